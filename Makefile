@@ -1,0 +1,39 @@
+# Everything a contributor runs. Works from a fresh clone with Python 3.11+ and make alone.
+SHELL := /bin/bash
+PYTHON ?=
+BIN := .venv/bin
+READY := .venv/.ready
+
+.PHONY: help setup demo test check format bench clean
+.DEFAULT_GOAL := help
+
+help: ## show this list
+	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: $(READY) ## make .venv with everything needed (the others call it)
+
+$(READY): pyproject.toml constraints.txt tools/setup
+	@PYTHON="$(PYTHON)" tools/setup
+	@touch $@
+
+demo: $(READY) ## see the product do its main job
+	@$(BIN)/python -m pocketmq.cli.demo
+
+test: $(READY) ## run all tests
+	@$(BIN)/python -m pytest $(ARGS)
+
+check: $(READY) ## format, lint, types, layers, dead code
+	@echo "format" && $(BIN)/ruff format --check -q .
+	@echo "lint"   && $(BIN)/ruff check -q .
+	@echo "types"  && $(BIN)/mypy
+	@echo "layers" && $(BIN)/lint-imports --no-cache >.venv/layers.log || { cat .venv/layers.log; exit 1; }
+	@echo "dead code" && $(BIN)/python tools/dead_code.py
+
+format: $(READY) ## format and mend what can be mended
+	@$(BIN)/ruff format -q . && $(BIN)/ruff check -q --fix .
+
+bench: $(READY) ## run the benchmarks (quiet machine, please)
+	@$(BIN)/python -m benchmarks $(ARGS)
+
+clean: ## remove what make made
+	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -1,0 +1,3 @@
+"""PocketMQ: RocketMQ in Python."""
+
+__version__ = "0.1.0"

@@ -1,0 +1,5 @@
+"""The `pocketmq` command."""
+
+
+def main() -> None:
+    """Run the command line."""

@@ -1,0 +1,89 @@
+"""Every error PocketMQ raises: one tree under `MQError`.
+
+Class flags say what a caller may do about an error, so that retry loops read flags, never lists
+of types:
+
+* `retryable`: the same call may succeed if it is made again;
+* `refresh_route`: ask the name server again before the next try;
+* `outcome_unknown`: the request may have taken effect although no answer came.
+"""
+
+from pocketmq.errors.invalid import (
+    AllocationInputInvalid,
+    FilterSyntaxError,
+    InvalidInput,
+    NameInvalid,
+)
+from pocketmq.errors.response import ResponseCode
+from pocketmq.errors.server import (
+    ConsumerOffline,
+    FlowControlled,
+    MessageIllegal,
+    NoPermission,
+    OffsetMoved,
+    RequestNotSupported,
+    ServerError,
+    ServiceNotAvailable,
+    SubscriptionGroupNotFound,
+    SystemBusy,
+    SystemFailure,
+    TopicNotFound,
+    server_error,
+)
+from pocketmq.errors.transport import (
+    ConnectFailed,
+    ConnectionLost,
+    NameServersUnreachable,
+    RequestTimedOut,
+    RouteNotFound,
+    SendFailed,
+    TransportError,
+)
+from pocketmq.errors.tree import MQError
+from pocketmq.errors.wire import (
+    BodyMalformed,
+    CodecMissing,
+    FrameMalformed,
+    FrameTooLarge,
+    HeaderMalformed,
+    MessageMalformed,
+    ProtocolError,
+    UnknownRequestCode,
+)
+
+__all__ = [
+    "AllocationInputInvalid",
+    "BodyMalformed",
+    "CodecMissing",
+    "ConnectFailed",
+    "ConnectionLost",
+    "ConsumerOffline",
+    "FilterSyntaxError",
+    "FlowControlled",
+    "FrameMalformed",
+    "FrameTooLarge",
+    "HeaderMalformed",
+    "InvalidInput",
+    "MQError",
+    "MessageIllegal",
+    "MessageMalformed",
+    "NameInvalid",
+    "NameServersUnreachable",
+    "NoPermission",
+    "OffsetMoved",
+    "ProtocolError",
+    "RequestNotSupported",
+    "RequestTimedOut",
+    "ResponseCode",
+    "RouteNotFound",
+    "SendFailed",
+    "ServerError",
+    "ServiceNotAvailable",
+    "SubscriptionGroupNotFound",
+    "SystemBusy",
+    "SystemFailure",
+    "TopicNotFound",
+    "TransportError",
+    "UnknownRequestCode",
+    "server_error",
+]

@@ -1,0 +1,33 @@
+"""The root of the error tree: flags, and pickling that works for every subclass.
+
+Subclasses take their facts as constructor arguments, keep them as attributes and build the
+message themselves, so that a message always tells the same story in the same words.
+"""
+
+from typing import Any, ClassVar, TypeVar
+
+E = TypeVar("E", bound="MQError")
+
+
+class MQError(Exception):
+    """Anything PocketMQ reports as wrong."""
+
+    retryable: ClassVar[bool] = False
+    refresh_route: ClassVar[bool] = False
+    outcome_unknown: ClassVar[bool] = False
+
+    @property
+    def message(self) -> str:
+        """The whole message, as `str(error)` gives it."""
+        return str(self)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _revive, (type(self), self.args, self.__dict__)
+
+
+def _revive(cls: type[E], args: tuple[Any, ...], state: dict[str, Any]) -> E:
+    """Rebuild an error from its parts without calling its constructor."""
+    error = cls.__new__(cls)
+    error.args = args
+    error.__dict__.update(state)
+    return error

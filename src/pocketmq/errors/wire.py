@@ -1,0 +1,66 @@
+"""A peer's bytes break the wire format. Nothing here is retryable: the bytes will not change."""
+
+from pocketmq.errors.tree import MQError
+
+
+class ProtocolError(MQError):
+    """Bytes that are not what RocketMQ's wire format says. Close the connection."""
+
+
+class FrameTooLarge(ProtocolError):
+    """A frame declares more bytes than this side accepts. Nothing was allocated for it."""
+
+    def __init__(self, declared: int, limit: int) -> None:
+        self.declared = declared
+        self.limit = limit
+        super().__init__(f"frame of {declared} bytes is over the limit of {limit}")
+
+
+class FrameMalformed(ProtocolError):
+    """A frame's lengths or serialisation type contradict each other."""
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+        super().__init__(f"malformed frame: {reason}")
+
+
+class HeaderMalformed(ProtocolError):
+    """A header that does not parse, or lacks a field its request needs."""
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+        super().__init__(f"malformed header: {reason}")
+
+
+class BodyMalformed(ProtocolError):
+    """A body that does not parse as what its code says it is."""
+
+    def __init__(self, expected: str, reason: str) -> None:
+        self.expected = expected
+        self.reason = reason
+        super().__init__(f"malformed {expected}: {reason}")
+
+
+class MessageMalformed(ProtocolError):
+    """A stored message or batch whose lengths, magic or checksum are wrong."""
+
+    def __init__(self, reason: str, position: int = 0) -> None:
+        self.reason = reason
+        self.position = position
+        super().__init__(f"malformed message at byte {position}: {reason}")
+
+
+class CodecMissing(ProtocolError):
+    """A message is compressed with a codec that is not installed here."""
+
+    def __init__(self, codec: str) -> None:
+        self.codec = codec
+        super().__init__(f"{codec} is not installed; pip install 'pocketmq[compression]'")
+
+
+class UnknownRequestCode(ProtocolError):
+    """A request code that RocketMQ's table does not hold."""
+
+    def __init__(self, code: int) -> None:
+        self.code = code
+        super().__init__(f"request type {code} not supported")

@@ -1,0 +1,52 @@
+"""Java's view of text: hash codes, ordering and `split`, which RocketMQ's rules rest on.
+
+Java strings are sequences of UTF-16 units. Hash codes and comparison see those units, not code
+points, so both differ from Python's own for characters outside the basic plane.
+"""
+
+from functools import lru_cache
+
+
+def int32(value: int) -> int:
+    """Wrap a number into Java's `int`."""
+    return (value + 0x8000_0000 & 0xFFFF_FFFF) - 0x8000_0000
+
+
+@lru_cache(maxsize=4096)
+def java_hash(text: str) -> int:
+    """Give Java's `String.hashCode()`, a signed 32-bit number."""
+    result = 0
+    if text.isascii():
+        for unit in text.encode():
+            result = 31 * result + unit & 0xFFFF_FFFF
+    else:
+        raw = text.encode("utf-16-be", "surrogatepass")
+        for high, low in zip(raw[::2], raw[1::2], strict=True):
+            result = 31 * result + (high << 8 | low) & 0xFFFF_FFFF
+    return int32(result)
+
+
+def java_order(text: str) -> bytes:
+    """Give a sort key that orders as Java's `String.compareTo` does."""
+    return text.encode("utf-16-be", "surrogatepass")
+
+
+def java_sorted(texts: list[str] | tuple[str, ...] | set[str] | frozenset[str]) -> list[str]:
+    """Sort strings as Java's `Collections.sort` does."""
+    if all(text.isascii() for text in texts):
+        return sorted(texts)
+    return sorted(texts, key=java_order)
+
+
+def java_split(text: str, separator: str) -> list[str]:
+    """Split at a literal separator as Java's `String.split` does.
+
+    Trailing empty parts fall away, leading ones stay, and a text without the separator comes back
+    whole, even when it is empty.
+    """
+    if separator not in text:
+        return [text]
+    parts = text.split(separator)
+    while parts and not parts[-1]:
+        parts.pop()
+    return parts

@@ -1,0 +1,52 @@
+"""The message an application sends."""
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from pocketmq.errors import InvalidInput
+from pocketmq.model import properties as names
+
+MAX_BODY_SIZE = 4 * 1024 * 1024
+
+
+class Message(msgspec.Struct, frozen=True):
+    """What a producer sends: a topic, a body, and what consumers select and find it by.
+
+    Producers take it as it is; ids, ordering and delay belong to the send, not to the message.
+    """
+
+    topic: str
+    body: bytes
+    tag: str | None = None
+    keys: Sequence[str] = ()
+    properties: Mapping[str, str] = {}
+    flag: int = 0
+
+    def __post_init__(self) -> None:
+        if isinstance(self.keys, str):
+            raise InvalidInput("keys must be a sequence of strings, such as keys=['A17']")
+        for key in self.keys:
+            if not key or any(character.isspace() for character in key):
+                raise InvalidInput(
+                    f"key {key!r} is empty or holds white space, which separates keys"
+                )
+        for name, value in self.properties.items():
+            if name in names.RESERVED:
+                raise InvalidInput(f"property {name!r} is RocketMQ's own; choose another name")
+            if not name.strip() or not value.strip():
+                raise InvalidInput(f"property {name!r}: name and value must not be blank")
+            if "\x01" in name or "\x02" in name or "\x02" in value:
+                raise InvalidInput(
+                    f"property {name!r} holds a separator character (\\x01 or \\x02)"
+                )
+
+    def wire_properties(self) -> dict[str, str]:
+        """Give the properties as they travel, with tag and keys among them."""
+        wire = dict(self.properties)
+        if self.keys:
+            wire[names.KEYS] = " ".join(self.keys)
+        wire[names.WAIT] = "true"
+        if self.tag:
+            wire[names.TAGS] = self.tag
+        return wire
