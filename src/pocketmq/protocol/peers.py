@@ -1,0 +1,60 @@
+"""Who is at the other end: languages and RocketMQ versions as numbers on the wire."""
+
+from enum import IntEnum
+
+
+class Language(IntEnum):
+    """The language of a peer. JSON headers carry the name, binary headers the number."""
+
+    JAVA = 0
+    CPP = 1
+    DOTNET = 2
+    PYTHON = 3
+    DELPHI = 4
+    ERLANG = 5
+    RUBY = 6
+    OTHER = 7
+    HTTP = 8
+    GO = 9
+    PHP = 10
+    OMS = 11
+    RUST = 12
+    NODE_JS = 13
+
+
+_V4_0_0_SNAPSHOT = 212
+_HIGHER_VERSION = 612
+
+
+def version_number(major: int, minor: int, patch: int) -> int:
+    """Give the ordinal of a release from 4.0.0 on; each has a snapshot before it."""
+    return _V4_0_0_SNAPSHOT + 2 * ((major - 4) * 100 + minor * 10 + patch) + 1
+
+
+def version_name(number: int) -> str:
+    """Give the name Java prints for a version ordinal, such as `V5_5_0`."""
+    if number >= _HIGHER_VERSION:
+        return "HIGHER_VERSION"
+    if number < _V4_0_0_SNAPSHOT:
+        return "V3"  # every 3.x release; nobody tells them apart any more
+    steps, release = divmod(number - _V4_0_0_SNAPSHOT, 2)
+    name = f"V{4 + steps // 100}_{steps // 10 % 10}_{steps % 10}"
+    return name if release else f"{name}_SNAPSHOT"
+
+
+class Gate(IntEnum):
+    """Versions at which peers change their ways; compare a peer's version with these."""
+
+    RESET_OFFSET_PUSH = 28  # V3_0_7_SNAPSHOT: the client answers 220 and 221
+    REGISTER_BODY = 37  # V3_0_11: the broker registers with a wrapped topic table
+    RELAYED_CALLS = 62  # V3_1_8_SNAPSHOT: the client answers 307 and 309
+    MAX_RECONSUME_TIMES = 121  # V3_4_9: the broker honours the client's limit
+    SQL92 = 232  # V4_1_0_SNAPSHOT: the broker can filter by SQL
+    UNIQUE_KEY_QUERY_UNSIGNED = 399  # V4_9_3: the last to leave _UNIQUE_KEY_QUERY unsigned
+    STANDARD_JSON = 401  # V4_9_4: the client reads routes with quoted keys
+    TOPIC_QUEUE_MAPPING = 413  # V5_0_0: compressed registrations end with mappings
+    GO_AWAY = 475  # V5_3_1: later clients understand a server that is leaving
+
+
+CURRENT_VERSION = version_number(5, 3, 3)
+"""The version PocketMQ presents itself as: the RocketMQ whose wire behaviour it keeps."""
