@@ -1,0 +1,103 @@
+"""The error tree: flags, messages built inside, and pickling of every class."""
+
+import inspect
+import pickle
+
+import pytest
+
+from pocketmq import errors
+from pocketmq.errors import MQError, ResponseCode, ServerError, server_error
+
+SAMPLE_ARGUMENTS: dict[str, object] = {
+    "address": "127.0.0.1:10911",
+    "addresses": ("127.0.0.1:9876", "127.0.0.1:9877"),
+    "attempts": 3,
+    "broker": "broker-a",
+    "code": 17,
+    "codec": "zstd",
+    "column": 3,
+    "declared": 99,
+    "elapsed": 1.5,
+    "expected": "heartbeat",
+    "expression": "a = ",
+    "kind": "topic",
+    "last_error": errors.ConnectionLost("127.0.0.1:10911", "closed by peer"),
+    "limit": 10,
+    "name": "a b",
+    "position": 7,
+    "reason": "because",
+    "remark": "no such topic",
+    "request": "SEND_MESSAGE_V2",
+    "timeout": 3.0,
+    "topic": "orders",
+}
+
+
+def every_error_class() -> list[type[MQError]]:
+    return sorted(
+        (
+            value
+            for value in vars(errors).values()
+            if inspect.isclass(value) and issubclass(value, MQError)
+        ),
+        key=lambda cls: cls.__name__,
+    )
+
+
+def sample(cls: type[MQError]) -> MQError:
+    parameters = inspect.signature(cls.__init__).parameters.values()
+    named = {p.name: SAMPLE_ARGUMENTS[p.name] for p in parameters if p.name in SAMPLE_ARGUMENTS}
+    return cls(**named) if named else cls("something is wrong")
+
+
+@pytest.mark.parametrize("cls", every_error_class(), ids=lambda cls: cls.__name__)
+def test_every_error_survives_pickling_with_its_facts(cls: type[MQError]) -> None:
+    error = sample(cls)
+    copy = pickle.loads(pickle.dumps(error))
+    assert type(copy) is cls
+    assert str(copy) == str(error)
+    assert {k: str(v) for k, v in vars(copy).items()} == {k: str(v) for k, v in vars(error).items()}
+
+
+@pytest.mark.parametrize("cls", every_error_class(), ids=lambda cls: cls.__name__)
+def test_every_error_is_exported_documented_and_says_something(cls: type[MQError]) -> None:
+    assert cls.__name__ in errors.__all__
+    assert cls.__doc__
+    assert len(str(sample(cls))) > 5
+
+
+def test_a_known_code_becomes_the_class_that_stands_for_it() -> None:
+    error = server_error(17, "no topic", request="SEND_MESSAGE_V2", address="10.0.0.1:10911")
+    assert type(error) is errors.TopicNotFound
+    assert error.retryable
+    assert error.refresh_route
+    assert str(error) == (
+        "10.0.0.1:10911 refused SEND_MESSAGE_V2: TOPIC_NOT_EXIST (17), no topic; "
+        "create the topic, or check its name"
+    )
+
+
+def test_a_code_without_a_class_is_still_named() -> None:
+    error = server_error(ResponseCode.QUERY_NOT_FOUND)
+    assert type(error) is ServerError
+    assert str(error) == "refused the request: QUERY_NOT_FOUND (22)"
+
+
+def test_a_code_from_the_future_keeps_its_number() -> None:
+    error = server_error(7777, "new thing")
+    assert error.code == 7777
+    assert str(error) == "refused the request: unknown code (7777), new thing"
+
+
+def test_only_errors_after_sending_leave_the_outcome_open() -> None:
+    unknown = {cls.__name__ for cls in every_error_class() if cls.outcome_unknown}
+    assert unknown == {"ConnectionLost", "RequestTimedOut"}
+
+
+def test_a_filter_error_points_at_the_column() -> None:
+    error = errors.FilterSyntaxError("a >> 1", 4, "a value was expected")
+    assert str(error) == "column 4: a value was expected\n  a >> 1\n     ^"
+
+
+def test_invalid_input_is_a_value_error_too() -> None:
+    assert isinstance(errors.NameInvalid("topic", "a b", "blank"), ValueError)

@@ -1,0 +1,67 @@
+"""What an application hands to a producer is checked before anything is sent."""
+
+import pytest
+
+from pocketmq.errors import InvalidInput
+from pocketmq.model.delay import DELAY_LEVELS, delay_of, parse_delay_levels, retry_level
+from pocketmq.model.flags import Permission, PullFlag, SysFlag, TransactionState
+from pocketmq.model.message import Message
+
+
+def test_tag_and_keys_travel_as_properties() -> None:
+    message = Message("orders", b"42", tag="paid", keys=["A17", "B2"], properties={"region": "eu"})
+    assert message.wire_properties() == {
+        "region": "eu",
+        "KEYS": "A17 B2",
+        "WAIT": "true",
+        "TAGS": "paid",
+    }
+
+
+def test_a_bare_message_says_only_that_it_waits_for_the_store() -> None:
+    assert Message("orders", b"").wire_properties() == {"WAIT": "true"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        ({"keys": "A17"}, "keys must be a sequence"),
+        ({"keys": ["A 17"]}, "white space"),
+        ({"keys": [""]}, "is empty"),
+        ({"properties": {"TAGS": "x"}}, "RocketMQ's own"),
+        ({"properties": {"UNIQ_KEY": "x"}}, "RocketMQ's own"),
+        ({"properties": {" ": "x"}}, "must not be blank"),
+        ({"properties": {"x": ""}}, "must not be blank"),
+        ({"properties": {"x": "a\x02b"}}, "separator"),
+        ({"properties": {"x\x01": "a"}}, "separator"),
+    ],
+)
+def test_what_cannot_travel_is_refused_at_once(arguments: dict[str, object], reason: str) -> None:
+    with pytest.raises(InvalidInput, match=reason):
+        Message("orders", b"42", **arguments)  # type: ignore[arg-type]
+
+
+def test_delay_levels_are_rocketmqs() -> None:
+    text = "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h"
+    assert parse_delay_levels(text) == DELAY_LEVELS
+    assert [delay_of(level) for level in (-1, 0, 1, 3, 18, 19, 99)] == [
+        0,
+        0,
+        1,
+        10,
+        7200,
+        7200,
+        7200,
+    ]
+    assert retry_level(0) == 3
+
+
+def test_flags_have_the_wires_values() -> None:
+    assert SysFlag.COMPRESSED | SysFlag.ZLIB == 769
+    assert PullFlag.SUSPEND | PullFlag.SUBSCRIPTION | PullFlag.LITE_PULL == 22
+    assert PullFlag.COMMIT_OFFSET | PullFlag.SUSPEND == 3
+    assert [state.value for state in TransactionState] == [0, 4, 8, 12]
+    assert Permission(6).text() == "RW-"
+    assert Permission(7).text() == "RWX"
+    assert Permission(4).readable()
+    assert not Permission(4).writable()
