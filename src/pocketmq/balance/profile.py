@@ -1,0 +1,122 @@
+"""Which RocketMQ client line to behave like: every rule and time that differs between 4.x and 5.x.
+
+A decision takes the profile as a value, so one process can hold a 4.x member and a 5.x member of
+the same group. Times are seconds. Scale them with `msgspec.structs.replace`, which is what Java's
+`rocketmq.client.*` system properties are for. Tables of the producer side live beside the
+producer's rules and are chosen by `line`.
+"""
+
+import msgspec
+
+
+class Profile(msgspec.Struct, frozen=True, kw_only=True):
+    """The client line and its constants; use `V4` or `V5`, or replace single fields of one."""
+
+    line: str
+    """`"4.x"` or `"5.x"`."""
+
+    # Same in both lines, tunable.
+    rebalance_interval: float = 20.0
+    pull_max_idle: float = 120.0
+    """A queue that was not pulled for longer is dropped and taken anew."""
+    lock_interval: float = 20.0
+    lock_first_after: float = 1.0
+    lock_max_age: float = 30.0
+    unlock_delay: float = 20.0
+    """4.x: how long a released queue with cached messages stays locked at the broker.
+    5.x: the age of the last lock after which a busy queue is released by force."""
+    consume_continuously: float = 60.0
+    rebalance_on_route_change: bool = False
+    """Java waits for its timer; a client may choose to be quicker."""
+
+    # When to rebalance.
+    rebalance_min_interval: float
+    unbalanced_interval: float
+    """The wait after a run that did not reach its target."""
+    lock_denied_interval: float | None
+    """After a refused lock: rebalance again in so many seconds, or leave it to the timer."""
+    start_needs_heartbeat: bool
+    """Whether the first rebalance is called for only if a heartbeat reached a broker."""
+    start_failure_stops: bool
+    channel_active_heartbeat: bool
+    """Whether a fresh connection to a broker causes a heartbeat and a rebalance."""
+
+    # What a rebalance does.
+    server_assignment: bool
+    """Whether brokers can be asked for the assignment (QUERY_ASSIGNMENT)."""
+    broadcasting_locks: bool
+    drop_before_release: bool
+    """Whether all lost queues are dropped before the first is released, or one after another."""
+    pull_start_delay: float
+    missing_route_notifies: bool
+    push_listener: bool
+    """Whether push consumers tell a listener about changed queues."""
+
+    # Releasing a queue of an orderly consumer.
+    release_wait: float
+    """How long to wait for a running handler."""
+    release_by_force: bool
+
+    # Offsets.
+    refusal_means_no_offset: bool
+    """Whether any refusal of QUERY_CONSUMER_OFFSET counts as 'no offset stored'."""
+    offset_illegal_delay: float
+    offset_illegal_freezes: bool
+    offset_illegal_rebalances: bool
+
+    # Consuming.
+    send_back_checks_cache: bool
+    """Whether a failed message that was removed meanwhile is not sent back."""
+    exhausted_reconsume_step: int
+    """Added to the reconsume count of an orderly message that goes to the retry topic."""
+    lite_pull_marks_pull: bool
+
+
+V4 = Profile(
+    line="4.x",
+    rebalance_min_interval=0.0,
+    unbalanced_interval=20.0,
+    lock_denied_interval=None,
+    start_needs_heartbeat=False,
+    start_failure_stops=False,
+    channel_active_heartbeat=False,
+    server_assignment=False,
+    broadcasting_locks=True,
+    drop_before_release=False,
+    pull_start_delay=0.0,
+    missing_route_notifies=False,
+    push_listener=False,
+    release_wait=1.0,
+    release_by_force=False,
+    refusal_means_no_offset=True,
+    offset_illegal_delay=10.0,
+    offset_illegal_freezes=False,
+    offset_illegal_rebalances=False,
+    send_back_checks_cache=False,
+    exhausted_reconsume_step=0,
+    lite_pull_marks_pull=False,
+)
+V5 = Profile(
+    line="5.x",
+    rebalance_min_interval=1.0,
+    unbalanced_interval=1.0,
+    lock_denied_interval=0.5,
+    start_needs_heartbeat=True,
+    start_failure_stops=True,
+    channel_active_heartbeat=True,
+    server_assignment=True,
+    broadcasting_locks=False,
+    drop_before_release=True,
+    pull_start_delay=0.5,
+    missing_route_notifies=True,
+    push_listener=True,
+    release_wait=0.5,
+    release_by_force=True,
+    refusal_means_no_offset=False,
+    offset_illegal_delay=0.0,
+    offset_illegal_freezes=True,
+    offset_illegal_rebalances=True,
+    send_back_checks_cache=True,
+    exhausted_reconsume_step=1,
+    lite_pull_marks_pull=True,
+)
