@@ -11,8 +11,10 @@ of types:
 from pocketmq.errors.invalid import (
     AllocationInputInvalid,
     FilterSyntaxError,
+    FilterUndecided,
     InvalidInput,
     NameInvalid,
+    StrategyUnknown,
 )
 from pocketmq.errors.response import ResponseCode
 from pocketmq.errors.server import (
@@ -31,9 +33,11 @@ from pocketmq.errors.server import (
     server_error,
 )
 from pocketmq.errors.transport import (
+    BrokerNotFound,
     ConnectFailed,
     ConnectionLost,
     NameServersUnreachable,
+    QueueNotSelected,
     RequestTimedOut,
     RouteNotFound,
     SendFailed,
@@ -54,11 +58,13 @@ from pocketmq.errors.wire import (
 __all__ = [
     "AllocationInputInvalid",
     "BodyMalformed",
+    "BrokerNotFound",
     "CodecMissing",
     "ConnectFailed",
     "ConnectionLost",
     "ConsumerOffline",
     "FilterSyntaxError",
+    "FilterUndecided",
     "FlowControlled",
     "FrameMalformed",
     "FrameTooLarge",
@@ -72,6 +78,7 @@ __all__ = [
     "NoPermission",
     "OffsetMoved",
     "ProtocolError",
+    "QueueNotSelected",
     "RequestNotSupported",
     "RequestTimedOut",
     "ResponseCode",
@@ -79,6 +86,7 @@ __all__ = [
     "SendFailed",
     "ServerError",
     "ServiceNotAvailable",
+    "StrategyUnknown",
     "SubscriptionGroupNotFound",
     "SystemBusy",
     "SystemFailure",

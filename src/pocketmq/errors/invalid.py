@@ -28,6 +28,17 @@ class AllocationInputInvalid(InvalidInput):
         super().__init__(f"cannot allocate queues: {reason}")
 
 
+class StrategyUnknown(InvalidInput):
+    """No allocation strategy has this name; `nearest` is the known name most like it, if any."""
+
+    def __init__(self, name: str, known: tuple[str, ...], nearest: str | None) -> None:
+        self.name = name
+        self.known = known
+        self.nearest = nearest
+        hint = f"did you mean {nearest}?" if nearest else f"choose from {', '.join(known)}"
+        super().__init__(f"there is no allocation strategy {name!r}: {hint}")
+
+
 class FilterSyntaxError(InvalidInput):
     """A tag or SQL92 expression that does not parse; `column` counts from 1."""
 
@@ -37,3 +48,15 @@ class FilterSyntaxError(InvalidInput):
         self.reason = reason
         pointer = " " * (column - 1) + "^"
         super().__init__(f"column {column}: {reason}\n  {expression}\n  {pointer}")
+
+
+class FilterUndecided(MQError):
+    """A message's property cannot be compared as an SQL92 expression asks.
+
+    Brokers drop such a message for that consumer, whatever the rest of the expression says.
+    """
+
+    def __init__(self, value: str, wanted: str) -> None:
+        self.value = value
+        self.wanted = wanted
+        super().__init__(f"the filter compares {value!r} as {wanted}, which it is not")

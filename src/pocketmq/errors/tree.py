@@ -4,17 +4,20 @@ Subclasses take their facts as constructor arguments, keep them as attributes an
 message themselves, so that a message always tells the same story in the same words.
 """
 
-from typing import Any, ClassVar, TypeVar
+from typing import Any, TypeVar
 
 E = TypeVar("E", bound="MQError")
 
 
 class MQError(Exception):
-    """Anything PocketMQ reports as wrong."""
+    """Anything PocketMQ reports as wrong.
 
-    retryable: ClassVar[bool] = False
-    refresh_route: ClassVar[bool] = False
-    outcome_unknown: ClassVar[bool] = False
+    The flags belong to the class; an error that sums up others (`SendFailed`) sets its own.
+    """
+
+    retryable: bool = False
+    refresh_route: bool = False
+    outcome_unknown: bool = False
 
     @property
     def message(self) -> str:
