@@ -1,0 +1,124 @@
+"""Choosing the queue for a message: turns, the broker to avoid, and the fault table's opinion.
+
+The order of looking, and how far the turn moves on, are Java's, so that a Java producer that
+stands at the same index picks the same queue. A chosen queue is always one of those given.
+"""
+
+from collections.abc import Sequence
+
+from pocketmq.balance.producer.fault_table import FaultTable
+from pocketmq.balance.producer.instructions import Aim, Send
+from pocketmq.balance.producer.round_robin import Chance, RoundRobin
+from pocketmq.errors import InvalidInput
+from pocketmq.model.queue import MessageQueue
+
+_OVERFLOW = 1 << 31
+
+
+def choose_queue(
+    queues: Sequence[MessageQueue],
+    robin: RoundRobin,
+    faults: FaultTable | None = None,
+    *,
+    now: float = 0.0,
+    avoid: str | None = None,
+    restart: Chance | None = None,
+) -> MessageQueue:
+    """Choose a queue; `avoid` is the broker of the last try, None at the first.
+
+    Without a fault table queues take turns, and a retry goes to another broker if there is one.
+    With one, 4.x takes the first queue of an available broker (even the one to avoid), 5.x looks
+    for an available and then for a reachable one among the other brokers. `restart` is given for
+    the retry of a synchronous send; only 5.x with a fault table uses it.
+
+    Raises `InvalidInput` when there are no queues.
+    """
+    if not queues:
+        raise InvalidInput("there are no queues to choose from")
+    if faults is not None:
+        if not faults.rules.tracks_reachability:
+            return _choose_4x(queues, robin, faults, now)
+        if restart is not None:
+            robin.restart(restart)
+        return _choose_5x(queues, robin, faults, now, avoid)
+    if avoid is None:
+        return robin.next(queues)
+    return robin.next_avoiding(queues, avoid)
+
+
+def queue_for(
+    send: Send,
+    queues: Sequence[MessageQueue],
+    robin: RoundRobin,
+    faults: FaultTable | None,
+    *,
+    now: float,
+    chance: Chance,
+    last: MessageQueue | None,
+) -> MessageQueue:
+    """Carry out a `Send`'s aim. `last` is the queue of the last try, or the caller's own choice.
+
+    Raises `InvalidInput` when there are no queues, or no last queue to keep.
+    """
+    if send.aim is not Aim.ANY_QUEUE and last is None:
+        raise InvalidInput(f"a send to the {send.aim.value} needs the queue to keep")
+    if send.aim is Aim.SAME_QUEUE and last is not None:
+        return last
+    restart = chance if send.restart else None
+    queue = choose_queue(queues, robin, faults, now=now, avoid=send.avoid, restart=restart)
+    if send.aim is Aim.SAME_QUEUE_ID and last is not None:
+        # Java keeps the id even where the other broker has fewer queues and will refuse it.
+        kept = MessageQueue(queue.topic, queue.broker_name, last.queue_id)
+        return kept if kept in queues else queue
+    return queue
+
+
+def _choose_5x(
+    queues: Sequence[MessageQueue],
+    robin: RoundRobin,
+    faults: FaultTable,
+    now: float,
+    avoid: str | None,
+) -> MessageQueue:
+    for _ in range(len(queues)):
+        queue = robin.next(queues)
+        broker = queue.broker_name
+        if broker != avoid and faults.is_available(broker, now):
+            return queue
+    for _ in range(len(queues)):
+        queue = robin.next(queues)
+        broker = queue.broker_name
+        if broker != avoid and faults.is_reachable(broker):
+            return queue
+    return robin.next(queues)
+
+
+def _choose_4x(
+    queues: Sequence[MessageQueue], robin: RoundRobin, faults: FaultTable, now: float
+) -> MessageQueue:
+    index = robin.advance()  # one step, however many queues are looked at
+    for step in range(len(queues)):
+        queue = queues[_position(index + step, len(queues))]
+        if faults.is_available(queue.broker_name, now):
+            return queue
+    broker = faults.least_bad(now)
+    own = [queue for queue in queues if queue.broker_name == broker]
+    if own:
+        # Java takes a turn for a queue object and overwrites its broker and id, in the shared list
+        # itself. We take the same turns and leave the list alone.
+        robin.advance()
+        return own[robin.advance() % len(own)]
+    if broker is not None:
+        faults.forget(broker)  # it serves other topics only
+    return robin.next(queues)
+
+
+def _position(index: int, count: int) -> int:
+    """Give 4.x's place in the list for an index that may run over 2³¹−1.
+
+    Java's `Math.abs` leaves the smallest number negative, which then counts as 0; from there on
+    the absolute values go down again.
+    """
+    if index < _OVERFLOW:
+        return index % count
+    return (2 * _OVERFLOW - index) % count if index > _OVERFLOW else 0

@@ -1,0 +1,132 @@
+"""What a producer remembers of its brokers: who was slow or failed, and until when to avoid them.
+
+Off unless asked for, as in Java (`sendLatencyFaultEnable`). One table serves all topics of a
+producer. It is state that one thread or loop may touch at a time; the clock is the caller's and
+may be any that does not run backwards.
+"""
+
+import msgspec
+
+from pocketmq.balance.producer.round_robin import RoundRobin
+from pocketmq.balance.producer.rules import rules_of
+from pocketmq.balance.profile import Profile
+
+_NEVER = float("-inf")
+
+
+class BrokerHealth(msgspec.Struct, frozen=True, kw_only=True):
+    """One broker as the table sees it at one moment, for display."""
+
+    broker: str
+    latency: float
+    """Seconds the last try took."""
+    available: bool
+    available_in: float
+    """Seconds until the broker is chosen again without need; 0 when it is available."""
+    reachable: bool
+    reason: str
+    """Why the broker is or was last avoided; empty if it never was."""
+
+
+class _Item:
+    __slots__ = ("check_at", "latency", "reachable", "reason", "until")
+
+    def __init__(self) -> None:
+        self.latency = 0.0
+        self.until = _NEVER
+        self.reachable = True
+        self.check_at = _NEVER
+        self.reason = ""
+
+
+class FaultTable:
+    """The latency fault table (Java: MQFaultStrategy with LatencyFaultToleranceImpl).
+
+    `detector` says that unreachable brokers are probed (5.x), so that being unreachable means
+    something; see `detector.plan_round`.
+    """
+
+    def __init__(self, profile: Profile, *, detector: bool = False, worst_index: int = 0) -> None:
+        self.profile = profile
+        self.rules = rules_of(profile)
+        self.detector = detector and self.rules.tracks_reachability
+        self._items: dict[str, _Item] = {}
+        self._worst = RoundRobin(worst_index)
+
+    def update(
+        self, broker: str, latency: float, *, isolate: bool, reachable: bool = True, now: float
+    ) -> None:
+        """Learn how a try went: how long it took, and whether it counts as a failure.
+
+        4.x forgets the earlier pause with every try, even a successful one; 5.x only ever makes a
+        pause longer, so one quick answer does not bring a broker back.
+        """
+        item = self._items.get(broker)
+        if item is None:
+            item = self._items[broker] = _Item()
+        pause = self.rules.pause_for(self.rules.isolation_latency if isolate else latency)
+        item.latency = latency
+        if not self.rules.pause_only_extends or (pause > 0 and now + pause > item.until):
+            item.until = now + pause
+            if pause > 0:
+                why = "a try failed" if isolate else f"a try took {latency:.3f} s"
+                item.reason = f"{why}: avoided for {pause:g} s"
+        if self.rules.tracks_reachability:
+            item.reachable = reachable
+
+    def is_available(self, broker: str, now: float) -> bool:
+        """Tell whether a broker's pause is over; an unknown broker has none."""
+        item = self._items.get(broker)
+        return item is None or now >= item.until
+
+    def is_reachable(self, broker: str) -> bool:
+        """Tell whether the last try, or a probe since, reached the broker. Always true in 4.x."""
+        item = self._items.get(broker)
+        return item is None or item.reachable
+
+    def mark_reachable(self, broker: str) -> None:
+        """Note that a probe got an answer. The pause stays as it is."""
+        item = self._items.get(broker)
+        if item is not None:
+            item.reachable = True
+
+    def forget(self, broker: str) -> None:
+        """Drop all that is known of a broker."""
+        self._items.pop(broker, None)
+
+    def take_due(self, now: float, interval: float) -> list[str]:
+        """List the brokers whose probe is due, and make their next one due after `interval`."""
+        due = [broker for broker, item in self._items.items() if now >= item.check_at]
+        for broker in due:
+            self._items[broker].check_at = now + interval
+        return due
+
+    def least_bad(self, now: float) -> str | None:
+        """Pick a broker when all are paused, as 4.x does: the better half take turns.
+
+        Better is available, then quicker, then free again sooner; ties keep the order in which
+        brokers became known (Java: its hash table's order).
+        """
+        names = sorted(self._items, key=lambda name: self._badness(name, now))
+        if not names:
+            return None
+        half = len(names) // 2
+        return names[self._worst.advance() % half] if half else names[0]
+
+    def _badness(self, broker: str, now: float) -> tuple[bool, float, float]:
+        item = self._items[broker]
+        return now < item.until, item.latency, item.until
+
+    def snapshot(self, now: float) -> tuple[BrokerHealth, ...]:
+        """Show every broker the table knows, by name."""
+        return tuple(
+            BrokerHealth(
+                broker=broker,
+                latency=item.latency,
+                available=now >= item.until,
+                available_in=max(0.0, item.until - now),
+                reachable=item.reachable,
+                reason=item.reason,
+            )
+            for broker, item in sorted(self._items.items())
+        )

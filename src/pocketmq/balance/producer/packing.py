@@ -1,0 +1,62 @@
+"""Small decisions about a message before it is sent: compression, batches, retry counts."""
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from pocketmq.balance.producer.rules import COMPRESS_FROM
+from pocketmq.errors import InvalidInput
+from pocketmq.model import properties as names
+from pocketmq.model.message import Message
+from pocketmq.model.names import is_retry_topic
+
+
+def compresses(body_size: int, *, batch: bool = False, threshold: int = COMPRESS_FROM) -> bool:
+    """Tell whether a body is compressed: from the threshold on, and never as a batch."""
+    return not batch and body_size >= threshold
+
+
+def check_batch(messages: Sequence[Message]) -> str:
+    """Give the topic of a batch. Raises `InvalidInput` unless all share one that may be batched."""
+    if not messages:
+        raise InvalidInput("a batch needs at least one message")
+    topic = messages[0].topic
+    if is_retry_topic(topic):
+        raise InvalidInput(f"messages of retry topic {topic!r} cannot be sent as a batch")
+    for message in messages:
+        if message.topic != topic:
+            raise InvalidInput(
+                f"a batch holds messages of one topic, not of {topic!r} and {message.topic!r}"
+            )
+    return topic
+
+
+class RetryCounts(msgspec.Struct, frozen=True):
+    """What a send request says about earlier deliveries of its message."""
+
+    properties: dict[str, str]
+    reconsume_times: int = 0
+    max_reconsume_times: int | None = None
+
+
+def retry_counts(topic: str, properties: Mapping[str, str]) -> RetryCounts:
+    """Move a retry message's counts from its properties to where the request header has them.
+
+    Other topics keep their properties as they are. Raises `InvalidInput` for a count that is not
+    a number.
+    """
+    kept = dict(properties)
+    if not is_retry_topic(topic):
+        return RetryCounts(kept)
+    times = _number(names.RECONSUME_TIME, kept.pop(names.RECONSUME_TIME, None))
+    limit = _number(names.MAX_RECONSUME_TIMES, kept.pop(names.MAX_RECONSUME_TIMES, None))
+    return RetryCounts(kept, times or 0, limit)
+
+
+def _number(name: str, text: str | None) -> int | None:
+    if text is None:
+        return None
+    try:
+        return int(text)
+    except ValueError:
+        raise InvalidInput(f"property {name} must be a number, not {text!r}") from None

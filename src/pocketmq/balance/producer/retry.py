@@ -1,0 +1,253 @@
+"""The retry loop of a send as a decision: what a try's outcome means, and what to do next.
+
+One deadline covers all tries, and there is no pause between them, as in Java. The shell chooses
+queues, sends, measures time, and carries the instructions out in their order.
+
+Where we differ from Java on purpose:
+
+* the route is asked for anew as soon as an error suggests it, not at the next poll;
+* 4.x spends what is left of an asynchronous send's tries after its deadline, blaming brokers it
+  never asked; we stop at the deadline;
+* Java counts handing an asynchronous request to the network as a quick success of the broker, and
+  retries with the name server when a broker's address is unknown; we do neither.
+"""
+
+from enum import Enum
+
+import msgspec
+
+from pocketmq.balance.producer.instructions import (
+    Action,
+    Aim,
+    Feedback,
+    GiveUp,
+    RefreshRoute,
+    Return,
+    Send,
+    UpdateFault,
+)
+from pocketmq.balance.producer.rules import RETRIES, SEND_TIMEOUT, rules_of
+from pocketmq.balance.profile import Profile
+from pocketmq.errors import (
+    InvalidInput,
+    MQError,
+    NameServersUnreachable,
+    ProtocolError,
+    RouteNotFound,
+    SendFailed,
+    ServerError,
+    TransportError,
+)
+from pocketmq.model.queue import MessageQueue
+from pocketmq.model.receipt import SendReceipt
+
+
+class SendMode(Enum):
+    """How a send waits, by Java's three ways; each has rules of its own for retries."""
+
+    SYNC = "sync"
+    ASYNC = "async"
+    ONEWAY = "oneway"
+
+
+class SendPlan(msgspec.Struct, frozen=True, kw_only=True):
+    """What a send was asked to do. Raises `InvalidInput` for limits that make no sense.
+
+    `pinned` means that the caller or a selector chose the queue. `retries` are tries beyond the
+    first; `timeout` covers them all, `timeout_per_try` (5.x: sendMsgMaxTimeoutPerRequest) bounds
+    each of a synchronous send but the last.
+    """
+
+    profile: Profile
+    topic: str
+    mode: SendMode = SendMode.SYNC
+    pinned: bool = False
+    retries: int = RETRIES
+    timeout: float = SEND_TIMEOUT
+    timeout_per_try: float | None = None
+    retry_another_broker: bool = False
+    """Whether a message that is stored, but not as safely as wanted, is sent once more."""
+    detector: bool = False
+    """Whether unreachable brokers are probed, so that 5.x may call one unreachable."""
+    extra_retry_codes: frozenset[int] = frozenset()
+
+    def __post_init__(self) -> None:
+        if self.retries < 0:
+            raise InvalidInput(f"retries must not be negative, but is {self.retries}")
+        if not self.timeout > 0:
+            raise InvalidInput(f"timeout must be positive, but is {self.timeout:g}")
+        if self.timeout_per_try is not None and not self.timeout_per_try > 0:
+            raise InvalidInput(f"timeout_per_try must be positive, but is {self.timeout_per_try:g}")
+
+    @property
+    def max_tries(self) -> int:
+        """How often the message may be sent.
+
+        A queue chosen by the caller is tried once, except by asynchronous sends, which try it
+        again.
+        """
+        once = self.mode is SendMode.ONEWAY or (self.pinned and self.mode is SendMode.SYNC)
+        return 1 if once else 1 + self.retries
+
+
+class Attempts(msgspec.Struct, frozen=True, kw_only=True):
+    """What a send has been through so far."""
+
+    count: int = 0
+    queue: MessageQueue | None = None
+    """The queue of the last try."""
+    receipt: SendReceipt | None = None
+    """The last receipt, kept while another broker is tried."""
+    error: MQError | None = None
+    outcome_unknown: bool = False
+    """Whether any try may have stored the message without saying so."""
+
+
+class TryEnded(msgspec.Struct, frozen=True):
+    """A try came back: a receipt, an error, or None for a request that went out one way."""
+
+    queue: MessageQueue
+    latency: float
+    outcome: SendReceipt | MQError | None
+
+
+class Decision(msgspec.Struct, frozen=True):
+    """First give the feedback, in order; then act. Hand `attempts` to the next decision."""
+
+    attempts: Attempts
+    feedback: tuple[Feedback, ...]
+    action: Action
+
+
+def no_queues(topic: str, name_servers: tuple[str, ...]) -> GiveUp:
+    """Decide about a topic without queues to send to: nobody to ask, or nobody knows it."""
+    return GiveUp(RouteNotFound(topic) if name_servers else NameServersUnreachable(()))
+
+
+def first_step(plan: SendPlan, elapsed: float = 0.0) -> Action:
+    """Decide about the first try. `elapsed` is what finding the route has cost already."""
+    return _next_action(plan, Attempts(), elapsed)
+
+
+def next_step(plan: SendPlan, attempts: Attempts, ended: TryEnded, elapsed: float) -> Decision:
+    """Decide after a try. `elapsed` counts from the call of the send; `ended.latency` is the try's.
+
+    Always ends after `plan.max_tries` tries or once the deadline has passed. An error that
+    `GiveUp` carries is a `SendFailed`, unless the input itself was wrong.
+    """
+    outcome = ended.outcome
+    error = outcome if isinstance(outcome, MQError) else None
+    receipt = outcome if isinstance(outcome, SendReceipt) else attempts.receipt
+    after = Attempts(
+        count=attempts.count + 1,
+        queue=ended.queue,
+        receipt=receipt,
+        error=error if error is not None else attempts.error,
+        outcome_unknown=attempts.outcome_unknown or (error is not None and _may_be_stored(error)),
+    )
+    feedback = _feedback(plan, ended)
+    action: Action
+    if isinstance(error, InvalidInput):
+        action = GiveUp(error)
+    elif error is None and not _unsafe(plan, outcome):
+        action = Return(receipt)
+    elif error is not None and not _worth_retrying(plan, error):
+        action = _end(plan, after, elapsed)
+    else:
+        action = _next_action(plan, after, elapsed)
+    return Decision(after, feedback, action)
+
+
+def cancelled(plan: SendPlan, queue: MessageQueue, latency: float) -> tuple[Feedback, ...]:
+    """Give the feedback for a try the caller did not wait for: the broker is not to blame."""
+    if plan.pinned and plan.mode is not SendMode.ASYNC:
+        return ()
+    return (UpdateFault(queue.broker_name, latency, isolate=False),)
+
+
+def _next_action(plan: SendPlan, attempts: Attempts, elapsed: float) -> Action:
+    remaining = plan.timeout - elapsed
+    if attempts.count >= plan.max_tries or remaining <= 0:
+        return _end(plan, attempts, elapsed)
+    last = attempts.count + 1 >= plan.max_tries
+    if plan.mode is SendMode.SYNC and plan.timeout_per_try is not None and not last:
+        remaining = min(remaining, plan.timeout_per_try)
+    if plan.pinned:
+        return Send(Aim.SAME_QUEUE, remaining)
+    if attempts.queue is None:
+        return Send(Aim.ANY_QUEUE, remaining)
+    avoid = attempts.queue.broker_name
+    if plan.mode is SendMode.ASYNC:
+        return Send(Aim.SAME_QUEUE_ID, remaining, avoid)
+    return Send(Aim.ANY_QUEUE, remaining, avoid, restart=True)
+
+
+def _end(plan: SendPlan, attempts: Attempts, elapsed: float) -> Action:
+    """Finish: an unsafely stored message is still stored, so an earlier receipt wins."""
+    if attempts.receipt is not None:
+        return Return(attempts.receipt)
+    return GiveUp(
+        SendFailed(
+            plan.topic,
+            attempts.queue.broker_name if attempts.queue else None,
+            attempts.count,
+            elapsed,
+            attempts.error,
+            outcome_unknown=attempts.outcome_unknown,
+        )
+    )
+
+
+def _unsafe(plan: SendPlan, outcome: SendReceipt | MQError | None) -> bool:
+    """Tell whether a stored message is to be stored again elsewhere."""
+    return (
+        isinstance(outcome, SendReceipt)
+        and not outcome.ok
+        and plan.retry_another_broker
+        and plan.mode is SendMode.SYNC
+        and not plan.pinned
+    )
+
+
+def _worth_retrying(plan: SendPlan, error: MQError) -> bool:
+    """Tell whether another try makes sense, tries and time permitting."""
+    if isinstance(error, TransportError | ProtocolError):
+        return True
+    if plan.mode is SendMode.ASYNC:
+        return False
+    if isinstance(error, ServerError):
+        codes = rules_of(plan.profile).retry_codes
+        return error.code in codes or error.code in plan.extra_retry_codes
+    return error.retryable
+
+
+def _may_be_stored(error: MQError) -> bool:
+    return error.outcome_unknown or isinstance(error, ProtocolError)  # an answer nobody understands
+
+
+def _feedback(plan: SendPlan, ended: TryEnded) -> tuple[Feedback, ...]:
+    feedback: list[Feedback] = []
+    error = ended.outcome if isinstance(ended.outcome, MQError) else None
+    if isinstance(error, InvalidInput):
+        return ()
+    if plan.mode is SendMode.ASYNC or not plan.pinned:
+        # Java learns nothing from tries to a queue the caller chose, except asynchronous ones.
+        isolate, reachable = _blame(plan, error)
+        feedback.append(UpdateFault(ended.queue.broker_name, ended.latency, isolate, reachable))
+    if error is not None and error.refresh_route:
+        feedback.append(RefreshRoute(plan.topic))
+    return tuple(feedback)
+
+
+def _blame(plan: SendPlan, error: MQError | None) -> tuple[bool, bool]:
+    """Tell whether the broker is isolated, and whether it still counts as reachable."""
+    rules = rules_of(plan.profile)
+    if error is None:
+        return False, True
+    if plan.mode is SendMode.ASYNC:
+        return isinstance(error, ServerError | TransportError | ProtocolError), True
+    if isinstance(error, ServerError):
+        return True, not rules.tracks_reachability
+    if isinstance(error, TransportError | ProtocolError):
+        return True, not (rules.tracks_reachability and plan.detector)
+    return rules.client_error_isolates, True

@@ -1,0 +1,121 @@
+"""Choosing the queue by something the caller knows: a key, chance, a room, a queue, a function.
+
+All take the topic's queues in their published order and give one of them. A queue chosen here is
+not changed by retries (see `SendPlan.pinned`).
+"""
+
+from collections.abc import Callable, Collection, Sequence
+
+from pocketmq.balance.producer.round_robin import Chance, RoundRobin
+from pocketmq.errors import InvalidInput, QueueNotSelected
+from pocketmq.model.java_strings import int32, java_hash, java_split
+from pocketmq.model.message import Message
+from pocketmq.model.queue import MessageQueue
+
+OrderingKey = str | int
+
+Selector = Callable[[Sequence[MessageQueue], Message, object], MessageQueue]
+"""A caller's own choice: given the queues, the message and the caller's argument."""
+
+_LONG_LIMITS = range(-(1 << 63), 1 << 63)
+_TRUE_HASH, _FALSE_HASH = 1231, 1237
+
+
+def key_hash(key: OrderingKey) -> int:
+    """Give Java's `hashCode()` of an ordering key.
+
+    A number counts as Java's `Integer` if it fits one, else as a `Long`. The two differ for
+    negative numbers: where Java peers use a `Long`, give `long_hash(number)` as the key.
+    Raises `InvalidInput` for other types and for numbers past 64 bits.
+    """
+    if isinstance(key, str):
+        return java_hash(key)
+    if isinstance(key, bool):
+        return _TRUE_HASH if key else _FALSE_HASH
+    if isinstance(key, int):
+        return key if int32(key) == key else long_hash(key)
+    raise InvalidInput(f"an ordering key must be str or int, not {type(key).__name__}")
+
+
+def long_hash(number: int) -> int:
+    """Give Java's `Long.hashCode()`. Raises `InvalidInput` past 64 bits."""
+    if number not in _LONG_LIMITS:
+        raise InvalidInput("an ordering key that is a number must fit 64 bits")
+    return int32(number ^ (number >> 32))
+
+
+def by_hash(queues: Sequence[MessageQueue], key: OrderingKey) -> MessageQueue:
+    """Choose by an ordering key, as Java's `SelectMessageQueueByHash` does.
+
+    The same key goes to the same queue as long as the route stays as it is. Java takes the
+    remainder first and its absolute value after, so the smallest hash is no special case.
+    Raises `InvalidInput` without queues or for a key of a wrong type.
+    """
+    return queues[abs(key_hash(key)) % _count(queues)]
+
+
+def by_chance(queues: Sequence[MessageQueue], chance: Chance) -> MessageQueue:
+    """Choose at random, as Java's `SelectMessageQueueByRandom` does.
+
+    Raises `InvalidInput` without queues.
+    """
+    return queues[chance(_count(queues))]
+
+
+def by_machine_room(
+    queues: Sequence[MessageQueue], rooms: Collection[str], robin: RoundRobin
+) -> MessageQueue:
+    """Take turns among the queues of brokers in the given rooms.
+
+    A broker's room is what stands before the `@` of its name, as in the `MACHINE_ROOM` allocation.
+    (Java's `SelectMessageQueueByMachineRoom` is unfinished and selects nothing.)
+    Raises `QueueNotSelected` when no broker of the topic is in these rooms.
+    """
+    near = [queue for queue in queues if _room(queue.broker_name) in rooms]
+    if not near:
+        topic = queues[0].topic if queues else ""
+        raise QueueNotSelected(topic, f"no broker is in {', '.join(sorted(rooms)) or 'no room'}")
+    return robin.next(near)
+
+
+def pinned(
+    queues: Collection[MessageQueue], queue: MessageQueue, message_topic: str
+) -> MessageQueue:
+    """Check a queue the caller chose.
+
+    Raises `InvalidInput` for a queue of another topic, `QueueNotSelected` for one the route does
+    not publish (Java would send and let the broker refuse).
+    """
+    if queue.topic != message_topic:
+        raise InvalidInput(
+            f"the message is for topic {message_topic!r}, the queue of topic {queue.topic!r}"
+        )
+    if queue not in queues:
+        raise QueueNotSelected(queue.topic, f"{queue} is not in the route for sending")
+    return queue
+
+
+def by_function(
+    queues: Sequence[MessageQueue], message: Message, argument: object, selector: Selector
+) -> MessageQueue:
+    """Let the caller's function choose, and check what it gives.
+
+    Its own errors pass through. Raises `QueueNotSelected` unless it gives one of the queues.
+    """
+    queue: object = selector(queues, message, argument)
+    if not isinstance(queue, MessageQueue):
+        raise QueueNotSelected(message.topic, f"the selector gave {type(queue).__name__}")
+    if queue not in queues:
+        raise QueueNotSelected(message.topic, f"the selector gave {queue}, not one of the queues")
+    return queue
+
+
+def _room(broker_name: str) -> str | None:
+    parts = java_split(broker_name, "@")
+    return parts[0] if len(parts) == 2 else None
+
+
+def _count(queues: Sequence[MessageQueue]) -> int:
+    if not queues:
+        raise InvalidInput("there are no queues to choose from")
+    return len(queues)
