@@ -1,0 +1,44 @@
+"""Allocation: which member of a consumer group consumes which queue of a topic.
+
+The same answers as Java's strategies, computed by every member for itself. `allocate` is the way
+in; strategies are values, made directly or by `strategy_by_name`.
+"""
+
+from pocketmq.balance.allocation.average import Average, AverageByCircle
+from pocketmq.balance.allocation.consistent_hash import ConsistentHash, HashFunction, md5_hash
+from pocketmq.balance.allocation.machine_room import (
+    MachineRoom,
+    MachineRoomNearby,
+    RoomInName,
+    RoomResolver,
+    RoomTable,
+)
+from pocketmq.balance.allocation.own_rules import AllocationFunction, Configured, OwnRule
+from pocketmq.balance.allocation.registry import (
+    STRATEGY_NAMES,
+    StrategySettings,
+    strategy_by_name,
+)
+from pocketmq.balance.allocation.strategy import MemberUnknown, Strategy, allocate
+
+__all__ = [
+    "STRATEGY_NAMES",
+    "AllocationFunction",
+    "Average",
+    "AverageByCircle",
+    "Configured",
+    "ConsistentHash",
+    "HashFunction",
+    "MachineRoom",
+    "MachineRoomNearby",
+    "MemberUnknown",
+    "OwnRule",
+    "RoomInName",
+    "RoomResolver",
+    "RoomTable",
+    "Strategy",
+    "StrategySettings",
+    "allocate",
+    "md5_hash",
+    "strategy_by_name",
+]

@@ -1,0 +1,106 @@
+"""CONSISTENT_HASH: members and queues on one hash ring, so that few queues move on a change.
+
+Owns Java's ring: its keys, its default hash and what happens when two keys meet. Spread is
+uneven by nature; more virtual nodes even it out, but all members must use the same number.
+"""
+
+import hashlib
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+
+import msgspec
+
+from pocketmq.balance.allocation.strategy import check_input, may_own
+from pocketmq.errors import AllocationInputInvalid
+from pocketmq.model.queue import MessageQueue
+
+JAVA_VIRTUAL_NODES = 10
+
+# Java's HashFunction: any text to a signed 64-bit number.
+HashFunction = Callable[[str], int]
+
+
+def md5_hash(key: str) -> int:
+    """Give Java's default ring position: the first four bytes of the MD5 of the UTF-8 text."""
+    try:
+        raw = key.encode()
+    except UnicodeEncodeError:
+        raw = _utf8_as_java(key)
+    return int.from_bytes(hashlib.md5(raw, usedforsecurity=False).digest()[:4])
+
+
+class ConsistentHash(msgspec.Struct, frozen=True):
+    """Each queue goes to the member whose virtual node follows it on the ring.
+
+    `virtual_nodes` per member; 0 is allowed, as in Java, and leaves every queue to nobody. A
+    `hash_function` of your own must give the same numbers in every process of the group (Python's
+    built-in `hash` does not).
+    """
+
+    virtual_nodes: int = JAVA_VIRTUAL_NODES
+    hash_function: HashFunction = md5_hash
+
+    def __post_init__(self) -> None:
+        if self.virtual_nodes < 0:
+            reason = f"a member cannot have {self.virtual_nodes} virtual nodes"
+            raise AllocationInputInvalid(reason)
+
+    @property
+    def name(self) -> str:
+        """Java's name."""
+        return "CONSISTENT_HASH"
+
+    def allocate(
+        self, group: str, member: str, queues: Sequence[MessageQueue], members: Sequence[str]
+    ) -> list[MessageQueue]:
+        """Give the queues that meet one of the member's virtual nodes first."""
+        if not may_own(member, queues, members):
+            return []
+        owners = self.allocate_all(queues, members, group)
+        return [queue for queue, owner in zip(queues, owners, strict=True) if owner == member]
+
+    def allocate_all(
+        self,
+        queues: Sequence[MessageQueue],
+        members: Sequence[str],
+        group: str = "",  # noqa: ARG002
+    ) -> list[str | None]:
+        """Give every queue's owner."""
+        check_input(queues, members)
+        positions, owners = _ring(tuple(members), self.virtual_nodes, self.hash_function)
+        if not positions:
+            return [None] * len(queues)
+        place = self.hash_function
+        return [owners[bisect_left(positions, place(str(queue)))] for queue in queues]
+
+
+@lru_cache(maxsize=64)
+def _ring(
+    members: tuple[str, ...], virtual_nodes: int, place: HashFunction
+) -> tuple[list[int], list[str | None]]:
+    """Build the ring: sorted positions, and their owners with the wrap-around appended.
+
+    As in Java's router: a later node takes over an equal position, and a member listed again
+    numbers its replicas on from those it still has.
+    """
+    ring: dict[int, str] = {}
+    replicas: Counter[str] = Counter()
+    for member in members:
+        first = replicas[member]
+        for number in range(first, first + virtual_nodes):
+            position = place(f"{member}-{number}")
+            if position in ring:
+                replicas[ring[position]] -= 1
+            ring[position] = member
+            replicas[member] += 1
+    positions = sorted(ring)
+    owners = [ring[position] or None for position in positions]
+    return positions, owners + owners[:1]
+
+
+def _utf8_as_java(text: str) -> bytes:
+    """Encode as Java does: surrogate pairs are one character, a half on its own becomes `?`."""
+    units = text.encode("utf-16-be", "surrogatepass")
+    return units.decode("utf-16-be", "surrogatepass").encode("utf-8", "replace")

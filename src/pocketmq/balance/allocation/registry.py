@@ -1,0 +1,71 @@
+"""Strategies by name, as options and the command line give them."""
+
+import msgspec
+
+from pocketmq.balance.allocation.average import Average, AverageByCircle
+from pocketmq.balance.allocation.consistent_hash import JAVA_VIRTUAL_NODES, ConsistentHash
+from pocketmq.balance.allocation.machine_room import (
+    MachineRoom,
+    MachineRoomNearby,
+    RoomInName,
+    RoomResolver,
+)
+from pocketmq.balance.allocation.own_rules import Configured
+from pocketmq.balance.allocation.strategy import Strategy
+from pocketmq.errors import AllocationInputInvalid, StrategyUnknown
+from pocketmq.model.queue import MessageQueue
+
+NEARBY = "MACHINE_ROOM_NEARBY"
+_PLAIN_NAMES = ("AVG", "AVG_BY_CIRCLE", "CONSISTENT_HASH", "CONFIG", "MACHINE_ROOM")
+STRATEGY_NAMES = (*_PLAIN_NAMES, *(f"{NEARBY}-{name}" for name in _PLAIN_NAMES))
+
+
+class StrategySettings(msgspec.Struct, frozen=True):
+    """What some strategies need besides their name; the rest ignore it."""
+
+    virtual_nodes: int = JAVA_VIRTUAL_NODES
+    rooms: frozenset[str] = frozenset()
+    resolver: RoomResolver = RoomInName()
+    queues: tuple[MessageQueue, ...] = ()
+
+
+_NO_SETTINGS = StrategySettings()
+
+
+def strategy_by_name(name: str, settings: StrategySettings = _NO_SETTINGS) -> Strategy:
+    """Make the strategy that Java's `getName()` calls so; case does not matter.
+
+    `MACHINE_ROOM_NEARBY` alone stands for `MACHINE_ROOM_NEARBY-AVG`. Raises `StrategyUnknown`,
+    and `AllocationInputInvalid` for MACHINE_ROOM without rooms or a negative number of nodes.
+    """
+    wanted = name.upper()
+    if wanted == NEARBY:
+        return MachineRoomNearby(Average(), settings.resolver)
+    inner_name = wanted.removeprefix(NEARBY + "-")
+    if inner_name not in _PLAIN_NAMES:
+        raise StrategyUnknown(name, STRATEGY_NAMES, _nearest(wanted))
+    inner = _plain(inner_name, settings)
+    return inner if inner_name == wanted else MachineRoomNearby(inner, settings.resolver)
+
+
+def _plain(name: str, settings: StrategySettings) -> Strategy:
+    match name:
+        case "AVG":
+            return Average()
+        case "AVG_BY_CIRCLE":
+            return AverageByCircle()
+        case "CONSISTENT_HASH":
+            return ConsistentHash(settings.virtual_nodes)
+        case "CONFIG":
+            return Configured(settings.queues)
+        case _:
+            if not settings.rooms:
+                raise AllocationInputInvalid("MACHINE_ROOM needs the rooms whose queues to share")
+            return MachineRoom(settings.rooms)
+
+
+def _nearest(name: str) -> str | None:
+    from difflib import get_close_matches  # slow to import, and only mistakes need it
+
+    matches = get_close_matches(name[:100], STRATEGY_NAMES, n=1)
+    return matches[0] if matches else None

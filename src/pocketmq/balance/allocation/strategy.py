@@ -1,0 +1,130 @@
+"""What an allocation strategy is, and how one is asked.
+
+Owns the interface, the guards Java's strategies share and the sorted public entry. Knows no
+particular strategy, and nothing of the consumer that acts on the answer.
+"""
+
+from collections.abc import Callable, Collection, Sequence
+from typing import Protocol
+
+import msgspec
+
+from pocketmq.errors import AllocationInputInvalid
+from pocketmq.model.java_strings import java_sorted
+from pocketmq.model.queue import MessageQueue, sort_queues
+
+
+class Strategy(Protocol):
+    """A rule that splits one topic's queues among the members of a group.
+
+    Each member runs the rule for itself, so it must be a pure function of its arguments. Both
+    methods want `queues` and `members` in Java's order; `allocate` of this module sorts for you.
+    """
+
+    @property
+    def name(self) -> str:
+        """The name Java's `getName()` gives, as options, logs and the command line use it."""
+        ...
+
+    def allocate(
+        self, group: str, member: str, queues: Sequence[MessageQueue], members: Sequence[str]
+    ) -> list[MessageQueue]:
+        """Give the queues `member` shall consume.
+
+        Raises `AllocationInputInvalid` where Java's strategy throws.
+        """
+        ...
+
+    def allocate_all(
+        self, queues: Sequence[MessageQueue], members: Sequence[str], group: str = ""
+    ) -> list[str | None]:
+        """Give the owner of every queue, position by position; None where nobody owns it.
+
+        Equals asking `allocate` for every member. A queue claimed by several members, which only
+        CONFIG and rules of your own can bring about, is shown with the first of them.
+        """
+        ...
+
+
+class MemberUnknown(msgspec.Struct, frozen=True):
+    """A member asked for its share of a group that does not list it.
+
+    Happens briefly after a start, before the broker has seen the first heartbeat. The share is
+    empty, as in Java, where this is only logged.
+    """
+
+    group: str
+    member: str
+    members: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return (
+            f"group {self.group}: member {self.member} is not among the {len(self.members)} "
+            "members the broker lists, so it gets no queues"
+        )
+
+
+def allocate(
+    strategy: Strategy,
+    group: str,
+    member: str,
+    queues: Collection[MessageQueue],
+    members: Collection[str],
+    *,
+    warn: Callable[[MemberUnknown], None] | None = None,
+) -> list[MessageQueue]:
+    """Sort queues and members as Java does, then ask the strategy for one member's share.
+
+    Equal queues count once, equal member ids as often as they come: Java keeps the queues of a
+    topic in a set, but the broker's member list in a list. `warn` is told when an empty share is
+    due to a member that is not listed. Raises `AllocationInputInvalid` where Java throws, which
+    for a consumer means: keep what you own.
+    """
+    share = strategy.allocate(group, member, sort_queues(set(queues)), java_sorted(tuple(members)))
+    if warn is not None and not share and member not in members:
+        warn(MemberUnknown(group, member, tuple(members)))
+    return share
+
+
+def may_own(member: str, queues: Sequence[MessageQueue], members: Sequence[str]) -> bool:
+    """Apply the guards of Java's strategies: raise for empty input, False for a stranger."""
+    if not member:
+        raise AllocationInputInvalid("the member id is empty")
+    check_input(queues, members)
+    return member in members
+
+
+def check_input(queues: Sequence[MessageQueue], members: Sequence[str]) -> None:
+    """Raise unless there are both queues and members."""
+    if not queues:
+        raise AllocationInputInvalid("there are no queues")
+    if not members:
+        raise AllocationInputInvalid("there are no members")
+
+
+def seats(members: Sequence[str]) -> list[str | None]:
+    """Give who sits at each position of the member list.
+
+    Java finds a member by the first position of its id. A repeated id therefore leaves its later
+    positions, and the queues dealt to them, to nobody; so does an empty id, which cannot ask.
+    """
+    if len(set(members)) == len(members) and "" not in members:
+        return list(members)
+    taken = {""}
+    result: list[str | None] = []
+    for member in members:
+        result.append(None if member in taken else member)
+        taken.add(member)
+    return result
+
+
+def first_claims(
+    strategy: Strategy, group: str, queues: Sequence[MessageQueue], members: Sequence[str]
+) -> list[str | None]:
+    """Find all owners by asking member after member, for rules that know no faster way."""
+    owner_of: dict[MessageQueue, str] = {}
+    for member in dict.fromkeys(members):
+        if member:
+            for queue in strategy.allocate(group, member, queues, members):
+                owner_of.setdefault(queue, member)
+    return [owner_of.get(queue) for queue in queues]

@@ -1,0 +1,193 @@
+"""A group's situation, and the events that may befall it.
+
+Owns what a situation is and how each event changes it. Knows nothing of shares: who owns what in
+a situation is computed elsewhere.
+"""
+
+from collections.abc import Collection, Mapping
+from typing import ClassVar
+
+import msgspec
+
+from pocketmq.balance.allocation import Strategy
+from pocketmq.errors import AllocationInputInvalid
+from pocketmq.model.java_strings import java_sorted
+from pocketmq.model.queue import MessageQueue, sort_queues
+
+
+class Situation(msgspec.Struct, frozen=True):
+    """A group whose members all subscribe to the same topics; make one with `Situation.of`."""
+
+    topics: dict[str, tuple[MessageQueue, ...]]
+    members: tuple[str, ...]
+    strategy: Strategy
+    group: str = ""
+
+    @classmethod
+    def of(
+        cls,
+        topics: Mapping[str, Collection[MessageQueue]],
+        members: Collection[str],
+        strategy: Strategy,
+        group: str = "",
+    ) -> "Situation":
+        """Bring queues and members into Java's order; a repeated member id stays repeated.
+
+        Raises `AllocationInputInvalid` for an empty member id or a queue of another topic.
+        """
+        if "" in members:
+            raise AllocationInputInvalid("a member id is empty")
+        for topic, queues in topics.items():
+            if any(queue.topic != topic for queue in queues):
+                raise AllocationInputInvalid(f"topic {topic} lists a queue of another topic")
+        return cls(
+            topics={topic: _sorted(topics[topic]) for topic in java_sorted(tuple(topics))},
+            members=tuple(java_sorted(tuple(members))),
+            strategy=strategy,
+            group=group,
+        )
+
+    def brokers(self) -> set[str]:
+        """Name the brokers that hold any queue."""
+        return {queue.broker_name for queues in self.topics.values() for queue in queues}
+
+
+class MemberJoined(msgspec.Struct, frozen=True):
+    """One more member. An id that is there already is allowed, as brokers allow it."""
+
+    kind: ClassVar[str] = "member_joined"
+    member: str
+
+    @property
+    def subject(self) -> str:
+        """What it happened to, in one word."""
+        return self.member
+
+    def apply(self, situation: Situation) -> Situation:
+        """Give the situation afterwards; raises `AllocationInputInvalid` for an empty id."""
+        if not self.member:
+            raise AllocationInputInvalid("a member id is empty")
+        members = tuple(java_sorted((*situation.members, self.member)))
+        return msgspec.structs.replace(situation, members=members)
+
+
+class MemberLeft(msgspec.Struct, frozen=True):
+    """One member less."""
+
+    kind: ClassVar[str] = "member_left"
+    member: str
+
+    @property
+    def subject(self) -> str:
+        """What it happened to, in one word."""
+        return self.member
+
+    def apply(self, situation: Situation) -> Situation:
+        """Give the situation afterwards; raises `AllocationInputInvalid` for a stranger."""
+        if self.member not in situation.members:
+            raise AllocationInputInvalid(f"member {self.member} cannot leave: it is not there")
+        members = list(situation.members)
+        members.remove(self.member)
+        return msgspec.structs.replace(situation, members=tuple(members))
+
+
+class BrokerDown(msgspec.Struct, frozen=True):
+    """A broker and its queues vanish from the routes."""
+
+    kind: ClassVar[str] = "broker_down"
+    broker: str
+
+    @property
+    def subject(self) -> str:
+        """What it happened to, in one word."""
+        return self.broker
+
+    def apply(self, situation: Situation) -> Situation:
+        """Give the situation afterwards; raises `AllocationInputInvalid` for a broker unknown."""
+        if self.broker not in situation.brokers():
+            raise AllocationInputInvalid(f"broker {self.broker} cannot go down: it is not there")
+        topics = {
+            topic: tuple(queue for queue in queues if queue.broker_name != self.broker)
+            for topic, queues in situation.topics.items()
+        }
+        return msgspec.structs.replace(situation, topics=topics)
+
+
+class BrokerAdded(msgspec.Struct, frozen=True):
+    """A new broker, or one that comes back, with so many queues of each topic it holds."""
+
+    kind: ClassVar[str] = "broker_added"
+    broker: str
+    queues: dict[str, int]
+
+    @property
+    def subject(self) -> str:
+        """What it happened to, in one word."""
+        return self.broker
+
+    def apply(self, situation: Situation) -> Situation:
+        """Give the situation afterwards; raises `AllocationInputInvalid` if it is there already."""
+        if self.broker in situation.brokers():
+            raise AllocationInputInvalid(f"broker {self.broker} cannot be added: it is there")
+        for topic, count in self.queues.items():
+            situation = _with_queues(situation, topic, self.broker, count)
+        return situation
+
+
+class QueuesAdded(msgspec.Struct, frozen=True):
+    """More queues of a topic on a broker, numbered on from those it has."""
+
+    kind: ClassVar[str] = "queues_added"
+    topic: str
+    broker: str
+    count: int
+
+    @property
+    def subject(self) -> str:
+        """What it happened to, as `topic:broker*count`."""
+        return f"{self.topic}:{self.broker}*{self.count}"
+
+    def apply(self, situation: Situation) -> Situation:
+        """Give the situation afterwards.
+
+        Raises `AllocationInputInvalid` for a topic or broker unknown, or fewer than one queue.
+        """
+        if self.broker not in situation.brokers():
+            reason = f"broker {self.broker} cannot get queues: it is not there"
+            raise AllocationInputInvalid(reason)
+        return _with_queues(situation, self.topic, self.broker, self.count)
+
+
+class StrategyChanged(msgspec.Struct, frozen=True):
+    """All members were restarted with another strategy."""
+
+    kind: ClassVar[str] = "strategy_changed"
+    strategy: Strategy
+
+    @property
+    def subject(self) -> str:
+        """The new strategy's name."""
+        return self.strategy.name
+
+    def apply(self, situation: Situation) -> Situation:
+        """Give the situation afterwards."""
+        return msgspec.structs.replace(situation, strategy=self.strategy)
+
+
+Event = MemberJoined | MemberLeft | BrokerDown | BrokerAdded | QueuesAdded | StrategyChanged
+
+
+def _sorted(queues: Collection[MessageQueue]) -> tuple[MessageQueue, ...]:
+    return tuple(sort_queues(set(queues)))
+
+
+def _with_queues(situation: Situation, topic: str, broker: str, count: int) -> Situation:
+    if topic not in situation.topics:
+        raise AllocationInputInvalid(f"topic {topic} cannot get queues: it is not there")
+    if count < 1:
+        raise AllocationInputInvalid(f"{count} queues of {topic} cannot be added to {broker}")
+    queues = situation.topics[topic]
+    first = max((queue.queue_id + 1 for queue in queues if queue.broker_name == broker), default=0)
+    more = [MessageQueue(topic, broker, number) for number in range(first, first + count)]
+    topics = situation.topics | {topic: _sorted([*queues, *more])}
+    return msgspec.structs.replace(situation, topics=topics)

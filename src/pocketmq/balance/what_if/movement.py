@@ -1,0 +1,92 @@
+"""Which queues change hands between two moments, and how few would have had to.
+
+Every moved queue costs a pause and perhaps messages seen twice, so both numbers are what an
+operator weighs strategies by.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+
+import msgspec
+
+from pocketmq.balance.what_if.events import Situation
+from pocketmq.balance.what_if.ownership import Owners
+from pocketmq.model.queue import MessageQueue
+
+
+class Move(msgspec.Struct, frozen=True, gc=False):
+    """A queue that changed hands; None stands for nobody."""
+
+    queue: MessageQueue
+    previous: str | None = msgspec.field(name="from")
+    owner: str | None = msgspec.field(name="to")
+
+
+class Movement(msgspec.Struct, frozen=True):
+    """All that changed between two moments.
+
+    `moves` holds the queues that exist in both and have another owner now (`moved` of them).
+    `minimum` is how few had to move for a spread as even as the one reached, topic by topic:
+    the same numbers of queues, but it does not matter which member has which number.
+    `added` and `removed` hold queues that exist in one moment only.
+    """
+
+    moved: int
+    minimum: int
+    moves: list[Move]
+    added: list[Move]
+    removed: list[Move]
+
+
+def movement(
+    before: Situation, owned_before: Owners, after: Situation, owned_after: Owners
+) -> Movement:
+    """Compare two situations of one group that know the same topics."""
+    moves: list[Move] = []
+    added: list[Move] = []
+    removed: list[Move] = []
+    minimum = 0
+    for topic, old_queues in before.topics.items():
+        old_owners, new_owners = owned_before[topic], owned_after[topic]
+        new_queues = after.topics[topic]
+        if old_queues is new_queues:  # only members or the strategy changed
+            moves += _changed(old_queues, old_owners, new_owners)
+            kept_owners = old_owners
+        else:
+            old = dict(zip(old_queues, old_owners, strict=True))
+            new = dict(zip(new_queues, new_owners, strict=True))
+            kept = [queue for queue in old_queues if queue in new]
+            kept_owners = [old[queue] for queue in kept]
+            moves += _changed(kept, kept_owners, [new[queue] for queue in kept])
+            added += [Move(queue, None, new[queue]) for queue in new if queue not in old]
+            removed += [Move(queue, old[queue], None) for queue in old if queue not in new]
+        minimum += fewest_moves(kept_owners, new_owners, after.members)
+    return Movement(len(moves), minimum, moves, added, removed)
+
+
+def _changed(
+    queues: Sequence[MessageQueue], old_owners: list[str | None], new_owners: list[str | None]
+) -> list[Move]:
+    """List the queues whose owner differs."""
+    owners = zip(queues, old_owners, new_owners, strict=True)
+    return [Move(queue, old, new) for queue, old, new in owners if old != new]
+
+
+def fewest_moves(
+    kept_owners: Sequence[str | None], new_owners: Sequence[str | None], members: Iterable[str]
+) -> int:
+    """Tell how few of the kept queues must move to reach a spread like that of `new_owners`.
+
+    A member can keep no more than it had and no more than it shall have. Giving the largest new
+    numbers to those that had most keeps the most in all; queues of members gone must all move.
+    """
+    had: Mapping[str | None, int] = Counter(kept_owners)
+    has: Mapping[str | None, int] = Counter(new_owners)
+    staying = set(members)
+    pairs = zip(
+        sorted(had[member] for member in staying),
+        sorted(has[member] for member in staying),
+        strict=True,
+    )
+    may_stay = sum(min(pair) for pair in pairs) + min(had[None], has[None])
+    return len(kept_owners) - may_stay

@@ -1,0 +1,84 @@
+"""Who owns what in one situation, and how evenly.
+
+Owns the picture of a moment; how one moment differs from the next is told by `movement`.
+"""
+
+from collections import Counter
+
+import msgspec
+
+from pocketmq.balance.what_if.events import Situation
+from pocketmq.model.queue import MessageQueue
+
+# For each topic the owner of each of its queues, position by position.
+Owners = dict[str, list[str | None]]
+
+
+class Share(msgspec.Struct, frozen=True):
+    """All queues of one member, of all topics."""
+
+    member: str
+    total: int
+    queues: list[MessageQueue]
+
+
+class TopicBalance(msgspec.Struct, frozen=True):
+    """How evenly one topic's queues are spread; `spread` is `most` less `fewest`."""
+
+    topic: str
+    queues: int
+    unowned: int
+    most: int
+    fewest: int
+    spread: int
+
+
+class Ownership(msgspec.Struct, frozen=True):
+    """Every member's share, in Java's order of members, and the balance.
+
+    `spread` is that of the members' totals over all topics: strategies that favour the first
+    members in every topic add up here. A repeated member id has one share.
+    """
+
+    shares: list[Share]
+    unowned: list[MessageQueue]
+    topics: list[TopicBalance]
+    spread: int
+
+
+def owners_in(situation: Situation) -> Owners:
+    """Ask the situation's strategy for every owner.
+
+    A topic without queues and a group without members raise nothing here: there is nobody who
+    could ask. Other errors of the strategy pass through.
+    """
+    owners: Owners = {}
+    for topic, queues in situation.topics.items():
+        if queues and situation.members:
+            dealt = situation.strategy.allocate_all(queues, situation.members, situation.group)
+            owners[topic] = dealt
+        else:
+            owners[topic] = [None] * len(queues)
+    return owners
+
+
+def picture(situation: Situation, owners: Owners) -> Ownership:
+    """Draw up shares and balance from the owners of a situation."""
+    queues_of: dict[str | None, list[MessageQueue]] = {None: []}
+    queues_of |= {member: [] for member in situation.members}
+    topics = []
+    for topic, queues in situation.topics.items():
+        for queue, owner in zip(queues, owners[topic], strict=True):
+            queues_of[owner].append(queue)
+        topics.append(_balance(topic, owners[topic], situation.members))
+    unowned = queues_of.pop(None)
+    shares = [Share(member, len(queues), queues) for member, queues in queues_of.items() if member]
+    totals = [share.total for share in shares]
+    return Ownership(shares, unowned, topics, max(totals, default=0) - min(totals, default=0))
+
+
+def _balance(topic: str, owners: list[str | None], members: tuple[str, ...]) -> TopicBalance:
+    counts = Counter(owners)
+    held = [counts[member] for member in members]
+    most, fewest = max(held, default=0), min(held, default=0)
+    return TopicBalance(topic, len(owners), counts[None], most, fewest, most - fewest)
