@@ -1,0 +1,94 @@
+"""Who answers which request code."""
+
+from enum import Enum
+
+from pocketmq.protocol.codes import RequestCode as Code
+
+
+class Peer(Enum):
+    """A kind of process that answers requests."""
+
+    NAME_SERVER = "name server"
+    BROKER = "broker"
+    CLIENT = "client"
+    CONTROLLER = "controller"
+
+
+_NAME_SERVER = {
+    Code.PUT_KV_CONFIG,
+    Code.GET_KV_CONFIG,
+    Code.DELETE_KV_CONFIG,
+    Code.REGISTER_BROKER,
+    Code.UNREGISTER_BROKER,
+    Code.GET_ROUTEINFO_BY_TOPIC,
+    Code.GET_BROKER_CLUSTER_INFO,
+    Code.WIPE_WRITE_PERM_OF_BROKER,
+    Code.GET_ALL_TOPIC_LIST_FROM_NAMESERVER,
+    Code.DELETE_TOPIC_IN_NAMESRV,
+    Code.REGISTER_TOPIC_IN_NAMESRV,
+    Code.GET_KVLIST_BY_NAMESPACE,
+    Code.GET_TOPICS_BY_CLUSTER,
+    Code.GET_SYSTEM_TOPIC_LIST_FROM_NS,
+    Code.GET_UNIT_TOPIC_LIST,
+    Code.GET_HAS_UNIT_SUB_TOPIC_LIST,
+    Code.GET_HAS_UNIT_SUB_UNUNIT_TOPIC_LIST,
+    Code.UPDATE_NAMESRV_CONFIG,
+    Code.GET_NAMESRV_CONFIG,
+    Code.QUERY_DATA_VERSION,
+    Code.ADD_WRITE_PERM_OF_BROKER,
+    Code.GET_BROKER_MEMBER_GROUP,
+    Code.BROKER_HEARTBEAT,
+}
+_CLIENT = {
+    Code.CHECK_TRANSACTION_STATE,
+    Code.NOTIFY_CONSUMER_IDS_CHANGED,
+    Code.RESET_CONSUMER_CLIENT_OFFSET,
+    Code.GET_CONSUMER_STATUS_FROM_CLIENT,
+    Code.GET_CONSUMER_RUNNING_INFO,
+    Code.CONSUME_MESSAGE_DIRECTLY,
+    Code.PUSH_REPLY_MESSAGE_TO_CLIENT,
+    Code.NOTIFY_UNSUBSCRIBE_LITE,
+}
+_CONTROLLER = {
+    Code.BROKER_HEARTBEAT,
+    Code.CONTROLLER_ALTER_SYNC_STATE_SET,
+    Code.CONTROLLER_ELECT_MASTER,
+    Code.CONTROLLER_REGISTER_BROKER,
+    Code.CONTROLLER_GET_REPLICA_INFO,
+    Code.CONTROLLER_GET_METADATA_INFO,
+    Code.CONTROLLER_GET_SYNC_STATE_DATA,
+    Code.UPDATE_CONTROLLER_CONFIG,
+    Code.GET_CONTROLLER_CONFIG,
+    Code.CLEAN_BROKER_DATA,
+    Code.CONTROLLER_GET_NEXT_BROKER_ID,
+    Code.CONTROLLER_APPLY_BROKER_ID,
+}
+_NOBODY = {  # RocketMQ has a number for these, and no code behind it
+    Code.QUERY_BROKER_OFFSET,
+    Code.GET_TOPIC_CONFIG_LIST,
+    Code.GET_TOPIC_NAME_LIST,
+    Code.TRIGGER_DELETE_FILES,
+    Code.GET_CLIENT_CONFIG,
+    Code.SUSPEND_CONSUMER,
+    Code.RESUME_CONSUMER,
+    Code.RESET_CONSUMER_OFFSET_IN_CONSUMER,
+    Code.RESET_CONSUMER_OFFSET_IN_BROKER,
+    Code.ADJUST_CONSUMER_THREAD_POOL,
+    Code.WHO_CONSUME_THE_MESSAGE,
+    Code.REGISTER_FILTER_SERVER,
+    Code.REGISTER_MESSAGE_FILTER_CLASS,
+    Code.ACK_LITE_MESSAGE,
+}
+_RELAYED = {Code.GET_CONSUMER_RUNNING_INFO, Code.CONSUME_MESSAGE_DIRECTLY}  # broker to client
+
+_BY_PEER = {
+    Peer.NAME_SERVER: _NAME_SERVER,
+    Peer.BROKER: set(Code) - _NAME_SERVER - _CLIENT - _CONTROLLER - _NOBODY | _RELAYED,
+    Peer.CLIENT: _CLIENT,
+    Peer.CONTROLLER: _CONTROLLER,
+}
+
+SERVED_BY: dict[Code, frozenset[Peer]] = {
+    code: frozenset(peer for peer, codes in _BY_PEER.items() if code in codes) for code in Code
+}
+"""Who answers this code, in RocketMQ 5.5 or 4.9; a container of brokers counts as a broker."""
