@@ -51,6 +51,7 @@ from pocketmq.errors.wire import (
     FrameTooLarge,
     HeaderMalformed,
     MessageMalformed,
+    MessagesCutShort,
     ProtocolError,
     UnknownRequestCode,
 )
@@ -73,6 +74,7 @@ __all__ = [
     "MQError",
     "MessageIllegal",
     "MessageMalformed",
+    "MessagesCutShort",
     "NameInvalid",
     "NameServersUnreachable",
     "NoPermission",

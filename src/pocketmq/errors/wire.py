@@ -1,5 +1,7 @@
 """A peer's bytes break the wire format. Nothing here is retryable: the bytes will not change."""
 
+from typing import Any
+
 from pocketmq.errors.tree import MQError
 
 
@@ -48,6 +50,17 @@ class MessageMalformed(ProtocolError):
         self.reason = reason
         self.position = position
         super().__init__(f"malformed message at byte {position}: {reason}")
+
+
+class MessagesCutShort(MessageMalformed):
+    """A body of several messages is broken from `position` on.
+
+    `decoded` holds the messages before it, which are sound.
+    """
+
+    def __init__(self, reason: str, position: int, decoded: list[Any]) -> None:
+        super().__init__(reason, position)
+        self.decoded = decoded
 
 
 class CodecMissing(ProtocolError):

@@ -1,0 +1,134 @@
+"""Many messages in one body: what SEND_BATCH_MESSAGE carries, and 5.x stores as an inner batch.
+
+Entries have no topic or queue of their own; those are the batch's.
+"""
+
+import struct
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from pocketmq.errors import InvalidInput, MessageMalformed
+from pocketmq.model import properties as names
+from pocketmq.model.message import MAX_BODY_SIZE, Message
+from pocketmq.model.names import is_retry_topic
+from pocketmq.protocol.property_text import LIMIT as PROPERTIES_LIMIT
+from pocketmq.protocol.property_text import encode_properties
+
+ENTRY_OVERHEAD = 22
+"""Bytes an entry takes besides its body and its properties."""
+
+_TOPIC_LIMIT = 127
+# Size, magic and checksum (both 0: the broker computes its own), flag, size of the body.
+_HEAD = struct.Struct(">iiiii")
+_HEAD_FROM = _HEAD.unpack_from
+_LENGTH = struct.Struct(">h")
+_LENGTH_FROM = _LENGTH.unpack_from
+
+
+class BatchEntry(msgspec.Struct, frozen=True, gc=False):
+    """One message of a batch; the properties are text as `property_text` writes it."""
+
+    body: bytes
+    property_bytes: bytes = b""
+    flag: int = 0
+
+    def encoded_size(self) -> int:
+        """Tell how many bytes the entry takes in a batch."""
+        return ENTRY_OVERHEAD + len(self.body) + len(self.property_bytes)
+
+
+def batch_entry(message: Message, unique_id: str) -> BatchEntry:
+    """Make a message ready for a batch, where each has an id of its own.
+
+    Raises `InvalidInput` if its properties are too long.
+    """
+    wire = message.wire_properties()
+    wire[names.UNIQUE_KEY] = unique_id
+    return BatchEntry(message.body, encode_properties(wire), message.flag)
+
+
+def check_batch(messages: Sequence[Message], *, delayed: bool = False) -> None:
+    """Raise `InvalidInput` unless these messages may travel together, by Java's rules."""
+    if not messages:
+        raise InvalidInput("a batch needs at least one message")
+    if delayed:
+        raise InvalidInput("messages of a batch cannot be delayed; send them one by one")
+    topic = messages[0].topic
+    if is_retry_topic(topic):
+        raise InvalidInput(f"a batch cannot go to the retry topic {topic!r}")
+    if len(topic.encode("utf-8", "replace")) > _TOPIC_LIMIT:
+        raise InvalidInput(f"a batch needs a topic of at most {_TOPIC_LIMIT} bytes")
+    for message in messages:
+        if message.topic != topic:
+            raise InvalidInput(
+                f"a batch has one topic, this one has {topic!r} and {message.topic!r}"
+            )
+        if not message.body:
+            raise InvalidInput("a message of the batch has no body")
+
+
+def split_batch(
+    entries: Iterable[BatchEntry], limit: int = MAX_BODY_SIZE
+) -> list[list[BatchEntry]]:
+    """Cut entries into batches of at most `limit` encoded bytes, in order, as few as that allows.
+
+    Raises `InvalidInput` if one entry alone is larger.
+    """
+    batches: list[list[BatchEntry]] = []
+    room = 0
+    for entry in entries:
+        size = entry.encoded_size()
+        if size > limit:
+            raise InvalidInput(f"a message of {size} bytes is over the limit of {limit}")
+        if not batches or size > room:
+            batches.append([])
+            room = limit
+        batches[-1].append(entry)
+        room -= size
+    return batches
+
+
+def encode_batch(entries: Iterable[BatchEntry]) -> bytes:
+    """Give the body of a batch; raises `InvalidInput` for what the format has no room for."""
+    pieces: list[bytes] = []
+    for entry in entries:
+        body, text = entry.body, entry.property_bytes
+        size = ENTRY_OVERHEAD + len(body) + len(text)
+        try:
+            head = _HEAD.pack(size, 0, 0, entry.flag, len(body))
+            pieces += (head, body, _LENGTH.pack(len(text)), text)
+        except struct.error as error:
+            reason = f"a flag of {entry.flag}, or properties of more than {PROPERTIES_LIMIT} bytes"
+            raise InvalidInput(f"a message does not fit into a batch: {reason}") from error
+    return b"".join(pieces)
+
+
+def decode_batch(body: bytes) -> list[BatchEntry]:
+    """Read a batch's entries.
+
+    As in Java magic and checksum mean nothing. Raises `MessageMalformed` with the position of the
+    first entry that is cut off or whose parts do not add up to its size.
+    """
+    entries: list[BatchEntry] = []
+    position = 0
+    end = len(body)
+    while position < end:
+        if end - position < ENTRY_OVERHEAD:
+            raise MessageMalformed(f"{end - position} bytes are left of a batch", position)
+        size, _, _, flag, body_size = _HEAD_FROM(body, position)
+        stop = position + size
+        if size < ENTRY_OVERHEAD or stop > end:
+            raise MessageMalformed(
+                f"an entry of {size} bytes where {end - position} are left", position
+            )
+        if not 0 <= body_size <= size - ENTRY_OVERHEAD:
+            raise MessageMalformed(f"a body of {body_size} bytes in an entry of {size}", position)
+        at = position + 20 + body_size
+        (text_size,) = _LENGTH_FROM(body, at)
+        if at + 2 + text_size != stop or text_size < 0:
+            reason = f"properties of {text_size} bytes do not end where the entry ends"
+            raise MessageMalformed(reason, position)
+        entries.append(BatchEntry(body[position + 20 : at], body[at + 2 : stop], flag))
+        position = stop
+    return entries

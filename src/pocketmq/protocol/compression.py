@@ -1,0 +1,170 @@
+"""Message bodies smaller: the three codecs of RocketMQ, and their bits in the system flag.
+
+zlib is always there; lz4 and zstandard are imported when first needed. Nothing is inflated past
+a limit the caller names, however much a peer's bytes promise.
+"""
+
+import zlib
+from enum import IntEnum
+
+from pocketmq.errors import CodecMissing, InvalidInput, MessageMalformed
+from pocketmq.model.flags import COMPRESSION_MASK, SysFlag
+
+DEFAULT_LEVEL = 5
+INFLATE_LIMIT = 64 * 1024 * 1024
+"""How large a body may become unless the caller says otherwise: 16 times Java's largest."""
+
+_SHIFT = 8
+_COMPRESSED = int(SysFlag.COMPRESSED)
+_STEP = 1 << 20
+
+
+class Codec(IntEnum):
+    """How a body is compressed, by the number it has in the system flag."""
+
+    LZ4 = 1
+    ZSTD = 2
+    ZLIB = 3
+
+
+def codec_of(sys_flag: int) -> Codec | None:
+    """Tell which codec a system flag names, if the body is compressed at all.
+
+    No type counts as zlib: producers older than the type bits set the first bit alone. Raises
+    `MessageMalformed` for a type nobody knows.
+    """
+    if not sys_flag & _COMPRESSED:
+        return None
+    number = (sys_flag & COMPRESSION_MASK) >> _SHIFT
+    if number > Codec.ZLIB:
+        raise MessageMalformed(f"unknown compression type {number}")
+    return Codec(number or Codec.ZLIB)
+
+
+def mark_compressed(sys_flag: int, codec: Codec) -> int:
+    """Give a system flag that says the body is compressed with this codec."""
+    return sys_flag & ~COMPRESSION_MASK | codec << _SHIFT | _COMPRESSED
+
+
+def compress(body: bytes, codec: Codec = Codec.ZLIB, level: int = DEFAULT_LEVEL) -> bytes:
+    """Compress a body so that Java reads it. As in Java, LZ4 knows no level.
+
+    Raises `CodecMissing` if the codec is not installed, `InvalidInput` for a level it lacks.
+    """
+    try:
+        if codec is Codec.ZLIB:
+            return zlib.compress(body, level)
+        if codec is Codec.ZSTD:
+            return _zstd_compress(body, level)
+    except (ValueError, zlib.error) as error:
+        raise InvalidInput(f"{codec.name} has no compression level {level}") from error
+    return _lz4_compress(body)
+
+
+def decompress(data: bytes, codec: Codec, limit: int = INFLATE_LIMIT) -> bytes:
+    """Undo `compress`. What follows the first frame is ignored.
+
+    Raises `MessageMalformed` if the data is broken, cut short or larger than `limit` bytes once
+    inflated, `CodecMissing` if the codec is not installed.
+    """
+    if codec is Codec.ZLIB:
+        return _zlib_decompress(data, limit)
+    if codec is Codec.ZSTD:
+        return _zstd_decompress(data, limit)
+    return _lz4_decompress(data, limit)
+
+
+def decompress_body(body: bytes, sys_flag: int, limit: int = INFLATE_LIMIT) -> bytes:
+    """Give a stored body as its sender handed it over; raises what `decompress` raises.
+
+    As in Java an empty body is empty, whatever the flag says.
+    """
+    codec = codec_of(sys_flag) if body else None
+    return body if codec is None else decompress(body, codec, limit)
+
+
+def _too_large(limit: int) -> MessageMalformed:
+    return MessageMalformed(f"a compressed body holds more than {limit} bytes")
+
+
+def _broken(codec: Codec, reason: str) -> MessageMalformed:
+    return MessageMalformed(f"a body is not what {codec.name} wrote: {reason}")
+
+
+def _zlib_decompress(data: bytes, limit: int) -> bytes:
+    inflater = zlib.decompressobj()
+    try:
+        body = inflater.decompress(data, limit + 1)
+    except zlib.error as error:
+        raise _broken(Codec.ZLIB, str(error)) from error
+    if len(body) > limit:
+        raise _too_large(limit)
+    if not inflater.eof:
+        raise _broken(Codec.ZLIB, "it is cut short")
+    return body
+
+
+def _lz4_compress(body: bytes) -> bytes:
+    try:
+        import lz4.frame  # type: ignore[import-untyped]
+    except ImportError as error:
+        raise CodecMissing("lz4") from error
+    # Java's reader refuses blocks that depend on each other, the library's own choice.
+    packed: bytes = lz4.frame.compress(body, block_linked=False, store_size=False)
+    return packed
+
+
+def _lz4_decompress(data: bytes, limit: int) -> bytes:
+    try:
+        import lz4.frame
+    except ImportError as error:
+        raise CodecMissing("lz4") from error
+    inflater = lz4.frame.LZ4FrameDecompressor()
+    pieces: list[bytes] = []
+    size = 0
+    while not inflater.eof:
+        try:
+            piece = inflater.decompress(data, max_length=min(_STEP, limit + 1 - size))
+        except (RuntimeError, ValueError) as error:
+            raise _broken(Codec.LZ4, str(error)) from error
+        size += len(piece)
+        if size > limit:
+            raise _too_large(limit)
+        if not piece and not inflater.eof:
+            raise _broken(Codec.LZ4, "it is cut short")
+        pieces.append(piece)
+        data = b""
+    return b"".join(pieces)
+
+
+def _zstd_compress(body: bytes, level: int) -> bytes:
+    try:
+        import zstandard
+    except ImportError as error:
+        raise CodecMissing("zstandard") from error
+    return zstandard.ZstdCompressor(level=level).compress(body)
+
+
+def _zstd_decompress(data: bytes, limit: int) -> bytes:
+    try:
+        import zstandard
+    except ImportError as error:
+        raise CodecMissing("zstandard") from error
+    try:
+        declared = zstandard.get_frame_parameters(data).content_size
+        if declared != zstandard.CONTENTSIZE_UNKNOWN:
+            if declared > limit:
+                raise _too_large(limit)
+            return zstandard.ZstdDecompressor().decompress(data)
+    except zstandard.ZstdError as error:
+        raise _broken(Codec.ZSTD, str(error)) from error
+    # Java streams, so its frames do not tell their size: offer room until the body fits.
+    room = min(limit, max(1 << 16, 8 * len(data)))
+    while True:
+        try:
+            return zstandard.ZstdDecompressor().decompress(data, max_output_size=room)
+        except zstandard.ZstdError as error:
+            if room == limit:
+                reason = f"{error}, or it holds more than {limit} bytes"
+                raise _broken(Codec.ZSTD, reason) from error
+        room = min(limit, 4 * room)

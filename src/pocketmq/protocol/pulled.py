@@ -1,0 +1,129 @@
+"""From the body of a pull reply to messages, inner batches unwrapped."""
+
+from pocketmq.errors import MessageMalformed, MessagesCutShort
+from pocketmq.model.flags import SysFlag
+from pocketmq.protocol.batch import BatchEntry, decode_batch
+from pocketmq.protocol.received import Delivery, ReceivedMessage
+from pocketmq.protocol.record_scan import ReadableBuffer, checksum, scan_records
+from pocketmq.protocol.records import Record, encode_record
+
+_INNER_BATCH = int(SysFlag.INNER_BATCH | SysFlag.NEED_UNWRAP)
+_COMPRESSED = int(SysFlag.COMPRESSED)
+
+
+def decode_pulled(body: ReadableBuffer, delivery: Delivery) -> list[ReceivedMessage]:
+    """Find the messages in a body of records back to back.
+
+    Nothing but lengths is looked at; fields are decoded when read. Inner batches of 5.x are
+    unwrapped, their messages numbered on from the batch's queue offset. If a record is broken,
+    `MessagesCutShort` is raised and its `decoded` holds the messages before: Java goes on with
+    those in silence, here the caller decides. Raises `CodecMissing` if an inner batch is
+    compressed with a codec that is not installed.
+    """
+    data = bytes(body)
+    delta = delivery.offset_delta
+    messages: list[ReceivedMessage] = []
+    end = 0
+    try:
+        for position, size, queue_offset, sys_flag, body_size in scan_records(data):
+            message = ReceivedMessage(data, position, queue_offset + delta, body_size, delivery)
+            if sys_flag & _INNER_BATCH == _INNER_BATCH:
+                messages += _unwrap(message, position)
+            else:
+                messages.append(message)
+            end = position + size
+    except MessageMalformed as error:
+        raise MessagesCutShort(error.reason, error.position, messages) from error
+    if end != len(data):
+        raise MessagesCutShort("a blank record, which only commit logs have", end, messages)
+    return messages
+
+
+class InnerMessage(ReceivedMessage, frozen=True, gc=False, eq=False, kw_only=True):
+    """A message out of an inner batch: the batch's record around a content of its own.
+
+    As in Java it counts as never retried, and its system flag no longer says compressed.
+    """
+
+    entry: BatchEntry
+
+    @property
+    def store_size(self) -> int:
+        """Bytes a record of its own would take."""
+        return len(self.record())
+
+    @property
+    def body_crc(self) -> int:
+        """The checksum of the body; the batch's own covers all its messages."""
+        return checksum(self.entry.body)
+
+    @property
+    def flag(self) -> int:
+        """The application's own flag."""
+        return self.entry.flag
+
+    @property
+    def sys_flag(self) -> int:
+        """RocketMQ's own bits, those of the batch."""
+        return self._int(36) & ~_COMPRESSED
+
+    @property
+    def reconsume_times(self) -> int:
+        """Always 0."""
+        return 0
+
+    @property
+    def prepared_transaction_offset(self) -> int:
+        """Always 0: batches have no transactions."""
+        return 0
+
+    @property
+    def stored_body(self) -> bytes:
+        """The message's part of the batch."""
+        return self.entry.body
+
+    @property
+    def property_bytes(self) -> bytes:
+        """The message's own properties."""
+        return self.entry.property_bytes
+
+    def crc_matches(self) -> bool:
+        """Tell whether the checksum fits: always, since it is computed."""
+        return True
+
+    def record(self) -> bytes:
+        """Give the record a broker would have stored for this message alone."""
+        return encode_record(
+            Record(
+                topic=self.topic_bytes,
+                body=self.entry.body,
+                property_bytes=self.entry.property_bytes,
+                queue_id=self._int(12),
+                flag=self.entry.flag,
+                sys_flag=self.sys_flag,
+                born_timestamp_ms=self.born_timestamp_ms,
+                born_host=self.born_host_bytes,
+                queue_offset=self.queue_offset,
+                commit_log_offset=self.commit_log_offset,
+                store_timestamp_ms=self.store_timestamp_ms,
+                store_host=self.store_host_bytes,
+            )
+        )
+
+
+def _unwrap(outer: ReceivedMessage, position: int) -> list[InnerMessage]:
+    try:
+        entries = decode_batch(outer.body)
+    except MessageMalformed as error:
+        raise MessageMalformed(f"inner batch: {error.reason}", position) from error
+    return [
+        InnerMessage(
+            outer.buffer,
+            outer.position,
+            outer.queue_offset + index,
+            len(entry.body),
+            outer.delivery,
+            entry=entry,
+        )
+        for index, entry in enumerate(entries)
+    ]

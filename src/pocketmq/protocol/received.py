@@ -1,0 +1,209 @@
+"""A message as a consumer gets it: the raw record, and fields that are decoded when read.
+
+Most consumers read the body and little else, so nothing else is paid for. A message keeps the
+whole pull reply it came with alive; a pickled or unpickled one holds its own record alone.
+"""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+import msgspec
+
+from pocketmq.model import properties as names
+from pocketmq.protocol.compression import INFLATE_LIMIT, decompress_body
+from pocketmq.protocol.hosts import decode_host
+from pocketmq.protocol.message_ids import encode_offset_id
+from pocketmq.protocol.property_text import decode_properties, find_property
+from pocketmq.protocol.record_scan import RecordView
+
+_remember = msgspec.structs.force_setattr
+
+
+class Delivery(msgspec.Struct, frozen=True, gc=False):
+    """What a receiver knows about messages besides their bytes; all of one pull share it.
+
+    `queue_id` and `topic`, where given, win over the record's; `offset_delta` is added to its
+    queue offset (both for 5.x static topics). `added` are properties laid over the message's own,
+    such as MIN_OFFSET and MAX_OFFSET. Bodies are inflated to `inflate_limit` bytes at most.
+    """
+
+    broker_name: str = ""
+    queue_id: int | None = None
+    topic: str | None = None
+    offset_delta: int = 0
+    added: dict[str, str] = {}
+    inflate_limit: int = INFLATE_LIMIT
+
+
+class ReceivedMessage(RecordView, frozen=True, gc=False, eq=False):
+    """A message from a broker (Java: MessageExt). Threads may share it.
+
+    Two are equal if they are the same record in the same place, whatever properties the receiver
+    laid over them.
+
+    Reading `body` raises `MessageMalformed` if a compressed body is broken or too large, and
+    `CodecMissing` if its codec is not installed; reading a host raises `MessageMalformed` for an
+    impossible port. Nothing else raises.
+    """
+
+    queue_offset: int
+    body_size: int
+    delivery: Delivery
+    _body: bytes | None = None
+    _topic: str | None = None
+    _properties: Mapping[str, str] | None = None
+
+    @property
+    def broker_name(self) -> str:
+        """The broker it was pulled from."""
+        return self.delivery.broker_name
+
+    @property
+    def topic(self) -> str:
+        """The topic, as the receiver wants it called."""
+        topic = self._topic
+        if topic is None:
+            topic = self.delivery.topic
+            if topic is None:
+                topic = self.topic_bytes.decode("utf-8", "replace")
+            _remember(self, "_topic", topic)
+        return topic
+
+    @property
+    def queue_id(self) -> int:
+        """The queue it was pulled from."""
+        given = self.delivery.queue_id
+        return self._int(12) if given is None else given
+
+    @property
+    def body(self) -> bytes:
+        """The body as the sender handed it over."""
+        body = self._body
+        if body is None:
+            limit = self.delivery.inflate_limit
+            body = decompress_body(self.stored_body, self.sys_flag, limit)
+            _remember(self, "_body", body)
+        return body
+
+    @property
+    def properties(self) -> Mapping[str, str]:
+        """All properties, RocketMQ's own among them; cannot be changed."""
+        properties = self._properties
+        if properties is None:
+            found = decode_properties(self.property_bytes)
+            found.update(self.delivery.added)
+            properties = MappingProxyType(found)
+            _remember(self, "_properties", properties)
+        return properties
+
+    @property
+    def user_properties(self) -> dict[str, str]:
+        """The properties whose names an application may use, ready for a new message."""
+        return {
+            name: value for name, value in self.properties.items() if name not in names.RESERVED
+        }
+
+    def get_property(self, name: str) -> str | None:
+        """Give one property without reading the others; quicker than `properties` for a few."""
+        if self._properties is not None:
+            return self._properties.get(name)
+        added = self.delivery.added.get(name)
+        if added is not None:
+            return added
+        value = find_property(self.property_bytes, name.encode("utf-8", "replace"))
+        return None if value is None else value.decode("utf-8", "replace")
+
+    @property
+    def tag(self) -> str | None:
+        """The tag, if it has one."""
+        return self.get_property(names.TAGS)
+
+    @property
+    def keys(self) -> list[str]:
+        """The keys it can be found by."""
+        return [key for key in (self.get_property(names.KEYS) or "").split(" ") if key]
+
+    @property
+    def message_id(self) -> str:
+        """The id its sender gave it, else its offset id."""
+        return self.get_property(names.UNIQUE_KEY) or self.offset_message_id
+
+    @property
+    def offset_message_id(self) -> str:
+        """The id that tells where it is stored; a retried message gets a new one."""
+        return encode_offset_id(self.store_host_bytes, self.commit_log_offset)
+
+    @property
+    def transaction_id(self) -> str | None:
+        """The id of the transaction it belongs to, as Java consumers see it."""
+        if (self.get_property(names.TRANSACTION_PREPARED) or "").lower() == "true":
+            return self.get_property(names.UNIQUE_KEY)
+        return self.get_property(names.TRANSACTION_ID)
+
+    @property
+    def delay_level(self) -> int:
+        """The delay level it was sent with, 0 if none or not a number."""
+        text = self.get_property(names.DELAY_LEVEL) or ""
+        return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else 0
+
+    @property
+    def born_timestamp(self) -> float:
+        """When the producer sent it, in seconds since 1970."""
+        return self.born_timestamp_ms / 1000
+
+    @property
+    def store_timestamp(self) -> float:
+        """When the broker stored it, in seconds since 1970."""
+        return self.store_timestamp_ms / 1000
+
+    @property
+    def born_host(self) -> str:
+        """The producer's address, such as `10.1.2.3:50000` or `[::1]:50000`."""
+        return decode_host(self.born_host_bytes)
+
+    @property
+    def store_host(self) -> str:
+        """The address of the broker that stored it."""
+        return decode_host(self.store_host_bytes)
+
+    def record(self) -> bytes:
+        """Give the record alone, as it was stored."""
+        return self._bytes(0, self.store_size)
+
+    def with_topic(self, topic: str) -> "ReceivedMessage":
+        """Give the same message under another name of its topic, sharing the record.
+
+        For consumers that hide a namespace, or a retry topic behind the original one.
+        """
+        delivery = msgspec.structs.replace(self.delivery, topic=topic)
+        return msgspec.structs.replace(self, delivery=delivery, _topic=topic)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, ReceivedMessage):
+            return NotImplemented
+        return self is other or (
+            self.queue_offset == other.queue_offset
+            and self.broker_name == other.broker_name
+            and self.queue_id == other.queue_id
+            and self.topic == other.topic
+            and self.record() == other.record()
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.broker_name, self.queue_offset, self.commit_log_offset))
+
+    def __repr__(self) -> str:
+        return (
+            f"ReceivedMessage(topic={self.topic!r}, broker_name={self.broker_name!r}, "
+            f"queue_id={self.queue_id}, queue_offset={self.queue_offset}, "
+            f"message_id={self.message_id!r}, tag={self.tag!r}, body=<{self.body_size} bytes>)"
+        )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return revive, (self.record(), self.queue_offset, self.body_size, self.delivery)
+
+
+def revive(record: bytes, queue_offset: int, body_size: int, delivery: Delivery) -> ReceivedMessage:
+    """Rebuild a message from what pickling kept of it."""
+    return ReceivedMessage(record, 0, queue_offset, body_size, delivery)

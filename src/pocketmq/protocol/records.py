@@ -1,0 +1,205 @@
+"""Making the stored form of messages: one by one, or a whole run for a commit log.
+
+A `Record` knows everything but its place; a commit log gives out places when it appends. Lengths
+and ranges are checked when a record is made, so that packing a run cannot fail half way because
+of one sender's odd message.
+"""
+
+import struct
+from collections.abc import Sequence
+
+import msgspec
+
+from pocketmq.errors import InvalidInput, MessageMalformed
+from pocketmq.protocol.hosts import V4_SIZE, V6_SIZE
+from pocketmq.protocol.property_text import LIMIT as PROPERTIES_LIMIT
+from pocketmq.protocol.record_scan import (
+    BLANK_SIZE,
+    MAGIC_BLANK,
+    MAGIC_V1,
+    MAGIC_V2,
+    ReadableBuffer,
+    RecordView,
+    checksum,
+    scan_records,
+)
+
+_V1_TOPIC_LIMIT = 127
+_TOPIC_LIMIT = 32767
+_SIZE_LIMIT = 0x7FFF_FFFF
+_HOST_BITS = 0x30
+_BORN_BIT = {V4_SIZE: 0, V6_SIZE: 0x10}
+_STORE_BIT = {V4_SIZE: 0, V6_SIZE: 0x20}
+_BLANK = struct.Struct(">ii").pack
+_NUMBERS = struct.Struct(">iiiqiq").pack
+_LENGTH = struct.Struct(">h").pack
+
+
+def _head(born_size: int, store_size: int) -> struct.Struct:
+    """All that stands before the body."""
+    return struct.Struct(f">iiiiiqqiq{born_size}sq{store_size}siqi")
+
+
+_HEADS = {
+    (born_size, store_size): _head(born_size, store_size)
+    for born_size in (V4_SIZE, V6_SIZE)
+    for store_size in (V4_SIZE, V6_SIZE)
+}
+
+
+class Record(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """A message as a broker stores it. Text is UTF-8 already; hosts are as `hosts` encodes them.
+
+    `body` is compressed if `sys_flag` says so; the flag's host bits follow the hosts' sizes.
+    Without a `body_crc` the body's own is written. Raises `InvalidInput` for a number or a length
+    the format has no room for.
+    """
+
+    topic: bytes
+    body: bytes
+    property_bytes: bytes = b""
+    queue_id: int = 0
+    flag: int = 0
+    sys_flag: int = 0
+    born_timestamp_ms: int = 0
+    born_host: bytes = bytes(V4_SIZE)
+    reconsume_times: int = 0
+    prepared_transaction_offset: int = 0
+    queue_offset: int = 0
+    commit_log_offset: int = 0
+    store_timestamp_ms: int = 0
+    store_host: bytes = bytes(V4_SIZE)
+    body_crc: int | None = None
+
+    def __post_init__(self) -> None:
+        try:
+            _NUMBERS(
+                self.queue_id,
+                self.flag,
+                self.sys_flag,
+                self.born_timestamp_ms,
+                self.reconsume_times,
+                self.prepared_transaction_offset,
+            )
+        except struct.error as error:
+            raise InvalidInput(f"a number does not fit into a message: {error}") from error
+        text_size = len(self.property_bytes)
+        if text_size > PROPERTIES_LIMIT:
+            raise InvalidInput(f"properties of {text_size} bytes, {PROPERTIES_LIMIT} are allowed")
+        if len(self.topic) > _TOPIC_LIMIT:
+            raise InvalidInput(f"a topic of {len(self.topic)} bytes, {_TOPIC_LIMIT} are possible")
+        if len(self.born_host) not in _BORN_BIT or len(self.store_host) not in _STORE_BIT:
+            raise InvalidInput("a host takes 8 bytes with IPv4, 20 with IPv6")
+        if len(self.body) > _SIZE_LIMIT - 0x1_0000 - _TOPIC_LIMIT:
+            raise InvalidInput(f"a body of {len(self.body)} bytes is too large for a record")
+
+
+class PackedRun(msgspec.Struct, frozen=True, gc=False):
+    """Records ready to be appended: their bytes, where each begins, and where the last ends."""
+
+    data: bytes
+    positions: list[int]
+    end: int
+
+
+def encode_record(record: Record) -> bytes:
+    """Give a record's bytes, with the places and times it holds."""
+    run = pack_records(
+        (record,),
+        (record.queue_offset,),
+        commit_log_offset=record.commit_log_offset,
+        room=_SIZE_LIMIT,
+        store_timestamp_ms=record.store_timestamp_ms,
+        store_host=record.store_host,
+    )
+    return run.data
+
+
+def pack_records(
+    records: Sequence[Record],
+    queue_offsets: Sequence[int],
+    *,
+    commit_log_offset: int,
+    room: int,
+    store_timestamp_ms: int,
+    store_host: bytes,
+) -> PackedRun:
+    """Pack records back to back, from `commit_log_offset` on, as long as `room` bytes allow.
+
+    Places, store time and store host are those given here, not the records' own. Packing stops
+    before the first record that would not leave 8 bytes for a blank at the file's end (Java's
+    rule); `len(run.positions)` tells how many were taken. Raises `InvalidInput` if a place or
+    time has more than 64 bits.
+    """
+    pieces: list[bytes] = []
+    positions: list[int] = []
+    position = commit_log_offset
+    last = commit_log_offset + room - BLANK_SIZE
+    store_bit = _STORE_BIT[store_size := len(store_host)]
+    try:
+        for record, queue_offset in zip(records, queue_offsets, strict=True):
+            body, topic, text = record.body, record.topic, record.property_bytes
+            body_size, topic_size, text_size = len(body), len(topic), len(text)
+            head = _HEADS[born_size := len(record.born_host), store_size]
+            if topic_size <= _V1_TOPIC_LIMIT:
+                magic, topic_length = MAGIC_V1, topic_size.to_bytes(1, "big")
+            else:  # as 5.x does
+                magic, topic_length = MAGIC_V2, _LENGTH(topic_size)
+            size = head.size + body_size + len(topic_length) + topic_size + 2 + text_size
+            if position + size > last:
+                break
+            crc = record.body_crc
+            packed = head.pack(
+                size,
+                magic,
+                checksum(body) if crc is None else crc,
+                record.queue_id,
+                record.flag,
+                queue_offset,
+                position,
+                record.sys_flag & ~_HOST_BITS | _BORN_BIT[born_size] | store_bit,
+                record.born_timestamp_ms,
+                record.born_host,
+                store_timestamp_ms,
+                store_host,
+                record.reconsume_times,
+                record.prepared_transaction_offset,
+                body_size,
+            )
+            pieces += (packed, body, topic_length, topic, _LENGTH(text_size), text)
+            positions.append(position)
+            position += size
+    except struct.error as error:
+        raise InvalidInput(f"a place or time does not fit into a message: {error}") from error
+    return PackedRun(b"".join(pieces), positions, position)
+
+
+def blank_record(size: int) -> bytes:
+    """Give what marks the last `size` bytes of a commit-log file as unused; only it is written."""
+    if not BLANK_SIZE <= size <= _SIZE_LIMIT:
+        raise InvalidInput(f"a blank of {size} bytes, at least {BLANK_SIZE} are needed")
+    return _BLANK(size, MAGIC_BLANK)
+
+
+def decode_record(buffer: ReadableBuffer, position: int = 0, end: int | None = None) -> Record:
+    """Read the whole record at a position; raises `MessageMalformed` if there is none."""
+    for found in scan_records(buffer, position, end):
+        view = RecordView(buffer, found[0])
+        return Record(
+            topic=view.topic_bytes,
+            body=view.stored_body,
+            property_bytes=view.property_bytes,
+            queue_id=view.queue_id,
+            flag=view.flag,
+            sys_flag=view.sys_flag,
+            born_timestamp_ms=view.born_timestamp_ms,
+            born_host=view.born_host_bytes,
+            reconsume_times=view.reconsume_times,
+            prepared_transaction_offset=view.prepared_transaction_offset,
+            queue_offset=view.queue_offset,
+            commit_log_offset=view.commit_log_offset,
+            store_timestamp_ms=view.store_timestamp_ms,
+            store_host=view.store_host_bytes,
+            body_crc=view.body_crc,
+        )
+    raise MessageMalformed("there is no message here", position)
