@@ -1,0 +1,117 @@
+"""What a concurrent handler's answer means: what is sent back, tried again here, and committed.
+
+Three steps with the shell's work between them: `judge` the answer, send messages back, `settle`
+with what could not be sent, remove from the process queue, `commit_step`.
+"""
+
+from collections.abc import Collection, Sequence
+from enum import Enum
+from typing import Generic, TypeVar
+
+import msgspec
+
+from pocketmq.balance.consumer.instructions import UpdateOffset
+from pocketmq.balance.consumer.process_queue import CachedMessage
+from pocketmq.balance.profile import Profile
+from pocketmq.model.kinds import MessageModel
+from pocketmq.model.queue import MessageQueue
+
+ACK_ALL = 2**31 - 1
+DEFAULT_MAX_RECONSUME = 16
+SEND_BACK_TIMEOUT = 5.0
+NEVER_AGAIN = -1
+"""A delay level: straight to the dead letters. 0 lets the broker choose."""
+
+T = TypeVar("T", bound=CachedMessage)
+
+
+class ConcurrentStatus(Enum):
+    """What a concurrent handler says."""
+
+    CONSUME_SUCCESS = "CONSUME_SUCCESS"
+    RECONSUME_LATER = "RECONSUME_LATER"
+
+
+class ConcurrentAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """A handler's answer to a batch; `status` is `None` when it raised or said nothing."""
+
+    status: ConcurrentStatus | None
+    ack_index: int = ACK_ALL
+    """With success: messages behind this place failed all the same."""
+    dropped: bool = False
+    """Whether the queue was dropped by the time the handler answered."""
+
+
+class Verdict(msgspec.Struct, Generic[T], frozen=True):
+    """What becomes of a batch's messages.
+
+    `ignored` means the queue was lost: nothing is sent, removed or committed, for its next owner
+    gets all of it. Otherwise `succeeded` and `failed` are counted, failed messages are sent back
+    (clustering) or given up with a log line (broadcasting). `gone` were removed by the expiry
+    sweep, which has sent them back already.
+    """
+
+    ignored: bool
+    succeeded: int = 0
+    failed: int = 0
+    send_back: tuple[T, ...] = ()
+    given_up: tuple[T, ...] = ()
+    gone: tuple[T, ...] = ()
+
+
+class Settlement(msgspec.Struct, Generic[T], frozen=True):
+    """What to remove from the process queue, and what to hand out again in `RESUBMIT_AFTER`.
+
+    The reconsume count of those to hand out again goes up by one.
+    """
+
+    remove: tuple[T, ...]
+    again: tuple[T, ...] = ()
+
+
+def judge(
+    profile: Profile,
+    model: MessageModel,
+    messages: Sequence[T],
+    answer: ConcurrentAnswer,
+    cached: Collection[int] | None = None,
+) -> Verdict[T]:
+    """Decide what becomes of a batch. `cached` are those of its offsets still in the process queue.
+
+    None means all are.
+    """
+    if answer.dropped:
+        return Verdict(ignored=True)
+    if not messages:
+        return Verdict(ignored=False)
+    success = answer.status is ConcurrentStatus.CONSUME_SUCCESS
+    accepted = min(max(answer.ack_index, -1), len(messages) - 1) + 1 if success else 0
+    failed = tuple(messages[accepted:])
+    if model is MessageModel.BROADCASTING:
+        return Verdict(False, accepted, len(failed), given_up=failed)
+    gone: tuple[T, ...] = ()
+    if profile.send_back_checks_cache and cached is not None:
+        gone = tuple(message for message in failed if message.queue_offset not in cached)
+        failed = tuple(message for message in failed if message.queue_offset in cached)
+    return Verdict(False, accepted, len(messages) - accepted, send_back=failed, gone=gone)
+
+
+def settle(messages: Sequence[T], not_sent: Sequence[T]) -> Settlement[T]:
+    """Decide after sending back; what could not be sent stays cached and is tried again here."""
+    if not not_sent:
+        return Settlement(tuple(messages))
+    again = {message.queue_offset for message in not_sent}
+    remove = tuple(message for message in messages if message.queue_offset not in again)
+    return Settlement(remove, tuple(not_sent))
+
+
+def commit_step(queue: MessageQueue, offset: int, *, dropped: bool) -> UpdateOffset | None:
+    """Tell what to note after `ProcessQueue.remove` gave `offset`; nothing for a lost queue."""
+    if offset < 0 or dropped:
+        return None
+    return UpdateOffset(queue, offset, increase_only=True)
+
+
+def max_reconsume_times(configured: int) -> int:
+    """Give how often a message may fail before it becomes a dead letter; −1 is the default."""
+    return DEFAULT_MAX_RECONSUME if configured == -1 else configured

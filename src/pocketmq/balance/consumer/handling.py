@@ -1,0 +1,53 @@
+"""What concurrent and orderly handling have in common: handler answers, batches, hook words."""
+
+from collections.abc import Iterator, Sequence
+from enum import Enum
+from typing import Protocol, TypeVar
+
+from pocketmq.balance.consumer.process_queue import CachedMessage
+
+CONSUME_TIMEOUT = 15 * 60.0
+RESUBMIT_AFTER = 5.0
+"""When handlers take no more work, or a message could not be sent back."""
+
+
+class ConsumeReturnType(Enum):
+    """How a handler call ended, in the words of Java's consume hooks and message traces."""
+
+    SUCCESS = "SUCCESS"
+    TIME_OUT = "TIME_OUT"
+    EXCEPTION = "EXCEPTION"
+    RETURNNULL = "RETURNNULL"
+    FAILED = "FAILED"
+
+
+class RetriedMessage(CachedMessage, Protocol):
+    """A message that knows how often it failed."""
+
+    @property
+    def reconsume_times(self) -> int:
+        """How often it was handed to the group before."""
+        ...
+
+
+T = TypeVar("T")
+
+
+def return_type(
+    *, answered: bool, raised: bool, failed: bool, elapsed: float, timeout: float
+) -> ConsumeReturnType:
+    """Name how a handler call ended; a late answer is late, whatever it says."""
+    if not answered:
+        return ConsumeReturnType.EXCEPTION if raised else ConsumeReturnType.RETURNNULL
+    if elapsed >= timeout:
+        return ConsumeReturnType.TIME_OUT
+    return ConsumeReturnType.FAILED if failed else ConsumeReturnType.SUCCESS
+
+
+def batches(messages: Sequence[T], size: int) -> Iterator[Sequence[T]]:
+    """Cut pulled messages into what one handler call gets."""
+    if len(messages) <= size:
+        yield messages
+        return
+    for start in range(0, len(messages), size):
+        yield messages[start : start + size]

@@ -1,0 +1,163 @@
+"""What a consumer does when it starts and when it stops, step by step in Java's order.
+
+Only the order and the conditions are here; each step is the shell's to carry out. Where a step can
+fail, the remark says what follows.
+"""
+
+from enum import Enum
+
+import msgspec
+
+from pocketmq.balance.consumer.instructions import Instruction, SendHeartbeats
+from pocketmq.balance.consumer.schedule import FetchRoutes
+from pocketmq.balance.profile import Profile
+from pocketmq.model.kinds import ConsumeType, MessageModel
+from pocketmq.model.names import retry_topic
+from pocketmq.model.subscription import TAG
+
+
+class OffsetPlace(Enum):
+    """Where a consumer keeps its offsets."""
+
+    BROKER = "broker"
+    LOCAL_FILE = "local file"
+
+
+class CheckSettings(Instruction, frozen=True):
+    """Refuse settings that can never work."""
+
+
+class SubscribeRetryTopic(Instruction, frozen=True):
+    """Subscribe the group's retry topic with `*`."""
+
+    topic: str
+
+
+class ChooseInstanceName(Instruction, frozen=True):
+    """Replace the instance name `DEFAULT` by one of this process alone."""
+
+
+class JoinSession(Instruction, frozen=True):
+    """Get or make the session of the client id."""
+
+
+class LoadOffsets(Instruction, frozen=True):
+    """Open the offset store and read what it holds."""
+
+    place: OffsetPlace
+
+
+class StartConsuming(Instruction, frozen=True):
+    """Start handler workers, the expiry sweep or the lock renewal."""
+
+
+class RegisterGroup(Instruction, frozen=True):
+    """Enter the group in the session; a group that is there already stops the start."""
+
+
+class StartSession(Instruction, frozen=True):
+    """Start connections and timers."""
+
+
+class StartPullTasks(Instruction, frozen=True):
+    """Start a pull task for each queue the application assigned."""
+
+
+class CheckClientConfig(Instruction, frozen=True):
+    """Let a broker check the expressions of these topics; a refusal fails the start."""
+
+    topics: tuple[str, ...]
+
+
+class RebalanceNow(Instruction, frozen=True):
+    """Report `Started` to the schedule, saying whether the heartbeat before was taken."""
+
+
+class StopConsuming(Instruction, frozen=True):
+    """Take no more messages on; wait so long for running handlers."""
+
+    wait: float
+
+
+class UnlockAll(Instruction, frozen=True):
+    """Give every lock back, waiting for the answers (`locks.unlock_plan`)."""
+
+
+class PersistAllOffsets(Instruction, frozen=True):
+    """Send the offset of every held queue to the store."""
+
+
+class Unregister(Instruction, frozen=True):
+    """Tell every broker that this member leaves."""
+
+
+class StopPullTasks(Instruction, frozen=True):
+    """Stop pulling."""
+
+
+class StopSession(Instruction, frozen=True):
+    """Stop timers and connections, unless others use the session."""
+
+
+class DropAllQueues(Instruction, frozen=True):
+    """Mark every held queue dropped and forget it."""
+
+
+class Consumer(msgspec.Struct, frozen=True, kw_only=True):
+    """What of a consumer matters to its start and stop."""
+
+    profile: Profile
+    group: str
+    model: MessageModel = MessageModel.CLUSTERING
+    consume_type: ConsumeType = ConsumeType.CONSUME_PASSIVELY
+    orderly: bool = False
+    expression_types: dict[str, str] = {}
+    """Subscribed topics with the type of their expression."""
+    assigned_by_hand: bool = False
+    """A pull consumer whose application assigns queues instead of subscribing."""
+
+
+def start_steps(consumer: Consumer) -> tuple[Instruction, ...]:
+    """Give the steps of a start. In 5.x a failure from `FetchRoutes` on also stops the consumer."""
+    clustering = consumer.model is MessageModel.CLUSTERING
+    place = OffsetPlace.BROKER if clustering else OffsetPlace.LOCAL_FILE
+    named = (ChooseInstanceName(),) if clustering else ()
+    checked = tuple(
+        topic for topic, kind in consumer.expression_types.items() if kind not in ("", TAG)
+    )
+    check = (CheckClientConfig(checked),) if checked else ()
+    if consumer.consume_type is ConsumeType.CONSUME_ACTIVELY:
+        after = StartPullTasks() if consumer.assigned_by_hand else FetchRoutes()
+        opened = (JoinSession(), RegisterGroup(), LoadOffsets(place), StartSession())
+        # No heartbeat of its own: the session's first comes a second later.
+        return (CheckSettings(), *named, *opened, after, *check)
+    retry = (SubscribeRetryTopic(retry_topic(consumer.group)),) if clustering else ()
+    return (
+        CheckSettings(),
+        *retry,
+        *named,
+        JoinSession(),
+        LoadOffsets(place),
+        StartConsuming(),
+        RegisterGroup(),
+        StartSession(),
+        FetchRoutes(),
+        *check,
+        SendHeartbeats(),
+        RebalanceNow(),
+    )
+
+
+def stop_steps(consumer: Consumer, wait: float = 0.0) -> tuple[Instruction, ...]:
+    """Give the steps of a stop; `wait` is how long running handlers may take to finish."""
+    if consumer.consume_type is ConsumeType.CONSUME_ACTIVELY:
+        return PersistAllOffsets(), Unregister(), StopPullTasks(), StopSession()
+    locked = consumer.orderly and consumer.model is MessageModel.CLUSTERING
+    return (
+        StopConsuming(wait),
+        *((UnlockAll(),) if locked else ()),
+        PersistAllOffsets(),
+        Unregister(),
+        StopSession(),
+        DropAllQueues(),
+    )

@@ -1,0 +1,302 @@
+"""The cache of one held queue: what was pulled, what is being consumed, what may be committed.
+
+A pure object without clock or lock: times are arguments, and one owner calls it. Java keeps a
+TreeMap; offsets arrive nearly in order, so here a dict holds the messages and a list their offsets
+in order. Removed offsets stay in the list until they reach its head or outnumber the living, which
+makes a batch cost a few dict operations per message and no search.
+"""
+
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
+from typing import Generic, Protocol, TypeVar
+
+import msgspec
+
+from pocketmq.balance.consumer.limits import MIB
+from pocketmq.balance.profile import Profile
+
+
+class CachedMessage(Protocol):
+    """What of a message the cache looks at."""
+
+    @property
+    def queue_offset(self) -> int:
+        """Its place in the queue."""
+        ...
+
+    @property
+    def body_size(self) -> int:
+        """The bytes of its body."""
+        ...
+
+
+M = TypeVar("M", bound=CachedMessage)
+
+_SLACK = 64
+
+
+class ProcessQueueInfo(msgspec.Struct, frozen=True, kw_only=True):
+    """A process queue as operators see it in a consumer's running info. Times are seconds."""
+
+    cached_min_offset: int = 0
+    cached_max_offset: int = 0
+    cached_count: int = 0
+    cached_size_mib: int = 0
+    consuming_min_offset: int = 0
+    consuming_max_offset: int = 0
+    consuming_count: int = 0
+    locked: bool
+    unlock_tries: int
+    last_lock: float
+    dropped: bool
+    last_pull: float
+    last_consume: float
+
+
+class ProcessQueue(Generic[M]):
+    """What a consumer holds of one queue."""
+
+    def __init__(self, now: float) -> None:
+        self.dropped = False
+        self.locked = False
+        self.last_lock = now
+        self.last_pull = now
+        self.last_consume = now
+        self.unlock_tries = 0
+        self.size = 0
+        """Bytes of the cached bodies, those under a handler included."""
+        self.count = 0
+        """Cached messages, those under a handler included."""
+        self.backlog = 0
+        """How far the last pulled message was from the queue's end."""
+        self._messages: dict[int, M] = {}
+        self._order: list[int] = []
+        self._head = 0
+        self._consuming: dict[int, M] = {}
+        self._dispatched = False
+        self._newest = 0
+        self._started: dict[int, float] = {}
+
+    def __len__(self) -> int:
+        return len(self._messages)
+
+    def __contains__(self, message: CachedMessage) -> bool:
+        return message.queue_offset in self._messages
+
+    def put(self, messages: Sequence[M], max_offset: int | None = None) -> bool:
+        """Cache pulled messages; tells whether an orderly consumer must start a consume task.
+
+        An offset that is cached already counts once; its message is replaced. `max_offset` is the
+        queue's end as the pull's answer told it.
+        """
+        cached, order = self._messages, self._order
+        offsets = [message.queue_offset for message in messages]
+        if (not order or (offsets and offsets[0] > order[-1])) and sorted(set(offsets)) == offsets:
+            # The usual pull: all new, in order, behind everything cached.
+            cached.update(zip(offsets, messages, strict=True))
+            order += offsets
+            self.count += len(offsets)
+            self.size += sum([message.body_size for message in messages])
+            self._newest = offsets[-1] if offsets else self._newest
+        else:
+            self._put_any(messages)
+        if max_offset is not None and messages:
+            backlog = max_offset - messages[-1].queue_offset
+            if backlog > 0:
+                self.backlog = backlog
+        if not self._messages or self._dispatched:
+            return False
+        self._dispatched = True
+        return True
+
+    def remove(self, messages: Iterable[CachedMessage], now: float) -> int:
+        """Take consumed messages out; gives the offset to commit, or −1 if nothing was cached.
+
+        That is the lowest offset still cached, so that no unfinished message is passed, or the one
+        after the newest when none is left.
+        """
+        self.last_consume = now
+        cached = self._messages
+        if not cached:
+            return -1
+        started = self._started
+        removed = size = 0
+        for message in messages:
+            offset = message.queue_offset
+            if cached.pop(offset, None) is not None:
+                removed += 1
+                size += message.body_size
+                if started:
+                    started.pop(offset, None)
+        self.count -= removed
+        self.size = self.size - size if self.count else 0
+        if not cached:
+            self._order.clear()
+            self._head = 0
+            return self._newest + 1
+        if len(self._order) > 2 * (len(cached) + self._head + _SLACK):
+            self._rebuild()
+        return self.first_offset()
+
+    def take(self, limit: int, now: float) -> list[M]:
+        """Move the first messages to the consuming ones, for an orderly handler.
+
+        When there are none, the next `put` asks for a consume task again.
+        """
+        self.last_consume = now
+        cached, consuming = self._messages, self._consuming
+        taken: list[M] = []
+        order, index = self._order, self._head
+        while cached and len(taken) < limit:
+            offset = order[index]
+            index += 1
+            message = cached.pop(offset, None)
+            if message is not None:
+                consuming[offset] = message
+                taken.append(message)
+        self._head = index
+        if not taken:
+            self._dispatched = False
+        return taken
+
+    def commit(self) -> int:
+        """Finish the consuming messages; gives the offset to commit, or −1 if there are none."""
+        consuming = self._consuming
+        if not consuming:
+            return -1
+        last = max(consuming)
+        self.count -= len(consuming)
+        if self.count == 0:
+            self.size = 0
+        else:
+            self.size -= sum(message.body_size for message in consuming.values())
+        consuming.clear()
+        return last + 1
+
+    def roll_back(self) -> None:
+        """Put all consuming messages back."""
+        for offset, message in self._consuming.items():
+            self._put_back(offset, message)
+        self._consuming.clear()
+
+    def consume_again(self, messages: Iterable[M]) -> None:
+        """Put these messages back, whether they were being consumed or not."""
+        for message in messages:
+            offset = message.queue_offset
+            self._consuming.pop(offset, None)
+            self._put_back(offset, message)
+
+    def clear(self) -> None:
+        """Throw everything away, as when offsets are reset."""
+        self._messages.clear()
+        self._consuming.clear()
+        self._started.clear()
+        self._order.clear()
+        self._head = 0
+        self.count = self.size = self._newest = 0
+
+    def first_offset(self) -> int:
+        """Give the lowest cached offset. Call it only if something is cached."""
+        order, cached, head = self._order, self._messages, self._head
+        while order[head] not in cached:
+            head += 1
+        if head > _SLACK and head * 2 > len(order):
+            del order[:head]
+            head = 0
+        self._head = head
+        return order[head]
+
+    def last_offset(self) -> int:
+        """Give the highest cached offset. Call it only if something is cached."""
+        order, cached = self._order, self._messages
+        while order[-1] not in cached:
+            order.pop()
+        return order[-1]
+
+    @property
+    def span(self) -> int:
+        """How far the lowest and highest cached offsets are apart."""
+        return self.last_offset() - self.first_offset() if self._messages else 0
+
+    def mark_started(self, messages: Iterable[CachedMessage], now: float) -> None:
+        """Note when a concurrent handler got these messages, for the expiry sweep."""
+        self._started.update(dict.fromkeys([message.queue_offset for message in messages], now))
+
+    def first_if_expired(self, timeout: float, now: float) -> M | None:
+        """Give the first cached message if its handler has had it for longer than `timeout`."""
+        if not self._messages:
+            return None
+        offset = self.first_offset()
+        started = self._started.get(offset)
+        if started is None or now - started <= timeout:
+            return None
+        return self._messages[offset]
+
+    def lock_granted(self, now: float) -> None:
+        """Note that the broker granted the queue's lock."""
+        self.locked = True
+        self.last_lock = now
+
+    def lock_expired(self, profile: Profile, now: float) -> bool:
+        """Tell whether the broker may have given the lock to another member meanwhile."""
+        return now - self.last_lock > profile.lock_max_age
+
+    def pull_expired(self, profile: Profile, now: float) -> bool:
+        """Tell whether the queue was not pulled for too long."""
+        return now - self.last_pull > profile.pull_max_idle
+
+    def info(self) -> ProcessQueueInfo:
+        """Describe the queue for operators."""
+        cached, consuming = self._messages, self._consuming
+        return ProcessQueueInfo(
+            cached_min_offset=self.first_offset() if cached else 0,
+            cached_max_offset=self.last_offset() if cached else 0,
+            cached_count=len(cached),
+            cached_size_mib=self.size // MIB,
+            consuming_min_offset=min(consuming, default=0),
+            consuming_max_offset=max(consuming, default=0),
+            consuming_count=len(consuming),
+            locked=self.locked,
+            unlock_tries=self.unlock_tries,
+            last_lock=self.last_lock,
+            dropped=self.dropped,
+            last_pull=self.last_pull,
+            last_consume=self.last_consume,
+        )
+
+    def _put_back(self, offset: int, message: M) -> None:
+        if offset not in self._messages:
+            self._enter(offset)
+        self._messages[offset] = message
+
+    def _enter(self, offset: int) -> None:
+        """Bring an offset into order; it may still lie there from an earlier stay."""
+        order = self._order
+        if not order or offset > order[-1]:
+            order.append(offset)
+            return
+        index = bisect_left(order, offset)
+        if order[index] != offset:
+            order.insert(index, offset)
+        self._head = min(self._head, index)
+        if len(order) > 2 * (len(self._messages) + _SLACK):
+            self._rebuild(offset)
+
+    def _put_any(self, messages: Sequence[M]) -> None:
+        """Cache messages in any order, some of them perhaps known."""
+        cached = self._messages
+        for message in messages:
+            offset = message.queue_offset
+            if offset in cached:
+                self._started.pop(offset, None)
+            else:
+                self.count += 1
+                self.size += message.body_size
+                self._newest = offset
+                self._enter(offset)
+            cached[offset] = message
+
+    def _rebuild(self, *entering: int) -> None:
+        """Leave the offsets of removed messages behind."""
+        self._order = sorted({*self._messages, *entering})
+        self._head = 0

@@ -1,0 +1,263 @@
+"""The pull loop of a push consumer: whether to pull now, and what an answer means.
+
+Each held queue has one pull request that goes round for ever: pull, cache, pull again. These
+functions say how long it waits and what happens to offsets on the way.
+"""
+
+from collections.abc import Mapping
+from enum import Enum
+
+import msgspec
+
+from pocketmq.balance.consumer.instructions import (
+    DropQueue,
+    FreezeOffset,
+    Instruction,
+    PersistOffset,
+    ReadOffset,
+    RebalanceAgain,
+    ReleaseQueue,
+    RemoveQueue,
+    UpdateOffset,
+)
+from pocketmq.balance.consumer.limits import QueueLimits
+from pocketmq.balance.profile import Profile
+from pocketmq.errors import ResponseCode
+from pocketmq.model.kinds import MessageModel
+from pocketmq.model.queue import MessageQueue
+
+PULL_BATCH = 32
+BROKER_SUSPEND = 15.0
+"""How long a broker may hold a pull that finds nothing."""
+PULL_TIMEOUT = 30.0
+RETRY_AFTER_ERROR = 1.0
+RETRY_WHEN_PAUSED = 1.0
+RETRY_WHEN_FULL = 0.05
+RETRY_WHEN_BROKER_BUSY = 0.02
+
+
+class PullStatus(Enum):
+    """What a broker says to a pull."""
+
+    FOUND = "FOUND"
+    NO_NEW_MSG = "NO_NEW_MSG"
+    NO_MATCHED_MSG = "NO_MATCHED_MSG"
+    OFFSET_ILLEGAL = "OFFSET_ILLEGAL"
+
+
+class WaitReason(Enum):
+    """Why a pull is put off."""
+
+    NOT_RUNNING = "the consumer is not running"
+    PAUSED = "the consumer is paused"
+    TOO_MANY_MESSAGES = "too many messages are cached"
+    TOO_MANY_BYTES = "too many bytes are cached"
+    SPAN_TOO_LONG = "the first cached message lies too far back"
+    NOT_LOCKED = "the broker's lock is not held"
+    OFFSET_UNKNOWN = "the offset to start from is not known"
+    NOT_SUBSCRIBED = "the topic's subscription is missing"
+
+
+class PullNow(Instruction, frozen=True):
+    """Pull."""
+
+
+class StopPulling(Instruction, frozen=True):
+    """Let the queue's pull request end."""
+
+
+class PullLater(Instruction, frozen=True):
+    """Look again in `after` seconds."""
+
+    after: float
+    reason: WaitReason
+
+
+class PullAgain(Instruction, frozen=True):
+    """Go on with this offset in `after` seconds."""
+
+    queue: MessageQueue
+    offset: int
+    after: float = 0.0
+
+
+class CacheMessages(Instruction, frozen=True):
+    """Put what was found into the process queue and submit it to the handlers."""
+
+    queue: MessageQueue
+
+
+class ReportOddOffsets(Instruction, frozen=True):
+    """Log that a broker answered with offsets below the one asked for."""
+
+    queue: MessageQueue
+    asked: int
+    next_offset: int
+    first_offset: int | None
+
+
+class CorrectOffset(Instruction, frozen=True):
+    """In `after` seconds carry out `offset_correction` for this queue."""
+
+    queue: MessageQueue
+    offset: int
+    after: float
+
+
+class PullFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """What matters before a pull. Note the time of the pull first, unless the queue is dropped."""
+
+    queue: MessageQueue
+    limits: QueueLimits
+    dropped: bool = False
+    running: bool = True
+    paused: bool = False
+    count: int = 0
+    size: int = 0
+    span: int = 0
+    orderly: bool = False
+    locked: bool = False
+    start_checked: bool = False
+    """Orderly: whether the offset was read again after the queue was locked."""
+    subscribed: bool = True
+    retry_after_error: float = RETRY_AFTER_ERROR
+
+
+class PullAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """What came back, with messages of other tags taken out."""
+
+    queue: MessageQueue
+    status: PullStatus
+    asked: int
+    next_offset: int
+    first_offset: int | None = None
+    """The offset of the first message left; `None` = none is."""
+    cached_count: int = 0
+    """Messages in the process queue when the answer came."""
+    pull_interval: float = 0.0
+
+
+BeforePull = PullNow | StopPulling | PullLater | ReadOffset
+
+
+def before_pull(facts: PullFacts) -> BeforePull:
+    """Decide whether to pull now.
+
+    `ReadOffset` asks an orderly consumer to read its start offset again before the first pull
+    under the lock (through `start_offset.start_step`), to set `start_checked` and come back;
+    if that fails: `start_check_failed`.
+    """
+    if facts.dropped:
+        return StopPulling()
+    if not facts.running:
+        return PullLater(facts.retry_after_error, WaitReason.NOT_RUNNING)
+    if facts.paused:
+        return PullLater(RETRY_WHEN_PAUSED, WaitReason.PAUSED)
+    if facts.limits.too_many(facts.count, 0):
+        return PullLater(RETRY_WHEN_FULL, WaitReason.TOO_MANY_MESSAGES)
+    if facts.limits.too_many(0, facts.size):
+        return PullLater(RETRY_WHEN_FULL, WaitReason.TOO_MANY_BYTES)
+    if not facts.orderly and facts.span > facts.limits.span:
+        return PullLater(RETRY_WHEN_FULL, WaitReason.SPAN_TOO_LONG)
+    if facts.orderly and not facts.locked:
+        return PullLater(facts.retry_after_error, WaitReason.NOT_LOCKED)
+    if facts.orderly and not facts.start_checked:
+        return ReadOffset(facts.queue)
+    if not facts.subscribed:
+        return PullLater(facts.retry_after_error, WaitReason.NOT_SUBSCRIBED)
+    return PullNow()
+
+
+def start_check_failed(facts: PullFacts) -> PullLater:
+    """Say how long to wait when the offset could not be read again."""
+    return PullLater(facts.retry_after_error, WaitReason.OFFSET_UNKNOWN)
+
+
+class CommitWithPull(msgspec.Struct, frozen=True):
+    """What a pull request says about the group's offset; the broker reads it if `enabled`."""
+
+    enabled: bool
+    offset: int
+
+
+def commit_with_pull(model: MessageModel, noted: int, *, to_slave: bool) -> CommitWithPull:
+    """Decide whether a pull carries the noted offset (−1 = none) to be committed by the way."""
+    if model is not MessageModel.CLUSTERING:
+        return CommitWithPull(False, 0)
+    return CommitWithPull(noted > 0 and not to_slave, noted)
+
+
+class BrokerChoice(msgspec.Struct, frozen=True):
+    """The address to talk to, and whether it is a slave."""
+
+    address: str
+    slave: bool
+
+
+def choose_broker(
+    addresses: Mapping[int, str], suggested: int = 0, *, only_this: bool = False
+) -> BrokerChoice | None:
+    """Choose among a broker's addresses by id: the suggested one, for a slave also the next id.
+
+    Unless `only_this` is asked for, any address will do then. The suggestion comes with the last
+    pull's answer; at first it is the master, 0. None: fetch the route and try once more.
+    """
+    slave = suggested != 0
+    address = addresses.get(suggested)
+    if address is None and slave:
+        address = addresses.get(suggested + 1)
+    if address is not None:
+        return BrokerChoice(address, slave)
+    if only_this or not addresses:
+        return None
+    broker_id, address = next(iter(addresses.items()))
+    return BrokerChoice(address, broker_id != 0)
+
+
+def after_pull(profile: Profile, answer: PullAnswer) -> tuple[Instruction, ...]:
+    """Tell what a broker's answer to a pull leads to."""
+    queue, next_offset = answer.queue, answer.next_offset
+    again = PullAgain(queue, next_offset)
+    match answer.status:
+        case PullStatus.FOUND:
+            odd = _odd_offsets(answer)
+            if answer.first_offset is None:
+                return again, *odd
+            spaced = PullAgain(queue, next_offset, max(0.0, answer.pull_interval))
+            return CacheMessages(queue), spaced, *odd
+        case PullStatus.NO_NEW_MSG | PullStatus.NO_MATCHED_MSG:
+            if answer.cached_count == 0:  # nothing unfinished: what did not match is behind us
+                return UpdateOffset(queue, next_offset, increase_only=True), again
+            return (again,)
+        case PullStatus.OFFSET_ILLEGAL:
+            correct = CorrectOffset(queue, next_offset, profile.offset_illegal_delay)
+            return DropQueue(queue), correct
+
+
+def offset_correction(
+    profile: Profile, queue: MessageQueue, offset: int
+) -> tuple[Instruction, ...]:
+    """Tell how to set a queue right that was pulled outside what its broker holds.
+
+    The queue is given up with the broker's offset committed; a later rebalance takes it anew.
+    """
+    note: Instruction = UpdateOffset(queue, offset, increase_only=False)
+    if profile.offset_illegal_freezes:  # a handler that finishes late must not undo it
+        note = FreezeOffset(queue, offset)
+    steps = (note, PersistOffset(queue), RemoveQueue(queue), DropQueue(queue), ReleaseQueue(queue))
+    return (*steps, RebalanceAgain(0.0)) if profile.offset_illegal_rebalances else steps
+
+
+def after_pull_error(
+    queue: MessageQueue, asked: int, code: int | None, retry_after: float = RETRY_AFTER_ERROR
+) -> PullAgain:
+    """Tell when to try again after a refusal with `code`, or no answer at all."""
+    busy = code == ResponseCode.FLOW_CONTROL
+    return PullAgain(queue, asked, RETRY_WHEN_BROKER_BUSY if busy else retry_after)
+
+
+def _odd_offsets(answer: PullAnswer) -> tuple[Instruction, ...]:
+    first = answer.first_offset
+    if answer.next_offset >= answer.asked and (first is None or first >= answer.asked):
+        return ()
+    return (ReportOddOffsets(answer.queue, answer.asked, answer.next_offset, first),)

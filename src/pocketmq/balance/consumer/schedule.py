@@ -1,0 +1,213 @@
+"""When a client rebalances: its timer, what wakes it, and how bursts become one run.
+
+4.x runs at every wake-up. 5.x leaves at least a second between runs, and comes back after a second
+when a run did not reach its target. The shell reports events with the time, arms one timer for
+`WakeAt` and reports `TimerElapsed`; a run is reported back with `RunFinished`.
+"""
+
+import msgspec
+from msgspec.structs import replace
+
+from pocketmq.balance.consumer.instructions import Instruction, SendHeartbeats, SendHeartbeatTo
+from pocketmq.balance.profile import Profile
+
+
+class RunRebalance(Instruction, frozen=True):
+    """Rebalance every subscribed topic, then report `RunFinished`."""
+
+
+class WakeAt(Instruction, frozen=True):
+    """Report `TimerElapsed` at this time; the timer set before is void."""
+
+    when: float
+
+
+class FetchRoutes(Instruction, frozen=True):
+    """Fetch the route of every subscribed topic from the name server."""
+
+
+class Started(msgspec.Struct, frozen=True):
+    """The consumer is up; `heartbeat_sent` says whether any broker took its heartbeat."""
+
+    heartbeat_sent: bool = True
+
+
+class TimerElapsed(msgspec.Struct, frozen=True):
+    """The time of `WakeAt` has come."""
+
+
+class IdsChanged(msgspec.Struct, frozen=True):
+    """A broker says that the group's members changed."""
+
+
+class RouteChanged(msgspec.Struct, frozen=True):
+    """The name server told other queues of a subscribed topic."""
+
+
+class SubscriptionChanged(msgspec.Struct, frozen=True):
+    """The application subscribed to a topic (`added`) or left one, while running."""
+
+    added: bool = True
+    pull_consumer: bool = False
+
+
+class BrokerChannelActive(msgspec.Struct, frozen=True):
+    """A connection to a known broker came up."""
+
+    address: str
+
+
+class ChannelHeartbeatSent(msgspec.Struct, frozen=True):
+    """The heartbeat over the fresh connection was taken."""
+
+
+class RebalanceRequested(msgspec.Struct, frozen=True):
+    """`RebalanceAgain` was given by a round or a pull."""
+
+    after: float = 0.0
+
+
+class Paused(msgspec.Struct, frozen=True):
+    """The application suspended the consumer."""
+
+
+class Resumed(msgspec.Struct, frozen=True):
+    """The application resumed the consumer."""
+
+
+class RunFinished(msgspec.Struct, frozen=True):
+    """A run is over; `balanced` if every topic reached its target."""
+
+    balanced: bool
+
+
+class Stopped(msgspec.Struct, frozen=True):
+    """The consumer shuts down."""
+
+
+ScheduleEvent = (
+    Started
+    | TimerElapsed
+    | IdsChanged
+    | RouteChanged
+    | SubscriptionChanged
+    | BrokerChannelActive
+    | ChannelHeartbeatSent
+    | RebalanceRequested
+    | Paused
+    | Resumed
+    | RunFinished
+    | Stopped
+)
+
+
+class RebalanceSchedule(msgspec.Struct, frozen=True):
+    """When the next rebalance is due. Begin with `new_schedule`, go on with `advance`."""
+
+    profile: Profile
+    last_run: float
+    """When the last run ended, or the client was created."""
+    due: float
+    woken_at: float | None = None
+    """While a run is under way: the earliest time another one was asked for."""
+    running: bool = False
+    paused: bool = False
+    stopped: bool = False
+
+
+class Next(msgspec.Struct, frozen=True):
+    """The schedule after an event, and what to do now."""
+
+    schedule: RebalanceSchedule
+    instructions: tuple[Instruction, ...] = ()
+
+
+def new_schedule(profile: Profile, now: float) -> RebalanceSchedule:
+    """Make the schedule of a client that is being created now."""
+    return RebalanceSchedule(profile, last_run=now, due=now + profile.rebalance_interval)
+
+
+def advance(schedule: RebalanceSchedule, event: ScheduleEvent, now: float) -> Next:
+    """Take an event in; gives the new schedule and the instructions that follow."""
+    if schedule.stopped:
+        return Next(schedule)
+    match event:
+        case TimerElapsed():
+            return _tick(schedule, now)
+        case RunFinished(balanced):
+            return _finished(schedule, now, balanced=balanced)
+        case Started(heartbeat_sent):
+            if schedule.profile.start_needs_heartbeat and not heartbeat_sent:
+                return Next(schedule, (WakeAt(schedule.due),))
+            return _wake(schedule, now, now)
+        case IdsChanged() | ChannelHeartbeatSent():
+            return _wake(schedule, now, now)
+        case RebalanceRequested(after):
+            return _wake(schedule, now, now + after)
+        case Resumed():
+            return _resumed(replace(schedule, paused=False), now)
+        case Paused():
+            return Next(replace(schedule, paused=True))
+        case Stopped():
+            return Next(replace(schedule, stopped=True))
+        case _:
+            return _noticed(schedule, event, now)
+
+
+def _noticed(schedule: RebalanceSchedule, event: ScheduleEvent, now: float) -> Next:
+    """Take in what does not concern the timer, at least not in Java."""
+    match event:
+        case RouteChanged() if schedule.profile.rebalance_on_route_change:
+            return _wake(schedule, now, now)
+        case SubscriptionChanged(added=True, pull_consumer=pull):
+            # Brokers tell a group's members when a heartbeat shows another subscription.
+            beat = SendHeartbeats()
+            return Next(schedule, (beat, FetchRoutes()) if pull else (beat,))
+        case BrokerChannelActive(address) if schedule.profile.channel_active_heartbeat:
+            return Next(schedule, (SendHeartbeatTo(address),))
+        case _:
+            return Next(schedule)
+
+
+def _wake(schedule: RebalanceSchedule, now: float, when: float) -> Next:
+    if schedule.running:
+        earliest = when if schedule.woken_at is None else min(schedule.woken_at, when)
+        return Next(replace(schedule, woken_at=earliest))
+    allowed = schedule.last_run + schedule.profile.rebalance_min_interval
+    due = min(schedule.due, max(when, allowed))
+    woken = replace(schedule, due=due)
+    if due <= now:
+        return _run(woken, now)
+    return Next(woken, (WakeAt(due),)) if due != schedule.due else Next(schedule)
+
+
+def _tick(schedule: RebalanceSchedule, now: float) -> Next:
+    if schedule.running:
+        return Next(schedule)
+    if now < schedule.due:
+        return Next(schedule, (WakeAt(schedule.due),))
+    return _run(schedule, now)
+
+
+def _run(schedule: RebalanceSchedule, now: float) -> Next:
+    if schedule.paused:  # a paused consumer skips its turn and counts as not balanced
+        return _finished(schedule, now, balanced=False)
+    return Next(replace(schedule, running=True), (RunRebalance(),))
+
+
+def _finished(schedule: RebalanceSchedule, now: float, *, balanced: bool) -> Next:
+    profile = schedule.profile
+    wait = profile.rebalance_interval if balanced else profile.unbalanced_interval
+    ended = replace(schedule, running=False, woken_at=None, last_run=now, due=now + wait)
+    if schedule.woken_at is not None:
+        woken = _wake(ended, now, max(now, schedule.woken_at))
+        if woken.instructions:
+            return woken
+    return Next(ended, (WakeAt(ended.due),))
+
+
+def _resumed(schedule: RebalanceSchedule, now: float) -> Next:
+    if schedule.running:
+        return _wake(schedule, now, now)
+    # Java rebalances in the caller's thread at once, however short ago the last run was.
+    return Next(replace(schedule, running=True), (RunRebalance(),))
