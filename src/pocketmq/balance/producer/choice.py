@@ -54,23 +54,23 @@ def queue_for(
     *,
     now: float,
     chance: Chance,
-    last: MessageQueue | None,
+    chosen: MessageQueue | None = None,
 ) -> MessageQueue:
-    """Carry out a `Send`'s aim. `last` is the queue of the last try, or the caller's own choice.
+    """Carry out a `Send`'s aim. `chosen` is the queue of a pinned send.
 
-    Raises `InvalidInput` when there are no queues, or no last queue to keep.
+    Raises `InvalidInput` when there are no queues, or no chosen one for a pinned send.
     """
-    if send.aim is not Aim.ANY_QUEUE and last is None:
-        raise InvalidInput(f"a send to the {send.aim.value} needs the queue to keep")
-    if send.aim is Aim.SAME_QUEUE and last is not None:
-        return last
+    if send.aim is Aim.CHOSEN_QUEUE:
+        if chosen is None:
+            raise InvalidInput("a pinned send needs the queue that was chosen")
+        return chosen
     restart = chance if send.restart else None
     queue = choose_queue(queues, robin, faults, now=now, avoid=send.avoid, restart=restart)
-    if send.aim is Aim.SAME_QUEUE_ID and last is not None:
-        # Java keeps the id even where the other broker has fewer queues and will refuse it.
-        kept = MessageQueue(queue.topic, queue.broker_name, last.queue_id)
-        return kept if kept in queues else queue
-    return queue
+    if send.queue_id is None:
+        return queue
+    # Java keeps the id even where the other broker has fewer queues and will refuse it.
+    kept = MessageQueue(queue.topic, queue.broker_name, send.queue_id)
+    return kept if kept in queues else queue
 
 
 def _choose_5x(

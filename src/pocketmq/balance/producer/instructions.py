@@ -13,20 +13,22 @@ class Aim(Enum):
 
     ANY_QUEUE = "any queue"  # choose one, avoiding the broker named
     SAME_QUEUE_ID = "same queue id"  # choose a broker; the request keeps its queue id
-    SAME_QUEUE = "same queue"  # the caller's own choice, or the last try's queue
+    CHOSEN_QUEUE = "chosen queue"  # the caller's own choice
 
 
 class Send(msgspec.Struct, frozen=True):
     """Send to a queue chosen by `aim`, and wait `timeout` seconds for the answer.
 
     `avoid` is the broker the last try went to. `restart` asks for a fresh random place in the turn
-    if slow brokers are being avoided. Each try is a request with an id of its own.
+    if slow brokers are being avoided. `queue_id` is the id to keep. Each try is a request with an
+    id of its own.
     """
 
     aim: Aim
     timeout: float
     avoid: str | None = None
     restart: bool = False
+    queue_id: int | None = None
 
 
 class Return(msgspec.Struct, frozen=True):

@@ -96,6 +96,8 @@ class Attempts(msgspec.Struct, frozen=True, kw_only=True):
     count: int = 0
     queue: MessageQueue | None = None
     """The queue of the last try."""
+    queue_id: int | None = None
+    """The queue id of the first try, which asynchronous retries keep."""
     receipt: SendReceipt | None = None
     """The last receipt, kept while another broker is tried."""
     error: MQError | None = None
@@ -141,6 +143,7 @@ def next_step(plan: SendPlan, attempts: Attempts, ended: TryEnded, elapsed: floa
     after = Attempts(
         count=attempts.count + 1,
         queue=ended.queue,
+        queue_id=ended.queue.queue_id if attempts.queue_id is None else attempts.queue_id,
         receipt=receipt,
         error=error if error is not None else attempts.error,
         outcome_unknown=attempts.outcome_unknown or (error is not None and _may_be_stored(error)),
@@ -173,12 +176,12 @@ def _next_action(plan: SendPlan, attempts: Attempts, elapsed: float) -> Action:
     if plan.mode is SendMode.SYNC and plan.timeout_per_try is not None and not last:
         remaining = min(remaining, plan.timeout_per_try)
     if plan.pinned:
-        return Send(Aim.SAME_QUEUE, remaining)
+        return Send(Aim.CHOSEN_QUEUE, remaining)
     if attempts.queue is None:
         return Send(Aim.ANY_QUEUE, remaining)
     avoid = attempts.queue.broker_name
     if plan.mode is SendMode.ASYNC:
-        return Send(Aim.SAME_QUEUE_ID, remaining, avoid)
+        return Send(Aim.SAME_QUEUE_ID, remaining, avoid, queue_id=attempts.queue_id)
     return Send(Aim.ANY_QUEUE, remaining, avoid, restart=True)
 
 
