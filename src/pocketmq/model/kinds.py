@@ -1,4 +1,7 @@
-"""The small closed sets of RocketMQ's vocabulary, by the names they have on the wire."""
+"""The small closed sets of RocketMQ's vocabulary, by the names they have on the wire.
+
+Members stand in Java's order: some peers write ordinals.
+"""
 
 from enum import Enum
 
@@ -6,8 +9,9 @@ from enum import Enum
 class MessageModel(Enum):
     """How a group shares a topic: each message to one member, or to all."""
 
-    CLUSTERING = "CLUSTERING"
     BROADCASTING = "BROADCASTING"
+    CLUSTERING = "CLUSTERING"
+    LITE_SELECTIVE = "LITE_SELECTIVE"  # each member chooses lite topics of its own (5.5)
 
 
 class ConsumeType(Enum):

@@ -12,6 +12,7 @@ from pocketmq.errors import BodyMalformed
 from pocketmq.model.flags import Permission
 from pocketmq.model.java_strings import java_order, java_split
 from pocketmq.model.queue import MessageQueue
+from pocketmq.model.topic_mapping import TopicMapping
 from pocketmq.model.value import WireValue
 
 MASTER_ID = 0
@@ -54,6 +55,7 @@ class TopicRoute(WireValue, frozen=True, kw_only=True):
     queue_datas: list[QueueData] = []
     broker_datas: list[BrokerData] = []
     filter_server_table: dict[str, list[str]] = {}
+    topic_queue_mapping_by_broker: dict[str, TopicMapping] | None = None
 
     def publish_queues(self, topic: str) -> list[MessageQueue]:
         """List the queues producers choose from, in Java's order.
