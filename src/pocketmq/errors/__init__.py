@@ -32,6 +32,7 @@ from pocketmq.errors.server import (
     TopicNotFound,
     server_error,
 )
+from pocketmq.errors.store import StoreCorrupt, StoreError, StoreFull, StoreInUse
 from pocketmq.errors.transport import (
     BrokerNotFound,
     ConnectFailed,
@@ -89,6 +90,10 @@ __all__ = [
     "ServerError",
     "ServiceNotAvailable",
     "StrategyUnknown",
+    "StoreCorrupt",
+    "StoreError",
+    "StoreFull",
+    "StoreInUse",
     "SubscriptionGroupNotFound",
     "SystemBusy",
     "SystemFailure",
