@@ -85,7 +85,7 @@ class MemberLeft(msgspec.Struct, frozen=True):
     def apply(self, situation: Situation) -> Situation:
         """Give the situation afterwards; raises `AllocationInputInvalid` for a stranger."""
         if self.member not in situation.members:
-            raise AllocationInputInvalid(f"member {self.member} cannot leave: it is not there")
+            raise AllocationInputInvalid(f"member {self.member} is not in the group")
         members = list(situation.members)
         members.remove(self.member)
         return msgspec.structs.replace(situation, members=tuple(members))
@@ -105,7 +105,7 @@ class BrokerDown(msgspec.Struct, frozen=True):
     def apply(self, situation: Situation) -> Situation:
         """Give the situation afterwards; raises `AllocationInputInvalid` for a broker unknown."""
         if self.broker not in situation.brokers():
-            raise AllocationInputInvalid(f"broker {self.broker} cannot go down: it is not there")
+            raise AllocationInputInvalid(f"no topic has queues on broker {self.broker}")
         topics = {
             topic: tuple(queue for queue in queues if queue.broker_name != self.broker)
             for topic, queues in situation.topics.items()
@@ -128,7 +128,7 @@ class BrokerAdded(msgspec.Struct, frozen=True):
     def apply(self, situation: Situation) -> Situation:
         """Give the situation afterwards; raises `AllocationInputInvalid` if it is there already."""
         if self.broker in situation.brokers():
-            raise AllocationInputInvalid(f"broker {self.broker} cannot be added: it is there")
+            raise AllocationInputInvalid(f"broker {self.broker} has queues already")
         for topic, count in self.queues.items():
             situation = _with_queues(situation, topic, self.broker, count)
         return situation
@@ -153,8 +153,7 @@ class QueuesAdded(msgspec.Struct, frozen=True):
         Raises `AllocationInputInvalid` for a topic or broker unknown, or fewer than one queue.
         """
         if self.broker not in situation.brokers():
-            reason = f"broker {self.broker} cannot get queues: it is not there"
-            raise AllocationInputInvalid(reason)
+            raise AllocationInputInvalid(f"no topic has queues on broker {self.broker}")
         return _with_queues(situation, self.topic, self.broker, self.count)
 
 
@@ -183,7 +182,7 @@ def _sorted(queues: Collection[MessageQueue]) -> tuple[MessageQueue, ...]:
 
 def _with_queues(situation: Situation, topic: str, broker: str, count: int) -> Situation:
     if topic not in situation.topics:
-        raise AllocationInputInvalid(f"topic {topic} cannot get queues: it is not there")
+        raise AllocationInputInvalid(f"the group has no topic {topic}")
     if count < 1:
         raise AllocationInputInvalid(f"{count} queues of {topic} cannot be added to {broker}")
     queues = situation.topics[topic]

@@ -1,0 +1,166 @@
+"""`pocketmq allocate`: who would consume what, before anything is started.
+
+Owns the options. Reading their values is in `reading`, the tables in `tables`, the check of
+vector files in `vectors`; the answers come from `pocketmq.balance`.
+"""
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import click
+import msgspec
+
+from pocketmq.balance.allocation import StrategySettings
+from pocketmq.balance.what_if import WhatIf, what_if
+from pocketmq.cli.allocate.reading import Plan, Wishes, make_plan
+
+EVENT_OPTIONS = ("join", "leave", "broker_down", "add_broker", "add_queues", "switch_to")
+
+
+class Report(msgspec.Struct, frozen=True):
+    """What `--json` prints: the situation asked about, and one answer for each strategy."""
+
+    topics: dict[str, int]
+    members: tuple[str, ...]
+    strategies: list[WhatIf]
+
+
+class EventsInOrder(click.Command):
+    """A command that remembers the order of its event options, which click itself forgets."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Note the events, then parse as always."""
+        values, _, order = self.make_parser(ctx).parse_args(args=list(args))
+        waiting = {name: iter(values.get(name) or ()) for name in EVENT_OPTIONS}
+        ctx.meta["events"] = [
+            (option.name, next(waiting[option.name])) for option in order if option.name in waiting
+        ]
+        return super().parse_args(ctx, args)
+
+
+def _event(name: str, metavar: str, text: str) -> Callable[[Any], Any]:
+    return click.option(name, multiple=True, expose_value=False, metavar=metavar, help=text)
+
+
+@click.command(
+    "allocate",
+    cls=EventsInOrder,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="Events happen in the order they are given, with a complete rebalance after each.",
+)
+@click.option(
+    "--topic",
+    "topics",
+    multiple=True,
+    metavar="TOPIC:BROKER*N,...",
+    help="A topic and its queues, such as orders:broker-a*8,broker-b*8; repeatable.",
+)
+@click.option(
+    "--members",
+    metavar="N|ID,ID,...",
+    help="The members' ids, or how many there are (3 stands for c1,c2,c3).",
+)
+@click.option(
+    "--strategy",
+    "strategies",
+    multiple=True,
+    metavar="NAME,...",
+    help="Strategies to show; default AVG,AVG_BY_CIRCLE,CONSISTENT_HASH.",
+)
+@_event("--join", "ID", "Event: a member joins.")
+@_event("--leave", "ID", "Event: a member leaves.")
+@_event("--broker-down", "BROKER", "Event: a broker goes down with its queues.")
+@_event("--add-broker", "BROKER*N", "Event: a broker comes with N queues of every topic.")
+@_event("--add-queues", "TOPIC:BROKER*N", "Event: a topic gets N more queues on a broker.")
+@_event("--switch-to", "NAME", "Event: all members change to this strategy.")
+@click.option(
+    "--rooms",
+    metavar="ROOM,...",
+    default="",
+    help="MACHINE_ROOM: the rooms whose queues are shared out.",
+)
+@click.option(
+    "--room",
+    "room_items",
+    multiple=True,
+    metavar="ROOM=NAME,...",
+    help="MACHINE_ROOM_NEARBY: brokers and members in a room; others are named ROOM@NAME.",
+)
+@click.option(
+    "--virtual-nodes",
+    type=click.IntRange(0, 10_000),
+    default=10,
+    show_default=True,
+    help="CONSISTENT_HASH: places of each member on the ring.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@click.option(
+    "--vectors",
+    metavar="FILE",
+    help="Check a file of allocations computed by Java, one JSON object a line.",
+)
+@click.pass_context
+def command(
+    ctx: click.Context,
+    *,
+    topics: tuple[str, ...],
+    members: str | None,
+    strategies: tuple[str, ...],
+    rooms: str,
+    room_items: tuple[str, ...],
+    virtual_nodes: int,
+    as_json: bool,
+    vectors: str | None,
+) -> int:
+    """Preview and compare allocations, without a cluster.
+
+    Shows which member would consume which queues under each strategy and, if events are given,
+    which queues change hands and how few would have had to.
+    """
+    events: list[tuple[str, str]] = ctx.meta["events"]
+    if vectors is not None:
+        if topics or members is not None or strategies or events:
+            raise click.UsageError("--vectors stands alone: the file has topics and members")
+        return _check_vectors(vectors, rooms, virtual_nodes, as_json)
+    plan = make_plan(Wishes(topics, members, strategies, events, rooms, room_items, virtual_nodes))
+    answers = [what_if(situation, plan.events) for situation in plan.situations]
+    if as_json:
+        _print_json(_report(plan, answers))
+    else:
+        from pocketmq.cli.allocate.tables import print_answers
+
+        print_answers(answers)
+    return 0
+
+
+def _report(plan: Plan, answers: list[WhatIf]) -> Report:
+    situation = plan.situations[0]
+    counts = {topic: len(queues) for topic, queues in situation.topics.items()}
+    return Report(counts, situation.members, answers)
+
+
+def _check_vectors(path: str, rooms: str, virtual_nodes: int, as_json: bool) -> int:
+    from pocketmq.cli.allocate.reading import split_names
+    from pocketmq.cli.allocate.vectors import check_lines, print_tallies
+
+    settings = StrategySettings(
+        virtual_nodes=virtual_nodes,
+        rooms=frozenset(split_names("--rooms", rooms)) if rooms else frozenset(),
+    )
+    try:
+        with click.open_file(path, "rb") as lines:
+            tallies = check_lines(lines, settings)
+    except OSError as problem:
+        raise click.UsageError(f"cannot read {path}: {problem.strerror}") from problem
+    except click.UsageError as problem:
+        raise click.UsageError(f"{path}: {problem.message}") from problem
+    if as_json:
+        _print_json(tallies)
+    else:
+        print_tallies(tallies)
+    return 0 if all(tally.equal == tally.total for tally in tallies) else 1
+
+
+def _print_json(value: Any) -> None:
+    sys.stdout.write(msgspec.json.encode(value).decode() + "\n")

@@ -1,0 +1,161 @@
+"""Check files of allocations that Java computed: `pocketmq allocate --vectors FILE`.
+
+A line is a JSON object. `topic`, `cid` (who asks), `cids` (all members) and `mqs` (queues as
+[broker, id]) put the question, in any order of members and queues; `rooms` (for MACHINE_ROOM),
+`virtualNodes`, `hash` ("md5" or "hashCode") and `config` (for CONFIG) may add to it. Every other
+field is named like a strategy and holds Java's answer: queues in Java's order, or {"error": ...}
+where Java throws. `NEARBY` is short for MACHINE_ROOM_NEARBY-AVG. Rooms of brokers and members
+stand before the first `@` of their names.
+"""
+
+from collections.abc import Iterable
+from typing import Annotated, Literal
+
+import click
+import msgspec
+
+from pocketmq.balance.allocation import (
+    ConsistentHash,
+    MachineRoomNearby,
+    Strategy,
+    StrategySettings,
+    allocate,
+    strategy_by_name,
+)
+from pocketmq.cli.allocate.ranges import compact
+from pocketmq.errors import AllocationInputInvalid, InvalidInput
+from pocketmq.model.java_strings import java_hash
+from pocketmq.model.queue import MessageQueue
+
+# What lines without `rooms` were computed with, unless an option says otherwise.
+DEFAULT_ROOMS = frozenset({"room0", "room2"})
+
+_ALIASES = {"NEARBY": "MACHINE_ROOM_NEARBY-AVG"}
+
+Queue = tuple[str, int]
+
+
+class Question(msgspec.Struct, frozen=True, rename="camel"):
+    """The fields of a line that are not answers."""
+
+    topic: str
+    cid: str
+    cids: list[str]
+    mqs: list[Queue]
+    rooms: list[str] | None = None
+    virtual_nodes: Annotated[int, msgspec.Meta(ge=0, le=10_000)] | None = None
+    hash: Literal["md5", "hashCode"] = "md5"
+    config: list[Queue] = []
+
+
+class JavaError(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Java's answer where it throws."""
+
+    error: str
+
+
+class Tally(msgspec.Struct, frozen=True):
+    """How many answers of one strategy are equal, and where the first is not."""
+
+    strategy: str
+    equal: int
+    total: int
+    first_difference: str | None = None
+
+
+_QUESTION_FIELDS = {field.encode_name for field in msgspec.structs.fields(Question)}
+_questions = msgspec.json.Decoder(Question)
+_fields = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_answers = msgspec.json.Decoder(list[Queue] | JavaError)
+
+
+def check_lines(lines: Iterable[bytes], settings: StrategySettings) -> list[Tally]:
+    """Compute every answer again and compare; raises `click.UsageError` for a malformed line."""
+    tallies: dict[str, Tally] = {}
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        try:
+            question, answers = _read(line)
+            for name, expected in answers.items():
+                computed = _answer(_strategy(name, question, settings), question)
+                difference = _difference(question, expected, computed)
+                tallies[name] = _count(tallies.get(name) or Tally(name, 0, 0), number, difference)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, InvalidInput) as problem:
+            raise click.UsageError(f"line {number}: {problem}") from problem
+    if not tallies:
+        raise click.UsageError("there is nothing to check in it")
+    return list(tallies.values())
+
+
+def _read(line: bytes) -> tuple[Question, dict[str, list[Queue] | JavaError]]:
+    answers = {
+        name: _answers.decode(raw)
+        for name, raw in _fields.decode(line).items()
+        if name not in _QUESTION_FIELDS
+    }
+    return _questions.decode(line), answers
+
+
+def print_tallies(tallies: list[Tally]) -> None:
+    """Print a line for each strategy, then the first difference of each that has one."""
+    width = max(len(tally.strategy) for tally in tallies)
+    for tally in tallies:
+        print(f"{tally.strategy:<{width}}  {tally.equal} of {tally.total} equal")
+    for tally in tallies:
+        if tally.first_difference:
+            print(f"first difference of {tally.strategy}: {tally.first_difference}")
+
+
+def _strategy(name: str, question: Question, settings: StrategySettings) -> Strategy:
+    rooms = settings.rooms or DEFAULT_ROOMS
+    settings = StrategySettings(
+        virtual_nodes=(
+            settings.virtual_nodes if question.virtual_nodes is None else question.virtual_nodes
+        ),
+        rooms=rooms if question.rooms is None else frozenset(question.rooms),
+        queues=_queues(question.topic, question.config),
+    )
+    strategy = strategy_by_name(_ALIASES.get(name, name), settings)
+    if question.hash == "hashCode":
+        ring = ConsistentHash(settings.virtual_nodes, java_hash)
+        if strategy.name == ring.name:
+            return ring
+        if isinstance(strategy, MachineRoomNearby) and strategy.inner.name == ring.name:
+            return MachineRoomNearby(ring, strategy.resolver)
+    return strategy
+
+
+def _queues(topic: str, queues: Iterable[Queue]) -> tuple[MessageQueue, ...]:
+    return tuple(MessageQueue(topic, broker, number) for broker, number in queues)
+
+
+def _answer(strategy: Strategy, question: Question) -> list[Queue] | None:
+    """Compute our answer; None where we refuse."""
+    queues = _queues(question.topic, question.mqs)
+    try:
+        share = allocate(strategy, "group", question.cid, queues, question.cids)
+    except AllocationInputInvalid:
+        return None
+    return [(queue.broker_name, queue.queue_id) for queue in share]
+
+
+def _difference(
+    question: Question, expected: list[Queue] | JavaError, computed: list[Queue] | None
+) -> str | None:
+    wanted = None if isinstance(expected, JavaError) else expected
+    if wanted == computed:
+        return None
+    return (
+        f"member {question.cid}: the file has {_shown(question.topic, wanted)}, "
+        f"computed was {_shown(question.topic, computed)}"
+    )
+
+
+def _count(tally: Tally, line: int, difference: str | None) -> Tally:
+    first = tally.first_difference or (difference and f"line {line}, {difference}")
+    return Tally(tally.strategy, tally.equal + (not difference), tally.total + 1, first)
+
+
+def _shown(topic: str, queues: list[Queue] | None) -> str:
+    return "an error" if queues is None else compact(_queues(topic, queues))
