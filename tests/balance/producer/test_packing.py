@@ -1,0 +1,54 @@
+"""Compression, batches and retry counts."""
+
+import pytest
+
+from pocketmq.balance.producer.packing import RetryCounts, check_batch, compresses, retry_counts
+from pocketmq.errors import InvalidInput
+from pocketmq.model.message import Message
+
+
+@pytest.mark.parametrize(
+    ("size", "batch", "expected"),
+    [(4095, False, False), (4096, False, True), (4097, False, True), (100_000, True, False)],
+)
+def test_bodies_from_four_kib_on_are_compressed_but_never_batches(
+    size: int, batch: bool, expected: bool
+) -> None:
+    assert compresses(size, batch=batch) is expected
+
+
+def test_the_threshold_can_be_moved() -> None:
+    assert compresses(10, threshold=10)
+    assert not compresses(9, threshold=10)
+
+
+def test_a_batch_has_one_topic() -> None:
+    assert check_batch([Message("T", b"1"), Message("T", b"2")]) == "T"
+    with pytest.raises(InvalidInput, match="of one topic, not of 'T' and 'U'"):
+        check_batch([Message("T", b"1"), Message("U", b"2")])
+    with pytest.raises(InvalidInput, match="at least one message"):
+        check_batch([])
+    with pytest.raises(InvalidInput, match="cannot be sent as a batch"):
+        check_batch([Message("%RETRY%g", b"1")])
+
+
+COUNTED = {"KEYS": "k", "RECONSUME_TIME": "3", "MAX_RECONSUME_TIMES": "16"}
+
+
+@pytest.mark.parametrize(
+    ("topic", "properties", "expected"),
+    [
+        ("%RETRY%g", COUNTED, RetryCounts({"KEYS": "k"}, 3, 16)),
+        ("%RETRY%g", {"KEYS": "k"}, RetryCounts({"KEYS": "k"}, 0, None)),
+        ("T", COUNTED, RetryCounts(COUNTED, 0, None)),
+    ],
+)
+def test_only_retry_topics_move_their_counts_into_the_header(
+    topic: str, properties: dict[str, str], expected: RetryCounts
+) -> None:
+    assert retry_counts(topic, properties) == expected
+
+
+def test_a_count_that_is_no_number_is_refused() -> None:
+    with pytest.raises(InvalidInput, match="RECONSUME_TIME must be a number, not 'x'"):
+        retry_counts("%RETRY%g", {"RECONSUME_TIME": "x"})

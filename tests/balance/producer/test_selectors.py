@@ -1,0 +1,143 @@
+"""Choosing by key, chance, room, queue and function."""
+
+import math
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pocketmq.balance.producer.round_robin import RoundRobin
+from pocketmq.balance.producer.selectors import (
+    by_chance,
+    by_function,
+    by_hash,
+    by_machine_room,
+    key_hash,
+    long_hash,
+    pinned,
+)
+from pocketmq.errors import InvalidInput, QueueNotSelected
+from pocketmq.model.message import Message
+from pocketmq.model.queue import MessageQueue
+from tests.balance.producer.vectors import TOPIC, named, queues_of
+
+QUEUES = queues_of([("a", 3), ("b", 2)])
+MESSAGE = Message(TOPIC, b"x")
+
+
+@pytest.mark.parametrize(
+    ("key", "hashed", "picked_of_five"),
+    [
+        ("", 0, 0),
+        ("a", 97, 2),
+        ("Aa", 2112, 2),
+        ("BB", 2112, 2),
+        ("polygenelubricants", -(2**31), 3),  # the smallest int: abs(-2147483648 % 5) is 3
+        (7, 7, 2),
+        (-7, -7, 2),
+        (-(2**31), -(2**31), 3),
+        (2**31, -(2**31), 3),  # a long from here on
+        (2**32, 1, 1),
+        (2**63 - 1, -(2**31), 3),
+        (True, 1231, 1),
+        (False, 1237, 2),
+    ],
+)
+def test_an_ordering_key_is_hashed_as_java_does(
+    key: str | int, hashed: int, picked_of_five: int
+) -> None:
+    assert key_hash(key) == hashed
+    assert by_hash(QUEUES, key) is QUEUES[picked_of_five]
+
+
+def test_javas_long_hash_differs_for_small_negative_numbers() -> None:
+    assert (key_hash(-1), long_hash(-1)) == (-1, 0)
+    assert (key_hash(-7), long_hash(-7)) == (-7, 6)
+
+
+@pytest.mark.parametrize("number", [2**63, -(2**63) - 1])
+def test_a_number_past_64_bits_is_no_ordering_key(number: int) -> None:
+    with pytest.raises(InvalidInput, match="must fit 64 bits"):
+        by_hash(QUEUES, number)
+
+
+@pytest.mark.parametrize("key", [b"bytes", 1.5, None, ("a",)])
+def test_an_ordering_key_is_text_or_a_number(key: object) -> None:
+    with pytest.raises(InvalidInput, match="must be str or int, not "):
+        by_hash(QUEUES, key)  # type: ignore[arg-type]
+
+
+@given(st.text() | st.integers(-(2**63), 2**63 - 1), st.integers(1, 20))
+def test_the_index_is_the_absolute_value_of_javas_remainder(key: str | int, n: int) -> None:
+    remainder = math.fmod(key_hash(key), n)  # keeps the sign of the hash, as Java's % does
+    assert by_hash(queues_of([("a", n)]), key).queue_id == abs(remainder)
+
+
+def test_chance_is_asked_for_one_of_as_many_as_there_are() -> None:
+    asked = []
+
+    def chance(below: int) -> int:
+        asked.append(below)
+        return 4
+
+    assert named(by_chance(QUEUES, chance)) == ["b", 1]
+    assert asked == [5]
+
+
+def test_without_queues_nothing_is_selected() -> None:
+    with pytest.raises(InvalidInput, match="no queues"):
+        by_hash([], "key")
+    with pytest.raises(InvalidInput, match="no queues"):
+        by_chance([], lambda _: 0)
+
+
+def test_queues_of_the_rooms_take_turns() -> None:
+    queues = queues_of([("east@b1", 2), ("west@b2", 1), ("b3", 1), ("a@b@c", 1)])
+    robin = RoundRobin(-1)
+    picks = [named(by_machine_room(queues, {"east"}, robin)) for _ in range(3)]
+    assert picks == [["east@b1", 0], ["east@b1", 1], ["east@b1", 0]]
+    assert named(by_machine_room(queues, {"west", "a"}, robin)) == ["west@b2", 0]
+
+
+def test_a_room_without_brokers_is_said_so() -> None:
+    with pytest.raises(QueueNotSelected, match="no broker is in north, south"):
+        by_machine_room(QUEUES, {"south", "north"}, RoundRobin(0))
+
+
+def test_a_pinned_queue_must_be_in_the_route_and_of_the_messages_topic() -> None:
+    queue = MessageQueue(TOPIC, "b", 1)
+    assert pinned(frozenset(QUEUES), queue, TOPIC) is queue
+    with pytest.raises(QueueNotSelected, match=r"queueId=2.*is not in the route"):
+        pinned(QUEUES, MessageQueue(TOPIC, "b", 2), TOPIC)
+    with pytest.raises(InvalidInput, match="the message is for topic 'other'"):
+        pinned(QUEUES, queue, "other")
+
+
+def test_a_function_chooses_with_the_message_and_its_argument() -> None:
+    def third(queues: Sequence[MessageQueue], message: Message, argument: object) -> MessageQueue:
+        assert (message, argument) == (MESSAGE, "arg")
+        return queues[2]
+
+    assert by_function(QUEUES, MESSAGE, "arg", third) is QUEUES[2]
+
+
+@pytest.mark.parametrize(
+    ("gives", "said"),
+    [
+        (None, "the selector gave NoneType"),
+        (3, "the selector gave int"),
+        (MessageQueue(TOPIC, "z", 0), "brokerName=z, queueId=0.*not one of the queues"),
+    ],
+)
+def test_a_function_must_give_one_of_the_queues(gives: object, said: str) -> None:
+    with pytest.raises(QueueNotSelected, match=said):
+        by_function(QUEUES, MESSAGE, None, lambda *_: gives)  # type: ignore[arg-type]
+
+
+def test_a_functions_own_error_passes_through() -> None:
+    def broken(*_: object) -> MessageQueue:
+        raise KeyError("customer")
+
+    with pytest.raises(KeyError, match="customer"):
+        by_function(QUEUES, MESSAGE, None, broken)
