@@ -1,17 +1,16 @@
 """Ext fields as typed values: how a header is read from a command and written into one.
 
 Owns Java's rules for turning strings into fields and back. Knows no single request: those are in
-`pocketmq.protocol.headers`. Knows nothing of frames either; a command hands over the mapping, or
-the JSON text of it, and gets a value.
+`pocketmq.protocol.headers`. Knows nothing of frames either: a command hands over the mapping and
+gets a value. (It may also read JSON text straight into the class with msgspec's lax decoder.)
 """
 
 from collections.abc import Callable, Mapping
 from functools import cache
-from operator import attrgetter
-from typing import Annotated, Any, NamedTuple, Self, get_args
+from typing import Annotated, Any, Self, get_args
 
-import msgspec
 from msgspec import Meta, Struct
+from msgspec.structs import astuple, fields
 
 from pocketmq.errors import HeaderMalformed
 
@@ -36,7 +35,7 @@ class Header(Struct, frozen=True, kw_only=True, rename="camel", gc=False):
         A boolean is never wrong: all but "true", in any case, is false.
         """
         values: dict[str, Any] = {}
-        for wire, name, read, required in _plan(cls).readers:
+        for wire, name, read, required in _readers(cls):
             text = ext.get(wire)
             if text is None:
                 if required:
@@ -51,28 +50,13 @@ class Header(Struct, frozen=True, kw_only=True, rename="camel", gc=False):
                 values[name] = text
         return cls(**values)
 
-    @classmethod
-    def from_json(cls, ext: bytes | bytearray | memoryview | msgspec.Raw) -> Self:
-        """Read the fields from the JSON object that holds them; the fast way in.
-
-        Values may be strings, as RocketMQ's own peers write them, or bare numbers and booleans,
-        as some minimal clients do. Raises `HeaderMalformed` as `from_ext` does, and for text that
-        is no JSON object. One thing is read more kindly than by `from_ext`: "1" is true, too.
-        """
-        try:
-            header: Self = _plan(cls).decode(ext)
-        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-            return cls.from_ext(_loose_ext(ext, cls))
-        return header
-
     def to_ext(self) -> dict[str, str]:
         """Write the fields as strings, always in the same order; None is left out."""
-        wires, values = _plan(type(self)).writers
         return {
             wire: value
             if type(value) is str
             else ("true" if value is True else "false" if value is False else str(value))
-            for wire, value in zip(wires, values(self), strict=False)
+            for wire, value in zip(self.__struct_encode_fields__, astuple(self), strict=False)
             if value is not None
         }
 
@@ -99,30 +83,10 @@ class EmptyResponse(Header, frozen=True, kw_only=True):
 _Reader = Callable[[str], Any]
 
 
-class _Plan(NamedTuple):
-    """What reading and writing one class needs, worked out once."""
-
-    readers: tuple[tuple[str, str, _Reader | None, bool], ...]
-    writers: tuple[tuple[str, ...], Callable[[Any], tuple[Any, ...]]]
-    decode: Callable[[Any], Any]
-
-
 @cache
-def _plan(cls: type[Any]) -> _Plan:
-    fields = msgspec.structs.fields(cls)
-    names = tuple(field.name for field in fields)
-    return _Plan(
-        tuple((f.encode_name, f.name, _reader(f.type), f.required) for f in fields),
-        (tuple(field.encode_name for field in fields), _getter(names)),
-        msgspec.json.Decoder(cls, strict=False).decode,
-    )
-
-
-def _getter(names: tuple[str, ...]) -> Callable[[Any], tuple[Any, ...]]:
-    """Give a function to a header's values; `attrgetter` makes a tuple of two and more only."""
-    if len(names) > 1:
-        return attrgetter(*names)
-    return lambda header: tuple(getattr(header, name) for name in names)
+def _readers(cls: type[Header]) -> tuple[tuple[str, str, _Reader | None, bool], ...]:
+    """Give each field's wire name, name, reader, and whether it is needed."""
+    return tuple((f.encode_name, f.name, _reader(f.type), f.required) for f in fields(cls))
 
 
 def _reader(kind: Any) -> _Reader | None:
@@ -136,18 +100,20 @@ def _read_bool(text: str) -> bool:
     return text.lower() == "true"
 
 
-def _read_int32(text: str) -> int | None:
+def read_int32(text: str) -> int | None:
+    """Read a Java `int` as `Integer.parseInt` does; None if it is none."""
     value = _read_integer(text)
     return value if value is not None and -(2**31) <= value < 2**31 else None
 
 
-def _read_int64(text: str) -> int | None:
+def read_int64(text: str) -> int | None:
+    """Read a Java `long` as `Long.parseLong` does; None if it is none."""
     value = _read_integer(text)
     return value if value is not None and -(2**63) <= value < 2**63 else None
 
 
 def _read_integer(text: str) -> int | None:
-    """Read digits with an optional sign, as `Long.parseLong`; Python would also take ` 1_0 `."""
+    """Read digits with an optional sign, where Python itself would also take ` 1_0 `."""
     digits = text[1:] if text[:1] in ("+", "-") else text
     if not digits.isdecimal() or len(digits) > _LONGEST_NUMBER:
         return None
@@ -158,24 +124,6 @@ _LONGEST_NUMBER = 64  # long before parsing grows quadratic, with room for leadi
 _READERS: dict[Any, _Reader | None] = {
     str: None,
     bool: _read_bool,
-    Int32: _read_int32,
-    Int64: _read_int64,
+    Int32: read_int32,
+    Int64: read_int64,
 }
-_decode_loosely = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
-
-
-def _loose_ext(ext: bytes | bytearray | memoryview | msgspec.Raw, cls: type[Header]) -> Any:
-    """Read an object of any JSON scalars as strings, as Java's map of strings takes them in."""
-    try:
-        raw = _decode_loosely(ext)
-        return {key: _text(bytes(value)) for key, value in raw.items()}
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise HeaderMalformed(f"ext fields of {cls.__name__} are not a JSON object") from error
-
-
-def _text(value: bytes) -> str | None:
-    if value == b"null":
-        return None
-    if value[:1] == b'"':
-        return msgspec.json.decode(value, type=str)
-    return value.decode()

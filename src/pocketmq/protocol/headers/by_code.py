@@ -31,7 +31,6 @@ from pocketmq.protocol.headers import (
 )
 from pocketmq.protocol.headers.served_by import SERVED_BY, Peer
 
-
 __all__ = ["REQUEST_HEADERS", "RESPONSE_HEADERS", "SERVED_BY", "Peer"]
 
 _REQUESTS: dict[Code, type[Header]] = {
