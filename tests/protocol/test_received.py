@@ -1,0 +1,212 @@
+import copy
+import pickle
+from concurrent.futures import ThreadPoolExecutor
+
+import msgspec
+import pytest
+
+from pocketmq.errors import MessageMalformed
+from pocketmq.model.flags import SysFlag
+from pocketmq.protocol.compression import Codec, compress, mark_compressed
+from pocketmq.protocol.hosts import encode_host
+from pocketmq.protocol.property_text import encode_properties
+from pocketmq.protocol.pulled import decode_pulled
+from pocketmq.protocol.received import Delivery, ReceivedMessage
+from pocketmq.protocol.records import Record, encode_record
+from tests.protocol.golden_messages import V1, V1_RECORD
+
+RECEIVED = Delivery("broker-a", added={"MIN_OFFSET": "0", "MAX_OFFSET": "43"})
+
+
+def received(record: Record = V1_RECORD, delivery: Delivery = RECEIVED) -> ReceivedMessage:
+    (message,) = decode_pulled(encode_record(record), delivery)
+    return message
+
+
+def with_properties(**properties: str) -> ReceivedMessage:
+    raw = encode_properties(properties)
+    return received(msgspec.structs.replace(V1_RECORD, property_bytes=raw))
+
+
+def test_added_properties_lie_over_the_messages_own() -> None:
+    message = received(delivery=Delivery(added={"MIN_OFFSET": "0", "TAGS": "other"}))
+    assert message.get_property("MIN_OFFSET") == "0"
+    assert message.tag == "other"
+    assert message.properties == {"TAGS": "other", "KEYS": "k1", "MIN_OFFSET": "0"}
+    assert message.tags_code() == 2598919  # the record itself is untouched
+
+
+def test_one_property_reads_the_same_before_and_after_all_were_read() -> None:
+    message = received()
+    names = ("TAGS", "KEYS", "MIN_OFFSET", "none", "ü", "\ud800")
+    before = [message.get_property(name) for name in names]
+    assert before == [message.properties.get(name) for name in names]
+    assert before == [message.get_property(name) for name in names]
+    assert before == ["TagA", "k1", "0", None, None, None]
+
+
+def test_properties_cannot_be_changed() -> None:
+    message = received()
+    with pytest.raises(TypeError):
+        message.properties["x"] = "y"  # type: ignore[index]
+    with pytest.raises(AttributeError):
+        message.queue_offset = 1  # type: ignore[misc]
+
+
+def test_user_properties_leave_out_rocketmqs_own() -> None:
+    message = with_properties(TAGS="a", UNIQ_KEY="ID", WAIT="true", region="eu")
+    assert message.user_properties == {"region": "eu"}
+
+
+def test_the_senders_id_comes_before_the_offset_id() -> None:
+    message = with_properties(UNIQ_KEY="ID")
+    assert message.message_id == "ID"
+    assert message.offset_message_id == "7F00000100002A9F0000000000001000"
+
+
+@pytest.mark.parametrize(
+    ("properties", "expected"),
+    [
+        ({"UNIQ_KEY": "ID"}, None),
+        ({"UNIQ_KEY": "ID", "TRAN_MSG": "true"}, "ID"),
+        ({"UNIQ_KEY": "ID", "TRAN_MSG": "TRUE"}, "ID"),
+        ({"UNIQ_KEY": "ID", "TRAN_MSG": "yes"}, None),
+        ({"UNIQ_KEY": "ID", "__transactionId__": "TX"}, "TX"),
+    ],
+)
+def test_a_transactions_id(properties: dict[str, str], expected: str | None) -> None:
+    assert with_properties(**properties).transaction_id == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "level"),
+    [("3", 3), ("18", 18), ("-1", 0), ("x", 0), ("٣", 0), ("1_0", 0), (" 3", 0), ("9" * 5000, 0)],
+)
+def test_a_delay_level_is_a_plain_number(text: str, level: int) -> None:
+    assert with_properties(DELAY=text).delay_level == level
+    assert received().delay_level == 0
+
+
+def test_keys_are_split_at_blanks() -> None:
+    assert with_properties(KEYS=" a  b c ").keys == ["a", "b", "c"]
+    assert with_properties(TAGS="x").keys == []
+
+
+def test_the_receiver_may_know_queue_and_offset_better() -> None:
+    message = received(delivery=Delivery("logical", queue_id=9, offset_delta=1000))
+    assert (message.queue_id, message.queue_offset) == (9, 1042)
+    assert pickle.loads(pickle.dumps(message)) == message
+
+
+def test_the_topic_may_be_called_otherwise() -> None:
+    message = received()
+    renamed = message.with_topic("orders")
+    assert (renamed.topic, message.topic) == ("orders", "TopicA")
+    assert renamed.topic_bytes == b"TopicA"
+    assert (renamed.body, renamed.properties) == (message.body, message.properties)
+    assert renamed != message
+    assert pickle.loads(pickle.dumps(renamed)).topic == "orders"
+    assert renamed.with_topic("TopicA") == message
+
+
+@pytest.mark.parametrize("codec", list(Codec))
+def test_a_compressed_body_is_inflated_when_read(codec: Codec) -> None:
+    body = b"text " * 1000
+    packed = compress(body, codec)
+    record = Record(topic=b"T", body=packed, sys_flag=mark_compressed(0, codec))
+    message = received(record)
+    assert message.body_size == len(packed)
+    assert message.stored_body == packed
+    assert message.body == body
+    assert message.body is message.body
+    assert message.crc_matches()
+
+
+def test_a_broken_body_is_an_error_when_it_is_read_and_only_then() -> None:
+    compressed = int(SysFlag.COMPRESSED)
+    first = encode_record(Record(topic=b"T", body=b"no zlib", sys_flag=compressed))
+    unknown = encode_record(Record(topic=b"T", body=b"x", sys_flag=compressed | 0x500))
+    broken, odd, sound = decode_pulled(first + unknown + V1, RECEIVED)
+    assert sound.body == b"hello"
+    for message in (broken, odd):
+        assert message.topic == "T"
+        with pytest.raises(MessageMalformed):
+            _ = message.body
+        assert "bytes" in repr(message)
+
+
+def test_a_body_is_inflated_to_the_limit_and_no_further() -> None:
+    record = Record(topic=b"T", body=compress(bytes(1000)), sys_flag=mark_compressed(0, Codec.ZLIB))
+    assert received(record, Delivery(inflate_limit=1000)).body == bytes(1000)
+    with pytest.raises(MessageMalformed, match="more than 999 bytes"):
+        _ = received(record, Delivery(inflate_limit=999)).body
+
+
+def test_an_impossible_port_is_an_error_when_the_host_is_read() -> None:
+    record = msgspec.structs.replace(V1_RECORD, born_host=bytes.fromhex("0a01020300010000"))
+    message = received(record)
+    assert message.store_host == "127.0.0.1:10911"
+    with pytest.raises(MessageMalformed, match="65536"):
+        _ = message.born_host
+
+
+def test_names_that_are_not_utf8_are_replaced() -> None:
+    message = received(Record(topic=b"T\xff", body=b"", property_bytes=b"TAGS\x01\xff\x02"))
+    assert (message.topic, message.tag) == ("T\ufffd", "\ufffd")
+
+
+def test_equality_is_record_and_place() -> None:
+    message = received()
+    assert message == received()
+    assert hash(message) == hash(received())
+    assert message == received(delivery=Delivery("broker-a", added={"MAX_OFFSET": "99"}))
+    assert message != received(delivery=Delivery("broker-b"))
+    assert message != received(msgspec.structs.replace(V1_RECORD, queue_offset=43))
+    assert message != received(msgspec.structs.replace(V1_RECORD, body=b"HELLO"))
+    assert message != "a message"
+    assert len({message, received(), received(delivery=Delivery("broker-b"))}) == 2
+
+
+def test_the_repr_names_the_message_but_not_its_body() -> None:
+    big = received(msgspec.structs.replace(V1_RECORD, body=b"secret" * 10_000))
+    assert repr(big) == (
+        "ReceivedMessage(topic='TopicA', broker_name='broker-a', queue_id=3, queue_offset=42, "
+        "message_id='7F00000100002A9F0000000000001000', tag='TagA', body=<60000 bytes>)"
+    )
+
+
+def test_a_pickled_message_takes_its_own_record_along_and_no_other() -> None:
+    messages = decode_pulled(V1 * 1000, RECEIVED)
+    pickled = pickle.dumps(messages[500])
+    assert len(pickled) < 600
+    revived = pickle.loads(pickled)
+    assert revived == messages[500]
+    assert revived.properties == messages[500].properties
+    assert (revived.body, revived.record()) == (b"hello", V1)
+
+
+def test_a_read_message_is_copied_and_pickled_like_an_unread_one() -> None:
+    message = received()
+    assert (message.body, message.topic, message.tag) == (b"hello", "TopicA", "TagA")
+    assert message.properties
+    for twin in (copy.copy(message), copy.deepcopy(message), pickle.loads(pickle.dumps(message))):
+        assert twin == message
+        assert twin.properties == message.properties
+
+
+def test_threads_may_read_one_message_at_once() -> None:
+    body = b"text " * 1000
+    record = Record(topic=b"T", body=compress(body), sys_flag=mark_compressed(0, Codec.ZLIB))
+    messages = decode_pulled(encode_record(record) * 300, RECEIVED)
+
+    def read(_: int) -> list[tuple[bytes, str, int]]:
+        return [(each.body, each.topic, len(each.properties)) for each in messages]
+
+    with ThreadPoolExecutor(8) as pool:
+        for result in pool.map(read, range(8)):
+            assert result == [(body, "T", 2)] * 300
+
+
+def test_hosts_are_given_as_text() -> None:
+    message = received(msgspec.structs.replace(V1_RECORD, born_host=encode_host("[fe80::1]:9")))
+    assert (message.born_host, message.store_host) == ("[fe80::1]:9", "127.0.0.1:10911")
