@@ -102,6 +102,11 @@ class RebalanceRound:
         self._acquired: dict[MessageQueue, int] = {}
         self._skipped: dict[MessageQueue, SkipReason] = {}
 
+    @property
+    def finished(self) -> bool:
+        """Whether every queue is settled and `outcome` is set."""
+        return self.outcome is not None
+
     def begin(self) -> list[Instruction]:
         """Give the first instructions."""
         if self.decision.keep_reason is not None:

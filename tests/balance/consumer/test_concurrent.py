@@ -1,0 +1,140 @@
+"""What a concurrent handler's answer means, row by row, and that no unfinished message is passed."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pocketmq.balance.consumer.concurrent import (
+    ConcurrentAnswer,
+    ConcurrentStatus,
+    Settlement,
+    Verdict,
+    commit_step,
+    judge,
+    max_reconsume_times,
+    settle,
+)
+from pocketmq.balance.consumer.handling import ConsumeReturnType, batches, return_type
+from pocketmq.balance.consumer.instructions import UpdateOffset
+from pocketmq.balance.profile import V4, V5, Profile
+from pocketmq.model.kinds import MessageModel
+from tests.balance.consumer.shapes import Msg, filled, q
+
+OK, LATER = ConcurrentStatus.CONSUME_SUCCESS, ConcurrentStatus.RECONSUME_LATER
+CLUSTERING, BROADCASTING = MessageModel.CLUSTERING, MessageModel.BROADCASTING
+M = tuple(Msg(n) for n in (4, 5, 6))
+
+
+def answer(status: ConcurrentStatus | None, **facts: object) -> ConcurrentAnswer:
+    return ConcurrentAnswer(status=status, **facts)  # type: ignore[arg-type]
+
+
+ROWS: list[tuple[str, MessageModel, ConcurrentAnswer, Verdict[Msg]]] = [
+    ("success", CLUSTERING, answer(OK), Verdict(False, 3, 0)),
+    ("later: all go back", CLUSTERING, answer(LATER), Verdict(False, 0, 3, send_back=M)),
+    ("no answer is later", CLUSTERING, answer(None), Verdict(False, 0, 3, send_back=M)),
+    (
+        "later ignores the ack index",
+        CLUSTERING,
+        answer(LATER, ack_index=1),
+        Verdict(False, 0, 3, M),
+    ),
+    ("success up to an index", CLUSTERING, answer(OK, ack_index=0), Verdict(False, 1, 2, M[1:])),
+    ("success of none", CLUSTERING, answer(OK, ack_index=-1), Verdict(False, 0, 3, M)),
+    ("an index below that is none", CLUSTERING, answer(OK, ack_index=-9), Verdict(False, 0, 3, M)),
+    ("an index beyond the end is all", CLUSTERING, answer(OK, ack_index=3), Verdict(False, 3, 0)),
+    (
+        "broadcasting gives failures up",
+        BROADCASTING,
+        answer(LATER),
+        Verdict(False, 0, 3, given_up=M),
+    ),
+    ("a dropped queue ignores all", CLUSTERING, answer(LATER, dropped=True), Verdict(True)),
+]
+
+
+@pytest.mark.parametrize("profile", [V4, V5])
+@pytest.mark.parametrize(("rule", "model", "said", "verdict"), ROWS, ids=[row[0] for row in ROWS])
+def test_rule(
+    rule: str, model: MessageModel, said: ConcurrentAnswer, verdict: Verdict[Msg], profile: Profile
+) -> None:
+    assert judge(profile, model, M, said) == verdict
+
+
+def test_an_empty_batch_is_nothing() -> None:
+    assert judge(V5, CLUSTERING, (), answer(LATER)) == Verdict(False)
+
+
+def test_5x_does_not_send_back_what_the_sweep_removed() -> None:
+    said = answer(LATER)
+    assert judge(V5, CLUSTERING, M, said, cached={5}) == Verdict(
+        False, 0, 3, send_back=(M[1],), gone=(M[0], M[2])
+    )
+    assert judge(V4, CLUSTERING, M, said, cached={5}) == Verdict(False, 0, 3, send_back=M)
+
+
+def test_what_cannot_be_sent_back_is_tried_here_and_stays_cached() -> None:
+    assert settle(M, ()) == Settlement(M)
+    assert settle(M, (M[1],)) == Settlement((M[0], M[2]), again=(M[1],))
+
+
+def test_offsets_only_go_forward_and_not_for_lost_queues() -> None:
+    queue = q(0)
+    assert commit_step(queue, 7, dropped=False) == UpdateOffset(queue, 7, increase_only=True)
+    assert commit_step(queue, 0, dropped=False) == UpdateOffset(queue, 0, increase_only=True)
+    assert commit_step(queue, -1, dropped=False) is None
+    assert commit_step(queue, 7, dropped=True) is None
+
+
+def test_sixteen_failures_unless_configured() -> None:
+    assert (max_reconsume_times(-1), max_reconsume_times(0), max_reconsume_times(3)) == (16, 0, 3)
+
+
+@pytest.mark.parametrize(("size", "parts"), [(1, [1, 1, 1]), (2, [2, 1]), (3, [3]), (9, [3])])
+def test_pulled_messages_are_cut_into_batches(size: int, parts: list[int]) -> None:
+    cut = list(batches(M, size))
+    assert [len(part) for part in cut] == parts
+    assert [message for part in cut for message in part] == list(M)
+
+
+@pytest.mark.parametrize(
+    ("facts", "name"),
+    [
+        ((False, True, False, 0.0), ConsumeReturnType.EXCEPTION),
+        ((False, False, False, 9999.0), ConsumeReturnType.RETURNNULL),
+        ((True, False, True, 900.0), ConsumeReturnType.TIME_OUT),
+        ((True, False, True, 899.0), ConsumeReturnType.FAILED),
+        ((True, False, False, 1.0), ConsumeReturnType.SUCCESS),
+    ],
+)
+def test_hooks_learn_how_a_call_ended(
+    facts: tuple[bool, bool, bool, float], name: ConsumeReturnType
+) -> None:
+    answered, raised, failed, elapsed = facts
+    assert name is return_type(
+        answered=answered, raised=raised, failed=failed, elapsed=elapsed, timeout=900.0
+    )
+
+
+@given(st.permutations(range(12)), st.sets(st.integers(0, 11)), st.sets(st.integers(0, 11)))
+@settings(max_examples=150, deadline=None)
+def test_what_is_committed_never_passes_an_unfinished_message(
+    order: list[int], failed: set[int], not_sent: set[int]
+) -> None:
+    """Handlers finish batches of one in any order; some fail, and some of those cannot be sent."""
+    cache = filled(*range(12))
+    finished: set[int] = set()
+    committed = 0
+    for offset in order:
+        batch = (Msg(offset),)
+        said = answer(LATER if offset in failed else OK)
+        verdict = judge(V5, CLUSTERING, batch, said)
+        lost = [m for m in verdict.send_back if m.queue_offset in not_sent]
+        settlement = settle(batch, lost)
+        step = commit_step(q(0), cache.remove(settlement.remove, 0.0), dropped=False)
+        finished |= {m.queue_offset for m in settlement.remove}
+        assert step is not None
+        committed = max(committed, step.offset)
+        unfinished = set(range(12)) - finished
+        assert committed <= min(unfinished, default=12)
+    assert committed == min(set(range(12)) - finished, default=12)

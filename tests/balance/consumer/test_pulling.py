@@ -1,0 +1,204 @@
+"""The pull loop of a push consumer, row by row."""
+
+import pytest
+from msgspec.structs import replace
+
+from pocketmq.balance.consumer.instructions import (
+    DropQueue,
+    FreezeOffset,
+    Instruction,
+    PersistOffset,
+    ReadOffset,
+    RebalanceAgain,
+    ReleaseQueue,
+    RemoveQueue,
+    SetQueueLimits,
+    UpdateOffset,
+)
+from pocketmq.balance.consumer.limits import MIB, PullLimits
+from pocketmq.balance.consumer.pulling import (
+    BeforePull,
+    BrokerChoice,
+    CacheMessages,
+    CommitWithPull,
+    CorrectOffset,
+    PullAgain,
+    PullAnswer,
+    PullFacts,
+    PullLater,
+    PullNow,
+    PullStatus,
+    ReportOddOffsets,
+    StopPulling,
+    WaitReason,
+    after_pull,
+    after_pull_error,
+    before_pull,
+    choose_broker,
+    commit_with_pull,
+    offset_correction,
+    start_check_failed,
+)
+from pocketmq.balance.profile import V4, V5, Profile
+from pocketmq.model.kinds import MessageModel
+from tests.balance.consumer.shapes import q
+
+A = q(0)
+IDLE = PullFacts(queue=A, limits=PullLimits().in_force())
+
+BEFORE: list[tuple[str, dict[str, object], BeforePull]] = [
+    ("an idle queue is pulled", {}, PullNow()),
+    ("a dropped queue ends, whatever else", {"dropped": True, "running": False}, StopPulling()),
+    ("not running", {"running": False, "paused": True}, PullLater(1.0, WaitReason.NOT_RUNNING)),
+    ("paused", {"paused": True, "count": 9999}, PullLater(1.0, WaitReason.PAUSED)),
+    ("1000 messages are allowed", {"count": 1000}, PullNow()),
+    ("1001 are not", {"count": 1001}, PullLater(0.05, WaitReason.TOO_MANY_MESSAGES)),
+    ("less than 101 MiB are allowed", {"size": 101 * MIB - 1}, PullNow()),
+    ("101 MiB are not", {"size": 101 * MIB}, PullLater(0.05, WaitReason.TOO_MANY_BYTES)),
+    (
+        "messages are counted before bytes",
+        {"count": 1001, "size": 101 * MIB},
+        PullLater(0.05, WaitReason.TOO_MANY_MESSAGES),
+    ),
+    ("a span of 2000 is allowed", {"span": 2000}, PullNow()),
+    ("2001 is not", {"span": 2001}, PullLater(0.05, WaitReason.SPAN_TOO_LONG)),
+    (
+        "orderly: the span does not matter, the lock does",
+        {"orderly": True, "span": 2001},
+        PullLater(1.0, WaitReason.NOT_LOCKED),
+    ),
+    (
+        "orderly: the first pull under the lock reads the offset again",
+        {"orderly": True, "locked": True, "subscribed": False},
+        ReadOffset(A),
+    ),
+    (
+        "orderly: later pulls do not",
+        {"orderly": True, "locked": True, "start_checked": True},
+        PullNow(),
+    ),
+    ("no subscription", {"subscribed": False}, PullLater(1.0, WaitReason.NOT_SUBSCRIBED)),
+    (
+        "the delay after errors can be set",
+        {"running": False, "retry_after_error": 3.0},
+        PullLater(3.0, WaitReason.NOT_RUNNING),
+    ),
+]
+
+
+@pytest.mark.parametrize(("rule", "changes", "step"), BEFORE, ids=[row[0] for row in BEFORE])
+def test_before_a_pull(rule: str, changes: dict[str, object], step: BeforePull) -> None:
+    assert before_pull(replace(IDLE, **changes)) == step
+
+
+def test_a_start_offset_that_cannot_be_read_waits_a_second() -> None:
+    assert start_check_failed(IDLE) == PullLater(1.0, WaitReason.OFFSET_UNKNOWN)
+
+
+def test_topic_limits_replace_those_of_the_queue() -> None:
+    limits = PullLimits(topic_count=100).in_force(SetQueueLimits(25, None))
+    assert before_pull(replace(IDLE, limits=limits, count=26)) == PullLater(
+        0.05, WaitReason.TOO_MANY_MESSAGES
+    )
+    assert (limits.count, limits.size_mib, limits.span) == (25, 100, 2000)
+
+
+FOUND = PullAnswer(queue=A, status=PullStatus.FOUND, asked=10, next_offset=42, first_offset=10)
+NOTHING = PullAnswer(queue=A, status=PullStatus.NO_NEW_MSG, asked=10, next_offset=42)
+ILLEGAL = PullAnswer(queue=A, status=PullStatus.OFFSET_ILLEGAL, asked=10, next_offset=42)
+AGAIN = PullAgain(A, 42, 0.0)
+
+AFTER: list[tuple[str, Profile, PullAnswer, list[Instruction]]] = [
+    ("found: cache and pull on", V5, FOUND, [CacheMessages(A), AGAIN]),
+    (
+        "found: with an interval pull later",
+        V5,
+        replace(FOUND, pull_interval=0.2),
+        [CacheMessages(A), PullAgain(A, 42, 0.2)],
+    ),
+    ("found, all of other tags: pull on at once", V5, replace(FOUND, first_offset=None), [AGAIN]),
+    (
+        "found, but below what was asked for",
+        V5,
+        replace(FOUND, first_offset=9),
+        [CacheMessages(A), AGAIN, ReportOddOffsets(A, 10, 42, 9)],
+    ),
+    (
+        "found, but going back",
+        V5,
+        replace(FOUND, next_offset=9),
+        [CacheMessages(A), PullAgain(A, 9), ReportOddOffsets(A, 10, 9, 10)],
+    ),
+    (
+        "nothing new, nothing cached: what was skipped is done",
+        V4,
+        NOTHING,
+        [UpdateOffset(A, 42, increase_only=True), AGAIN],
+    ),
+    ("nothing new, something cached", V4, replace(NOTHING, cached_count=1), [AGAIN]),
+    (
+        "nothing matched is as nothing new",
+        V5,
+        replace(NOTHING, status=PullStatus.NO_MATCHED_MSG),
+        [UpdateOffset(A, 42, increase_only=True), AGAIN],
+    ),
+    ("illegal offset: 4.x waits 10 s", V4, ILLEGAL, [DropQueue(A), CorrectOffset(A, 42, 10.0)]),
+    ("illegal offset: 5.x acts at once", V5, ILLEGAL, [DropQueue(A), CorrectOffset(A, 42, 0.0)]),
+]
+
+
+@pytest.mark.parametrize(
+    ("rule", "profile", "answer", "steps"), AFTER, ids=[row[0] for row in AFTER]
+)
+def test_after_a_pull(
+    rule: str, profile: Profile, answer: PullAnswer, steps: list[Instruction]
+) -> None:
+    assert list(after_pull(profile, answer)) == steps
+
+
+def test_correcting_an_offset_gives_the_queue_up() -> None:
+    given_up = (PersistOffset(A), RemoveQueue(A), DropQueue(A), ReleaseQueue(A))
+    note = UpdateOffset(A, 42, increase_only=False)
+    assert offset_correction(V4, A, 42) == (note, *given_up)
+    assert offset_correction(V5, A, 42) == (FreezeOffset(A, 42), *given_up, RebalanceAgain(0.0))
+
+
+@pytest.mark.parametrize(
+    ("code", "after"), [(215, 0.02), (24, 1.0), (25, 1.0), (1, 1.0), (None, 1.0)]
+)
+def test_errors_are_tried_again_with_the_same_offset(code: int | None, after: float) -> None:
+    assert after_pull_error(A, 10, code) == PullAgain(A, 10, after)
+
+
+@pytest.mark.parametrize(
+    ("model", "noted", "to_slave", "commit"),
+    [
+        (MessageModel.CLUSTERING, 5, False, CommitWithPull(True, 5)),
+        (MessageModel.CLUSTERING, 5, True, CommitWithPull(False, 5)),
+        (MessageModel.CLUSTERING, 0, False, CommitWithPull(False, 0)),
+        (MessageModel.CLUSTERING, -1, False, CommitWithPull(False, -1)),
+        (MessageModel.BROADCASTING, 5, False, CommitWithPull(False, 0)),
+    ],
+)
+def test_a_pull_carries_the_offset_to_a_master(
+    model: MessageModel, noted: int, to_slave: bool, commit: CommitWithPull
+) -> None:
+    assert commit_with_pull(model, noted, to_slave=to_slave) == commit
+
+
+@pytest.mark.parametrize(
+    ("addresses", "suggested", "only_this", "choice"),
+    [
+        ({0: "m", 1: "s"}, 0, False, BrokerChoice("m", False)),
+        ({0: "m", 1: "s"}, 1, False, BrokerChoice("s", True)),
+        ({0: "m", 2: "s"}, 1, False, BrokerChoice("s", True)),
+        ({0: "m", 3: "s"}, 1, False, BrokerChoice("m", False)),
+        ({1: "s"}, 0, False, BrokerChoice("s", True)),
+        ({1: "s"}, 0, True, None),
+        ({}, 0, False, None),
+    ],
+)
+def test_the_suggested_broker_is_taken_or_the_next_slave_or_any(
+    addresses: dict[int, str], suggested: int, only_this: bool, choice: BrokerChoice | None
+) -> None:
+    assert choose_broker(addresses, suggested, only_this=only_this) == choice

@@ -1,0 +1,470 @@
+"""A whole rebalance of one topic as exact instruction lists, rule by rule."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pocketmq.balance.consumer.assignment import AssignedQueue, decide_assigned
+from pocketmq.balance.consumer.instructions import (
+    AddQueue,
+    AskMaxOffset,
+    AssignQueues,
+    AwaitIdle,
+    BumpSubscription,
+    CountUnlockTry,
+    DropQueue,
+    ForgetOffset,
+    Instruction,
+    LockQueue,
+    MarkUnlocked,
+    NotifyListener,
+    PersistOffset,
+    ReadOffset,
+    RebalanceAgain,
+    RemoveQueue,
+    SendHeartbeats,
+    SetQueueLimits,
+    SkipQueue,
+    SkipReason,
+    StartPopping,
+    StartPulling,
+    SubscribePopRetry,
+    UnlockQueue,
+    UnsubscribePopRetry,
+)
+from pocketmq.balance.consumer.limits import PullLimits
+from pocketmq.balance.consumer.rebalance import Member, OwnedQueue, RebalanceFacts, decide
+from pocketmq.balance.consumer.round import (
+    LockAnswered,
+    OffsetAnswered,
+    OffsetRead,
+    QueueIdled,
+    RebalanceRound,
+)
+from pocketmq.balance.consumer.start_offset import NO_OFFSET, OFFSET_UNKNOWN, StartRule
+from pocketmq.balance.profile import V4, V5, Profile
+from pocketmq.model.kinds import ConsumeFromWhere, ConsumeType, MessageModel, MessageRequestMode
+from pocketmq.model.queue import MessageQueue
+from tests.balance.consumer.shapes import Shares, World, drive, q
+
+LITE = ConsumeType.CONSUME_ACTIVELY
+POP = MessageRequestMode.POP
+A, B, C = q(0), q(1), q(2)
+ALL = (A, B, C)
+
+
+def facts(
+    profile: Profile, *mine: MessageQueue, owned: Sequence[OwnedQueue] = (), **changes: object
+) -> RebalanceFacts:
+    me = Member(profile=profile, group="g", client_id="me", strategy=Shares(*mine))
+    return RebalanceFacts(
+        member=msgspec.structs.replace(me, **changes),
+        topic="T",
+        route=ALL,
+        members=("me",),
+        owned=tuple(owned),
+        now=1000.0,
+    )
+
+
+def own(*queues: MessageQueue, last_lock: float = 1000.0, cached: bool = False) -> list[OwnedQueue]:
+    return [OwnedQueue(queue, 1000.0, cached=cached, last_lock=last_lock) for queue in queues]
+
+
+def notify_5x(*mine: MessageQueue) -> list[Instruction]:
+    return [
+        BumpSubscription("T", 1_000_000),
+        SendHeartbeats(),
+        NotifyListener("T", ALL, mine),
+    ]
+
+
+NOTIFY_4X: list[Instruction] = [BumpSubscription("T", 1_000_000), SendHeartbeats()]
+
+
+class Row(NamedTuple):
+    rule: str
+    facts: RebalanceFacts
+    world: World
+    steps: list[Instruction]
+    balanced: bool
+
+
+ROWS = [
+    Row(
+        "nothing to do (5.x)",
+        facts(V5, A, owned=own(A)),
+        World(),
+        [],
+        True,
+    ),
+    Row(
+        "concurrent take: forget, read, add; pull at once; no listener (4.x)",
+        facts(V4, A, B),
+        World(),
+        [
+            *(ForgetOffset(A), ReadOffset(A), ForgetOffset(B), ReadOffset(B)),
+            *(AddQueue(A), AddQueue(B)),
+            *(StartPulling(A, 100, 0.0), StartPulling(B, 100, 0.0)),
+            *NOTIFY_4X,
+        ],
+        True,
+    ),
+    Row(
+        "concurrent take: pull in half a second, then tell the listener (5.x)",
+        facts(V5, A),
+        World(),
+        [ForgetOffset(A), ReadOffset(A), AddQueue(A), StartPulling(A, 100, 0.5), *notify_5x(A)],
+        True,
+    ),
+    Row(
+        "no offset stored: ask where the queue ends",
+        facts(V5, A),
+        World(stored=NO_OFFSET),
+        [
+            *(ForgetOffset(A), ReadOffset(A), AskMaxOffset(A)),
+            *(AddQueue(A), StartPulling(A, 500, 0.5), *notify_5x(A)),
+        ],
+        True,
+    ),
+    Row(
+        "the offset is unknown: leave the queue to the next round",
+        facts(V5, A, B),
+        World(stored={A: OFFSET_UNKNOWN, B: 7}),
+        [
+            *(ForgetOffset(A), ReadOffset(A), ForgetOffset(B), ReadOffset(B)),
+            *(SkipQueue(A, SkipReason.OFFSET_UNKNOWN), AddQueue(B)),
+            *(StartPulling(B, 7, 0.5), *notify_5x(A, B)),
+        ],
+        False,
+    ),
+    Row(
+        "nobody tells the queue's end: nothing changed, nobody is notified",
+        facts(V5, A),
+        World(stored=NO_OFFSET, answer=None),
+        [
+            *(ForgetOffset(A), ReadOffset(A), AskMaxOffset(A)),
+            SkipQueue(A, SkipReason.OFFSET_ANSWER_FAILED),
+        ],
+        False,
+    ),
+    Row(
+        "orderly take: the lock comes first",
+        facts(V5, A, orderly=True),
+        World(),
+        [
+            *(LockQueue(A), ForgetOffset(A), ReadOffset(A)),
+            *(AddQueue(A), StartPulling(A, 100, 0.5), *notify_5x(A)),
+        ],
+        True,
+    ),
+    Row(
+        "a refused lock waits for the timer (4.x)",
+        facts(V4, A, B, orderly=True),
+        World(denied=frozenset({A})),
+        [
+            *(LockQueue(A), LockQueue(B), SkipQueue(A, SkipReason.LOCK_DENIED)),
+            *(ForgetOffset(B), ReadOffset(B), AddQueue(B), StartPulling(B, 100, 0.0), *NOTIFY_4X),
+        ],
+        False,
+    ),
+    Row(
+        "a refused lock is tried again in half a second (5.x)",
+        facts(V5, A, B, orderly=True),
+        World(denied=frozenset({A})),
+        [
+            *(LockQueue(A), LockQueue(B), SkipQueue(A, SkipReason.LOCK_DENIED)),
+            *(ForgetOffset(B), ReadOffset(B), AddQueue(B)),
+            *(RebalanceAgain(0.5), StartPulling(B, 100, 0.5), *notify_5x(A, B)),
+        ],
+        False,
+    ),
+    Row(
+        "concurrent loss: one queue after the other (4.x)",
+        facts(V4, owned=own(A, B)),
+        World(),
+        [
+            *(DropQueue(A), PersistOffset(A), ForgetOffset(A), RemoveQueue(A)),
+            *(DropQueue(B), PersistOffset(B), ForgetOffset(B), RemoveQueue(B)),
+            *NOTIFY_4X,
+        ],
+        True,
+    ),
+    Row(
+        "concurrent loss: all are dropped first (5.x)",
+        facts(V5, owned=own(A, B)),
+        World(),
+        [
+            *(DropQueue(A), DropQueue(B)),
+            *(PersistOffset(A), ForgetOffset(A), RemoveQueue(A)),
+            *(PersistOffset(B), ForgetOffset(B), RemoveQueue(B)),
+            *notify_5x(),
+        ],
+        True,
+    ),
+    Row(
+        "orderly loss: quiet first, then unlock (4.x)",
+        facts(V4, owned=own(A), orderly=True),
+        World(),
+        [
+            *(DropQueue(A), PersistOffset(A), ForgetOffset(A), AwaitIdle(A, 1.0)),
+            *(UnlockQueue(A, after=0.0), RemoveQueue(A), *NOTIFY_4X),
+        ],
+        True,
+    ),
+    Row(
+        "orderly loss with cached messages: the lock stays 20 s (4.x)",
+        facts(V4, owned=own(A, cached=True), orderly=True),
+        World(),
+        [
+            *(DropQueue(A), PersistOffset(A), ForgetOffset(A), AwaitIdle(A, 1.0)),
+            *(UnlockQueue(A, after=20.0), RemoveQueue(A), *NOTIFY_4X),
+        ],
+        True,
+    ),
+    Row(
+        "orderly loss while a handler runs: kept for now (4.x)",
+        facts(V4, owned=own(A), orderly=True),
+        World(busy=frozenset({A})),
+        [
+            *(DropQueue(A), PersistOffset(A), ForgetOffset(A), AwaitIdle(A, 1.0)),
+            CountUnlockTry(A),
+        ],
+        True,
+    ),
+    Row(
+        "orderly loss: quiet first, then persist again and unlock (5.x)",
+        facts(V5, owned=own(A), orderly=True),
+        World(),
+        [
+            *(DropQueue(A), PersistOffset(A), AwaitIdle(A, 0.5)),
+            *(PersistOffset(A), ForgetOffset(A), MarkUnlocked(A), UnlockQueue(A), RemoveQueue(A)),
+            *notify_5x(),
+        ],
+        True,
+    ),
+    Row(
+        "orderly loss while a handler runs: kept for now (5.x)",
+        facts(V5, owned=own(A), orderly=True),
+        World(busy=frozenset({A})),
+        [DropQueue(A), PersistOffset(A), AwaitIdle(A, 0.5), CountUnlockTry(A)],
+        True,
+    ),
+    Row(
+        "orderly loss 20 s after the last lock: by force (5.x)",
+        facts(V5, owned=own(A, last_lock=979.9), orderly=True),
+        World(busy=frozenset({A})),
+        [
+            *(DropQueue(A), PersistOffset(A)),
+            *(PersistOffset(A), ForgetOffset(A), MarkUnlocked(A), UnlockQueue(A), RemoveQueue(A)),
+            *notify_5x(),
+        ],
+        True,
+    ),
+    Row(
+        "an expired queue is released and taken anew",
+        facts(V5, A, owned=[OwnedQueue(A, 0.0)]),
+        World(),
+        [
+            *(DropQueue(A), PersistOffset(A), ForgetOffset(A), RemoveQueue(A)),
+            *(ForgetOffset(A), ReadOffset(A), AddQueue(A), StartPulling(A, 100, 0.5)),
+            *notify_5x(A),
+        ],
+        True,
+    ),
+    Row(
+        "an expired queue whose handler runs is not taken anew",
+        facts(V5, A, owned=[OwnedQueue(A, 0.0, last_lock=1000.0)], orderly=True),
+        World(busy=frozenset({A})),
+        [DropQueue(A), PersistOffset(A), AwaitIdle(A, 0.5), CountUnlockTry(A)],
+        False,
+    ),
+    Row(
+        "topic limits are shared among all held queues",
+        facts(
+            V4,
+            A,
+            owned=own(q(0, topic="U")),
+            limits=PullLimits(topic_count=1001, topic_size_mib=1),
+        ),
+        World(),
+        [
+            *(ForgetOffset(A), ReadOffset(A), AddQueue(A), StartPulling(A, 100, 0.0)),
+            *(BumpSubscription("T", 1_000_000), SetQueueLimits(500, 1), SendHeartbeats()),
+        ],
+        True,
+    ),
+    Row(
+        "giving up the last queue leaves the limits as they are",
+        facts(V4, owned=own(A), limits=PullLimits(topic_count=1000)),
+        World(),
+        [DropQueue(A), PersistOffset(A), ForgetOffset(A), RemoveQueue(A), *NOTIFY_4X],
+        True,
+    ),
+    Row(
+        "a pull consumer reads its memory first and starts pull tasks, not pulls",
+        facts(V4, B, owned=own(A), consume_type=LITE, start=StartRule(consume_type=LITE)),
+        World(),
+        [
+            *(DropQueue(A), PersistOffset(A), ForgetOffset(A), RemoveQueue(A)),
+            *(ForgetOffset(B), ReadOffset(B, memory_first=True), AddQueue(B)),
+            *(AssignQueues("T", (B,)), NotifyListener("T", ALL, (B,))),
+        ],
+        True,
+    ),
+    Row(
+        "orderly broadcasting gives up without unlocking (4.x)",
+        msgspec.structs.replace(
+            facts(V4, owned=own(A), orderly=True, model=MessageModel.BROADCASTING), route=()
+        ),
+        World(),
+        [DropQueue(A), PersistOffset(A), ForgetOffset(A), RemoveQueue(A), *NOTIFY_4X],
+        True,
+    ),
+]
+
+
+@pytest.mark.parametrize("row", ROWS, ids=[row.rule for row in ROWS])
+def test_rule(row: Row) -> None:
+    steps, outcome = drive(row.facts, world=row.world)
+    assert steps == row.steps
+    assert outcome.balanced is row.balanced
+    assert outcome.changed is any(
+        isinstance(step, BumpSubscription | AssignQueues) for step in steps
+    )
+
+
+def test_a_decision_to_keep_ends_the_round_at_once() -> None:
+    known = msgspec.structs.replace(facts(V5, A, owned=own(B)), members=None)
+    steps, outcome = drive(known)
+    assert (steps, outcome.changed, outcome.balanced) == ([], False, True)
+
+
+def test_an_expired_but_busy_queue_is_reported_as_still_held() -> None:
+    known = facts(V5, A, owned=[OwnedQueue(A, 0.0, last_lock=1000.0)], orderly=True)
+    _, outcome = drive(known, world=World(busy=frozenset({A})))
+    assert outcome.skipped == {A: SkipReason.STILL_HELD}
+    assert (outcome.acquired, outcome.released) == ({}, ())
+
+
+def test_a_broker_made_assignment_takes_pops_and_pulls() -> None:
+    known = facts(V5, owned=[*own(A), OwnedQueue(B, 1000.0, mode=POP)])
+    decision = decide_assigned(
+        known, (AssignedQueue(C, POP), AssignedQueue(B), AssignedQueue(None))
+    )
+    steps, outcome = drive(known, decision)
+    assert steps == [
+        *(DropQueue(A), DropQueue(B, POP), PersistOffset(A), ForgetOffset(A), RemoveQueue(A)),
+        *(RemoveQueue(B, POP), ForgetOffset(B), ReadOffset(B), AddQueue(B)),
+        *(StartPulling(B, 100, 0.5), AddQueue(C, POP), StartPopping(C, False, 0.5)),
+        *(BumpSubscription("T", 1_000_000), SendHeartbeats(), NotifyListener("T", None, (B, C))),
+    ]
+    assert (outcome.changed, outcome.balanced) == (True, True)
+
+
+def test_events_may_come_in_any_order() -> None:
+    """The shell may ask all brokers at once; the conclusion follows the last answer."""
+    known = facts(V5, A, B, owned=own(C), orderly=True)
+    rebalance = RebalanceRound(known, decide(known))
+    assert rebalance.begin() == [DropQueue(C), PersistOffset(C), AwaitIdle(C, 0.5)]
+    assert rebalance.handle(LockAnswered(A, True)) == [], "not asked yet"
+    assert rebalance.handle(QueueIdled(C, False)) == [CountUnlockTry(C), LockQueue(A), LockQueue(B)]
+    assert rebalance.handle(LockAnswered(B, True)) == [ForgetOffset(B), ReadOffset(B)]
+    assert rebalance.handle(LockAnswered(A, True)) == [ForgetOffset(A), ReadOffset(A)]
+    assert rebalance.handle(OffsetRead(A, NO_OFFSET)) == [AskMaxOffset(A)]
+    assert rebalance.handle(OffsetRead(B, 5)) == [AddQueue(B)]
+    assert rebalance.handle(OffsetRead(B, 9)) == [], "settled already"
+    assert not rebalance.finished
+    assert rebalance.handle(OffsetAnswered(A, 77)) == [
+        AddQueue(A),
+        StartPulling(A, 77, 0.5),
+        StartPulling(B, 5, 0.5),
+        *notify_5x(A, B),
+    ]
+    assert rebalance.outcome is not None
+    assert rebalance.outcome.balanced
+    assert rebalance.handle(QueueIdled(C, True)) == []
+
+
+@pytest.mark.parametrize(
+    ("answer", "mode_steps"),
+    [
+        ((AssignedQueue(A),), [SubscribePopRetry("%RETRY%g_T")]),
+        ((AssignedQueue(A, POP),), [UnsubscribePopRetry("%RETRY%g_T")]),
+        ((AssignedQueue(A), AssignedQueue(B, POP)), []),
+        ((), []),
+    ],
+)
+def test_a_topic_that_changes_its_mode_brings_or_takes_the_pop_retry_topic(
+    answer: tuple[AssignedQueue, ...], mode_steps: list[Instruction]
+) -> None:
+    known = facts(V5)
+    steps, _ = drive(known, decide_assigned(known, answer))
+    found = [s for s in steps if isinstance(s, SubscribePopRetry | UnsubscribePopRetry)]
+    assert found == mode_steps
+    assert steps[: len(mode_steps)] == mode_steps
+
+
+def test_a_null_assignment_keeps_all_and_is_not_balanced() -> None:
+    known = facts(V5, owned=own(A))
+    steps, outcome = drive(known, decide_assigned(known, None))
+    assert (steps, outcome.changed, outcome.balanced) == ([], False, False)
+
+
+def test_an_empty_assignment_drops_all() -> None:
+    known = facts(V5, owned=own(A))
+    steps, outcome = drive(known, decide_assigned(known, ()))
+    assert steps[:4] == [DropQueue(A), PersistOffset(A), ForgetOffset(A), RemoveQueue(A)]
+    assert outcome.balanced
+
+
+def test_a_group_that_begins_at_the_first_message_says_so_when_popping() -> None:
+    first = StartRule(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET)
+    known = facts(V5, start=first)
+    steps, _ = drive(known, decide_assigned(known, (AssignedQueue(A, POP),)))
+    assert StartPopping(A, True, 0.5) in steps
+
+
+@given(
+    st.sampled_from([V4, V5]),
+    st.booleans(),
+    st.sets(st.sampled_from(ALL)),
+    st.sets(st.sampled_from(ALL)),
+    st.frozensets(st.sampled_from(ALL)),
+    st.frozensets(st.sampled_from(ALL)),
+    st.sampled_from([100, NO_OFFSET, OFFSET_UNKNOWN]),
+)
+@settings(max_examples=150, deadline=None)
+def test_a_round_holds_what_it_says_and_is_balanced_only_at_its_target(
+    profile: Profile,
+    orderly: bool,
+    mine: set[MessageQueue],
+    owned: set[MessageQueue],
+    busy: frozenset[MessageQueue],
+    denied: frozenset[MessageQueue],
+    stored: int,
+) -> None:
+    known = facts(
+        profile, *sorted(mine, key=str), owned=own(*sorted(owned, key=str)), orderly=orderly
+    )
+    world = World(busy, denied, stored)
+    steps, outcome = drive(known, world=world)
+    table = set(owned)
+    dropped: set[MessageQueue] = set()
+    for step in steps:
+        if isinstance(step, DropQueue):
+            dropped.add(step.queue)
+        elif isinstance(step, RemoveQueue):
+            table.remove(step.queue)
+            dropped.discard(step.queue)
+        elif isinstance(step, AddQueue):
+            assert step.queue not in table
+            table.add(step.queue)
+    assert outcome.balanced is (table - dropped == mine)
+    assert outcome.changed is (bool(outcome.released) or bool(outcome.acquired))
+    started = [step.queue for step in steps if isinstance(step, StartPulling)]
+    assert started == list(outcome.acquired)

@@ -1,0 +1,216 @@
+"""When a client rebalances, as stories of events with their times."""
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pocketmq.balance.consumer.instructions import Instruction, SendHeartbeats, SendHeartbeatTo
+from pocketmq.balance.consumer.schedule import (
+    BrokerChannelActive,
+    ChannelHeartbeatSent,
+    FetchRoutes,
+    IdsChanged,
+    Paused,
+    RebalanceRequested,
+    RebalanceSchedule,
+    Resumed,
+    RouteChanged,
+    RunFinished,
+    RunRebalance,
+    ScheduleEvent,
+    Started,
+    Stopped,
+    SubscriptionChanged,
+    TimerElapsed,
+    WakeAt,
+    advance,
+    new_schedule,
+)
+from pocketmq.balance.profile import V4, V5, Profile
+
+RUN = RunRebalance()
+Story = list[tuple[float, ScheduleEvent, list[Instruction]]]
+
+STORIES: dict[str, tuple[Profile, Story]] = {
+    "4.x runs at start, then every 20 s": (
+        V4,
+        [
+            (0.1, Started(), [RUN]),
+            (0.3, RunFinished(True), [WakeAt(20.3)]),
+            (20.3, TimerElapsed(), [RUN]),
+            (20.5, RunFinished(False), [WakeAt(40.5)]),
+        ],
+    ),
+    "5.x runs a second after the client was made, then every 20 s": (
+        V5,
+        [
+            (0.1, Started(), [WakeAt(1.0)]),
+            (1.0, TimerElapsed(), [RUN]),
+            (1.2, RunFinished(True), [WakeAt(21.2)]),
+            (21.2, TimerElapsed(), [RUN]),
+        ],
+    ),
+    "5.x comes back after a second until it is balanced": (
+        V5,
+        [
+            (2.0, Started(), [RUN]),
+            (2.5, RunFinished(False), [WakeAt(3.5)]),
+            (3.5, TimerElapsed(), [RUN]),
+            (3.6, RunFinished(False), [WakeAt(4.6)]),
+            (4.6, TimerElapsed(), [RUN]),
+            (4.7, RunFinished(True), [WakeAt(24.7)]),
+        ],
+    ),
+    "5.x without a heartbeat waits for its timer": (
+        V5,
+        [(0.1, Started(heartbeat_sent=False), [WakeAt(20.0)]), (20.0, TimerElapsed(), [RUN])],
+    ),
+    "4.x does not look at the heartbeat": (V4, [(0.1, Started(heartbeat_sent=False), [RUN])]),
+    "4.x runs for every notification, once for those during a run": (
+        V4,
+        [
+            (1.0, IdsChanged(), [RUN]),
+            (1.1, IdsChanged(), []),
+            (1.2, IdsChanged(), []),
+            (1.3, RunFinished(True), [RUN]),
+            (1.4, RunFinished(True), [WakeAt(21.4)]),
+        ],
+    ),
+    "5.x folds a burst of notifications into one run a second after the last": (
+        V5,
+        [
+            (5.0, IdsChanged(), [RUN]),
+            (5.1, IdsChanged(), []),
+            (5.2, RunFinished(True), [WakeAt(6.2)]),
+            (5.3, IdsChanged(), []),
+            (5.9, IdsChanged(), []),
+            (6.2, TimerElapsed(), [RUN]),
+            (6.3, RunFinished(True), [WakeAt(26.3)]),
+        ],
+    ),
+    "a timer that fires early is set again": (
+        V5,
+        [(0.1, Started(), [WakeAt(1.0)]), (0.9, TimerElapsed(), [WakeAt(1.0)])],
+    ),
+    "a timer that fires during a run is ignored": (
+        V5,
+        [(5.0, IdsChanged(), [RUN]), (20.0, TimerElapsed(), [])],
+    ),
+    "a refused lock brings 5.x back in half a second, but not within a second of a run": (
+        V5,
+        [
+            (5.0, IdsChanged(), [RUN]),
+            (5.1, RebalanceRequested(0.5), []),
+            (5.2, RunFinished(True), [WakeAt(6.2)]),
+            (6.2, TimerElapsed(), [RUN]),
+        ],
+    ),
+    "a request for later during a long run is kept": (
+        V5,
+        [
+            (5.0, IdsChanged(), [RUN]),
+            (5.1, RebalanceRequested(3.0), []),
+            (5.2, RunFinished(True), [WakeAt(8.1)]),
+        ],
+    ),
+    "a corrected offset asks for a run now": (V5, [(9.0, RebalanceRequested(), [RUN])]),
+    "a changed route waits for the timer": (V5, [(9.0, RouteChanged(), [])]),
+    "a new subscription sends a heartbeat": (
+        V5,
+        [(9.0, SubscriptionChanged(), [SendHeartbeats()])],
+    ),
+    "a pull consumer's new subscription fetches routes too": (
+        V4,
+        [(9.0, SubscriptionChanged(pull_consumer=True), [SendHeartbeats(), FetchRoutes()])],
+    ),
+    "leaving a topic says nothing": (V5, [(9.0, SubscriptionChanged(added=False), [])]),
+    "5.x greets a broker over a fresh connection and rebalances": (
+        V5,
+        [
+            (9.0, BrokerChannelActive("b:1"), [SendHeartbeatTo("b:1")]),
+            (9.1, ChannelHeartbeatSent(), [RUN]),
+        ],
+    ),
+    "4.x does not": (V4, [(9.0, BrokerChannelActive("b:1"), [])]),
+    "a paused 5.x consumer skips its turn every second": (
+        V5,
+        [
+            (0.5, Paused(), []),
+            (20.0, TimerElapsed(), [WakeAt(21.0)]),
+            (21.0, TimerElapsed(), [WakeAt(22.0)]),
+            (21.5, Resumed(), [RUN]),
+            (21.6, RunFinished(True), [WakeAt(41.6)]),
+        ],
+    ),
+    "a paused 4.x consumer skips its turn every 20 s": (
+        V4,
+        [(0.5, Paused(), []), (1.0, IdsChanged(), [WakeAt(21.0)]), (2.0, Resumed(), [RUN])],
+    ),
+    "resuming during a run brings another": (
+        V4,
+        [
+            (1.0, IdsChanged(), [RUN]),
+            (1.1, Paused(), []),
+            (1.2, Resumed(), []),
+            (1.3, RunFinished(True), [RUN]),
+        ],
+    ),
+    "a stopped client is silent": (
+        V5,
+        [
+            (5.0, Stopped(), []),
+            (6.0, IdsChanged(), []),
+            (20.0, TimerElapsed(), []),
+            (21.0, Started(), []),
+        ],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", STORIES)
+def test_story(name: str) -> None:
+    profile, story = STORIES[name]
+    schedule = new_schedule(profile, 0.0)
+    for now, event, expected in story:
+        step = advance(schedule, event, now)
+        assert list(step.instructions) == expected, f"{event} at {now}"
+        schedule = step.schedule
+
+
+def test_a_client_may_choose_to_follow_the_route_at_once() -> None:
+    eager = msgspec.structs.replace(V5, rebalance_on_route_change=True)
+    assert advance(new_schedule(eager, 0.0), RouteChanged(), 9.0).instructions == (RUN,)
+
+
+events = st.sampled_from(
+    [Started(), TimerElapsed(), IdsChanged(), RebalanceRequested(0.5), Paused(), Resumed()]
+)
+
+
+@given(
+    st.sampled_from([V4, V5]),
+    st.lists(st.tuples(st.floats(0.01, 3.0), events, st.booleans()), max_size=40),
+)
+@settings(max_examples=150, deadline=None)
+def test_runs_never_overlap_and_the_timer_is_always_set(
+    profile: Profile, story: list[tuple[float, ScheduleEvent, bool]]
+) -> None:
+    schedule: RebalanceSchedule = new_schedule(profile, 0.0)
+    now, last_end, timer, running = 0.0, -9.0, schedule.due, False
+    for gap, happening, finish in story:
+        now += gap
+        event = happening
+        if running and finish:
+            event, running, last_end = RunFinished(False), False, now
+        step = advance(schedule, event, now)
+        schedule = step.schedule
+        for instruction in step.instructions:
+            if isinstance(instruction, WakeAt):
+                timer = instruction.when
+            if instruction == RUN:
+                assert not running
+                if not isinstance(event, Resumed | RunFinished):
+                    assert now - last_end >= profile.rebalance_min_interval - 1e-9
+                running = True
+        assert running or timer == schedule.due
