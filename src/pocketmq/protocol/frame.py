@@ -1,0 +1,184 @@
+"""Frames: how a byte stream is cut into headers and bodies, and joined again.
+
+Owns the eight-byte prefix and its limits. Knows nothing of what a header or a body means, and
+never touches a socket: bytes come in as they arrive, whole frames go out.
+
+    length:int32 = 4 + header + body | serialise type:uint8 | header length:uint24 | header | body
+"""
+
+import struct
+from collections.abc import Sequence
+from enum import IntEnum
+from typing import TypeAlias
+
+import msgspec
+
+from pocketmq.errors import FrameMalformed, FrameTooLarge, ProtocolError
+
+FRAME_LIMIT = 16 * 1024 * 1024
+"""The largest frame Java accepts unless told otherwise, its length field included."""
+
+HEADER_LIMIT = 0xFFFFFF
+"""The largest header: its length has 24 bits."""
+
+Buffer: TypeAlias = bytes | bytearray | memoryview
+
+_PREFIX = struct.Struct(">II")
+_PREFIX_SIZE = _PREFIX.size
+_LENGTH_LIMIT = 0x7FFFFFFF
+_WORD_LIMIT = 0x1FFFFFF  # the last known serialise type with the largest header
+
+_pack_prefix = _PREFIX.pack
+_unpack_prefix = _PREFIX.unpack_from
+
+
+class SerializeType(IntEnum):
+    """How a header is written. The type travels in every frame and may differ between them."""
+
+    JSON = 0
+    ROCKETMQ = 1
+
+
+class Frame(msgspec.Struct, frozen=True, gc=False):
+    """One frame. A body of no bytes and no body are the same thing on the wire."""
+
+    serialize: int
+    header: bytes
+    body: bytes
+
+
+class FrameReader:
+    """Cuts one connection's bytes into frames, however the bytes are split.
+
+    Lengths are checked as soon as they are read, before anything is kept for them, and no more
+    is ever held than the frame in progress declares.
+    """
+
+    __slots__ = ("_failure", "_held", "_limit", "_wanted")
+
+    def __init__(self, limit: int = FRAME_LIMIT) -> None:
+        self._limit = limit
+        self._held = bytearray()
+        self._wanted = 0  # size of the frame in `_held`, once its prefix has been checked
+        self._failure: ProtocolError | None = None
+
+    @property
+    def buffered(self) -> int:
+        """How many bytes of an unfinished frame are held."""
+        return len(self._held)
+
+    @property
+    def failure(self) -> ProtocolError | None:
+        """What broke the stream, if anything did: nothing more can be read from it."""
+        return self._failure
+
+    def feed(self, data: bytes) -> list[Frame]:
+        """Take the next bytes of the stream and give the frames they complete.
+
+        Frames that came before broken bytes are still given. Then `failure` is set at once, and
+        the error is raised by this call if it has no frames to give, and by every later one.
+
+        Raises `FrameTooLarge` for a frame over the limit and `FrameMalformed` for a prefix that
+        contradicts itself.
+        """
+        if self._failure is not None:
+            raise self._failure.with_traceback(None)
+        frames: list[Frame] = []
+        position = 0
+        if self._wanted:
+            position = self._resume(data, frames)
+        elif self._held:  # part of a prefix: too little to be worth another way
+            data = bytes(self._held) + data
+            self._held.clear()
+        size = len(data)
+        limit = self._limit
+        while size - position >= _PREFIX_SIZE:
+            length, word = _unpack_prefix(data, position)
+            start = position + 8
+            body_start = start + (word & HEADER_LIMIT)
+            end = position + 4 + length
+            if body_start > end or length > limit - 4 or word > _WORD_LIMIT:
+                return self._fail(_prefix_error(length, word, limit), frames)
+            if end > size:
+                self._wanted = length + 4
+                break
+            frames.append(Frame(word >> 24, data[start:body_start], data[body_start:end]))
+            position = end
+        if position < size:
+            return self._hold(data[position:], frames)
+        return frames
+
+    def _hold(self, rest: bytes, frames: list[Frame]) -> list[Frame]:
+        """Keep the beginning of a frame, unless its length already is hopeless."""
+        if 4 <= len(rest) < _PREFIX_SIZE:
+            length = int.from_bytes(rest[:4], "big")
+            if length < 4 or length + 4 > self._limit:
+                return self._fail(_prefix_error(length, 0, self._limit), frames)
+        self._held += rest
+        return frames
+
+    def _fail(self, failure: ProtocolError, frames: list[Frame]) -> list[Frame]:
+        """Remember what broke the stream; raise it unless there are frames to give first."""
+        self._failure = failure
+        self._held.clear()
+        if not frames:
+            raise failure
+        return frames
+
+    def _resume(self, data: bytes, frames: list[Frame]) -> int:
+        """Add what the held frame lacks; give how much of `data` that took."""
+        held = self._held
+        missing = self._wanted - len(held)
+        if missing > len(data):
+            held += data
+            return len(data)
+        held += data[:missing]
+        word = _unpack_prefix(held)[1]
+        body_start = _PREFIX_SIZE + (word & HEADER_LIMIT)
+        with memoryview(held) as view:
+            header, body = bytes(view[_PREFIX_SIZE:body_start]), bytes(view[body_start:])
+        frames.append(Frame(word >> 24, header, body))
+        self._held = bytearray()
+        self._wanted = 0
+        return missing
+
+
+def _prefix_error(length: int, word: int, limit: int) -> ProtocolError:
+    """Say what is wrong with a prefix, the most basic thing first."""
+    if length > _LENGTH_LIMIT:
+        return FrameMalformed(f"negative length {length - 2**32}")
+    if length < 4:
+        return FrameMalformed(f"length {length} leaves no room for a header")
+    if length + 4 > limit:
+        return FrameTooLarge(length + 4, limit)
+    if word >> 24 > SerializeType.ROCKETMQ:
+        return FrameMalformed(f"unknown serialise type {word >> 24}")
+    header = word & HEADER_LIMIT
+    return FrameMalformed(f"header of {header} bytes in a frame of length {length}")
+
+
+def encode_frame(serialize: int, header: bytes, body: Buffer = b"") -> bytes:
+    """Join header and body to one frame.
+
+    Raises `FrameTooLarge` for a header or a frame whose length the prefix cannot hold; what the
+    peer accepts (usually `FRAME_LIMIT`) is for the caller to know.
+    """
+    return _prefix(serialize, len(header), len(body)) + header + body
+
+
+def encode_frame_pieces(serialize: int, header: bytes, bodies: Sequence[Buffer]) -> list[Buffer]:
+    """Give a frame as pieces for a vectored write: prefix and header, then `bodies` uncopied.
+
+    Raises `FrameTooLarge` as `encode_frame` does.
+    """
+    size = sum(memoryview(body).nbytes for body in bodies)
+    return [_prefix(serialize, len(header), size) + header, *bodies]
+
+
+def _prefix(serialize: int, header_size: int, body_size: int) -> bytes:
+    if header_size > HEADER_LIMIT:
+        raise FrameTooLarge(header_size, HEADER_LIMIT)
+    length = 4 + header_size + body_size
+    if length > _LENGTH_LIMIT:
+        raise FrameTooLarge(length + 4, _LENGTH_LIMIT)
+    return _pack_prefix(length, serialize << 24 | header_size)
