@@ -44,10 +44,21 @@ def every_error_class() -> list[type[MQError]]:
     )
 
 
+BY_TYPE: dict[object, object] = {str: "something", int: 3, float: 1.5, tuple[str, ...]: ("a", "b")}
+
+
 def sample(cls: type[MQError]) -> MQError:
-    parameters = inspect.signature(cls.__init__).parameters.values()
-    named = {p.name: SAMPLE_ARGUMENTS[p.name] for p in parameters if p.name in SAMPLE_ARGUMENTS}
-    return cls(**named) if named else cls("something is wrong")
+    """Build an error from its constructor's own parameters."""
+    parameters = list(inspect.signature(cls.__init__, eval_str=True).parameters.values())[1:]
+    if any(p.kind is p.VAR_POSITIONAL for p in parameters):
+        return cls("something is wrong")
+    return cls(
+        **{
+            p.name: SAMPLE_ARGUMENTS.get(p.name, BY_TYPE.get(p.annotation, []))
+            for p in parameters
+            if p.default is p.empty or p.name in SAMPLE_ARGUMENTS
+        }
+    )
 
 
 @pytest.mark.parametrize("cls", every_error_class(), ids=lambda cls: cls.__name__)

@@ -1,0 +1,35 @@
+"""The store on disk: damaged, in use, or without room."""
+
+from pocketmq.errors.tree import MQError
+
+
+class StoreError(MQError):
+    """Anything wrong with a data directory."""
+
+
+class StoreFull(StoreError):
+    """The disk has no room for a further file; room made, the store goes on."""
+
+    retryable = True
+
+    def __init__(self, wanted: int) -> None:
+        self.wanted = wanted
+        super().__init__(f"no room on disk for a further file of {wanted} bytes; delete something")
+
+
+class StoreCorrupt(StoreError):
+    """Files contradict each other in a way that recovery cannot mend."""
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+        super().__init__(reason)
+
+
+class StoreInUse(StoreError):
+    """Another process works on the same directory."""
+
+    def __init__(self, directory: str) -> None:
+        self.directory = directory
+        super().__init__(
+            f"{directory} is in use by another broker; stop it or choose another directory"
+        )
