@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pocketmq.balance.allocation import Average, AverageByCircle, ConsistentHash
 from pocketmq.balance.consumer.instructions import (
     AcquireQueue,
     AssignQueues,
@@ -21,6 +22,7 @@ from pocketmq.balance.consumer.instructions import (
 )
 from pocketmq.balance.consumer.limits import PullLimits
 from pocketmq.balance.consumer.rebalance import (
+    Allocator,
     KeepReason,
     Member,
     MemberWarning,
@@ -393,19 +395,20 @@ def test_carrying_a_decision_out_leaves_nothing_to_do(known: RebalanceFacts) -> 
 
 
 @given(
-    st.lists(st.builds(q, st.integers(0, 9), st.sampled_from("ab")), max_size=16),
+    st.sampled_from([Average(), AverageByCircle(), ConsistentHash(), RoundRobin()]),
+    st.lists(st.builds(q, st.integers(0, 9), st.sampled_from("ab")), min_size=1, max_size=16),
     st.sets(st.text("abc\U0001f600\uffff", min_size=1, max_size=3), min_size=1, max_size=6),
     st.data(),
 )
 @settings(max_examples=100, deadline=None)
 def test_members_with_one_view_never_share_a_queue_and_leave_none(
-    route: list[MessageQueue], ids: set[str], data: st.DataObject
+    strategy: Allocator, route: list[MessageQueue], ids: set[str], data: st.DataObject
 ) -> None:
     """Each member gets the view in another order, as brokers may give it."""
     taken: list[MessageQueue] = []
     for client_id in ids:
         view = facts(
-            member(client_id=client_id),
+            member(client_id=client_id, strategy=strategy),
             route=tuple(data.draw(st.permutations(route))),
             members=tuple(data.draw(st.permutations(sorted(ids)))),
         )

@@ -27,7 +27,7 @@ from pocketmq.model.names import is_retry_topic
 from pocketmq.model.queue import MessageQueue, sort_queues
 
 
-class Strategy(Protocol):
+class Allocator(Protocol):
     """How queues are shared among members. Raising keeps what is held, an empty answer drops it."""
 
     def allocate(
@@ -48,7 +48,7 @@ class Member(msgspec.Struct, frozen=True, kw_only=True):
     profile: Profile
     group: str
     client_id: str
-    strategy: Strategy
+    strategy: Allocator
     model: MessageModel = MessageModel.CLUSTERING
     consume_type: ConsumeType = ConsumeType.CONSUME_PASSIVELY
     orderly: bool = False
