@@ -24,8 +24,6 @@ RELOCK_FIRST = 0.1
 RELOCK_INSIDE = 0.01
 RESUME_LOCKED = 0.01
 RESUME_NOT_LOCKED = 3.0
-EXHAUSTED_DELAY_LEVEL = 3
-"""An exhausted message goes to the retry topic at this level plus its reconsume count."""
 
 M = TypeVar("M", bound=RetriedMessage)
 
@@ -154,7 +152,8 @@ def exhausted(answer: OrderlyAnswer, messages: Sequence[M]) -> tuple[M, ...]:
     """Give the messages of a suspended batch that failed too often to be tried again.
 
     Send each to the group's retry topic, where the broker makes it a dead letter, before
-    `after_handler`. Its RECONSUME_TIME is the count plus `Profile.exhausted_reconsume_step`.
+    `after_handler`. Its delay level is `model.delay.retry_level` of its count, its RECONSUME_TIME
+    the count plus `Profile.exhausted_reconsume_step`.
     """
     if not answer.suspends:
         return ()
