@@ -23,7 +23,7 @@ def test_a_filter_knows_which_properties_it_reads() -> None:
 
 def test_only_the_named_properties_are_looked_up() -> None:
     class Watched(dict[str, str]):
-        def get(self, name: str, default: object = None) -> str | None:  # type: ignore[override]
+        def get(self, name: str, _: object = None) -> str | None:  # type: ignore[override]
             asked.add(name)
             return super().get(name)
 
@@ -45,6 +45,11 @@ def test_what_cannot_be_compared_is_told_by_evaluate_and_dropped_by_matches() ->
         sql.evaluate({"a": "x"})
     assert undecided.value.value == "x"
     assert not sql.matches({"a": "x"})
+
+
+def test_a_filter_shows_how_rocketmq_understands_it() -> None:
+    sql = compile_sql("not a = 1 and b in('x','it''s') or c between -5 and 1e3 like 'x'")
+    assert str(sql) == ("(((NOT a) = 1) AND (b IN ('x', 'it''s'))) OR (c BETWEEN - 5 AND 1000.0)")
 
 
 def test_a_filter_travels_by_its_text() -> None:

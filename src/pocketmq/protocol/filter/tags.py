@@ -37,7 +37,8 @@ class TagFilter:
         return [
             position
             for position, code in enumerate(tags_codes)
-            if code is None or code in codes or int32(code) in codes
+            if code is None
+            or (code if -0x8000_0000 <= code < 0x8000_0000 else int32(code)) in codes
         ]
 
     def select_tags(self, tags: Iterable[str | None]) -> list[int]:

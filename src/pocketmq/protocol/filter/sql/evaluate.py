@@ -116,8 +116,18 @@ def _or(node: Or) -> Run:
 def _joined(terms: list[Run], *, decisive: bool) -> Run:
     """Evaluate terms in turn until one gives the decisive answer; null otherwise leaves doubt."""
     settled = not decisive
+    first, second = terms[0], terms[1]
 
-    def run(properties: Properties) -> bool | None:
+    def both(properties: Properties) -> bool | None:
+        one = first(properties)
+        if one is decisive:
+            return decisive
+        other = second(properties)
+        if other is decisive:
+            return decisive
+        return None if one is None or other is None else settled
+
+    def every(properties: Properties) -> bool | None:
         answer: bool | None = settled
         for term in terms:
             value = term(properties)
@@ -127,7 +137,7 @@ def _joined(terms: list[Run], *, decisive: bool) -> Run:
                 answer = None
         return answer
 
-    return run
+    return both if len(terms) == 2 else every
 
 
 def _equal(node: Equal) -> Run:

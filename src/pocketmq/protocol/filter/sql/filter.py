@@ -8,12 +8,16 @@ from pocketmq.errors import FilterSyntaxError, FilterUndecided
 from pocketmq.protocol.filter.sql.compare import Run
 from pocketmq.protocol.filter.sql.evaluate import condition
 from pocketmq.protocol.filter.sql.parser import parse
+from pocketmq.protocol.filter.sql.render import render
 from pocketmq.protocol.filter.sql.tree import Cast, Node, Property, Within
 
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """An SQL92 expression, ready to decide. Equal filters have the same text."""
+    """An SQL92 expression, ready to decide. Equal filters have the same text.
+
+    `str` shows how RocketMQ understands it, with parentheses around every inner condition.
+    """
 
     expression: str
     tree: Node = field(compare=False, repr=False)
@@ -48,6 +52,9 @@ class Filter:
             except FilterUndecided:
                 continue
         return chosen
+
+    def __str__(self) -> str:
+        return render(self.tree)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return compile_sql, (self.expression,)

@@ -28,6 +28,8 @@ def render(node: Node) -> str:
             return " AND ".join(map(_inner, terms))
         case Or(terms):
             return " OR ".join(map(_inner, terms))
+        case Not(operand):
+            return f"NOT {_inner(operand)}"
         case Equal(left, right, negated):
             return f"{_inner(left)} {'<>' if negated else '='} {_inner(right)}"
         case IsNull(operand, negated):
@@ -60,8 +62,6 @@ def _inner(node: Node) -> str:
             return "NULL" if value is None else str(value).upper()
         case Minus(operand):
             return f"- {_inner(operand)}"  # the blank keeps two of them from being a comment
-        case Not(operand):
-            return f"NOT {_inner(operand)}"
         case _:
             return f"({render(node)})"
 

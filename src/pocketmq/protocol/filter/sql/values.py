@@ -19,6 +19,7 @@ _LONG_DIGITS = 19
 # Java's digits are any Unicode decimal digits of the basic plane, but no blank and no underscore.
 _WHOLE = re.compile(r"([+-]?)(\d+)")
 _BEYOND_BASIC_PLANE = re.compile("[\U00010000-\U0010ffff]")
+_PLAIN_REAL = re.compile(r"-?[0-9]+(?:\.[0-9]+)?")
 _REAL = re.compile(
     r"([+-]?)(?:(NaN)|(Infinity)|((?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)[fFdD]?"
     r"|(0[xX](?:[0-9a-fA-F]+\.?|[0-9a-fA-F]*\.[0-9a-fA-F]+)[pP][+-]?[0-9]+)[fFdD]?)"
@@ -60,7 +61,7 @@ def read_double(text: str) -> float:
 
     Raises `FilterUndecided`.
     """
-    if text.isdigit() and text.isascii():
+    if _PLAIN_REAL.fullmatch(text):
         return float(text)
     found = _REAL.fullmatch(text.strip(_JAVA_BLANK))
     if found is None:
