@@ -97,8 +97,9 @@ def test_nesting_is_taken_to_its_limit_even_deep_in_the_callers_stack() -> None:
         "NOT " * 2000 + "a",
         "a = " + "- " * 2000 + "5",
         "a BETWEEN (" * 1000,
+        "(" * 60 + "a" + " AND b OR c)" * 60,
     ],
-    ids=["parentheses", "unclosed", "is-null", "contains", "not", "minus", "between"],
+    ids=["parentheses", "unclosed", "is-null", "contains", "not", "minus", "between", "and-or"],
 )
 def test_deep_nesting_is_refused_before_it_costs_the_stack(expression: str) -> None:
     with pytest.raises(FilterSyntaxError, match="deeper than 100 levels"):
