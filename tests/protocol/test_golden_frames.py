@@ -39,6 +39,19 @@ def test_the_second_word_holds_type_and_header_length(
     assert encode_frame(serialize, bytes(size))[4:8].hex() == word
 
 
+def test_the_escapes_of_newer_javas_read_the_same() -> None:
+    """G8 from RocketMQ 5.5.0, whose fastjson2 writes U+2028 and U+007F raw."""
+    data = bytes.fromhex(
+        "000000a8000000a47b22636f6465223a3331302c226578744669656c6473223a7b2269223a224b4559535c7530"
+        "3030316b315c7530303032544147535c7530303031e4b8ade280a85c225c5c2f7f5c7530303032227d2c22666c"
+        "6167223a302c226c616e6775616765223a224a415641222c226f7061717565223a312c2273657269616c697a65"
+        "5479706543757272656e74525043223a224a534f4e222c2276657273696f6e223a3430317d"
+    )
+    golden, command = GOLDEN["G8 escapes, JSON"]
+    assert read_one(data) == command
+    assert read_one(data).encode() == golden
+
+
 def _exceptions(data: bytes, command: Command) -> set[int]:
     """Give the positions of golden JSON bytes that may change without changing the command.
 

@@ -6,7 +6,7 @@ of a header's fields. Knows no particular code, and nothing of connections.
 
 from collections.abc import Callable, Mapping, Sequence
 from operator import attrgetter
-from typing import Any, NamedTuple, Self, TypeVar, get_args
+from typing import Any, Self, TypeAlias, TypeVar, get_args
 
 import msgspec
 from msgspec import Raw
@@ -124,13 +124,16 @@ class Command(msgspec.Struct, frozen=True, gc=False, eq=False):
         raw = self.ext_fields
         if type(raw) is not Raw:
             return kind.from_ext(self.ext)
-        reader = _READERS.get(kind) or _reader(kind)
         try:
-            header: H = reader.decode(raw)
+            decode, booleans, keys = _READERS[kind]
+        except KeyError:
+            decode, booleans, keys = _reader(kind)
+        try:
+            header: H = decode(raw)
         except REFUSALS:
             return kind.from_ext(self.ext)
         # msgspec takes "1" for true, Java takes "true" alone.
-        if any(reader.booleans(header)) and not reader.agrees(header, self.ext):
+        if any(booleans(header)) and not _java_agrees(header, keys, self.ext):
             return kind.from_ext(self.ext)
         return header
 
@@ -232,21 +235,9 @@ def _as_fields(ext: Mapping[str, str] | Header | None) -> dict[str, str] | None:
     return ext.to_ext() if isinstance(ext, Header) else dict(ext)
 
 
-class _Reader(NamedTuple):
-    """The quick way to one kind of header, and what it takes to check it."""
-
-    decode: Callable[[Raw], Any]
-    booleans: Callable[[Any], Sequence[object]]
-    boolean_keys: tuple[tuple[str, str], ...]
-
-    def agrees(self, header: Header, ext: Mapping[str, str]) -> bool:
-        """Whether every true field is true for Java, too."""
-        return all(
-            ext.get(key, "true").lower() == "true"
-            for name, key in self.boolean_keys
-            if getattr(header, name)
-        )
-
+_BooleanKeys: TypeAlias = tuple[tuple[str, str], ...]
+# The quick way to one kind of header; its boolean values; their names here and on the wire.
+_Reader: TypeAlias = tuple[Callable[[Raw], Any], Callable[[Any], Sequence[object]], _BooleanKeys]
 
 _READERS: dict[type[Header], _Reader] = {}
 
@@ -258,7 +249,7 @@ def _reader(kind: type[Header]) -> _Reader:
         if bool in (field.type, *get_args(field.type))
     ]
     names = [name for name, _ in fields]
-    reader = _Reader(
+    reader = (
         msgspec.json.Decoder(kind, strict=False).decode,
         # A getter of fewer than two names gives no tuple; naming one twice makes it one.
         attrgetter(*names, names[0]) if names else lambda _: (),
@@ -266,3 +257,10 @@ def _reader(kind: type[Header]) -> _Reader:
     )
     _READERS[kind] = reader
     return reader
+
+
+def _java_agrees(header: Header, keys: _BooleanKeys, ext: Mapping[str, str]) -> bool:
+    """Whether every field that is true here is true for Java, too."""
+    return all(
+        ext.get(key, "true").lower() == "true" for name, key in keys if getattr(header, name)
+    )
