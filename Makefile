@@ -17,7 +17,7 @@ $(READY): pyproject.toml constraints.txt tools/setup
 	@touch $@
 
 demo: $(READY) ## see the product do its main job
-	@$(BIN)/python -m pocketmq.cli.demo
+	@$(BIN)/pocketmq demo
 
 test: $(READY) ## run all tests
 	@$(BIN)/python -m pytest $(ARGS)

@@ -18,6 +18,7 @@ from pocketmq.errors import InvalidInput, MQError
 # name -> (module, one line for `pocketmq --help`)
 SUBCOMMANDS = {
     "allocate": ("pocketmq.cli.allocate", "Preview and compare allocations, without a cluster."),
+    "demo": ("pocketmq.cli.demo", "See load balancing at work."),
 }
 
 
@@ -84,7 +85,7 @@ def run(arguments: list[str] | None = None) -> int:
     except BrokenPipeError:
         # The reader has seen enough (`| head`). Python would complain again when it exits.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 141
+        return 1
     return result if isinstance(result, int) else 0
 
 

@@ -1,0 +1,40 @@
+"""Every Python snippet in the README and the docs runs as it stands."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
+
+
+def snippets() -> list[tuple[str, str]]:
+    return [
+        (f"{page.relative_to(ROOT)}:{number}", code)
+        for page in PAGES
+        for number, code in enumerate(BLOCK.findall(page.read_text()), 1)
+    ]
+
+
+@pytest.mark.parametrize(("place", "code"), snippets(), ids=lambda value: value[:60])
+def test_a_snippet_runs(place: str, code: str, tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, f"{place}\n{done.stderr}"
+
+
+def test_the_page_of_errors_is_up_to_date() -> None:
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "tools" / "errors_page.py"), "--check"], check=False
+    )
+    assert done.returncode == 0, "run: python tools/errors_page.py"
