@@ -21,7 +21,9 @@ def test_records_are_found_one_after_another(many: list[Record], before: bytes) 
     position = len(before)
     for record, piece in zip(many, pieces, strict=True):
         size = len(piece)
-        expected.append((position, size, record.queue_offset, record.sys_flag, len(record.body)))
+        text_at = position + size - len(record.property_bytes)
+        fields = (record.queue_offset, record.sys_flag, len(record.body), text_at)
+        expected.append((position, size, *fields))
         position += size
     assert list(scan_records(buffer, len(before))) == expected
     assert list(scan_records(memoryview(buffer + b"more"), len(before), position)) == expected
@@ -142,7 +144,7 @@ def test_damage_is_refused_and_nothing_else_escapes(data: st.DataObject) -> None
         raw[data.draw(st.integers(0, len(raw) - 1))] = data.draw(st.integers(0, 255))
     del raw[data.draw(st.integers(0, len(raw))) :]
     with contextlib.suppress(MessageMalformed):
-        for position, size, _, _, body_size in scan_records(raw):
+        for position, size, _, _, body_size, _ in scan_records(raw):
             assert position + size <= len(raw)
             assert len(decode_record(raw, position).body) == body_size
 

@@ -4,6 +4,7 @@ Some RocketMQ versions leave out the last `\x02`; both forms are read, the full 
 """
 
 from collections.abc import Mapping
+from functools import lru_cache
 
 from pocketmq.errors import InvalidInput
 
@@ -55,22 +56,30 @@ def decode_properties(raw: bytes) -> dict[str, str]:
     return found
 
 
-def find_property(raw: bytes, name: bytes) -> bytes | None:
-    """Find what `decode_properties` would give for one name, without reading the others."""
-    needle = b"\x02%b\x01" % name
-    stop = len(raw)
-    while (at := raw.rfind(needle, 0, stop)) >= 0:
-        if value := _value_at(raw, at + len(needle)):
+def find_property(raw: bytes, name: bytes, start: int = 0, end: int | None = None) -> bytes | None:
+    """Find what `decode_properties` would give for one name, without reading the others.
+
+    The properties may lie anywhere in a larger buffer, from `start` to `end`.
+    """
+    later, first = _needles(name)
+    stop = end = len(raw) if end is None else end
+    while (at := raw.rfind(later, start, stop)) >= 0:
+        value_at = at + len(later)
+        value_end = raw.find(b"\x02", value_at, end)
+        if value := raw[value_at : end if value_end < 0 else value_end]:
             return value
         stop = at  # an empty value does not count, an earlier one may
-    if raw.startswith(needle[1:]):
-        return _value_at(raw, len(needle) - 1) or None
+    if raw.startswith(first, start, end):
+        value_at = start + len(first)
+        value_end = raw.find(b"\x02", value_at, end)
+        return raw[value_at : end if value_end < 0 else value_end] or None
     return None
 
 
-def _value_at(raw: bytes, start: int) -> bytes:
-    end = raw.find(b"\x02", start)
-    return raw[start:] if end < 0 else raw[start:end]
+@lru_cache(maxsize=256)
+def _needles(name: bytes) -> tuple[bytes, bytes]:
+    """Give what a property begins with: behind another one, and as the first."""
+    return b"\x02%b\x01" % name, b"%b\x01" % name
 
 
 def append_property(raw: bytes, name: str, value: str) -> bytes:

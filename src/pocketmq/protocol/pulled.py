@@ -25,8 +25,10 @@ def decode_pulled(body: ReadableBuffer, delivery: Delivery) -> list[ReceivedMess
     messages: list[ReceivedMessage] = []
     end = 0
     try:
-        for position, size, queue_offset, sys_flag, body_size in scan_records(data):
-            message = ReceivedMessage(data, position, queue_offset + delta, body_size, delivery)
+        for position, size, queue_offset, sys_flag, body_size, text_at in scan_records(data):
+            message = ReceivedMessage(
+                data, position, queue_offset + delta, size, body_size, text_at, delivery
+            )
             if sys_flag & _INNER_BATCH == _INNER_BATCH:
                 messages += _unwrap(message, position)
             else:
@@ -48,11 +50,6 @@ class InnerMessage(ReceivedMessage, frozen=True, gc=False, eq=False, kw_only=Tru
     entry: BatchEntry
 
     @property
-    def store_size(self) -> int:
-        """Bytes a record of its own would take."""
-        return len(self.record())
-
-    @property
     def body_crc(self) -> int:
         """The checksum of the body; the batch's own covers all its messages."""
         return checksum(self.entry.body)
@@ -65,7 +62,7 @@ class InnerMessage(ReceivedMessage, frozen=True, gc=False, eq=False, kw_only=Tru
     @property
     def sys_flag(self) -> int:
         """RocketMQ's own bits, those of the batch."""
-        return self._int(36) & ~_COMPRESSED
+        return super().sys_flag & ~_COMPRESSED
 
     @property
     def reconsume_times(self) -> int:
@@ -87,6 +84,10 @@ class InnerMessage(ReceivedMessage, frozen=True, gc=False, eq=False, kw_only=Tru
         """The message's own properties."""
         return self.entry.property_bytes
 
+    def get_property(self, name: str) -> str | None:
+        """Give one property."""
+        return self.properties.get(name)
+
     def crc_matches(self) -> bool:
         """Tell whether the checksum fits: always, since it is computed."""
         return True
@@ -98,7 +99,7 @@ class InnerMessage(ReceivedMessage, frozen=True, gc=False, eq=False, kw_only=Tru
                 topic=self.topic_bytes,
                 body=self.entry.body,
                 property_bytes=self.entry.property_bytes,
-                queue_id=self._int(12),
+                queue_id=self.queue_id,
                 flag=self.entry.flag,
                 sys_flag=self.sys_flag,
                 born_timestamp_ms=self.born_timestamp_ms,
@@ -116,13 +117,17 @@ def _unwrap(outer: ReceivedMessage, position: int) -> list[InnerMessage]:
         entries = decode_batch(outer.body)
     except MessageMalformed as error:
         raise MessageMalformed(f"inner batch: {error.reason}", position) from error
+    frame = outer.store_size - outer.body_size - len(outer.property_bytes)
     return [
         InnerMessage(
             outer.buffer,
             outer.position,
             outer.queue_offset + index,
+            frame + len(entry.body) + len(entry.property_bytes),
             len(entry.body),
+            outer.text_at,
             outer.delivery,
+            entry.body,
             entry=entry,
         )
         for index, entry in enumerate(entries)

@@ -11,12 +11,14 @@ from typing import Any
 import msgspec
 
 from pocketmq.model import properties as names
+from pocketmq.model.flags import SysFlag
 from pocketmq.protocol.compression import INFLATE_LIMIT, decompress_body
 from pocketmq.protocol.hosts import decode_host
 from pocketmq.protocol.message_ids import encode_offset_id
 from pocketmq.protocol.property_text import decode_properties, find_property
-from pocketmq.protocol.record_scan import RecordView
+from pocketmq.protocol.record_scan import BODY_AT, FLAG_BYTE, RecordView, scan_records
 
+_COMPRESSED = int(SysFlag.COMPRESSED)
 _remember = msgspec.structs.force_setattr
 
 
@@ -47,8 +49,12 @@ class ReceivedMessage(RecordView, frozen=True, gc=False, eq=False):
     impossible port. Nothing else raises.
     """
 
+    buffer: bytes
+    position: int
     queue_offset: int
+    store_size: int
     body_size: int
+    text_at: int
     delivery: Delivery
     _body: bytes | None = None
     _topic: str | None = None
@@ -74,17 +80,25 @@ class ReceivedMessage(RecordView, frozen=True, gc=False, eq=False):
     def queue_id(self) -> int:
         """The queue it was pulled from."""
         given = self.delivery.queue_id
-        return self._int(12) if given is None else given
+        return super().queue_id if given is None else given
 
     @property
     def body(self) -> bytes:
         """The body as the sender handed it over."""
         body = self._body
         if body is None:
-            limit = self.delivery.inflate_limit
-            body = decompress_body(self.stored_body, self.sys_flag, limit)
+            flags = self.buffer[self.position + FLAG_BYTE]
+            start = self.position + BODY_AT[flags >> 4 & 3]
+            body = self.buffer[start : start + self.body_size]
+            if flags & _COMPRESSED:
+                body = decompress_body(body, self.sys_flag, self.delivery.inflate_limit)
             _remember(self, "_body", body)
         return body
+
+    @property
+    def property_bytes(self) -> bytes:
+        """The properties as text; see `property_text`."""
+        return self.buffer[self.text_at : self.position + self.store_size]
 
     @property
     def properties(self) -> Mapping[str, str]:
@@ -111,7 +125,8 @@ class ReceivedMessage(RecordView, frozen=True, gc=False, eq=False):
         added = self.delivery.added.get(name)
         if added is not None:
             return added
-        value = find_property(self.property_bytes, name.encode("utf-8", "replace"))
+        end = self.position + self.store_size
+        value = find_property(self.buffer, name.encode("utf-8", "replace"), self.text_at, end)
         return None if value is None else value.decode("utf-8", "replace")
 
     @property
@@ -169,7 +184,7 @@ class ReceivedMessage(RecordView, frozen=True, gc=False, eq=False):
 
     def record(self) -> bytes:
         """Give the record alone, as it was stored."""
-        return self._bytes(0, self.store_size)
+        return self.buffer[self.position : self.position + self.store_size]
 
     def with_topic(self, topic: str) -> "ReceivedMessage":
         """Give the same message under another name of its topic, sharing the record.
@@ -201,9 +216,10 @@ class ReceivedMessage(RecordView, frozen=True, gc=False, eq=False):
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return revive, (self.record(), self.queue_offset, self.body_size, self.delivery)
+        return revive, (self.record(), self.queue_offset, self.delivery)
 
 
-def revive(record: bytes, queue_offset: int, body_size: int, delivery: Delivery) -> ReceivedMessage:
+def revive(record: bytes, queue_offset: int, delivery: Delivery) -> ReceivedMessage:
     """Rebuild a message from what pickling kept of it."""
-    return ReceivedMessage(record, 0, queue_offset, body_size, delivery)
+    ((position, size, _, _, body_size, text_at),) = scan_records(record)
+    return ReceivedMessage(record, position, queue_offset, size, body_size, text_at, delivery)

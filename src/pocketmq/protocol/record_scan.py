@@ -6,7 +6,7 @@ so that no length a peer writes decides how much is allocated.
 """
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from zlib import crc32
 
 import msgspec
@@ -24,18 +24,19 @@ ReadableBuffer = bytes | bytearray | memoryview
 
 _SMALLEST = 91
 # A record's body lies behind 88 bytes, and 12 more for each IPv6 host (system flag bits 4 and 5).
-_BODY_AT = (88, 100, 100, 112)
-_FLAG_BYTE = 39
+BODY_AT = (88, 100, 100, 112)
+FLAG_BYTE = 39
 
-_INT = struct.Struct(">i").unpack_from
-_LONG = struct.Struct(">q").unpack_from
-_SHORT = struct.Struct(">h").unpack_from
+_Unpack = Callable[[ReadableBuffer, int], tuple[int]]
+_INT: _Unpack = struct.Struct(">i").unpack_from
+_LONG: _Unpack = struct.Struct(">q").unpack_from
+_SHORT: _Unpack = struct.Struct(">h").unpack_from
 _SIZE_AND_MAGIC = struct.Struct(">ii").unpack_from
 _COMMON_HEAD = struct.Struct(">ii12xq8xi44xi").unpack_from
 _OFFSETS_INTO = struct.Struct(">qq").pack_into
 
-Found = tuple[int, int, int, int, int]
-"""Position, size, queue offset, system flag and body size of a record."""
+Found = tuple[int, int, int, int, int, int]
+"""A record's position, size, queue offset, system flag, body size, and where its properties are."""
 
 
 def scan_records(buffer: ReadableBuffer, start: int = 0, end: int | None = None) -> Iterator[Found]:
@@ -63,7 +64,7 @@ def scan_records(buffer: ReadableBuffer, start: int = 0, end: int | None = None)
                 and (high := buffer[at]) < 128
                 and at + 2 + (high << 8 | buffer[at + 1]) == stop
             ):
-                yield position, size, queue_offset, sys_flag, body_size
+                yield position, size, queue_offset, sys_flag, body_size, at + 2
                 position = stop
                 continue
         found = _measure(buffer, position, end)
@@ -89,7 +90,7 @@ def _measure(buffer: ReadableBuffer, position: int, end: int) -> Found | None:
         raise MessageMalformed(f"it has {size} bytes, {room} are there", position)
     if size < _SMALLEST:
         raise MessageMalformed(f"{size} bytes are too few for a message", position)
-    body_at = _BODY_AT[buffer[position + _FLAG_BYTE] >> 4 & 3]
+    body_at = BODY_AT[buffer[position + FLAG_BYTE] >> 4 & 3]
     length_size = 1 if magic == MAGIC_V1 else 2
     spare = size - body_at - length_size - 2
     if spare < 0:
@@ -101,13 +102,14 @@ def _measure(buffer: ReadableBuffer, position: int, end: int) -> Found | None:
     topic_size = _signed_byte(buffer[at]) if length_size == 1 else _SHORT(buffer, at)[0]
     if not 0 <= topic_size <= spare - body_size:
         raise MessageMalformed(f"a topic of {topic_size} bytes in a record of {size}", position)
-    (text_size,) = _SHORT(buffer, at + length_size + topic_size)
+    text_at = at + length_size + topic_size + 2
+    (text_size,) = _SHORT(buffer, text_at - 2)
     if text_size != spare - body_size - topic_size:
         reason = f"properties of {text_size} bytes do not end where its {size} bytes end"
         raise MessageMalformed(reason, position)
     (queue_offset,) = _LONG(buffer, position + 20)
     (sys_flag,) = _INT(buffer, position + 36)
-    return position, size, queue_offset, sys_flag, body_size
+    return position, size, queue_offset, sys_flag, body_size, text_at
 
 
 def _signed_byte(value: int) -> int:
@@ -126,42 +128,42 @@ class RecordView(msgspec.Struct, frozen=True, gc=False):
     @property
     def store_size(self) -> int:
         """Bytes the whole record takes."""
-        return self._int(0)
+        return _INT(self.buffer, self.position)[0]
 
     @property
     def body_crc(self) -> int:
         """The checksum of the stored body, 31 bits; see `checksum`."""
-        return self._int(8)
+        return _INT(self.buffer, self.position + 8)[0]
 
     @property
     def queue_id(self) -> int:
         """The queue the message was sent to."""
-        return self._int(12)
+        return _INT(self.buffer, self.position + 12)[0]
 
     @property
     def flag(self) -> int:
         """The application's own flag."""
-        return self._int(16)
+        return _INT(self.buffer, self.position + 16)[0]
 
     @property
     def queue_offset(self) -> int:
         """The message's number in its queue."""
-        return self._long(20)
+        return _LONG(self.buffer, self.position + 20)[0]
 
     @property
     def commit_log_offset(self) -> int:
         """Where the record begins in its broker's commit log."""
-        return self._long(28)
+        return _LONG(self.buffer, self.position + 28)[0]
 
     @property
     def sys_flag(self) -> int:
         """RocketMQ's own bits, as they travelled; see `pocketmq.model.flags.SysFlag`."""
-        return self._int(36)
+        return _INT(self.buffer, self.position + 36)[0]
 
     @property
     def born_timestamp_ms(self) -> int:
         """When the producer sent it."""
-        return self._long(40)
+        return _LONG(self.buffer, self.position + 40)[0]
 
     @property
     def born_host_bytes(self) -> bytes:
@@ -171,7 +173,7 @@ class RecordView(msgspec.Struct, frozen=True, gc=False):
     @property
     def store_timestamp_ms(self) -> int:
         """When the broker stored it."""
-        return self._long(self._store_timestamp_at())
+        return _LONG(self.buffer, self.position + self._store_timestamp_at())[0]
 
     @property
     def store_host_bytes(self) -> bytes:
@@ -181,23 +183,24 @@ class RecordView(msgspec.Struct, frozen=True, gc=False):
     @property
     def reconsume_times(self) -> int:
         """How often consuming it has failed so far."""
-        return self._int(self._body_at() - 16)
+        return _INT(self.buffer, self.position + self._body_at() - 16)[0]
 
     @property
     def prepared_transaction_offset(self) -> int:
         """Where the half message of a committed transaction lies in the commit log."""
-        return self._long(self._body_at() - 12)
+        return _LONG(self.buffer, self.position + self._body_at() - 12)[0]
 
     @property
     def body_size(self) -> int:
         """Bytes of the body as stored, compressed or not."""
-        return self._int(self._body_at() - 4)
+        return _INT(self.buffer, self.position + self._body_at() - 4)[0]
 
     @property
     def stored_body(self) -> bytes:
         """The body as stored, compressed or not."""
         body_at = self._body_at()
-        return self._bytes(body_at, body_at + self._int(body_at - 4))
+        (size,) = _INT(self.buffer, self.position + body_at - 4)
+        return self._bytes(body_at, body_at + size)
 
     @property
     def topic_bytes(self) -> bytes:
@@ -209,40 +212,32 @@ class RecordView(msgspec.Struct, frozen=True, gc=False):
     def property_bytes(self) -> bytes:
         """The properties as text; see `property_text`."""
         _, end = self._topic_span()
-        return self._bytes(end + 2, self._int(0))
+        return self._bytes(end + 2, self.store_size)
 
     def crc_matches(self) -> bool:
         """Tell whether the stored body has the checksum that was stored with it."""
         body_at = self.position + self._body_at()
         (size,) = _INT(self.buffer, body_at - 4)
         body = memoryview(self.buffer)[body_at : body_at + size]
-        return checksum(body) == self._int(8)
+        return checksum(body) == self.body_crc
 
     def tags_code(self) -> int:
         """Give the tag's hash as consume queues hold it: 0 without a tag."""
         return tags_code(self.property_bytes)
 
-    def _int(self, at: int) -> int:
-        value: int = _INT(self.buffer, self.position + at)[0]
-        return value
-
-    def _long(self, at: int) -> int:
-        value: int = _LONG(self.buffer, self.position + at)[0]
-        return value
-
     def _bytes(self, start: int, end: int) -> bytes:
         return bytes(self.buffer[self.position + start : self.position + end])
 
     def _body_at(self) -> int:
-        return _BODY_AT[self.buffer[self.position + _FLAG_BYTE] >> 4 & 3]
+        return BODY_AT[self.buffer[self.position + FLAG_BYTE] >> 4 & 3]
 
     def _store_timestamp_at(self) -> int:
-        return 68 if self.buffer[self.position + _FLAG_BYTE] & 0x10 else 56
+        return 68 if self.buffer[self.position + FLAG_BYTE] & 0x10 else 56
 
     def _topic_span(self) -> tuple[int, int]:
-        body_at = self._body_at()
-        at = body_at + self._int(body_at - 4)
-        if self._int(4) == MAGIC_V1:
+        at = self._body_at()
+        at += _INT(self.buffer, self.position + at - 4)[0]
+        if _INT(self.buffer, self.position + 4)[0] == MAGIC_V1:
             return at + 1, at + 1 + self.buffer[self.position + at]
         return at + 2, at + 2 + _SHORT(self.buffer, self.position + at)[0]
 

@@ -6,7 +6,7 @@ of one sender's odd message.
 """
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import msgspec
 
@@ -28,23 +28,21 @@ _V1_TOPIC_LIMIT = 127
 _TOPIC_LIMIT = 32767
 _SIZE_LIMIT = 0x7FFF_FFFF
 _HOST_BITS = 0x30
-_BORN_BIT = {V4_SIZE: 0, V6_SIZE: 0x10}
-_STORE_BIT = {V4_SIZE: 0, V6_SIZE: 0x20}
 _BLANK = struct.Struct(">ii").pack
 _NUMBERS = struct.Struct(">iiiqiq").pack
 _LENGTH = struct.Struct(">h").pack
 
 
-def _head(born_size: int, store_size: int) -> struct.Struct:
-    """All that stands before the body."""
-    return struct.Struct(f">iiiiiqqiq{born_size}sq{store_size}siqi")
+def _heads(store_size: int) -> dict[int, tuple[Callable[..., bytes], int, int]]:
+    """Give for each size of the born host how to pack what precedes the body, and the host bits."""
+    heads = {}
+    for born_size, born_bit in ((V4_SIZE, 0), (V6_SIZE, 0x10)):
+        head = struct.Struct(f">iiiiiqqiq{born_size}sq{store_size}siqi")
+        heads[born_size] = head.pack, head.size, born_bit | (0x20 if store_size == V6_SIZE else 0)
+    return heads
 
 
-_HEADS = {
-    (born_size, store_size): _head(born_size, store_size)
-    for born_size in (V4_SIZE, V6_SIZE)
-    for store_size in (V4_SIZE, V6_SIZE)
-}
+_HEADS = {V4_SIZE: _heads(V4_SIZE), V6_SIZE: _heads(V6_SIZE)}
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -88,7 +86,7 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, gc=False):
             raise InvalidInput(f"properties of {text_size} bytes, {PROPERTIES_LIMIT} are allowed")
         if len(self.topic) > _TOPIC_LIMIT:
             raise InvalidInput(f"a topic of {len(self.topic)} bytes, {_TOPIC_LIMIT} are possible")
-        if len(self.born_host) not in _BORN_BIT or len(self.store_host) not in _STORE_BIT:
+        if len(self.born_host) not in _HEADS or len(self.store_host) not in _HEADS:
             raise InvalidInput("a host takes 8 bytes with IPv4, 20 with IPv6")
         if len(self.body) > _SIZE_LIMIT - 0x1_0000 - _TOPIC_LIMIT:
             raise InvalidInput(f"a body of {len(self.body)} bytes is too large for a record")
@@ -135,21 +133,21 @@ def pack_records(
     positions: list[int] = []
     position = commit_log_offset
     last = commit_log_offset + room - BLANK_SIZE
-    store_bit = _STORE_BIT[store_size := len(store_host)]
+    heads = _HEADS[len(store_host)]
     try:
         for record, queue_offset in zip(records, queue_offsets, strict=True):
             body, topic, text = record.body, record.topic, record.property_bytes
             body_size, topic_size, text_size = len(body), len(topic), len(text)
-            head = _HEADS[born_size := len(record.born_host), store_size]
+            pack_head, head_size, host_bits = heads[len(record.born_host)]
             if topic_size <= _V1_TOPIC_LIMIT:
                 magic, topic_length = MAGIC_V1, topic_size.to_bytes(1, "big")
             else:  # as 5.x does
                 magic, topic_length = MAGIC_V2, _LENGTH(topic_size)
-            size = head.size + body_size + len(topic_length) + topic_size + 2 + text_size
+            size = head_size + body_size + len(topic_length) + topic_size + 2 + text_size
             if position + size > last:
                 break
             crc = record.body_crc
-            packed = head.pack(
+            head = pack_head(
                 size,
                 magic,
                 checksum(body) if crc is None else crc,
@@ -157,7 +155,7 @@ def pack_records(
                 record.flag,
                 queue_offset,
                 position,
-                record.sys_flag & ~_HOST_BITS | _BORN_BIT[born_size] | store_bit,
+                record.sys_flag & ~_HOST_BITS | host_bits,
                 record.born_timestamp_ms,
                 record.born_host,
                 store_timestamp_ms,
@@ -166,7 +164,7 @@ def pack_records(
                 record.prepared_transaction_offset,
                 body_size,
             )
-            pieces += (packed, body, topic_length, topic, _LENGTH(text_size), text)
+            pieces += (head, body, topic_length, topic, _LENGTH(text_size), text)
             positions.append(position)
             position += size
     except struct.error as error:
