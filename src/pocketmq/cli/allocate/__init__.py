@@ -163,4 +163,6 @@ def _check_vectors(path: str, rooms: str, virtual_nodes: int, as_json: bool) -> 
 
 
 def _print_json(value: Any) -> None:
-    sys.stdout.write(msgspec.json.encode(value).decode() + "\n")
+    rest = memoryview(msgspec.json.encode(value) + b"\n")
+    while rest:  # an unbuffered stream may take a part only
+        rest = rest[sys.stdout.buffer.write(rest) :]

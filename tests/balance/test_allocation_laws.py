@@ -1,0 +1,174 @@
+"""Laws every strategy keeps, whatever the queues and members."""
+
+from collections import Counter
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pocketmq.balance.allocation import (
+    Average,
+    AverageByCircle,
+    Configured,
+    ConsistentHash,
+    MachineRoom,
+    MachineRoomNearby,
+    OwnRule,
+    RoomInName,
+    Strategy,
+    allocate,
+)
+from pocketmq.model.java_strings import java_hash, java_sorted
+from pocketmq.model.queue import MessageQueue, sort_queues
+
+NAMES = st.sampled_from(["r1", "r2", "r3", "ä", "\uffee", "\N{GRINNING FACE}"])
+ROOM_NAMES = st.builds(lambda room, tail: f"{room}@{tail}", NAMES, st.sampled_from("abcde"))
+QUEUES = st.builds(MessageQueue, st.just("topic"), ROOM_NAMES, st.integers(0, 20))
+QUEUE_LISTS = st.lists(QUEUES, min_size=1, max_size=60, unique=True)
+MEMBERS = st.lists(ROOM_NAMES, min_size=1, max_size=12, unique=True)
+MEMBERS_REPEATED = st.lists(ROOM_NAMES, min_size=1, max_size=12)
+
+COMPLETE: list[Strategy] = [
+    Average(),
+    AverageByCircle(),
+    ConsistentHash(),
+    ConsistentHash(1),
+    ConsistentHash(40),
+    ConsistentHash(10, java_hash),
+    MachineRoomNearby(Average(), RoomInName()),
+    MachineRoomNearby(AverageByCircle(), RoomInName()),
+    MachineRoomNearby(ConsistentHash(), RoomInName()),
+    MachineRoomNearby(MachineRoomNearby(Average(), RoomInName()), RoomInName()),
+]
+ODD_ONES: list[Strategy] = [
+    ConsistentHash(0),
+    MachineRoom(frozenset({"r1", "ä"})),
+    MachineRoomNearby(MachineRoom(frozenset({"r1", "r2"})), RoomInName()),
+    Configured((MessageQueue("topic", "r1@a", 0), MessageQueue("topic", "r2@b", 1))),
+    MachineRoomNearby(
+        Configured((MessageQueue("topic", "r1@a", 0), MessageQueue("topic", "r2@b", 1))),
+        RoomInName(),
+    ),
+    OwnRule("last", lambda _g, member, queues, members: queues if member == members[-1] else ()),
+]
+
+
+def name_of(strategy: Strategy) -> str:
+    return strategy.name
+
+
+def shares(
+    strategy: Strategy, queues: list[MessageQueue], members: list[str]
+) -> dict[str, list[MessageQueue]]:
+    return {member: allocate(strategy, "g", member, queues, members) for member in members}
+
+
+@pytest.mark.parametrize("strategy", COMPLETE, ids=name_of)
+@settings(max_examples=40, deadline=None)
+@given(queues=QUEUE_LISTS, members=MEMBERS)
+def test_every_queue_has_exactly_one_owner(
+    strategy: Strategy, queues: list[MessageQueue], members: list[str]
+) -> None:
+    dealt = [queue for share in shares(strategy, queues, members).values() for queue in share]
+    assert Counter(dealt) == Counter(queues)
+
+
+@pytest.mark.parametrize("strategy", [*COMPLETE, *ODD_ONES], ids=name_of)
+@settings(max_examples=40, deadline=None)
+@given(queues=QUEUE_LISTS, members=MEMBERS_REPEATED)
+def test_owners_of_all_queues_are_those_the_members_find_one_by_one(
+    strategy: Strategy, queues: list[MessageQueue], members: list[str]
+) -> None:
+    """Also with repeated ids; a queue several members claim shows the first of them."""
+    ordered, everyone = sort_queues(queues), java_sorted(members)
+    first_claim: dict[MessageQueue, str] = {}
+    for member in everyone:
+        for queue in strategy.allocate("g", member, ordered, everyone):
+            first_claim.setdefault(queue, member)
+    owners = strategy.allocate_all(ordered, everyone, "g")
+    assert owners == [first_claim.get(queue) for queue in ordered]
+    assert set(owners) <= {None, *members}
+
+
+@pytest.mark.parametrize("strategy", [*COMPLETE, *ODD_ONES], ids=name_of)
+@settings(max_examples=30, deadline=None)
+@given(queues=QUEUE_LISTS, members=MEMBERS_REPEATED, data=st.data())
+def test_the_order_of_the_input_does_not_matter(
+    strategy: Strategy, queues: list[MessageQueue], members: list[str], data: st.DataObject
+) -> None:
+    other_queues = data.draw(st.permutations(queues))
+    other_members = data.draw(st.permutations(members))
+    once = shares(strategy, queues, members)
+    assert shares(strategy, list(other_queues), list(other_members)) == once
+
+
+@pytest.mark.parametrize("strategy", [Average(), AverageByCircle()], ids=name_of)
+@settings(max_examples=60, deadline=None)
+@given(queues=QUEUE_LISTS, members=MEMBERS)
+def test_average_shares_differ_by_one_at_most_and_the_first_members_have_more(
+    strategy: Strategy, queues: list[MessageQueue], members: list[str]
+) -> None:
+    dealt = shares(strategy, queues, members)
+    sizes = [len(dealt[member]) for member in java_sorted(members)]
+    assert max(sizes) - min(sizes) <= 1
+    assert sizes == sorted(sizes, reverse=True)
+
+
+@settings(max_examples=60, deadline=None)
+@given(queues=QUEUE_LISTS, members=MEMBERS)
+def test_average_shares_are_blocks_in_the_order_of_members(
+    queues: list[MessageQueue], members: list[str]
+) -> None:
+    dealt = shares(Average(), queues, members)
+    joined = [queue for member in java_sorted(members) for queue in dealt[member]]
+    assert joined == sort_queues(queues)
+
+
+@pytest.mark.parametrize("hash_function", [ConsistentHash().hash_function, java_hash])
+@settings(max_examples=60, deadline=None)
+@given(queues=QUEUE_LISTS, members=MEMBERS, joiner=ROOM_NAMES, nodes=st.integers(0, 30))
+def test_on_the_ring_a_joiner_only_takes_and_a_leaver_only_gives(
+    hash_function: object,
+    queues: list[MessageQueue],
+    members: list[str],
+    joiner: str,
+    nodes: int,
+) -> None:
+    """Holds for colliding positions too, which Java's hashCode has plenty of."""
+    assert callable(hash_function)
+    strategy = ConsistentHash(nodes, hash_function)
+    without = [member for member in java_sorted(members) if member != joiner]
+    if not without:
+        return
+    small = strategy.allocate_all(queues, without)
+    large = strategy.allocate_all(queues, java_sorted([*without, joiner]))
+    moved = [(old, new) for old, new in zip(small, large, strict=True) if old != new]
+    assert all(new == joiner for _, new in moved)
+    assert all(new != joiner or old != joiner for old, new in moved)
+
+
+@pytest.mark.parametrize("strategy", COMPLETE[6:9], ids=name_of)
+@settings(max_examples=40, deadline=None)
+@given(queues=QUEUE_LISTS, members=MEMBERS)
+def test_nearby_never_takes_a_queue_out_of_a_room_that_has_members(
+    strategy: Strategy, queues: list[MessageQueue], members: list[str]
+) -> None:
+    rooms = RoomInName()
+    inhabited = {rooms.room_of_member(member) for member in members}
+    for member, share in shares(strategy, queues, members).items():
+        for queue in share:
+            room = rooms.room_of_queue(queue)
+            assert room not in inhabited or room == rooms.room_of_member(member)
+
+
+@pytest.mark.parametrize("strategy", [*COMPLETE, *ODD_ONES], ids=name_of)
+@settings(max_examples=10, deadline=None)
+@given(queues=QUEUE_LISTS, members=MEMBERS)
+def test_asking_again_gives_the_same_answer_and_a_list_of_its_own(
+    strategy: Strategy, queues: list[MessageQueue], members: list[str]
+) -> None:
+    first = allocate(strategy, "g", members[0], queues, members)
+    again = allocate(strategy, "g", members[0], queues, members)
+    assert again == first
+    first.append(MessageQueue("topic", "intruder", 0))
+    assert allocate(strategy, "g", members[0], queues, members) == again
