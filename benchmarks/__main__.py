@@ -1,7 +1,7 @@
 """Run the benchmarks: `python -m benchmarks` for all, or name some.
 
-Each prints a table with ratios against something plain measured in the same run, because a ratio holds
-on a busy or different machine and a time does not.
+Each prints a table with ratios against something plain measured in the same run: a ratio holds on a
+busy or different machine, a time does not.
 """
 
 import sys
