@@ -10,12 +10,12 @@ class TopicMapping(WireValue, frozen=True, kw_only=True):
     """Which logical queues of a topic one broker holds now (Java: TopicQueueMappingInfo)."""
 
     topic: str | None = None
-    scope: str | None = "__global__"
+    scope: str = "__global__"
     total_queues: int = 0
     bname: str | None = None
     epoch: int = 0
     dirty: bool = False
-    curr_id_map: dict[int, int] | None = {}
+    curr_id_map: dict[int, int] = {}
 
 
 class MappedRange(WireValue, frozen=True, kw_only=True):
@@ -34,4 +34,4 @@ class MappedRange(WireValue, frozen=True, kw_only=True):
 class TopicMappingDetail(TopicMapping, frozen=True, kw_only=True):
     """The mapping with every queue's history (Java: TopicQueueMappingDetail)."""
 
-    hosted_queues: dict[int, list[MappedRange]] | None = {}
+    hosted_queues: dict[int, list[MappedRange]] = {}

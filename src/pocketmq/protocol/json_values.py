@@ -15,7 +15,7 @@ import msgspec
 
 from pocketmq.errors import BodyMalformed
 from pocketmq.model.queue import MessageQueue
-from pocketmq.protocol.fastjson import ObjectKey, dumps, loads, nests_deeper
+from pocketmq.protocol.fastjson import ObjectKey, dumps, loads, nests_deeper, quote
 from pocketmq.protocol.json_scalars import SCALARS, Mismatch, kind_of
 
 T = TypeVar("T")
@@ -74,7 +74,10 @@ def _plain_struct(value: msgspec.Struct) -> dict[str, Any]:
 
 def _plain_key(key: Any) -> Any:
     if type(key) is MessageQueue:
-        return ObjectKey(dumps(_plain_struct(key)).decode())
+        return ObjectKey(
+            f'{{"brokerName":{quote(key.broker_name)},"queueId":{key.queue_id:d},'
+            f'"topic":{quote(key.topic)}}}'
+        )
     return key
 
 

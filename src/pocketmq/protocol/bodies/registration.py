@@ -149,9 +149,9 @@ def _read_line(line: str) -> TopicConfig:
         name, reads, writes, perm, kind = words[:5]
         config = TopicConfig(
             topic_name=name,
-            read_queue_nums=int(reads),
-            write_queue_nums=int(writes),
-            perm=int(perm),
+            read_queue_nums=_int(reads),
+            write_queue_nums=_int(writes),
+            perm=_int(perm),
             topic_filter_type=TopicFilterType[kind],
         )
     except (ValueError, KeyError) as error:
@@ -163,6 +163,13 @@ def _read_line(line: str) -> TopicConfig:
     except BodyMalformed:
         return config  # Java too takes the topic without its attributes then
     return msgspec.structs.replace(config, attributes=attributes)
+
+
+def _int(text: str) -> int:
+    number = int(text)
+    if not -(2**31) <= number < 2**31:
+        raise ValueError(text)
+    return number
 
 
 def _write_line(config: TopicConfig, *, modern: bool) -> bytes:

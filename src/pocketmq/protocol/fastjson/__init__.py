@@ -6,6 +6,6 @@ release writes; `dumps` writes what every release reads. Nothing here knows a bo
 """
 
 from pocketmq.protocol.fastjson.reader import loads, nests_deeper
-from pocketmq.protocol.fastjson.writer import MAX_DEPTH, ObjectKey, dumps
+from pocketmq.protocol.fastjson.writer import MAX_DEPTH, ObjectKey, dumps, quote
 
-__all__ = ["MAX_DEPTH", "ObjectKey", "dumps", "loads", "nests_deeper"]
+__all__ = ["MAX_DEPTH", "ObjectKey", "dumps", "loads", "nests_deeper", "quote"]

@@ -23,6 +23,8 @@ def loads(data: bytes | str, what: str = "JSON") -> Any:
 
     `what` names the body in errors. Raises `BodyMalformed`.
     """
+    if isinstance(data, str):
+        data = str(data)  # an ObjectKey's bare text
     try:
         value = msgspec.json.decode(data)
     except (msgspec.DecodeError, UnicodeError, RecursionError):

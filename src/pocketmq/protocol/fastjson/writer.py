@@ -67,6 +67,11 @@ def _escape_ascii(text: str) -> str:
     return _SPECIAL_ASCII.sub(_escape_one, text) if _SPECIAL_ASCII.search(text) else text
 
 
+def quote(text: str) -> str:
+    """Give one string as JSON."""
+    return f'"{_escape(text)}"'
+
+
 def java_double(number: float) -> str:
     """Give Java's `Double.toString`, or `null` for what JSON has no word for."""
     if not isfinite(number):
