@@ -93,6 +93,14 @@ def test_the_later_member_takes_a_place_two_members_hash_to() -> None:
     assert ring.allocate_all(queues_on("b", 2), ["x", "y"]) == ["y", "y"]
 
 
+def test_a_member_listed_again_numbers_its_nodes_on_from_those_it_still_has() -> None:
+    """Here one of its two nodes is lost to the other, so the next number is 1, not 2."""
+    places = {"a-0": 10, "a-1": 10, "a-2": 30, "b-0": 20, "b-1": 40}
+    places |= {str(queue): 25 + queue.queue_id * 10 for queue in queues_on("x", 2)}
+    ring = ConsistentHash(virtual_nodes=2, hash_function=places.__getitem__)
+    assert ring.allocate_all(queues_on("x", 2), ["a", "a", "b"]) == ["a", "b"]
+
+
 def test_a_member_cannot_have_fewer_than_no_virtual_nodes() -> None:
     with pytest.raises(AllocationInputInvalid, match="-1 virtual nodes"):
         ConsistentHash(virtual_nodes=-1)
@@ -206,6 +214,15 @@ def test_config_gives_its_queues_to_whoever_asks() -> None:
     assert allocate(strategy, "g", "", [], []) == list(mine)
     assert strategy.allocate_all([*queues_on("a", 1), mine[1]], ["c1", "c2"]) == [None, "c1"]
     assert Configured().allocate("g", "c1", [], []) == []
+
+
+def test_config_within_rooms_may_give_queues_of_other_rooms() -> None:
+    """Java hands the configured list out for each room, whatever the room holds."""
+    far = queues_on("r2-b", 1)
+    strategy = MachineRoomNearby(Configured(tuple(far)), RoomInName("-"))
+    queues, members = [*queues_on("r1-b", 1), *far], ["r1-c", "r2-c"]
+    assert strategy.allocate("g", "r1-c", queues, members) == far
+    assert strategy.allocate_all(queues, members) == [None, "r1-c"]
 
 
 def test_your_own_function_sees_sorted_lists_and_may_give_nothing() -> None:

@@ -64,7 +64,7 @@ def shares(
 
 
 @pytest.mark.parametrize("strategy", COMPLETE, ids=name_of)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(queues=QUEUE_LISTS, members=MEMBERS)
 def test_every_queue_has_exactly_one_owner(
     strategy: Strategy, queues: list[MessageQueue], members: list[str]
@@ -74,7 +74,7 @@ def test_every_queue_has_exactly_one_owner(
 
 
 @pytest.mark.parametrize("strategy", [*COMPLETE, *ODD_ONES], ids=name_of)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(queues=QUEUE_LISTS, members=MEMBERS_REPEATED)
 def test_owners_of_all_queues_are_those_the_members_find_one_by_one(
     strategy: Strategy, queues: list[MessageQueue], members: list[str]
@@ -91,7 +91,7 @@ def test_owners_of_all_queues_are_those_the_members_find_one_by_one(
 
 
 @pytest.mark.parametrize("strategy", [*COMPLETE, *ODD_ONES], ids=name_of)
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(queues=QUEUE_LISTS, members=MEMBERS_REPEATED, data=st.data())
 def test_the_order_of_the_input_does_not_matter(
     strategy: Strategy, queues: list[MessageQueue], members: list[str], data: st.DataObject
@@ -148,7 +148,7 @@ def test_on_the_ring_a_joiner_only_takes_and_a_leaver_only_gives(
 
 
 @pytest.mark.parametrize("strategy", COMPLETE[6:9], ids=name_of)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(queues=QUEUE_LISTS, members=MEMBERS)
 def test_nearby_never_takes_a_queue_out_of_a_room_that_has_members(
     strategy: Strategy, queues: list[MessageQueue], members: list[str]

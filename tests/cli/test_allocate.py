@@ -268,6 +268,13 @@ def test_long_lists_are_cut_short() -> None:
     assert done.stdout.splitlines()[2] == f"c1         50  b {runs}  and 26 more"
 
 
+def test_queues_left_out_of_a_cell_are_counted_one_by_one() -> None:
+    topic = ",".join(f"b{number:02}*3" for number in range(30))
+    arguments = ("--topic", f"t:{topic}", "--members", "1", "--strategy", "AVG")
+    line = pocketmq("allocate", *arguments).stdout.splitlines()[2]
+    assert line.endswith("b22 0-2  b23 0-2  and 18 more")
+
+
 def test_a_name_the_terminal_cannot_show_is_written_with_escapes() -> None:
     topic = ("--topic", "t:ä*1", "--members", "ü", "--strategy", "AVG")
     done = pocketmq("allocate", *topic, PYTHONIOENCODING="ascii")
