@@ -422,7 +422,7 @@ CLASSES = sorted(set(MODELS.values()), key=lambda cls: str(cls.__name__))
 
 
 @pytest.mark.parametrize("cls", CLASSES, ids=lambda cls: cls.__name__)
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(st.data())
 def test_every_class_reads_back_what_it_writes(cls: type[Any], data: st.DataObject) -> None:
     value = data.draw(structs(cls))
@@ -446,7 +446,7 @@ SHAPES = st.recursive(
 
 
 @pytest.mark.parametrize("cls", CLASSES, ids=lambda cls: cls.__name__)
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(st.data())
 def test_no_shape_raises_anything_but_body_malformed(cls: type[Any], data: st.DataObject) -> None:
     names = [each.encode_name for each in msgspec.structs.fields(cls) if each.name != "extra"]
