@@ -44,8 +44,8 @@ def test_other_ordinals_have_names_too(ordinal: int, name: str) -> None:
 
 
 def test_gates_lie_where_javas_checks_do() -> None:
-    assert Gate.UNIQUE_KEY_QUERY_UNSIGNED == version_number(4, 9, 3)
-    assert Gate.STANDARD_JSON == version_number(4, 9, 4)
-    assert Gate.TOPIC_QUEUE_MAPPING == version_number(5, 0, 0)
-    assert Gate.GO_AWAY == version_number(5, 3, 1)
+    assert version_number(4, 9, 3) == Gate.UNIQUE_KEY_QUERY_UNSIGNED
+    assert version_number(4, 9, 4) == Gate.STANDARD_JSON
+    assert version_number(5, 0, 0) == Gate.TOPIC_QUEUE_MAPPING
+    assert version_number(5, 3, 1) == Gate.GO_AWAY
     assert Gate.GO_AWAY < CURRENT_VERSION
