@@ -20,6 +20,12 @@ class ConnectFailed(TransportError):
     refresh_route = True
 
 
+class ListenFailed(TransportError):
+    """A server cannot listen there: the port is taken, or the address is not this machine's."""
+
+    retryable = False
+
+
 class ConnectionLost(TransportError):
     """The connection closed before the answer came."""
 

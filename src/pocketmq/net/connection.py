@@ -1,0 +1,332 @@
+"""One TCP connection, the same on both ends: requests may come from either side.
+
+Owns the way of bytes between a socket and its owner: a read becomes answers for their waiters and
+one batch of requests, and a peer that takes too little is held back. Belongs to one event loop; no
+method may be called from another thread. Knows no request's meaning.
+"""
+
+import asyncio
+import logging
+from collections import deque
+from typing import Any, cast
+
+import msgspec
+
+from pocketmq.errors import ConnectionLost, ProtocolError
+from pocketmq.net.address import socket_name
+from pocketmq.net.limits import Limits
+from pocketmq.net.outbox import Outbox
+from pocketmq.net.owner import Owner
+from pocketmq.net.reasons import reason_of
+from pocketmq.net.waiters import Waiters
+from pocketmq.net.watch import Watch
+from pocketmq.protocol.command import (
+    ONEWAY_FLAG,
+    RESPONSE_FLAG,
+    Command,
+    OpaqueCounter,
+    read_command,
+)
+from pocketmq.protocol.frame import Buffer, FrameReader
+
+logger = logging.getLogger("pocketmq.net")
+
+
+class Connection(asyncio.Protocol):
+    """A peer: write to it, ask it, close it."""
+
+    __slots__ = (
+        "__weakref__", "_batch", "_cause", "_deaf", "_held", "_loop", "_opaque", "_outbox",
+        "_owner", "_reader", "_serving", "_transport", "_waiters", "_watch", "accepted", "closed",
+        "context", "limits", "local_address", "remote_address",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        owner: Owner,
+        limits: Limits,
+        opaque: OpaqueCounter,
+        loop: asyncio.AbstractEventLoop,
+        dialled: str = "",
+    ) -> None:
+        self.limits = limits
+        self.accepted = not dialled  # the peer came to us: it is a client, we serve it
+        self.remote_address = dialled
+        self.local_address = ""
+        self.closed = False
+        self.context: dict[str, Any] = {}  # what the owner remembers about this peer
+        self._owner = owner
+        self._loop = loop
+        self._opaque = opaque
+        self._reader = FrameReader(limits.frame)
+        self._waiters = Waiters(loop, dialled)
+        self._outbox = Outbox(loop, limits)
+        self._watch = Watch(loop, limits, self._outbox, self._close_for, self._abort_for)
+        self._transport: asyncio.Transport | None = None
+        self._cause: Exception | None = None
+        self._held: deque[Command] = deque()  # requests read but not handed over yet
+        self._serving: asyncio.Handle | None = None
+        self._batch = max(1, limits.batch // 8)
+        self._deaf = False
+
+    # What the owner and other callers use
+
+    def write(self, *pieces: Buffer) -> None:
+        """Queue whole frames; they leave with everything else queued in this turn of the loop.
+
+        Pieces must not change afterwards. On a closed connection this does nothing.
+        """
+        self._outbox.write(*pieces)
+
+    def flush(self) -> None:
+        """Hand what is queued to the socket now."""
+        self._outbox.flush()
+        limit = self.limits.write_max
+        if self._outbox.paused and self.accepted and self._outbox.unsent > limit:
+            self._abort_for(f"more than {limit} bytes wait for the peer to take them")
+
+    async def request(self, request: Command, timeout: float) -> Command:  # noqa: ASYNC109 - one timer serves all requests
+        """Send a request and give its answer; the request's opaque number is chosen here.
+
+        Raises `RequestTimedOut` or `ConnectionLost`; a late answer is dropped in silence.
+        """
+        if self.closed:
+            raise self._lost("the connection is closed")
+        waiters = self._waiters
+        opaque = self._opaque.take()
+        while opaque in waiters:  # numbers start again after 2**32 requests
+            opaque = self._opaque.take()
+        frame = msgspec.structs.replace(request, opaque=opaque).encode()
+        answer = waiters.add(opaque, request.code, timeout)
+        self._outbox.write(frame)
+        try:
+            return await answer
+        finally:
+            waiters.forget(opaque)
+
+    def send_oneway(self, request: Command) -> bool:
+        """Send a request nobody answers; False if the connection is closed already.
+
+        Nothing holds the caller back: one who sends many should `await drain()` now and then.
+        """
+        if self.closed:
+            return False
+        flag = request.flag | ONEWAY_FLAG
+        opaque = self._opaque.take()
+        self.write(msgspec.structs.replace(request, opaque=opaque, flag=flag).encode())
+        return True
+
+    async def drain(self) -> None:
+        """Wait until the peer has taken enough of what waits for it; raise `ConnectionLost`."""
+        await self._outbox.drain()
+        if self.closed:
+            raise self._lost("the connection is closed")
+
+    def close(self, cause: Exception | None = None) -> None:
+        """Close after what is queued has left; waiters get `ConnectionLost`.
+
+        The socket goes when the peer has closed its end, too: closing one with unread bytes in it
+        would reset the connection and could cost the peer answers that are still on their way.
+        """
+        if self.closed:
+            return
+        self._outbox.flush()
+        self._shut(cause)
+        transport = self._transport
+        if transport is None:
+            return
+        if not transport.can_write_eof():  # TLS has its own farewell
+            transport.close()
+            return
+        try:
+            transport.write_eof()
+        except OSError:  # the peer has just reset it
+            transport.abort()
+            return
+        transport.resume_reading()
+        self._watch.expect_progress(closing=True)
+
+    def abort(self, cause: Exception | None = None) -> None:
+        """Close at once, dropping what is queued."""
+        self._shut(cause)
+        if self._transport is not None:
+            self._transport.abort()
+
+    @property
+    def unsent(self) -> int:
+        """Bytes the peer has not taken yet."""
+        return self._outbox.unsent
+
+    @property
+    def clogged(self) -> bool:
+        """Whether more than `limits.write_high` bytes are unsent.
+
+        New requests wait by themselves then. Look here before writing answers that were held.
+        """
+        return self._outbox.clogged
+
+    @property
+    def last_read(self) -> float:
+        """When the peer was last heard of, by the loop's clock."""
+        return self._watch.last_read
+
+    # What asyncio calls
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Take the socket over."""
+        self._transport = cast("asyncio.Transport", transport)
+        self._outbox.start(self._transport)
+        self._watch.start()
+        self.local_address = socket_name(transport.get_extra_info("sockname"))
+        if self.accepted:
+            self.remote_address = socket_name(transport.get_extra_info("peername"))
+            self._waiters.peer = self.remote_address
+        try:
+            self._owner.connection_opened(self)
+        except Exception as error:  # noqa: BLE001 - logged; costs this connection only
+            self._blame_owner(error)
+
+    def data_received(self, data: bytes) -> None:
+        """Handle one read: answers to their waiters, requests to the owner, in one batch."""
+        if self.closed:  # what still comes after our end is nobody's
+            return
+        self._watch.last_read = self._loop.time()
+        failure: ProtocolError | None = None
+        requests: list[Command] = []
+        try:
+            for frame in self._reader.feed(data):
+                command = read_command(frame)
+                if not command.flag & RESPONSE_FLAG:
+                    requests.append(command)
+                elif not self._waiters.answer(command):
+                    logger.debug("%s: nobody waits for %r", self.remote_address, command)
+        except ProtocolError as error:
+            failure = error.with_traceback(None)  # its frames would keep this connection alive
+        if requests:
+            if len(requests) > self._batch or self._held or self._outbox.paused:
+                self._held.extend(requests)
+                self._serve_held()
+            else:
+                self._hand_over(requests)
+        failure = failure or self._reader.failure
+        if failure is not None:
+            logger.info("%s: %s; the connection is closed", self.remote_address, failure)
+            self.abort(failure)
+
+    def eof_received(self) -> None:
+        """Let what is queued leave, then the socket go: the peer has closed its end."""
+        if not self.closed:
+            self._outbox.flush()
+            inside = " in the middle of a frame" if self._reader.buffered else ""
+            self._shut(self._lost(f"closed by the peer{inside}"))
+            self._watch.expect_progress(closing=True)
+
+    def pause_writing(self) -> None:
+        """Take no more work from a slow peer until it has read what waits for it."""
+        self._outbox.paused = True
+        self._batch = max(1, self._batch // 2)
+        self._steer_reading()
+        if not self.closed:
+            self._watch.expect_progress()
+
+    def resume_writing(self) -> None:
+        """Go on: the peer has caught up."""
+        self._outbox.resume()
+        self._serve_on()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Tell waiters and owner; keep nothing."""
+        cause = self._lost(reason_of(exc) if exc else "the connection was closed")
+        cause.__cause__ = exc
+        self._shut(cause)
+        self._transport = None
+        self._outbox.release()
+        self._watch.stop()
+        try:
+            self._owner.connection_closed(self, self._cause)
+        except Exception:
+            logger.exception("%s: the owner failed on its end", self.remote_address)
+
+    # From a read to the owner
+
+    def _hand_over(self, requests: list[Command]) -> None:
+        self._outbox.corked = True
+        try:
+            self._owner.requests_received(self, requests)
+        except Exception as error:  # noqa: BLE001 - logged; costs this connection only
+            self._blame_owner(error)
+        finally:
+            self._outbox.corked = False
+        self.flush()
+
+    def _serve_held(self) -> None:
+        """Hand over the next of many requests, unless the peer must take answers first.
+
+        Batches grow while answers flow and shrink when they do not, so that a client that asks for
+        much and reads nothing makes us hold little more than `write_high`.
+        """
+        self._serving = None
+        self.flush()
+        if self.closed:
+            return
+        if not self._outbox.clogged:
+            count = min(self._batch, len(self._held))
+            self._batch = min(self._batch * 2, self.limits.batch)
+            self._hand_over([self._held.popleft() for _ in range(count)])
+        self._serve_on()
+
+    def _serve_on(self) -> None:
+        if self._held and self._serving is None and not self._outbox.paused:
+            self._serving = self._loop.call_soon(self._serve_held)
+        self._steer_reading()
+
+    def _steer_reading(self) -> None:
+        """Read only while there is room for what comes of it.
+
+        A server stops reading from a client that takes no answers. A client goes on reading: if
+        both sides stopped, neither would ever take anything again.
+        """
+        if self.closed or self._transport is None:
+            return
+        if self.accepted:
+            deaf = self._outbox.paused or bool(self._held)
+        else:
+            deaf = len(self._held) > self.limits.batch
+        if deaf is not self._deaf:
+            self._deaf = deaf
+            if deaf:
+                self._transport.pause_reading()
+            else:
+                self._transport.resume_reading()
+
+    # The end
+
+    def _blame_owner(self, error: Exception) -> None:
+        logger.error(
+            "%s: the owner failed; the connection is closed", self.remote_address, exc_info=error
+        )
+        self.abort(error.with_traceback(None))
+
+    def _close_for(self, reason: str) -> None:
+        self.close(self._lost(reason))
+
+    def _abort_for(self, reason: str) -> None:
+        self.abort(self._lost(reason))
+
+    def _shut(self, cause: Exception | None) -> None:
+        if self.closed:
+            return
+        self.closed = True
+        self._cause = cause
+        self._outbox.end()
+        self._held.clear()
+        if self._serving is not None:
+            self._serving.cancel()
+            self._serving = None
+        if isinstance(cause, ConnectionLost):
+            self._waiters.fail(cause)
+        else:
+            self._waiters.fail(self._lost(str(cause or "the connection was closed")))
+
+    def _lost(self, reason: str) -> ConnectionLost:
+        return ConnectionLost(self.remote_address, reason)

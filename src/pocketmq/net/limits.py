@@ -1,0 +1,46 @@
+"""What one connection or server may use before it is held back or cut off."""
+
+import msgspec
+
+from pocketmq.protocol.frame import FRAME_LIMIT
+
+
+class Limits(msgspec.Struct, frozen=True, kw_only=True):
+    """Bounds on what a peer can make this side hold, and on how long it may take."""
+
+    frame: int = FRAME_LIMIT
+    """A longer frame closes the connection, as in Java."""
+
+    connections: int = 10_000
+    """A server closes further connections at once."""
+
+    idle: float = 120.0
+    """Seconds without a byte in either direction until the connection is closed, as in Java."""
+
+    batch: int = 64
+    """Requests of one connection handed over in one turn; the rest waits for the next turns."""
+
+    write_high: int = 4 * 1024 * 1024
+    """With more unsent bytes than this, a server takes no more work from that client."""
+
+    write_low: int = 1024 * 1024
+    """Work goes on once unsent bytes fall below this."""
+
+    write_max: int = 256 * 1024 * 1024
+    """A client of a server with more unsent bytes than this is cut off."""
+
+    write_stall: float = 60.0
+    """Seconds a peer may take nothing of what waits for it until it is cut off."""
+
+    linger: float = 2.0
+    """Seconds a closed connection waits, without progress, for its last bytes to be taken."""
+
+    connect: float = 3.0
+    """Seconds to wait for a connection to be made."""
+
+    silence: float = 1.0
+    """A request that timed out after at least this long, without a byte of any kind from the
+    peer meanwhile, makes a dialer give the connection up."""
+
+    backlog: int = 1024
+    """Connections the kernel holds until they are accepted."""

@@ -1,0 +1,117 @@
+"""What waits to leave through one connection: gathered for a turn, then handed to the socket.
+
+Owns the order and the count of outgoing bytes. Does not decide what happens to a slow peer.
+"""
+
+import asyncio
+
+from pocketmq.net.limits import Limits
+from pocketmq.protocol.frame import Buffer
+
+_JOINED = 64 * 1024  # up to here one copy is cheaper than a vectored write
+
+
+class Outbox:
+    """Everything written in one turn of the loop leaves in one piece."""
+
+    __slots__ = (
+        "_drains", "_flushing", "_handed", "_limits", "_loop", "_open", "_pieces", "_transport",
+        "corked", "last_write", "paused",
+    )  # fmt: skip
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, limits: Limits) -> None:
+        self.corked = False  # someone flushes before this turn ends
+        self.paused = False  # the socket holds more than it should
+        self.last_write = loop.time()
+        self._loop = loop
+        self._limits = limits
+        self._open = False
+        self._transport: asyncio.Transport | None = None
+        self._pieces: list[Buffer] = []
+        self._flushing: asyncio.Handle | None = None
+        self._handed = 0
+        self._drains: list[asyncio.Future[None]] = []
+
+    def start(self, transport: asyncio.Transport) -> None:
+        """Write to this socket from now on."""
+        self._open = True
+        self._transport = transport
+        transport.set_write_buffer_limits(self._limits.write_high, self._limits.write_low)
+
+    def write(self, *pieces: Buffer) -> None:
+        """Queue pieces for the end of this turn; do nothing before the start or after the end."""
+        if not self._open:
+            return
+        self._pieces.extend(pieces)
+        if not self.corked and self._flushing is None:
+            self._flushing = self._loop.call_soon(self._flush_soon)
+
+    def flush(self) -> None:
+        """Hand what is queued to the socket."""
+        pieces = self._pieces
+        transport = self._transport
+        if not pieces or transport is None:
+            return
+        self._pieces = []
+        self.last_write = self._loop.time()
+        if len(pieces) == 1:
+            self._handed += len(pieces[0])
+            transport.write(pieces[0])
+            return
+        size = sum(map(len, pieces))
+        self._handed += size
+        if size <= _JOINED:
+            transport.write(b"".join(pieces))
+        else:
+            transport.writelines(pieces)
+
+    @property
+    def unsent(self) -> int:
+        """Bytes queued here or in the socket's buffer in this process."""
+        waiting = 0 if self._transport is None else self._transport.get_write_buffer_size()
+        return waiting + sum(map(len, self._pieces)) if self._pieces else waiting
+
+    @property
+    def clogged(self) -> bool:
+        """Whether more is unsent than `write_high`, or was and is not yet below `write_low`."""
+        return self.paused or self.unsent > self._limits.write_high
+
+    @property
+    def taken(self) -> int:
+        """Bytes that have left this process."""
+        waiting = 0 if self._transport is None else self._transport.get_write_buffer_size()
+        return self._handed - waiting
+
+    async def drain(self) -> None:
+        """Wait until the socket has room again, or the end."""
+        self.flush()
+        if self.paused:
+            drained: asyncio.Future[None] = self._loop.create_future()
+            self._drains.append(drained)
+            await drained
+
+    def resume(self) -> None:
+        """There is room again."""
+        self.paused = False
+        drains, self._drains = self._drains, []
+        for drained in drains:
+            if not drained.done():
+                drained.set_result(None)
+
+    def end(self) -> None:
+        """Take nothing more and forget what is queued; the socket keeps what it has."""
+        self._open = False
+        self._pieces = []
+        if self._flushing is not None:
+            self._flushing.cancel()
+            self._flushing = None
+        self.resume()
+
+    def release(self) -> None:
+        """Let go of the socket."""
+        self.end()
+        self._transport = None
+
+    def _flush_soon(self) -> None:
+        self._flushing = None
+        self.flush()
