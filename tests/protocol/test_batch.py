@@ -122,5 +122,6 @@ def test_splitting_is_exact_at_the_limit() -> None:
     entry = BatchEntry(b"x" * (100 - ENTRY_OVERHEAD))
     assert split_batch([entry] * 4, 200) == [[entry, entry], [entry, entry]]
     assert split_batch([entry] * 4, 199) == [[entry]] * 4
+    assert split_batch([entry], 100) == [[entry]]
     with pytest.raises(InvalidInput, match="100 bytes is over the limit of 99"):
         split_batch([entry], 99)

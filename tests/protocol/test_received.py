@@ -45,6 +45,15 @@ def test_one_property_reads_the_same_before_and_after_all_were_read() -> None:
     assert before == ["TagA", "k1", "0", None, None, None]
 
 
+def test_each_message_of_a_body_reads_its_own_properties() -> None:
+    """A search for one property must stop where its record ends."""
+    texts = [b"TAGS\x01a\x02", b"", b"KEYS\x01k\x02TAGS\x01b", b"KEYS\x01l", b"TAGS\x01c\x02"]
+    body = b"".join(encode_record(Record(topic=b"T", body=b"", property_bytes=t)) for t in texts)
+    messages = decode_pulled(body, Delivery())
+    assert [message.tag for message in messages] == ["a", None, "b", None, "c"]
+    assert [message.keys for message in messages] == [[], [], ["k"], ["l"], []]
+
+
 def test_properties_cannot_be_changed() -> None:
     message = received()
     with pytest.raises(TypeError):
@@ -155,15 +164,26 @@ def test_names_that_are_not_utf8_are_replaced() -> None:
     assert (message.topic, message.tag) == ("T\ufffd", "\ufffd")
 
 
+def same(one: object, other: object) -> bool:
+    """Compare both ways round and by both operators, which must agree."""
+    answers = {one == other, other == one, not one != other, not other != one}  # noqa: SIM202
+    (answer,) = answers
+    return answer
+
+
 def test_equality_is_record_and_place() -> None:
     message = received()
-    assert message == received()
+    assert same(message, message)
+    assert same(message, received())
     assert hash(message) == hash(received())
-    assert message == received(delivery=Delivery("broker-a", added={"MAX_OFFSET": "99"}))
-    assert message != received(delivery=Delivery("broker-b"))
-    assert message != received(msgspec.structs.replace(V1_RECORD, queue_offset=43))
-    assert message != received(msgspec.structs.replace(V1_RECORD, body=b"HELLO"))
-    assert message != "a message"
+    assert same(message, received(delivery=Delivery("broker-a", added={"MAX_OFFSET": "99"})))
+    assert not same(message, received(delivery=Delivery("broker-b")))
+    assert not same(message, received(delivery=Delivery("broker-a", queue_id=4)))
+    assert not same(message, received(delivery=Delivery("broker-a", topic="other")))
+    assert not same(message, received(delivery=Delivery("broker-a", offset_delta=1)))
+    assert not same(message, received(msgspec.structs.replace(V1_RECORD, queue_offset=43)))
+    assert not same(message, received(msgspec.structs.replace(V1_RECORD, body=b"HELLO")))
+    assert not same(message, "a message")
     assert len({message, received(), received(delivery=Delivery("broker-b"))}) == 2
 
 

@@ -129,6 +129,22 @@ def test_a_v1_topic_has_at_most_127_bytes() -> None:
         list(scan_records(longer))
 
 
+def test_properties_have_at_most_32767_bytes() -> None:
+    """Their length is signed too."""
+    sound = encode_record(Record(topic=b"T", body=b"", property_bytes=bytes(32767)))
+    longer = with_number(sound + b"x", 0, 4, len(sound) + 1)
+    longer = longer[:90] + (32768).to_bytes(2, "big") + longer[92:]
+    assert list(scan_records(sound))
+    with pytest.raises(MessageMalformed, match="properties of -32768 bytes"):
+        list(scan_records(longer))
+
+
+@pytest.mark.parametrize("size", [8, 39, 40, 90])
+def test_a_record_smaller_than_its_head_is_refused_even_where_the_buffer_ends(size: int) -> None:
+    with pytest.raises(MessageMalformed, match="too few for a message"):
+        list(scan_records(with_number(V1, 0, 4, size)[:size]))
+
+
 def test_hosts_that_do_not_fit_are_refused() -> None:
     smallest = encode_record(Record(topic=b"", body=b""))
     assert len(smallest) == 91

@@ -88,6 +88,19 @@ def test_a_run_stops_where_a_blank_would_no_longer_fit(room: int, taken: int) ->
     assert run_in(room) == (taken, 1000 + 120 * taken)
 
 
+@pytest.mark.parametrize("offsets", [[], [1], [1, 2, 3]])
+def test_every_record_of_a_run_needs_a_queue_offset(offsets: list[int]) -> None:
+    with pytest.raises(InvalidInput, match="2 records"):
+        pack_records(
+            [V1_RECORD] * 2,
+            offsets,
+            commit_log_offset=0,
+            room=1000,
+            store_timestamp_ms=0,
+            store_host=STORE_HOST,
+        )
+
+
 def test_a_place_past_64_bits_is_refused() -> None:
     with pytest.raises(InvalidInput):
         pack_records(

@@ -126,7 +126,7 @@ def decode_batch(body: bytes) -> list[BatchEntry]:
             raise MessageMalformed(f"a body of {body_size} bytes in an entry of {size}", position)
         at = position + 20 + body_size
         (text_size,) = _LENGTH_FROM(body, at)
-        if at + 2 + text_size != stop or text_size < 0:
+        if at + 2 + text_size != stop:
             reason = f"properties of {text_size} bytes do not end where the entry ends"
             raise MessageMalformed(reason, position)
         entries.append(BatchEntry(body[position + 20 : at], body[at + 2 : stop], flag))

@@ -205,6 +205,9 @@ class ReceivedMessage(RecordView, frozen=True, gc=False, eq=False):
             and self.record() == other.record()
         )
 
+    def __ne__(self, other: object) -> bool:
+        return not self == other  # msgspec's own would go on comparing field by field
+
     def __hash__(self) -> int:
         return hash((self.broker_name, self.queue_offset, self.commit_log_offset))
 

@@ -127,8 +127,10 @@ def pack_records(
     Places, store time and store host are those given here, not the records' own. Packing stops
     before the first record that would not leave 8 bytes for a blank at the file's end (Java's
     rule); `len(run.positions)` tells how many were taken. Raises `InvalidInput` if a place or
-    time has more than 64 bits.
+    time has more than 64 bits, or there is not one queue offset for each record.
     """
+    if len(records) != len(queue_offsets):
+        raise InvalidInput(f"{len(records)} records with {len(queue_offsets)} queue offsets")
     pieces: list[bytes] = []
     positions: list[int] = []
     position = commit_log_offset
