@@ -39,6 +39,14 @@ class StrategyUnknown(InvalidInput):
         super().__init__(f"there is no allocation strategy {name!r}: {hint}")
 
 
+class AttributeRefused(InvalidInput):
+    """A change of a topic's or group's attributes that makes no sense; the reason is Java's."""
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+        super().__init__(f"the attributes cannot be changed so: {reason}")
+
+
 class FilterSyntaxError(InvalidInput):
     """A tag or SQL92 expression that does not parse; `column` counts from 1."""
 

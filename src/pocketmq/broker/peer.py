@@ -1,0 +1,30 @@
+"""What the tables and handlers need to know of a connection; `pocketmq.net.Connection` has it."""
+
+from typing import Protocol
+
+
+class Peer(Protocol):
+    """The other end of a connection. Peers are told apart by identity."""
+
+    @property
+    def closed(self) -> bool:
+        """Whether it is gone."""
+        ...
+
+    @property
+    def unsent(self) -> int:
+        """Bytes it has not taken yet."""
+        ...
+
+    @property
+    def remote_address(self) -> str:
+        """Where it is, as host:port."""
+        ...
+
+    def write(self, *pieces: bytes) -> None:
+        """Send whole frames."""
+        ...
+
+    def close(self) -> None:
+        """End the connection, after what is on its way."""
+        ...

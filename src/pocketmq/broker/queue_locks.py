@@ -1,0 +1,61 @@
+"""Locks on queues: at most one member of a group consumes a queue whose order counts.
+
+Leases in memory: a member renews its locks every 20 s and loses them 60 s after the last renewal.
+A closed connection keeps them until then, as in Java. Pulls do not ask for locks. Belongs to the
+broker's loop; `now` is an argument.
+"""
+
+from collections.abc import Iterable
+
+from pocketmq.model.queue import MessageQueue
+
+LEASE = 60.0
+"""Seconds a lock lives without being renewed."""
+
+
+class QueueLocks:
+    """Who holds which queue, by group."""
+
+    def __init__(self, lease: float = LEASE) -> None:
+        self._lease = lease
+        self._groups: dict[str, dict[MessageQueue, tuple[str, float]]] = {}
+
+    def lock(
+        self, group: str, client_id: str, queues: Iterable[MessageQueue], now: float
+    ) -> list[MessageQueue]:
+        """Lock queues, or renew the locks; give those that are the member's now."""
+        held = self._groups.setdefault(group, {})
+        granted = []
+        for queue in queues:
+            holder = held.get(queue)
+            if holder is None or holder[0] == client_id or self._over(holder[1], now):
+                held[queue] = client_id, now
+                granted.append(queue)
+        return granted
+
+    def unlock(self, group: str, client_id: str, queues: Iterable[MessageQueue]) -> None:
+        """Give up the locks that are the member's; those of others stay."""
+        held = self._groups.get(group, {})
+        for queue in queues:
+            holder = held.get(queue)
+            if holder is not None and holder[0] == client_id:
+                del held[queue]
+        if not held:
+            self._groups.pop(group, None)
+
+    def all_free(self, group: str, now: float) -> bool:
+        """Tell whether no queue of a group is locked."""
+        held = self._groups.get(group, {})
+        return all(self._over(renewed, now) for _, renewed in held.values())
+
+    def expire(self, now: float) -> None:
+        """Forget locks that are over. They are free either way; this only saves room."""
+        for group, held in tuple(self._groups.items()):
+            left = {queue: each for queue, each in held.items() if not self._over(each[1], now)}
+            if left:
+                self._groups[group] = left
+            else:
+                del self._groups[group]
+
+    def _over(self, renewed: float, now: float) -> bool:
+        return now - renewed > self._lease
