@@ -10,6 +10,7 @@ of types:
 
 from pocketmq.errors.invalid import (
     AllocationInputInvalid,
+    AttributeRefused,
     FilterSyntaxError,
     FilterUndecided,
     InvalidInput,
@@ -32,7 +33,13 @@ from pocketmq.errors.server import (
     TopicNotFound,
     server_error,
 )
-from pocketmq.errors.store import StoreCorrupt, StoreError, StoreFull, StoreInUse
+from pocketmq.errors.store import (
+    StoreCorrupt,
+    StoreError,
+    StoreFailed,
+    StoreFull,
+    StoreInUse,
+)
 from pocketmq.errors.transport import (
     BrokerNotFound,
     ConnectFailed,
@@ -60,6 +67,7 @@ from pocketmq.errors.wire import (
 
 __all__ = [
     "AllocationInputInvalid",
+    "AttributeRefused",
     "BodyMalformed",
     "BrokerNotFound",
     "CodecMissing",
@@ -93,6 +101,7 @@ __all__ = [
     "ServiceNotAvailable",
     "StoreCorrupt",
     "StoreError",
+    "StoreFailed",
     "StoreFull",
     "StoreInUse",
     "StrategyUnknown",

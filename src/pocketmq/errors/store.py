@@ -25,6 +25,18 @@ class StoreCorrupt(StoreError):
         super().__init__(reason)
 
 
+class StoreFailed(StoreError):
+    """The operating system refuses to read, write or sync a file of the store.
+
+    After a failed sync nobody knows what reached the device: the store takes no more messages
+    until it has been opened again.
+    """
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+        super().__init__(f"the store's files cannot be used: {reason}; check the disk and restart")
+
+
 class StoreInUse(StoreError):
     """Another process works on the same directory."""
 
