@@ -1,0 +1,9 @@
+"""The name server: brokers register with it, clients ask it for routes.
+
+Its memory is `RouteTable`, which is pure; `NameServer` puts it on the network.
+"""
+
+from pocketmq.nameserver.config import NameServerConfig
+from pocketmq.nameserver.server import NameServer
+
+__all__ = ["NameServer", "NameServerConfig"]

@@ -1,0 +1,92 @@
+"""A name server's settings, under RocketMQ's names, and changing them while it runs.
+
+Settings Java has for its thread pools are not here; updates that name them are passed over, as
+Java passes over names it does not know.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from pocketmq.errors import InvalidInput, NoPermission
+from pocketmq.errors.response import ResponseCode
+
+_ALWAYS_BLACK = ("configBlackList", "configStorePath", "kvConfigPath", "rocketmqHome")
+
+
+class NameServerConfig(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """How a name server behaves; the defaults are Java's."""
+
+    order_message_enable: bool = False
+    """Whether routes carry the order configuration of their topic."""
+
+    return_order_topic_config_to_broker: bool = True
+    """Whether brokers get all order configurations when they register."""
+
+    support_acting_master: bool = False
+    """Whether clients see a slave as the master when that is lost."""
+
+    notify_min_broker_id_changed: bool = False
+    """Whether brokers are told when another of their name has the lowest id."""
+
+    delete_topic_with_broker_registration: bool = False
+    """Whether a broker's topics are forgotten when it registers without them."""
+
+    enable_topic_list: bool = True
+    """Whether lists of topics by cluster or unit are given out."""
+
+    enable_all_topic_list: bool = True
+    """Whether the list of all topics is given out."""
+
+    need_wait_for_service: bool = False
+    """Whether routes are refused for a while after the start, until brokers have registered."""
+
+    wait_seconds_for_service: int = 45
+    """How long, in seconds."""
+
+    config_black_list: str = "configBlackList;configStorePath;kvConfigPath"
+    """Settings that cannot be updated over the wire, besides the same ones that never can."""
+
+    server_channel_max_idle_time_seconds: int = 120
+    """Seconds without a byte until a connection is closed; read at the start."""
+
+    server_socket_backlog: int = 1024
+    """Connections the kernel holds until they are accepted; read at the start."""
+
+    def properties(self) -> dict[str, str]:
+        """Give all settings as text."""
+        return {name: _text(value) for name, value in msgspec.to_builtins(self).items()}
+
+    def updated(self, properties: Mapping[str, str]) -> "NameServerConfig":
+        """Give the settings with these changes; names that are not settings are passed over.
+
+        Raises `InvalidInput` for a value that does not fit; Java would keep the old one in silence.
+        """
+        changes: dict[str, Any] = {}
+        for field in msgspec.structs.fields(self):
+            text = properties.get(field.encode_name)
+            if text is not None:
+                changes[field.name] = _read(field.encode_name, field.type, text.strip())
+        return msgspec.structs.replace(self, **changes)
+
+    def check_updatable(self, properties: Mapping[str, str]) -> None:
+        """Raise `NoPermission` if these changes name a setting that may not be changed."""
+        black = {*_ALWAYS_BLACK, *self.config_black_list.split(";")}
+        if not black.isdisjoint(properties):
+            raise NoPermission(ResponseCode.NO_PERMISSION, "Can not update config in black list.")
+
+
+def _text(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _read(name: str, kind: Any, text: str) -> Any:
+    if kind is str:
+        return text
+    if kind is bool and text.lower() in {"true", "false"}:
+        return text.lower() == "true"
+    if kind is int and text.isascii() and text.isdigit() and 0 < int(text[:12]) < 2**31:
+        return int(text)
+    wanted = "true or false" if kind is bool else "a whole number from 1 to 2147483647"
+    raise InvalidInput(f"{name} cannot be {text[:80]!r}; it is {wanted}")

@@ -1,0 +1,36 @@
+"""From a request to its answer: the right handler, and errors as the codes clients know."""
+
+import logging
+from collections.abc import Hashable
+
+from pocketmq.errors import MQError, ResponseCode, ServerError
+from pocketmq.nameserver.handlers import brokers, key_values, routes, settings, topics
+from pocketmq.nameserver.handlers.handler import Handler
+from pocketmq.nameserver.state import NameServerState
+from pocketmq.protocol.command import Command
+
+_log = logging.getLogger("pocketmq.nameserver")
+
+HANDLERS: dict[int, Handler] = {
+    int(code): handler
+    for part in (brokers, key_values, routes, settings, topics)
+    for code, handler in part.HANDLERS.items()
+}
+
+
+def answer(state: NameServerState, connection: Hashable, request: Command) -> Command:
+    """Give the answer to a request, whatever it is. Never raises."""
+    handler = HANDLERS.get(request.code)
+    if handler is None:
+        remark = f" request type {request.code} not supported"  # the blank is Java's
+        return request.reply(ResponseCode.REQUEST_CODE_NOT_SUPPORTED, remark)
+    try:
+        return handler(state, connection, request)
+    except ServerError as error:
+        return request.reply(error.code, error.remark)
+    except MQError as error:
+        _log.warning("request %s from %s refused: %s", request.code, connection, error)
+        return request.reply(ResponseCode.SYSTEM_ERROR, str(error))
+    except Exception as error:  # noqa: BLE001 - one request must not take the name server down
+        _log.exception("request %s from %s failed", request.code, connection)
+        return request.reply(ResponseCode.SYSTEM_ERROR, f"{type(error).__name__}: {error}")

@@ -1,0 +1,162 @@
+"""Brokers register, say that they are alive, ask what is known of them, and leave."""
+
+import logging
+import zlib
+from collections.abc import Hashable
+from hashlib import blake2b
+
+from pocketmq.errors import ResponseCode, server_error
+from pocketmq.model.data_version import DataVersion
+from pocketmq.nameserver.handlers.handler import SUCCESS, Handler
+from pocketmq.nameserver.key_values import ORDER_NAMESPACE
+from pocketmq.nameserver.state import NameServerState
+from pocketmq.nameserver.values import SILENCE, Announcement, BrokerKey, Topics
+from pocketmq.protocol.bodies.cluster import MemberGroup, MemberGroupAnswer
+from pocketmq.protocol.bodies.registration import Registration, decode_registration
+from pocketmq.protocol.codes import RequestCode
+from pocketmq.protocol.command import Command
+from pocketmq.protocol.headers.nameserver import (
+    AddWritePermissionRequest,
+    AddWritePermissionResponse,
+    BrokerHeartbeatRequest,
+    GetBrokerMemberGroupRequest,
+    QueryDataVersionRequest,
+    QueryDataVersionResponse,
+    RegisterBrokerRequest,
+    RegisterBrokerResponse,
+    UnregisterBrokerRequest,
+    WipeWritePermissionRequest,
+    WipeWritePermissionResponse,
+)
+from pocketmq.protocol.json_values import decode_body, encode_body
+from pocketmq.protocol.peers import Gate
+
+_log = logging.getLogger("pocketmq.nameserver")
+
+_ZONE = "__ZONE_NAME"
+_CRC_MASK = 0x7FFFFFFF
+
+
+def register(state: NameServerState, connection: Hashable, request: Command) -> Command:
+    """Take in a broker with its topics."""
+    header = request.header(RegisterBrokerRequest)
+    if header.body_crc32 != 0 and zlib.crc32(request.body) & _CRC_MASK != header.body_crc32:
+        raise server_error(ResponseCode.SYSTEM_ERROR, "crc32 not match")
+    delete_absent = state.config.delete_topic_with_broker_registration
+    digest = _digest(request, header)
+    broker = _announcement(request, header)
+    topics = None
+    if delete_absent or not state.table.holds(broker, digest):
+        registration = _read(request, header)
+        topics = Topics(table=registration.topics, digest=digest)
+        if request.version >= Gate.REGISTER_BODY:
+            broker = _announcement(request, header, tuple(registration.filter_server_list))
+    registered = state.table.register(
+        broker, topics, connection, state.clock(), delete_absent=delete_absent
+    )
+    if registered.first:
+        _log.info("broker %s registered as %s of %s", broker.address, broker.broker_id, broker.name)
+    state.notify(registered.notify)
+    body = b""
+    if state.config.return_order_topic_config_to_broker:
+        body = state.key_values.encoded(ORDER_NAMESPACE) or b""
+    answer = RegisterBrokerResponse(
+        ha_server_addr=registered.master_ha_address, master_addr=registered.master_address
+    )
+    return request.reply(SUCCESS, ext=answer, body=body)
+
+
+def _announcement(
+    request: Command, header: RegisterBrokerRequest, filter_servers: tuple[str, ...] | None = None
+) -> Announcement:
+    timeout = header.heartbeat_timeout_millis
+    return Announcement(
+        cluster=header.cluster_name,
+        name=header.broker_name,
+        broker_id=header.broker_id,
+        address=header.broker_addr,
+        ha_address=header.ha_server_addr,
+        zone=request.ext.get(_ZONE),
+        acting_master=header.enable_acting_master,
+        silence=timeout / 1000 if timeout is not None and timeout > 0 else SILENCE,
+        filter_servers=filter_servers,
+    )
+
+
+def _digest(request: Command, header: RegisterBrokerRequest) -> bytes:
+    """Tell a body from all others, together with what says how to read it."""
+    how = f"{request.version} {header.compressed}".encode()
+    return blake2b(request.body, digest_size=16, salt=how[:16]).digest()
+
+
+def _read(request: Command, header: RegisterBrokerRequest) -> Registration:
+    if not request.body:
+        return Registration()
+    return decode_registration(request.body, compressed=header.compressed, version=request.version)
+
+
+def unregister(state: NameServerState, _: Hashable, request: Command) -> Command:
+    """Forget a broker that leaves."""
+    header = request.header(UnregisterBrokerRequest)
+    key = BrokerKey(header.cluster_name, header.broker_addr)
+    departed = state.table.unregister(key, header.broker_name, header.broker_id)
+    _log.info("broker %s of %s unregistered", key.address, header.broker_name)
+    state.notify(departed.notify)
+    return request.reply(SUCCESS)
+
+
+def heartbeat(state: NameServerState, _: Hashable, request: Command) -> Command:
+    """Note that a broker is alive."""
+    header = request.header(BrokerHeartbeatRequest)
+    state.table.heard(BrokerKey(header.cluster_name, header.broker_addr), state.clock())
+    return request.reply(SUCCESS)
+
+
+def query_data_version(state: NameServerState, _: Hashable, request: Command) -> Command:
+    """Tell a broker whether its topics are known in their latest state; it is alive, too."""
+    header = request.header(QueryDataVersionRequest)
+    version = decode_body(request.body, DataVersion) if request.body else None
+    key = BrokerKey(header.cluster_name, header.broker_addr)
+    answer = QueryDataVersionResponse(changed=state.table.changed(key, version))
+    state.table.heard(key, state.clock())
+    known = state.table.data_version(key)
+    body = b"" if known is None else encode_body(known)
+    return request.reply(SUCCESS, ext=answer, body=body)
+
+
+def member_group(state: NameServerState, _: Hashable, request: Command) -> Command:
+    """Give the addresses of all brokers of a name."""
+    header = request.header(GetBrokerMemberGroupRequest)
+    known = state.table.brokers.get(header.broker_name)
+    group = MemberGroup(
+        cluster=header.cluster_name,
+        broker_name=header.broker_name,
+        broker_addrs={} if known is None else dict(sorted(known.addresses.items())),
+    )
+    body = encode_body(MemberGroupAnswer(broker_member_group=group), bare_integer_keys=True)
+    return request.reply(SUCCESS, body=body)
+
+
+def wipe_write_permission(state: NameServerState, _: Hashable, request: Command) -> Command:
+    """Make a broker's topics read-only, so that it can be emptied."""
+    name = request.header(WipeWritePermissionRequest).broker_name
+    count = state.table.wipe_write_permission(name)
+    return request.reply(SUCCESS, ext=WipeWritePermissionResponse(wipe_topic_count=count))
+
+
+def add_write_permission(state: NameServerState, _: Hashable, request: Command) -> Command:
+    """Make a broker's topics writable again."""
+    name = request.header(AddWritePermissionRequest).broker_name
+    count = state.table.add_write_permission(name)
+    return request.reply(SUCCESS, ext=AddWritePermissionResponse(add_topic_count=count))
+
+
+HANDLERS: dict[RequestCode, Handler] = {
+    RequestCode.REGISTER_BROKER: register,
+    RequestCode.UNREGISTER_BROKER: unregister,
+    RequestCode.BROKER_HEARTBEAT: heartbeat,
+    RequestCode.QUERY_DATA_VERSION: query_data_version,
+    RequestCode.GET_BROKER_MEMBER_GROUP: member_group,
+    RequestCode.WIPE_WRITE_PERM_OF_BROKER: wipe_write_permission,
+    RequestCode.ADD_WRITE_PERM_OF_BROKER: add_write_permission,
+}

@@ -1,0 +1,58 @@
+"""Values are stored, read, listed and deleted by namespace and key."""
+
+from collections.abc import Hashable
+
+from pocketmq.errors import ResponseCode, server_error
+from pocketmq.nameserver.handlers.handler import SUCCESS, Handler
+from pocketmq.nameserver.state import NameServerState
+from pocketmq.protocol.codes import RequestCode
+from pocketmq.protocol.command import Command
+from pocketmq.protocol.headers.key_values import (
+    DeleteKVConfigRequest,
+    GetKVConfigRequest,
+    GetKVConfigResponse,
+    GetKVListRequest,
+    PutKVConfigRequest,
+)
+
+
+def put(state: NameServerState, _: Hashable, request: Command) -> Command:
+    """Store a value; it is saved when the answer leaves."""
+    header = request.header(PutKVConfigRequest)
+    state.key_values.put(header.namespace, header.key, header.value)
+    return request.reply(SUCCESS)
+
+
+def get(state: NameServerState, _: Hashable, request: Command) -> Command:
+    """Give a value."""
+    header = request.header(GetKVConfigRequest)
+    value = state.key_values.get(header.namespace, header.key)
+    if value is None:
+        remark = f"No config item, Namespace: {header.namespace} Key: {header.key}"
+        raise server_error(ResponseCode.QUERY_NOT_FOUND, remark)
+    return request.reply(SUCCESS, ext=GetKVConfigResponse(value=value))
+
+
+def delete(state: NameServerState, _: Hashable, request: Command) -> Command:
+    """Delete a value; one that is not there is as good as deleted."""
+    header = request.header(DeleteKVConfigRequest)
+    state.key_values.delete(header.namespace, header.key)
+    return request.reply(SUCCESS)
+
+
+def of_namespace(state: NameServerState, _: Hashable, request: Command) -> Command:
+    """Give all values of a namespace."""
+    namespace = request.header(GetKVListRequest).namespace
+    body = state.key_values.encoded(namespace)
+    if body is None:
+        remark = f"No config item, Namespace: {namespace}"
+        raise server_error(ResponseCode.QUERY_NOT_FOUND, remark)
+    return request.reply(SUCCESS, body=body)
+
+
+HANDLERS: dict[RequestCode, Handler] = {
+    RequestCode.PUT_KV_CONFIG: put,
+    RequestCode.GET_KV_CONFIG: get,
+    RequestCode.DELETE_KV_CONFIG: delete,
+    RequestCode.GET_KVLIST_BY_NAMESPACE: of_namespace,
+}

@@ -1,0 +1,33 @@
+"""Operators read the name server's settings and change them while it runs."""
+
+from collections.abc import Hashable
+
+from pocketmq.nameserver.handlers.handler import SUCCESS, Handler
+from pocketmq.nameserver.state import NameServerState
+from pocketmq.protocol.bodies.properties_text import read_properties, write_properties
+from pocketmq.protocol.codes import RequestCode
+from pocketmq.protocol.command import Command
+
+
+def read(state: NameServerState, _: Hashable, request: Command) -> Command:
+    """Give all settings, sorted, and where this name server listens and saves."""
+    shown = state.config.properties() | state.place
+    return request.reply(SUCCESS, body=write_properties(dict(sorted(shown.items()))))
+
+
+def update(state: NameServerState, _: Hashable, request: Command) -> Command:
+    """Change settings: all of them or, if one may not be changed or does not fit, none."""
+    if request.body:
+        properties = read_properties(request.body)
+        state.config.check_updatable(properties)
+        config = state.config.updated(properties)
+        if state.save_properties is not None:
+            state.save_properties(config.properties())
+        state.config = config
+    return request.reply(SUCCESS)
+
+
+HANDLERS: dict[RequestCode, Handler] = {
+    RequestCode.GET_NAMESRV_CONFIG: read,
+    RequestCode.UPDATE_NAMESRV_CONFIG: update,
+}

@@ -1,0 +1,307 @@
+"""The name server's memory: which brokers there are, what they hold, who was heard of when.
+
+The rules are those of RocketMQ 5.x (RouteInfoManager). The table is told the time and compares
+connections; it opens, sends and encodes nothing. What must be sent comes back as a value.
+
+Where Java leaves traces nobody can use, three things differ: a refused registration changes
+nothing, a lost connection takes all brokers that registered on it (Java: one of them), and an
+address that comes back under another broker name leaves its old one.
+"""
+
+from collections.abc import Hashable
+
+from pocketmq.errors import ResponseCode, server_error
+from pocketmq.model.data_version import DataVersion
+from pocketmq.model.flags import Permission
+from pocketmq.model.route import MASTER_ID, QueueData
+from pocketmq.nameserver.broker_sets import BrokerSet, BrokerSets, Entered
+from pocketmq.nameserver.checks import check_announcement, check_queue_data, check_topics, refused
+from pocketmq.nameserver.live_brokers import LiveBrokers
+from pocketmq.nameserver.routes import Routes
+from pocketmq.nameserver.values import (
+    Announcement,
+    BrokerKey,
+    Departed,
+    Live,
+    NotifyMinBrokerId,
+    Registered,
+    TableLimits,
+    Topics,
+)
+
+_WRITE = int(Permission.WRITE)
+_READ_WRITE = int(Permission.READ | Permission.WRITE)
+_NO_VERSION = DataVersion()
+_DIGESTS_KEPT = 256
+"""Registrations remembered of a broker; one that splits its topics sends several in turn."""
+
+
+class RouteTable:
+    """All a name server knows of brokers and topics. Belongs to one thread."""
+
+    def __init__(self, limits: TableLimits | None = None) -> None:
+        self.limits = limits or TableLimits()
+        self.brokers = BrokerSets()
+        self.routes = Routes(self.brokers)
+        self._live = LiveBrokers()
+
+    # Brokers come
+
+    def holds(self, broker: Announcement, digest: bytes) -> bool:
+        """Tell whether taking in a registration's topics again would change nothing.
+
+        Brokers repeat their registration every 30 s; what is known need not be read again.
+        """
+        live = self._live.get(broker.key)
+        known = self.brokers.get(broker.name)
+        return (
+            live is not None
+            and live.name == broker.name
+            and known is not None
+            and known.addresses.get(broker.broker_id) == broker.address
+            and digest in live.digests
+        )
+
+    def register(
+        self,
+        broker: Announcement,
+        topics: Topics | None,
+        connection: Hashable,
+        now: float,
+        *,
+        delete_absent: bool = False,
+    ) -> Registered:
+        """Take in a broker; without topics, it keeps those it has (see `holds`).
+
+        With `delete_absent` the broker's topics that are not among these are forgotten. Raises
+        `ServerError` for what a name server refuses; nothing has changed then.
+        """
+        self._check(broker, topics)
+        version = self._version(broker.key) if topics is None else topics.table.data_version
+        self._leave_other_name(broker)
+        if self._outdated(broker, version):
+            self._unregister(broker.key, broker.name)  # as in Java it is not told
+            return Registered()
+        entered = self.brokers.enter(broker)
+        if entered.news:
+            self.routes.touch_broker(broker.name)
+        digests = self._known_digests(broker.key, version)
+        if topics is not None and _speaks_for_its_name(broker, entered.brokers):
+            self._take(broker, topics, entered, delete_absent=delete_absent)
+            if topics.digest and len(digests) < _DIGESTS_KEPT:
+                digests.add(topics.digest)
+        live = Live(
+            name=broker.name,
+            connection=connection,
+            heard=now,
+            silence=broker.silence,
+            version=version,
+            ha_address=broker.ha_address,
+            digests=digests,
+        )
+        self._live.put(broker.key, live)
+        if broker.filter_servers is not None:
+            self.routes.set_filter_servers(broker.key, broker.name, broker.filter_servers)
+        return self._registered(broker, entered)
+
+    def _check(self, broker: Announcement, topics: Topics | None) -> None:
+        check_announcement(broker, self.limits)
+        known = self.brokers.get(broker.name)
+        if known is None and len(self.brokers) >= self.limits.brokers:
+            raise refused(f"more than {self.limits.brokers} broker names")
+        unknown = known is None or broker.broker_id not in known.addresses
+        if known is not None and unknown and len(known.addresses) >= self.limits.replicas:
+            raise refused(f"more than {self.limits.replicas} brokers named {broker.name}")
+        if topics is None:
+            return
+        configs = topics.table.topic_config_table
+        if unknown and len(configs) == 1:
+            # Brokers of 5.x announce a new topic alone, with the version of their whole table. A
+            # name server just started that took it from a broker it does not know yet would
+            # believe it had the whole table, and tell the broker so when asked (322).
+            raise server_error(ResponseCode.SYSTEM_ERROR, "register broker failed")
+        check_topics(topics.table, self.limits)
+        queues = self.routes.queues
+        count = len(queues) + sum(each.topic_name not in queues for each in configs.values())
+        mapped = self.routes.unmapped(topics.table.topic_queue_mapping_info_map or ())
+        if max(count, mapped) > self.limits.topics:
+            raise refused(f"more than {self.limits.topics} topics")
+
+    def _version(self, key: BrokerKey) -> DataVersion:
+        live = self._live.get(key)
+        return _NO_VERSION if live is None else live.version
+
+    def _outdated(self, broker: Announcement, version: DataVersion) -> bool:
+        """Tell whether another address has this id with a later state: a master of a later term."""
+        known = self.brokers.get(broker.name)
+        holder = None if known is None else known.addresses.get(broker.broker_id)
+        if holder is None or holder == broker.address:
+            return False
+        live = self._live.get(BrokerKey(broker.cluster, holder))
+        return live is not None and live.version.state_version > version.state_version
+
+    def _leave_other_name(self, broker: Announcement) -> None:
+        live = self._live.get(broker.key)
+        if live is not None and live.name != broker.name:
+            self._unregister(broker.key, live.name)
+
+    def _known_digests(self, key: BrokerKey, version: DataVersion) -> set[bytes]:
+        live = self._live.get(key)
+        unchanged = live is not None and live.version == version != _NO_VERSION
+        return live.digests if live is not None and unchanged else set()
+
+    def _take(
+        self, broker: Announcement, topics: Topics, entered: Entered, *, delete_absent: bool
+    ) -> None:
+        """Take in topics. A table of the same version as before only adds what is missing here."""
+        table, routes = topics.table, self.routes
+        mappings = table.topic_queue_mapping_info_map or {}
+        if delete_absent and not mappings:
+            present = {config.topic_name for config in table.topic_config_table.values()}
+            held = routes.queues.of_broker(broker.name)
+            for topic in [each for each in held if each not in present]:
+                self.remove_topic(topic, [broker.name])
+        # Without a version nothing is known to be unchanged; Java puts the time in its place.
+        versionless = table.data_version == _NO_VERSION
+        changed = entered.first or versionless or self.changed(broker.key, table.data_version)
+        stands_in = broker.broker_id != MASTER_ID and entered.brokers.acting_master
+        for config in table.topic_config_table.values():
+            if changed or not routes.queues.holds(config.topic_name, broker.name):
+                data = QueueData(
+                    broker_name=broker.name,
+                    read_queue_nums=config.read_queue_nums,
+                    write_queue_nums=config.write_queue_nums,
+                    perm=_without_write(config.perm) if stands_in else config.perm,
+                    topic_sys_flag=config.topic_sys_flag,
+                )
+                routes.put(config.topic_name, data)
+        if changed and mappings:
+            routes.put_mappings(broker.name, mappings)
+
+    def _registered(self, broker: Announcement, entered: Entered) -> Registered:
+        known = entered.brokers
+        notify = None
+        if entered.lowest:
+            notify = known.notification(offline=None, ha_address=broker.ha_address)
+        master = known.addresses.get(MASTER_ID)
+        if broker.broker_id == MASTER_ID or master is None:
+            return Registered(first=entered.first, notify=notify)
+        live = self._live.get(BrokerKey(broker.cluster, master))
+        return Registered(
+            first=entered.first,
+            master_address=None if live is None else master,
+            master_ha_address=None if live is None else live.ha_address,
+            notify=notify,
+        )
+
+    # Brokers live
+
+    def heard(self, key: BrokerKey, now: float) -> None:
+        """Note a sign of life; of strangers none is noted."""
+        live = self._live.get(key)
+        if live is not None:
+            live.heard = now
+
+    def data_version(self, key: BrokerKey) -> DataVersion | None:
+        """Give the version of a broker's topics as it registered them last."""
+        live = self._live.get(key)
+        return None if live is None else live.version
+
+    def changed(self, key: BrokerKey, version: DataVersion | None) -> bool:
+        """Tell whether a broker's topics are of another version than it registered last."""
+        known = self.data_version(key)
+        return known is None or known != version
+
+    # Brokers go
+
+    def unregister(self, key: BrokerKey, name: str, broker_id: int) -> Departed:
+        """Forget a broker that says it leaves."""
+        return self._unregister(key, name, broker_id)
+
+    def connection_lost(self, connection: Hashable) -> list[Departed]:
+        """Forget every broker that registered last on this connection."""
+        return self._lose(self._live.on(connection))
+
+    def expire(self, now: float) -> list[Departed]:
+        """Forget brokers that were silent for too long; their connections are to be closed."""
+        return self._lose(self._live.silent(now))
+
+    def next_deadline(self) -> float | None:
+        """Tell when `expire` is to be called next."""
+        return self._live.next_deadline()
+
+    def _lose(self, keys: list[BrokerKey]) -> list[Departed]:
+        found = [(key, self._live.get(key)) for key in keys]
+        return [self._unregister(key, live.name) for key, live in found if live is not None]
+
+    def _unregister(self, key: BrokerKey, name: str, broker_id: int | None = None) -> Departed:
+        live = self._live.remove(key)
+        self.routes.set_filter_servers(key, name, ())
+        return Departed(
+            key=key,
+            name=name,
+            connection=None if live is None else live.connection,
+            notify=self._leave(key, name, broker_id),
+        )
+
+    def _leave(self, key: BrokerKey, name: str, broker_id: int | None) -> NotifyMinBrokerId | None:
+        known = self.brokers.get(name)
+        if known is None:
+            return None
+        leaving = known.id_of(key.address) if broker_id is None else broker_id
+        was_lowest = leaving == known.lowest
+        self.brokers.leave(known, key.address)
+        if not known.addresses:
+            self.routes.remove_broker(name)
+            return None
+        self.routes.touch_broker(name)
+        if not known.acting_master:
+            return None
+        if known.lacks_master:
+            self.routes.change_permissions(name, _without_write)
+        if not was_lowest:
+            return None
+        return known.notification(offline=key.address, ha_address=None)
+
+    # Topics, by hand
+
+    def add_topic(self, topic: str, datas: list[QueueData]) -> None:
+        """Make a topic known on brokers that are known; with a stranger among them, do nothing.
+
+        Raises `ServerError` for what a name server refuses.
+        """
+        if not datas or any(self.brokers.get(data.broker_name) is None for data in datas):
+            return
+        queues = self.routes.queues
+        if topic not in queues and len(queues) >= self.limits.topics:
+            raise refused(f"more than {self.limits.topics} topics")
+        for data in datas:
+            check_queue_data(topic, data, self.limits)
+        for data in datas:
+            if self.routes.put(topic, data):
+                self._live.forget_digests(data.broker_name)
+
+    def remove_topic(self, topic: str, brokers: list[str] | None = None) -> None:
+        """Forget a topic, everywhere or on these brokers."""
+        names = list(self.routes.queues.of_topic(topic)) if brokers is None else brokers
+        for name in self.routes.remove(topic, names):
+            self._live.forget_digests(name)
+
+    def wipe_write_permission(self, broker: str) -> int:
+        """Make all topics of a broker read-only; give how many they are."""
+        return self.routes.change_permissions(broker, _without_write)
+
+    def add_write_permission(self, broker: str) -> int:
+        """Make all topics of a broker readable and writable (and nothing else, as in Java)."""
+        return self.routes.change_permissions(broker, lambda _: _READ_WRITE)
+
+
+def _without_write(perm: int) -> int:
+    return perm & ~_WRITE
+
+
+def _speaks_for_its_name(broker: Announcement, brokers: BrokerSet) -> bool:
+    """Tell whose topics count: a master's, or those of the slave that may stand in for it."""
+    if broker.broker_id == MASTER_ID:
+        return True
+    return broker.acting_master is not None and broker.broker_id == brokers.lowest

@@ -1,0 +1,200 @@
+"""A name server on the network: connections in, answers out, one timer for silent brokers.
+
+Everything runs on one event loop. The rules are in `RouteTable`, the answers in `handlers`.
+"""
+
+import asyncio
+import logging
+from pathlib import Path
+
+from pocketmq.errors import (
+    BodyMalformed,
+    ConnectionLost,
+    InvalidInput,
+    MQError,
+    StoreCorrupt,
+    StoreError,
+)
+from pocketmq.nameserver.config import NameServerConfig
+from pocketmq.nameserver.dispatch import answer
+from pocketmq.nameserver.key_values import KeyValues
+from pocketmq.nameserver.saved_file import read_saved, replace_saved
+from pocketmq.nameserver.state import NameServerState
+from pocketmq.nameserver.values import NotifyMinBrokerId
+from pocketmq.net import Address, Connection, Dialer, Limits, Server
+from pocketmq.protocol.bodies.properties_text import read_properties, write_properties
+from pocketmq.protocol.codes import RequestCode
+from pocketmq.protocol.command import Command
+from pocketmq.protocol.headers.replication import NotifyMinBrokerIdChangeRequest
+
+DEFAULT_PORT = 9876
+KEY_VALUES_FILE = "kvConfig.json"
+"""Java's name and form, so that a Java name server's file can be taken over."""
+PROPERTIES_FILE = "namesrv.properties"
+"""Settings as they were last updated over the wire; they count for more than those given."""
+
+_log = logging.getLogger("pocketmq.nameserver")
+
+
+class NameServer:
+    """One name server. Several do not know each other; brokers register with all of them.
+
+    With `data`, a directory, key values and updated settings outlive it; routes never do.
+    """
+
+    def __init__(self, config: NameServerConfig | None = None, data: Path | None = None) -> None:
+        self.config = config or NameServerConfig()
+        self.data = data
+        self.address: Address | None = None
+        self._state: NameServerState | None = None
+        self._server: Server | None = None
+        self._dialer: Dialer | None = None
+        self._expiry: asyncio.TimerHandle | None = None
+        self._sending: set[asyncio.Task[None]] = set()
+
+    async def start(self, host: str = "127.0.0.1", port: int = DEFAULT_PORT) -> Address:
+        """Listen; port 0 takes any free one. Gives the address listened on.
+
+        Raises `ListenFailed` if the port is taken, `StoreError` if `data` cannot be used.
+        """
+        state = self._open_state()
+        limits = Limits(
+            idle=float(state.config.server_channel_max_idle_time_seconds),
+            backlog=state.config.server_socket_backlog,
+        )
+        server = Server(self, limits)
+        self._state = state
+        try:
+            self.address = await server.listen(host, port)
+        except BaseException:
+            self._state = None
+            raise
+        self._server = server
+        state.place |= {"bindAddress": self.address.host, "listenPort": str(self.address.port)}
+        _log.info("name server listens on %s", self.address)
+        return self.address
+
+    async def stop(self) -> None:
+        """Close every connection and forget all routes; what is saved stays."""
+        self._state = self.address = None
+        if self._expiry is not None:
+            self._expiry.cancel()
+            self._expiry = None
+        for task in self._sending:
+            task.cancel()
+        await asyncio.gather(*self._sending, return_exceptions=True)
+        if self._dialer is not None:
+            await self._dialer.close()
+        if self._server is not None:
+            await self._server.close()
+        self._server = self._dialer = None
+
+    # Owner of its connections
+
+    def connection_opened(self, connection: Connection) -> None:
+        """Nobody is known by their connection before they register."""
+
+    def requests_received(self, connection: Connection, requests: list[Command]) -> None:
+        """Answer a batch."""
+        state = self._state
+        if state is None:
+            return
+        for request in requests:
+            answered = answer(state, connection, request)
+            if not request.is_oneway:
+                connection.write(answered.encode())
+        if any(request.code == RequestCode.REGISTER_BROKER for request in requests):
+            self._watch_silence()
+        self._send_notifications()
+
+    def connection_closed(self, connection: Connection, cause: Exception | None) -> None:
+        """Forget the brokers that registered on it, at once."""
+        if self._state is not None:
+            for departed in self._state.table.connection_lost(connection):
+                reason = cause or "its connection was closed"
+                _log.warning(
+                    "broker %s of %s lost: %s", departed.key.address, departed.name, reason
+                )
+                self._state.notify(departed.notify)
+            self._send_notifications()
+
+    # Inside
+
+    def _open_state(self) -> NameServerState:
+        clock = asyncio.get_running_loop().time
+        if self.data is None:
+            return NameServerState(self.config, clock)
+        try:
+            self.data.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise StoreError(f"cannot make {self.data}: {error.strerror}") from error
+        values_path, properties_path = self.data / KEY_VALUES_FILE, self.data / PROPERTIES_FILE
+        try:
+            saved = read_saved(values_path)
+            key_values = KeyValues(lambda content: replace_saved(values_path, content), saved=saved)
+        except BodyMalformed as error:
+            raise StoreCorrupt(f"{values_path} is not readable: {error.reason}") from error
+        try:
+            properties = read_properties(read_saved(properties_path) or b"")
+            config = self.config.updated(properties)
+        except (BodyMalformed, InvalidInput) as error:
+            raise StoreCorrupt(f"{properties_path} is not readable: {error}") from error
+        state = NameServerState(
+            config,
+            clock,
+            key_values,
+            lambda changed: replace_saved(properties_path, write_properties(changed)),
+        )
+        state.place = {"kvConfigPath": str(values_path), "configStorePath": str(properties_path)}
+        return state
+
+    def _watch_silence(self) -> None:
+        """Keep one timer, set to when the first broker will have been silent for too long."""
+        assert self._state is not None
+        deadline = self._state.table.next_deadline()
+        if deadline is None or (self._expiry is not None and self._expiry.when() <= deadline):
+            return
+        if self._expiry is not None:
+            self._expiry.cancel()
+        loop = asyncio.get_running_loop()
+        self._expiry = loop.call_at(deadline, self._expire)
+
+    def _expire(self) -> None:
+        self._expiry = None
+        if self._state is None:
+            return
+        for departed in self._state.table.expire(self._state.clock()):
+            _log.warning("broker %s of %s lost: it is silent", departed.key.address, departed.name)
+            self._state.notify(departed.notify)
+            if isinstance(departed.connection, Connection):
+                departed.connection.close(ConnectionLost(departed.key.address, "it is silent"))
+        self._watch_silence()
+        self._send_notifications()
+
+    def _send_notifications(self) -> None:
+        if self._state is None or not self._state.notifications:
+            return
+        notifications, self._state.notifications = self._state.notifications, []
+        if self._dialer is None:
+            self._dialer = Dialer(self)
+        for each in notifications:
+            for receiver in each.receivers:
+                task = asyncio.create_task(_notify(self._dialer, receiver, each))
+                self._sending.add(task)
+                task.add_done_callback(self._sending.discard)
+
+
+async def _notify(dialer: Dialer, receiver: str, notification: NotifyMinBrokerId) -> None:
+    """Tell one broker; whether it listens is its own affair, it also asks now and then (901)."""
+    header = NotifyMinBrokerIdChangeRequest(
+        min_broker_id=notification.broker_id,
+        min_broker_addr=notification.address,
+        offline_broker_addr=notification.offline_address,
+        ha_broker_addr=notification.ha_address,
+    )
+    request = Command.request(RequestCode.NOTIFY_MIN_BROKER_ID_CHANGE, 0, header, oneway=True)
+    try:
+        connection = await dialer.connect(receiver)
+        connection.send_oneway(request)
+    except MQError as error:
+        _log.warning("broker %s not told of a change: %s", receiver, error)

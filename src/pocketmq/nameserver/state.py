@@ -1,0 +1,57 @@
+"""Everything a name server's handlers work on."""
+
+from collections.abc import Callable
+
+from pocketmq.model.route import TopicRoute
+from pocketmq.nameserver.config import NameServerConfig
+from pocketmq.nameserver.key_values import ORDER_NAMESPACE, KeyValues
+from pocketmq.nameserver.route_bodies import RouteBodies
+from pocketmq.nameserver.route_table import RouteTable
+from pocketmq.nameserver.values import NotifyMinBrokerId
+
+SaveProperties = Callable[[dict[str, str]], None]
+
+
+class NameServerState:
+    """One name server's memory. Belongs to its event loop's thread."""
+
+    def __init__(
+        self,
+        config: NameServerConfig,
+        clock: Callable[[], float],
+        key_values: KeyValues | None = None,
+        save_properties: SaveProperties | None = None,
+    ) -> None:
+        self.config = config
+        self.clock = clock  # seconds, never going back
+        self.started = clock()
+        self.table = RouteTable()
+        self.key_values = key_values or KeyValues()
+        self.route_bodies = RouteBodies()
+        self.place: dict[str, str] = {}  # where it listens and saves, shown beside the settings
+        self.save_properties = save_properties
+        self.notifications: list[NotifyMinBrokerId] = []  # to be sent after the present batch
+        self._bodies: dict[str, tuple[int, bytes]] = {}
+
+    def route(self, topic: str) -> TopicRoute | None:
+        """Give a topic's route as it is."""
+        return self.table.routes.get(topic)
+
+    def order_of(self, topic: str) -> str | None:
+        """Give a topic's order configuration, if routes are to carry it."""
+        if not self.config.order_message_enable:
+            return None
+        return self.key_values.get(ORDER_NAMESPACE, topic)
+
+    def notify(self, notification: NotifyMinBrokerId | None) -> None:
+        """Have brokers told, if there is something to tell and that is wanted."""
+        if notification is not None and self.config.notify_min_broker_id_changed:
+            self.notifications.append(notification)
+
+    def body(self, name: str, make: Callable[[], bytes]) -> bytes:
+        """Give a body that depends on the table alone; it is made anew when that has changed."""
+        version = self.table.routes.version
+        kept = self._bodies.get(name)
+        if kept is None or kept[0] != version:
+            kept = self._bodies[name] = (version, make())
+        return kept[1]

@@ -1,0 +1,57 @@
+"""What a route looks like to one client: stand-ins for lost masters, and brokers of its own zone.
+
+Pure functions over routes; nothing here is stored.
+"""
+
+import msgspec
+
+from pocketmq.model.flags import Permission
+from pocketmq.model.route import MASTER_ID, BrokerData, TopicRoute
+
+MEMBER_GROUP_TOPIC_PREFIX = "rmq_sys_SYNC_BROKER_MEMBER_"
+"""Topics by whose routes brokers learn who their own replicas are, so they show the true ids."""
+
+
+def with_acting_masters(topic: str, route: TopicRoute) -> TopicRoute:
+    """Show the slave with the lowest id as the master where there is none (5.x, if configured).
+
+    Only for brokers that agree to it, and only while the topic cannot be written to there.
+    """
+    if topic.startswith(MEMBER_GROUP_TOPIC_PREFIX):
+        return route
+    permissions = {data.broker_name: data.perm for data in route.queue_datas}
+    brokers = [_with_acting_master(each, permissions) for each in route.broker_datas]
+    return msgspec.structs.replace(route, broker_datas=brokers)
+
+
+def _with_acting_master(broker: BrokerData, permissions: dict[str, int]) -> BrokerData:
+    addresses = broker.broker_addrs
+    perm = permissions.get(broker.broker_name, int(Permission.WRITE))
+    if MASTER_ID in addresses or not broker.enable_acting_master or perm & Permission.WRITE:
+        return broker
+    lowest = min(addresses)
+    others = {each: address for each, address in addresses.items() if each != lowest}
+    return msgspec.structs.replace(broker, broker_addrs={MASTER_ID: addresses[lowest], **others})
+
+
+def in_zone(zone: str, route: TopicRoute) -> TopicRoute:
+    """Leave out brokers of other zones, except those without a master: better far than none."""
+    kept: list[BrokerData] = []
+    removed: list[BrokerData] = []
+    for broker in route.broker_datas:
+        near = (broker.zone_name or "").lower() == zone.lower()
+        (kept if near or MASTER_ID not in broker.broker_addrs else removed).append(broker)
+    if not removed:
+        return route
+    names = {broker.broker_name for broker in removed}
+    addresses = {address for broker in removed for address in broker.broker_addrs.values()}
+    return msgspec.structs.replace(
+        route,
+        broker_datas=kept,
+        queue_datas=[data for data in route.queue_datas if data.broker_name not in names],
+        filter_server_table={
+            address: servers
+            for address, servers in route.filter_server_table.items()
+            if address not in addresses
+        },
+    )
