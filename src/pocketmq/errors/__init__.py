@@ -33,6 +33,7 @@ from pocketmq.errors.server import (
     TopicNotFound,
     server_error,
 )
+from pocketmq.errors.start import CannotStart, PartEnded
 from pocketmq.errors.store import (
     StoreCorrupt,
     StoreError,
@@ -70,6 +71,7 @@ __all__ = [
     "AttributeRefused",
     "BodyMalformed",
     "BrokerNotFound",
+    "CannotStart",
     "CodecMissing",
     "ConnectFailed",
     "ConnectionLost",
@@ -90,6 +92,7 @@ __all__ = [
     "NameServersUnreachable",
     "NoPermission",
     "OffsetMoved",
+    "PartEnded",
     "ProtocolError",
     "QueueNotSelected",
     "RequestNotSupported",
