@@ -1,0 +1,65 @@
+"""From the tables to the store and the name servers: called by whoever changed something.
+
+Topics and groups are saved before their change is answered, offsets every few seconds.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Protocol
+
+from pocketmq.broker.state import BrokerState
+from pocketmq.errors import StoreError
+
+
+class Documents(Protocol):
+    """A table whose entries are saved one by one."""
+
+    @property
+    def kind(self) -> str:
+        """What its documents are called in the store."""
+        ...
+
+    def load(self, documents: Iterable[tuple[str, bytes]]) -> None:
+        """Take over what was saved before."""
+        ...
+
+    def unsaved(self) -> Mapping[str, bytes | None]:
+        """Give the documents to save, None for those to delete."""
+        ...
+
+    def saved(self, names: Iterable[str]) -> None:
+        """Take note that these were saved."""
+        ...
+
+
+def _tables(state: BrokerState) -> tuple[Documents, ...]:
+    return state.topics, state.groups, state.groups.forbidden, state.modes
+
+
+def load_tables(state: BrokerState) -> None:
+    """Fill the tables with what was saved. Raises `BodyMalformed` for documents that are none."""
+    for table in _tables(state):
+        table.load(state.store.metadata.documents(table.kind))
+    state.offsets.load(state.store.metadata.consumer_offsets())
+
+
+def save_changes(state: BrokerState) -> None:
+    """Save what changed in topics, groups and modes, and tell the name servers of topics."""
+    for table in _tables(state):
+        changed = table.unsaved()
+        if changed:
+            state.save_documents(table.kind, changed)
+            table.saved(changed)
+    topics = state.topics.take_unannounced()
+    if topics:
+        state.register_topics(topics)
+
+
+def save_offsets(state: BrokerState) -> None:
+    """Save the offsets committed since the last time; what cannot be saved stays for the next."""
+    unsaved = state.offsets.take_unsaved()
+    if unsaved:
+        try:
+            state.store.metadata.save_consumer_offsets(unsaved.rows, unsaved.gone)
+        except StoreError:
+            state.offsets.not_saved(unsaved)
+            raise
