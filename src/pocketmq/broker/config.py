@@ -1,0 +1,200 @@
+"""A broker's settings, by RocketMQ's own keys, with Java's defaults unless a comment says why not.
+
+Owns names, types and what may change while the broker runs. Times have the unit RocketMQ's key has
+(mostly milliseconds); the rest of the broker asks the properties here for seconds.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Self
+
+import msgspec
+
+from pocketmq.errors import InvalidInput
+from pocketmq.model.flags import Permission
+from pocketmq.model.names import TRACE_TOPIC
+
+
+class BrokerConfig(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """What a broker can be told. Keys RocketMQ has and PocketMQ does not need are left out."""
+
+    # Who it is, and where
+    broker_cluster_name: str = "DefaultCluster"
+    broker_name: str = "broker-a"
+    broker_id: int = 0
+    broker_ip1: str = msgspec.field(name="brokerIP1", default="")  # "": the address it listens on
+    bind_address: str = "0.0.0.0"  # noqa: S104 - as in Java
+    listen_port: int = 10911
+    fast_listen_enable: bool = False  # also listen on listenPort − 2, for vipChannelEnabled
+    advertised_port: int = 0  # 0: the port it listens on
+    namesrv_addr: str = ""
+    region_id: str = "DefaultRegion"
+    trace_on: bool = True
+    broker_permission: int = int(Permission.READ | Permission.WRITE)
+    broker_role: str = "ASYNC_MASTER"
+
+    # Name servers
+    register_name_server_period: int = 30_000
+    register_broker_timeout_mills: int = 24_000
+    force_register: bool = True
+    compressed_register: bool = False
+
+    # Topics and groups
+    default_topic_queue_nums: int = 8
+    auto_create_topic_enable: bool = True
+    auto_create_subscription_group: bool = True
+    cluster_topic_enable: bool = True
+    broker_topic_enable: bool = True
+    trace_topic_enable: bool = False
+    msg_trace_topic_name: str = TRACE_TOPIC
+
+    # Clients
+    notify_consumer_ids_changed_enable: bool = True
+    channel_expired_timeout: int = 120_000
+    subscription_expired_timeout: int = 600_000
+    flush_consumer_offset_interval: int = 5_000
+    use_server_side_reset_offset: bool = True
+    default_message_request_mode: str = "PULL"
+
+    # Sending
+    max_message_size: int = 4 * 1024 * 1024
+    start_accept_send_request_time_stamp: int = 0
+    reject_transaction_message: bool = False
+    store_reply_message_enable: bool = True
+    message_delay_level: str = "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h"
+    timer_wheel_enable: bool = True
+    timer_max_delay_sec: int = 3 * 24 * 3600
+    transaction_time_out: int = 6_000
+    transaction_check_max: int = 15
+    transaction_check_interval: int = 30_000
+
+    # Pulling
+    lite_pull_message_enable: bool = True
+    long_polling_enable: bool = True
+    short_polling_time_mills: int = 1_000
+    enable_property_filter: bool = True  # Java: false; SQL subscriptions should simply work
+    max_transfer_count_on_message_in_memory: int = 32
+    max_transfer_bytes_on_message_in_memory: int = 256 * 1024
+    max_transfer_count_on_request: int = 4096  # for pulls that ask for more bytes than usual
+    max_transfer_bytes_on_request: int = 8 * 1024 * 1024  # clients take frames up to 16 MiB
+    max_suspended_pulls: int = 100_000
+    max_suspended_pulls_of_connection: int = 20_000
+    default_query_max_num: int = 32
+    max_msgs_num_batch: int = 64
+
+    # Popping
+    revive_queue_num: int = 8
+    enable_pop_buffer_merge: bool = False
+    pop_consumer_kv_service_enable: bool = msgspec.field(
+        name="popConsumerKVServiceEnable", default=False
+    )
+
+    # Keeping
+    flush_disk_type: str = "ASYNC_FLUSH"
+    sync_flush_timeout: int = 5_000
+    max_unsynced_messages: int = 100_000  # more than that waiting for the device: code 2
+    max_unsynced_bytes: int = 64 * 1024 * 1024
+    file_reserved_time: int = 72  # hours
+    mapped_file_size_commit_log: int = 128 * 1024 * 1024  # Java: 1 GiB; a laptop's share
+    disk_max_used_space_ratio: int = 75
+    disk_space_warning_level_ratio: int = 90
+    enable_single_topic_register: bool = True  # Java: false; see `registration`
+    enable_split_registration: bool = False
+    acl_enable: bool = False
+
+    def __post_init__(self) -> None:
+        for what, good in (
+            (f"flushDiskType={self.flush_disk_type}", self.flush_disk_type in _FLUSH_KINDS),
+            (f"listenPort={self.listen_port}", 0 <= self.listen_port <= 65535),
+            (f"brokerPermission={self.broker_permission}", 0 <= self.broker_permission <= 7),
+            (f"brokerId={self.broker_id}", self.broker_id == 0),  # a master; there are no slaves
+            ("no brokerName", self.broker_name != ""),
+            ("no brokerClusterName", self.broker_cluster_name != ""),
+            (f"maxMessageSize={self.max_message_size}", 0 < self.max_message_size <= 15 << 20),
+        ):
+            if not good:
+                raise InvalidInput(f"a broker cannot have {what}")
+
+    @property
+    def sync_flush(self) -> bool:
+        """Whether a message is acknowledged only once it is on the device."""
+        return self.flush_disk_type == "SYNC_FLUSH"
+
+    @classmethod
+    def from_properties(cls, properties: Mapping[str, str]) -> Self:
+        """Read `key=value` settings; keys that are not known here are passed over, as in Java.
+
+        Raises `InvalidInput` for a value that does not fit its key.
+        """
+        return msgspec.structs.replace(cls(), **_read(properties))
+
+    def updated(self, properties: Mapping[str, str]) -> Self:
+        """Give the settings after a change at run time.
+
+        As in Java, unknown keys and values that cannot be read change nothing; so do keys that
+        count only when a broker starts.
+        """
+        changes = {}
+        for key, text in properties.items():
+            name = _BY_KEY.get(key)
+            if name is not None and name not in _FIXED:
+                try:
+                    changes[name] = _read_value(key, text)
+                except InvalidInput:
+                    continue
+        try:
+            return msgspec.structs.replace(self, **changes)
+        except InvalidInput:
+            return self
+
+    def to_properties(self) -> dict[str, str]:
+        """Write every setting as Java writes it, sorted by key."""
+        pairs = {field.encode_name: getattr(self, field.name) for field in _FIELDS}
+        return {key: _write_value(pairs[key]) for key in sorted(pairs)}
+
+
+_FLUSH_KINDS = {"ASYNC_FLUSH", "SYNC_FLUSH"}
+_FIELDS = msgspec.structs.fields(BrokerConfig)
+_BY_KEY = {field.encode_name: field.name for field in _FIELDS}
+_KINDS = {field.encode_name: field.type for field in _FIELDS}
+_FIXED = frozenset(
+    {
+        "acl_enable",
+        "advertised_port",
+        "bind_address",
+        "broker_cluster_name",
+        "broker_id",
+        "broker_ip1",
+        "broker_name",
+        "broker_role",
+        "fast_listen_enable",
+        "listen_port",
+        "mapped_file_size_commit_log",
+        "message_delay_level",
+        "namesrv_addr",
+    }
+)
+
+
+def _read(properties: Mapping[str, str]) -> dict[str, Any]:
+    return {
+        _BY_KEY[key]: _read_value(key, text) for key, text in properties.items() if key in _BY_KEY
+    }
+
+
+def _read_value(key: str, text: str) -> Any:
+    kind, text = _KINDS[key], text.strip()
+    if kind is str:
+        return text
+    if kind is bool:
+        if text.lower() not in {"true", "false"}:
+            raise InvalidInput(f"{key} is true or false, not {text[:40]!r}")
+        return text.lower() == "true"
+    if not text.removeprefix("-").isdecimal() or len(text) > 20:
+        raise InvalidInput(f"{key} is a number, not {text[:40]!r}")
+    return int(text)
+
+
+def _write_value(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value)

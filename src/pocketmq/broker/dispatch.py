@@ -1,0 +1,243 @@
+"""From requests to answers, one turn of the loop at a time.
+
+All requests that arrive in a turn are handled as they come; at its end their messages are written
+with one call, and only then the answers leave that promise they are stored. Pulls that waited for
+those messages are tried again in the same breath. A handler that fails costs its own request an
+answer with code 1, never the broker.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+from functools import partial
+
+from pocketmq.broker.group_commit import GroupCommit, release
+from pocketmq.broker.handlers.membership import connection_closed
+from pocketmq.broker.handlers.pulling import has_match, resume
+from pocketmq.broker.handlers.sending import NO_ROOM
+from pocketmq.broker.long_polling import NEVER, HeldPull
+from pocketmq.broker.state import Answer, BrokerState, Handler
+from pocketmq.broker.turn import Answers, Turn
+from pocketmq.errors import (
+    FilterSyntaxError,
+    InvalidInput,
+    MQError,
+    NameInvalid,
+    ResponseCode,
+    ServerError,
+    StoreError,
+)
+from pocketmq.net import Connection
+from pocketmq.protocol.codes import RequestCode
+from pocketmq.protocol.command import ONEWAY_FLAG, Command
+
+logger = logging.getLogger("pocketmq.broker")
+
+_CODES: tuple[tuple[type[MQError], ResponseCode], ...] = (
+    (StoreError, ResponseCode.SERVICE_NOT_AVAILABLE),
+    (NameInvalid, ResponseCode.INVALID_PARAMETER),
+    (FilterSyntaxError, ResponseCode.SUBSCRIPTION_PARSE_FAILED),
+    (InvalidInput, ResponseCode.INVALID_PARAMETER),
+)
+"""What clients are told about errors that do not say it themselves; the first that fits."""
+_ANNOUNCED = (
+    RequestCode.UPDATE_AND_CREATE_TOPIC,
+    RequestCode.UPDATE_AND_CREATE_TOPIC_LIST,
+)
+"""Requests answered only when name servers know: who made a topic asks for its route at once."""
+
+
+def refusal(request: Command, error: MQError) -> Command:
+    """Give the answer to a request that met an error."""
+    if isinstance(error, ServerError):
+        return request.reply(error.code, error.remark)
+    for kind, code in _CODES:
+        if isinstance(error, kind):
+            return request.reply(code, str(error))
+    return request.reply(ResponseCode.SYSTEM_ERROR, str(error))
+
+
+def _write(connection: Connection, answer: Command | bytes) -> None:
+    connection.write(answer if isinstance(answer, bytes) else answer.encode())
+
+
+def _at_once(then: Callable[[], None]) -> None:
+    then()
+
+
+class Dispatcher:
+    """Owner of a broker's connections."""
+
+    def __init__(
+        self,
+        state: BrokerState,
+        handlers: Mapping[int, Handler],
+        loop: asyncio.AbstractEventLoop,
+    ) -> None:
+        self._state = state
+        self._handlers = dict(handlers)
+        self._loop = loop
+        self._commit = GroupCommit(state.store, loop)
+        self._ending: asyncio.Handle | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._timer_at = NEVER
+        self._open = True
+        self.when_announced: Callable[[Callable[[], None]], None] = _at_once
+        """Calls back once name servers have been told of changed topics."""
+
+    # What the connections call
+
+    def connection_opened(self, connection: Connection) -> None:
+        """Nothing to do before the first request."""
+
+    def requests_received(self, connection: Connection, requests: list[Command]) -> None:
+        """Handle requests; answers that depend on the store leave at the end of the turn."""
+        state, handlers = self._state, self._handlers
+        turn = state.turn
+        turn.now_ms = state.clock.now_ms()
+        for request in requests:
+            handler = handlers.get(request.code)
+            answer: Answer
+            try:
+                if handler is None:
+                    remark = f" request type {request.code} not supported"
+                    answer = request.reply(ResponseCode.REQUEST_CODE_NOT_SUPPORTED, remark)
+                else:
+                    answer = handler(state, connection, request)
+            except MQError as error:
+                if isinstance(error, StoreError):
+                    turn.doubt()
+                answer = refusal(request, error)
+            except Exception:
+                logger.exception("%s: %r failed", connection.remote_address, request)
+                answer = request.reply(
+                    ResponseCode.SYSTEM_ERROR, "the broker failed on this request; see its log"
+                )
+            if answer is not None and not request.flag & ONEWAY_FLAG:
+                if request.code in _ANNOUNCED:
+                    self.when_announced(partial(_write, connection, answer))
+                else:
+                    _write(connection, answer)
+        self._settle()
+
+    def connection_closed(self, connection: Connection, cause: Exception | None) -> None:
+        """Forget what the connection waited for and whom it stood for."""
+        logger.debug("%s: closed, %s", connection.remote_address, cause)
+        self._state.waiting.drop(connection)
+        connection_closed(self._state, connection)
+
+    # What the broker calls
+
+    def end_turn(self) -> None:
+        """Write and answer what this turn has collected, now.
+
+        Whoever appends outside of a request (a delay that is over, …) calls it afterwards, whoever
+        works on the store otherwise before.
+        """
+        if self._ending is not None:
+            self._ending.cancel()
+        self._end_turn()
+
+    def stop(self) -> None:
+        """End the turn now, let waiting pulls go with what there is, and set no more timers."""
+        self.end_turn()
+        self._open = False
+        for pull in self._state.waiting.take_all():
+            self._resume(pull)
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    # Inside
+
+    def _settle(self) -> None:
+        if self._ending is None and self._state.turn.pending:
+            self._ending = self._loop.call_soon(self._end_turn)
+        self._set_timer()
+
+    def _end_turn(self) -> None:
+        self._ending = None
+        state = self._state
+        turn = state.turn.take()
+        try:
+            state.store.write()
+        except StoreError as error:
+            logger.warning("messages could not be written: %s", error)
+            turn.failed = True
+        if turn.failed:
+            self._refuse(turn.held)
+            self._refuse(turn.ready)
+            return
+        state.traffic.messages_in += turn.messages
+        state.traffic.bytes_in += turn.size
+        self._release(turn)
+        self._wake(turn)
+
+    def _release(self, turn: Turn) -> None:
+        config = self._state.config
+        release(turn.ready)
+        if not config.sync_flush:
+            release(turn.held)
+        elif turn.held:
+            timeout = config.sync_flush_timeout / 1000
+            self._commit.hold(turn.held, turn.messages, turn.size, timeout)
+        commit = self._commit
+        self._state.turn.overloaded = (
+            commit.messages > config.max_unsynced_messages
+            or commit.size > config.max_unsynced_bytes
+        )
+
+    def _refuse(self, answers: Answers) -> None:
+        refused = self._state.send_answers.refused
+        for connection, entries in answers.items():
+            for request, _ in entries:
+                self._state.traffic.refused += 1
+                answer = refused(request, ResponseCode.SERVICE_NOT_AVAILABLE, NO_ROOM)
+                connection.write(answer.encode())
+
+    def _wake(self, turn: Turn) -> None:
+        """Try again the pulls that messages of this turn may be for."""
+        if not turn.arrivals:
+            return
+        state, now = self._state, self._loop.time()
+        state.turn.now_ms = state.clock.now_ms()
+        for queue, first in turn.arrivals.items():
+            tags = queue.tags(first, queue.next_offset - first)
+            for pull in state.waiting.take_arrived(queue, tags, self._has_match, now):
+                self._resume(pull)
+        self._set_timer()
+
+    def _has_match(self, pull: HeldPull) -> bool:
+        return has_match(self._state, pull)
+
+    def _resume(self, pull: HeldPull) -> None:
+        connection = pull.connection
+        if connection.clogged and self._open:
+            self._state.waiting.put_back(pull, self._loop.time())
+            return
+        try:
+            resume(self._state, pull)
+        except Exception as error:
+            if isinstance(error, StoreError):
+                self._state.turn.doubt()
+            logger.exception("%s: %r failed", connection.remote_address, pull.request)
+            remark = "the broker failed on this request; see its log"
+            connection.write(pull.request.reply(ResponseCode.SYSTEM_ERROR, remark).encode())
+        connection.flush()
+
+    def _set_timer(self) -> None:
+        """Be awake when the next waiting pull is due."""
+        wake_at = self._state.waiting.wake_at
+        if wake_at < self._timer_at and self._open:
+            if self._timer is not None:
+                self._timer.cancel()
+            self._timer_at = wake_at
+            self._timer = self._loop.call_at(wake_at, self._look_at_waiting)
+
+    def _look_at_waiting(self) -> None:
+        self._timer = None
+        self._timer_at = NEVER
+        self._state.turn.now_ms = self._state.clock.now_ms()
+        for pull in self._state.waiting.take_due(self._loop.time()):
+            self._resume(pull)
+        self._set_timer()

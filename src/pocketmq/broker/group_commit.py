@@ -1,0 +1,104 @@
+"""Many messages, one sync: answers that wait until their messages are on the device.
+
+While one sync is under way the answers of later turns gather for the next, so the slower the
+device, the larger the groups. A sync that takes too long, or fails, is told with Java's answer for
+it, FLUSH_DISK_TIMEOUT: the message is stored, its safety is not certain.
+"""
+
+import asyncio
+import logging
+
+from pocketmq.broker.answers import with_code
+from pocketmq.broker.turn import Answers
+from pocketmq.errors import ResponseCode
+from pocketmq.store import MessageStore
+
+logger = logging.getLogger("pocketmq.broker")
+
+
+def release(answers: Answers) -> None:
+    """Send answers, each connection's in one piece."""
+    for connection, entries in answers.items():
+        if len(entries) == 1:
+            connection.write(entries[0][1])
+        else:
+            connection.write(*[frame for _, frame in entries])
+        connection.flush()
+
+
+class _Group:
+    """Answers that one sync sets free."""
+
+    __slots__ = ("answers", "messages", "size", "timer")
+
+    def __init__(self) -> None:
+        self.answers: list[Answers] = []
+        self.messages = 0
+        self.size = 0
+        self.timer: asyncio.TimerHandle | None = None
+
+
+class GroupCommit:
+    """Holds answers back until a sync. Belongs to the broker's loop."""
+
+    def __init__(self, store: MessageStore, loop: asyncio.AbstractEventLoop) -> None:
+        self._store = store
+        self._loop = loop
+        self._next: _Group | None = None
+        self._syncing: _Group | None = None
+        self.messages = 0
+        """Messages whose answers wait."""
+        self.size = 0
+        """Their bytes."""
+
+    def hold(self, answers: Answers, messages: int, size: int, timeout: float) -> None:
+        """Send answers after a sync that begins now or later, at the latest after `timeout`."""
+        group = self._next
+        if group is None:
+            group = self._next = _Group()
+            group.timer = self._loop.call_later(timeout, self._late, group)
+        group.answers.append(answers)
+        group.messages += messages
+        group.size += size
+        self.messages += messages
+        self.size += size
+        if self._syncing is None:
+            self._start()
+
+    def _start(self) -> None:
+        group, self._next = self._next, None
+        if group is not None:
+            self._syncing = group
+            self._store.request_sync(self._synced)
+
+    def _synced(self, error: Exception | None) -> None:
+        group, self._syncing = self._syncing, None
+        self._start()
+        if error is not None:
+            logger.error("the device did not take messages: %s", error)
+        if group is not None:
+            self._let_go(group, failed=error is not None)
+
+    def _late(self, group: _Group) -> None:
+        logger.warning("%d messages wait for the device for too long", group.messages)
+        self._let_go(group, failed=True)
+
+    def _let_go(self, group: _Group, *, failed: bool) -> None:
+        """Answer once; a sync that comes after all finds nothing left to say."""
+        if group.timer is not None:
+            group.timer.cancel()
+            group.timer = None
+        self.messages -= group.messages
+        self.size -= group.size
+        group.messages = group.size = 0
+        held, group.answers = group.answers, []
+        for answers in held:
+            release(_as_late(answers) if failed else answers)
+
+
+def _as_late(answers: Answers) -> Answers:
+    code = ResponseCode.FLUSH_DISK_TIMEOUT
+    return {
+        connection: [(request, with_code(frame, code)) for request, frame in entries]
+        for connection, entries in answers.items()
+    }

@@ -1,0 +1,32 @@
+"""Every request a broker answers, and the function that does."""
+
+from pocketmq.broker.handlers import (
+    assignment,
+    groups,
+    locks,
+    membership,
+    offsets,
+    pulling,
+    queries,
+    sending,
+    settings,
+    topics,
+)
+from pocketmq.broker.state import Handler
+
+HANDLERS: dict[int, Handler] = {
+    int(code): handler
+    for feature in (
+        sending,
+        pulling,
+        offsets,
+        membership,
+        locks,
+        queries,
+        topics,
+        groups,
+        assignment,
+        settings,
+    )
+    for code, handler in feature.HANDLERS.items()
+}

@@ -1,0 +1,70 @@
+"""Looking at single messages: by place (33), by key (12), and at the entries of a queue (321)."""
+
+from pocketmq.broker.state import BrokerState, Handler
+from pocketmq.errors import ResponseCode
+from pocketmq.net import Connection
+from pocketmq.protocol.codes import RequestCode
+from pocketmq.protocol.command import Command
+from pocketmq.protocol.headers.queries import (
+    QueryMessageRequest,
+    QueryMessageResponse,
+    ViewMessageRequest,
+)
+
+_NOT_FOUND = "can not find message, maybe time range not correct"
+_LARGEST_BODY = 15 * 1024 * 1024
+"""Clients take frames up to 16 MiB; messages that would make one larger are left out."""
+
+
+def view(state: BrokerState, _: Connection, request: Command) -> Command:
+    """Give the message at a place of the commit log."""
+    offset = request.header(ViewMessageRequest).offset
+    record = state.store.record_at(offset) if offset >= 0 else None
+    if record is None:
+        return request.reply(
+            ResponseCode.SYSTEM_ERROR, f"can not find message by the offset, {offset}"
+        )
+    return request.reply(ResponseCode.SUCCESS, body=record)
+
+
+def query(state: BrokerState, _: Connection, request: Command) -> Command:
+    """Give the messages of a topic with a key, the latest first, as many as Java would."""
+    header = request.header(QueryMessageRequest)
+    config = state.config
+    limit = config.default_query_max_num if header.unique_key_query else header.max_num
+    limit = min(limit, config.max_msgs_num_batch)
+    records = []
+    if limit > 0:
+        records = state.store.find_by_key(
+            header.topic,
+            header.key,
+            header.begin_timestamp,
+            header.end_timestamp,
+            limit,
+            unique=bool(header.unique_key_query),
+        )
+    if not records:
+        nowhere = QueryMessageResponse(index_last_update_timestamp=0, index_last_update_phyoffset=0)
+        return request.reply(ResponseCode.QUERY_NOT_FOUND, _NOT_FOUND, nowhere)
+    found = QueryMessageResponse(
+        index_last_update_timestamp=state.turn.now_ms,
+        index_last_update_phyoffset=state.store.log.tail,
+    )
+    return request.reply(ResponseCode.SUCCESS, None, found, _joined(records))
+
+
+def _joined(records: list[bytes]) -> bytes:
+    size = 0
+    fitting: list[bytes] = []
+    for record in records:
+        size += len(record)
+        if size > _LARGEST_BODY and fitting:
+            break
+        fitting.append(record)
+    return b"".join(fitting)
+
+
+HANDLERS: dict[RequestCode, Handler] = {
+    RequestCode.VIEW_MESSAGE_BY_ID: view,
+    RequestCode.QUERY_MESSAGE: query,
+}

@@ -1,0 +1,202 @@
+"""Pulls that wait for messages: which ones to try again, and when.
+
+Pure bookkeeping with `now` as an argument (any steady clock); trying again and the timers are the
+dispatcher's. As in Java a pull is tried again when a message arrives that its tags may match, when
+its time is over, and every five seconds if its queue has grown at all: then a consumer learns that
+it can skip what does not match. Belongs to the broker's loop.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import TypeVar
+
+from pocketmq.net import Connection
+from pocketmq.protocol.command import Command
+from pocketmq.protocol.headers.pulling import PullRequest
+from pocketmq.store import QueueIndex
+
+SWEEP_PERIOD = 5.0
+CLOGGED_RETRY = 0.05
+"""Seconds until a pull is looked at again whose client has not taken earlier answers."""
+_ROUNDING = 0.25
+_OVERHEAD = 1024
+"""Bytes a waiting pull is taken to need besides its subscription."""
+
+NEVER = float("inf")
+
+K = TypeVar("K")
+
+
+class HeldPull:
+    """One pull that waits."""
+
+    __slots__ = (
+        "checked", "codes", "connection", "deadline", "header", "lane", "queue", "request", "size",
+        "sql",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        connection: Connection,
+        request: Command,
+        header: PullRequest,
+        queue: QueueIndex,
+        codes: frozenset[int] | None,
+        *,
+        sql: bool,
+    ) -> None:
+        self.connection = connection
+        self.request = request
+        self.header = header
+        self.queue = queue
+        self.codes = codes  # tag codes it wants; None for all
+        self.sql = sql  # whether the messages themselves decide
+        self.checked = header.queue_offset  # messages before this one do not match
+        self.size = _OVERHEAD + len(header.subscription or "") + len(request.body)
+        self.deadline = NEVER
+        self.lane = 0.0
+
+
+class SuspendedPulls:
+    """All pulls that wait on one broker."""
+
+    def __init__(
+        self,
+        *,
+        limit: int = 100_000,
+        connection_limit: int = 20_000,
+        size_limit: int = 128 << 20,
+        connection_size_limit: int = 32 << 20,
+    ) -> None:
+        self._limit = limit
+        self._connection_limit = connection_limit
+        self._size_limit = size_limit
+        self._connection_size_limit = connection_size_limit
+        self._by_queue: dict[QueueIndex, dict[HeldPull, None]] = {}
+        self._by_connection: dict[Connection, dict[HeldPull, None]] = {}
+        self._sizes: dict[Connection, int] = {}
+        self._lanes: dict[float, dict[HeldPull, None]] = {}  # same length of wait: due in order
+        self._passed: dict[HeldPull, None] = {}  # their queues have grown
+        self._sweep_at = NEVER
+        self._size = 0
+        self._count = 0
+        self.wake_at = NEVER
+        """No pull is due before this moment."""
+
+    def __len__(self) -> int:
+        return self._count
+
+    def hold(self, pull: HeldPull, wait: float, now: float) -> bool:
+        """Let a pull wait for so many seconds; False if too many wait already."""
+        connection = pull.connection
+        mine = self._by_connection.get(connection, ())
+        size = self._sizes.get(connection, 0) + pull.size
+        if (
+            self._count >= self._limit
+            or len(mine) >= self._connection_limit
+            or self._size + pull.size > self._size_limit
+            or size > self._connection_size_limit
+        ):
+            return False
+        pull.deadline = now + wait
+        pull.lane = -(-wait // _ROUNDING) * _ROUNDING
+        self._by_queue.setdefault(pull.queue, {})[pull] = None
+        self._by_connection.setdefault(connection, {})[pull] = None
+        self._lanes.setdefault(pull.lane, {})[pull] = None
+        self._sizes[connection] = size
+        self._size += pull.size
+        self._count += 1
+        pull.queue.waiting += 1
+        self.wake_at = min(self.wake_at, pull.deadline)
+        return True
+
+    def take_arrived(
+        self,
+        queue: QueueIndex,
+        tags: Iterable[int],
+        found: Callable[[HeldPull], bool],
+        now: float,
+    ) -> list[HeldPull]:
+        """Give the pulls for which messages with these tag codes are reason to try again.
+
+        `found` looks at the messages themselves, for pulls that need it. The others stay.
+        """
+        ready = []
+        for pull in self._by_queue.get(queue, ()):
+            if queue.next_offset <= pull.header.queue_offset:
+                continue
+            if pull.sql:
+                matching = found(pull)
+                pull.checked = queue.next_offset
+            else:
+                matching = pull.codes is None or not pull.codes.isdisjoint(tags)
+            if matching:
+                ready.append(pull)
+            else:
+                self._pass(pull, now + SWEEP_PERIOD)
+        for pull in ready:
+            self.remove(pull)
+        return ready
+
+    def take_due(self, now: float) -> list[HeldPull]:
+        """Give the pulls whose time is over, and those whose queues have grown long enough ago."""
+        ready = []
+        for lane in tuple(self._lanes.values()):
+            for pull in lane:
+                if pull.deadline > now:
+                    break
+                ready.append(pull)
+        if self._sweep_at <= now:
+            passed, self._passed = self._passed, {}
+            self._sweep_at = NEVER
+            ready += [pull for pull in passed if pull.deadline > now]
+        for pull in ready:
+            self.remove(pull)
+        firsts = [next(iter(lane)).deadline for lane in self._lanes.values()]
+        self.wake_at = min(self._sweep_at, *firsts) if firsts else self._sweep_at
+        return ready
+
+    def put_back(self, pull: HeldPull, now: float) -> None:
+        """Keep a pull whose client must take earlier answers first; look again soon."""
+        if self.hold(pull, max(pull.deadline - now, 2 * CLOGGED_RETRY), now):
+            self._pass(pull, now + CLOGGED_RETRY)
+
+    def drop(self, connection: Connection) -> None:
+        """Forget the pulls of a connection that is gone."""
+        for pull in tuple(self._by_connection.get(connection, ())):
+            self.remove(pull)
+
+    def take_all(self) -> list[HeldPull]:
+        """Give every pull and keep none."""
+        everything = [pull for pulls in self._by_queue.values() for pull in pulls]
+        for pull in everything:
+            self.remove(pull)
+        self.wake_at = NEVER
+        return everything
+
+    def remove(self, pull: HeldPull) -> None:
+        """Forget one pull."""
+        _discard(self._by_queue, pull.queue, pull)
+        _discard(self._lanes, pull.lane, pull)
+        if _discard(self._by_connection, pull.connection, pull):
+            del self._sizes[pull.connection]
+        else:
+            self._sizes[pull.connection] -= pull.size
+        self._passed.pop(pull, None)
+        self._size -= pull.size
+        self._count -= 1
+        pull.queue.waiting -= 1
+
+    def _pass(self, pull: HeldPull, sweep_at: float) -> None:
+        self._passed[pull] = None
+        self._sweep_at = min(self._sweep_at, sweep_at)
+        self.wake_at = min(self.wake_at, self._sweep_at)
+
+
+def _discard(table: dict[K, dict[HeldPull, None]], key: K, pull: HeldPull) -> bool:
+    """Take a pull out of one entry; tell whether the entry went with it."""
+    pulls = table[key]
+    del pulls[pull]
+    if pulls:
+        return False
+    del table[key]
+    return True

@@ -1,0 +1,81 @@
+"""Everything a broker knows while it runs: what handlers work on.
+
+Belongs to the broker's loop. Tables are plain objects that never touch sockets; `turn` is where
+handlers leave what must happen once the messages of this turn of the loop are safe.
+"""
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TypeAlias
+
+from pocketmq.broker.answers import SendAnswers
+from pocketmq.broker.assignment import RequestModeTable
+from pocketmq.broker.clock import Clock
+from pocketmq.broker.config import BrokerConfig
+from pocketmq.broker.consumers import ConsumerTable
+from pocketmq.broker.groups import GroupTable
+from pocketmq.broker.long_polling import SuspendedPulls
+from pocketmq.broker.offsets import OffsetTable
+from pocketmq.broker.producers import ProducerTable
+from pocketmq.broker.queue_locks import QueueLocks
+from pocketmq.broker.routes import RouteTable
+from pocketmq.broker.topics import TopicTable
+from pocketmq.broker.traffic import Traffic
+from pocketmq.broker.turn import Turn
+from pocketmq.net import Connection
+from pocketmq.protocol.command import Command
+from pocketmq.protocol.message_ids import UniqueIds
+from pocketmq.store import MessageStore
+
+if TYPE_CHECKING:
+    from pocketmq.broker.appending import Redirect
+    from pocketmq.broker.targets import Target
+
+
+def _nobody(_: list[str]) -> None:
+    """Tell no name server."""
+
+
+@dataclass(slots=True, kw_only=True)
+class BrokerState:
+    """The parts of one broker."""
+
+    config: BrokerConfig
+    store: MessageStore
+    clock: Clock
+    address: str
+    """Where clients find the broker, as name servers are told."""
+    topics: TopicTable
+    groups: GroupTable
+    offsets: OffsetTable
+    send_answers: SendAnswers
+    unique_ids: UniqueIds
+    waiting: SuspendedPulls
+    consumers: ConsumerTable = field(default_factory=ConsumerTable)
+    producers: ProducerTable = field(default_factory=ProducerTable)
+    locks: QueueLocks = field(default_factory=QueueLocks)
+    modes: RequestModeTable = field(default_factory=RequestModeTable)
+    routes: RouteTable = field(default_factory=RouteTable)
+    traffic: Traffic = field(default_factory=Traffic)
+    turn: Turn = field(default_factory=Turn)
+    booted_ms: int = 0
+    stamp: bytes = b""
+    """The properties every single message gets: region, trace switch and cluster."""
+    targets: "dict[tuple[str, int], Target]" = field(default_factory=dict)
+    """Where sends may go, checked already; see `targets`."""
+    redirects: "dict[str, Redirect]" = field(default_factory=dict)
+    """By the property that asks for it: what sends a message elsewhere first; see `appending`."""
+    steady: Callable[[], float] = time.monotonic
+    """Seconds for measuring waits: the loop's own clock."""
+    register_topics: Callable[[list[str]], None] = _nobody
+    """Tells name servers of new and changed topics, soon."""
+
+    def save_documents(self, kind: str, changed: Mapping[str, bytes | None]) -> None:
+        """Save settings; raises `StoreError` if they cannot be kept."""
+        self.store.metadata.save_documents(kind, dict(changed))
+
+
+Answer: TypeAlias = Command | bytes | None
+"""What a handler gives: a response, a whole frame, or nothing (yet)."""
+Handler: TypeAlias = Callable[[BrokerState, Connection, Command], Answer]

@@ -1,0 +1,80 @@
+"""One turn of the loop: what its requests left to be done once their messages are written.
+
+Handlers put answers here that promise a message is stored, and the queues that grew. The dispatcher
+takes all of it at the end of the turn. Belongs to the broker's loop.
+"""
+
+from typing import TypeAlias
+
+from pocketmq.net import Connection
+from pocketmq.protocol.command import Command
+from pocketmq.store import QueueIndex
+
+Answers: TypeAlias = dict[Connection, list[tuple[Command, bytes]]]
+"""Frames by connection, each with the request it answers."""
+
+
+class Turn:
+    """What one turn collects."""
+
+    __slots__ = (
+        "arrivals", "failed", "held", "last", "messages", "now_ms", "overloaded", "ready", "size",
+    )  # fmt: skip
+
+    def __init__(self) -> None:
+        self.now_ms = 0
+        self.overloaded = False  # too much waits for the device: refuse what is to be stored
+        self.ready: Answers = {}  # leave once written
+        self.held: Answers = {}  # leave once written, and synced if the broker syncs
+        self.messages = 0
+        self.size = 0
+        self.arrivals: dict[QueueIndex, int] = {}  # queues with waiting pulls, and what is new from
+        self.last: tuple[QueueIndex, int] | None = None  # the latest append, and where it ended
+        self.failed = False  # the store has lost what this turn appended
+
+    def answer_stored(
+        self, connection: Connection, request: Command, frame: bytes, *, wait: bool = True
+    ) -> None:
+        """Answer when the messages appended so far are safe.
+
+        `wait=False` is for senders that do not want to wait for the device (property WAIT).
+        """
+        answers = self.held if wait else self.ready
+        try:
+            answers[connection].append((request, frame))
+        except KeyError:
+            answers[connection] = [(request, frame)]
+
+    def appended(self, queue: QueueIndex, count: int, size: int) -> None:
+        """Take note of new messages at the end of a queue."""
+        self.messages += count
+        self.size += size
+        end = queue.next_offset
+        self.last = queue, end
+        if queue.waiting and queue not in self.arrivals:
+            self.arrivals[queue] = end - count
+
+    def doubt(self) -> None:
+        """Find out, right after the store refused something, whether it dropped what waited.
+
+        A store that cannot write takes back all that was appended since it last could.
+        """
+        if self.last is not None and self.last[0].next_offset < self.last[1]:
+            self.failed = True
+
+    @property
+    def pending(self) -> bool:
+        """Whether there is anything to do at its end."""
+        return self.messages > 0
+
+    def take(self) -> "Turn":
+        """Give what was collected and begin anew."""
+        taken = Turn()
+        taken.ready, self.ready = self.ready, taken.ready
+        taken.held, self.held = self.held, taken.held
+        taken.arrivals, self.arrivals = self.arrivals, taken.arrivals
+        taken.messages, self.messages = self.messages, 0
+        taken.size, self.size = self.size, 0
+        taken.last, self.last = self.last, None
+        taken.failed, self.failed = self.failed, False
+        return taken
