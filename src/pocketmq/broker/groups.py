@@ -18,6 +18,8 @@ from pocketmq.protocol.json_values import decode_body, encode_body
 MAX_GROUPS = 50_000
 """As for topics: a loop of random names must end somewhere."""
 
+_READ = int(Permission.READ)
+
 
 class GroupTable(ConfigTable[GroupConfig]):
     """Groups by name."""
@@ -64,12 +66,12 @@ class GroupTable(ConfigTable[GroupConfig]):
 
     def may_read(self, group: str, topic: str) -> bool:
         """Tell whether a group may read a topic."""
-        return not self.forbidden.bits(group, topic) & Permission.READ
+        return not self.forbidden.bits(group, topic) & _READ
 
     def allow_reading(self, group: str, topic: str, *, allowed: bool, now_ms: int) -> None:
         """Forbid a group to read a topic, or allow it again."""
         bits = self.forbidden.bits(group, topic)
-        wanted = bits & ~Permission.READ if allowed else bits | Permission.READ
+        wanted = bits & ~_READ if allowed else bits | _READ
         if wanted != bits:
             self.forbidden.set(group, topic, wanted)
             self.version = self.version.following(now_ms)

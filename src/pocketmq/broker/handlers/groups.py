@@ -1,4 +1,4 @@
-"""Groups as tools manage them: make or change (200, 225), delete (207), list (201, 352), 353."""
+"""Groups as tools manage them: make or change (200, 225, 353), delete (207), show (201, 352)."""
 
 from pocketmq.broker.handlers.topics import PAGE, known_version
 from pocketmq.broker.name_rules import group_fault

@@ -92,7 +92,7 @@ def query(state: BrokerState, _: Connection, request: Command) -> Command:
 
 
 def search(state: BrokerState, _: Connection, request: Command) -> Command:
-    """Find the offset of a moment: the first message at or after it, or with UPPER the last before."""
+    """Find the first message at or after a moment, or with UPPER the last at or before it."""
     header = request.header(SearchOffsetRequest)
     queue = state.store.queue(header.topic, header.queue_id)
     upper = (header.boundary_type or "").upper() == "UPPER"

@@ -1,4 +1,4 @@
-"""Topics as tools and clients manage them: make or change (17, 18), delete (215), list (21, 351)."""
+"""Topics as tools manage them: make or change (17, 18), delete (215), show (21, 351)."""
 
 from pocketmq.broker.attributes import parse_changes
 from pocketmq.broker.name_rules import topic_fault

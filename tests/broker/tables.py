@@ -1,0 +1,130 @@
+"""A broker's state without sockets, for tests of handlers and tables.
+
+Peers are plain objects that keep what is written to them; store, tables and handlers are real.
+"""
+
+import json
+from pathlib import Path
+from typing import Any, cast
+
+from pocketmq.broker.answers import SendAnswers
+from pocketmq.broker.config import BrokerConfig
+from pocketmq.broker.consumers import ConsumerTable
+from pocketmq.broker.groups import GroupTable
+from pocketmq.broker.handlers import assignment, groups, locks, membership, offsets, topics
+from pocketmq.broker.long_polling import SuspendedPulls
+from pocketmq.broker.offsets import OffsetTable
+from pocketmq.broker.producers import ProducerTable
+from pocketmq.broker.queue_locks import QueueLocks
+from pocketmq.broker.saving import load_tables
+from pocketmq.broker.state import BrokerState, Handler
+from pocketmq.broker.system_topics import system_groups, system_topics
+from pocketmq.broker.topics import TopicTable
+from pocketmq.broker.turn import Turn
+from pocketmq.errors import MQError, ResponseCode
+from pocketmq.net import Connection
+from pocketmq.protocol.codes import RequestCode
+from pocketmq.protocol.command import Command, read_command
+from pocketmq.protocol.frame import FrameReader
+from pocketmq.protocol.message_ids import UniqueIds
+from pocketmq.protocol.records import Record
+from pocketmq.store import MessageStore
+from tests.broker.wire import Wire
+
+HANDLERS: dict[RequestCode, Handler] = {
+    **assignment.HANDLERS,
+    **groups.HANDLERS,
+    **locks.HANDLERS,
+    **membership.HANDLERS,
+    **offsets.HANDLERS,
+    **topics.HANDLERS,
+}
+
+
+class Clock:
+    """Time that stands still until a test moves it."""
+
+    def __init__(self, now: float = 1_700_000_000.0) -> None:
+        self.time = now
+
+    def now(self) -> float:
+        return self.time
+
+    def now_ms(self) -> int:
+        return int(self.time * 1000)
+
+
+class Desk:
+    """A broker's tables and handlers, asked without a network."""
+
+    def __init__(self, path: Path | None = None, **settings: Any) -> None:
+        self.clock = Clock()
+        self.announced: list[str] = []
+        self.config = BrokerConfig(**settings)
+        now_ms = self.clock.now_ms()
+        self.state = BrokerState(
+            config=self.config,
+            store=MessageStore.open(path),
+            topics=TopicTable(system_topics(self.config), now_ms=now_ms),
+            groups=GroupTable(system_groups(), now_ms=now_ms),
+            offsets=OffsetTable(now_ms=now_ms),
+            consumers=ConsumerTable(),
+            producers=ProducerTable(),
+            locks=QueueLocks(),
+            waiting=SuspendedPulls(),
+            clock=self.clock,
+            turn=Turn(),
+            unique_ids=UniqueIds(bytes(4), 1, 1),
+            send_answers=SendAnswers("DefaultRegion", bytes(8), trace_on=True),
+            address="127.0.0.1:10911",
+            register_topics=self.announced.extend,
+        )
+        load_tables(self.state)
+
+    def ask(
+        self,
+        code: RequestCode,
+        ext: dict[str, str] | None = None,
+        body: Any = None,
+        wire: Wire | None = None,
+        *,
+        oneway: bool = False,
+    ) -> Command:
+        """Give the answer to a request; what raises `MQError` is answered as code 1."""
+        answer = self.try_ask(code, ext, body, wire, oneway=oneway)
+        assert isinstance(answer, Command)
+        return answer
+
+    def try_ask(
+        self,
+        code: RequestCode,
+        ext: dict[str, str] | None = None,
+        body: Any = None,
+        wire: Wire | None = None,
+        *,
+        oneway: bool = False,
+    ) -> Command | bytes | None:
+        data = (
+            b"" if body is None else body if isinstance(body, bytes) else json.dumps(body).encode()
+        )
+        frame = Command.request(code, 7, ext, data, oneway=oneway).encode()
+        (received,) = FrameReader(1 << 24).feed(frame)
+        request = read_command(received)
+        try:
+            return HANDLERS[code](self.state, cast("Connection", wire or Wire()), request)
+        except MQError as error:
+            return request.reply(ResponseCode.SYSTEM_ERROR, str(error))
+
+    def disconnect(self, wire: Wire) -> None:
+        """Close a connection from the client's side."""
+        wire.closed = True
+        membership.connection_closed(self.state, wire)
+
+    def store_message(self, topic: str, queue_id: int) -> None:
+        """Put one message into a queue."""
+        store = self.state.store
+        record = Record(topic=topic.encode(), body=b"x", queue_id=queue_id)
+        store.append(store.make_queue(topic, queue_id), [record], [0], self.clock.now_ms())
+
+    def close(self) -> None:
+        self.state.store.close()
