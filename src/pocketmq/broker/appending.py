@@ -6,7 +6,7 @@ each message adds a rule for its topic to `tag_rules`, so that recovery finds th
 that is stored, by whomever, goes through `append` here: suspended pulls learn of it, it is counted.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NoReturn, TypeAlias
 
 import msgspec
@@ -88,13 +88,13 @@ def append_batch(state: "BrokerState", queue: QueueIndex, body: bytes, like: Rec
     return stored
 
 
-def place(state: "BrokerState", draft: Draft) -> Placed:
+def place(state: "BrokerState", draft: Draft, redirecting: Sequence[str] = REDIRECTING) -> Placed:
     """Send a draft through the redirects it asks for, and store it.
 
     The topic it ends up in is made by whoever sends it there. Raises `ServerError` for a draft
     that is refused, `StoreFull` if there is no room.
     """
-    for name in REDIRECTING:
+    for name in redirecting:
         if name in draft.properties:
             state.redirects.get(name, _refuse)(state, draft)
     if draft.sys_flag & TRANSACTION_MASK in _UNDELIVERED:

@@ -19,6 +19,7 @@ from pocketmq.broker.answers import SendAnswers
 from pocketmq.broker.appending import tag_rules
 from pocketmq.broker.clock import Clock, SystemClock
 from pocketmq.broker.config import BrokerConfig
+from pocketmq.broker.delays import Delays, delay_tag_rules
 from pocketmq.broker.dispatch import Dispatcher
 from pocketmq.broker.groups import GroupTable
 from pocketmq.broker.handlers.by_code import HANDLERS
@@ -98,6 +99,7 @@ class Broker:
             store.close()
             raise
         parts.housekeeping.start()
+        parts.delays.start()
         if self._own_process:
             gc.collect()
             gc.freeze()
@@ -113,6 +115,7 @@ class Broker:
         leaving = asyncio.create_task(parts.registrar.stop())
         parts.housekeeping.stop()
         parts.dispatcher.stop()
+        await parts.delays.stop()
         await parts.server.close(grace)
         await leaving
         await parts.questions.stop()
@@ -134,7 +137,8 @@ class Broker:
             disk_full_ratio=config.disk_space_warning_level_ratio / 100,
         )
         flusher = Flusher(loop.call_soon_threadsafe)
-        return MessageStore.open(self._data, options, flusher=flusher, tag_rules=tag_rules())
+        rules = tag_rules() | delay_tag_rules(config.message_delay_level)
+        return MessageStore.open(self._data, options, flusher=flusher, tag_rules=rules)
 
 
 class _Parts:
@@ -173,6 +177,7 @@ class _Parts:
         self.server = Server(self.dispatcher, limits)
         self.dialer = Dialer(_Deaf(), limits)
         self.housekeeping = Housekeeping(self.state, self.dispatcher, loop)
+        self.delays = Delays(self.state, self.dispatcher, loop)
         servers = broker._name_servers  # noqa: SLF001 - its own parts
         self.questions = RouteQuestions(servers, self.dialer)
         self.registrar = Registrar(self.state, servers, self.dialer)

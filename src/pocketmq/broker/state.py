@@ -14,6 +14,7 @@ from pocketmq.broker.assignment import RequestModeTable
 from pocketmq.broker.clock import Clock
 from pocketmq.broker.config import BrokerConfig
 from pocketmq.broker.consumers import ConsumerTable
+from pocketmq.broker.delay_progress import DelayProgress
 from pocketmq.broker.groups import GroupTable
 from pocketmq.broker.long_polling import SuspendedPulls
 from pocketmq.broker.offsets import OffsetTable
@@ -57,6 +58,7 @@ class BrokerState:
     locks: QueueLocks = field(default_factory=QueueLocks)
     modes: RequestModeTable = field(default_factory=RequestModeTable)
     routes: RouteTable = field(default_factory=RouteTable)
+    delay_progress: DelayProgress = field(default_factory=DelayProgress)
     traffic: Traffic = field(default_factory=Traffic)
     turn: Turn = field(default_factory=Turn)
     booted_ms: int = 0

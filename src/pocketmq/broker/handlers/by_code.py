@@ -2,12 +2,14 @@
 
 from pocketmq.broker.handlers import (
     assignment,
+    delay,
     groups,
     locks,
     membership,
     offsets,
     pulling,
     queries,
+    retry,
     sending,
     settings,
     topics,
@@ -18,6 +20,8 @@ HANDLERS: dict[int, Handler] = {
     int(code): handler
     for feature in (
         sending,
+        retry,
+        delay,
         pulling,
         offsets,
         membership,
