@@ -14,17 +14,16 @@ import msgspec
 
 from pocketmq.errors import ConnectionLost, ProtocolError
 from pocketmq.net.address import socket_name
-from pocketmq.net.limits import Limits
 from pocketmq.net.outbox import Outbox
 from pocketmq.net.owner import Owner
-from pocketmq.net.reasons import reason_of
+from pocketmq.net.reasons import reason_of, untraced
+from pocketmq.net.shared import Shared
 from pocketmq.net.waiters import Waiters
 from pocketmq.net.watch import Watch
 from pocketmq.protocol.command import (
     ONEWAY_FLAG,
     RESPONSE_FLAG,
     Command,
-    OpaqueCounter,
     read_command,
 )
 from pocketmq.protocol.frame import Buffer, FrameReader
@@ -32,24 +31,23 @@ from pocketmq.protocol.frame import Buffer, FrameReader
 logger = logging.getLogger("pocketmq.net")
 
 
-class Connection(asyncio.Protocol):
+class Connection(asyncio.BufferedProtocol):
     """A peer: write to it, ask it, close it."""
 
     __slots__ = (
         "__weakref__", "_batch", "_cause", "_deaf", "_held", "_loop", "_opaque", "_outbox",
-        "_owner", "_reader", "_serving", "_transport", "_waiters", "_watch", "accepted", "closed",
-        "context", "limits", "local_address", "remote_address",
+        "_owner", "_reader", "_room", "_serving", "_transport", "_waiters", "_watch", "accepted",
+        "closed", "context", "limits", "local_address", "remote_address",
     )  # fmt: skip
 
     def __init__(
         self,
         owner: Owner,
-        limits: Limits,
-        opaque: OpaqueCounter,
+        shared: Shared,
         loop: asyncio.AbstractEventLoop,
         dialled: str = "",
     ) -> None:
-        self.limits = limits
+        self.limits = limits = shared.limits
         self.accepted = not dialled  # the peer came to us: it is a client, we serve it
         self.remote_address = dialled
         self.local_address = ""
@@ -57,7 +55,8 @@ class Connection(asyncio.Protocol):
         self.context: dict[str, Any] = {}  # what the owner remembers about this peer
         self._owner = owner
         self._loop = loop
-        self._opaque = opaque
+        self._opaque = shared.opaque
+        self._room = shared.room
         self._reader = FrameReader(limits.frame)
         self._waiters = Waiters(loop, dialled)
         self._outbox = Outbox(loop, limits)
@@ -103,6 +102,7 @@ class Connection(asyncio.Protocol):
             return await answer
         finally:
             waiters.forget(opaque)
+            del answer  # it holds the error, which holds this frame: free all three at once
 
     def send_oneway(self, request: Command) -> bool:
         """Send a request nobody answers; False if the connection is closed already.
@@ -186,7 +186,11 @@ class Connection(asyncio.Protocol):
         except Exception as error:  # noqa: BLE001 - logged; costs this connection only
             self._blame_owner(error)
 
-    def data_received(self, data: bytes) -> None:
+    def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002 - asyncio's signature
+        """Give the place to read to."""
+        return self._room
+
+    def buffer_updated(self, nbytes: int) -> None:
         """Handle one read: answers to their waiters, requests to the owner, in one batch."""
         if self.closed:  # what still comes after our end is nobody's
             return
@@ -194,14 +198,14 @@ class Connection(asyncio.Protocol):
         failure: ProtocolError | None = None
         requests: list[Command] = []
         try:
-            for frame in self._reader.feed(data):
+            for frame in self._reader.feed(bytes(self._room[:nbytes])):
                 command = read_command(frame)
                 if not command.flag & RESPONSE_FLAG:
                     requests.append(command)
                 elif not self._waiters.answer(command):
                     logger.debug("%s: nobody waits for %r", self.remote_address, command)
         except ProtocolError as error:
-            failure = error.with_traceback(None)  # its frames would keep this connection alive
+            failure = untraced(error)
         if requests:
             if len(requests) > self._batch or self._held or self._outbox.paused:
                 self._held.extend(requests)
@@ -237,7 +241,7 @@ class Connection(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """Tell waiters and owner; keep nothing."""
         cause = self._lost(reason_of(exc) if exc else "the connection was closed")
-        cause.__cause__ = exc
+        cause.__cause__ = exc and untraced(exc)
         self._shut(cause)
         self._transport = None
         self._outbox.release()
@@ -305,7 +309,7 @@ class Connection(asyncio.Protocol):
         logger.error(
             "%s: the owner failed; the connection is closed", self.remote_address, exc_info=error
         )
-        self.abort(error.with_traceback(None))
+        self.abort(untraced(error))
 
     def _close_for(self, reason: str) -> None:
         self.close(self._lost(reason))

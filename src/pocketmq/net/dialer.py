@@ -7,9 +7,10 @@ from pocketmq.net.address import parse_address
 from pocketmq.net.connection import Connection
 from pocketmq.net.limits import Limits
 from pocketmq.net.owner import Owner
-from pocketmq.net.reasons import reason_of
+from pocketmq.net.reasons import reason_of, untraced
 from pocketmq.net.roster import Roster
-from pocketmq.protocol.command import Command, OpaqueCounter
+from pocketmq.net.shared import Shared
+from pocketmq.protocol.command import Command
 
 
 class Dialer:
@@ -19,7 +20,7 @@ class Dialer:
         self.limits = limits or Limits()
         self.connections = Roster()
         self._owner = owner
-        self._opaque = OpaqueCounter()
+        self._shared = Shared(self.limits)
         self._open: dict[str, Connection] = {}
         self._dialling: dict[str, asyncio.Task[Connection | ConnectFailed]] = {}
         self._closed = False
@@ -40,11 +41,10 @@ class Dialer:
             task = asyncio.create_task(self._dial(address, host, port), name=f"dial {address}")
             self._dialling[address] = task
             task.add_done_callback(lambda _: self._dialling.pop(address, None))
-        wait = self.limits.connect if timeout is None else min(timeout, self.limits.connect)
         # A caller that gives up does not take the connection away from the others.
-        await asyncio.wait({task}, timeout=wait)
+        await asyncio.wait({task}, timeout=timeout)
         if not task.done():
-            raise ConnectFailed(address, f"no connection within {wait:g} s")
+            raise ConnectFailed(address, f"no connection within {timeout:g} s")
         if task.cancelled():
             raise ConnectFailed(address, "this side was closed meanwhile")
         outcome = task.result()
@@ -93,14 +93,14 @@ class Dialer:
         try:
             async with asyncio.timeout(self.limits.connect):
                 _, connection = await loop.create_connection(
-                    lambda: Connection(self, self.limits, self._opaque, loop, address), host, port
+                    lambda: Connection(self, self._shared, loop, address), host, port
                 )
         except TimeoutError as error:
             failure = ConnectFailed(address, f"no connection within {self.limits.connect:g} s")
-            failure.__cause__ = error.with_traceback(None)
+            failure.__cause__ = untraced(error)
         except (OSError, UnicodeError) as error:
             failure = ConnectFailed(address, reason_of(error))
-            failure.__cause__ = error.with_traceback(None)
+            failure.__cause__ = untraced(error)
         else:
             return connection
         return failure

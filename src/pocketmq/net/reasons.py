@@ -1,8 +1,11 @@
-"""What the operating system's network errors mean, in words for people."""
+"""Why a connection ended or was never made: in words for people, and fit for keeping."""
 
 import errno
 import os
 import socket
+from typing import TypeVar
+
+E = TypeVar("E", bound=BaseException)
 
 _REASONS = {
     errno.ECONNREFUSED: "connection refused; nobody listens there",
@@ -25,3 +28,20 @@ def reason_of(error: Exception) -> str:
     if number is None:
         return str(error) or type(error).__name__
     return _REASONS.get(number) or os.strerror(number)
+
+
+def untraced(error: E) -> E:
+    """Drop the tracebacks of an error and of what led to it.
+
+    For errors that are kept: a traceback holds every frame it passed, and so would keep the
+    connection that keeps the error.
+    """
+    waiting: list[BaseException | None] = [error]
+    seen: set[int] = set()
+    while waiting:
+        each = waiting.pop()
+        if each is not None and id(each) not in seen:
+            seen.add(id(each))
+            each.__traceback__ = None
+            waiting += [each.__cause__, each.__context__]
+    return error

@@ -11,7 +11,8 @@ from pocketmq.net.limits import Limits
 from pocketmq.net.owner import Owner
 from pocketmq.net.reasons import reason_of
 from pocketmq.net.roster import Roster
-from pocketmq.protocol.command import Command, OpaqueCounter
+from pocketmq.net.shared import Shared
+from pocketmq.protocol.command import Command
 
 logger = logging.getLogger("pocketmq.net")
 
@@ -25,7 +26,7 @@ class Server:
         self.limits = limits or Limits()
         self.connections = Roster()
         self._owner = owner
-        self._opaque = OpaqueCounter()
+        self._shared = Shared(self.limits)
         self._listening: list[asyncio.Server] = []
         self._closed = False
         self._full = False
@@ -73,9 +74,9 @@ class Server:
                 continue
         raise OSError(f"no port is free on all addresses of {host}")
 
-    def _accept(self) -> asyncio.Protocol:
+    def _accept(self) -> asyncio.BaseProtocol:
         """Make the protocol of a socket just accepted: the place for TLS and PROXY headers."""
-        return Connection(self, self.limits, self._opaque, asyncio.get_running_loop())
+        return Connection(self, self._shared, asyncio.get_running_loop())
 
     # Owner of its connections: counts them, passes the rest on.
 

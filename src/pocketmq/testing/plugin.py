@@ -1,0 +1,72 @@
+"""The pytest plugin: a RocketMQ cluster for tests, without Java and without set-up.
+
+pytest loads this module in every run, so it imports nothing of ours until a fixture is used.
+
+    def test_orders_are_sent(rocketmq, rocketmq_topic):
+        shop = Shop(nameserver=rocketmq.address, topic=rocketmq_topic)
+        ...
+"""
+
+import re
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+import pytest
+
+if TYPE_CHECKING:
+    from pocketmq.embedded import Cluster
+
+_LONGEST_NAME = 60
+
+
+@pytest.fixture(scope="session")
+def rocketmq() -> "Iterator[Cluster]":
+    """Give a running cluster of one broker, in memory, that all tests of the run share.
+
+    `rocketmq.address` is the name server's. Under pytest-xdist each worker has its own.
+    """
+    with ExitStack() as running:
+        yield _start(running)
+
+
+@pytest.fixture
+def rocketmq_cluster() -> "Iterator[Callable[..., Cluster]]":
+    """Make clusters for one test alone: `rocketmq_cluster(brokers=2, faults=True)`.
+
+    Options are those of `pocketmq.Cluster`; what was made is stopped after the test.
+    """
+    with ExitStack() as running:
+        yield lambda *arguments, **options: _start(running, *arguments, **options)
+
+
+@pytest.fixture
+def rocketmq_topic(rocketmq: "Cluster", request: pytest.FixtureRequest) -> str:
+    """Give a topic with 8 queues on the shared cluster that no other test knows."""
+    return rocketmq.create_topic(_unique_name(request))
+
+
+@pytest.fixture
+def rocketmq_group(request: pytest.FixtureRequest) -> str:
+    """Give the name of a producer or consumer group that no other test knows."""
+    return _unique_name(request)
+
+
+def _start(running: ExitStack, *arguments: Any, **options: Any) -> "Cluster":
+    if sys.platform == "win32":
+        pytest.skip("PocketMQ's broker runs on Linux and macOS, not on Windows")
+    from pocketmq.embedded import Cluster
+    from pocketmq.errors import MQError
+
+    try:
+        return running.enter_context(Cluster(*arguments, **options))
+    except MQError as problem:
+        pytest.fail(f"no RocketMQ cluster for this test: {problem}", pytrace=False)
+
+
+def _unique_name(request: pytest.FixtureRequest) -> str:
+    """Make a name that RocketMQ takes for topics and groups, and that tells whose it is."""
+    test = re.sub(r"[^a-zA-Z0-9_]+", "-", request.node.name).strip("-")
+    return f"{test[:_LONGEST_NAME]}-{uuid4().hex[:12]}"

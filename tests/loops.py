@@ -1,0 +1,103 @@
+"""Coroutine tests: run on asyncio's loop, and on uvloop where it is installed; nothing may leak.
+
+A `conftest.py` imports the two hooks. After each test no task, no file and no complaint to the loop
+may be left.
+"""
+
+import asyncio
+import gc
+import importlib
+import importlib.util
+import inspect
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+
+F = TypeVar("F", bound=Callable[..., object])
+
+LOOPS = ["asyncio", "uvloop"] if importlib.util.find_spec("uvloop") else ["asyncio"]
+
+
+class LeapingLoop(asyncio.SelectorEventLoop):
+    """A loop with real sockets whose clock can be put forward."""
+
+    ahead = 0.0
+
+    def time(self) -> float:
+        return super().time() + self.ahead
+
+
+def leaping(test: F) -> F:
+    """Run a test on the loop that `leap` works on."""
+    test.loops = ["leaping"]  # type: ignore[attr-defined]
+    return test
+
+
+async def leap(seconds: float) -> None:
+    """Let this much time have passed, and everything happen that was due meanwhile."""
+    loop = asyncio.get_running_loop()
+    assert isinstance(loop, LeapingLoop)
+    loop.ahead += seconds
+    for _ in range(5):
+        await asyncio.sleep(0)
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if inspect.iscoroutinefunction(metafunc.function):
+        metafunc.fixturenames.append("loop_name")
+        metafunc.parametrize("loop_name", getattr(metafunc.function, "loops", LOOPS))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    if not inspect.iscoroutinefunction(pyfuncitem.obj):
+        return None
+    wanted = inspect.signature(pyfuncitem.obj).parameters
+    arguments = {name: pyfuncitem.funcargs[name] for name in wanted}
+    complaints: list[dict[str, Any]] = []
+    with asyncio.Runner(
+        loop_factory=_factory(str(pyfuncitem.callspec.params["loop_name"]))
+    ) as runner:
+        runner.get_loop().set_exception_handler(lambda _, context: complaints.append(context))
+        runner.run(_alone(pyfuncitem.obj(**arguments)))
+    assert complaints == []
+    gc.collect()  # what was dropped while still open complains now
+    return True
+
+
+async def _alone(story: Any) -> None:
+    files = open_files()
+    await story
+    await until(lambda: len(asyncio.all_tasks()) == 1, "all tasks to end")
+    await until(lambda: open_files() <= files, "all files to be closed")
+
+
+def _factory(name: str) -> Callable[[], asyncio.AbstractEventLoop] | None:
+    if name == "asyncio":
+        return None
+    if name == "leaping":
+        return LeapingLoop
+    factory: Callable[[], asyncio.AbstractEventLoop]
+    factory = importlib.import_module(name).new_event_loop
+    return factory
+
+
+def open_files() -> int:
+    """How many files and sockets this process has open; libuv keeps a spare one on /dev/null."""
+    names = []
+    for entry in Path("/proc/self/fd").iterdir():
+        with suppress(FileNotFoundError):  # the one this loop itself reads from
+            names.append(entry.readlink())
+    return len([name for name in names if name != Path("/dev/null")])
+
+
+async def until(condition: Callable[[], object], what: str, seconds: float = 10.0) -> None:
+    """Wait for a condition; fail if it does not come true in time."""
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + seconds
+    while not condition():
+        assert loop.time() < deadline, f"waited {seconds} s in vain for {what}"
+        await asyncio.sleep(0.001)

@@ -1,0 +1,91 @@
+"""Open requests of one connection: deadlines by one timer."""
+
+import asyncio
+
+import pytest
+
+from pocketmq.errors import ConnectionLost, RequestTimedOut
+from pocketmq.net.waiters import Waiters
+from pocketmq.protocol.command import Command
+from tests.loops import leap, leaping
+
+
+def waiters() -> Waiters:
+    return Waiters(asyncio.get_running_loop(), "peer:1")
+
+
+@leaping
+async def test_each_waiter_ends_at_its_own_deadline() -> None:
+    table = waiters()
+    futures = [table.add(number, 10, 10.0 * number) for number in (3, 1, 2)]
+    ended = []
+    for _ in range(3):
+        await leap(10.01)
+        ended.append([future.done() for future in futures])
+    assert ended == [[False, True, False], [False, True, True], [True, True, True]]
+    assert len(table) == 0
+    for future in futures:
+        with pytest.raises(RequestTimedOut, match="no answer to SEND_MESSAGE within"):
+            future.result()
+
+
+@leaping
+async def test_deadlines_close_together_end_in_order_and_none_is_missed() -> None:
+    table = waiters()
+    futures = [table.add(number, 4711, 1 + number / 1000) for number in range(500)]
+    await leap(1.25)
+    early = sum(future.done() for future in futures)
+    assert 240 <= early <= 260
+    await leap(0.3)
+    assert all(future.done() for future in futures)
+    for future in futures:
+        with pytest.raises(RequestTimedOut, match="no answer to request 4711 within"):
+            future.result()
+
+
+@leaping
+async def test_an_answer_reaches_its_waiter_once() -> None:
+    table = waiters()
+    future = table.add(5, 10, 1)
+    answer = Command(0, 5, flag=1)
+    assert 5 in table
+    assert table.answer(answer)
+    assert not table.answer(answer)
+    assert await future is answer
+    await leap(2)
+    assert len(table) == 0
+
+
+@leaping
+async def test_an_answer_to_a_forgotten_or_cancelled_waiter_is_nobodys() -> None:
+    table = waiters()
+    table.add(1, 10, 1)
+    table.forget(1)
+    table.forget(1)
+    assert not table.answer(Command(0, 1, flag=1))
+    table.add(2, 10, 1).cancel()
+    assert not table.answer(Command(0, 2, flag=1))
+
+
+@leaping
+async def test_failing_gives_everyone_an_error_of_its_own() -> None:
+    table = waiters()
+    futures = [table.add(number, 10, 1) for number in range(3)]
+    futures[0].cancel()
+    table.fail(ConnectionLost("peer:1", "gone"))
+    errors = [future.exception() for future in futures[1:]]
+    assert [str(error) for error in errors] == ["peer:1: gone"] * 2
+    assert errors[0] is not errors[1]
+    assert len(table) == 0
+
+
+@leaping
+async def test_an_earlier_deadline_moves_the_timer_forward() -> None:
+    table = waiters()
+    late = table.add(1, 10, 100)
+    soon = table.add(2, 10, 1)
+    await leap(1.1)
+    assert (late.done(), soon.done()) == (False, True)
+    assert isinstance(soon.exception(), RequestTimedOut)
+    await leap(99)
+    assert isinstance(late.exception(), RequestTimedOut)
