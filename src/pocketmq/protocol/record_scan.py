@@ -7,6 +7,7 @@ so that no length a peer writes decides how much is allocated.
 
 import struct
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 from zlib import crc32
 
 import msgspec
@@ -19,6 +20,8 @@ MAGIC_V1 = -626843481  # one byte for the topic's length
 MAGIC_V2 = -626843477  # two bytes; RocketMQ 5.x writes it for topics longer than 127 bytes
 MAGIC_BLANK = -875286124  # the unused end of a commit-log file
 BLANK_SIZE = 8
+SECTOR = 512
+"""Bytes that a disk writes as a whole, at least."""
 
 ReadableBuffer = bytes | bytearray | memoryview
 
@@ -249,8 +252,29 @@ def checksum(body: ReadableBuffer) -> int:
 
 def tags_code(property_bytes: bytes) -> int:
     """Give the hash of the tag among these properties, 0 if there is none."""
-    tag = find_property(property_bytes, b"TAGS")
-    return 0 if tag is None else java_hash(tag.decode("utf-8", "replace"))
+    _, found, rest = property_bytes.rpartition(b"\x02TAGS\x01")
+    if found and (tag := rest.partition(b"\x02")[0]):
+        return _tag_hash(tag)
+    if not found and not property_bytes.startswith(b"TAGS\x01"):
+        return 0
+    first = find_property(property_bytes, b"TAGS")  # the first of all, or before an empty one
+    return 0 if first is None else _tag_hash(first)
+
+
+@lru_cache(maxsize=4096)
+def _tag_hash(tag: bytes) -> int:
+    return java_hash(tag.decode("utf-8", "replace"))
+
+
+def looks_torn(property_bytes: bytes) -> bool:
+    """Tell whether properties could be what a crash left of others.
+
+    What did not reach the disk reads as zeros, from some place to the record's end or, on a
+    machine that lost its power, over whole sectors. The body's checksum does not cover them.
+    """
+    if not property_bytes:
+        return False
+    return not property_bytes[-1] or (len(property_bytes) > SECTOR and 0 in property_bytes)
 
 
 def move_record(

@@ -7,6 +7,7 @@ of one sender's odd message.
 
 import struct
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 
 import msgspec
 
@@ -135,43 +136,61 @@ def pack_records(
     positions: list[int] = []
     position = commit_log_offset
     last = commit_log_offset + room - BLANK_SIZE
-    heads = _HEADS[len(store_host)]
+    for record, queue_offset in zip(records, queue_offsets, strict=True):
+        data = pack_record(record, queue_offset, position, store_timestamp_ms, store_host)
+        if position + len(data) > last:
+            break
+        pieces.append(data)
+        positions.append(position)
+        position += len(data)
+    return PackedRun(b"".join(pieces), positions, position)
+
+
+def pack_record(
+    record: Record,
+    queue_offset: int,
+    commit_log_offset: int,
+    store_timestamp_ms: int,
+    store_host: bytes,
+) -> bytes:
+    """Give a record's bytes, with the places, store time and store host given here.
+
+    Raises `InvalidInput` if a place or time has more than 64 bits.
+    """
+    body, text, crc = record.body, record.property_bytes, record.body_crc
+    body_size, text_size = len(body), len(text)
+    magic, topic_field = topic_prefix(record.topic)
+    pack_head, head_size, host_bits = _HEADS[len(store_host)][len(record.born_host)]
     try:
-        for record, queue_offset in zip(records, queue_offsets, strict=True):
-            body, topic, text = record.body, record.topic, record.property_bytes
-            body_size, topic_size, text_size = len(body), len(topic), len(text)
-            pack_head, head_size, host_bits = heads[len(record.born_host)]
-            if topic_size <= _V1_TOPIC_LIMIT:
-                magic, topic_length = MAGIC_V1, topic_size.to_bytes(1, "big")
-            else:  # as 5.x does
-                magic, topic_length = MAGIC_V2, _LENGTH(topic_size)
-            size = head_size + body_size + len(topic_length) + topic_size + 2 + text_size
-            if position + size > last:
-                break
-            crc = record.body_crc
-            head = pack_head(
-                size,
-                magic,
-                checksum(body) if crc is None else crc,
-                record.queue_id,
-                record.flag,
-                queue_offset,
-                position,
-                record.sys_flag & ~_HOST_BITS | host_bits,
-                record.born_timestamp_ms,
-                record.born_host,
-                store_timestamp_ms,
-                store_host,
-                record.reconsume_times,
-                record.prepared_transaction_offset,
-                body_size,
-            )
-            pieces += (head, body, topic_length, topic, _LENGTH(text_size), text)
-            positions.append(position)
-            position += size
+        head = pack_head(
+            head_size + body_size + len(topic_field) + 2 + text_size,
+            magic,
+            checksum(body) if crc is None else crc,
+            record.queue_id,
+            record.flag,
+            queue_offset,
+            commit_log_offset,
+            record.sys_flag & ~_HOST_BITS | host_bits,
+            record.born_timestamp_ms,
+            record.born_host,
+            store_timestamp_ms,
+            store_host,
+            record.reconsume_times,
+            record.prepared_transaction_offset,
+            body_size,
+        )
     except struct.error as error:
         raise InvalidInput(f"a place or time does not fit into a message: {error}") from error
-    return PackedRun(b"".join(pieces), positions, position)
+    return b"".join((head, body, topic_field, _LENGTH(text_size), text))
+
+
+@lru_cache(maxsize=4096)
+def topic_prefix(topic: bytes) -> tuple[int, bytes]:
+    """Give the magic that a topic asks for, and the topic with its length before it."""
+    size = len(topic)
+    if size <= _V1_TOPIC_LIMIT:
+        return MAGIC_V1, size.to_bytes(1, "big") + topic
+    return MAGIC_V2, _LENGTH(size) + topic  # as 5.x does
 
 
 def blank_record(size: int) -> bytes:

@@ -1,0 +1,125 @@
+"""The commit log: every record of every queue, one after another, in the order they were taken.
+
+One writer. Records are collected in `pending` and written together once a turn; what `write` has
+written survives the process, what was synced survives the machine. A record never spans two files:
+the rest of a file that is too short is marked blank, as in RocketMQ.
+"""
+
+from pocketmq.errors import StoreError, StoreFailed
+from pocketmq.protocol.record_scan import BLANK_SIZE
+from pocketmq.protocol.records import blank_record
+from pocketmq.store.disk import FileSystem, StoredFile, store_error
+from pocketmq.store.segments import Segment, Segments
+
+
+class CommitLog:
+    """Append-only records. Belongs to the writer's thread; a flusher syncs the files."""
+
+    def __init__(self, disk: FileSystem, segment_size: int) -> None:
+        self.segments = Segments(disk, "commitlog", segment_size)
+        self.pending: list[bytes] = []
+        self.inherited = 0  # everything before was written by an earlier run
+        self.tail = 0  # where the next record goes
+        self.written = 0  # everything before is in the files
+        self.synced = 0  # everything before is on the device
+        self.limit = 0  # no record may end behind this in the current file
+        self.failed: StoreFailed | None = None  # a sync failed: nobody knows what is on the device
+        self._current: Segment | None = None
+        self._segment_size = segment_size
+        self._soiled = 0  # bytes behind `written` that a failed write may have left
+
+    @property
+    def first(self) -> int:
+        """The position of the oldest byte still kept."""
+        return self.segments.first
+
+    def begin(self, tail: int, synced: int) -> bool:
+        """Go on at a position that recovery found; tell whether anything lay behind it."""
+        cut = self.segments.drop_after(tail)
+        self.tail = self.written = self.inherited = tail
+        self.synced = synced
+        self._current = self.segments.at(tail)
+        self.limit = 0 if self._current is None else self._current.end - BLANK_SIZE
+        return cut
+
+    def make_room(self, size: int) -> None:
+        """Go on in a new file, because `size` bytes do not fit into this one.
+
+        What is pending must have been written. Raises `StoreFull` if there is no room for a file;
+        nothing has changed then.
+        """
+        assert not self.pending, "a blank would be written before the records in front of it"
+        old = self._current
+        self._put(b"" if old is None else blank_record(old.end - self.tail))
+        new = self.segments.grow(size + BLANK_SIZE)
+        self.tail = self.written = new.start
+        self.limit = new.end - BLANK_SIZE
+        self._current = new
+
+    def write(self) -> None:
+        """Put everything pending into the file; raise `StoreFull` or `StoreFailed` if that fails.
+
+        What was pending is forgotten then, and the log ends where it ended before.
+        """
+        if not self.pending:
+            return
+        data = self.pending[0] if len(self.pending) == 1 else b"".join(self.pending)
+        self.pending.clear()
+        try:
+            self._put(data)
+        except StoreError:
+            self.tail = self.written
+            raise
+        self.written = self.tail
+
+    def view(self, position: int, size: int) -> memoryview | None:
+        """Give bytes of the log, or None if they are not (or no longer) kept."""
+        segment = self.segments.at(position)
+        if segment is None or position + size > segment.end:
+            return None
+        start = position - segment.start
+        return segment.view[start : start + size]
+
+    def unsynced(self) -> tuple[list[StoredFile], int]:
+        """Give the files a flusher must sync, and how far the log is safe once it has."""
+        if self.written <= self.synced:
+            return [], self.written
+        return [segment.file for segment in self.segments.from_position(self.synced)], self.written
+
+    def was_synced(self, position: int) -> None:
+        """Note that everything before a position is on the device."""
+        if position > self.synced:
+            for segment in self.segments.from_position(self.synced):
+                if segment is not self._current:
+                    segment.file.rest()
+            self.synced = position
+
+    def sync_failed(self, error: Exception) -> None:
+        """Take no more records: Linux forgets which pages it could not write.
+
+        A second sync would succeed and prove nothing; only reading everything again does.
+        """
+        if self.failed is None:
+            self.failed = StoreFailed(str(error))
+
+    def prepare(self) -> None:
+        """Make the next file ahead of time once the current one is three quarters full."""
+        if self.limit and self.limit - self.tail < self._segment_size // 4:
+            self.segments.prepare()
+
+    def _put(self, data: bytes) -> None:
+        """Write at `written`; what a failed write left behind is wiped before anything else."""
+        if not data:
+            return
+        assert self._current is not None
+        at = self.written - self._current.start
+        try:
+            if self._soiled:
+                self._current.file.write(
+                    at, bytes(min(self._soiled, self._current.end - self.written))
+                )
+                self._soiled = 0
+            self._current.file.write(at, data)
+        except OSError as error:
+            self._soiled = max(self._soiled, len(data))
+            raise store_error(error, len(data)) from error

@@ -1,0 +1,314 @@
+"""The one door to the file system: every step that a crash can cut short goes through here.
+
+`Disk` works on real files below one directory; `NoDisk` keeps the same files in memory. Tests put
+a disk in their place that stops at the n-th step, so that recovery is tried at each of them.
+SQLite keeps its own file and does not come through here.
+"""
+
+import errno
+import mmap
+import os
+import sys
+import threading
+from contextlib import suppress
+from pathlib import Path
+from typing import Protocol
+
+from pocketmq.errors import StoreError, StoreFailed, StoreFull
+
+_NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+_ZEROS = bytes(1 << 20)
+_sync_data = getattr(os, "fdatasync", os.fsync)  # macOS has only the second
+
+
+def store_error(error: OSError, wanted: int) -> StoreError:
+    """Translate what the system says; room for `wanted` bytes was asked for."""
+    if error.errno in _NO_ROOM:
+        return StoreFull(wanted)
+    return StoreFailed(str(error))
+
+
+class StoredFile(Protocol):
+    """A file of fixed size: written at positions, read (and changed) through a view.
+
+    Slices of the view stay valid after `close`, for as long as somebody holds them.
+    """
+
+    view: memoryview
+    map: mmap.mmap
+    """The same bytes, for searching and for slices that are copies."""
+
+    def write(self, position: int, data: bytes) -> None:
+        """Put bytes at a position; when this returns they survive the end of the process."""
+
+    def sync(self) -> None:
+        """Return when everything written survives the end of the machine. Any thread may call."""
+
+    def cut(self, position: int) -> bool:
+        """Make everything from a position on zero, and sync; tell whether it was not."""
+
+    def data_end(self, position: int) -> int:
+        """Give an end behind which there are only zeros, at least `position`."""
+
+    def rest(self) -> None:
+        """Nothing will be written for now: hold as little as possible."""
+
+    def close(self) -> None:
+        """Let go of the file."""
+
+
+class FileSystem(Protocol):
+    """What the store asks of a disk."""
+
+    def create(self, name: str, size: int) -> StoredFile:
+        """Make a new file full of zeros that survives the end of the machine.
+
+        Raises `StoreFull` if there is no room, and leaves nothing behind then.
+        """
+
+    def open(self, name: str) -> StoredFile:
+        """Open an existing file at the size it has."""
+
+    def sizes(self, folder: str) -> dict[str, int]:
+        """Give a folder's files and their sizes, in order of their names."""
+
+    def remove(self, name: str) -> None:
+        """Delete a file for good."""
+
+    def free_ratio(self) -> float:
+        """Give the part of the file system that is free, from 0 to 1."""
+
+
+class DiskFile:
+    """A real file, preallocated so that writing into it cannot run out of space."""
+
+    __slots__ = ("_closed", "_fd", "_lock", "map", "path", "size", "view")
+
+    def __init__(self, path: Path, size: int, *, create: bool = False) -> None:
+        self.path = path
+        self.size = size
+        self._closed = False
+        self._lock = threading.Lock()  # between a sync on the flusher's thread and close
+        self._fd = os.open(path, os.O_RDWR | (os.O_CREAT | os.O_EXCL if create else 0), 0o644)
+        try:
+            if create:
+                _reserve(self._fd, size)
+                os.fsync(self._fd)
+            self.map = mmap.mmap(self._fd, size)
+        except BaseException:
+            os.close(self._fd)
+            if create:
+                path.unlink(missing_ok=True)
+            raise
+        self.view = memoryview(self.map)
+        if not create:
+            self.rest()
+
+    def write(self, position: int, data: bytes) -> None:
+        """Put bytes at a position, all of them or an error."""
+        if self._fd < 0:
+            self._fd = os.open(self.path, os.O_RDWR)
+        written = os.pwrite(self._fd, data, position)
+        while written < len(data):
+            written += os.pwrite(self._fd, memoryview(data)[written:], position + written)
+
+    def sync(self) -> None:
+        """Write what is dirty to the device, whether it came by `write` or through the view."""
+        with self._lock:
+            if self._closed:
+                return
+            if sys.platform != "linux":  # Linux counts a mapping's dirty pages as the file's own
+                self.map.flush()
+            if self._fd >= 0:
+                _sync_data(self._fd)
+                return
+            fd = os.open(self.path, os.O_RDWR)
+            try:
+                _sync_data(fd)
+            finally:
+                os.close(fd)
+
+    def cut(self, position: int) -> bool:
+        """Zero what is not zero yet, and sync: after a power cut it must not come back."""
+        end = self.data_end(position)
+        dirty = False
+        while position < end:
+            length = min(len(_ZEROS), end - position)
+            if self.view[position : position + length] != _ZEROS[:length]:
+                self.write(position, _ZEROS[:length])
+                dirty = True
+            position += length
+        if dirty:
+            self.sync()
+        return dirty
+
+    def data_end(self, position: int) -> int:
+        """Ask the file system, which knows the blocks that were never written."""
+        fd = os.open(self.path, os.O_RDONLY)
+        try:
+            while position < self.size:
+                start = os.lseek(fd, position, os.SEEK_DATA)
+                position = os.lseek(fd, start, os.SEEK_HOLE)
+        except OSError as error:
+            return position if error.errno == errno.ENXIO else self.size
+        finally:
+            os.close(fd)
+        return self.size
+
+    def rest(self) -> None:
+        """Give the descriptor back; the mapping has its own, and `write` takes a new one."""
+        if self._lock.acquire(blocking=False):  # a sync under way is not worth waiting for
+            try:
+                self._drop_descriptor()
+            finally:
+                self._lock.release()
+
+    def close(self) -> None:
+        """Release the mapping; slices that somebody still reads keep it alive until they go."""
+        with self._lock:
+            if not self._closed:
+                self._closed = True
+                self._drop_descriptor()
+                self.view.release()
+                with suppress(BufferError):
+                    self.map.close()
+
+    def _drop_descriptor(self) -> None:
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+
+def _reserve(fd: int, size: int) -> None:
+    """Allocate every block now: a full disk must show here, not as a signal later."""
+    if hasattr(os, "posix_fallocate"):
+        os.posix_fallocate(fd, 0, size)
+    else:  # macOS
+        os.ftruncate(fd, size)
+
+
+class Disk:
+    """Files below one directory."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    def create(self, name: str, size: int) -> StoredFile:
+        """Make a new file; its name is safe before anything can be written to it."""
+        path = self.root / name
+        try:
+            if not path.parent.exists():
+                path.parent.mkdir(parents=True)
+                _sync_folder(path.parent.parent)
+            file = DiskFile(path, size, create=True)
+        except OSError as error:
+            raise store_error(error, size) from error
+        try:
+            _sync_folder(path.parent)
+        except OSError as error:
+            file.close()
+            path.unlink(missing_ok=True)
+            raise store_error(error, size) from error
+        return file
+
+    def open(self, name: str) -> StoredFile:
+        """Open an existing file at the size it has."""
+        path = self.root / name
+        try:
+            return DiskFile(path, path.stat().st_size)
+        except (OSError, ValueError) as error:  # an empty file cannot be mapped
+            raise StoreFailed(f"{path}: {error}") from error
+
+    def sizes(self, folder: str) -> dict[str, int]:
+        """List a folder's files in order of their names."""
+        try:
+            with os.scandir(self.root / folder) as entries:
+                found = {entry.name: entry.stat().st_size for entry in entries if entry.is_file()}
+        except FileNotFoundError:
+            return {}
+        return dict(sorted(found.items()))
+
+    def remove(self, name: str) -> None:
+        """Delete a file, so that it does not come back after a power cut."""
+        path = self.root / name
+        try:
+            path.unlink(missing_ok=True)
+            _sync_folder(path.parent)
+        except OSError as error:
+            raise store_error(error, 0) from error
+
+    def free_ratio(self) -> float:
+        """Give the part of the file system that is free, from 0 to 1."""
+        state = os.statvfs(self.root)
+        return state.f_bavail / state.f_blocks if state.f_blocks else 1.0
+
+
+def _sync_folder(path: Path) -> None:
+    fd = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+class MemoryFile:
+    """A file that is only memory; pages never touched cost nothing."""
+
+    __slots__ = ("map", "view")
+
+    def __init__(self, size: int) -> None:
+        self.map = mmap.mmap(-1, size)
+        self.view = memoryview(self.map)
+
+    def write(self, position: int, data: bytes) -> None:
+        """Put bytes at a position."""
+        self.view[position : position + len(data)] = data
+
+    def sync(self) -> None:
+        """Nothing outlives this process."""
+
+    def cut(self, position: int) -> bool:
+        """Zero the rest."""
+        self.view[position:] = bytes(len(self.view) - position)
+        return True
+
+    def data_end(self, position: int) -> int:
+        """Nobody knows, so look everywhere."""
+        return max(position, len(self.view))
+
+    def rest(self) -> None:
+        """There is nothing to give back."""
+
+    def close(self) -> None:
+        """Let the memory go once nobody reads it."""
+        self.view.release()
+        with suppress(BufferError):
+            self.map.close()
+
+
+class NoDisk:
+    """The same without a disk: everything is gone with the process."""
+
+    def create(self, name: str, size: int) -> StoredFile:
+        """Make a new file in memory."""
+        del name
+        try:
+            return MemoryFile(size)
+        except OSError as error:
+            raise StoreFull(size) from error
+
+    def open(self, name: str) -> StoredFile:
+        """Nothing survives to be opened."""
+        raise StoreFailed(f"{name} is not kept in memory")
+
+    def sizes(self, folder: str) -> dict[str, int]:
+        """Nothing was kept."""
+        del folder
+        return {}
+
+    def remove(self, name: str) -> None:
+        """Do nothing: closing the file frees it."""
+
+    def free_ratio(self) -> float:
+        """Memory is bounded by retention, not by a disk."""
+        return 1.0

@@ -1,0 +1,70 @@
+"""A thread for what waits for the device, so that the owner's loop never does.
+
+Jobs run one after another on the thread; what they came to is told on the owner's thread: through
+`call_back`, usually a loop's `call_soon_threadsafe`, or while the owner closes the flusher.
+Without a `call_back` there is no thread: jobs run at once, in the caller.
+"""
+
+import logging
+import queue
+import threading
+from collections import deque
+from collections.abc import Callable
+
+log = logging.getLogger("pocketmq.store")
+
+Outcome = Callable[[Exception | None], None]
+"""Called with None when the job succeeded, else with what it raised."""
+
+
+class Flusher:
+    """Runs jobs in order, off the owner's thread. `submit` and `close` belong to the owner."""
+
+    def __init__(self, call_back: Callable[[Callable[[], None]], object] | None = None) -> None:
+        self._call_back = call_back
+        self._jobs: queue.SimpleQueue[tuple[Callable[[], None], Outcome] | None] = (
+            queue.SimpleQueue()
+        )
+        self._finished: deque[tuple[Outcome, Exception | None]] = deque()
+        self._thread: threading.Thread | None = None
+
+    def submit(self, job: Callable[[], None], outcome: Outcome) -> None:
+        """Run a job soon; `outcome` is called on the owner's thread, in the order of the jobs."""
+        if self._call_back is None:
+            outcome(_attempt(job))
+            return
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._run, name="pocketmq-flusher", daemon=True)
+            self._thread.start()
+        self._jobs.put((job, outcome))
+
+    def close(self) -> None:
+        """Finish what was submitted, tell its outcomes, and end the thread."""
+        if self._thread is not None:
+            self._jobs.put(None)
+            self._thread.join()
+            self._thread = None
+        self._tell()
+
+    def _run(self) -> None:
+        assert self._call_back is not None
+        while (item := self._jobs.get()) is not None:
+            job, outcome = item
+            self._finished.append((outcome, _attempt(job)))
+            try:
+                self._call_back(self._tell)
+            except RuntimeError:  # the owner's loop is closed; closing the flusher still tells
+                log.debug("a flush ended after its owner's loop")
+
+    def _tell(self) -> None:
+        while self._finished:
+            outcome, error = self._finished.popleft()
+            outcome(error)
+
+
+def _attempt(job: Callable[[], None]) -> Exception | None:
+    try:
+        job()
+    except Exception as error:  # noqa: BLE001 - the thread's edge: handed over, never lost
+        return error
+    return None

@@ -1,0 +1,230 @@
+"""Everything small and mutable, in one SQLite file: anyone can open it with `sqlite3`.
+
+The broker's tables live in memory and are the truth while it runs; what must outlive it is written
+here in batches, each one transaction that survives the end of the machine once it has returned.
+Any thread may write, one after another; what is read on the owner's thread waits for no writer.
+"""
+
+import sqlite3
+import threading
+from collections.abc import Iterable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from pocketmq.errors import StoreCorrupt, StoreError, StoreFailed, StoreFull
+from pocketmq.store.extents import ExtentRow
+
+FORMAT = 1
+_APPLICATION = 0x504D_5131  # marks the file as ours, whatever its name
+_SCHEMA = """
+create table store (name text primary key, value integer not null) without rowid;
+create table document (
+  kind text not null, key text not null, value blob not null,
+  primary key (kind, key)) without rowid;
+create table consumer_offset (
+  topic text not null, consumer_group text not null, queue_id integer not null,
+  next_offset integer not null, primary key (topic, consumer_group, queue_id)) without rowid;
+create table queue (
+  number integer primary key, topic text not null, queue_id integer not null,
+  min_offset integer not null, next_offset integer not null);
+create index queue_by_topic on queue (topic);
+create table extent (
+  file integer not null, place integer not null, entries integer not null,
+  queue integer not null, first integer not null, primary key (file, place)) without rowid;
+create index extent_by_queue on extent (queue);
+create table deleted_topic (topic text primary key, position integer not null) without rowid;
+"""
+
+OffsetRow = tuple[str, str, int, int]
+"""Topic, group, queue id, next offset."""
+
+QueueRow = tuple[int, str, int, int, int]
+"""Number, topic, queue id, lowest offset, next offset."""
+
+
+class Checkpoint(msgspec.Struct, frozen=True):
+    """The state of the store up to a log position, to be kept as one transaction."""
+
+    position: int
+    next_number: int
+    index_end: int
+    queues: list[QueueRow] = []
+    gone_queues: list[int] = []
+    extents: list[ExtentRow] = []
+
+
+class Metadata:
+    """The SQLite file of one broker, or the same in memory."""
+
+    def __init__(self, path: Path | None) -> None:
+        self._path = path
+        self._lock = threading.Lock()  # one transaction at a time on the writing connection
+        self._connection = _connect(path)
+        self._reader = self._connection
+        try:
+            _prepare(self._connection)
+            if path is not None:
+                self._reader = _connect(path)
+        except (sqlite3.Error, StoreError) as error:
+            self.close()
+            if isinstance(error, sqlite3.Error):
+                raise _translated(error) from error
+            raise
+
+    # Single facts
+
+    def number(self, name: str) -> int | None:
+        """Give a number kept under a name."""
+        rows: list[tuple[int]] = self._rows("select value from store where name = ?", name)
+        return rows[0][0] if rows else None
+
+    def set_number(self, name: str, value: int) -> None:
+        """Keep a number under a name."""
+        with self._transaction() as connection:
+            connection.execute("insert or replace into store values (?, ?)", (name, value))
+
+    # Documents: topics, groups and whatever else is one text under a name
+
+    def documents(self, kind: str) -> list[tuple[str, bytes]]:
+        """Give every document of a kind, with its key."""
+        return self._rows("select key, value from document where kind = ?", kind)
+
+    def save_documents(self, kind: str, changed: dict[str, bytes | None]) -> None:
+        """Write or delete (None) documents of a kind, all or nothing."""
+        written = [(kind, key, value) for key, value in changed.items() if value is not None]
+        deleted = [(kind, key) for key, value in changed.items() if value is None]
+        with self._transaction() as connection:
+            connection.executemany("insert or replace into document values (?, ?, ?)", written)
+            connection.executemany("delete from document where kind = ? and key = ?", deleted)
+
+    # Consumer offsets
+
+    def consumer_offsets(self) -> list[OffsetRow]:
+        """Give every stored offset."""
+        return self._rows(
+            "select topic, consumer_group, queue_id, next_offset from consumer_offset"
+        )
+
+    def save_consumer_offsets(
+        self, changed: Iterable[OffsetRow], gone: Iterable[tuple[str, str]] = ()
+    ) -> None:
+        """Forget all offsets of some (topic, group) pairs, then write others, all or nothing."""
+        with self._transaction() as connection:
+            connection.executemany(
+                "delete from consumer_offset where topic = ? and consumer_group = ?", gone
+            )
+            connection.executemany(
+                "insert or replace into consumer_offset values (?, ?, ?, ?)", changed
+            )
+
+    # The store's own state
+
+    def topics(self) -> list[str]:
+        """Give the topics that had queues at the last checkpoint."""
+        rows: list[tuple[str]] = self._rows("select distinct topic from queue")
+        return [topic for (topic,) in rows]
+
+    def queues_of(self, topic: str) -> list[QueueRow]:
+        """Give a topic's queues as of the last checkpoint."""
+        return self._rows("select * from queue where topic = ? order by queue_id", topic)
+
+    def extents_of(self, queue: int) -> list[ExtentRow]:
+        """Give a queue's extents as of the last checkpoint, oldest first; 0 for what is free."""
+        return self._rows("select * from extent where queue = ? order by first", queue)
+
+    def deleted_topics(self) -> dict[str, int]:
+        """Give the topics whose deletion no checkpoint knows of, and how far the log was then."""
+        rows: list[tuple[str, int]] = self._rows("select topic, position from deleted_topic")
+        return dict(rows)
+
+    def delete_topic(self, topic: str, position: int) -> None:
+        """Note that a topic's queues and its records before a log position are gone."""
+        with self._transaction() as connection:
+            connection.execute(
+                "insert or replace into deleted_topic values (?, ?)", (topic, position)
+            )
+
+    def save_checkpoint(self, checkpoint: Checkpoint) -> None:
+        """Move the checkpoint: position, queues and extents together."""
+        numbers = {
+            "position": checkpoint.position,
+            "next_number": checkpoint.next_number,
+            "index_end": checkpoint.index_end,
+        }
+        with self._transaction() as connection:
+            run = connection.executemany
+            run("insert or replace into store values (?, ?)", numbers.items())
+            run("delete from queue where number = ?", [(n,) for n in checkpoint.gone_queues])
+            run("insert or replace into queue values (?, ?, ?, ?, ?)", checkpoint.queues)
+            run("insert or replace into extent values (?, ?, ?, ?, ?)", checkpoint.extents)
+            # A checkpoint at the very position of a deletion may have been begun before it.
+            run("delete from deleted_topic where position < ?", [(checkpoint.position,)])
+
+    def close(self) -> None:
+        """Close the file; what was committed is in it."""
+        with self._lock:
+            self._reader.close()
+            self._connection.close()
+
+    @contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
+        with self._lock:
+            try:
+                self._connection.execute("begin immediate")
+                try:
+                    yield self._connection
+                    self._connection.execute("commit")
+                finally:
+                    if self._connection.in_transaction:
+                        self._connection.execute("rollback")
+            except sqlite3.Error as error:
+                raise _translated(error) from error
+
+    def _rows(self, query: str, *arguments: str | int) -> list[Any]:
+        try:
+            return self._reader.execute(query, arguments).fetchall()
+        except sqlite3.Error as error:
+            raise _translated(error) from error
+
+
+def _connect(path: Path | None) -> sqlite3.Connection:
+    try:
+        return sqlite3.connect(path or ":memory:", isolation_level=None, check_same_thread=False)
+    except sqlite3.Error as error:
+        raise _translated(error) from error
+
+
+def _prepare(connection: sqlite3.Connection) -> None:
+    """Make the tables in a new file; refuse one that is not ours, or newer than this program."""
+
+    def pragma(text: str) -> int:
+        return int(connection.execute(f"pragma {text}").fetchone()[0])
+
+    empty = connection.execute("select count(*) from sqlite_schema").fetchone() == (0,)
+    if not empty and pragma("application_id") != _APPLICATION:
+        raise StoreCorrupt("meta.sqlite is not a PocketMQ store's; choose an empty directory")
+    if not empty and pragma("user_version") > FORMAT:
+        found = pragma("user_version")
+        raise StoreCorrupt(
+            f"the store was written by a newer PocketMQ (format {found}, this one reads {FORMAT})"
+        )
+    connection.execute("pragma journal_mode = wal")
+    connection.execute("pragma synchronous = full")
+    if empty:
+        with closing(connection.cursor()) as cursor:
+            cursor.executescript(
+                f"begin; pragma application_id = {_APPLICATION};"
+                f"pragma user_version = {FORMAT}; {_SCHEMA} commit;"
+            )
+
+
+def _translated(error: sqlite3.Error) -> StoreError:
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    if code == sqlite3.SQLITE_FULL:
+        return StoreFull(0)
+    if code in {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT}:
+        return StoreCorrupt(f"meta.sqlite is damaged: {error}")
+    return StoreFailed(f"meta.sqlite: {error}")

@@ -1,0 +1,241 @@
+"""Where each message of a queue lies in the commit log, by queue offset.
+
+Entries live in extents: runs that double in length as the queue grows, cut from shared files. A
+queue with one message costs 640 bytes of file, one with millions a few hundred extents; in memory
+a queue is one small object, whatever its length. Everything below `next_offset` was written here.
+An entry of size 0 stands for a message that was lost; its position is that of the next one, so
+that positions never fall as offsets rise.
+"""
+
+from array import array
+from bisect import bisect_right
+from collections.abc import Sequence
+from operator import attrgetter
+
+from pocketmq.errors import StoreError
+from pocketmq.store.extents import ENTRY_BYTES, LONGEST, SHORTEST, Extent, ExtentFiles
+
+_NONE = memoryview(b"")
+_first = attrgetter("first")
+
+
+class Index:
+    """What all queues share. Belongs to the writer's thread."""
+
+    def __init__(self, files: ExtentFiles) -> None:
+        self.files = files
+        self.first_kept = 0  # entries that point before this position of the log are gone
+        self.dirty: set[QueueIndex] = set()  # queues that the next checkpoint must record
+        self.touched: set[int] = set()  # files written to and left since the last checkpoint
+
+
+class QueueIndex:
+    """One queue's entries. Belongs to the writer's thread."""
+
+    __slots__ = (
+        "_index", "_limit", "_min", "_positions", "_positions_at", "_sizes", "_sizes_at", "_tags",
+        "_tags_at", "_trimmed", "extents", "next_offset", "number", "queue_id", "topic", "waiting",
+    )  # fmt: skip
+
+    def __init__(self, index: Index, number: int, topic: str, queue_id: int) -> None:
+        self.number = number
+        self.topic = topic
+        self.queue_id = queue_id
+        self.next_offset = 0
+        self.extents: list[Extent] = []
+        self.waiting = 0  # suspended pulls: the broker counts them here, to skip idle queues
+        self._index = index
+        self._min = 0
+        self._trimmed = 0  # the `first_kept` that `_min` was found for
+        self._rest_on_nothing()
+
+    @property
+    def min_offset(self) -> int:
+        """The offset of the oldest message still kept, or the next one if there is none."""
+        if self._trimmed < self._index.first_kept:
+            self.trim()
+        return self._min
+
+    def append(self, position: int, size: int, tag: int) -> None:
+        """Add the next message; raise `StoreFull` if there is no room, nothing changed then."""
+        offset = self.next_offset
+        if offset >= self._limit:
+            self._grow(1)
+        self._positions[self._positions_at + offset] = position
+        self._tags[self._tags_at + offset] = tag
+        self._sizes[self._sizes_at + offset] = size
+        self.next_offset = offset + 1
+
+    def append_many(
+        self, positions: Sequence[int], sizes: Sequence[int], tags: Sequence[int]
+    ) -> None:
+        """Add several messages, all of them or, when `StoreFull` is raised, none."""
+        before, done, count = self.next_offset, 0, len(positions)
+        columns = array("Q", positions), array("q", tags), array("I", sizes)
+        try:
+            while done < count:
+                offset = self.next_offset
+                if offset >= self._limit:
+                    self._grow(count - done)
+                step = min(self._limit - offset, count - done)
+                for column, view, at in zip(
+                    columns,
+                    (self._positions, self._tags, self._sizes),
+                    (self._positions_at, self._tags_at, self._sizes_at),
+                    strict=True,
+                ):
+                    view[at + offset : at + offset + step] = memoryview(column)[done : done + step]
+                self.next_offset += step
+                done += step
+        except StoreError:
+            self.truncate(before)
+            raise
+
+    def place(self, offset: int, position: int, size: int, tag: int, *, losses: int) -> bool:
+        """Put a message found by recovery at its own offset; tell whether it belongs there.
+
+        Before it at most `losses` others may be missing. A place that is taken stays as it is.
+        """
+        missing = offset - self.next_offset
+        if missing > losses:
+            return False
+        if missing < 0:
+            return self._fill(offset, position, size, tag)
+        for _ in range(missing):
+            self.append(position, 0, 0)
+        self.append(position, size, tag)
+        return True
+
+    def truncate(self, offset: int) -> None:
+        """Forget the newest messages, from an offset on, that turned out not to be stored."""
+        self.next_offset = offset
+        freed = []
+        while self.extents and self.extents[-1].first >= offset:
+            freed.append(self.extents.pop())
+        self._index.files.free(freed)
+        if self.extents:
+            self._use(self.extents[-1])
+        else:
+            self._rest_on_nothing()
+
+    def entries(self, offset: int, count: int) -> tuple[list[int], list[int]]:
+        """Give positions and sizes of up to `count` messages from an offset on."""
+        positions: list[int] = []
+        sizes: list[int] = []
+        for extent, start, stop in self._runs(offset, count):
+            file = self._index.files.file(extent.file)
+            at = extent.place // 8 - extent.first
+            positions += file.positions[at + start : at + stop].tolist()
+            at = (extent.place + 16 * extent.entries) // 4 - extent.first
+            sizes += file.sizes[at + start : at + stop].tolist()
+        return positions, sizes
+
+    def tags(self, offset: int, count: int) -> list[int]:
+        """Give the tag codes of up to `count` messages from an offset on."""
+        tags: list[int] = []
+        for extent, start, stop in self._runs(offset, count):
+            at = extent.place // 8 + extent.entries - extent.first
+            tags += self._index.files.file(extent.file).tags[at + start : at + stop].tolist()
+        return tags
+
+    def position(self, offset: int) -> int | None:
+        """Give where a message lies in the log (or the next one, if it was lost)."""
+        positions, _ = self.entries(offset, 1) if offset >= self._min else ([], [])
+        return positions[0] if positions else None
+
+    def restore(self, extents: list[Extent], min_offset: int, next_offset: int) -> None:
+        """Take over what a checkpoint recorded."""
+        self.extents = extents
+        self._min, self.next_offset = min_offset, next_offset
+        if extents:
+            self._use(extents[-1])
+
+    def forget(self) -> None:
+        """Give everything back: the queue was deleted, and reads as empty from now on."""
+        self._index.files.free(self.extents)
+        self._index.dirty.discard(self)
+        self.extents = []
+        self.number = self._min = self.next_offset = 0
+        self._rest_on_nothing()
+
+    def trim(self) -> None:
+        """Move the lower end behind what the log no longer keeps, and free whole extents."""
+        kept = self._trimmed = self._index.first_kept
+        low, high = self._min, self.next_offset
+        while low < high:
+            middle = (low + high) // 2
+            if self.entries(middle, 1)[0][0] < kept:
+                low = middle + 1
+            else:
+                high = middle
+        if low == self._min:
+            return
+        self._min = low
+        self._index.dirty.add(self)
+        gone = len(self.extents) if low == self.next_offset else 0
+        while gone < len(self.extents) and self.extents[gone].end <= low:
+            gone += 1
+        self._index.files.free(self.extents[:gone])
+        del self.extents[:gone]
+        if not self.extents:
+            self._rest_on_nothing()
+
+    def files_in_use(self) -> set[int]:
+        """Give the number of the file that is being written to."""
+        return {self.extents[-1].file} if self.extents else set()
+
+    def _runs(self, offset: int, count: int) -> list[tuple[Extent, int, int]]:
+        """Give the extents that hold a range, each with the part of it that it holds."""
+        stop = min(offset + count, self.next_offset)
+        if offset >= stop:
+            return []
+        newest = self.extents[-1]
+        if offset >= newest.first:  # the common case
+            return [(newest, offset, stop)]
+        at = bisect_right(self.extents, offset, key=_first) - 1
+        return [
+            (extent, max(offset, extent.first), min(stop, extent.end))
+            for extent in self.extents[max(at, 0) :]
+            if extent.first < stop
+        ]
+
+    def _fill(self, offset: int, position: int, size: int, tag: int) -> bool:
+        """Put a message into the place of one that was taken for lost."""
+        for extent, _, _ in self._runs(offset, 1) if offset >= self._min else ():
+            file = self._index.files.file(extent.file)
+            at = offset - extent.first
+            sizes_at = (extent.place + 16 * extent.entries) // 4 + at
+            if file.sizes[sizes_at] == 0:
+                file.positions[extent.place // 8 + at] = position
+                file.tags[extent.place // 8 + extent.entries + at] = tag
+                file.sizes[sizes_at] = size
+                return True
+        return False
+
+    def _grow(self, wanted: int) -> None:
+        """Take a further extent: twice the last one, within bounds."""
+        if not self.number:
+            raise StoreError(f"queue {self.queue_id} of {self.topic} has been deleted")
+        entries = min(LONGEST, 2 * self.extents[-1].entries) if self.extents else SHORTEST
+        while entries < wanted and entries < LONGEST:
+            entries *= 2
+        extent = self._index.files.allocate(self.number, self.next_offset, entries)
+        self._index.touched |= self.files_in_use()
+        self.extents.append(extent)
+        self._use(extent)
+
+    def _use(self, extent: Extent) -> None:
+        file = self._index.files.file(extent.file)
+        self._limit = extent.end
+        self._positions, self._tags, self._sizes = file.positions, file.tags, file.sizes
+        self._positions_at = extent.place // 8 - extent.first
+        self._tags_at = self._positions_at + extent.entries
+        self._sizes_at = (extent.place + 16 * extent.entries) // 4 - extent.first
+
+    def _rest_on_nothing(self) -> None:
+        self._limit = 0
+        self._positions = self._tags = self._sizes = _NONE
+        self._positions_at = self._tags_at = self._sizes_at = 0
+
+
+assert ENTRY_BYTES == 8 + 8 + 4, "the columns above"

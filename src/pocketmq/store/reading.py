@@ -1,0 +1,175 @@
+"""Reading a queue from an offset on, with RocketMQ's statuses for every case.
+
+Pieces are views into the log's files: nothing is copied here, and a piece stays valid as long as
+it is held, even when its file has been deleted. A record of an earlier run whose head is not what
+the index says (size, magic, position) is damaged and passed over; what this run wrote is trusted.
+Bodies are not checked against their checksum here: as with RocketMQ that is the consumer's choice,
+who has the checksum too.
+"""
+
+import struct
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable
+from collections.abc import Set as AbstractSet
+from enum import Enum
+from itertools import accumulate, repeat
+
+import msgspec
+
+from pocketmq.protocol.record_scan import MAGIC_V1, MAGIC_V2
+from pocketmq.store.commit_log import CommitLog
+from pocketmq.store.queue_index import QueueIndex
+from pocketmq.store.segments import Segment
+
+Matches = Callable[[int, memoryview], bool]
+"""Tells from a message's tag code and its whole record whether a reader wants it."""
+
+SCAN_LIMIT = 800
+"""Entries looked at in one read when few of them match, as in Java."""
+
+_SMALLEST = 91
+_HEAD: Callable[[memoryview, int], tuple[int, int, int]] = struct.Struct(">Ii20xq").unpack_from
+
+
+class ReadStatus(Enum):
+    """How a read ended; the names travel as the remark of a pull's answer."""
+
+    FOUND = "FOUND"
+    NO_MATCHED_MESSAGE = "NO_MATCHED_MESSAGE"
+    NO_MESSAGE_IN_QUEUE = "NO_MESSAGE_IN_QUEUE"
+    NO_MATCHED_LOGIC_QUEUE = "NO_MATCHED_LOGIC_QUEUE"
+    OFFSET_TOO_SMALL = "OFFSET_TOO_SMALL"
+    OFFSET_OVERFLOW_ONE = "OFFSET_OVERFLOW_ONE"
+    OFFSET_OVERFLOW_BADLY = "OFFSET_OVERFLOW_BADLY"
+    OFFSET_FOUND_NULL = "OFFSET_FOUND_NULL"
+    MESSAGE_WAS_REMOVING = "MESSAGE_WAS_REMOVING"
+    OFFSET_RESET = "OFFSET_RESET"
+
+
+class Read(msgspec.Struct, gc=False):
+    """What a read found: one piece for each record, and where to go on."""
+
+    status: ReadStatus
+    next_offset: int
+    min_offset: int
+    max_offset: int
+    pieces: list[memoryview] = []
+    size: int = 0
+
+    @property
+    def count(self) -> int:
+        """How many records were found."""
+        return len(self.pieces)
+
+
+def read_queue(
+    log: CommitLog,
+    queue: QueueIndex | None,
+    offset: int,
+    *,
+    max_count: int,
+    max_bytes: int,
+    matches: Matches | None = None,
+    tags: AbstractSet[int] | None = None,
+) -> Read:
+    """Read up to `max_count` records and about `max_bytes`; the first always comes, however large.
+
+    `tags` are the codes wanted, looked up in the index alone; `matches` sees whole records.
+    """
+    if queue is None:
+        return Read(ReadStatus.NO_MATCHED_LOGIC_QUEUE, 0, 0, 0)
+    low, high = queue.min_offset, queue.next_offset
+    if high == 0:
+        return Read(ReadStatus.NO_MESSAGE_IN_QUEUE, 0, 0, 0)
+    if offset < low:
+        return Read(ReadStatus.OFFSET_TOO_SMALL, low, low, high)
+    if offset == high:
+        return Read(ReadStatus.OFFSET_OVERFLOW_ONE, offset, low, high)
+    if offset > high:
+        return Read(ReadStatus.OFFSET_OVERFLOW_BADLY, high, low, high)
+    result = Read(ReadStatus.FOUND, offset, low, high)
+    if matches is None and tags is None:
+        _read_all(log, queue, max_count, max_bytes, result)
+    else:
+        _read_matching(log, queue, max_count, max_bytes, result, matches=matches, tags=tags)
+    return result
+
+
+def _read_all(
+    log: CommitLog, queue: QueueIndex, max_count: int, max_bytes: int, result: Read
+) -> None:
+    positions, sizes = queue.entries(result.next_offset, max_count)
+    total = sum(sizes)
+    if total > max_bytes:
+        fitting = max(1, bisect_right(list(accumulate(sizes)), max_bytes))
+        del positions[fitting:], sizes[fitting:]
+    pieces = result.pieces
+    done, count = 0, len(positions)
+    while done < count:
+        segment = log.segments.at(positions[done])
+        if segment is None:  # lost or deleted
+            done += 1
+            continue
+        stop = bisect_left(positions, segment.end, done)
+        trusted = positions[done] >= log.inherited
+        pieces += _views(segment, positions[done:stop], sizes[done:stop], trusted=trusted)
+        done = stop
+    result.next_offset += count
+    result.size = total if len(pieces) == count else sum([len(piece) for piece in pieces])
+    if not pieces:
+        result.status = ReadStatus.MESSAGE_WAS_REMOVING
+
+
+def _views(
+    segment: Segment, positions: list[int], sizes: list[int], *, trusted: bool
+) -> list[memoryview]:
+    """Give the records of one file that the index speaks of, without the damaged ones."""
+    view, start = segment.view, segment.start
+    places = [position - start for position in positions]
+    if not trusted and positions[-1] + _SMALLEST <= segment.end:
+        heads = list(map(_HEAD, repeat(view), places))
+        trusted = heads == list(zip(sizes, repeat(MAGIC_V1), positions, strict=False))
+    if trusted:  # as nearly always
+        return [view[at : at + size] for at, size in zip(places, sizes, strict=True)]
+    views = [_sound_view(segment, *entry) for entry in zip(positions, sizes, strict=True)]
+    return [piece for piece in views if piece is not None]
+
+
+def _read_matching(
+    log: CommitLog,
+    queue: QueueIndex,
+    max_count: int,
+    max_bytes: int,
+    result: Read,
+    *,
+    matches: Matches | None,
+    tags: AbstractSet[int] | None,
+) -> None:
+    offset, scan = result.next_offset, max(SCAN_LIMIT, max_count)
+    positions, sizes = queue.entries(offset, scan)
+    codes = queue.tags(offset, scan)
+    for position, size, code in zip(positions, sizes, codes, strict=True):
+        if tags is None or code in tags:
+            record = _sound_view(log.segments.at(position), position, size)
+            if record is not None and (matches is None or matches(code, record)):
+                if result.pieces and result.size + size > max_bytes:
+                    break
+                result.pieces.append(record)
+                result.size += size
+        offset += 1
+        if len(result.pieces) >= max_count:
+            break
+    result.next_offset = offset
+    if not result.pieces:
+        result.status = ReadStatus.NO_MATCHED_MESSAGE
+
+
+def _sound_view(segment: Segment | None, position: int, size: int) -> memoryview | None:
+    """Give the record the index speaks of, or None if it was lost, deleted or damaged."""
+    if segment is None or size < _SMALLEST or position + size > segment.end:
+        return None
+    at = position - segment.start
+    length, magic, place = _HEAD(segment.view, at)
+    if length != size or place != position or magic not in (MAGIC_V1, MAGIC_V2):
+        return None
+    return segment.view[at : at + size]

@@ -1,0 +1,172 @@
+"""A long run of bytes in files of fixed size, addressed by one position that never starts again.
+
+A file's name is the position of its first byte, in RocketMQ's twenty digits. Files may differ in
+size: a store may be opened with another segment size than before. Each is opened when it is first
+needed. Belongs to the writer's thread.
+"""
+
+from bisect import bisect_right
+from collections.abc import Iterator
+
+from pocketmq.errors import StoreCorrupt
+from pocketmq.store.disk import FileSystem, StoredFile
+
+
+class Segment:
+    """One file of the run."""
+
+    __slots__ = ("_disk", "_file", "_view", "end", "name", "start")
+
+    def __init__(self, disk: FileSystem, name: str, start: int, end: int) -> None:
+        self.name = name
+        self.start = start
+        self.end = end
+        self._disk = disk
+        self._file: StoredFile | None = None
+        self._view: memoryview | None = None
+
+    @property
+    def file(self) -> StoredFile:
+        """The file, opened if it is not yet."""
+        if self._file is None:
+            self.use(self._disk.open(self.name))
+            assert self._file is not None
+        return self._file
+
+    @property
+    def view(self) -> memoryview:
+        """All bytes of the file, to be read only."""
+        return self.file.view.toreadonly() if self._view is None else self._view
+
+    def use(self, file: StoredFile) -> None:
+        """Take a file that is open already."""
+        self._file = file
+        self._view = file.view.toreadonly()
+
+    def close(self) -> None:
+        """Let go of the file; slices of its view stay valid as long as somebody holds them."""
+        if self._file is not None:
+            self._view = None
+            self._file.close()
+
+
+class Segments:
+    """The files of one folder as one run of bytes from `first` to `end`."""
+
+    def __init__(self, disk: FileSystem, folder: str, size: int) -> None:
+        self.first = 0  # the first position still kept
+        self._disk = disk
+        self._folder = folder
+        self._size = size
+        self._list: list[Segment] = []
+        self._starts: list[int] = []
+        self._spare: Segment | None = None
+
+    def load(self) -> None:
+        """Take up what an earlier run left; raise `StoreCorrupt` if a file is missing between."""
+        for name, size in self._disk.sizes(self._folder).items():
+            if not (name.isascii() and name.isdigit() and len(name) == 20):
+                continue
+            start = int(name)
+            if self._list and start != self.end:
+                raise StoreCorrupt(
+                    f"{self._folder}: bytes {self.end} to {start} are missing before file {name}"
+                )
+            if size == 0:  # a stop between making a file and giving it its size
+                self._disk.remove(f"{self._folder}/{name}")
+                continue
+            self._add(Segment(self._disk, f"{self._folder}/{name}", start, start + size))
+        if self._list:
+            self.first = self._list[0].start
+
+    def __len__(self) -> int:
+        return len(self._list)
+
+    def __iter__(self) -> Iterator[Segment]:
+        return iter(self._list)
+
+    @property
+    def end(self) -> int:
+        """The position after the last byte there is a file for."""
+        return self._list[-1].end if self._list else self.first
+
+    @property
+    def oldest(self) -> Segment | None:
+        """The file that goes first."""
+        return self._list[0] if self._list else None
+
+    def at(self, position: int) -> Segment | None:
+        """Give the file that holds a position, if it is still kept."""
+        index = bisect_right(self._starts, position) - 1
+        if index < 0 or position >= self._list[index].end:
+            return None
+        return self._list[index]
+
+    def from_position(self, position: int) -> list[Segment]:
+        """Give the files that hold bytes at or behind a position."""
+        return self._list[max(0, bisect_right(self._starts, position) - 1) :]
+
+    def prepare(self) -> None:
+        """Make the next file ahead of its use, so that rolling over does not wait for the disk."""
+        if self._spare is None:
+            self._spare = self._create(self._size)
+
+    def grow(self, wanted: int) -> Segment:
+        """Add a file for at least `wanted` bytes; raise `StoreFull` if there is no room."""
+        segment = self._spare
+        if segment is not None and segment.end - segment.start < wanted:
+            self._drop_spare()
+            segment = None
+        if segment is None:
+            segment = self._create(max(self._size, wanted))
+        self._spare = None
+        self._add(segment)
+        return segment
+
+    def drop_first(self) -> None:
+        """Delete the oldest file."""
+        segment = self._list[0]
+        self._disk.remove(segment.name)
+        del self._list[0], self._starts[0]
+        self.first = self._list[0].start if self._list else segment.end
+        segment.close()
+
+    def drop_after(self, position: int) -> bool:
+        """Delete files that hold nothing before a position, and zero the rest of the last one.
+
+        Tells whether there was anything but zeros.
+        """
+        if not self._list:
+            self.first = position
+        while len(self._list) > 1 and self._list[-1].start >= position:
+            segment = self._list.pop()
+            self._starts.pop()
+            self._disk.remove(segment.name)
+            segment.close()
+        if self._list and position < self.end:
+            last = self._list[-1]
+            return last.file.cut(position - last.start)
+        return False
+
+    def close(self) -> None:
+        """Let go of all files; a spare one that was never used is deleted."""
+        self._drop_spare()
+        for segment in self._list:
+            segment.close()
+
+    def _create(self, size: int) -> Segment:
+        start = self.end
+        name = f"{self._folder}/{start:020d}"
+        segment = Segment(self._disk, name, start, start + size)
+        segment.use(self._disk.create(name, size))
+        return segment
+
+    def _add(self, segment: Segment) -> None:
+        self._list.append(segment)
+        self._starts.append(segment.start)
+
+    def _drop_spare(self) -> None:
+        if self._spare is not None:
+            self._disk.remove(self._spare.name)
+            self._spare.close()
+            self._spare = None

@@ -1,0 +1,408 @@
+"""The store of one broker: append, read, find, keep safe. The only door to its files.
+
+Belongs to one thread (the broker's loop). Syncs and checkpoints run on the flusher's thread; what
+they came to is told on the owner's thread.
+"""
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from pathlib import Path
+
+import msgspec
+
+from pocketmq.errors import InvalidInput, StoreCorrupt, StoreError
+from pocketmq.protocol.batch_records import PackedBatch, pack_batch
+from pocketmq.protocol.record_scan import SECTOR, checksum, looks_torn
+from pocketmq.protocol.records import Record, pack_record
+from pocketmq.store.by_time import offset_by_time, store_time
+from pocketmq.store.checkpoints import Checkpoints
+from pocketmq.store.commit_log import CommitLog
+from pocketmq.store.directory import METADATA, Directory
+from pocketmq.store.disk import Disk, FileSystem, NoDisk
+from pocketmq.store.extents import ExtentFiles
+from pocketmq.store.flusher import Flusher, Outcome
+from pocketmq.store.group_commit import GroupCommit, Synced
+from pocketmq.store.log_scan import Sound, record_bytes, walk_log
+from pocketmq.store.metadata import Metadata
+from pocketmq.store.options import StoreOptions
+from pocketmq.store.queue_index import QueueIndex
+from pocketmq.store.queues import Queues
+from pocketmq.store.reading import Matches, Read, read_queue
+from pocketmq.store.recovery import Recovered, TagRule, recover
+
+log = logging.getLogger("pocketmq.store")
+
+_TRIM_AT_ONCE = 50
+_TORN = "properties with a zero byte at their end cannot be stored"
+
+
+class Appended(msgspec.Struct, frozen=True, gc=False):
+    """Where messages went: the first one's queue offset and each one's position in the log."""
+
+    queue_offset: int
+    positions: list[int]
+
+
+class MessageStore:
+    """Messages by queue and offset."""
+
+    def __init__(
+        self,
+        disk: FileSystem,
+        metadata: Metadata,
+        options: StoreOptions,
+        *,
+        store_host: bytes,
+        flusher: Flusher,
+        directory: Directory | None = None,
+    ) -> None:
+        self.options = options
+        self.store_host = store_host
+        self.disk = disk
+        self.metadata = metadata
+        self.log = CommitLog(disk, options.segment_size)
+        self.queues = Queues(ExtentFiles(disk), metadata)
+        self.recovered = Recovered(start=0, tail=0)
+        self.about_to_drop: list[Callable[[int], None]] = []
+        """Called with the position at which the log will begin, before its oldest file goes."""
+        self._directory = directory
+        self._flusher = flusher
+        self._group_commit = GroupCommit(self.log, flusher)
+        self._checkpoints = Checkpoints(self.log, self.queues, metadata, flusher)
+        self._unwritten: list[tuple[QueueIndex, int]] = []  # appends that only exist in memory
+        self._synced_at = self._checkpointed_at = 0.0
+
+    @classmethod
+    def open(
+        cls,
+        path: Path | None,
+        options: StoreOptions | None = None,
+        *,
+        store_host: bytes = bytes(8),
+        flusher: Flusher | None = None,
+        disk: FileSystem | None = None,
+        tag_rules: Mapping[str, TagRule] | None = None,
+    ) -> "MessageStore":
+        """Open a directory, or a store in memory for None, and recover what is in it.
+
+        `tag_rules` name the topics whose index keeps something else than the hash of the tag.
+        Raises `StoreInUse` if another broker has the directory, `StoreCorrupt` if it is not ours,
+        newer than this program or damaged beyond mending, `StoreFull` or `StoreFailed` if the
+        system refuses.
+        """
+        options = options or StoreOptions()
+        flusher = flusher or Flusher()
+        if path is None:
+            return cls(NoDisk(), Metadata(None), options, store_host=store_host, flusher=flusher)
+        directory = Directory(path)
+        try:
+            metadata = Metadata(path / METADATA)
+        except BaseException:
+            directory.close()
+            raise
+        store = cls(
+            disk or Disk(path),
+            metadata,
+            options,
+            store_host=store_host,
+            flusher=flusher,
+            directory=directory,
+        )
+        try:
+            store._recover(tag_rules or {})
+        except BaseException:
+            store._release()
+            raise
+        return store
+
+    # Queues
+
+    def queue(self, topic: str, queue_id: int) -> QueueIndex | None:
+        """Give a queue that has or had messages."""
+        return self.queues.get(topic, queue_id)
+
+    def make_queue(self, topic: str, queue_id: int) -> QueueIndex:
+        """Give a queue, making it if it is new. The caller has checked that the topic has it.
+
+        Raises `InvalidInput` for a topic that no record can hold.
+        """
+        if not topic or "\0" in topic:
+            raise InvalidInput(f"the topic {topic!r} cannot be stored")
+        return self.queues.make(topic, queue_id)
+
+    def delete_topic(self, topic: str) -> None:
+        """Forget a topic's queues for good; its records stay in the log until their file goes.
+
+        Queues of it must be asked for anew afterwards: they begin at 0 again.
+        """
+        self.write()
+        self.queues.delete(topic, self.log.tail)
+
+    # Messages
+
+    def append(
+        self, queue: QueueIndex, records: Sequence[Record], tags: Sequence[int], now_ms: int
+    ) -> Appended:
+        """Add messages with their tag codes to the end of a queue, all of them or none.
+
+        They may be acknowledged after `write` (and, where asked for, a sync). Raises `StoreFull`
+        if there is no room, `StoreFailed` after the device failed, and `InvalidInput` for
+        properties that recovery could not tell from torn ones (see `looks_torn`).
+        """
+        for record in records:
+            text = record.property_bytes
+            if text and (not text[-1] or len(text) > SECTOR) and looks_torn(text):
+                raise InvalidInput(_TORN)
+            crc = record.body_crc
+            if crc is not None and crc != checksum(record.body):
+                raise InvalidInput("a body does not have the checksum that came with it")
+        if len(records) == 1:
+            return self._append_one(queue, records[0], tags[0], now_ms)
+        codes = list(tags)
+
+        def pack(queue_offset: int, position: int) -> PackedBatch:
+            pieces: list[bytes] = []
+            positions: list[int] = []
+            for number, record in enumerate(records, queue_offset):
+                piece = pack_record(record, number, position, now_ms, self.store_host)
+                pieces.append(piece)
+                positions.append(position)
+                position += len(piece)
+            sizes = [len(piece) for piece in pieces]
+            return PackedBatch(b"".join(pieces), positions, sizes, codes)
+
+        return self._append_packed(queue, pack)
+
+    def append_batch(self, queue: QueueIndex, body: bytes, like: Record, now_ms: int) -> Appended:
+        """Add the messages of a SEND_BATCH_MESSAGE body, all of them or none.
+
+        Everything but body, properties and flag is as in `like`. Raises what `append` does, and
+        `MessageMalformed` or `InvalidInput` for a body that cannot be stored.
+        """
+        return self._append_packed(
+            queue,
+            lambda offset, position: pack_batch(
+                body,
+                like,
+                offset,
+                position,
+                store_timestamp_ms=now_ms,
+                store_host=self.store_host,
+            ),
+        )
+
+    def write(self) -> None:
+        """Give everything appended to the operating system.
+
+        Raises `StoreFull` or `StoreFailed` if it refuses: then nothing of it has been appended.
+        """
+        if not self._unwritten:
+            return
+        unwritten, self._unwritten = self._unwritten, []
+        try:
+            self.log.write()
+        except StoreError:
+            for queue, offset in reversed(unwritten):
+                if queue.number:
+                    queue.truncate(offset)
+            raise
+        self.queues.index.dirty.update([queue for queue, _ in unwritten if queue.number])
+
+    def read(
+        self,
+        queue: QueueIndex | None,
+        offset: int,
+        max_count: int,
+        max_bytes: int,
+        matches: Matches | None = None,
+        *,
+        tags: AbstractSet[int] | None = None,
+    ) -> Read:
+        """Read a queue from an offset on; see `read_queue`. Only what was written can be read."""
+        self.write()
+        return read_queue(
+            self.log,
+            queue,
+            offset,
+            max_count=max_count,
+            max_bytes=max_bytes,
+            matches=matches,
+            tags=tags,
+        )
+
+    def record_at(self, position: int) -> bytes | None:
+        """Give the record that begins at a position of the log, if one does."""
+        self.write()
+        return record_bytes(self.log.segments, position)
+
+    def walk(self, start: int, limit: int) -> tuple[list[Sound], int]:
+        """Give up to `limit` sound records of the log from a position on, and where to go on.
+
+        The position must be one that was given out, or 0. Going on at the same position means
+        that there are no more yet.
+        """
+        self.write()
+        return walk_log(self.log.segments, start, self.log.tail, limit)
+
+    def store_time(self, queue: QueueIndex, offset: int) -> int:
+        """Give when a message was stored, in milliseconds; -1 if it is not there."""
+        self.write()
+        return store_time(self.log, queue, offset)
+
+    def earliest_time(self, queue: QueueIndex) -> int:
+        """Give when the oldest message still kept was stored; -1 if there is none."""
+        return self.store_time(queue, queue.min_offset)
+
+    def offset_by_time(self, queue: QueueIndex, moment_ms: int, *, upper: bool = False) -> int:
+        """Find a message by the moment it was stored; see `by_time.offset_by_time`."""
+        self.write()
+        return offset_by_time(self.log, queue, moment_ms, upper=upper)
+
+    # Safety
+
+    @property
+    def synced(self) -> int:
+        """The position of the log up to which everything survives the end of the machine."""
+        return self.log.synced
+
+    def request_sync(self, synced: Synced) -> None:
+        """Call back once everything written so far is on the device; callers share syncs."""
+        self._group_commit.request(synced)
+
+    def checkpoint(self, finished: Synced | None = None) -> None:
+        """Record how far the store is, so that recovery has less to do; skipped while one runs."""
+        if not self._checkpoints.busy:
+            self.write()
+            self._checkpoints.start(finished)
+
+    @property
+    def since_checkpoint(self) -> int:
+        """Bytes a recovery would have to walk over now."""
+        return self.log.tail - self._checkpoints.position
+
+    def maintain(self, now: float) -> None:
+        """Do what is due: sync, checkpoint, the next file, old index space. Called by a timer.
+
+        `now` only ever grows; where it begins does not matter.
+        """
+        options = self.options
+        if not options.sync and now - self._synced_at >= options.sync_interval:
+            self._synced_at = now
+            if self.log.written > self.log.synced:
+                self._group_commit.request()
+        due = now - self._checkpointed_at >= options.checkpoint_interval
+        if (due and self._checkpoints.needed) or self.since_checkpoint >= options.checkpoint_bytes:
+            self._checkpointed_at = now
+            self.checkpoint()
+        self.queues.trim(_TRIM_AT_ONCE)
+        try:
+            self.log.prepare()
+        except StoreError as error:
+            log.warning("the next commit-log file cannot be made yet: %s", error)
+
+    def submit(self, job: Callable[[], None], outcome: Outcome) -> None:
+        """Run a job that waits for the device on the flusher's thread, e.g. saving metadata."""
+        self._flusher.submit(job, outcome)
+
+    def drop_first_segment(self) -> bool:
+        """Delete the oldest file of the log; tell whether that was possible.
+
+        It is not for the file in use, and not before a checkpoint has left the file behind.
+        """
+        oldest = self.log.segments.oldest
+        if oldest is None or len(self.log.segments) < 2 or oldest.end > self._checkpoints.position:
+            return False
+        for told in self.about_to_drop:
+            told(oldest.end)
+        self.log.segments.drop_first()
+        self.queues.log_was_cut(self.log.first)
+        return True
+
+    def close(self) -> None:
+        """Write, sync and checkpoint everything, then let go of the files.
+
+        Raises what the last write or checkpoint raised, after everything was let go.
+        """
+        errors: list[Exception | None] = []
+        try:
+            self.write()
+        except StoreError as error:
+            errors.append(error)
+        try:
+            self._flusher.submit(lambda: None, lambda _: self.checkpoint(errors.append))
+            self._flusher.close()
+            if self._checkpoints.needed:
+                self._checkpoints.start(errors.append)
+                self._flusher.close()
+        finally:
+            self._release()
+        for failed in errors:
+            if failed is not None:
+                raise failed
+
+    # Inside
+
+    def _append_one(self, queue: QueueIndex, record: Record, tag: int, now_ms: int) -> Appended:
+        log_ = self.log
+        offset, position = queue.next_offset, log_.tail
+        data = pack_record(record, offset, position, now_ms, self.store_host)
+        end = position + len(data)
+        if end > log_.limit or log_.failed is not None:
+            self._make_room(len(data))
+            return self._append_one(queue, record, tag, now_ms)
+        queue.append(position, len(data), tag)
+        log_.pending.append(data)
+        log_.tail = end
+        self._unwritten.append((queue, offset))
+        return Appended(offset, [position])
+
+    def _append_packed(
+        self, queue: QueueIndex, pack: Callable[[int, int], PackedBatch]
+    ) -> Appended:
+        log_ = self.log
+        offset = queue.next_offset
+        packed = pack(offset, log_.tail)
+        if packed.looks_torn:
+            raise InvalidInput(_TORN)
+        if log_.tail + len(packed.data) > log_.limit or log_.failed is not None:
+            self._make_room(len(packed.data))
+            packed = pack(offset, log_.tail)
+        queue.append_many(packed.positions, packed.sizes, packed.tags)
+        log_.pending.append(packed.data)
+        log_.tail += len(packed.data)
+        self._unwritten.append((queue, offset))
+        return Appended(offset, packed.positions)
+
+    def _make_room(self, size: int) -> None:
+        if self.log.failed is not None:
+            raise self.log.failed
+        self.write()
+        self.log.make_room(size)
+
+    def _recover(self, tag_rules: Mapping[str, TagRule]) -> None:
+        metadata, log_, queues = self.metadata, self.log, self.queues
+        log_.segments.load()
+        free = [row[:3] for row in metadata.extents_of(0)]
+        queues.files.load(metadata.number("index_end") or 0, free)
+        deleted = metadata.deleted_topics()
+        queues.load(deleted)
+        start = metadata.number("position") or 0
+        if start > log_.segments.end:
+            raise StoreCorrupt(
+                f"the commit log ends at {log_.segments.end}, but it was written up to {start} "
+                "once: files are missing"
+            )
+        self.recovered = recover(log_.segments, max(start, log_.first), queues, deleted, tag_rules)
+        for damage in self.recovered.damage:
+            log.warning("commit log: bytes %d to %d are damaged", damage.start, damage.end)
+        self.recovered.torn = log_.begin(self.recovered.tail, start)
+        queues.log_was_cut(log_.first)
+        self._checkpoints.position = start
+
+    def _release(self) -> None:
+        self.log.segments.close()
+        self.queues.files.close()
+        self.metadata.close()
+        if self._directory is not None:
+            self._directory.close()
