@@ -28,7 +28,7 @@ from pocketmq.protocol.command import Command, read_command
 from pocketmq.protocol.frame import FrameReader
 from pocketmq.protocol.message_ids import UniqueIds
 from pocketmq.protocol.records import Record
-from pocketmq.store import MessageStore
+from pocketmq.store import MessageStore, StoreOptions
 from tests.broker.wire import Wire
 
 HANDLERS: dict[RequestCode, Handler] = {
@@ -57,14 +57,16 @@ class Clock:
 class Desk:
     """A broker's tables and handlers, asked without a network."""
 
-    def __init__(self, path: Path | None = None, **settings: Any) -> None:
+    def __init__(
+        self, path: Path | None = None, *, options: StoreOptions | None = None, **settings: Any
+    ) -> None:
         self.clock = Clock()
         self.announced: list[str] = []
         self.config = BrokerConfig(**settings)
         now_ms = self.clock.now_ms()
         self.state = BrokerState(
             config=self.config,
-            store=MessageStore.open(path),
+            store=MessageStore.open(path, options),
             topics=TopicTable(system_topics(self.config), now_ms=now_ms),
             groups=GroupTable(system_groups(), now_ms=now_ms),
             offsets=OffsetTable(now_ms=now_ms),
@@ -115,15 +117,22 @@ class Desk:
         except MQError as error:
             return request.reply(ResponseCode.SYSTEM_ERROR, str(error))
 
+    def make_topic(self, name: str, **ext: str) -> Command:
+        """Ask for a topic with four queues, or as `ext` says."""
+        base = {"topic": name, "readQueueNums": "4", "writeQueueNums": "4", "perm": "6"}
+        return self.ask(
+            RequestCode.UPDATE_AND_CREATE_TOPIC, base | {"topicFilterType": "SINGLE_TAG"} | ext
+        )
+
     def disconnect(self, wire: Wire) -> None:
         """Close a connection from the client's side."""
         wire.closed = True
         membership.connection_closed(self.state, wire)
 
-    def store_message(self, topic: str, queue_id: int) -> None:
+    def store_message(self, topic: str, queue_id: int, body: bytes = b"x") -> None:
         """Put one message into a queue."""
         store = self.state.store
-        record = Record(topic=topic.encode(), body=b"x", queue_id=queue_id)
+        record = Record(topic=topic.encode(), body=body, queue_id=queue_id)
         store.append(store.make_queue(topic, queue_id), [record], [0], self.clock.now_ms())
 
     def close(self) -> None:

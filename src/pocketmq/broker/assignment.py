@@ -106,7 +106,7 @@ class RequestModeTable:
         for topic, document in documents:
             self.entries[topic] = decode_body(document, dict[str, RequestMode])
 
-    def unsaved(self) -> Mapping[str, bytes | None]:
+    def unsaved(self) -> dict[str, bytes | None]:
         """Give the documents to save."""
         return {topic: encode_body(self.entries[topic]) for topic in self._unsaved}
 

@@ -4,7 +4,7 @@ The table in memory is the truth while the broker runs. It remembers which entri
 was saved last; whoever owns the store saves them. Knows neither store nor wire.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import ClassVar, Generic, TypeVar
 
 from pocketmq.model.data_version import DataVersion
@@ -70,7 +70,7 @@ class ConfigTable(Generic[V]):
         for name, document in documents:
             self.entries[name] = decode_body(document, self._form)
 
-    def unsaved(self) -> Mapping[str, bytes | None]:
+    def unsaved(self) -> dict[str, bytes | None]:
         """Give the documents to save: entries that changed, None for those that are gone."""
         return {
             name: None if (value := self.entries.get(name)) is None else encode_body(value)

@@ -3,7 +3,7 @@
 Pure rules over a table in memory; saving what changed is the callers' business (`saving`).
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 import msgspec
 
@@ -112,7 +112,7 @@ class ForbiddenTable:
         for group, document in documents:
             self.entries[group] = decode_body(document, dict[str, int])
 
-    def unsaved(self) -> Mapping[str, bytes | None]:
+    def unsaved(self) -> dict[str, bytes | None]:
         """Give the documents to save, None for those to delete."""
         return {
             group: None if (topics := self.entries.get(group)) is None else encode_body(topics)

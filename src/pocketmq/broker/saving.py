@@ -3,7 +3,7 @@
 Topics and groups are saved before their change is answered, offsets every few seconds.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Protocol
 
 from pocketmq.broker.state import BrokerState
@@ -22,7 +22,7 @@ class Documents(Protocol):
         """Take over what was saved before."""
         ...
 
-    def unsaved(self) -> Mapping[str, bytes | None]:
+    def unsaved(self) -> dict[str, bytes | None]:
         """Give the documents to save, None for those to delete."""
         ...
 

@@ -122,7 +122,7 @@ def earliest(state: BrokerState, _: Connection, request: Command) -> Command:
     """Give when the first message a queue still holds was stored; -1 if there is none."""
     header = request.header(GetEarliestStoreTimeRequest)
     queue = state.store.queue(header.topic, header.queue_id)
-    moment = -1 if queue is None else state.store.store_time(queue, queue.min_offset)
+    moment = -1 if queue is None else state.store.earliest_time(queue)
     return request.reply(ResponseCode.SUCCESS, None, GetEarliestStoreTimeResponse(timestamp=moment))
 
 
