@@ -28,10 +28,15 @@ class Checkpoints:
     def needed(self) -> bool:
         """Whether anything has changed since the last one."""
         queues = self._queues
-        return bool(self._log.written > self.position or queues.index.dirty or queues.gone)
+        changed = self._log.written > self.position or queues.index.dirty or queues.gone
+        return bool(changed) and self._log.failed is None
 
     def start(self, finished: Synced | None = None) -> None:
         """Capture the state now and record it; everything appended must have been written."""
+        if self._log.failed is not None:  # a sync proves nothing any more
+            if finished is not None:
+                finished(self._log.failed)
+            return
         self.busy = True
         queues, index = self._queues, self._queues.index
         logs, position = self._log.unsynced()

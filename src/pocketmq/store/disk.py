@@ -1,6 +1,6 @@
 """The one door to the file system: every step that a crash can cut short goes through here.
 
-`Disk` works on real files below one directory; `NoDisk` keeps the same files in memory. Tests put
+`Disk` works on real files below one directory; `no_disk` keeps the same files in memory. Tests put
 a disk in their place that stops at the n-th step, so that recovery is tried at each of them.
 SQLite keeps its own file and does not come through here.
 """
@@ -200,7 +200,7 @@ class Disk:
             if not path.parent.exists():
                 path.parent.mkdir(parents=True)
                 _sync_folder(path.parent.parent)
-            file = DiskFile(path, size, create=True)
+            file = self._file(path, size, create=True)
         except OSError as error:
             raise store_error(error, size) from error
         try:
@@ -215,7 +215,7 @@ class Disk:
         """Open an existing file at the size it has."""
         path = self.root / name
         try:
-            return DiskFile(path, path.stat().st_size)
+            return self._file(path, path.stat().st_size)
         except (OSError, ValueError) as error:  # an empty file cannot be mapped
             raise StoreFailed(f"{path}: {error}") from error
 
@@ -242,6 +242,9 @@ class Disk:
         state = os.statvfs(self.root)
         return state.f_bavail / state.f_blocks if state.f_blocks else 1.0
 
+    def _file(self, path: Path, size: int, *, create: bool = False) -> DiskFile:
+        return DiskFile(path, size, create=create)
+
 
 def _sync_folder(path: Path) -> None:
     fd = os.open(path, os.O_RDONLY)
@@ -249,66 +252,3 @@ def _sync_folder(path: Path) -> None:
         os.fsync(fd)
     finally:
         os.close(fd)
-
-
-class MemoryFile:
-    """A file that is only memory; pages never touched cost nothing."""
-
-    __slots__ = ("map", "view")
-
-    def __init__(self, size: int) -> None:
-        self.map = mmap.mmap(-1, size)
-        self.view = memoryview(self.map)
-
-    def write(self, position: int, data: bytes) -> None:
-        """Put bytes at a position."""
-        self.view[position : position + len(data)] = data
-
-    def sync(self) -> None:
-        """Nothing outlives this process."""
-
-    def cut(self, position: int) -> bool:
-        """Zero the rest."""
-        self.view[position:] = bytes(len(self.view) - position)
-        return True
-
-    def data_end(self, position: int) -> int:
-        """Nobody knows, so look everywhere."""
-        return max(position, len(self.view))
-
-    def rest(self) -> None:
-        """There is nothing to give back."""
-
-    def close(self) -> None:
-        """Let the memory go once nobody reads it."""
-        self.view.release()
-        with suppress(BufferError):
-            self.map.close()
-
-
-class NoDisk:
-    """The same without a disk: everything is gone with the process."""
-
-    def create(self, name: str, size: int) -> StoredFile:
-        """Make a new file in memory."""
-        del name
-        try:
-            return MemoryFile(size)
-        except OSError as error:
-            raise StoreFull(size) from error
-
-    def open(self, name: str) -> StoredFile:
-        """Nothing survives to be opened."""
-        raise StoreFailed(f"{name} is not kept in memory")
-
-    def sizes(self, folder: str) -> dict[str, int]:
-        """Nothing was kept."""
-        del folder
-        return {}
-
-    def remove(self, name: str) -> None:
-        """Do nothing: closing the file frees it."""
-
-    def free_ratio(self) -> float:
-        """Memory is bounded by retention, not by a disk."""
-        return 1.0

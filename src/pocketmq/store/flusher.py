@@ -16,11 +16,14 @@ log = logging.getLogger("pocketmq.store")
 Outcome = Callable[[Exception | None], None]
 """Called with None when the job succeeded, else with what it raised."""
 
+CallBack = Callable[[Callable[[], None]], object]
+"""Runs a function soon on the owner's thread."""
+
 
 class Flusher:
     """Runs jobs in order, off the owner's thread. `submit` and `close` belong to the owner."""
 
-    def __init__(self, call_back: Callable[[Callable[[], None]], object] | None = None) -> None:
+    def __init__(self, call_back: CallBack | None = None) -> None:
         self._call_back = call_back
         self._jobs: queue.SimpleQueue[tuple[Callable[[], None], Outcome] | None] = (
             queue.SimpleQueue()
@@ -34,25 +37,30 @@ class Flusher:
             outcome(_attempt(job))
             return
         if self._thread is None:
-            self._thread = threading.Thread(target=self._run, name="pocketmq-flusher", daemon=True)
+            self._thread = threading.Thread(
+                target=self._run, args=(self._call_back,), name="pocketmq-flusher", daemon=True
+            )
             self._thread.start()
         self._jobs.put((job, outcome))
 
     def close(self) -> None:
-        """Finish what was submitted, tell its outcomes, and end the thread."""
+        """Finish what was submitted, tell its outcomes, and end the thread.
+
+        Whatever is submitted afterwards runs at once, in the caller.
+        """
         if self._thread is not None:
             self._jobs.put(None)
             self._thread.join()
             self._thread = None
+        self._call_back = None
         self._tell()
 
-    def _run(self) -> None:
-        assert self._call_back is not None
+    def _run(self, call_back: CallBack) -> None:
         while (item := self._jobs.get()) is not None:
             job, outcome = item
             self._finished.append((outcome, _attempt(job)))
             try:
-                self._call_back(self._tell)
+                call_back(self._tell)
             except RuntimeError:  # the owner's loop is closed; closing the flusher still tells
                 log.debug("a flush ended after its owner's loop")
 

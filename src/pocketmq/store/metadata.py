@@ -142,6 +142,8 @@ class Metadata:
 
     def delete_topic(self, topic: str, position: int) -> None:
         """Note that a topic's queues and its records before a log position are gone."""
+        if self._path is None:
+            return
         with self._transaction() as connection:
             connection.execute(
                 "insert or replace into deleted_topic values (?, ?)", (topic, position)
@@ -149,6 +151,8 @@ class Metadata:
 
     def save_checkpoint(self, checkpoint: Checkpoint) -> None:
         """Move the checkpoint: position, queues and extents together."""
+        if self._path is None:  # nothing of them will be asked for again
+            return
         numbers = {
             "position": checkpoint.position,
             "next_number": checkpoint.next_number,

@@ -162,14 +162,14 @@ class QueueIndex:
         """Move the lower end behind what the log no longer keeps, and free whole extents."""
         kept = self._trimmed = self._index.first_kept
         low, high = self._min, self.next_offset
+        if low == high or self.entries(low, 1)[0][0] >= kept:
+            return
         while low < high:
             middle = (low + high) // 2
             if self.entries(middle, 1)[0][0] < kept:
                 low = middle + 1
             else:
                 high = middle
-        if low == self._min:
-            return
         self._min = low
         self._index.dirty.add(self)
         gone = len(self.extents) if low == self.next_offset else 0

@@ -72,7 +72,8 @@ class Queues:
         Queues in use find out by themselves; `trim` sees to those that nobody touches.
         """
         self.index.first_kept = first_kept
-        self._to_trim = list(self.topics())
+        if not self._to_trim:
+            self._to_trim = list(self.topics())
 
     def trim(self, topics: int) -> None:
         """Free the index space of old entries, for a few topics at a time."""

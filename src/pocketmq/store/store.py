@@ -9,22 +9,20 @@ from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from pathlib import Path
 
-import msgspec
-
 from pocketmq.errors import InvalidInput, StoreCorrupt, StoreError
-from pocketmq.protocol.batch_records import PackedBatch, pack_batch
-from pocketmq.protocol.record_scan import SECTOR, checksum, looks_torn
-from pocketmq.protocol.records import Record, pack_record
+from pocketmq.protocol.records import Record
+from pocketmq.store.appending import Appended, Appender
 from pocketmq.store.by_time import offset_by_time, store_time
 from pocketmq.store.checkpoints import Checkpoints
 from pocketmq.store.commit_log import CommitLog
 from pocketmq.store.directory import METADATA, Directory
-from pocketmq.store.disk import Disk, FileSystem, NoDisk
+from pocketmq.store.disk import Disk, FileSystem
 from pocketmq.store.extents import ExtentFiles
 from pocketmq.store.flusher import Flusher, Outcome
 from pocketmq.store.group_commit import GroupCommit, Synced
 from pocketmq.store.log_scan import Sound, record_bytes, walk_log
 from pocketmq.store.metadata import Metadata
+from pocketmq.store.no_disk import NoDisk
 from pocketmq.store.options import StoreOptions
 from pocketmq.store.queue_index import QueueIndex
 from pocketmq.store.queues import Queues
@@ -34,14 +32,6 @@ from pocketmq.store.recovery import Recovered, TagRule, recover
 log = logging.getLogger("pocketmq.store")
 
 _TRIM_AT_ONCE = 50
-_TORN = "properties with a zero byte at their end cannot be stored"
-
-
-class Appended(msgspec.Struct, frozen=True, gc=False):
-    """Where messages went: the first one's queue offset and each one's position in the log."""
-
-    queue_offset: int
-    positions: list[int]
 
 
 class MessageStore:
@@ -58,7 +48,6 @@ class MessageStore:
         directory: Directory | None = None,
     ) -> None:
         self.options = options
-        self.store_host = store_host
         self.disk = disk
         self.metadata = metadata
         self.log = CommitLog(disk, options.segment_size)
@@ -66,11 +55,11 @@ class MessageStore:
         self.recovered = Recovered(start=0, tail=0)
         self.about_to_drop: list[Callable[[int], None]] = []
         """Called with the position at which the log will begin, before its oldest file goes."""
+        self._appender = Appender(self.log, self.queues.index, store_host)
         self._directory = directory
         self._flusher = flusher
         self._group_commit = GroupCommit(self.log, flusher)
         self._checkpoints = Checkpoints(self.log, self.queues, metadata, flusher)
-        self._unwritten: list[tuple[QueueIndex, int]] = []  # appends that only exist in memory
         self._synced_at = self._checkpointed_at = 0.0
 
     @classmethod
@@ -146,68 +135,27 @@ class MessageStore:
     ) -> Appended:
         """Add messages with their tag codes to the end of a queue, all of them or none.
 
-        They may be acknowledged after `write` (and, where asked for, a sync). Raises `StoreFull`
-        if there is no room, `StoreFailed` after the device failed, and `InvalidInput` for
-        properties that recovery could not tell from torn ones (see `looks_torn`).
+        They may be acknowledged after `write` (and, where asked for, a sync). Topic and queue id
+        of the records are the queue's. Raises `StoreFull` if there is no room, `StoreFailed` after
+        the device failed, and `InvalidInput` for what recovery would take for damage: a body
+        without the checksum given with it, properties that look torn.
         """
-        for record in records:
-            text = record.property_bytes
-            if text and (not text[-1] or len(text) > SECTOR) and looks_torn(text):
-                raise InvalidInput(_TORN)
-            crc = record.body_crc
-            if crc is not None and crc != checksum(record.body):
-                raise InvalidInput("a body does not have the checksum that came with it")
-        if len(records) == 1:
-            return self._append_one(queue, records[0], tags[0], now_ms)
-        codes = list(tags)
-
-        def pack(queue_offset: int, position: int) -> PackedBatch:
-            pieces: list[bytes] = []
-            positions: list[int] = []
-            for number, record in enumerate(records, queue_offset):
-                piece = pack_record(record, number, position, now_ms, self.store_host)
-                pieces.append(piece)
-                positions.append(position)
-                position += len(piece)
-            sizes = [len(piece) for piece in pieces]
-            return PackedBatch(b"".join(pieces), positions, sizes, codes)
-
-        return self._append_packed(queue, pack)
+        return self._appender.append(queue, records, tags, now_ms)
 
     def append_batch(self, queue: QueueIndex, body: bytes, like: Record, now_ms: int) -> Appended:
         """Add the messages of a SEND_BATCH_MESSAGE body, all of them or none.
 
         Everything but body, properties and flag is as in `like`. Raises what `append` does, and
-        `MessageMalformed` or `InvalidInput` for a body that cannot be stored.
+        `MessageMalformed` for a body that cannot be read.
         """
-        return self._append_packed(
-            queue,
-            lambda offset, position: pack_batch(
-                body,
-                like,
-                offset,
-                position,
-                store_timestamp_ms=now_ms,
-                store_host=self.store_host,
-            ),
-        )
+        return self._appender.append_batch(queue, body, like, now_ms)
 
     def write(self) -> None:
         """Give everything appended to the operating system.
 
         Raises `StoreFull` or `StoreFailed` if it refuses: then nothing of it has been appended.
         """
-        if not self._unwritten:
-            return
-        unwritten, self._unwritten = self._unwritten, []
-        try:
-            self.log.write()
-        except StoreError:
-            for queue, offset in reversed(unwritten):
-                if queue.number:
-                    queue.truncate(offset)
-            raise
-        self.queues.index.dirty.update([queue for queue, _ in unwritten if queue.number])
+        self._appender.write()
 
     def read(
         self,
@@ -270,11 +218,16 @@ class MessageStore:
         """Call back once everything written so far is on the device; callers share syncs."""
         self._group_commit.request(synced)
 
-    def checkpoint(self, finished: Synced | None = None) -> None:
-        """Record how far the store is, so that recovery has less to do; skipped while one runs."""
-        if not self._checkpoints.busy:
-            self.write()
-            self._checkpoints.start(finished)
+    def checkpoint(self, finished: Synced | None = None) -> bool:
+        """Record how far the store is, so that recovery has less to do.
+
+        Tells whether it was begun: not while another one is under way.
+        """
+        if self._checkpoints.busy:
+            return False
+        self.write()
+        self._checkpoints.start(finished)
+        return True
 
     @property
     def since_checkpoint(self) -> int:
@@ -292,14 +245,16 @@ class MessageStore:
             if self.log.written > self.log.synced:
                 self._group_commit.request()
         due = now - self._checkpointed_at >= options.checkpoint_interval
-        if (due and self._checkpoints.needed) or self.since_checkpoint >= options.checkpoint_bytes:
-            self._checkpointed_at = now
-            self.checkpoint()
-        self.queues.trim(_TRIM_AT_ONCE)
         try:
+            if (due and self._checkpoints.needed) or (
+                self.since_checkpoint >= options.checkpoint_bytes
+            ):
+                self._checkpointed_at = now
+                self.checkpoint()
+            self.queues.trim(_TRIM_AT_ONCE)
             self.log.prepare()
         except StoreError as error:
-            log.warning("the next commit-log file cannot be made yet: %s", error)
+            log.warning("the store cannot be looked after: %s", error)
 
     def submit(self, job: Callable[[], None], outcome: Outcome) -> None:
         """Run a job that waits for the device on the flusher's thread, e.g. saving metadata."""
@@ -330,11 +285,9 @@ class MessageStore:
         except StoreError as error:
             errors.append(error)
         try:
-            self._flusher.submit(lambda: None, lambda _: self.checkpoint(errors.append))
             self._flusher.close()
             if self._checkpoints.needed:
                 self._checkpoints.start(errors.append)
-                self._flusher.close()
         finally:
             self._release()
         for failed in errors:
@@ -342,43 +295,6 @@ class MessageStore:
                 raise failed
 
     # Inside
-
-    def _append_one(self, queue: QueueIndex, record: Record, tag: int, now_ms: int) -> Appended:
-        log_ = self.log
-        offset, position = queue.next_offset, log_.tail
-        data = pack_record(record, offset, position, now_ms, self.store_host)
-        end = position + len(data)
-        if end > log_.limit or log_.failed is not None:
-            self._make_room(len(data))
-            return self._append_one(queue, record, tag, now_ms)
-        queue.append(position, len(data), tag)
-        log_.pending.append(data)
-        log_.tail = end
-        self._unwritten.append((queue, offset))
-        return Appended(offset, [position])
-
-    def _append_packed(
-        self, queue: QueueIndex, pack: Callable[[int, int], PackedBatch]
-    ) -> Appended:
-        log_ = self.log
-        offset = queue.next_offset
-        packed = pack(offset, log_.tail)
-        if packed.looks_torn:
-            raise InvalidInput(_TORN)
-        if log_.tail + len(packed.data) > log_.limit or log_.failed is not None:
-            self._make_room(len(packed.data))
-            packed = pack(offset, log_.tail)
-        queue.append_many(packed.positions, packed.sizes, packed.tags)
-        log_.pending.append(packed.data)
-        log_.tail += len(packed.data)
-        self._unwritten.append((queue, offset))
-        return Appended(offset, packed.positions)
-
-    def _make_room(self, size: int) -> None:
-        if self.log.failed is not None:
-            raise self.log.failed
-        self.write()
-        self.log.make_room(size)
 
     def _recover(self, tag_rules: Mapping[str, TagRule]) -> None:
         metadata, log_, queues = self.metadata, self.log, self.queues
@@ -397,7 +313,7 @@ class MessageStore:
         for damage in self.recovered.damage:
             log.warning("commit log: bytes %d to %d are damaged", damage.start, damage.end)
         self.recovered.torn = log_.begin(self.recovered.tail, start)
-        queues.log_was_cut(log_.first)
+        queues.index.first_kept = log_.first
         self._checkpoints.position = start
 
     def _release(self) -> None:

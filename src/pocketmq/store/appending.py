@@ -1,0 +1,123 @@
+"""Putting messages at the end of their queues: packed, indexed, and written once a turn.
+
+Until `write`, messages exist in memory only; if the system refuses them then, log and queues are
+as if they had never been appended. Belongs to the writer's thread.
+"""
+
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from pocketmq.errors import InvalidInput, StoreError
+from pocketmq.protocol.batch_records import PackedBatch, pack_batch
+from pocketmq.protocol.record_scan import SECTOR, checksum, looks_torn
+from pocketmq.protocol.records import Record, pack_record
+from pocketmq.store.commit_log import CommitLog
+from pocketmq.store.queue_index import Index, QueueIndex
+
+_TORN = "properties with a zero byte at their end cannot be stored"
+
+
+class Appended(msgspec.Struct, frozen=True, gc=False):
+    """Where messages went: the first one's queue offset and each one's position in the log."""
+
+    queue_offset: int
+    positions: list[int]
+
+
+class Appender:
+    """The one writer of the log."""
+
+    def __init__(self, log: CommitLog, index: Index, store_host: bytes) -> None:
+        self._log = log
+        self._index = index
+        self._store_host = store_host
+        self._unwritten: list[tuple[QueueIndex, int]] = []
+
+    def append(
+        self, queue: QueueIndex, records: Sequence[Record], tags: Sequence[int], now_ms: int
+    ) -> Appended:
+        """Add messages; see `MessageStore.append`."""
+        for record in records:
+            text, crc = record.property_bytes, record.body_crc
+            if text and (not text[-1] or len(text) > SECTOR) and looks_torn(text):
+                raise InvalidInput(_TORN)
+            if crc is not None and crc != checksum(record.body):
+                raise InvalidInput("a body does not have the checksum that came with it")
+        if len(records) != 1:
+            return self._append_packed(queue, self._packer(records, tags, now_ms))
+        log, offset = self._log, queue.next_offset
+        position = log.tail
+        data = pack_record(records[0], offset, position, now_ms, self._store_host)
+        size = len(data)
+        if position + size > log.limit or log.failed is not None:
+            position = self._make_room(size)
+            data = pack_record(records[0], offset, position, now_ms, self._store_host)
+        queue.append(position, size, tags[0])
+        log.pending.append(data)
+        log.tail = position + size
+        self._unwritten.append((queue, offset))
+        return Appended(offset, [position])
+
+    def append_batch(self, queue: QueueIndex, body: bytes, like: Record, now_ms: int) -> Appended:
+        """Add the messages of a batch's body; see `MessageStore.append_batch`."""
+
+        def pack(offset: int, position: int) -> PackedBatch:
+            host = self._store_host
+            return pack_batch(
+                body, like, offset, position, store_timestamp_ms=now_ms, store_host=host
+            )
+
+        return self._append_packed(queue, pack)
+
+    def write(self) -> None:
+        """Give everything appended to the operating system; see `MessageStore.write`."""
+        if not self._unwritten:
+            return
+        unwritten, self._unwritten = self._unwritten, []
+        try:
+            self._log.write()
+        except StoreError:
+            for queue, offset in reversed(unwritten):
+                if queue.number:
+                    queue.truncate(offset)
+            raise
+        self._index.dirty.update([queue for queue, _ in unwritten if queue.number])
+
+    def _append_packed(
+        self, queue: QueueIndex, pack: Callable[[int, int], PackedBatch]
+    ) -> Appended:
+        log, offset = self._log, queue.next_offset
+        packed = pack(offset, log.tail)
+        if packed.looks_torn:
+            raise InvalidInput(_TORN)
+        if log.tail + len(packed.data) > log.limit or log.failed is not None:
+            packed = pack(offset, self._make_room(len(packed.data)))
+        queue.append_many(packed.positions, packed.sizes, packed.tags)
+        log.pending.append(packed.data)
+        log.tail += len(packed.data)
+        self._unwritten.append((queue, offset))
+        return Appended(offset, packed.positions)
+
+    def _packer(
+        self, records: Sequence[Record], tags: Sequence[int], now_ms: int
+    ) -> Callable[[int, int], PackedBatch]:
+        def pack(offset: int, position: int) -> PackedBatch:
+            pieces: list[bytes] = []
+            positions: list[int] = []
+            for number, record in enumerate(records, offset):
+                piece = pack_record(record, number, position, now_ms, self._store_host)
+                pieces.append(piece)
+                positions.append(position)
+                position += len(piece)
+            return PackedBatch(b"".join(pieces), positions, list(map(len, pieces)), list(tags))
+
+        return pack
+
+    def _make_room(self, size: int) -> int:
+        """Go on in a new file; give where."""
+        if self._log.failed is not None:
+            raise self._log.failed
+        self.write()
+        self._log.make_room(size)
+        return self._log.tail

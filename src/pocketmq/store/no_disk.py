@@ -1,0 +1,70 @@
+"""A file system that is only memory, for a store that keeps nothing."""
+
+import mmap
+from contextlib import suppress
+
+from pocketmq.errors import StoreFailed, StoreFull
+from pocketmq.store.disk import StoredFile
+
+
+class MemoryFile:
+    """A file that is only memory; pages never touched cost nothing."""
+
+    __slots__ = ("map", "view")
+
+    def __init__(self, size: int) -> None:
+        self.map = mmap.mmap(-1, size)
+        self.view = memoryview(self.map)
+
+    def write(self, position: int, data: bytes) -> None:
+        """Put bytes at a position."""
+        self.view[position : position + len(data)] = data
+
+    def sync(self) -> None:
+        """Nothing outlives this process."""
+
+    def cut(self, position: int) -> bool:
+        """Zero the rest."""
+        self.view[position:] = bytes(len(self.view) - position)
+        return True
+
+    def data_end(self, position: int) -> int:
+        """Nobody knows, so look everywhere."""
+        return max(position, len(self.view))
+
+    def rest(self) -> None:
+        """There is nothing to give back."""
+
+    def close(self) -> None:
+        """Let the memory go once nobody reads it."""
+        self.view.release()
+        with suppress(BufferError):
+            self.map.close()
+
+
+class NoDisk:
+    """The same without a disk: everything is gone with the process."""
+
+    def create(self, name: str, size: int) -> StoredFile:
+        """Make a new file in memory."""
+        del name
+        try:
+            return MemoryFile(size)
+        except OSError as error:
+            raise StoreFull(size) from error
+
+    def open(self, name: str) -> StoredFile:
+        """Nothing survives to be opened."""
+        raise StoreFailed(f"{name} is not kept in memory")
+
+    def sizes(self, folder: str) -> dict[str, int]:
+        """Nothing was kept."""
+        del folder
+        return {}
+
+    def remove(self, name: str) -> None:
+        """Do nothing: closing the file frees it."""
+
+    def free_ratio(self) -> float:
+        """Memory is bounded by retention, not by a disk."""
+        return 1.0
