@@ -1,3 +1,26 @@
 """PocketMQ: RocketMQ in Python."""
 
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pocketmq.embedded import Cluster as Cluster
+
 __version__ = "0.1.0"
+__all__ = ["Cluster", "__version__"]
+
+# name -> module; imported when first asked for, so that each user pays for what they use
+_LAZY = {"Cluster": "pocketmq.embedded.cluster"}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LAZY:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    value = getattr(import_module(_LAZY[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LAZY})

@@ -13,12 +13,15 @@ from typing import NoReturn
 import click
 
 from pocketmq import __version__
-from pocketmq.errors import InvalidInput, MQError
+from pocketmq.errors import CannotStart, InvalidInput, MQError
 
 # name -> (module, one line for `pocketmq --help`)
 SUBCOMMANDS = {
     "allocate": ("pocketmq.cli.allocate", "Preview and compare allocations, without a cluster."),
+    "broker": ("pocketmq.cli.broker", "Run a broker alone."),
     "demo": ("pocketmq.cli.demo", "See load balancing at work."),
+    "namesrv": ("pocketmq.cli.namesrv", "Run a name server alone."),
+    "up": ("pocketmq.cli.up", "Run a cluster on this machine."),
 }
 
 
@@ -79,7 +82,7 @@ def run(arguments: list[str] | None = None) -> int:
     except click.ClickException as problem:
         return _tell(problem.format_message(), problem.exit_code)
     except MQError as problem:
-        return _tell(str(problem), 2 if isinstance(problem, InvalidInput) else 1)
+        return _tell(str(problem), 2 if isinstance(problem, InvalidInput | CannotStart) else 1)
     except (click.Abort, KeyboardInterrupt):
         return 130
     except BrokenPipeError:

@@ -1,0 +1,71 @@
+"""`pocketmq namesrv`: a name server alone, for brokers of ours and Java's."""
+
+import asyncio
+
+import click
+
+from pocketmq.cli.server_options import (
+    chosen_data,
+    chosen_log,
+    end_at_once,
+    listening_options,
+    logging_options,
+    read_pairs,
+    say_ready,
+    settings_option,
+    stop_cleanly_from_now_on,
+)
+from pocketmq.embedded.server_logging import StderrLines, set_up_logging
+from pocketmq.embedded.settings import nameserver_config
+from pocketmq.nameserver import NameServer
+
+
+@click.command("namesrv", context_settings={"help_option_names": ["-h", "--help"]})
+@listening_options(9876, "the name server")
+@click.option(
+    "--data",
+    metavar="DIR",
+    help="Directory for key values and changed settings; without it they end with the process.",
+)
+@settings_option
+@logging_options
+def command(
+    *,
+    host: str,
+    port: int,
+    data: str | None,
+    pairs: tuple[str, ...],
+    log_level: str,
+    log_json: bool,
+) -> None:
+    """Run a name server alone, also for Java brokers and clients.
+
+    Prints `ready namesrv=HOST:PORT` once it serves; everything else goes to stderr.
+    """
+    stop_cleanly_from_now_on()
+    config = nameserver_config(read_pairs(pairs))
+    log = set_up_logging(chosen_log(log_level, log_json))
+    asyncio.run(_serve(host, port, NameServer(config, chosen_data(data)), log))
+
+
+async def _serve(host: str, port: int, server: NameServer, log: StderrLines) -> None:
+    from pocketmq.embedded.hosts import resolved, told_host, warn_if_open
+    from pocketmq.embedded.starting import told_as_cannot_start
+    from pocketmq.embedded.stopping import serve_until_asked
+    from pocketmq.net import Address
+
+    part = "the name server"
+
+    async def start() -> str:
+        listening = await resolved(host, part)
+        with told_as_cannot_start(part):
+            address = await server.start(listening, port)
+        warn_if_open(listening)
+        return str(Address(told_host(listening), address.port))
+
+    await serve_until_asked(
+        start,
+        server.stop,
+        announce=lambda address: say_ready(f"namesrv={address}", log, kept=True),
+        force=end_at_once,
+    )

@@ -1,0 +1,92 @@
+"""`pocketmq up`: a cluster on this machine, brokers as processes under one supervisor."""
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import click
+
+from pocketmq.cli.server_options import (
+    PORT,
+    chosen_data,
+    chosen_log,
+    data_options,
+    end_at_once,
+    listening_options,
+    logging_options,
+    read_pairs,
+    say_ready,
+    settings_option,
+    stop_cleanly_from_now_on,
+)
+from pocketmq.embedded.server_logging import StderrLines, set_up_logging
+from pocketmq.embedded.settings import ClusterSettings, cluster_config
+
+if TYPE_CHECKING:
+    from pocketmq.embedded.supervisor import Supervisor
+
+
+@click.command("up", context_settings={"help_option_names": ["-h", "--help"]})
+@click.option("--brokers", type=click.IntRange(1, 64), default=1, help="How many, usually 1.")
+@listening_options(9876, "the name server")
+@click.option(
+    "--broker-port",
+    type=PORT,
+    help="Port of the first broker, the others 10 apart; usually 10911 if free, else any.",
+)
+@click.option("--advertise", metavar="HOST", default="", help="Host to tell clients, if another.")
+@data_options
+@settings_option
+@logging_options
+def command(
+    *,
+    brokers: int,
+    host: str,
+    port: int,
+    broker_port: int | None,
+    advertise: str,
+    data: str | None,
+    memory: bool,
+    pairs: tuple[str, ...],
+    log_level: str,
+    log_json: bool,
+) -> None:
+    """Run a cluster: a name server and brokers.
+
+    Prints `ready namesrv=HOST:PORT brokers=NAME@HOST:PORT,…` once it serves; everything else goes
+    to stderr. SIGTERM or Ctrl-C stops it cleanly, a second one at once.
+    """
+    stop_cleanly_from_now_on()
+    settings = ClusterSettings(
+        brokers=brokers,
+        data=chosen_data(data, memory),
+        in_process=False,
+        host=host,
+        port=port,
+        broker_port=broker_port,
+        advertise=advertise,
+        config=cluster_config(read_pairs(pairs)),
+        revive=True,
+        log=chosen_log(log_level, log_json),
+    )
+    # The slow parts to import; wrong options are told without them.
+    from pocketmq.embedded.forking import fork_brokers
+    from pocketmq.embedded.supervisor import Supervisor
+
+    supervisor = Supervisor(settings, fork_brokers(settings.names))
+    log = set_up_logging(settings.log)
+    asyncio.run(_serve(supervisor, log, kept=memory or data is not None))
+
+
+async def _serve(supervisor: "Supervisor", log: StderrLines, *, kept: bool) -> None:
+    from pocketmq.embedded.stopping import serve_until_asked
+
+    def announce(address: str) -> None:
+        members = supervisor.members.values()
+        brokers = ",".join(f"{member.name}@{member.address}" for member in members)
+        say_ready(f"namesrv={address} brokers={brokers}", log, kept=kept)
+
+    def force() -> None:
+        supervisor.abandon()
+        end_at_once()
+
+    await serve_until_asked(supervisor.start, supervisor.stop, announce=announce, force=force)

@@ -1,0 +1,138 @@
+"""The embedded cluster for asyncio; `pocketmq.embedded.Cluster` is the blocking one."""
+
+from collections.abc import Mapping
+from os import PathLike
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import msgspec
+
+from pocketmq.embedded.settings import ClusterSettings, Setting, cluster_config
+from pocketmq.embedded.supervisor import Supervisor
+from pocketmq.errors import InvalidInput
+
+
+class BrokerInfo(msgspec.Struct, frozen=True, kw_only=True):
+    """A broker of a cluster as it is now; `pid` is None while it is down."""
+
+    name: str
+    address: str
+    pid: int | None
+
+    @property
+    def running(self) -> bool:
+        """Whether it serves."""
+        return self.pid is not None
+
+
+class Cluster:
+    """A name server and brokers on this machine, used with `async with` or `start` and `stop`.
+
+    `data` is a directory in which everything is kept from one start to the next; without it
+    everything is in memory. With `in_process` all parts run on the caller's event loop, without it
+    each broker has a process of its own. `config` holds broker settings by RocketMQ's names, such
+    as `{"autoCreateTopicEnable": False}`. Only with `faults` the network can be broken. Port 0 is
+    any free one.
+
+    Raises `InvalidInput` for what can never work; `start` raises `CannotStart`.
+    """
+
+    def __init__(
+        self,
+        brokers: int = 1,
+        *,
+        data: str | PathLike[str] | None = None,
+        in_process: bool = True,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        config: Mapping[str, Setting] | None = None,
+        faults: bool = False,
+    ) -> None:
+        self._supervisor = Supervisor(
+            ClusterSettings(
+                brokers=brokers,
+                data=None if data is None else Path(data),
+                in_process=in_process,
+                host=host,
+                port=port,
+                config=cluster_config(config),
+                faults=faults,
+            )
+        )
+
+    async def start(self) -> Self:
+        """Start all parts; brokers are known to the name server then. Starts once at a time."""
+        if self._supervisor.address:
+            raise InvalidInput("the cluster is running already")
+        await self._supervisor.start()
+        return self
+
+    async def stop(self) -> None:
+        """Stop all parts cleanly; nothing of them is left. Stopping twice is harmless."""
+        await self._supervisor.stop()
+
+    async def __aenter__(self) -> Self:
+        return await self.start()
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.stop()
+
+    @property
+    def address(self) -> str:
+        """The name server's address, which clients are given. Raises `InvalidInput` if stopped."""
+        if not self._supervisor.address:
+            raise InvalidInput("the cluster is not running; start it first")
+        return self._supervisor.address
+
+    @property
+    def brokers(self) -> dict[str, BrokerInfo]:
+        """The brokers by name: `broker-0`, `broker-1` and so on."""
+        return {
+            name: BrokerInfo(
+                name=name,
+                address=member.address,
+                pid=member.runner.pid if member.running and member.runner is not None else None,
+            )
+            for name, member in self._supervisor.members.items()
+        }
+
+    async def kill(self, broker: str) -> None:
+        """End a broker without warning; it stays down until `restart`.
+
+        A broker process gets SIGKILL. In-process, its connections are reset, its tasks ended and
+        its files dropped without a last write: what the operating system had is there after a
+        restart, as after SIGKILL. What is in memory is gone either way.
+        """
+        await self._supervisor.kill(broker)
+
+    async def restart(self, broker: str) -> None:
+        """Start a broker that is down, or stop it cleanly and start it again, at its address."""
+        await self._supervisor.restart(broker)
+
+    async def partition(self, broker: str) -> None:
+        """Cut a broker off from its clients and the name server, in silence: nothing is refused."""
+        await self._supervisor.network(broker).partition()
+
+    async def heal(self, broker: str) -> None:
+        """Undo `partition` and `slow`; what was held back arrives now."""
+        self._supervisor.network(broker).heal()
+
+    async def slow(self, broker: str, delay: float) -> None:
+        """Hold back everything between a broker and its clients for `delay` seconds, each way."""
+        if not 0 <= delay <= 3600:
+            raise InvalidInput(f"a delay is between 0 and 3600 seconds, not {delay}")
+        self._supervisor.network(broker).slow(delay)
+
+    async def create_topic(self, name: str, queues: int = 8) -> str:
+        """Make a topic with so many queues on each running broker, and give its name.
+
+        Clients can find it when this returns. Raises `ServerError` if a broker refuses.
+        """
+        await self._supervisor.create_topic(name, queues)
+        return name

@@ -1,0 +1,85 @@
+"""A broker's process within a cluster: `python -m pocketmq.embedded.child NAME`.
+
+It imports its parts while the parent prepares, reads one order from its standard input, runs that
+broker and stops cleanly on SIGTERM or when its standard input ends. The name is only for those who
+look at the list of processes.
+"""
+
+import asyncio
+import os
+import sys
+from pathlib import Path
+
+from pocketmq.broker.broker import Broker
+from pocketmq.broker.config import BrokerConfig
+from pocketmq.embedded.lifeline import die_with_parent, name_process
+from pocketmq.embedded.orders import (
+    BrokerOrder,
+    BrokerReady,
+    BrokerRefused,
+    read_order,
+    write_line,
+)
+from pocketmq.embedded.server_logging import StderrLines, set_up_logging
+from pocketmq.embedded.starting import told_as_cannot_start
+from pocketmq.embedded.stopping import serve_until_asked
+from pocketmq.errors import CannotStart
+
+_STDIN, _STDOUT = 0, 1
+
+
+def run() -> int:
+    """Take the order, carry it out and give the exit code."""
+    die_with_parent()
+    line = _first_line()
+    if not line:
+        return 0  # the parent has thought better of it, or is gone
+    order = read_order(line)
+    name_process(order.log.process)
+    log = set_up_logging(order.log)
+    try:
+        asyncio.run(_serve(order, log))
+    except CannotStart as problem:
+        _report(BrokerRefused(problem.reason))
+        return 2
+    return 0
+
+
+async def _serve(order: BrokerOrder, log: StderrLines) -> None:
+    config = BrokerConfig.from_properties(order.properties)
+    data = None if order.data is None else Path(order.data)
+    broker = Broker(config, data, order.nameservers, own_process=True)
+
+    async def start() -> str:
+        with told_as_cannot_start(config.broker_name):
+            return str(await broker.start())
+
+    def announce(address: str) -> None:
+        log.started()
+        _report(BrokerReady(address))
+
+    await serve_until_asked(
+        start,
+        broker.stop,
+        announce=announce,
+        force=lambda: os._exit(1),
+        lifeline=_STDIN,
+    )
+
+
+def _first_line() -> bytes:
+    line = b""
+    while not line.endswith(b"\n"):
+        piece = os.read(_STDIN, 65536)
+        if not piece:
+            return b""
+        line += piece
+    return line
+
+
+def _report(report: BrokerReady | BrokerRefused) -> None:
+    os.write(_STDOUT, write_line(report))
+
+
+if __name__ == "__main__":
+    sys.exit(run())

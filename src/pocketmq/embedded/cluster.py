@@ -1,0 +1,116 @@
+"""The embedded cluster for blocking callers: the asyncio one on a loop in a thread of its own."""
+
+from collections.abc import Mapping
+from os import PathLike
+from types import TracebackType
+from typing import Self
+
+from pocketmq.embedded import aio
+from pocketmq.embedded.loop_thread import LoopThread
+from pocketmq.embedded.settings import Setting
+from pocketmq.errors import InvalidInput
+
+
+class Cluster:
+    """A name server and brokers on this machine, used with `with` or `start` and `stop`.
+
+        with Cluster(brokers=2) as cluster:
+            producer = Producer(cluster.address, group="shop")
+
+    Options are those of `pocketmq.embedded.aio.Cluster`. Methods may be called from any thread.
+    """
+
+    def __init__(
+        self,
+        brokers: int = 1,
+        *,
+        data: str | PathLike[str] | None = None,
+        in_process: bool = True,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        config: Mapping[str, Setting] | None = None,
+        faults: bool = False,
+    ) -> None:
+        self._cluster = aio.Cluster(
+            brokers,
+            data=data,
+            in_process=in_process,
+            host=host,
+            port=port,
+            config=config,
+            faults=faults,
+        )
+        self._thread: LoopThread | None = None
+
+    def start(self) -> Self:
+        """Start all parts; brokers are known to the name server then."""
+        if self._thread is not None:
+            raise InvalidInput("the cluster is running already")
+        thread = LoopThread("pocketmq-cluster")
+        try:
+            thread.call(self._cluster.start())
+        except BaseException:
+            thread.close()
+            raise
+        self._thread = thread
+        return self
+
+    def stop(self) -> None:
+        """Stop all parts cleanly; nothing of them is left. Stopping twice is harmless."""
+        thread, self._thread = self._thread, None
+        if thread is not None:
+            try:
+                thread.call(self._cluster.stop())
+            finally:
+                thread.close()
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+    @property
+    def address(self) -> str:
+        """The name server's address, which clients are given. Raises `InvalidInput` if stopped."""
+        return self._cluster.address
+
+    @property
+    def brokers(self) -> dict[str, aio.BrokerInfo]:
+        """The brokers by name: `broker-0`, `broker-1` and so on."""
+        return self._cluster.brokers
+
+    def kill(self, broker: str) -> None:
+        """End a broker without warning; it stays down until `restart`. See `aio.Cluster.kill`."""
+        self._running.call(self._cluster.kill(broker))
+
+    def restart(self, broker: str) -> None:
+        """Start a broker that is down, or stop it cleanly and start it again, at its address."""
+        self._running.call(self._cluster.restart(broker))
+
+    def partition(self, broker: str) -> None:
+        """Cut a broker off from its clients and the name server, in silence: nothing is refused."""
+        self._running.call(self._cluster.partition(broker))
+
+    def heal(self, broker: str) -> None:
+        """Undo `partition` and `slow`; what was held back arrives now."""
+        self._running.call(self._cluster.heal(broker))
+
+    def slow(self, broker: str, delay: float) -> None:
+        """Hold back everything between a broker and its clients for `delay` seconds, each way."""
+        self._running.call(self._cluster.slow(broker, delay))
+
+    def create_topic(self, name: str, queues: int = 8) -> str:
+        """Make a topic with so many queues on each running broker, and give its name."""
+        return self._running.call(self._cluster.create_topic(name, queues))
+
+    @property
+    def _running(self) -> LoopThread:
+        if self._thread is None:
+            raise InvalidInput("the cluster is not running; start it first")
+        return self._thread

@@ -1,0 +1,111 @@
+"""What servers and clusters can be told, checked before anything starts."""
+
+import logging
+from collections.abc import Mapping
+from difflib import get_close_matches
+from pathlib import Path
+
+import msgspec
+
+from pocketmq.broker.config import BrokerConfig
+from pocketmq.embedded.server_logging import LogSettings
+from pocketmq.errors import BodyMalformed, InvalidInput
+from pocketmq.nameserver.config import NameServerConfig
+from pocketmq.protocol.bodies.properties_text import read_properties
+
+logger = logging.getLogger("pocketmq.cluster")
+
+Setting = str | int | bool
+
+MAX_BROKERS = 64
+OWN_KEYS = frozenset(
+    {"advertisedPort", "bindAddress", "brokerIP1", "brokerName", "listenPort", "namesrvAddr"}
+)
+"""Settings a cluster gives each of its brokers itself."""
+
+
+class ClusterSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """A cluster: how many brokers, where it listens, what it keeps."""
+
+    brokers: int = 1
+    data: Path | None = None  # None: in memory
+    in_process: bool = True
+    host: str = "127.0.0.1"
+    port: int = 0
+    broker_port: int | None = None  # None: as `port` says, any free one or from 10911 on
+    advertise: str = ""  # the host clients are told; "": the one it listens on
+    config: dict[str, str] = {}
+    faults: bool = False
+    revive: bool = False  # start a broker process again that ended by itself
+    log: LogSettings = LogSettings(level="warning")
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.brokers <= MAX_BROKERS:
+            raise InvalidInput(f"a cluster has 1 to {MAX_BROKERS} brokers, not {self.brokers}")
+        for port in (self.port, self.broker_port or 0):
+            if not 0 <= port <= 65535:
+                raise InvalidInput(f"{port} is not a port; it is a number from 0 to 65535")
+
+    @property
+    def names(self) -> list[str]:
+        """The brokers' names, the same at every start."""
+        return [f"broker-{number}" for number in range(self.brokers)]
+
+
+def cluster_config(config: Mapping[str, Setting] | None) -> dict[str, str]:
+    """Check settings for the brokers of a cluster and give them as text. Raises `InvalidInput`."""
+    properties = as_text(config or {})
+    _check_known(properties, BrokerConfig().to_properties(), "broker")
+    for key in sorted(OWN_KEYS & properties.keys()):
+        raise InvalidInput(f"{key} cannot be set here: the cluster gives it to each broker")
+    BrokerConfig.from_properties(properties)
+    return properties
+
+
+def broker_properties(file: Mapping[str, str], given: Mapping[str, str]) -> dict[str, str]:
+    """Join a file's settings with those given, which win. Raises `InvalidInput`.
+
+    A Java broker's file has keys that mean nothing here; they are passed over and told.
+    """
+    known = BrokerConfig().to_properties()
+    _check_known(given, known, "broker")
+    for key in file.keys() - known.keys():
+        logger.warning("the setting %s means nothing to this broker", key)
+    return (
+        {"bindAddress": "127.0.0.1"} | {k: v for k, v in file.items() if k in known} | dict(given)
+    )
+
+
+def nameserver_config(given: Mapping[str, str]) -> NameServerConfig:
+    """Check a name server's settings. Raises `InvalidInput`."""
+    config = NameServerConfig()
+    _check_known(given, config.properties(), "name server")
+    return config.updated(given)
+
+
+def read_config_file(path: Path | None) -> dict[str, str]:
+    """Read `key=value` lines. Raises `InvalidInput` for a file that is not there or not text."""
+    if path is None:
+        return {}
+    try:
+        return read_properties(path.read_bytes())
+    except OSError as problem:
+        raise InvalidInput(f"cannot read {path}: {problem.strerror}") from problem
+    except BodyMalformed as problem:
+        raise InvalidInput(f"cannot read {path}: {problem.reason}") from problem
+
+
+def as_text(config: Mapping[str, Setting]) -> dict[str, str]:
+    """Write settings as RocketMQ writes them: `true`, `8`, `ASYNC_FLUSH`."""
+    return {
+        key: str(value).lower() if isinstance(value, bool) else str(value)
+        for key, value in config.items()
+    }
+
+
+def _check_known(given: Mapping[str, str], known: Mapping[str, str], part: str) -> None:
+    for key in given:
+        if key not in known:
+            nearest = get_close_matches(key[:100], known, n=1)
+            hint = f"; did you mean {nearest[0]}?" if nearest else ""
+            raise InvalidInput(f"there is no {part} setting {key!r}{hint}")

@@ -1,0 +1,94 @@
+"""How a server process is told to stop: SIGTERM, Ctrl-C or a closed terminal, once and twice."""
+
+import asyncio
+import os
+import signal
+from collections.abc import Awaitable, Callable
+from types import TracebackType
+from typing import Self, TypeVar
+
+T = TypeVar("T")
+
+SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+
+
+class StopRequests:
+    """Turns signals into a request to stop; a second signal calls `force`, which must not return.
+
+    Use within a running loop of the main thread: `with StopRequests(force) as stop: …`.
+    """
+
+    def __init__(self, force: Callable[[], None]) -> None:
+        self._force = force
+        self._asked = asyncio.Event()
+
+    def __enter__(self) -> Self:
+        loop = asyncio.get_running_loop()
+        for each in SIGNALS:
+            loop.add_signal_handler(each, self.ask)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        loop = asyncio.get_running_loop()
+        for each in SIGNALS:
+            loop.remove_signal_handler(each)
+
+    def watch(self, lifeline: int) -> None:
+        """Ask to stop when this pipe ends: its other end is the parent's."""
+        loop = asyncio.get_running_loop()
+
+        def readable() -> None:
+            if not os.read(lifeline, 4096):
+                loop.remove_reader(lifeline)
+                if not self._asked.is_set():  # a signal and the end of the pipe are one request
+                    self.ask()
+
+        loop.add_reader(lifeline, readable)
+
+    def ask(self) -> None:
+        """Ask to stop; asking again forces it."""
+        if self._asked.is_set():
+            self._force()
+        self._asked.set()
+
+    async def wait(self) -> None:
+        """Wait until somebody asks."""
+        await self._asked.wait()
+
+    async def unless_asked(self, work: Awaitable[T]) -> T | None:
+        """Do something that takes a while, or give it up and give None when asked to stop."""
+        task = asyncio.ensure_future(work)
+        asked = asyncio.ensure_future(self._asked.wait())
+        try:
+            await asyncio.wait({task, asked}, return_when=asyncio.FIRST_COMPLETED)
+            return task.result() if task.done() else None
+        finally:
+            asked.cancel()
+            task.cancel()
+            await asyncio.wait({task, asked})
+
+
+async def serve_until_asked(
+    start: Callable[[], Awaitable[str]],
+    stop: Callable[[], Awaitable[None]],
+    *,
+    announce: Callable[[str], None],
+    force: Callable[[], None],
+    lifeline: int | None = None,
+) -> None:
+    """Start a server, announce where it is and stop it when asked, even while it starts."""
+    with StopRequests(force) as requests:
+        if lifeline is not None:
+            requests.watch(lifeline)
+        try:
+            address = await requests.unless_asked(start())
+            if address is not None:
+                announce(address)
+                await requests.wait()
+        finally:
+            await stop()

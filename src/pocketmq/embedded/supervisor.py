@@ -1,0 +1,255 @@
+"""Starts a cluster's parts, watches over them, and ends them: one name server, some brokers.
+
+Belongs to one event loop. The name server runs on that loop; brokers do, too, or have processes of
+their own. A part that ends by itself is told in the log and, where asked for, started again.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+
+from pocketmq.embedded.asking import Asker
+from pocketmq.embedded.backoff import failures_after, restart_wait
+from pocketmq.embedded.child_process import ChildBroker, Process
+from pocketmq.embedded.faults import BrokerNetwork
+from pocketmq.embedded.hosts import own_host, resolved, told_host, warn_if_open
+from pocketmq.embedded.member import Member, Place
+from pocketmq.embedded.ports import FIRST_BROKER_PORT, read_ports, usual_port, write_ports
+from pocketmq.embedded.settings import ClusterSettings
+from pocketmq.embedded.starting import told_as_cannot_start
+from pocketmq.errors import CannotStart, InvalidInput, MQError
+from pocketmq.nameserver import NameServer
+from pocketmq.net import Address
+
+logger = logging.getLogger("pocketmq.cluster")
+
+KNOWN_DEADLINE = 10.0
+"""Seconds for the name server to learn of brokers or topics that are there."""
+LOOK_STEP = 0.005
+NAMESERVER_FOLDER = "namesrv"
+
+
+class Supervisor:
+    """A cluster's parts. Methods that take a broker's name raise `InvalidInput` for another."""
+
+    def __init__(
+        self, settings: ClusterSettings, processes: Mapping[str, Process] | None = None
+    ) -> None:
+        """Take the settings, and processes that wait for the brokers' first orders, if any."""
+        self.settings = settings
+        self._processes = dict(processes or {})
+        self.address = ""
+        self.members: dict[str, Member] = {}
+        self._place: Place | None = None
+        self._nameserver: NameServer | None = None
+        self._asker: Asker | None = None
+        self._reviving: dict[str, asyncio.Task[None]] = {}
+
+    async def start(self) -> str:
+        """Start everything and give the name server's address; brokers are registered then.
+
+        Raises `CannotStart` or `PartEnded`, and leaves nothing running.
+        """
+        try:
+            self._make_members()
+            for member in self.members.values():
+                self._prepare(member)
+            await self._start_nameserver()
+            await self._start_brokers()
+            await self._until_registered(set(self.members))
+            self._remember_ports()
+        except BaseException:
+            await self.stop()
+            raise
+        return self.address
+
+    async def stop(self) -> None:
+        """End everything: brokers first, so that they can tell the name server."""
+        if self.address:
+            logger.info("stopping")
+        for task in self._reviving.values():
+            task.cancel()
+        await asyncio.gather(*self._reviving.values(), return_exceptions=True)
+        await asyncio.gather(*(member.stop() for member in self.members.values()))
+        for member in self.members.values():
+            if member.network is not None:
+                await member.network.close()
+        if self._asker is not None:
+            await self._asker.close()
+        if self._nameserver is not None:
+            await self._nameserver.stop()
+        self._asker = self._nameserver = self._place = None
+        self.address = ""
+
+    def abandon(self) -> None:
+        """Kill every broker process without waiting; for one who is about to end, too."""
+        for member in self.members.values():
+            if isinstance(member.runner, ChildBroker):
+                member.runner.kill_now()
+
+    # Harm and repair
+
+    async def kill(self, name: str) -> None:
+        """End a broker as a crash would; it stays down."""
+        member = self.member(name)
+        self._leave_dead(member)
+        await member.kill()
+
+    async def restart(self, name: str) -> None:
+        """Start a broker that is down, or stop and start it; it keeps its name and address."""
+        member = self.member(name)
+        self._leave_dead(member)
+        await member.stop()
+        self._prepare(member)
+        await self._start(member)
+        if member.network is None or not member.network.cut_off:
+            await self._until_registered({name})
+
+    def network(self, name: str) -> BrokerNetwork:
+        """Give what can break the network around a broker."""
+        network = self.member(name).network
+        if network is None:
+            raise InvalidInput("only a cluster made with faults=True has a network to break")
+        return network
+
+    def member(self, name: str) -> Member:
+        """Find a broker."""
+        if self._place is None:
+            raise InvalidInput("the cluster is not running; start it first")
+        if name not in self.members:
+            raise InvalidInput(f"there is no broker {name!r}; there is {', '.join(self.members)}")
+        return self.members[name]
+
+    async def create_topic(self, topic: str, queues: int) -> None:
+        """Make a topic on every broker that runs, and wait until clients can find it."""
+        place, asker = self._place, self._asker
+        if place is None or asker is None:
+            raise InvalidInput("the cluster is not running; start it first")
+        running = [member for member in self.members.values() if member.running]
+        await asyncio.gather(*(asker.create_topic(each.address, topic, queues) for each in running))
+        wanted = {member.name for member in running}
+
+        async def known() -> bool:
+            return wanted <= await asker.brokers_of(place.nameserver, topic)
+
+        await _until(known, f"the route of topic {topic}")
+
+    # Inside
+
+    def _make_members(self) -> None:
+        settings = self.settings
+        if settings.data is not None:
+            with told_as_cannot_start("the cluster"):
+                settings.data.mkdir(parents=True, exist_ok=True)
+                _tell_left_over(settings)
+        ports = read_ports(settings.data) if settings.broker_port is None else {}
+        first = settings.broker_port
+        if first is None:
+            first = FIRST_BROKER_PORT if settings.port else 0
+        self.members = {
+            name: Member(name, settings, ports.get(name, usual_port(first, number)))
+            for number, name in enumerate(settings.names)
+        }
+
+    async def _start_nameserver(self) -> None:
+        settings = self.settings
+        part = "the name server"
+        host = await resolved(settings.host, part)
+        data = None if settings.data is None else settings.data / NAMESERVER_FOLDER
+        self._nameserver = NameServer(data=data)
+        with told_as_cannot_start(part):
+            port = (await self._nameserver.start(host, settings.port)).port
+        told = settings.advertise or told_host(host)
+        self.address = str(Address(told, port))
+        warn_if_open(host)
+        self._place = Place(
+            listening=host, told=told, nameserver=str(Address(own_host(host), port))
+        )
+        self._asker = Asker()
+        if settings.faults:
+            for member in self.members.values():
+                member.network = BrokerNetwork(own_host(host), self._place.nameserver)
+                await member.network.open()
+
+    async def _start_brokers(self) -> None:
+        starts = (self._start(member) for member in self.members.values())
+        for outcome in await asyncio.gather(*starts, return_exceptions=True):
+            if outcome is not None:
+                raise outcome
+
+    def _prepare(self, member: Member) -> None:
+        process = self._processes.pop(member.name, None)
+        member.prepare(lambda how: self._ended(member, how), process)
+
+    async def _start(self, member: Member) -> None:
+        assert self._place is not None
+        await member.start(self._place)
+        member.started_at = asyncio.get_running_loop().time()
+
+    async def _until_registered(self, names: set[str]) -> None:
+        """Wait until the name server gives out the brokers' addresses."""
+        place, asker = self._place, self._asker
+        assert place is not None
+        assert asker is not None
+        wanted = {(name, self.members[name].address) for name in names}
+
+        async def known() -> bool:
+            return wanted <= (await asker.brokers(place.nameserver)).items()
+
+        await _until(known, ", ".join(sorted(names)))
+
+    def _remember_ports(self) -> None:
+        if self.settings.port and not self.settings.faults:
+            ports = {member.name: member.port for member in self.members.values()}
+            with told_as_cannot_start("the cluster"):
+                write_ports(self.settings.data, ports)
+
+    def _ended(self, member: Member, how: str) -> None:
+        """Take note of a broker process that is gone though nobody asked for it."""
+        lived = asyncio.get_running_loop().time() - member.started_at
+        runner = member.ended()
+        pid = 0 if runner is None else runner.pid
+        lost = "" if self.settings.data else "; its messages were in memory and are lost"
+        logger.error("%s (pid %d) %s%s", member.name, pid, how, lost)
+        if self.settings.revive:
+            member.failures = failures_after(member.failures, lived)
+            task = asyncio.get_running_loop().create_task(self._revive(member))
+            self._reviving[member.name] = task
+
+    async def _revive(self, member: Member) -> None:
+        while True:
+            wait = restart_wait(member.failures)
+            logger.warning("%s is started again in %g s", member.name, wait)
+            await asyncio.sleep(wait)
+            try:
+                self._prepare(member)
+                await self._start(member)
+            except (MQError, OSError) as problem:
+                member.failures += 1
+                logger.error("%s", problem)  # noqa: TRY400 - the message says it all
+            else:
+                logger.info("%s serves again at %s", member.name, member.address)
+                return
+
+    def _leave_dead(self, member: Member) -> None:
+        task = self._reviving.pop(member.name, None)
+        if task is not None:
+            task.cancel()
+
+
+def _tell_left_over(settings: ClusterSettings) -> None:
+    assert settings.data is not None
+    for entry in sorted(settings.data.glob("broker-*")):
+        if entry.is_dir() and entry.name not in settings.names:
+            logger.warning("%s holds the data of a broker that is not started", entry)
+
+
+async def _until(known: Callable[[], Awaitable[bool]], what: str) -> None:
+    """Wait for what the name server must learn; it is told by others, so all we can do is look."""
+    try:
+        async with asyncio.timeout(KNOWN_DEADLINE):
+            while not await known():  # noqa: ASYNC110 - nobody tells
+                await asyncio.sleep(LOOK_STEP)
+    except TimeoutError:
+        reason = f"the name server did not learn of it within {KNOWN_DEADLINE:g} s"
+        raise CannotStart(what, reason) from None

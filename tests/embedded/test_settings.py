@@ -1,0 +1,95 @@
+"""What a cluster can be told, and what is refused before anything starts."""
+
+from pathlib import Path
+
+import pytest
+
+from pocketmq import Cluster
+from pocketmq.embedded.settings import (
+    ClusterSettings,
+    broker_properties,
+    cluster_config,
+    nameserver_config,
+    read_config_file,
+)
+from pocketmq.errors import InvalidInput
+
+
+def test_settings_become_text_as_rocketmq_writes_it() -> None:
+    config: dict[str, str | int | bool]
+    config = {"autoCreateTopicEnable": False, "defaultTopicQueueNums": 4, "regionId": "eu"}
+    assert cluster_config(config) == {
+        "autoCreateTopicEnable": "false",
+        "defaultTopicQueueNums": "4",
+        "regionId": "eu",
+    }
+
+
+@pytest.mark.parametrize(
+    ("config", "told"),
+    [
+        (
+            {"autoCreateTopicEnabled": True},
+            (
+                "there is no broker setting 'autoCreateTopicEnabled'; "
+                "did you mean autoCreateTopicEnable?"
+            ),
+        ),
+        ({"x": 1}, "there is no broker setting 'x'"),
+        (
+            {"listenPort": 1},
+            "listenPort cannot be set here: the cluster gives it to each broker",
+        ),
+        ({"autoCreateTopicEnable": "maybe"}, "autoCreateTopicEnable is true or false, not 'maybe'"),
+        ({"defaultTopicQueueNums": "many"}, "defaultTopicQueueNums is a number, not 'many'"),
+    ],
+)
+def test_a_wrong_setting_is_refused_before_anything_starts(
+    config: dict[str, str | int | bool], told: str
+) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        Cluster(config=config)
+    assert str(caught.value) == told
+
+
+@pytest.mark.parametrize("brokers", [0, -1, 65])
+def test_a_cluster_has_at_least_one_broker_and_not_too_many(brokers: int) -> None:
+    with pytest.raises(InvalidInput, match=f"a cluster has 1 to 64 brokers, not {brokers}"):
+        Cluster(brokers)
+
+
+@pytest.mark.parametrize("port", [-1, 65536])
+def test_a_port_is_a_port(port: int) -> None:
+    with pytest.raises(InvalidInput, match=f"{port} is not a port"):
+        Cluster(port=port)
+    with pytest.raises(InvalidInput, match=f"{port} is not a port"):
+        ClusterSettings(broker_port=port)
+
+
+def test_broker_names_are_the_same_at_every_start() -> None:
+    assert ClusterSettings(brokers=3).names == ["broker-0", "broker-1", "broker-2"]
+
+
+def test_a_java_brokers_file_counts_for_less_than_options(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    file = tmp_path / "broker.conf"
+    file.write_text("# mine\nbrokerName = b\nlistenPort=1\nmappedFileSizeConsumeQueue=2\n")
+    properties = broker_properties(read_config_file(file), {"listenPort": "2"})
+    assert properties == {"bindAddress": "127.0.0.1", "brokerName": "b", "listenPort": "2"}
+    assert "mappedFileSizeConsumeQueue means nothing" in caplog.text
+
+
+def test_a_file_that_cannot_be_read_is_told(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match=r"no\.conf: No such file"):
+        read_config_file(tmp_path / "no.conf")
+    (tmp_path / "bad.conf").write_bytes(b"\xff")
+    with pytest.raises(InvalidInput, match=r"bad\.conf: not UTF-8"):
+        read_config_file(tmp_path / "bad.conf")
+    assert read_config_file(None) == {}
+
+
+def test_a_name_servers_settings_are_checked() -> None:
+    assert nameserver_config({"orderMessageEnable": "true"}).order_message_enable
+    with pytest.raises(InvalidInput, match="there is no name server setting 'x'"):
+        nameserver_config({"x": "1"})

@@ -1,0 +1,119 @@
+"""A `pocketmq` command that keeps running, as a test meets it: a real process, ready by its line."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+POCKETMQ = Path(sys.executable).with_name("pocketmq")
+READY = re.compile(r"ready namesrv=(\S+)(?: brokers=(\S+))?\n")
+
+
+class ServerProcess:
+    """Runs the console script until the test is over; its stderr is gathered meanwhile."""
+
+    def __init__(self, *arguments: str, cwd: Path | None = None) -> None:
+        self.process = subprocess.Popen(
+            [POCKETMQ, *arguments],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd=cwd,
+        )
+        self.ready = ""
+        self.lines: list[str] = []
+        self._gathering = threading.Thread(target=self._gather)
+        self._gathering.start()
+
+    def __enter__(self) -> Self:
+        assert self.process.stdout is not None
+        self.ready = self.process.stdout.readline()
+        assert READY.fullmatch(self.ready), (self.ready, self.errors())
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+        self._gathering.join(10)
+        for pipe in (self.process.stdout, self.process.stderr):
+            assert pipe is not None
+            pipe.close()
+
+    @property
+    def namesrv(self) -> str:
+        """The name server's address, from the ready line."""
+        found = READY.fullmatch(self.ready)
+        assert found is not None
+        return found[1]
+
+    @property
+    def brokers(self) -> dict[str, str]:
+        """Brokers' addresses by name, from the ready line."""
+        found = READY.fullmatch(self.ready)
+        assert found is not None
+        return dict(part.split("@") for part in found[2].split(","))
+
+    def errors(self) -> str:
+        """What came on stderr so far."""
+        return "".join(self.lines)
+
+    def stop(self, number: int = signal.SIGTERM) -> int:
+        """Send a signal and give the exit code; nothing more may come on stdout."""
+        self.process.send_signal(number)
+        code = self.process.wait(30)
+        self._gathering.join(10)
+        assert self.process.stdout is not None
+        assert self.process.stdout.read() == ""
+        return code
+
+    def children(self) -> list[int]:
+        """Process ids of its children."""
+        return children_of(self.process.pid)
+
+    def _gather(self) -> None:
+        assert self.process.stderr is not None
+        for line in self.process.stderr:
+            self.lines.append(line)
+
+
+def children_of(pid: int) -> list[int]:
+    """Process ids of a process's children, of all its threads."""
+    tasks = Path(f"/proc/{pid}/task")
+    texts = [(task / "children").read_text() for task in tasks.iterdir()]
+    return [int(child) for text in texts for child in text.split()]
+
+
+def is_alive(pid: int) -> bool:
+    """Whether a process runs; one that only waits to be reaped does not."""
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return state not in "ZX"
+
+
+def kill(pid: int) -> None:
+    """Send SIGKILL."""
+    os.kill(pid, signal.SIGKILL)
+
+
+def wait_for(condition: Callable[[], object], what: str, seconds: float = 20.0) -> None:
+    """Wait for a condition; fail if it does not come true in time."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, f"waited {seconds} s in vain for {what}"
+        time.sleep(0.005)
