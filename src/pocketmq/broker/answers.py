@@ -33,7 +33,7 @@ def _quoted(text: str) -> str:
 class SendAnswers:
     """What senders are told. Made once the broker's address and region are known."""
 
-    __slots__ = ("_host", "_region", "_template", "_trace_on")
+    __slots__ = ("_host", "_many", "_one", "_region", "_trace_on")
 
     def __init__(self, region: str, store_host: bytes, *, trace_on: bool) -> None:
         self._region = region
@@ -41,22 +41,24 @@ class SendAnswers:
         self._host = store_host.hex().upper()
         trace = "true" if trace_on else "false"
         region_text = _quoted(region).replace("%", "%%")
-        self._template = (
-            '{"code":0,"extFields":{"queueId":"%d","transactionId":"%b",'
-            f'"{TRACE_ON}":"{trace}","{MSG_REGION}":{region_text},'
-            f'"msgId":"{self._host}%016X","queueOffset":"%d"}},"flag":1,'
+        start = '{"code":0,"extFields":{"queueId":"%d","transactionId":"%b",'
+        shared = f'"{TRACE_ON}":"{trace}","{MSG_REGION}":{region_text},"msgId":"{self._host}'
+        end = (
+            '","queueOffset":"%d"},"flag":1,'
             f'"language":"{_LANGUAGE}","opaque":%d,'
             f'"serializeTypeCurrentRPC":"JSON","version":{CURRENT_VERSION}}}'
-        ).encode()
+        )
+        self._one = f"{start}{shared}%016X{end}".encode()
+        self._many = f"{start}{shared}%b{end}".encode()
 
     def stored(
-        self, request: Command, queue_id: int, offset: int, position: int, unique_key: bytes
+        self, request: Command, queue_id: int, offset: int, position: int, unique_key: str
     ) -> bytes:
-        """Give the whole frame for one stored message; `unique_key` may be any UTF-8 text."""
-        if request.serialize != _JSON or not unique_key.isalnum():
-            text = unique_key.decode("utf-8", "replace")
-            return self._general(request, queue_id, offset, self._id(position), text)
-        header = self._template % (queue_id, unique_key, position, offset, request.opaque)
+        """Give the whole frame for one stored message; `unique_key` may be any text."""
+        if request.serialize != _JSON or not (unique_key.isalnum() and unique_key.isascii()):
+            return self._general(request, queue_id, offset, self._id(position), unique_key)
+        key = unique_key.encode()
+        header = self._one % (queue_id, key, position, offset, request.opaque)
         size = len(header)
         return _PREFIX(size + 4, size) + header
 
@@ -75,7 +77,11 @@ class SendAnswers:
         digits = struct.pack(f">{len(positions)}q", *positions).hex().upper()
         separator = "," + self._host
         ids = separator.join([digits[at : at + 16] for at in range(0, len(digits), 16)])
-        return self._general(request, queue_id, offset, self._host + ids, unique_key)
+        plain = unique_key is not None and unique_key.isalnum() and unique_key.isascii()
+        if unique_key is None or not plain or request.serialize != _JSON:
+            return self._general(request, queue_id, offset, self._host + ids, unique_key)
+        fields = (queue_id, unique_key.encode(), ids.encode(), offset, request.opaque)
+        return encode_frame(_JSON, self._many % fields)
 
     def special(
         self,

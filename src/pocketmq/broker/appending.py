@@ -67,14 +67,15 @@ REDIRECTING = (
 """Properties that send a message elsewhere first, in the order in which they are looked at."""
 
 
-def append(state: "BrokerState", queue: QueueIndex, record: Record, tag: int) -> Placed:
+def append(state: "BrokerState", queue: QueueIndex, record: Record, tag: int) -> Appended:
     """Store one message; answer its sender through `state.turn.answer_stored`.
 
     Raises `StoreFull`, which is retryable.
     """
-    stored = state.store.append(queue, (record,), (tag,), state.turn.now_ms)
-    state.turn.appended(queue, 1, len(record.body))
-    return Placed(queue, stored.queue_offset, stored.positions[0])
+    turn = state.turn
+    stored = state.store.append(queue, (record,), (tag,), turn.now_ms)
+    turn.appended(queue, 1, len(record.body))
+    return stored
 
 
 def append_batch(state: "BrokerState", queue: QueueIndex, body: bytes, like: Record) -> Appended:
@@ -118,7 +119,9 @@ def place(state: "BrokerState", draft: Draft, redirecting: Sequence[str] = REDIR
     except InvalidInput as error:
         raise message_illegal(state.config.max_message_size) from error
     queue = state.store.make_queue(draft.topic, draft.queue_id)
-    return append(state, queue, record, tags_code(text) if draft.tag is None else draft.tag)
+    tag = tags_code(text) if draft.tag is None else draft.tag
+    stored = append(state, queue, record, tag)
+    return Placed(queue, stored.queue_offset, stored.positions[0])
 
 
 _UNDELIVERED = (4, 12)

@@ -1,50 +1,32 @@
-"""A broker from start to stop: its parts in the order they need each other.
+"""A broker from start to stop.
 
-Start: store, tables, sockets, name servers, chores. Stop: nobody new, answers to those who wait,
-everything on the device, out of the routes.
+Start: the port, the store, everything that works by itself, name servers. Stop: nobody new, answers
+to those who wait, everything on the device, out of the routes.
 """
 
 import asyncio
 import gc
 import ipaddress
 import logging
-import os
-import secrets
 import socket
-import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from pocketmq.broker.answers import SendAnswers
-from pocketmq.broker.appending import tag_rules
 from pocketmq.broker.clock import Clock, SystemClock
 from pocketmq.broker.config import BrokerConfig
-from pocketmq.broker.delays import Delays, delay_tag_rules
-from pocketmq.broker.dispatch import Dispatcher
-from pocketmq.broker.groups import GroupTable
-from pocketmq.broker.handlers.by_code import HANDLERS
-from pocketmq.broker.housekeeping import Housekeeping
-from pocketmq.broker.long_polling import SuspendedPulls
-from pocketmq.broker.offsets import OffsetTable
-from pocketmq.broker.registration import Registrar
-from pocketmq.broker.route_questions import RouteQuestions
-from pocketmq.broker.saving import load_tables, save_changes, save_offsets
+from pocketmq.broker.parts import Parts, open_store
+from pocketmq.broker.saving import save_changes, save_offsets
 from pocketmq.broker.state import BrokerState
-from pocketmq.broker.system_topics import system_groups, system_topics
-from pocketmq.broker.topics import TopicTable
 from pocketmq.errors import InvalidInput
-from pocketmq.model import properties as names
-from pocketmq.net import Address, Connection, Dialer, Limits, Server
+from pocketmq.net import Address, Connection, Dialer, Limits, Owner, Server
 from pocketmq.net.server import reachable_host
 from pocketmq.protocol.command import Command
 from pocketmq.protocol.hosts import encode_host
-from pocketmq.protocol.message_ids import UniqueIds
-from pocketmq.protocol.property_text import encode_properties
-from pocketmq.store import Flusher, MessageStore, StoreOptions
 
 logger = logging.getLogger("pocketmq.broker")
 
-_FAST_PORT = -2
+_FAST_PORT = 2
+"""How far below its port a broker listens, too, for clients with vipChannelEnabled."""
 
 
 class Broker:
@@ -71,7 +53,10 @@ class Broker:
         self._clock = clock or SystemClock()
         self._limits = limits or Limits()
         self._own_process = own_process
-        self._parts: _Parts | None = None
+        self._front = _Front()
+        self._server = Server(self._front, self._limits)
+        self._dialer = Dialer(_Deaf(), self._limits)
+        self._parts: Parts | None = None
 
     @property
     def state(self) -> BrokerState:
@@ -82,123 +67,70 @@ class Broker:
     async def start(self) -> Address:
         """Open the store, serve clients, register; give the address clients are told.
 
-        Name servers that are down are tried again later. Raises `StoreError` for a store that
-        cannot be opened and `ListenFailed` for a port that is not free.
+        Name servers that are down are tried again later. Raises `ListenFailed` for a port that is
+        not free, `StoreError` for a store that cannot be opened, `InvalidInput` for settings.
         """
-        loop = asyncio.get_running_loop()
-        store = self._open_store(loop)
+        config = self.config
+        known_ip = await _looked_up(config.broker_ip1) if config.broker_ip1 else None
         try:
-            self._parts = parts = _Parts(self, store, loop, self._clock, self._limits)
-            address = await parts.listen(self.config)
-            await parts.registrar.start()
+            bound = await self._server.listen(config.bind_address, config.listen_port)
+            if config.fast_listen_enable:
+                await self._server.listen(config.bind_address, bound.port - _FAST_PORT)
+            # From here to the end of `_build` the loop does nothing else: no request comes early.
+            port = config.advertised_port or bound.port
+            ip = known_ip or reachable_host(bound.host)
+            address = Address(config.broker_ip1 or ip, port)
+            parts = self._build(address, encode_host(str(Address(ip, port))))
         except BaseException:
-            if self._parts is not None:
-                await self._parts.server.close(0)
-                await self._parts.dialer.close()
-                self._parts = None
-            store.close()
+            await self._server.close(0)
             raise
-        parts.housekeeping.start()
-        parts.delays.start()
+        await parts.registrar.start()
         if self._own_process:
             gc.collect()
             gc.freeze()
-        logger.info("broker %s serves %s", self.config.broker_name, address)
+        logger.info("broker %s serves %s", config.broker_name, address)
         return address
+
+    def _build(self, address: Address, store_host: bytes) -> Parts:
+        store = open_store(self.config, self._data, store_host)
+        try:
+            parts = Parts(
+                self.config,
+                store,
+                self._clock,
+                address=str(address),
+                store_host=store_host,
+                name_servers=self._name_servers,
+                dialer=self._dialer,
+            )
+            parts.start()
+        except BaseException:
+            store.close()
+            raise
+        self._front.owner = parts.dispatcher
+        self._parts = parts
+        return parts
 
     async def stop(self, grace: float = 1.0) -> None:
         """Leave cleanly; answers that are on their way get `grace` seconds."""
         parts, self._parts = self._parts, None
         if parts is None:
             return
-        parts.server.stop_listening()
+        self._server.stop_listening()
         leaving = asyncio.create_task(parts.registrar.stop())
-        parts.housekeeping.stop()
-        parts.dispatcher.stop()
-        await parts.delays.stop()
-        await parts.server.close(grace)
+        await parts.dispatcher.stop()
+        await self._server.close(grace)
+        await parts.stop()
         await leaving
         await parts.questions.stop()
-        await parts.dialer.close()
+        await self._dialer.close()
         try:
+            parts.dispatcher.end_turn()
             save_changes(parts.state)
             save_offsets(parts.state)
         finally:
             parts.state.store.close()
         logger.info("broker %s has stopped", self.config.broker_name)
-
-    def _open_store(self, loop: asyncio.AbstractEventLoop) -> MessageStore:
-        config = self.config
-        options = StoreOptions(
-            segment_size=config.mapped_file_size_commit_log,
-            sync=config.sync_flush,
-            retention=config.file_reserved_time * 3600.0,
-            disk_clean_ratio=config.disk_max_used_space_ratio / 100,
-            disk_full_ratio=config.disk_space_warning_level_ratio / 100,
-        )
-        flusher = Flusher(loop.call_soon_threadsafe)
-        rules = tag_rules() | delay_tag_rules(config.message_delay_level)
-        return MessageStore.open(self._data, options, flusher=flusher, tag_rules=rules)
-
-
-class _Parts:
-    """What a running broker consists of."""
-
-    def __init__(
-        self,
-        broker: Broker,
-        store: MessageStore,
-        loop: asyncio.AbstractEventLoop,
-        clock: Clock,
-        limits: Limits,
-    ) -> None:
-        config = broker.config
-        now_ms = clock.now_ms()
-        self.state = BrokerState(
-            config=config,
-            store=store,
-            clock=clock,
-            address="",
-            topics=TopicTable(system_topics(config), now_ms=now_ms),
-            groups=GroupTable(system_groups(), now_ms=now_ms),
-            offsets=OffsetTable(now_ms=now_ms),
-            send_answers=SendAnswers(config.region_id, bytes(8), trace_on=config.trace_on),
-            unique_ids=_unique_ids(bytes(4)),
-            waiting=SuspendedPulls(
-                limit=config.max_suspended_pulls,
-                connection_limit=config.max_suspended_pulls_of_connection,
-            ),
-            stamp=_stamp(config),
-            steady=loop.time,
-            booted_ms=now_ms,
-        )
-        load_tables(self.state)
-        self.dispatcher = Dispatcher(self.state, HANDLERS, loop)
-        self.server = Server(self.dispatcher, limits)
-        self.dialer = Dialer(_Deaf(), limits)
-        self.housekeeping = Housekeeping(self.state, self.dispatcher, loop)
-        self.delays = Delays(self.state, self.dispatcher, loop)
-        servers = broker._name_servers  # noqa: SLF001 - its own parts
-        self.questions = RouteQuestions(servers, self.dialer)
-        self.registrar = Registrar(self.state, servers, self.dialer)
-        self.dispatcher.when_announced = self.registrar.when_announced
-        self.state.routes.fetch = self.questions.fetch
-        self.state.register_topics = self.registrar.register_topics
-
-    async def listen(self, config: BrokerConfig) -> Address:
-        """Serve clients, and settle what they are told the broker's address is."""
-        bound = await self.server.listen(config.bind_address, config.listen_port)
-        if config.fast_listen_enable and bound.port > -_FAST_PORT:
-            await self.server.listen(config.bind_address, bound.port + _FAST_PORT)
-        host = config.broker_ip1 or reachable_host(bound.host)
-        address = Address(host, config.advertised_port or bound.port)
-        store_host = await _encoded(address)
-        state = self.state
-        state.address = str(address)
-        state.store.store_host = store_host
-        state.send_answers = SendAnswers(config.region_id, store_host, trace_on=config.trace_on)
-        state.unique_ids = _unique_ids(store_host[:-4])
-        return address
 
 
 class _Deaf:
@@ -214,34 +146,37 @@ class _Deaf:
         """Leave it to the next registration to connect again."""
 
 
+class _Front:
+    """Owner of the clients' connections until the parts are there that really are."""
+
+    def __init__(self) -> None:
+        self.owner: Owner = _Deaf()
+
+    def connection_opened(self, connection: Connection) -> None:
+        """Pass on."""
+        self.owner.connection_opened(connection)
+
+    def requests_received(self, connection: Connection, requests: list[Command]) -> None:
+        """Pass on."""
+        self.owner.requests_received(connection, requests)
+
+    def connection_closed(self, connection: Connection, cause: Exception | None) -> None:
+        """Pass on."""
+        self.owner.connection_closed(connection, cause)
+
+
 def _listed(addresses: str) -> list[str]:
     return [part.strip() for part in addresses.split(";") if part.strip()]
 
 
-def _stamp(config: BrokerConfig) -> bytes:
-    return encode_properties(
-        {
-            names.MSG_REGION: config.region_id,
-            names.TRACE_ON: "true" if config.trace_on else "false",
-            names.CLUSTER: config.broker_cluster_name,
-        }
-    )
-
-
-def _unique_ids(ip: bytes) -> UniqueIds:
-    offset = time.localtime().tm_gmtoff
-    return UniqueIds(ip, os.getpid(), secrets.randbits(32), utc_offset_ms=offset * 1000)
-
-
-async def _encoded(address: Address) -> bytes:
-    """Give the address as message ids hold it; a name is looked up once, at the start."""
+async def _looked_up(host: str) -> str:
+    """Give the IP of a host; a name is looked up once, at the start."""
     try:
-        ipaddress.ip_address(address.host)
+        return str(ipaddress.ip_address(host))
     except ValueError:
-        loop = asyncio.get_running_loop()
-        try:
-            found = await loop.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)
-        except OSError as error:
-            raise InvalidInput(f"brokerIP1={address.host} is no address: {error}") from error
-        return encode_host(str(Address(str(found[0][4][0]), address.port)))
-    return encode_host(str(address))
+        pass
+    try:
+        found = await asyncio.get_running_loop().getaddrinfo(host, 0, type=socket.SOCK_STREAM)
+    except OSError as error:
+        raise InvalidInput(f"brokerIP1={host} is no address: {error}") from error
+    return str(found[0][4][0])

@@ -57,7 +57,6 @@ class BrokerConfig(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
     # Sending
     max_message_size: int = 4 * 1024 * 1024
-    start_accept_send_request_time_stamp: int = 0
     reject_transaction_message: bool = False
     store_reply_message_enable: bool = True
     message_delay_level: str = "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h"
@@ -171,6 +170,8 @@ _FIXED = frozenset(
         "mapped_file_size_commit_log",
         "message_delay_level",
         "namesrv_addr",
+        "region_id",
+        "trace_on",
     }
 )
 

@@ -47,4 +47,4 @@ def give_up_retries(
     save_changes(state)
     draft.topic = topic
     draft.queue_id = 0
-    draft.properties.pop(names.DELAY_LEVEL, None)
+    draft.properties[names.DELAY_LEVEL] = "-1"  # as in Java: not delayed, and one can see why

@@ -82,6 +82,7 @@ class Dispatcher:
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at = NEVER
         self._open = True
+        self._topics = state.topics.version
         self.when_announced: Callable[[Callable[[], None]], None] = _at_once
         """Calls back once name servers have been told of changed topics."""
 
@@ -95,6 +96,7 @@ class Dispatcher:
         state, handlers = self._state, self._handlers
         turn = state.turn
         turn.now_ms = state.clock.now_ms()
+        turn.overloaded = self._commit.messages > 0 and self._commit.exceeds(state.config)
         for request in requests:
             handler = handlers.get(request.code)
             answer: Answer
@@ -138,22 +140,38 @@ class Dispatcher:
             self._ending.cancel()
         self._end_turn()
 
-    def stop(self) -> None:
-        """End the turn now, let waiting pulls go with what there is, and set no more timers."""
+    async def stop(self) -> None:
+        """Answer everything: what is stored, what waits for a sync, pulls with what there is.
+
+        Requests that still come are served, but no pull waits any more.
+        """
         self.end_turn()
         self._open = False
-        for pull in self._state.waiting.take_all():
+        for pull in self._state.waiting.close():
             self._resume(pull)
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+        await self._commit.drained()
 
     # Inside
 
     def _settle(self) -> None:
-        if self._ending is None and self._state.turn.pending:
+        state = self._state
+        if self._ending is None and state.turn.pending:
             self._ending = self._loop.call_soon(self._end_turn)
+        if self._topics is not state.topics.version:
+            self._topics = state.topics.version
+            self._release_orphans()
         self._set_timer()
+
+    def _release_orphans(self) -> None:
+        """Answer pulls that wait for a topic that was deleted: its queues never grow again."""
+        state = self._state
+        for queue in state.waiting.queues():
+            if state.store.queue(queue.topic, queue.queue_id) is not queue:
+                for pull in state.waiting.take_queue(queue):
+                    self._resume(pull)
 
     def _end_turn(self) -> None:
         self._ending = None
@@ -181,11 +199,6 @@ class Dispatcher:
         elif turn.held:
             timeout = config.sync_flush_timeout / 1000
             self._commit.hold(turn.held, turn.messages, turn.size, timeout)
-        commit = self._commit
-        self._state.turn.overloaded = (
-            commit.messages > config.max_unsynced_messages
-            or commit.size > config.max_unsynced_bytes
-        )
 
     def _refuse(self, answers: Answers) -> None:
         refused = self._state.send_answers.refused

@@ -9,6 +9,7 @@ import asyncio
 import logging
 
 from pocketmq.broker.answers import with_code
+from pocketmq.broker.config import BrokerConfig
 from pocketmq.broker.turn import Answers
 from pocketmq.errors import ResponseCode
 from pocketmq.store import MessageStore
@@ -46,6 +47,7 @@ class GroupCommit:
         self._loop = loop
         self._next: _Group | None = None
         self._syncing: _Group | None = None
+        self._idle: asyncio.Future[None] | None = None
         self.messages = 0
         """Messages whose answers wait."""
         self.size = 0
@@ -64,6 +66,17 @@ class GroupCommit:
         self.size += size
         if self._syncing is None:
             self._start()
+
+    def exceeds(self, config: BrokerConfig) -> bool:
+        """Tell whether more waits than a broker should promise to its senders."""
+        return self.messages > config.max_unsynced_messages or self.size > config.max_unsynced_bytes
+
+    async def drained(self) -> None:
+        """Wait until nobody waits; no longer than senders would."""
+        while self._next is not None or self._syncing is not None:
+            if self._idle is None:
+                self._idle = self._loop.create_future()
+            await self._idle
 
     def _start(self) -> None:
         group, self._next = self._next, None
@@ -88,6 +101,9 @@ class GroupCommit:
         if group.timer is not None:
             group.timer.cancel()
             group.timer = None
+        if self._idle is not None and self._next is None and self._syncing is None:
+            self._idle.set_result(None)
+            self._idle = None
         self.messages -= group.messages
         self.size -= group.size
         group.messages = group.size = 0

@@ -40,7 +40,7 @@ class Housekeeping:
         self._every(SAMPLE_PERIOD, "sample", self._sample)
         self._sample()
 
-    def stop(self) -> None:
+    async def stop(self) -> None:
         """Leave everything as it is."""
         for timer in self._timers.values():
             timer.cancel()

@@ -165,13 +165,21 @@ class SuspendedPulls:
         for pull in tuple(self._by_connection.get(connection, ())):
             self.remove(pull)
 
-    def take_all(self) -> list[HeldPull]:
-        """Give every pull and keep none."""
-        everything = [pull for pulls in self._by_queue.values() for pull in pulls]
-        for pull in everything:
+    def queues(self) -> list[QueueIndex]:
+        """List the queues for which pulls wait."""
+        return list(self._by_queue)
+
+    def take_queue(self, queue: QueueIndex) -> list[HeldPull]:
+        """Give every pull of a queue and keep none."""
+        pulls = list(self._by_queue.get(queue, ()))
+        for pull in pulls:
             self.remove(pull)
-        self.wake_at = NEVER
-        return everything
+        return pulls
+
+    def close(self) -> list[HeldPull]:
+        """Give every pull and keep none from now on."""
+        self._limit = 0
+        return [pull for queue in self.queues() for pull in self.take_queue(queue)]
 
     def remove(self, pull: HeldPull) -> None:
         """Forget one pull."""

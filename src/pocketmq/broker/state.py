@@ -5,7 +5,7 @@ handlers leave what must happen once the messages of this turn of the loop are s
 """
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -62,7 +62,7 @@ class BrokerState:
     traffic: Traffic = field(default_factory=Traffic)
     turn: Turn = field(default_factory=Turn)
     booted_ms: int = 0
-    stamp: bytes = b""
+    stamp: str = ""
     """The properties every single message gets: region, trace switch and cluster."""
     targets: "dict[tuple[str, int], Target]" = field(default_factory=dict)
     """Where sends may go, checked already; see `targets`."""
@@ -73,7 +73,7 @@ class BrokerState:
     register_topics: Callable[[list[str]], None] = _nobody
     """Tells name servers of new and changed topics, soon."""
 
-    def save_documents(self, kind: str, changed: Mapping[str, bytes | None]) -> None:
+    def save_documents(self, kind: str, changed: dict[str, bytes | None]) -> None:
         """Save settings; raises `StoreError` if they cannot be kept."""
         self.store.metadata.save_documents(kind, dict(changed))
 

@@ -3,15 +3,19 @@
 from pocketmq.broker.state import BrokerState, Handler
 from pocketmq.errors import ResponseCode
 from pocketmq.net import Connection
+from pocketmq.protocol.bodies.consume_queue import ConsumeQueueEntry, ConsumeQueuePage
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import Command
 from pocketmq.protocol.headers.queries import (
+    QueryConsumeQueueRequest,
     QueryMessageRequest,
     QueryMessageResponse,
     ViewMessageRequest,
 )
+from pocketmq.protocol.json_values import encode_body
 
 _NOT_FOUND = "can not find message, maybe time range not correct"
+_MOST_ENTRIES = 4096
 _LARGEST_BODY = 15 * 1024 * 1024
 """Clients take frames up to 16 MiB; messages that would make one larger are left out."""
 
@@ -64,7 +68,38 @@ def _joined(records: list[bytes]) -> bytes:
     return b"".join(fitting)
 
 
+def look_at_queue(state: BrokerState, _: Connection, request: Command) -> Command:
+    """Show entries of a queue, and which of them a group's tags let through."""
+    header = request.header(QueryConsumeQueueRequest)
+    topic, group = header.topic or "", header.consumer_group or ""
+    queue = state.store.queue(topic, header.queue_id)
+    if queue is None:
+        remark = f"{header.queue_id}@{topic} is not exist!"
+        return request.reply(ResponseCode.SYSTEM_ERROR, remark)
+    known = state.consumers.subscription(group, topic)
+    start, count = max(header.index, 0), min(max(header.count, 0), _MOST_ENTRIES)
+    positions, sizes = queue.entries(start, count)
+    tags = queue.tags(start, count)
+    page = ConsumeQueuePage(
+        subscription_data=None if known is None else known.subscription,
+        filter_data=f"{group}@{topic} is not online!" if known is None else None,
+        queue_data=[
+            ConsumeQueueEntry(
+                physic_offset=position,
+                physic_size=size,
+                tags_code=tag,
+                eval=known is not None and known.tags.matches_code(tag),
+            )
+            for position, size, tag in zip(positions, sizes, tags, strict=True)
+        ],
+        max_queue_index=queue.next_offset,
+        min_queue_index=queue.min_offset,
+    )
+    return request.reply(ResponseCode.SUCCESS, "not set any response code", None, encode_body(page))
+
+
 HANDLERS: dict[RequestCode, Handler] = {
     RequestCode.VIEW_MESSAGE_BY_ID: view,
     RequestCode.QUERY_MESSAGE: query,
+    RequestCode.QUERY_CONSUME_QUEUE: look_at_queue,
 }

@@ -24,7 +24,7 @@ from pocketmq.net import Connection
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import ONEWAY_FLAG, Command
 from pocketmq.protocol.headers.sending import SendRequest, SendRequestV2
-from pocketmq.protocol.property_text import LIMIT, decode_properties, find_property
+from pocketmq.protocol.property_text import LIMIT, decode_properties
 from pocketmq.protocol.records import Record
 
 OVERLOADED = "[OVERLOAD]system busy, start flow control for a while"
@@ -33,12 +33,8 @@ NO_ROOM = (
     "disk is full, messages are put to the slave, message store has been shut down, etc."
 )
 
-_UNIQUE_KEY = b"UNIQ_KEY\1"
-_TAGS = b"TAGS\1"
 _NOT_WAITING = "WAIT\1false"
 _NOT_PLAIN = TRANSACTION_MASK | int(SysFlag.INNER_BATCH)
-_SEPARATOR = 2
-_TAGS_KEPT = 4096
 
 
 def send(state: BrokerState, connection: Connection, request: Command) -> Answer:
@@ -76,25 +72,26 @@ def _take_one(
     target: Target,
 ) -> bytes:
     body = request.body
-    text = (header.properties or "").encode("utf-8", "replace")
+    text = header.properties or ""
     if not body or len(body) > state.config.max_message_size:
         raise message_illegal(state.config.max_message_size)
     if target.retry or header.sys_flag & _NOT_PLAIN or _asks_for_more(text):
         return _take_draft(state, connection, request, header, target)
-    if text and text[-1] != _SEPARATOR:
-        text += b"\2"
-    unique_key = _value(text, _UNIQUE_KEY, b"UNIQ_KEY")
+    if text and text[-1] != "\2":
+        text += "\2"
+    unique_key = _value(text, "UNIQ_KEY\1")
     if unique_key is None:
-        unique_key = state.unique_ids.next_id(state.turn.now_ms).encode()
-        text = b"%bUNIQ_KEY\1%b\2" % (text, unique_key)
-    text += state.stamp
-    if len(text) > LIMIT:
+        unique_key = state.unique_ids.next_id(state.turn.now_ms)
+        text = f"{text}UNIQ_KEY\1{unique_key}\2"
+    tag = _value(text, "TAGS\1")
+    property_bytes = (text + state.stamp).encode("utf-8", "replace")
+    if len(property_bytes) > LIMIT:
         raise message_illegal(state.config.max_message_size)
     queue = target.queue
     record = Record(
         topic=target.topic,
         body=body,
-        property_bytes=text,
+        property_bytes=property_bytes,
         queue_id=queue.queue_id,
         flag=header.flag,
         sys_flag=header.sys_flag | target.sys_flag,
@@ -102,50 +99,38 @@ def _take_one(
         born_host=born_host(connection),
         reconsume_times=header.reconsume_times or 0,
     )
-    tag = _value(text, _TAGS, b"TAGS")
-    placed = append(state, queue, record, 0 if tag is None else _tag_code(tag))
+    stored = append(state, queue, record, 0 if tag is None else java_hash(tag))
     return state.send_answers.stored(
-        request, queue.queue_id, placed.offset, placed.position, unique_key
+        request, queue.queue_id, stored.queue_offset, stored.positions[0], unique_key
     )
 
 
-def _asks_for_more(text: bytes) -> bool:
+def _asks_for_more(text: str) -> bool:
     """Tell whether properties may hold what a plain message has not; rarely a false alarm.
 
     TRACE_ON is there already when a consumed message is sent again: it must not be added twice.
     """
     return (
-        b"DEL" in text  # DELAY, TIMER_DELAY_SEC, TIMER_DELAY_MS, TIMER_DELIVER_MS
-        or b"TRAN_MSG\1" in text
-        or b"TRACE_ON\1" in text
-        or b"POP_CK\1" in text
-        or b"INNER_NUM\1" in text
+        "DEL" in text  # DELAY, TIMER_DELAY_SEC, TIMER_DELAY_MS, TIMER_DELIVER_MS
+        or "TRAN_MSG\1" in text
+        or "TRACE_ON\1" in text
+        or "POP_CK\1" in text
+        or "INNER_NUM\1" in text
     )
 
 
-def _value(text: bytes, start: bytes, name: bytes) -> bytes | None:
-    """Find a property's value in text that ends with a separator."""
+def _value(text: str, start: str) -> str | None:
+    """Find a property's value, by its name and separator, in text that ends with a separator."""
     at = text.rfind(start)
     if at < 0:
         return None
-    if at == 0 or text[at - 1] == _SEPARATOR:
+    if at == 0 or text[at - 1] == "\2":
         at += len(start)
-        value = text[at : text.find(b"\2", at)]
+        value = text[at : text.find("\2", at)]
         if value:
             return value
-    return find_property(text, name)  # another name ends alike, or an empty value follows
-
-
-_tag_codes: dict[bytes, int] = {}
-
-
-def _tag_code(tag: bytes) -> int:
-    code = _tag_codes.get(tag)
-    if code is None:
-        if len(_tag_codes) >= _TAGS_KEPT:
-            _tag_codes.clear()
-        code = _tag_codes[tag] = java_hash(tag.decode("utf-8", "replace"))
-    return code
+    # Another name ends alike, or an empty value stands behind the one that counts.
+    return decode_properties(text.encode("utf-8", "replace")).get(start[:-1])
 
 
 def _take_draft(
@@ -156,7 +141,7 @@ def _take_draft(
     target: Target,
 ) -> bytes:
     text = (header.properties or "").encode("utf-8", "replace")
-    properties = decode_properties(text) | decode_properties(state.stamp)
+    properties = decode_properties(text) | decode_properties(state.stamp.encode())
     properties.pop(names.POP_CHECKPOINT, None)
     if names.INNER_NUM in properties or header.sys_flag & SysFlag.INNER_BATCH:
         raise message_illegal(state.config.max_message_size)
@@ -200,10 +185,10 @@ def _take_batch(
             ResponseCode.MESSAGE_ILLEGAL,
             f"batch request does not support retry group {header.topic}",
         )
-    text = (header.properties or "").encode("utf-8", "replace")
-    delayed = find_property(text, b"DELAY")
+    properties = decode_properties((header.properties or "").encode("utf-8", "replace"))
+    delayed = names.DELAY_LEVEL in properties
     size = len(request.body)
-    if header.sys_flag & _NOT_PLAIN or delayed is not None or not 0 < size <= limit:
+    if header.sys_flag & _NOT_PLAIN or delayed or not 0 < size <= limit:
         raise message_illegal(limit)
     queue = target.queue
     like = Record(
@@ -219,13 +204,13 @@ def _take_batch(
         stored = append_batch(state, queue, request.body, like)
     except (MessageMalformed, InvalidInput) as error:
         raise server_error(ResponseCode.MESSAGE_ILLEGAL, str(error)) from error
-    unique_key = find_property(text, b"UNIQ_KEY")
+    unique_key = properties.get(names.UNIQUE_KEY)
     return state.send_answers.stored_batch(
         request,
         queue.queue_id,
         stored.queue_offset,
         stored.positions,
-        None if unique_key is None else unique_key.decode("utf-8", "replace"),
+        unique_key,
     )
 
 
