@@ -109,11 +109,14 @@ def test_a_full_table_makes_no_further_topics_but_changes_those_it_has() -> None
     assert table.update(topic("T", 9), 1)
 
 
-def test_a_group_gets_no_more_queues_than_a_topic_may_have(table: TopicTable) -> None:
-    made = table.create_for_group("%RETRY%g", 2**31 - 1, now_ms=1)
+@pytest.mark.parametrize(("wanted", "given"), [(2**31 - 1, MAX_QUEUES), (-1, 0)])
+def test_a_group_gets_no_more_queues_than_a_topic_may_have(
+    table: TopicTable, wanted: int, given: int
+) -> None:
+    made = table.create_for_group("%RETRY%g", wanted, now_ms=1)
 
     assert made is not None
-    assert made.read_queue_nums == MAX_QUEUES
+    assert made.read_queue_nums == made.write_queue_nums == given
 
 
 def test_an_update_replaces_everything_but_the_attributes(table: TopicTable) -> None:

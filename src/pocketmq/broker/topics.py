@@ -109,7 +109,7 @@ class TopicTable(ConfigTable[TopicConfig]):
             return known
         if self.full:
             return None
-        count = min(queues, MAX_QUEUES)
+        count = max(0, min(queues, MAX_QUEUES))
         config = TopicConfig(
             topic_name=topic,
             read_queue_nums=count,
