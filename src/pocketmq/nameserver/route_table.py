@@ -78,7 +78,7 @@ class RouteTable:
         """
         self._check(broker, topics)
         version = self._version(broker.key) if topics is None else topics.table.data_version
-        self._leave_other_name(broker)
+        self._move(broker)
         if self._outdated(broker, version):
             self._unregister(broker.key, broker.name)  # as in Java it is not told
             return Registered()
@@ -140,10 +140,15 @@ class RouteTable:
         live = self._live.get(BrokerKey(broker.cluster, holder))
         return live is not None and live.version.state_version > version.state_version
 
-    def _leave_other_name(self, broker: Announcement) -> None:
+    def _move(self, broker: Announcement) -> None:
+        """See to it that an address is known under one name and one cluster."""
         live = self._live.get(broker.key)
         if live is not None and live.name != broker.name:
             self._unregister(broker.key, live.name)
+        known = self.brokers.get(broker.name)
+        for cluster in known.clusters if known is not None else ():
+            if cluster != broker.cluster:
+                self._live.remove(BrokerKey(cluster, broker.address))
 
     def _known_digests(self, key: BrokerKey, version: DataVersion) -> set[bytes]:
         live = self._live.get(key)
@@ -249,6 +254,8 @@ class RouteTable:
         if known is None:
             return None
         leaving = known.id_of(key.address) if broker_id is None else broker_id
+        if leaving is None:
+            return None  # another has taken its place meanwhile
         was_lowest = leaving == known.lowest
         self.brokers.leave(known, key.address)
         if not known.addresses:
