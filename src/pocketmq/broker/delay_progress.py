@@ -58,11 +58,6 @@ class DelayProgress:
             self.offsets[level] = offset
             self._unsaved.add(level)
 
-    @property
-    def has_unsaved(self) -> bool:
-        """Whether there is anything to save."""
-        return bool(self._unsaved)
-
     def take_unsaved(self, position: int, now_ms: int) -> dict[int, SavedProgress]:
         """Give what has changed, for a commit log that ends at this position.
 
