@@ -5,7 +5,7 @@ written survives the process, what was synced survives the machine. A record nev
 the rest of a file that is too short is marked blank, as in RocketMQ.
 """
 
-from pocketmq.errors import StoreError, StoreFailed
+from pocketmq.errors import StoreError, StoreFailed, StoreFull
 from pocketmq.protocol.record_scan import BLANK_SIZE
 from pocketmq.protocol.records import blank_record
 from pocketmq.store.disk import FileSystem, StoredFile, store_error
@@ -26,6 +26,7 @@ class CommitLog:
         self.failed: StoreFailed | None = None  # a sync failed: nobody knows what is on the device
         self._current: Segment | None = None
         self._segment_size = segment_size
+        self._refusing = False
         self._soiled = 0  # bytes behind `written` that a failed write may have left
 
     @property
@@ -48,6 +49,8 @@ class CommitLog:
         What is pending must have been written. Raises `StoreFull` if there is no room for a file;
         nothing has changed then.
         """
+        if self._refusing:
+            raise StoreFull(size)
         assert not self.pending, "a blank would be written before the records in front of it"
         old = self._current
         self._put(b"" if old is None else blank_record(old.end - self.tail))
@@ -55,6 +58,14 @@ class CommitLog:
         self.tail = self.written = new.start
         self.limit = new.end - BLANK_SIZE
         self._current = new
+
+    def refuse(self, refusing: bool) -> None:  # noqa: FBT001 - a state, set by what was measured
+        """Take no more records because the disk is nearly full, or take them again.
+
+        A limit of 0 sends every record to `make_room`, so that appending has nothing to check.
+        """
+        self._refusing = refusing
+        self.limit = 0 if refusing or self._current is None else self._current.end - BLANK_SIZE
 
     def write(self) -> None:
         """Put everything pending into the file; raise `StoreFull` or `StoreFailed` if that fails.

@@ -238,9 +238,14 @@ class Disk:
             raise store_error(error, 0) from error
 
     def free_ratio(self) -> float:
-        """Give the part of the file system that is free, from 0 to 1."""
+        """Give the part of the file system that is free, from 0 to 1.
+
+        As Java and `df` count it: of what is in use and what we may still take, without the
+        blocks kept for the system's administrator.
+        """
         state = os.statvfs(self.root)
-        return state.f_bavail / state.f_blocks if state.f_blocks else 1.0
+        whole = state.f_blocks - state.f_bfree + state.f_bavail
+        return state.f_bavail / whole if whole else 1.0
 
     def _file(self, path: Path, size: int, *, create: bool = False) -> DiskFile:
         return DiskFile(path, size, create=create)

@@ -31,8 +31,14 @@ class StoreOptions(msgspec.Struct, frozen=True, kw_only=True):
     retention_bytes: int = 0
     """Bytes the commit log may hold; 0 for no limit but the disk."""
 
+    delete_hours: tuple[int, ...] = (4,)
+    """Hours of the day at which files go that are older than that; empty for any."""
+
     disk_clean_ratio: float = 0.75
-    """Part of the disk in use from which old files go before their time."""
+    """Part of the disk in use from which old files go at any hour."""
+
+    disk_force_ratio: float = 0.85
+    """Part of the disk in use from which files go whatever their age."""
 
     disk_full_ratio: float = 0.90
     """Part of the disk in use from which new messages are refused."""

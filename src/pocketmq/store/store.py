@@ -5,6 +5,7 @@ they came to is told on the owner's thread.
 """
 
 import logging
+import secrets
 from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from pathlib import Path
@@ -20,6 +21,9 @@ from pocketmq.store.disk import Disk, FileSystem
 from pocketmq.store.extents import ExtentFiles
 from pocketmq.store.flusher import Flusher, Outcome
 from pocketmq.store.group_commit import GroupCommit, Synced
+from pocketmq.store.key_index import KeyIndex
+from pocketmq.store.key_index_lookup import KeyQuery
+from pocketmq.store.key_index_words import choose_modulus
 from pocketmq.store.log_scan import Sound, record_bytes, walk_log
 from pocketmq.store.metadata import Metadata
 from pocketmq.store.no_disk import NoDisk
@@ -28,6 +32,7 @@ from pocketmq.store.queue_index import QueueIndex
 from pocketmq.store.queues import Queues
 from pocketmq.store.reading import Matches, Read, read_queue
 from pocketmq.store.recovery import Recovered, TagRule, recover
+from pocketmq.store.retention import Drop, Retention
 
 log = logging.getLogger("pocketmq.store")
 
@@ -60,6 +65,8 @@ class MessageStore:
         self._flusher = flusher
         self._group_commit = GroupCommit(self.log, flusher)
         self._checkpoints = Checkpoints(self.log, self.queues, metadata, flusher)
+        self._retention = Retention(options, disk, self.log, self._drop_oldest)
+        self._keys: KeyIndex | None = None
         self._synced_at = self._checkpointed_at = 0.0
 
     @classmethod
@@ -207,6 +214,40 @@ class MessageStore:
         self.write()
         return offset_by_time(self.log, queue, moment_ms, upper=upper)
 
+    # Keys
+
+    @property
+    def keys(self) -> KeyIndex:
+        """The key index; a timer should let it `catch_up` when there is little else to do."""
+        if self._keys is None:
+            modulus = self.metadata.number("key_modulus")
+            if modulus is None:
+                modulus = choose_modulus(secrets.randbits)
+                self.metadata.set_number("key_modulus", modulus)
+            self._keys = KeyIndex(
+                self.disk,
+                self.log,
+                self._flusher.submit,
+                modulus=modulus,
+                recovered_end=self.recovered.tail,
+            )
+        return self._keys
+
+    def find_by_key(
+        self, topic: str, key: str, begin_ms: int, end_ms: int, limit: int, *, unique: bool = False
+    ) -> list[bytes]:
+        """Give the newest messages with a key, in the order of the log; see `KeyQuery`.
+
+        It sees everything appended, and nothing of a topic that was deleted. After much was
+        appended it can take long: whoever must not be held up calls `keys.catch_up` in slices
+        before.
+        """
+        self.write()
+        query = KeyQuery(
+            topic=topic, key=key, begin_ms=begin_ms, end_ms=end_ms, limit=limit, unique=unique
+        )
+        return self.keys.find(query, self._is_kept)
+
     # Safety
 
     @property
@@ -274,6 +315,16 @@ class MessageStore:
         self.queues.log_was_cut(self.log.first)
         return True
 
+    def clean(self, now_ms: int, *, asked: bool = False) -> list[Drop]:
+        """Delete old files, and refuse messages while the disk is nearly full; see `retention`.
+
+        Gives what was deleted. `asked` is for somebody who does not want to wait for the hour.
+        """
+        dropped = self._retention.clean(now_ms, asked=asked)
+        if dropped and self._keys is not None:
+            self._keys.trim()
+        return dropped
+
     def close(self) -> None:
         """Write, sync and checkpoint everything, then let go of the files.
 
@@ -284,6 +335,8 @@ class MessageStore:
             self.write()
         except StoreError as error:
             errors.append(error)
+        if self._keys is not None:
+            self._keys.stop()
         try:
             self._flusher.close()
             if self._checkpoints.needed:
@@ -295,6 +348,15 @@ class MessageStore:
                 raise failed
 
     # Inside
+
+    def _is_kept(self, record: Sound) -> bool:
+        """Tell whether a queue still has a record of the log: its topic may have been deleted."""
+        position, _, queue_id, queue_offset, _, topic, _ = record
+        queue = self.queue(topic.decode("utf-8", "replace"), queue_id)
+        return queue is not None and queue.position(queue_offset) == position
+
+    def _drop_oldest(self) -> bool:
+        return self.drop_first_segment() or (self.checkpoint() and self.drop_first_segment())
 
     def _recover(self, tag_rules: Mapping[str, TagRule]) -> None:
         metadata, log_, queues = self.metadata, self.log, self.queues
@@ -317,6 +379,8 @@ class MessageStore:
         self._checkpoints.position = start
 
     def _release(self) -> None:
+        if self._keys is not None:
+            self._keys.close()
         self.log.segments.close()
         self.queues.files.close()
         self.metadata.close()

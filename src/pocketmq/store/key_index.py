@@ -1,0 +1,147 @@
+"""Finding messages by key: an index made from the commit log, when there is time for it.
+
+Appending does nothing for it. A query first takes in what was written since the last time, so it
+sees everything; a timer calls `catch_up` in small slices, so that there is seldom much to do.
+Whatever of the index is missing or damaged is made again from the log: losing it loses nothing.
+
+The newest words wait in memory. Some tens of thousands become a sorted run in a file of its own,
+and neighbouring runs are merged into larger ones. A query looks into each run, the newest first.
+"""
+
+from bisect import insort
+from operator import attrgetter
+from time import perf_counter
+
+from pocketmq.store.commit_log import CommitLog
+from pocketmq.store.disk import FileSystem
+from pocketmq.store.key_index_files import RunFiles, Submit
+from pocketmq.store.key_index_lookup import KeyQuery, Lookup, Wanted
+from pocketmq.store.key_index_run import Run
+from pocketmq.store.key_index_runs import Runs
+from pocketmq.store.key_index_stretch import Stretch
+from pocketmq.store.key_index_words import KeyHash
+
+RUN_WORDS = 1 << 17
+RUN_RECORDS = 1 << 18
+"""What ends a run: so many words, or so many records if few of them have keys."""
+
+
+class KeyIndex:
+    """Records by topic and key. Belongs to the writer's thread."""
+
+    def __init__(
+        self,
+        disk: FileSystem,
+        commit_log: CommitLog,
+        submit: Submit,
+        *,
+        modulus: int,
+        recovered_end: int,
+        run_words: int = RUN_WORDS,
+    ) -> None:
+        """Take up what an earlier time left, for a log that recovery found to end somewhere."""
+        self._log = commit_log
+        self._run_words = run_words
+        self._hash = KeyHash(modulus)
+        self._first = commit_log.first
+        self._runs = Runs(RunFiles(disk, submit, modulus), self._first, recovered_end)
+        self._gaps: list[Stretch] = []  # parts that no run covers
+        covered = self._first
+        for run in self._runs.all:
+            if run.info.start > covered:
+                self._gaps.append(Stretch(self._hash, covered, run.info.start))
+            covered = run.info.end
+        self._newest = Stretch(self._hash, covered)
+
+    @property
+    def behind(self) -> int:
+        """Bytes of the log that were written and not taken in yet."""
+        missing = sum((gap.stop or 0) - gap.position for gap in self._gaps)
+        return missing + self._log.written - self._newest.position
+
+    @property
+    def newest_ms(self) -> int:
+        """When the last record was stored that has been taken in; 0 if there is none."""
+        runs = self._runs.all
+        return max(0, runs[-1].info.newest_ms if runs else 0, self._newest.newest_ms)
+
+    @property
+    def position(self) -> int:
+        """How far the log has been taken in."""
+        return self._newest.position
+
+    def find(self, query: KeyQuery, wanted: Wanted | None = None) -> list[bytes]:
+        """Give the newest records that match, at most `limit`, in the order of the log.
+
+        Those that `wanted` refuses do not count. Everything written is taken in first; see
+        `catch_up` for doing that piece by piece.
+        """
+        self.catch_up()
+        runs: list[Run] = [self._newest.as_run(), *reversed(self._runs.all)]
+        return Lookup(self._log, self._hash, query).run(runs, wanted)
+
+    def catch_up(self, seconds: float | None = None) -> bool:
+        """Take in what was written, for about so many seconds; tell whether that was all.
+
+        Without `seconds` it goes on to the end. Time that is left is used to tidy up: runs of an
+        earlier time are checked, small ones merged.
+        """
+        deadline = None if seconds is None else perf_counter() + seconds
+        self.trim()
+        while self._advance():
+            if deadline is not None and perf_counter() >= deadline:
+                return self.behind == 0
+        while deadline is not None and perf_counter() < deadline and self._tidy():
+            pass
+        return self.behind == 0
+
+    def trim(self) -> None:
+        """Forget what the log no longer keeps."""
+        first = self._log.first
+        if first == self._first:
+            return
+        self._first = first
+        self._runs.drop_before(first)
+        self._gaps = [
+            gap if gap.position >= first else Stretch(self._hash, first, gap.stop)
+            for gap in self._gaps
+            if gap.stop is not None and gap.stop > first
+        ]
+        if self._newest.position < first:
+            self._newest = Stretch(self._hash, first)
+
+    def stop(self) -> None:
+        """Begin nothing more that waits for the device; called before the flusher is closed."""
+        self._runs.stop()
+
+    def close(self) -> None:
+        """Let go of the files; called after the flusher was closed."""
+        self._runs.close()
+
+    def _advance(self) -> bool:
+        """Take in a little, of the oldest part that is missing; tell whether there was anything."""
+        stretch = self._gaps[0] if self._gaps else self._newest
+        moved = stretch.advance(self._log)
+        filled = stretch.stop is not None and (not moved or stretch.position >= stretch.stop)
+        full = len(stretch.words) >= self._run_words or stretch.records >= RUN_RECORDS
+        if filled or full or stretch.left_region:
+            rest = Stretch(self._hash, stretch.position, stretch.stop)
+            if filled:
+                self._gaps.pop(0)
+            elif self._gaps:
+                self._gaps[0] = rest
+            else:
+                self._newest = rest
+            run = stretch.as_run()
+            run.pack()
+            self._runs.add(run)
+        return moved or filled
+
+    def _tidy(self) -> bool:
+        more, damaged = self._runs.tidy()
+        if damaged is not None:
+            start = max(damaged.info.start, self._first)
+            insort(
+                self._gaps, Stretch(self._hash, start, damaged.info.end), key=attrgetter("start")
+            )
+        return more

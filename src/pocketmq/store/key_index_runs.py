@@ -1,0 +1,156 @@
+"""The runs of a key index: kept in files, checked, merged, dropped.
+
+What waits for the device happens on the flusher's thread; until a run is safe there, its words are
+searched in memory. Nothing is lost if a file cannot be made: the log holds it all.
+"""
+
+import logging
+from bisect import insort
+from operator import attrgetter
+
+from pocketmq.store.disk import StoredFile
+from pocketmq.store.key_index_files import RunFiles
+from pocketmq.store.key_index_merge import Merge, choose
+from pocketmq.store.key_index_run import Run
+
+log = logging.getLogger("pocketmq.store")
+
+_start = attrgetter("info.start")
+
+
+class Runs:
+    """Runs that cover different parts of the log, in its order. Belongs to the writer's thread."""
+
+    def __init__(self, files: RunFiles, first: int, recovered_end: int) -> None:
+        self.all = files.load(first, recovered_end)
+        self._files = files
+        self._unchecked = list(self.all)
+        self._unsaved: list[Run] = []  # could not be written; tried again once another could
+        self._merge: Merge | None = None
+        self._may_merge = True
+
+    def add(self, run: Run) -> None:
+        """Take a new run and put it into a file."""
+        insort(self.all, run, key=_start)
+        self._save(run)
+
+    def drop_before(self, position: int) -> None:
+        """Forget runs that end before or at a position."""
+        while self.all and self.all[0].info.end <= position:
+            self._drop(self.all[0])
+
+    def tidy(self) -> tuple[bool, Run | None]:
+        """Do a little of what can wait: check runs of an earlier time, merge neighbours.
+
+        Tells whether there is more to do right now, and gives a run that was found damaged: it is
+        no longer here.
+        """
+        if self._files.stopped:
+            return False, None
+        if self._unchecked:
+            return True, self._check(self._unchecked[-1])
+        if self._merge is None:
+            sources = choose(self.all) if self._may_merge else []
+            if sources:
+                self._begin_merge(Merge(sources))
+            return bool(sources), None
+        if self._merge.file is None or self._merge.sealing:
+            return False, None
+        self._go_on(self._merge)
+        return True, None
+
+    def stop(self) -> None:
+        """Begin nothing more that waits for the device; called before the flusher is closed."""
+        self._files.stopped = True
+
+    def close(self) -> None:
+        """Let go of the files; called after the flusher was closed."""
+        for run in self.all:
+            run.close()
+        if self._merge is not None and self._merge.file is not None:
+            self._merge.file.close()
+
+    def _save(self, run: Run) -> None:
+        def saved(file: StoredFile | None) -> None:
+            if file is None:
+                self._unsaved.append(run)
+                return
+            self._may_merge = True
+            if run in self.all:
+                run.settle(file)
+            else:  # the log dropped its part meanwhile
+                file.close()
+                self._files.remove(run.info.name)
+            if self._unsaved:  # there is room again
+                self._save(self._unsaved.pop())
+
+        self._files.save(run, saved)
+
+    def _drop(self, run: Run) -> None:
+        """Take a run out of the index, with its file."""
+        merge = self._merge
+        if merge is not None and run in merge.sources and not merge.sealing:
+            self._give_up(merge)
+        self.all.remove(run)
+        for waiting in (self._unchecked, self._unsaved):
+            if run in waiting:
+                waiting.remove(run)
+        if run.file is not None:
+            run.close()
+            self._files.remove(run.info.name)
+
+    def _check(self, run: Run) -> Run | None:
+        sound = run.check_more()
+        if sound is not None:
+            self._unchecked.remove(run)
+        if sound is not False:
+            return None
+        log.warning("key index: %s is damaged and will be made again", run.info.name)
+        self._drop(run)
+        return run
+
+    def _begin_merge(self, merge: Merge) -> None:
+        self._merge = merge
+
+        def made(file: StoredFile | None) -> None:
+            merge.file = file
+            if file is None or merge is not self._merge:
+                self._give_up(merge)
+
+        self._files.make(merge.info, merge.count, made)
+
+    def _go_on(self, merge: Merge) -> None:
+        try:
+            more = merge.step()
+        except OSError as error:
+            log.warning("key index: %s cannot be written: %s", merge.info.name, error)
+            self._give_up(merge)
+            return
+        if not more:
+            self._end_merge(merge)
+
+    def _end_merge(self, merge: Merge) -> None:
+        run = merge.run()
+        assert run.file is not None
+        merge.sealing = True
+
+        def sealed(file: StoredFile | None) -> None:
+            self._merge = None
+            if file is None:
+                self._may_merge = False
+                return
+            for source in merge.sources:
+                if source in self.all:
+                    self._drop(source)
+            insort(self.all, run, key=_start)
+
+        self._files.seal(run, run.file, sealed)
+
+    def _give_up(self, merge: Merge) -> None:
+        """Leave a merge; after a failure the next one waits until some other file could be made."""
+        if merge is self._merge:
+            self._merge = None
+            self._may_merge = merge.file is not None
+        if merge.file is not None:
+            merge.file.close()
+            self._files.remove(merge.info.name)
