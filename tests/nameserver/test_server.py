@@ -11,226 +11,210 @@ from pocketmq.errors import ListenFailed, StoreCorrupt, StoreError
 from pocketmq.nameserver import NameServer, NameServerConfig
 from pocketmq.protocol.command import read_command
 from pocketmq.protocol.frame import FrameReader
-from tests.nameserver.wire import LIMIT, Peer, broker_fields, running, until
+from tests.loops import leap, leaping, until
+from tests.nameserver.wire import LIMIT, Peer, broker_fields, running
 
 
-def test_a_broker_registers_and_clients_find_its_topics() -> None:
-    async def story() -> None:
-        async with running() as server:
-            broker, client = await Peer.to(server), await Peer.to(server)
-            assert (await broker.register("b", 0, "b:1", "t", "u")).code == 0
-            found = await client.ask(105, {"topic": "t"})
-            assert found.code == 0
-            assert json.loads(found.body)["brokerDatas"] == [
-                {
-                    "brokerAddrs": {"0": "b:1"},
-                    "brokerName": "b",
-                    "cluster": "c",
-                    "enableActingMaster": False,
-                }
-            ]
-            missing = await client.ask(105, {"topic": "none"})
-            assert missing.code == 17
-            assert missing.remark == "No topic route info in name server for the topic: none"
-            await broker.close()
-            await client.close()
-
-    asyncio.run(story())
+async def test_a_broker_registers_and_clients_find_its_topics() -> None:
+    async with running() as server:
+        broker, client = await Peer.to(server), await Peer.to(server)
+        assert (await broker.register("b", 0, "b:1", "t", "u")).code == 0
+        found = await client.ask(105, {"topic": "t"})
+        assert found.code == 0
+        assert json.loads(found.body)["brokerDatas"] == [
+            {
+                "brokerAddrs": {"0": "b:1"},
+                "brokerName": "b",
+                "cluster": "c",
+                "enableActingMaster": False,
+            }
+        ]
+        missing = await client.ask(105, {"topic": "none"})
+        assert missing.code == 17
+        assert missing.remark == "No topic route info in name server for the topic: none"
+        await broker.close()
+        await client.close()
 
 
 @pytest.mark.parametrize("serialize", [0, 1])
-def test_answers_come_in_the_serialisation_of_the_question(serialize: int) -> None:
-    async def story() -> None:
-        async with running() as server:
-            peer = await Peer.to(server)
-            reply = await peer.ask(106, serialize=serialize)
-            assert (reply.code, reply.serialize) == (0, serialize)
-            assert reply.body == b'{"brokerAddrTable":{},"clusterAddrTable":{}}'
-            await peer.close()
-
-    asyncio.run(story())
+async def test_answers_come_in_the_serialisation_of_the_question(serialize: int) -> None:
+    async with running() as server:
+        peer = await Peer.to(server)
+        reply = await peer.ask(106, serialize=serialize)
+        assert (reply.code, reply.serialize) == (0, serialize)
+        assert reply.body == b'{"brokerAddrTable":{},"clusterAddrTable":{}}'
+        await peer.close()
 
 
-def test_many_questions_of_one_read_are_answered_in_order_and_oneway_ones_not() -> None:
-    async def story() -> None:
-        async with running() as server:
-            peer = await Peer.to(server)
-            peer.send(103, broker_fields("b", 0, "b:1"), oneway=True)
-            for _ in range(300):
-                peer.send(106)
-            opaques: list[int] = []
-            while len(opaques) < 300:
-                data = await asyncio.wait_for(peer.reader.read(1 << 16), 10)
-                for frame in peer.frames.feed(data):
-                    reply = read_command(frame)
-                    opaques.append(reply.opaque)
-                    assert b'"b:1"' in reply.body
-            assert opaques == list(range(2, 302))
-            await peer.close()
-
-    asyncio.run(story())
+async def test_many_questions_of_one_read_are_answered_in_order_and_oneway_ones_not() -> None:
+    async with running() as server:
+        peer = await Peer.to(server)
+        peer.send(103, broker_fields("b", 0, "b:1"), oneway=True)
+        for _ in range(300):
+            peer.send(106)
+        opaques: list[int] = []
+        while len(opaques) < 300:
+            data = await asyncio.wait_for(peer.reader.read(1 << 16), 10)
+            for frame in peer.frames.feed(data):
+                reply = read_command(frame)
+                opaques.append(reply.opaque)
+                assert b'"b:1"' in reply.body
+        assert opaques == list(range(2, 302))
+        await peer.close()
 
 
 @pytest.mark.parametrize("how", ["close", "reset"])
-def test_a_lost_connection_takes_its_brokers_and_their_routes_at_once(how: str) -> None:
-    async def story() -> None:
-        async with running() as server:
-            broker, other, client = [await Peer.to(server) for _ in range(3)]
-            await broker.register("b", 0, "b:1", "t", "u")
-            await other.register("d", 0, "d:1", "t", "v")
-            if how == "close":
-                await broker.close()
-            else:
-                broker.writer.transport.abort()
-            while (await client.ask(105, {"topic": "u"})).code != 17:
-                pass
-            left = await client.ask(105, {"topic": "t"})
-            assert [each["brokerName"] for each in json.loads(left.body)["queueDatas"]] == ["d"]
-            await other.close()
-            await client.close()
-
-    asyncio.run(story())
-
-
-def test_a_broker_that_comes_back_on_a_new_connection_survives_the_end_of_the_old() -> None:
-    async def story() -> None:
-        async with running() as server:
-            old, new, client = [await Peer.to(server) for _ in range(3)]
-            await old.register("b", 0, "b:1", "t", "u")
-            await new.register("b", 0, "b:1", "t", "u")
-            await old.close()
-            for _ in range(20):
-                assert (await client.ask(105, {"topic": "t"})).code == 0
-            await new.close()
-            await client.close()
-
-    asyncio.run(story())
-
-
-def test_a_silent_broker_is_forgotten_and_its_connection_closed() -> None:
-    async def story() -> None:
-        async with running() as server:
-            broker, lively, client = [await Peer.to(server) for _ in range(3)]
-            await lively.register("d", 0, "d:1", "t", "v")
-            # Its deadline is earlier than the one the timer is set to.
-            await broker.register("b", 0, "b:1", "t", "u", heartbeatTimeoutMillis="300")
-            loop = asyncio.get_running_loop()
-            registered = loop.time()
-            assert (await client.ask(105, {"topic": "u"})).code == 0
-            assert await broker.hung_up()
-            assert 0.25 < loop.time() - registered < 5
-            assert (await client.ask(105, {"topic": "u"})).code == 17
-            assert (await client.ask(105, {"topic": "v"})).code == 0
-            for peer in (broker, lively, client):
-                await peer.close()
-
-    asyncio.run(story())
-
-
-def test_heartbeats_keep_a_broker() -> None:
-    async def story() -> None:
-        async with running() as server:
-            broker = await Peer.to(server)
-            await broker.register("b", 0, "b:1", "t", "u", heartbeatTimeoutMillis="400")
-            loop = asyncio.get_running_loop()
-            end = loop.time() + 1.2
-            while loop.time() < end:
-                assert (await broker.ask(904, broker_fields("b", 0, "b:1"))).code == 0
-            assert (await broker.ask(105, {"topic": "t"})).code == 0
-            assert await broker.hung_up()
+async def test_a_lost_connection_takes_its_brokers_and_their_routes_at_once(how: str) -> None:
+    async with running() as server:
+        broker, other, client = [await Peer.to(server) for _ in range(3)]
+        await broker.register("b", 0, "b:1", "t", "u")
+        await other.register("d", 0, "d:1", "t", "v")
+        if how == "close":
             await broker.close()
-
-    asyncio.run(story())
-
-
-def test_an_idle_connection_is_closed_and_its_broker_forgotten() -> None:
-    async def story() -> None:
-        async with running(NameServerConfig(server_channel_max_idle_time_seconds=1)) as server:
-            broker = await Peer.to(server)
-            await broker.register("b", 0, "b:1", "t", "u")
-            assert await broker.hung_up()
-            await broker.close()
-            client = await Peer.to(server)
-            while (await client.ask(105, {"topic": "t"})).code != 17:
-                pass
-            await client.close()
-
-    asyncio.run(story())
+        else:
+            broker.writer.transport.abort()
+        while (await client.ask(105, {"topic": "u"})).code != 17:
+            pass
+        left = await client.ask(105, {"topic": "t"})
+        assert [each["brokerName"] for each in json.loads(left.body)["queueDatas"]] == ["d"]
+        await other.close()
+        await client.close()
 
 
-def test_brokers_are_told_when_another_has_the_lowest_id() -> None:
-    async def story() -> None:
-        async with running(NameServerConfig(notify_min_broker_id_changed=True)) as server:
-            heard: list[tuple[int, bool, dict[str, str]]] = []
-
-            async def listen(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-                frames = FrameReader(LIMIT)
-                while data := await reader.read(1 << 16):
-                    for frame in frames.feed(data):
-                        command = read_command(frame)
-                        heard.append((command.code, command.is_oneway, command.ext))
-                writer.close()
-
-            listening = await asyncio.start_server(listen, "127.0.0.1", 0)
-            port = listening.sockets[0].getsockname()[1]
-            slave, master = await Peer.to(server), await Peer.to(server)
-            address = f"127.0.0.1:{port}"
-            await slave.register("b", 1, address, "t", "u", enableActingMaster="true")
-            await master.register("b", 0, "127.0.0.1:1", "t", "u", enableActingMaster="true")
-            await until(lambda: len(heard) == 1)
-            await master.close()
-            await until(lambda: len(heard) == 2)
-            assert heard == [
-                (
-                    905,
-                    True,
-                    {"minBrokerId": "0", "minBrokerAddr": "127.0.0.1:1", "haBrokerAddr": "h:1"},
-                ),
-                (
-                    905,
-                    True,
-                    {
-                        "minBrokerId": "1",
-                        "minBrokerAddr": address,
-                        "offlineBrokerAddr": "127.0.0.1:1",
-                    },
-                ),
-            ]
-            await slave.close()
-            listening.close()
-
-    asyncio.run(story())
+async def test_a_broker_that_comes_back_on_a_new_connection_survives_the_end_of_the_old() -> None:
+    async with running() as server:
+        old, new, client = [await Peer.to(server) for _ in range(3)]
+        await old.register("b", 0, "b:1", "t", "u")
+        await new.register("b", 0, "b:1", "t", "u")
+        await old.close()
+        for _ in range(20):
+            assert (await client.ask(105, {"topic": "t"})).code == 0
+        await new.close()
+        await client.close()
 
 
-def test_a_broker_that_cannot_be_told_costs_nothing() -> None:
-    async def story() -> None:
-        config = NameServerConfig(notify_min_broker_id_changed=True)
-        async with running(config) as server:
-            peer = await Peer.to(server)
-            await peer.register("b", 2, "nowhere", "t", "u")
-            await peer.register("b", 1, "127.0.0.1:1", "t", "u")
-            await peer.register("b", 0, "127.0.0.1:2", "t", "u")
-            assert (await peer.ask(106)).code == 0
+async def test_a_silent_broker_is_forgotten_and_its_connection_closed() -> None:
+    async with running() as server:
+        broker, lively, client = [await Peer.to(server) for _ in range(3)]
+        await lively.register("d", 0, "d:1", "t", "v")
+        # Its deadline is earlier than the one the timer is set to.
+        await broker.register("b", 0, "b:1", "t", "u", heartbeatTimeoutMillis="300")
+        loop = asyncio.get_running_loop()
+        registered = loop.time()
+        assert (await client.ask(105, {"topic": "u"})).code == 0
+        assert await broker.hung_up()
+        assert 0.25 < loop.time() - registered < 5
+        assert (await client.ask(105, {"topic": "u"})).code == 17
+        assert (await client.ask(105, {"topic": "v"})).code == 0
+        for peer in (broker, lively, client):
             await peer.close()
 
-    asyncio.run(story())
+
+@leaping
+async def test_120_seconds_without_registering_are_silence_whatever_else_is_asked() -> None:
+    async with running() as server:
+        broker, client = await Peer.to(server), await Peer.to(server)
+        await broker.register("b", 0, "b:1", "t", "u")
+        for seconds in (100, 19):
+            await leap(seconds)
+            assert (await broker.ask(105, {"topic": "t"})).code == 0
+            assert (await client.ask(105, {"topic": "t"})).code == 0
+        await leap(2)
+        assert await broker.hung_up()
+        assert (await client.ask(105, {"topic": "t"})).code == 17
+        await broker.close()
+        await client.close()
 
 
-def test_several_name_servers_know_nothing_of_each_other() -> None:
-    async def story() -> None:
-        async with running() as one, running() as two:
-            to_one, to_two = await Peer.to(one), await Peer.to(two)
-            await to_one.register("b", 0, "b:1", "t", "u")
-            await to_two.register("b", 0, "b:1", "t", "u")
-            await to_two.register("d", 0, "d:1", "t", "v")
-            await one.stop()
-            assert await to_one.hung_up()
-            found = json.loads((await to_two.ask(105, {"topic": "t"})).body)
-            assert [each["brokerName"] for each in found["brokerDatas"]] == ["b", "d"]
-            await to_one.close()
-            await to_two.close()
+async def test_heartbeats_keep_a_broker() -> None:
+    async with running() as server:
+        broker = await Peer.to(server)
+        await broker.register("b", 0, "b:1", "t", "u", heartbeatTimeoutMillis="400")
+        loop = asyncio.get_running_loop()
+        end = loop.time() + 1.2
+        while loop.time() < end:
+            assert (await broker.ask(904, broker_fields("b", 0, "b:1"))).code == 0
+        assert (await broker.ask(105, {"topic": "t"})).code == 0
+        assert await broker.hung_up()
+        await broker.close()
 
-    asyncio.run(story())
+
+async def test_an_idle_connection_is_closed_and_its_broker_forgotten() -> None:
+    async with running(NameServerConfig(server_channel_max_idle_time_seconds=1)) as server:
+        broker = await Peer.to(server)
+        await broker.register("b", 0, "b:1", "t", "u")
+        assert await broker.hung_up()
+        await broker.close()
+        client = await Peer.to(server)
+        while (await client.ask(105, {"topic": "t"})).code != 17:
+            pass
+        await client.close()
+
+
+async def test_brokers_are_told_when_another_has_the_lowest_id() -> None:
+    async with running(NameServerConfig(notify_min_broker_id_changed=True)) as server:
+        heard: list[tuple[int, bool, dict[str, str]]] = []
+
+        async def listen(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            frames = FrameReader(LIMIT)
+            while data := await reader.read(1 << 16):
+                for frame in frames.feed(data):
+                    command = read_command(frame)
+                    heard.append((command.code, command.is_oneway, command.ext))
+            writer.close()
+
+        listening = await asyncio.start_server(listen, "127.0.0.1", 0)
+        port = listening.sockets[0].getsockname()[1]
+        slave, master = await Peer.to(server), await Peer.to(server)
+        address = f"127.0.0.1:{port}"
+        await slave.register("b", 1, address, "t", "u", enableActingMaster="true")
+        await master.register("b", 0, "127.0.0.1:1", "t", "u", enableActingMaster="true")
+        await until(lambda: len(heard) == 1, "news of the master")
+        await master.close()
+        await until(lambda: len(heard) == 2, "news of its end")
+        assert heard == [
+            (
+                905,
+                True,
+                {"minBrokerId": "0", "minBrokerAddr": "127.0.0.1:1", "haBrokerAddr": "h:1"},
+            ),
+            (
+                905,
+                True,
+                {
+                    "minBrokerId": "1",
+                    "minBrokerAddr": address,
+                    "offlineBrokerAddr": "127.0.0.1:1",
+                },
+            ),
+        ]
+        await slave.close()
+        listening.close()
+
+
+async def test_a_broker_that_cannot_be_told_costs_nothing() -> None:
+    config = NameServerConfig(notify_min_broker_id_changed=True)
+    async with running(config) as server:
+        peer = await Peer.to(server)
+        await peer.register("b", 2, "nowhere", "t", "u")
+        await peer.register("b", 1, "127.0.0.1:1", "t", "u")
+        await peer.register("b", 0, "127.0.0.1:2", "t", "u")
+        assert (await peer.ask(106)).code == 0
+        await peer.close()
+
+
+async def test_several_name_servers_know_nothing_of_each_other() -> None:
+    async with running() as one, running() as two:
+        to_one, to_two = await Peer.to(one), await Peer.to(two)
+        await to_one.register("b", 0, "b:1", "t", "u")
+        await to_two.register("b", 0, "b:1", "t", "u")
+        await to_two.register("d", 0, "d:1", "t", "v")
+        await one.stop()
+        assert await to_one.hung_up()
+        found = json.loads((await to_two.ask(105, {"topic": "t"})).body)
+        assert [each["brokerName"] for each in found["brokerDatas"]] == ["b", "d"]
+        await to_one.close()
+        await to_two.close()
 
 
 def test_values_and_updated_settings_outlive_the_name_server_and_routes_do_not(
@@ -291,29 +275,23 @@ def test_a_place_for_files_that_is_none_stops_the_start(tmp_path: Path) -> None:
         asyncio.run(NameServer(data=tmp_path / "file").start("127.0.0.1", 0))
 
 
-def test_a_port_that_is_taken_is_told_and_another_can_be_tried() -> None:
-    async def story() -> None:
-        async with running() as taken:
-            assert taken.address is not None
-            server = NameServer()
-            with pytest.raises(ListenFailed):
-                await server.start("127.0.0.1", taken.address.port)
-            assert (await server.start("127.0.0.1", 0)).port != taken.address.port
-            await server.stop()
-            await server.stop()
-
-    asyncio.run(story())
+async def test_a_port_that_is_taken_is_told_and_another_can_be_tried() -> None:
+    async with running() as taken:
+        assert taken.address is not None
+        server = NameServer()
+        with pytest.raises(ListenFailed):
+            await server.start("127.0.0.1", taken.address.port)
+        assert (await server.start("127.0.0.1", 0)).port != taken.address.port
+        await server.stop()
+        await server.stop()
 
 
-def test_garbage_costs_the_connection_it_came_on() -> None:
-    async def story() -> None:
-        async with running() as server:
-            bad, good = await Peer.to(server), await Peer.to(server)
-            bad.writer.write(b"GET / HTTP/1.1\r\n\r\n" * 10)
-            with contextlib.suppress(ConnectionResetError):
-                assert await bad.hung_up()
-            assert (await good.ask(106)).code == 0
-            bad.writer.transport.abort()
-            await good.close()
-
-    asyncio.run(story())
+async def test_garbage_costs_the_connection_it_came_on() -> None:
+    async with running() as server:
+        bad, good = await Peer.to(server), await Peer.to(server)
+        bad.writer.write(b"GET / HTTP/1.1\r\n\r\n" * 10)
+        with contextlib.suppress(ConnectionResetError):
+            assert await bad.hung_up()
+        assert (await good.ask(106)).code == 0
+        bad.writer.transport.abort()
+        await good.close()

@@ -1,8 +1,7 @@
 """A name server on a real socket, and peers that speak to it in raw frames."""
 
 import asyncio
-import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -104,11 +103,3 @@ async def running(
         yield server
     finally:
         await server.stop()
-
-
-async def until(condition: Callable[[], object], seconds: float = 10.0) -> None:
-    """Wait for a condition, at most so long."""
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "the condition never came true"
-        await asyncio.sleep(0.005)

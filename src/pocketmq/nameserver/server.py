@@ -1,6 +1,7 @@
 """A name server on the network: connections in, answers out, one timer for silent brokers.
 
-Everything runs on one event loop. The rules are in `RouteTable`, the answers in `handlers`.
+Everything runs on one event loop. The rules are in `RouteTable`, the answers in `handlers`. What
+few name servers need is imported when they do, so that the others start sooner.
 """
 
 import asyncio
@@ -22,10 +23,8 @@ from pocketmq.nameserver.saved_file import read_saved, replace_saved
 from pocketmq.nameserver.state import NameServerState
 from pocketmq.nameserver.values import NotifyMinBrokerId
 from pocketmq.net import Address, Connection, Dialer, Limits, Server
-from pocketmq.protocol.bodies.properties_text import read_properties, write_properties
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import Command
-from pocketmq.protocol.headers.replication import NotifyMinBrokerIdChangeRequest
 
 DEFAULT_PORT = 9876
 KEY_VALUES_FILE = "kvConfig.json"
@@ -124,6 +123,8 @@ class NameServer:
         clock = asyncio.get_running_loop().time
         if self.data is None:
             return NameServerState(self.config, clock)
+        from pocketmq.protocol.bodies.properties_text import read_properties, write_properties
+
         try:
             self.data.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -186,6 +187,8 @@ class NameServer:
 
 async def _notify(dialer: Dialer, receiver: str, notification: NotifyMinBrokerId) -> None:
     """Tell one broker; whether it listens is its own affair, it also asks now and then (901)."""
+    from pocketmq.protocol.headers.replication import NotifyMinBrokerIdChangeRequest
+
     header = NotifyMinBrokerIdChangeRequest(
         min_broker_id=notification.broker_id,
         min_broker_addr=notification.address,

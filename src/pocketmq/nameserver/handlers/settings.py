@@ -1,22 +1,28 @@
-"""Operators read the name server's settings and change them while it runs."""
+"""Operators read the name server's settings and change them while it runs.
+
+That is rare, so the reader of settings is imported when it is needed.
+"""
 
 from collections.abc import Hashable
 
 from pocketmq.nameserver.handlers.handler import SUCCESS, Handler
 from pocketmq.nameserver.state import NameServerState
-from pocketmq.protocol.bodies.properties_text import read_properties, write_properties
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import Command
 
 
 def read(state: NameServerState, _: Hashable, request: Command) -> Command:
     """Give all settings, sorted, and where this name server listens and saves."""
+    from pocketmq.protocol.bodies.properties_text import write_properties
+
     shown = state.config.properties() | state.place
     return request.reply(SUCCESS, body=write_properties(dict(sorted(shown.items()))))
 
 
 def update(state: NameServerState, _: Hashable, request: Command) -> Command:
     """Change settings: all of them or, if one may not be changed or does not fit, none."""
+    from pocketmq.protocol.bodies.properties_text import read_properties
+
     if request.body:
         properties = read_properties(request.body)
         state.config.check_updatable(properties)
