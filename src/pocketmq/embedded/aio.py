@@ -105,9 +105,10 @@ class Cluster:
     async def kill(self, broker: str) -> None:
         """End a broker without warning; it stays down until `restart`.
 
-        A broker process gets SIGKILL. In-process, its connections are reset, its tasks ended and
-        its files dropped without a last write: what the operating system had is there after a
-        restart, as after SIGKILL. What is in memory is gone either way.
+        A broker process gets SIGKILL. In-process, connections are reset, answers under way are
+        lost and the name server is not told, as others see a crash; but what was stored is closed
+        in good order, so only broker processes put recovery to the test. Without `data` the
+        messages are gone either way.
         """
         await self._supervisor.kill(broker)
 

@@ -52,7 +52,8 @@ async def _serve(order: BrokerOrder, log: StderrLines) -> None:
 
     async def start() -> str:
         with told_as_cannot_start(config.broker_name):
-            return str(await broker.start())
+            await broker.start()
+        return str(broker.bound)
 
     def announce(address: str) -> None:
         log.started()

@@ -74,8 +74,9 @@ class ChildBroker:
     async def start(self, order: BrokerOrder) -> str:
         """Send the order and wait until the broker serves."""
         try:
-            with contextlib.suppress(BrokenPipeError):  # its end is told below
-                self._stdin.write(write_line(order))
+            with contextlib.suppress(BrokenPipeError):
+                if not self._stdin.closed:  # if it has ended already, that is told below
+                    self._stdin.write(write_line(order))
             async with asyncio.timeout(START_DEADLINE):
                 line = await self._report
         except TimeoutError:
@@ -83,7 +84,7 @@ class ChildBroker:
             reason = f"it was not ready within {START_DEADLINE:g} s"
             raise CannotStart(self.name, reason) from None
         except BaseException:
-            self.kill_now()
+            await self.kill()
             raise
         if not line:
             raise PartEnded(self.name, await self._gone)

@@ -27,9 +27,9 @@ class InProcessBroker:
         data = None if order.data is None else Path(order.data)
         broker = Broker(config, data, order.nameservers)
         with told_as_cannot_start(self.name):
-            address = await broker.start()
+            await broker.start()
         self._broker = broker
-        return str(address)
+        return str(broker.bound)
 
     async def stop(self) -> None:
         """Let it finish."""
@@ -37,6 +37,6 @@ class InProcessBroker:
             await self._broker.stop()
 
     async def kill(self) -> None:
-        """End it as near to a crash as one process allows; see `Broker.abort`."""
+        """End it as near to a crash as one process allows."""
         if self._broker is not None:
-            await self._broker.stop(0.0)
+            await self._broker.abort()

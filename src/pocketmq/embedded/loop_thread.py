@@ -7,6 +7,9 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 
+CLEAN_UP = 30.0
+"""Seconds for work that was cancelled to undo what it had begun."""
+
 
 class LoopThread:
     """Runs coroutines on its loop until it is closed. The thread never keeps a program alive."""
@@ -26,9 +29,15 @@ class LoopThread:
             raise
 
     def close(self) -> None:
-        """End the loop and the thread; what still runs there is cancelled."""
+        """End the loop and the thread; what was cancelled may clean up before."""
+        asyncio.run_coroutine_threadsafe(self._settle(), self._loop).result()
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
+
+    async def _settle(self) -> None:
+        others = asyncio.all_tasks() - {asyncio.current_task()}
+        if others:
+            await asyncio.wait(others, timeout=CLEAN_UP)
 
     def _run(self) -> None:
         asyncio.set_event_loop(self._loop)

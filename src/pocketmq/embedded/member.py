@@ -97,8 +97,10 @@ class Member:
             "advertisedPort": str(told.port),
         }
         log = settings.log
+        # A broker cut off from its name server serves its clients all the same, and soon.
+        usual = {"registerBrokerTimeoutMills": "2000"} if network is not None else {}
         return BrokerOrder(
-            properties=settings.config | own,
+            properties=usual | settings.config | own,
             data=None if settings.data is None else str(settings.data / self.name),
             nameservers=[place.nameserver if network is None else network.nameserver],
             log=LogSettings(level=log.level, as_json=log.as_json, process=self.name),

@@ -179,7 +179,8 @@ class Supervisor:
 
     def _prepare(self, member: Member) -> None:
         process = self._processes.pop(member.name, None)
-        member.prepare(lambda how: self._ended(member, how), process)
+        with told_as_cannot_start(member.name):
+            member.prepare(lambda how: self._ended(member, how), process)
 
     async def _start(self, member: Member) -> None:
         assert self._place is not None
