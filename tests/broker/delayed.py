@@ -53,7 +53,7 @@ class Waiting:
             disk=disk,
         )
         self.progress = DelayProgress()
-        self.progress.load(self.store.metadata.documents(self.progress.kind))
+        self.progress.load(self.store.metadata.documents(self.progress.kind), now_ms)
         self.queues = DelayQueues(self.store, self.levels, self.progress)
         recover_progress(self.store, self.progress, self.queues.levels, now_ms)
 

@@ -15,6 +15,7 @@ from pocketmq.broker.delay_rules import (
     tag_rule,
 )
 from pocketmq.errors import BodyMalformed, ServerError, StoreFull
+from pocketmq.model.data_version import DataVersion
 from pocketmq.model.names import HALF_TOPIC, SCHEDULE_TOPIC
 from pocketmq.protocol.bodies.offsets import DelayOffsets
 from pocketmq.protocol.record_scan import RecordView
@@ -199,7 +200,7 @@ def test_recovery_finds_the_moment_that_was_kept_when_the_message_came() -> None
 
 
 def test_progress_is_saved_level_by_level_and_read_back() -> None:
-    progress = DelayProgress(now_ms=5)
+    progress = DelayProgress()
     progress.reached(3, 7)
     progress.reached(1, 2)
     changed = progress.take_unsaved(100, 9)
@@ -211,7 +212,8 @@ def test_progress_is_saved_level_by_level_and_read_back() -> None:
     progress.not_saved(changed)
     assert [*progress.take_unsaved(200, 9)] == [1, 3]
     other = DelayProgress()
-    other.load([(key, value or b"") for key, value in encode_progress(changed).items()])
+    other.load([(key, value or b"") for key, value in encode_progress(changed).items()], 5)
+    assert other.version == DataVersion(timestamp=5)
     assert other.offsets == {1: 2, 3: 7}
     assert other.saved(3) == SavedProgress(7, 100)
     assert other.saved(2) == SavedProgress(0, 0)
@@ -225,7 +227,7 @@ def test_progress_is_saved_level_by_level_and_read_back() -> None:
 )
 def test_progress_that_cannot_be_read_is_an_error(key: str, value: bytes) -> None:
     with pytest.raises(BodyMalformed):
-        DelayProgress().load([(key, value)])
+        DelayProgress().load([(key, value)], 5)
 
 
 # Delivery

@@ -28,14 +28,15 @@ class DelayProgress:
 
     kind = "delay_offset"
 
-    def __init__(self, now_ms: int = 0) -> None:
+    def __init__(self) -> None:
         self.offsets: dict[int, int] = {}
-        self.version = DataVersion(timestamp=now_ms)
+        self.version = DataVersion()
         self._saved: dict[int, SavedProgress] = {}
         self._unsaved: set[int] = set()
 
-    def load(self, documents: Iterable[tuple[str, bytes]]) -> None:
+    def load(self, documents: Iterable[tuple[str, bytes]], now_ms: int) -> None:
         """Take over what was saved before. Raises `BodyMalformed` for what was not."""
+        self.version = DataVersion(timestamp=now_ms)
         for key, document in documents:
             try:
                 level, saved = int(key), msgspec.json.decode(document, type=SavedProgress)

@@ -118,6 +118,7 @@ class DelayQueues:
         turn = self._first % len(waiting) if waiting else 0
         messages, size = budget
         for level, queue, offset in waiting[turn:] + waiting[:turn]:
+            self._progress.reached(level, offset)
             due = count_due(self._levels, level, queue.tags(offset, messages), now_ms)
             if due:
                 read = self._store.read(queue, offset, due, size)

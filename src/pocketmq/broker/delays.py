@@ -66,7 +66,7 @@ class Delays:
         """Go on where the broker stopped, and take delayed messages from now on."""
         state, now_ms = self._state, self._state.clock.now_ms()
         progress = state.delay_progress
-        progress.load(state.store.metadata.documents(progress.kind))
+        progress.load(state.store.metadata.documents(progress.kind), now_ms)
         recover_progress(state.store, progress, self._queues.levels, now_ms)
         state.redirects[DELAY_LEVEL] = self._hold_back
         self._open = True

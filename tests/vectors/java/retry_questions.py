@@ -16,12 +16,15 @@ from pocketmq.protocol.command import Command, read_command
 from pocketmq.protocol.frame import FrameReader
 from pocketmq.protocol.property_text import decode_properties
 from pocketmq.protocol.record_scan import scan_records
-from pocketmq.protocol.records import decode_record
+from pocketmq.protocol.records import Record, decode_record
 
 Step = dict[str, Any]
 
 BORN_MS = 1_794_707_172_145
 ID_DIGITS = 32
+VERSION = 479  # V5_3_3
+PULL = 11
+VIEW = 33
 
 
 def send(topic: str, properties: str | None, *, code: int = 310, **fields: Any) -> Step:
@@ -209,8 +212,66 @@ def questions() -> list[Step]:
     return [*delays(), *backs(), *sends_to_retry_topics()]
 
 
+def place_of(answer: Command) -> int | None:
+    """Give where the log holds what an answer speaks of, if it was stored."""
+    identity = (answer.ext or {}).get("msgId")
+    return None if identity is None else int(identity.split(",")[0][-16:], 16)
+
+
+def answer_of(
+    step: Step,
+    answer: Command,
+    shown: Command | None,
+    places: dict[str, int],
+    ids: dict[str, str],
+) -> Step:
+    """Give what an answer says, without what differs from broker to broker.
+
+    `shown` is the record that was stored, if the step asks for it. Places and ids of messages that
+    later steps speak of are noted under the step's name.
+    """
+    pulled = step["code"] == PULL and answer.code == 0
+    body = answer.body if pulled else b"" if shown is None else shown.body
+    seen = [decode_record(body, found[0]) for found in scan_records(body)]
+    fields = dict(answer.ext or {})
+    place = place_of(answer)
+    if place is not None:
+        if "name" in step:
+            places[step["name"]] = place
+            ids[fields["msgId"]] = step["name"]
+        fields["msgId"] = "id"
+    elif seen and "name" in step:
+        places[step["name"]] = seen[0].commit_log_offset
+    return {
+        "code": answer.code,
+        "remark": (answer.remark or "").partition(", java.base")[0],
+        "ext": dict(sorted(fields.items())),
+        "records": [_facts(record, ids) for record in seen],
+        "body": "" if step["code"] == PULL else answer.body.decode("latin-1"),
+    }
+
+
+def _facts(record: Record, ids: dict[str, str]) -> Step:
+    properties = decode_properties(record.property_bytes)
+    origin = properties.get("ORIGIN_MESSAGE_ID", "")
+    if len(origin) == ID_DIGITS:
+        properties["ORIGIN_MESSAGE_ID"] = ids.get(origin, "another")
+    return {
+        "topic": record.topic.decode(),
+        "queueId": record.queue_id,
+        "queueOffset": record.queue_offset,
+        "body": record.body.decode("latin-1"),
+        "properties": dict(sorted(properties.items())),
+        "flag": record.flag,
+        "sysFlag": record.sys_flag,
+        "born": record.born_timestamp_ms,
+        "tries": record.reconsume_times,
+        "prepared": record.prepared_transaction_offset,
+    }
+
+
 class Asking:
-    """A connection on which steps are asked, and what they are called later."""
+    """A connection that asks one thing after another."""
 
     def __init__(self, address: str) -> None:
         host, _, port = address.rpartition(":")
@@ -218,38 +279,13 @@ class Asking:
         self._reader = FrameReader()
         self._frames: list[Command] = []
         self._opaque = 0
-        self._places: dict[str, int] = {}
-        self._ids: dict[str, str] = {}
 
     def close(self) -> None:
         self._socket.close()
 
-    def ask(self, step: Step) -> Step:
-        """Carry out a step and give its answer."""
-        ext = {key: str(self._places.get(value, value)) for key, value in step["ext"].items()}
-        body = step.get("body", "").encode("latin-1")
-        answer = self._call(step["code"], ext, body, step.get("version", 479))
-        seen = [decode_record(answer.body, found[0]) for found in self._records(step, answer)]
-        fields = dict(answer.ext or {})
-        if "msgId" in fields:
-            position = int(fields["msgId"].split(",")[0][-16:], 16)
-            self._name(step, fields["msgId"].split(",")[0], position)
-            if step.get("show"):
-                shown = self._call(33, {"offset": str(position)}, b"", 479)
-                seen = [decode_record(shown.body)]
-            fields["msgId"] = "id"
-        elif seen and "name" in step:
-            self._places[step["name"]] = seen[0].commit_log_offset
-        remark = answer.remark or ""
-        return {
-            "code": answer.code,
-            "remark": remark.partition(", java.base")[0],
-            "ext": dict(sorted(fields.items())),
-            "records": [self._record(record) for record in seen],
-            "body": "" if step["code"] == 11 else answer.body.decode("latin-1"),
-        }
-
-    def _call(self, code: int, ext: dict[str, str], body: bytes, version: int) -> Command:
+    def ask(
+        self, code: int, ext: dict[str, str], body: bytes = b"", version: int = VERSION
+    ) -> Command:
         self._opaque += 1
         request = Command(code, self._opaque, ext_fields=ext, body=body, version=version)
         self._socket.sendall(request.encode())
@@ -259,40 +295,23 @@ class Asking:
                 assert data, "the broker hung up"
                 self._frames += [read_command(frame) for frame in self._reader.feed(data)]
             answer = self._frames.pop(0)
-            if answer.flag & 1 and answer.opaque == self._opaque:
+            if answer.is_response and answer.opaque == self._opaque:
                 return answer
-
-    def _records(self, step: Step, answer: Command) -> list[Any]:
-        return list(scan_records(answer.body)) if step["code"] == 11 and answer.code == 0 else []
-
-    def _name(self, step: Step, identity: str, position: int) -> None:
-        if "name" in step:
-            self._places[step["name"]] = position
-            self._ids[identity] = step["name"]
-
-    def _record(self, record: Any) -> Step:
-        properties = decode_properties(record.property_bytes)
-        origin = properties.get("ORIGIN_MESSAGE_ID", "")
-        if len(origin) == ID_DIGITS:
-            properties["ORIGIN_MESSAGE_ID"] = self._ids.get(origin, "another")
-        return {
-            "topic": record.topic.decode(),
-            "queueId": record.queue_id,
-            "queueOffset": record.queue_offset,
-            "body": record.body.decode("latin-1"),
-            "properties": dict(sorted(properties.items())),
-            "flag": record.flag,
-            "sysFlag": record.sys_flag,
-            "born": record.born_timestamp_ms,
-            "tries": record.reconsume_times,
-            "prepared": record.prepared_transaction_offset,
-        }
 
 
 def main() -> None:
     asking = Asking(sys.argv[1])
+    places: dict[str, int] = {}
+    ids: dict[str, str] = {}
     for step in questions():
-        print(json.dumps({"step": step, "answer": asking.ask(step)}, sort_keys=True))
+        ext = {key: str(places.get(value, value)) for key, value in step["ext"].items()}
+        body = step.get("body", "").encode("latin-1")
+        answer = asking.ask(step["code"], ext, body, step.get("version", VERSION))
+        place = place_of(answer)
+        wanted = place is not None and step.get("show")
+        shown = asking.ask(VIEW, {"offset": str(place)}) if wanted else None
+        said = answer_of(step, answer, shown, places, ids)
+        print(json.dumps({"step": step, "answer": said}, sort_keys=True))
     asking.close()
 
 

@@ -10,7 +10,7 @@ from pocketmq.protocol.json_values import encode_body
 
 def get_offsets(state: BrokerState, _: Connection, request: Command) -> Command:
     """Give the next offset of every level that was ever used."""
-    body = encode_body(state.delay_progress.table())
+    body = encode_body(state.delay_progress.table(), bare_integer_keys=True)  # as fastjson does
     return request.reply(ResponseCode.SUCCESS, None, None, body)
 
 
