@@ -103,6 +103,7 @@ def _read_all(
     if total > max_bytes:
         fitting = max(1, bisect_right(list(accumulate(sizes)), max_bytes))
         del positions[fitting:], sizes[fitting:]
+        total = sum(sizes)
     pieces = result.pieces
     done, count = 0, len(positions)
     while done < count:
