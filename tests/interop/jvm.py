@@ -1,0 +1,135 @@
+"""Java programs as child processes: brokers, mqadmin, and programs of one file."""
+
+import socket
+import subprocess
+import threading
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+PROGRAMS = Path(__file__).parent / "java"
+PATIENCE = 90.0
+_SILENT = "<configuration><root level='OFF'/></configuration>"
+
+
+class Jars:
+    """A RocketMQ release: the directory its jars are in."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+
+    def command(self, home: Path, program: str, *arguments: str) -> list[str]:
+        """Give the command line of a class, or of a file in this package's `java` folder."""
+        (home / "conf").mkdir(parents=True, exist_ok=True)
+        for part in ("broker", "tools", "namesrv"):  # 4.x does not start without them
+            (home / "conf" / f"logback_{part}.xml").write_text(_SILENT)
+        options = ["-Xms128m", "-Xmx256m", "-XX:MaxDirectMemorySize=256m"]
+        places = [f"-Drocketmq.home.dir={home}", f"-Duser.home={home}"]
+        jars = ["-cp", f"{self.directory}/*"]
+        return ["java", *options, *places, *jars, program, *arguments]
+
+
+class Process:
+    """A child process whose output is gathered; it is killed when the test is over."""
+
+    def __init__(self, command: list[str], directory: Path) -> None:
+        self.child = subprocess.Popen(
+            command,
+            cwd=directory,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        self.lines: list[str] = []
+        self._gathering = threading.Thread(target=self._gather)
+        self._gathering.start()
+
+    def _gather(self) -> None:
+        assert self.child.stdout is not None
+        for line in self.child.stdout:
+            if "|-" not in line:  # how the logging library talks about itself
+                self.lines.append(line.rstrip())
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.kill()
+        self._gathering.join(PATIENCE)
+        for pipe in (self.child.stdin, self.child.stdout):
+            assert pipe is not None
+            pipe.close()
+
+    def kill(self) -> None:
+        self.child.kill()
+        self.child.wait()
+
+    def say(self, line: str) -> None:
+        assert self.child.stdin is not None
+        self.child.stdin.write(line + "\n")
+        self.child.stdin.flush()
+
+    def wait_for_end(self) -> list[str]:
+        self.child.wait(PATIENCE)
+        self._gathering.join(PATIENCE)
+        return self.lines
+
+
+class Admin(Process):
+    """mqadmin, started once for many commands."""
+
+    def __init__(self, jars: Jars, home: Path) -> None:
+        super().__init__(jars.command(home, str(PROGRAMS / "Admin.java")), home)
+
+    def run(self, command: str) -> str:
+        """Give all that a command prints."""
+        start = len(self.lines)
+        self.say(command)
+        wait_until(lambda: "#done" in self.lines[start:], f"an answer to {command}")
+        return "\n".join(self.lines[start:]).split("#done")[0]
+
+
+def broker(jars: Jars, home: Path, nameservers: str, **settings: object) -> Process:
+    """Start a Java broker that keeps its files in `home`."""
+    settings |= {
+        "namesrvAddr": nameservers,
+        "brokerIP1": "127.0.0.1",
+        "storePathRootDir": home / "store",
+        "storePathCommitLog": home / "store" / "commitlog",
+        "mappedFileSizeCommitLog": 1 << 24,
+    }
+    command = jars.command(home, "org.apache.rocketmq.broker.BrokerStartup", "-c", "broker.conf")
+    lines = [f"{name}={value}\n" for name, value in settings.items()]
+    (home / "broker.conf").write_text("".join(lines))
+    return Process(command, home)
+
+
+def free_port() -> int:
+    """Give a free port for a broker, with those it also takes: two below and one above."""
+    while True:
+        with ExitStack() as probes:
+            first = probes.enter_context(socket.socket())
+            first.bind(("127.0.0.1", 0))
+            port: int = first.getsockname()[1]
+            try:
+                for other in (port - 2, port + 1):
+                    probes.enter_context(socket.socket()).bind(("127.0.0.1", other))
+            except OSError:
+                continue
+            return port
+
+
+def wait_until(condition: Callable[[], object], what: str) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < deadline, f"waited {PATIENCE:g} s in vain for {what}"
+        time.sleep(0.02)
