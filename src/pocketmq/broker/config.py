@@ -4,6 +4,7 @@ Owns names, types and what may change while the broker runs. Times have the unit
 (mostly milliseconds); the rest of the broker asks the properties here for seconds.
 """
 
+import re
 from collections.abc import Mapping
 from typing import Any, Self
 
@@ -94,7 +95,9 @@ class BrokerConfig(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     max_unsynced_bytes: int = 64 * 1024 * 1024
     file_reserved_time: int = 72  # hours
     mapped_file_size_commit_log: int = 128 * 1024 * 1024  # Java: 1 GiB; a laptop's share
+    delete_when: str = "04"  # hours of the day, joined by `;`
     disk_max_used_space_ratio: int = 75
+    disk_space_clean_forcibly_ratio: int = 85
     disk_space_warning_level_ratio: int = 90
     enable_single_topic_register: bool = True  # Java: false; see `registration`
     enable_split_registration: bool = False
@@ -108,6 +111,7 @@ class BrokerConfig(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
             (f"brokerId={self.broker_id}", self.broker_id == 0),  # a master; there are no slaves
             ("no brokerName", self.broker_name != ""),
             ("no brokerClusterName", self.broker_cluster_name != ""),
+            (f"deleteWhen={self.delete_when}", _HOURS.fullmatch(self.delete_when) is not None),
             (f"maxMessageSize={self.max_message_size}", 0 < self.max_message_size <= 15 << 20),
         ):
             if not good:
@@ -117,6 +121,11 @@ class BrokerConfig(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     def sync_flush(self) -> bool:
         """Whether a message is acknowledged only once it is on the device."""
         return self.flush_disk_type == "SYNC_FLUSH"
+
+    @property
+    def delete_hours(self) -> tuple[int, ...]:
+        """The hours of the day at which messages older than `fileReservedTime` go."""
+        return tuple(int(hour) for hour in self.delete_when.split(";") if hour.strip())
 
     @classmethod
     def from_properties(cls, properties: Mapping[str, str]) -> Self:
@@ -151,6 +160,7 @@ class BrokerConfig(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
         return {key: _write_value(pairs[key]) for key in sorted(pairs)}
 
 
+_HOURS = re.compile(r"(?:(?:[01]?[0-9]|2[0-3]);?)*", re.ASCII)
 _FLUSH_KINDS = {"ASYNC_FLUSH", "SYNC_FLUSH"}
 _FIELDS = msgspec.structs.fields(BrokerConfig)
 _BY_KEY = {field.encode_name: field.name for field in _FIELDS}

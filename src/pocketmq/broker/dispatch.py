@@ -16,45 +16,21 @@ from pocketmq.broker.handlers.membership import connection_closed
 from pocketmq.broker.handlers.pulling import has_match, resume
 from pocketmq.broker.handlers.sending import NO_ROOM
 from pocketmq.broker.long_polling import NEVER, HeldPull
+from pocketmq.broker.refusals import FAILED, refusal
 from pocketmq.broker.state import Answer, BrokerState, Handler
 from pocketmq.broker.turn import Answers, Turn
-from pocketmq.errors import (
-    FilterSyntaxError,
-    InvalidInput,
-    MQError,
-    NameInvalid,
-    ResponseCode,
-    ServerError,
-    StoreError,
-)
+from pocketmq.errors import MQError, ResponseCode, StoreError
 from pocketmq.net import Connection
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import ONEWAY_FLAG, Command
 
 logger = logging.getLogger("pocketmq.broker")
 
-_CODES: tuple[tuple[type[MQError], ResponseCode], ...] = (
-    (StoreError, ResponseCode.SERVICE_NOT_AVAILABLE),
-    (NameInvalid, ResponseCode.INVALID_PARAMETER),
-    (FilterSyntaxError, ResponseCode.SUBSCRIPTION_PARSE_FAILED),
-    (InvalidInput, ResponseCode.INVALID_PARAMETER),
-)
-"""What clients are told about errors that do not say it themselves; the first that fits."""
 _ANNOUNCED = (
     RequestCode.UPDATE_AND_CREATE_TOPIC,
     RequestCode.UPDATE_AND_CREATE_TOPIC_LIST,
 )
 """Requests answered only when name servers know: who made a topic asks for its route at once."""
-
-
-def refusal(request: Command, error: MQError) -> Command:
-    """Give the answer to a request that met an error."""
-    if isinstance(error, ServerError):
-        return request.reply(error.code, error.remark)
-    for kind, code in _CODES:
-        if isinstance(error, kind):
-            return request.reply(code, str(error))
-    return request.reply(ResponseCode.SYSTEM_ERROR, str(error))
 
 
 def _write(connection: Connection, answer: Command | bytes) -> None:
@@ -112,9 +88,7 @@ class Dispatcher:
                 answer = refusal(request, error)
             except Exception:
                 logger.exception("%s: %r failed", connection.remote_address, request)
-                answer = request.reply(
-                    ResponseCode.SYSTEM_ERROR, "the broker failed on this request; see its log"
-                )
+                answer = request.reply(ResponseCode.SYSTEM_ERROR, FAILED)
             if answer is not None and not request.flag & ONEWAY_FLAG:
                 if request.code in _ANNOUNCED:
                     self.when_announced(partial(_write, connection, answer))
@@ -234,8 +208,7 @@ class Dispatcher:
             if isinstance(error, StoreError):
                 self._state.turn.doubt()
             logger.exception("%s: %r failed", connection.remote_address, pull.request)
-            remark = "the broker failed on this request; see its log"
-            connection.write(pull.request.reply(ResponseCode.SYSTEM_ERROR, remark).encode())
+            connection.write(pull.request.reply(ResponseCode.SYSTEM_ERROR, FAILED).encode())
         connection.flush()
 
     def _set_timer(self) -> None:

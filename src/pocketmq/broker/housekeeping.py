@@ -16,6 +16,10 @@ logger = logging.getLogger("pocketmq.broker")
 
 EXPIRE_PERIOD = 10.0
 MAINTAIN_PERIOD = 0.5
+CLEAN_PERIOD = 10.0
+INDEX_SLICE = 0.01
+"""Seconds the key index may take at once; waiting messages and requests come in between."""
+INDEX_PAUSE = 0.02
 
 
 class Housekeeping:
@@ -29,6 +33,9 @@ class Housekeeping:
         self._loop = loop
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self._saving = False
+        self._indexed = 0  # the key index has everything before this position of the log
+        self._messages = 0
+        self._catching_up: asyncio.TimerHandle | None = None
 
     def start(self) -> None:
         """Begin with the chores."""
@@ -37,6 +44,7 @@ class Housekeeping:
         self._every(
             self._state.config.flush_consumer_offset_interval / 1000, "save offsets", self._save
         )
+        self._every(CLEAN_PERIOD, "delete old messages", self._clean)
         self._every(SAMPLE_PERIOD, "sample", self._sample)
         self._sample()
 
@@ -45,6 +53,8 @@ class Housekeeping:
         for timer in self._timers.values():
             timer.cancel()
         self._timers.clear()
+        if self._catching_up is not None:
+            self._catching_up.cancel()
 
     def _every(self, period: float, name: str, chore: Callable[[], None]) -> None:
         def run() -> None:
@@ -58,7 +68,27 @@ class Housekeeping:
 
     def _maintain(self) -> None:
         self._dispatcher.end_turn()  # so that what the store does concerns nobody's answer
-        self._state.store.maintain(self._loop.time())
+        store = self._state.store
+        store.maintain(self._loop.time())
+        if store.log.tail > self._indexed and self._catching_up is None:
+            self._catch_up()
+
+    def _catch_up(self) -> None:
+        """Take messages into the key index, a little while others are served, more when idle."""
+        self._catching_up = None
+        store, messages = self._state.store, self._state.traffic.messages_in
+        tail = store.log.tail
+        if store.keys.catch_up(INDEX_SLICE):
+            self._indexed = tail
+            return
+        pause = MAINTAIN_PERIOD if messages != self._messages else INDEX_PAUSE
+        self._messages = messages
+        self._catching_up = self._loop.call_later(pause, self._catch_up)
+
+    def _clean(self) -> None:
+        self._dispatcher.end_turn()
+        for drop in self._state.store.clean(self._state.clock.now_ms()):
+            logger.info("messages were deleted: %s", drop)
 
     def _sample(self) -> None:
         self._state.traffic.sample(self._loop.time())

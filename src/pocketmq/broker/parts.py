@@ -65,6 +65,7 @@ class Parts:
         """Take an open store; raise `BodyMalformed` if what was saved in it cannot be read."""
         loop = asyncio.get_running_loop()
         self.state = state = make_state(config, store, clock, address, store_host, loop.time)
+        state.call_soon = loop.call_soon
         load_tables(state)
         self.dispatcher = Dispatcher(state, HANDLERS, loop)
         self.registrar = Registrar(state, name_servers, dialer)
@@ -94,7 +95,9 @@ def open_store(config: BrokerConfig, data: Path | None, store_host: bytes) -> Me
         segment_size=config.mapped_file_size_commit_log,
         sync=config.sync_flush,
         retention=config.file_reserved_time * 3600.0,
+        delete_hours=config.delete_hours,
         disk_clean_ratio=config.disk_max_used_space_ratio / 100,
+        disk_force_ratio=config.disk_space_clean_forcibly_ratio / 100,
         disk_full_ratio=config.disk_space_warning_level_ratio / 100,
     )
     flusher = Flusher(asyncio.get_running_loop().call_soon_threadsafe)

@@ -38,6 +38,10 @@ def _nobody(_: list[str]) -> None:
     """Tell no name server."""
 
 
+def _at_once(then: Callable[[], None]) -> None:
+    then()
+
+
 @dataclass(slots=True, kw_only=True)
 class BrokerState:
     """The parts of one broker."""
@@ -70,6 +74,8 @@ class BrokerState:
     """By the property that asks for it: what sends a message elsewhere first; see `appending`."""
     steady: Callable[[], float] = time.monotonic
     """Seconds for measuring waits: the loop's own clock."""
+    call_soon: Callable[[Callable[[], None]], object] = _at_once
+    """Has something done in a later turn of the loop."""
     register_topics: Callable[[list[str]], None] = _nobody
     """Tells name servers of new and changed topics, soon."""
 

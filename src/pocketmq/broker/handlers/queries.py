@@ -1,7 +1,8 @@
 """Looking at single messages: by place (33), by key (12), and at the entries of a queue (321)."""
 
+from pocketmq.broker.refusals import refusal
 from pocketmq.broker.state import BrokerState, Handler
-from pocketmq.errors import ResponseCode
+from pocketmq.errors import MQError, ResponseCode
 from pocketmq.net import Connection
 from pocketmq.protocol.bodies.consume_queue import ConsumeQueueEntry, ConsumeQueuePage
 from pocketmq.protocol.codes import RequestCode
@@ -16,6 +17,8 @@ from pocketmq.protocol.json_values import encode_body
 
 _NOT_FOUND = "can not find message, maybe time range not correct"
 _MOST_ENTRIES = 4096
+_SLICE = 0.01
+"""Seconds the key index may take at once."""
 _LARGEST_BODY = 15 * 1024 * 1024
 """Clients take frames up to 16 MiB; messages that would make one larger are left out."""
 
@@ -31,13 +34,37 @@ def view(state: BrokerState, _: Connection, request: Command) -> Command:
     return request.reply(ResponseCode.SUCCESS, body=record)
 
 
-def query(state: BrokerState, _: Connection, request: Command) -> Command:
-    """Give the messages of a topic with a key, the latest first, as many as Java would."""
+def query(state: BrokerState, connection: Connection, request: Command) -> Command | None:
+    """Give the latest messages of a topic with a key, as many as Java would.
+
+    The key index may be far behind after many sends. Then it catches up in slices, between which
+    other requests are served.
+    """
     header = request.header(QueryMessageRequest)
+    if state.store.keys.catch_up(_SLICE):
+        return _find(state, request, header)
+
+    def go_on() -> None:
+        if connection.closed:
+            return
+        try:
+            if not state.store.keys.catch_up(_SLICE):
+                state.call_soon(go_on)
+                return
+            answer = _find(state, request, header)
+        except MQError as error:
+            answer = refusal(request, error)
+        connection.write(answer.encode())
+
+    state.call_soon(go_on)
+    return None
+
+
+def _find(state: BrokerState, request: Command, header: QueryMessageRequest) -> Command:
     config = state.config
     limit = config.default_query_max_num if header.unique_key_query else header.max_num
     limit = min(limit, config.max_msgs_num_batch)
-    records = []
+    records: list[bytes] = []
     if limit > 0:
         records = state.store.find_by_key(
             header.topic,
@@ -51,7 +78,7 @@ def query(state: BrokerState, _: Connection, request: Command) -> Command:
         nowhere = QueryMessageResponse(index_last_update_timestamp=0, index_last_update_phyoffset=0)
         return request.reply(ResponseCode.QUERY_NOT_FOUND, _NOT_FOUND, nowhere)
     found = QueryMessageResponse(
-        index_last_update_timestamp=state.turn.now_ms,
+        index_last_update_timestamp=state.clock.now_ms(),
         index_last_update_phyoffset=state.store.log.tail,
     )
     return request.reply(ResponseCode.SUCCESS, None, found, _joined(records))
