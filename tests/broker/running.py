@@ -114,7 +114,7 @@ def send_fields(topic: str, properties: str = "UNIQ_KEY\1K\2", **fields: str) ->
     return standard | {"h": "0", "i": properties, "j": "0", "k": "false", "m": "false"} | fields
 
 
-def pull_fields(topic: str, offset: int = 0, queue_id: int = 0, **fields: str) -> dict[str, str]:
+def pull_fields(topic: str, offset: int = 0, queue_id: int = 0, **fields: Any) -> dict[str, str]:
     """The fields of a pull (11) that waits and carries its subscription."""
     return {
         "consumerGroup": "CG",

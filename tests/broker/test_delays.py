@@ -208,7 +208,7 @@ async def test_a_broker_that_is_killed_repeats_nothing_whether_progress_was_save
     for name in ("unsaved", "saved"):
         async with running(tmp_path / name, clock, **small) as (broker, _):
             await leap(10.0)
-            await until(lambda: len(keys(broker)) >= 2, "both messages")  # noqa: B023 - called at once
+            await until(lambda: len(keys(broker)) >= 2, "both messages")
             await leap(10.0)
             assert keys(broker) == ["one", "two"]
 

@@ -233,7 +233,7 @@ async def test_a_group_that_filters_by_sql_gets_its_retries() -> None:
         for price in (5, 20):
             properties = f"UNIQ_KEY\1K{price}\2price\1{price}\2TAGS\1t\2"
             assert (await peer.ask(SEND, send_fields("T", properties), b"x")).code == 0
-        fields = {"consumerGroup": group, "sysFlag": "2", "subVersion": "1"}
+        fields: dict[str, Any] = {"consumerGroup": group, "sysFlag": "2", "subVersion": "1"}
         by_sql = pull_fields("T", **fields, subscription="", expressionType="SQL92")
         (message,) = records(await peer.ask(PULL, by_sql))
         assert decode_properties(message.property_bytes)["price"] == "20"

@@ -8,30 +8,42 @@ clock was set back, or a topic was deleted meanwhile, one may be missed: that me
 second time. None is ever taken for delivered that was not.
 """
 
-import hashlib
 import struct
-from collections.abc import Iterator
-from typing import NamedTuple
+from collections.abc import Callable, Iterator
+from typing import NamedTuple, TypeAlias
 
 from pocketmq.broker.delay_progress import DelayProgress, SavedProgress
-from pocketmq.broker.delay_rules import delivery_of
+from pocketmq.broker.delay_rules import real_place
 from pocketmq.model.names import SCHEDULE_TOPIC
 from pocketmq.protocol.record_scan import RecordView
 from pocketmq.store import MessageStore, QueueIndex
 
-_CHUNK = 256
-_CHUNK_SIZE = 1 << 20
-_FACTS = struct.Struct(">iqiiii").pack
+_CHUNK = 1024
+_CHUNK_SIZE = 4 << 20
+_HEAD: Callable[[memoryview, int], tuple[int, ...]] = struct.Struct(">8xi4xiqqiq").unpack_from
+_HOST_BITS = 0x30
 _MARK = b"REAL_TOPIC\1"
+
+Look: TypeAlias = int
+"""A hash over all that a delayed message and its copy have in common, good in this process."""
 
 
 class _Suspect(NamedTuple):
-    """A level whose next message was due already: it may have been delivered."""
+    """A level whose next message is due: it may have been delivered already."""
 
     queue: QueueIndex
     saved: SavedProgress
     offset: int
     due_ms: int
+
+
+class _Seen(NamedTuple):
+    """What is looked at of a record."""
+
+    offset: int
+    position: int
+    look: Look
+    properties: bytes
 
 
 def recover_progress(
@@ -52,24 +64,21 @@ def recover_progress(
                 suspects[level] = _Suspect(queue, saved, offset, due_ms)
     copies = _Copies(store, list(suspects.values()))
     for level, suspect in suspects.items():
-        progress.reached(level, _delivered_up_to(store, suspect, copies, now_ms))
+        progress.reached(level, _delivered_up_to(store, suspect, copies))
 
 
-def _delivered_up_to(store: MessageStore, suspect: _Suspect, copies: "_Copies", now_ms: int) -> int:
+def _delivered_up_to(store: MessageStore, suspect: _Suspect, copies: "_Copies") -> int:
     """Give the offset behind the last message of a level whose copy is in the log."""
     reached, behind = suspect.offset, suspect.saved.position - 1
     for waiting in _records(store, suspect.queue, suspect.offset):
-        due_ms = suspect.queue.tags(waiting.queue_offset, 1)[0]
-        delivery = delivery_of(waiting)
-        if due_ms > now_ms:
-            break
-        if delivery is None:
+        place = real_place(waiting.properties)
+        if place is None:
             continue
-        queue = store.queue(delivery.topic, delivery.queue_id)
-        position = None if queue is None else copies.find(queue, _digest(waiting), behind)
+        queue = store.queue(*place)
+        position = None if queue is None else copies.find(queue, waiting.look, behind)
         if position is None:
             break
-        reached, behind = waiting.queue_offset + 1, position
+        reached, behind = waiting.offset + 1, position
     return reached
 
 
@@ -79,21 +88,29 @@ class _Copies:
     def __init__(self, store: MessageStore, suspects: list[_Suspect]) -> None:
         self._store = store
         self._suspects = suspects
-        self._found: dict[QueueIndex, dict[bytes, list[int]]] = {}
+        self._found: dict[QueueIndex, dict[Look, list[int]]] = {}
 
-    def find(self, queue: QueueIndex, digest: bytes, behind: int) -> int | None:
-        """Give the first position of a copy behind another one."""
+    def find(self, queue: QueueIndex, look: Look, behind: int) -> int | None:
+        """Give the first position of a copy behind another one, and do not give it again."""
         found = self._found.get(queue)
         if found is None:
             found = self._found[queue] = self._read(queue)
-        return next((position for position in found.get(digest, ()) if position > behind), None)
+        positions = found.get(look, [])
+        while positions:
+            position = positions.pop()
+            if position > behind:
+                return position
+        return None
 
-    def _read(self, queue: QueueIndex) -> dict[bytes, list[int]]:
+    def _read(self, queue: QueueIndex) -> dict[Look, list[int]]:
+        """Give the positions of all copies that can be of interest, by look, the last first."""
         start = min([self._start(queue, suspect) for suspect in self._suspects])
-        found: dict[bytes, list[int]] = {}
+        found: dict[Look, list[int]] = {}
         for record in _records(self._store, queue, start):
-            if _MARK in record.property_bytes:
-                found.setdefault(_digest(record), []).append(record.commit_log_offset)
+            if _MARK in record.properties:
+                found.setdefault(record.look, []).append(record.position)
+        for positions in found.values():
+            positions.reverse()
         return found
 
     def _start(self, queue: QueueIndex, suspect: _Suspect) -> int:
@@ -108,25 +125,14 @@ class _Copies:
         return max(low, self._store.offset_by_time(queue, suspect.due_ms))
 
 
-def _records(store: MessageStore, queue: QueueIndex, offset: int) -> Iterator[RecordView]:
-    """Give a queue's messages from an offset on."""
+def _records(store: MessageStore, queue: QueueIndex, offset: int) -> Iterator[_Seen]:
+    """Look at a queue's messages from an offset on."""
     while offset < queue.next_offset:
         read = store.read(queue, offset, _CHUNK, _CHUNK_SIZE)
         for piece in read.pieces:
-            yield RecordView(piece, 0)
+            record = RecordView(piece, 0)
+            crc, flag, number, position, sys_flag, born_ms = _HEAD(piece, 0)
+            text = record.property_bytes
+            facts = crc, flag, sys_flag & ~_HOST_BITS, born_ms, record.reconsume_times, text
+            yield _Seen(number, position, hash(facts), text)
         offset = read.next_offset
-
-
-def _digest(record: RecordView) -> bytes:
-    """Give what a delayed message and its copy have in common, and no others."""
-    facts = _FACTS(
-        record.flag,
-        record.born_timestamp_ms,
-        record.reconsume_times,
-        record.body_crc,
-        record.body_size,
-        record.sys_flag & ~0x30,
-    )
-    return hashlib.blake2b(
-        facts + record.born_host_bytes + record.property_bytes, digest_size=16
-    ).digest()

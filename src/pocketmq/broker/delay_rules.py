@@ -110,6 +110,17 @@ class Delivery(NamedTuple):
     record: Record
 
 
+def real_place(properties: bytes) -> tuple[str, int] | None:
+    """Give topic and queue a delayed message was sent to; None if it does not say."""
+    topic = find_property(properties, b"REAL_TOPIC")
+    queue_id = read_int32(
+        (find_property(properties, b"REAL_QID") or b"").decode("utf-8", "replace")
+    )
+    if topic is None or queue_id is None or queue_id < 0 or topic == HALF_TOPIC.encode():
+        return None
+    return topic.decode("utf-8", "replace"), queue_id
+
+
 def delivery_of(waiting: RecordView) -> Delivery | None:
     """Give what a waiting message becomes: the same, in the topic and queue it was sent to.
 
@@ -117,15 +128,15 @@ def delivery_of(waiting: RecordView) -> Delivery | None:
     a record that does not say where it belongs.
     """
     text = waiting.property_bytes
-    topic, queue_id = find_property(text, b"REAL_TOPIC"), find_property(text, b"REAL_QID")
-    number = None if queue_id is None else read_int32(queue_id.decode("utf-8", "replace"))
-    if topic is None or number is None or number < 0 or topic == HALF_TOPIC.encode():
+    place = real_place(text)
+    if place is None:
         return None
+    topic, queue_id = place
     record = Record(
-        topic=topic,
+        topic=topic.encode(),
         body=waiting.stored_body,
         property_bytes=text,
-        queue_id=number,
+        queue_id=queue_id,
         flag=waiting.flag,
         sys_flag=waiting.sys_flag,
         born_timestamp_ms=waiting.born_timestamp_ms,
@@ -133,7 +144,7 @@ def delivery_of(waiting: RecordView) -> Delivery | None:
         reconsume_times=waiting.reconsume_times,
         body_crc=waiting.body_crc,
     )
-    return Delivery(topic.decode("utf-8", "replace"), number, record)
+    return Delivery(topic, queue_id, record)
 
 
 def count_due(levels: DelayLevels, level: int, dues_ms: Sequence[int], now_ms: int) -> int:

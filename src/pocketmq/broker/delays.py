@@ -24,7 +24,7 @@ from pocketmq.store import TagRule
 
 logger = logging.getLogger("pocketmq.broker")
 
-SAVE_AFTER = 5.0
+SAVE_AFTER = 1.0
 """Seconds from a delivery until progress is saved."""
 RETRY_AFTER = 1.0
 """Seconds until a delivery that failed is tried again."""
