@@ -1,4 +1,8 @@
-"""PocketMQ: RocketMQ in Python."""
+"""PocketMQ: RocketMQ in Python.
+
+PYTEST_DONT_REWRITE: pytest wants to rewrite the asserts of packages that bring a plugin, and warns
+about those imported before it starts. There is none here, so there is nothing to warn about.
+"""
 
 from typing import TYPE_CHECKING, Any
 

@@ -1,0 +1,183 @@
+"""The pytest plugin as its users meet it: their tests, in a pytest of their own."""
+
+import socket
+from pathlib import Path
+
+import pytest
+
+pytest_plugins = ["pytester"]
+
+CLIENT = str(Path(__file__).parents[2])
+STRICT = ("-W", "error", "--strict-markers", "--strict-config", "-p", "no:cacheprovider")
+
+
+@pytest.fixture
+def run(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> "Run":
+    monkeypatch.setenv("PYTHONPATH", CLIENT)  # for the tests' own client
+    return Run(pytester)
+
+
+class Run:
+    """Runs a test file in a fresh pytest."""
+
+    def __init__(self, pytester: pytest.Pytester) -> None:
+        self._pytester = pytester
+
+    def __call__(self, source: str, *arguments: str) -> pytest.RunResult:
+        self._pytester.makepyfile(source)
+        return self._pytester.runpytest_subprocess(*STRICT, *arguments)
+
+
+def test_a_first_test_needs_nothing_but_the_fixture(run: Run) -> None:
+    result = run(
+        """
+        from tests.wire_client import WireClient
+
+        def test_an_order_is_stored(rocketmq, rocketmq_topic):
+            with WireClient(rocketmq.brokers["broker-0"].address) as client:
+                client.send(rocketmq_topic, b"42 EUR")
+                assert client.bodies(rocketmq_topic) == [b"42 EUR"]
+        """
+    )
+    result.assert_outcomes(passed=1)
+
+
+def test_all_tests_share_one_cluster_but_no_topic_and_no_group(run: Run) -> None:
+    result = run(
+        """
+        import re
+        import pytest
+
+        seen = []
+
+        @pytest.mark.parametrize("what", ["a b", "ü/%", "x" * 300])
+        def test_names(what, rocketmq, rocketmq_topic, rocketmq_group):
+            seen.append((rocketmq.address, rocketmq_topic, rocketmq_group))
+            for name in (rocketmq_topic, rocketmq_group):
+                assert re.fullmatch("[a-zA-Z0-9_-]{1,120}", name)
+                assert name.startswith("test_names")
+
+        def test_all_differ():
+            assert len({address for address, _, _ in seen}) == 1
+            assert len({name for _, *names in seen for name in names}) == 6
+        """
+    )
+    result.assert_outcomes(passed=4)
+
+
+def test_a_test_can_have_clusters_of_its_own_which_end_with_it(run: Run) -> None:
+    result = run(
+        """
+        import pytest
+        from tests.wire_client import WireClient
+
+        addresses = []
+
+        def test_own(rocketmq, rocketmq_cluster, tmp_path):
+            one = rocketmq_cluster(2, faults=True)
+            two = rocketmq_cluster(in_process=False, data=tmp_path)
+            assert len(one.brokers) == 2
+            assert (tmp_path / "broker-0").is_dir()
+            addresses.extend([one.address, two.address])
+            assert len({rocketmq.address, *addresses}) == 3
+
+        @pytest.mark.parametrize("number", [0, 1])
+        def test_gone(number):
+            with pytest.raises(ConnectionRefusedError):
+                WireClient(addresses[number])
+        """
+    )
+    result.assert_outcomes(passed=3)
+
+
+def test_workers_of_xdist_have_clusters_of_their_own(run: Run) -> None:
+    result = run(
+        """
+        import pytest
+
+        @pytest.mark.parametrize("number", range(4))
+        def test_it(number, rocketmq, rocketmq_topic, worker_id):
+            print("saw", worker_id, rocketmq.address, rocketmq_topic)
+        """,
+        "-n2",
+        "--dist=each",
+        "-rP",
+    )
+    result.assert_outcomes(passed=8)
+    seen = [line.split()[1:] for line in result.outlines if line.startswith("saw ")]
+    assert len({(worker, address) for worker, address, _ in seen}) == 2
+    assert len({address for _, address, _ in seen}) == 2
+    assert len({topic for _, _, topic in seen}) == 8
+
+
+def test_a_cluster_that_cannot_start_is_told_in_one_line(run: Run) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        result = run(f"def test_it(rocketmq_cluster): rocketmq_cluster(port={port})", "-q")
+    result.assert_outcomes(failed=1)
+    told = (
+        "no RocketMQ cluster for this test: the name server cannot start: "
+        f"it cannot listen on 127.0.0.1:{port}: the port is in use"
+    )
+    assert told in result.outlines
+    assert "Traceback" not in result.stdout.str()
+
+
+def test_the_shared_cluster_can_be_another_one(run: Run) -> None:
+    result = run(
+        """
+        import pytest
+        from pocketmq import Cluster
+
+        @pytest.fixture(scope="session")
+        def rocketmq():
+            with Cluster(brokers=2) as cluster:
+                yield cluster
+
+        def test_it(rocketmq, rocketmq_topic):
+            assert len(rocketmq.brokers) == 2
+        """
+    )
+    result.assert_outcomes(passed=1)
+
+
+def test_who_does_not_use_it_does_not_pay_for_it(run: Run) -> None:
+    result = run(
+        """
+        import sys
+
+        def test_nothing_is_imported_but_the_plugin():
+            ours = {name for name in sys.modules if name.split(".")[0] == "pocketmq"}
+            assert ours == {"pocketmq", "pocketmq.testing", "pocketmq.testing.plugin"}
+            assert "msgspec" not in sys.modules
+            assert "click" not in sys.modules
+        """
+    )
+    result.assert_outcomes(passed=1)
+
+
+def test_a_package_imported_before_pytest_looks_at_it_causes_no_warning(
+    run: Run, pytester: pytest.Pytester
+) -> None:
+    """What pytest does with each installed package that brings a plugin."""
+    pytester.makeconftest(
+        """
+        import pytest
+        import pocketmq
+
+        pytest.register_assert_rewrite("pocketmq")
+        """
+    )
+    result = run("def test_it(): pass")
+    result.assert_outcomes(passed=1)
+
+
+def test_fixtures_explain_themselves(run: Run) -> None:
+    result = run("", "--fixtures")
+    for name in (
+        "rocketmq [session scope]",
+        "rocketmq_cluster",
+        "rocketmq_topic",
+        "rocketmq_group",
+    ):
+        assert any(line.startswith(name) for line in result.outlines)
