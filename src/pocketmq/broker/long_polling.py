@@ -97,8 +97,8 @@ class SuspendedPulls:
             or size > self._connection_size_limit
         ):
             return False
-        pull.deadline = now + wait
         pull.lane = -(-wait // _ROUNDING) * _ROUNDING
+        pull.deadline = now + pull.lane  # not `wait`: a lane must be due in order
         self._by_queue.setdefault(pull.queue, {})[pull] = None
         self._by_connection.setdefault(connection, {})[pull] = None
         self._lanes.setdefault(pull.lane, {})[pull] = None
