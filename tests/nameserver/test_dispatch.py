@@ -132,6 +132,16 @@ def test_a_registration_with_the_right_checksum_is_taken() -> None:
     assert ask(state, 103, BROKER | {"bodyCrc32": str(crc ^ 1)}, body).code == 1
 
 
+def test_a_compressed_registration_is_read_even_if_it_denies_being_so() -> None:
+    """Java 5.x brokers with compressedRegister=true send it so."""
+    state, _ = make()
+    configs = {name: TopicConfig(topic_name=name) for name in ("t", "u")}
+    told = Registration(topics=TopicTable(topic_config_table=configs))
+    body = encode_registration(told, compressed=True)
+    assert ask(state, 103, BROKER | {"compressed": "false"}, body).code == 0
+    assert ask(state, 105, {"topic": "t"}).code == 0
+
+
 @pytest.mark.parametrize(
     ("timeout", "deadline"), [(None, 120.0), ("10000", 10.0), ("0", 120.0), ("-5", 120.0)]
 )

@@ -29,8 +29,13 @@ def answer(state: NameServerState, connection: Hashable, request: Command) -> Co
     except ServerError as error:
         return request.reply(error.code, error.remark)
     except MQError as error:
-        _log.warning("request %s from %s refused: %s", request.code, connection, error)
+        _log.warning("request %s from %s refused: %s", request.code, _peer(connection), error)
         return request.reply(ResponseCode.SYSTEM_ERROR, str(error))
     except Exception as error:  # noqa: BLE001 - one request must not take the name server down
-        _log.exception("request %s from %s failed", request.code, connection)
+        _log.exception("request %s from %s failed", request.code, _peer(connection))
         return request.reply(ResponseCode.SYSTEM_ERROR, f"{type(error).__name__}: {error}")
+
+
+def _peer(connection: Hashable) -> object:
+    """Give the name of a peer for the log."""
+    return getattr(connection, "remote_address", connection)

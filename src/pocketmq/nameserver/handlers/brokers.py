@@ -35,6 +35,7 @@ _log = logging.getLogger("pocketmq.nameserver")
 
 _ZONE = "__ZONE_NAME"
 _CRC_MASK = 0x7FFFFFFF
+_ZLIB = b"\x78"
 
 
 def register(state: NameServerState, connection: Hashable, request: Command) -> Command:
@@ -90,9 +91,15 @@ def _digest(request: Command, header: RegisterBrokerRequest) -> bytes:
 
 
 def _read(request: Command, header: RegisterBrokerRequest) -> Registration:
+    """Read a registration; one that is compressed may not say so.
+
+    Brokers of 5.x with compressedRegister compress the body and deny it in the header, which no
+    Java name server understands. JSON never begins like a zlib stream, so it is easy to tell.
+    """
     if not request.body:
         return Registration()
-    return decode_registration(request.body, compressed=header.compressed, version=request.version)
+    compressed = header.compressed or request.body.startswith(_ZLIB)
+    return decode_registration(request.body, compressed=compressed, version=request.version)
 
 
 def unregister(state: NameServerState, _: Hashable, request: Command) -> Command:
