@@ -9,7 +9,7 @@ import gc
 import ipaddress
 import logging
 import socket
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from pocketmq.broker.clock import Clock, SystemClock
@@ -55,8 +55,10 @@ class Broker:
         self._own_process = own_process
         self._front = _Front()
         self._server = Server(self._front, self._limits)
-        self._dialer = Dialer(_Deaf(), self._limits)
+        self._to_name_servers = _Deaf()
+        self._dialer = Dialer(self._to_name_servers, self._limits)
         self._parts: Parts | None = None
+        self.bound: Address | None = None  # where it listens, which need not be what it tells
 
     @property
     def state(self) -> BrokerState:
@@ -73,7 +75,7 @@ class Broker:
         config = self.config
         known_ip = await _looked_up(config.broker_ip1) if config.broker_ip1 else None
         try:
-            bound = await self._server.listen(config.bind_address, config.listen_port)
+            self.bound = bound = await self._server.listen(config.bind_address, config.listen_port)
             if config.fast_listen_enable:
                 await self._server.listen(config.bind_address, bound.port - _FAST_PORT)
             # From here to the end of `_build` the loop does nothing else: no request comes early.
@@ -108,6 +110,7 @@ class Broker:
             store.close()
             raise
         self._front.owner = parts.dispatcher
+        self._to_name_servers.lost = parts.registrar.lost
         self._parts = parts
         return parts
 
@@ -132,9 +135,26 @@ class Broker:
             parts.state.store.close()
         logger.info("broker %s has stopped", self.config.broker_name)
 
+    async def abort(self) -> None:
+        """End as a killed broker does, as others see it: reset, no answer, no name server told.
+
+        Only within the process it differs: what was stored is closed in good order.
+        """
+        for connection in self._server.connections:
+            connection.abort()
+        await self._dialer.close(0)
+        await self.stop(0)
+
+
+def _nobody(_: str) -> None:
+    """Tell nobody."""
+
 
 class _Deaf:
     """Owner of the connections to name servers, which ask nothing of a broker."""
+
+    def __init__(self) -> None:
+        self.lost: Callable[[str], None] = _nobody
 
     def connection_opened(self, connection: Connection) -> None:
         """Nothing to do."""
@@ -143,7 +163,9 @@ class _Deaf:
         """Leave questions without an answer."""
 
     def connection_closed(self, connection: Connection, cause: Exception | None) -> None:
-        """Leave it to the next registration to connect again."""
+        """Tell who lost it: a name server forgets a broker with its connection."""
+        del cause
+        self.lost(connection.remote_address)
 
 
 class _Front:

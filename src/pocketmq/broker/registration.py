@@ -64,6 +64,12 @@ class Registrar:
         for link in self._links:
             link.announce(topics, self._asked)
 
+    def lost(self, address: str) -> None:
+        """Register anew where the connection was lost: with it the broker is out of the routes."""
+        for link in self._links:
+            if link.address == address:
+                link.lost()
+
     def when_announced(self, then: Callable[[], None]) -> None:
         """Call back once every name server has been told of the changes so far, or cannot be."""
         if self._told() >= self._asked or not self._tasks:
@@ -182,6 +188,11 @@ class _Link:
         self._changed.update(dict.fromkeys(topics))
         self._asked = number
         self._woken.set()
+
+    def lost(self) -> None:
+        if self._known:
+            self._known = False
+            self._woken.set()
 
     async def run(self) -> None:
         """Register every period, sooner after a failure, and changes at once."""
