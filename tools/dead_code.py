@@ -13,7 +13,8 @@ CALLED_FROM_OUTSIDE = [
     "list_commands", "get_command", "resolve_command", "format_commands", "parse_args",  # click
     "connection_made", "connection_lost", "data_received", "eof_received",  # asyncio
     "pause_writing", "resume_writing",
-    "pytest_*",
+    "pytest_*", "rocketmq*",  # pytest: hooks, and fixtures we offer
+    "__getattr__", "__dir__",  # Python: of modules
 ]  # fmt: skip
 
 

@@ -6,6 +6,7 @@ import re
 import signal
 import socket
 import subprocess
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -147,6 +148,43 @@ def test_a_killed_broker_without_a_disk_comes_back_empty_and_that_is_told() -> N
             assert client.send("orders", b"43 EUR") == 0
         assert cluster.stop() == 0
     assert "was killed by SIGKILL; its messages were in memory and are lost" in cluster.errors()
+
+
+def test_a_broker_that_cannot_start_again_is_tried_until_it_can() -> None:
+    port = free_port()
+    with ServerProcess("up", "--port", "0", "--broker-port", str(port)) as cluster:
+        assert cluster.brokers == {"broker-0": f"127.0.0.1:{port}"}
+        kill(cluster.children()[0])
+        with taken(port):
+            told = f"broker-0 cannot start: it cannot listen on 127.0.0.1:{port}"
+            wait_for(lambda: told in cluster.errors(), "a start in vain")
+        wait_for(lambda: "broker-0 serves again" in cluster.errors(), "the broker to come back")
+        assert cluster.stop() == 0
+    assert "broker-0 is started again in 0.2 s" in cluster.errors()
+
+
+def taken(port: int) -> socket.socket:
+    """Take a port as soon as it is free; a new interpreter takes longer to come for it."""
+    servers: list[socket.socket] = []
+
+    def take() -> bool:
+        with suppress(OSError):
+            servers.append(socket.create_server(("127.0.0.1", port)))
+        return bool(servers)
+
+    wait_for(take, "the port")
+    return servers[0]
+
+
+def test_a_stop_while_a_broker_is_being_started_again_is_clean_too() -> None:
+    with ServerProcess("up", "--port", "0") as cluster:
+        kill(cluster.children()[0])
+        wait_for(lambda: "started again in" in cluster.errors(), "the end to be noticed")
+        wait_for(cluster.children, "the new process")
+        children = cluster.children()
+        assert cluster.stop() == 0
+        assert not any(map(is_alive, children))
+    assert "Traceback" not in cluster.errors()
 
 
 def broker_pid(cluster: ServerProcess, name: str) -> int:

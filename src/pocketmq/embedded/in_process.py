@@ -26,8 +26,12 @@ class InProcessBroker:
         config = BrokerConfig.from_properties(order.properties)
         data = None if order.data is None else Path(order.data)
         broker = Broker(config, data, order.nameservers)
-        with told_as_cannot_start(self.name):
-            await broker.start()
+        try:
+            with told_as_cannot_start(self.name):
+                await broker.start()
+        except BaseException:
+            await broker.stop(0)
+            raise
         self._broker = broker
         return str(broker.bound)
 

@@ -70,7 +70,8 @@ class Supervisor:
         for task in self._reviving.values():
             task.cancel()
         await asyncio.gather(*self._reviving.values(), return_exceptions=True)
-        await asyncio.gather(*(member.stop() for member in self.members.values()))
+        stops = (member.stop() for member in self.members.values())
+        outcomes = await asyncio.gather(*stops, return_exceptions=True)
         for member in self.members.values():
             if member.network is not None:
                 await member.network.close()
@@ -80,6 +81,9 @@ class Supervisor:
             await self._nameserver.stop()
         self._asker = self._nameserver = self._place = None
         self.address = ""
+        for outcome in outcomes:
+            if outcome is not None:
+                raise outcome
 
     def abandon(self) -> None:
         """Kill every broker process without waiting; for one who is about to end, too."""
