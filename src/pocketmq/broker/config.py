@@ -160,7 +160,8 @@ class BrokerConfig(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
         return {key: _write_value(pairs[key]) for key in sorted(pairs)}
 
 
-_HOURS = re.compile(r"(?:(?:[01]?[0-9]|2[0-3]);?)*", re.ASCII)
+_HOUR = "(?:[01]?[0-9]|2[0-3])"
+_HOURS = re.compile(f"(?:{_HOUR}(?:;{_HOUR})*;?)?", re.ASCII)
 _FLUSH_KINDS = {"ASYNC_FLUSH", "SYNC_FLUSH"}
 _FIELDS = msgspec.structs.fields(BrokerConfig)
 _BY_KEY = {field.encode_name: field.name for field in _FIELDS}
