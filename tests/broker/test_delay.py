@@ -453,18 +453,72 @@ def test_a_kill_after_a_delivery_and_before_its_progress_was_saved_repeats_nothi
 def test_the_same_message_sent_twice_comes_twice_whatever_crashes(tmp_path: Path) -> None:
     """A producer that sends again after a timeout makes two records alike to the last bit."""
     broker = Waiting(tmp_path)
-    for _ in range(4):
+    for _ in range(6):
         broker.send(1, "twin")
     broker.now_ms += 1000
     broker.deliver(Budget(1, 1 << 20))
     broker.save()
-    broker.deliver(Budget(1, 1 << 20))
+    broker.deliver(Budget(3, 1 << 20))
     broker.kill()
     again = Waiting(tmp_path, now_ms=broker.now_ms)
-    assert again.progress.offset(1) == 2
+    assert again.progress.offset(1) == 4
     again.deliver()
-    assert again.keys() == ["twin"] * 4
+    assert again.keys() == ["twin"] * 6
     again.store.close()
+
+
+def test_a_copy_from_before_the_saved_progress_does_not_count_for_a_twin(tmp_path: Path) -> None:
+    """Another level, saved earlier, makes recovery look further back than this one needs."""
+    broker = Waiting(tmp_path)
+    broker.send(2, "other")
+    broker.deliver()
+    broker.save()
+    broker.now_ms += 1000
+    broker.send(1, "twin")
+    broker.send(1, "twin")
+    broker.now_ms += 1000
+    broker.deliver(Budget(1, 1 << 20))
+    assert broker.keys() == ["twin"]
+    broker.save()
+    broker.kill()
+    again = Waiting(tmp_path, now_ms=broker.now_ms)
+    assert again.progress.offsets == {1: 1, 2: 0}
+    again.deliver()
+    assert sorted(again.keys()) == ["other", "twin", "twin"]
+    again.store.close()
+
+
+def test_a_forged_copy_hides_no_other_message(tmp_path: Path) -> None:
+    broker = Waiting(tmp_path)
+    broker.send(1, "first")
+    broker.send(1, "K")
+    broker.now_ms += 1000
+    forged = draft("1")
+    hold_back(forged, broker.levels, broker.now_ms)
+    forged.topic, forged.queue_id, forged.tag = "T", 0, 0
+    broker.append(forged)
+    broker.store.write()
+    broker.kill()
+    again = Waiting(tmp_path, now_ms=broker.now_ms)
+    assert again.progress.offset(1) == 0
+    again.deliver()
+    assert again.keys() == ["K", "first", "K"]
+    again.store.close()
+
+
+def test_messages_that_went_with_the_oldest_files_are_passed_over(tmp_path: Path) -> None:
+    broker = Waiting(tmp_path, segment_size=4096)
+    for number in range(60):
+        broker.send(1, str(number))
+    broker.store.checkpoint()
+    assert broker.store.drop_first_segment()
+    first = broker.store.queue(SCHEDULE_TOPIC, 0).min_offset  # type: ignore[union-attr]
+    assert 0 < first < 60
+    assert broker.queues.next_due_ms(START_MS) == START_MS + 1000
+    broker.now_ms += 1000
+    broker.deliver()
+    assert broker.keys() == [str(number) for number in range(first, 60)]
+    broker.store.close()
 
 
 def test_what_was_appended_but_not_written_is_delivered_after_a_kill(tmp_path: Path) -> None:

@@ -9,12 +9,16 @@ import pytest
 from pocketmq.broker import delays
 from pocketmq.broker.broker import Broker
 from pocketmq.broker.config import BrokerConfig
+from pocketmq.broker.delay_progress import DelayProgress
 from pocketmq.broker.delays import Delays
+from pocketmq.broker.housekeeping import Housekeeping
 from pocketmq.errors import InvalidInput, StoreFull
 from pocketmq.protocol.bodies.offsets import DelayOffsets
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.json_values import decode_body
 from pocketmq.protocol.record_scan import RecordView
+from pocketmq.store.directory import METADATA
+from pocketmq.store.metadata import Metadata
 from tests.broker.delayed import key_of
 from tests.broker.running import (
     Client,
@@ -45,15 +49,33 @@ def keys(broker: Broker) -> list[str]:
     return [key_of(RecordView(piece, 0)) for piece in read.pieces]
 
 
+def saved(data: Path) -> dict[str, bytes]:
+    """The progress that a stopped broker has left."""
+    metadata = Metadata(data / METADATA)
+    try:
+        return dict(metadata.documents(DelayProgress.kind))
+    finally:
+        metadata.close()
+
+
 def feature(broker: Broker) -> Delays:
     assert broker._parts is not None
     (found,) = [each for each in broker._parts.features if isinstance(each, Delays)]
     return found
 
 
+async def no_chores(broker: Broker) -> None:
+    """Nothing but deliveries may wake a pull."""
+    assert broker._parts is not None
+    for each in broker._parts.features:
+        if isinstance(each, Housekeeping):
+            await each.stop()
+
+
 @leaping
 async def test_a_pull_that_waits_gets_a_delayed_message_when_it_is_due() -> None:
-    async with running(message_delay_level=LEVELS) as (_, address), client(address) as peer:
+    async with running(message_delay_level=LEVELS) as (broker, address), client(address) as peer:
+        await no_chores(broker)
         properties = "UNIQ_KEY\1K\2TAGS\1paid\2DELAY\0012\2"
         answer = await peer.ask(SEND, send_fields("T", properties, e="3", h="9"), b"hello")
         assert answer.code == 0
@@ -174,6 +196,7 @@ async def test_a_restart_forgets_and_repeats_nothing(tmp_path: Path) -> None:
             await send(peer, level, f"level {level}")
         await leap(1.1)
         await until(lambda: keys(broker) == ["level 1"], "the first message")
+    assert saved(tmp_path)["1"].startswith(b'{"offset":1,')
     await leap(1.0)
     async with running(tmp_path, clock, message_delay_level=LEVELS) as (broker, _):
         await until(lambda: keys(broker) == ["level 1", "level 2"], "the second message")

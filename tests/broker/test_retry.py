@@ -337,9 +337,12 @@ async def test_a_one_way_retry_is_taken_without_an_answer() -> None:
 async def test_retries_survive_a_restart(tmp_path: Path) -> None:
     clock = LoopClock()
     levels: dict[str, Any] = {"message_delay_level": "1s 2s 3s"}
-    async with running(tmp_path, clock, **levels) as (_, address), client(address) as peer:
+    async with running(tmp_path, clock, **levels) as (first, address), client(address) as peer:
         sent = await peer.ask(SEND, send_fields("T"), b"x")
         assert (await peer.ask(BACK, back(position(sent)))).code == 0
+        metadata = first.state.store.metadata
+        assert "%RETRY%CG" in dict(metadata.documents("topic"))  # before the answer
+        assert "CG" in dict(metadata.documents("group"))
     async with running(tmp_path, clock, **levels) as (broker, address):
         assert broker.state.topics.get("%RETRY%CG") is not None
         assert broker.state.groups.get("CG") is not None
