@@ -5,7 +5,7 @@ it was sent to. Each level delivers in order, so the messages that were delivere
 offset are the first ones from there on, and their copies lie in the log in the same order. Copies
 lie behind the saved position, and were stored no earlier than their messages were due; where the
 clock was set back, or a topic was deleted meanwhile, one may be missed: that message then comes a
-second time. None is ever taken for delivered that was not.
+second time. Only an exact copy that a client made itself can be taken for a delivery.
 """
 
 import struct
