@@ -25,6 +25,9 @@ RUN_WORDS = 1 << 17
 RUN_RECORDS = 1 << 18
 """What ends a run: so many words, or so many records if few of them have keys."""
 
+FAN = 16
+"""How many runs are merged into one."""
+
 
 class KeyIndex:
     """Records by topic and key. Belongs to the writer's thread."""
@@ -38,13 +41,14 @@ class KeyIndex:
         modulus: int,
         recovered_end: int,
         run_words: int = RUN_WORDS,
+        fan: int = FAN,
     ) -> None:
         """Take up what an earlier time left, for a log that recovery found to end somewhere."""
         self._log = commit_log
         self._run_words = run_words
         self._hash = KeyHash(modulus)
         self._first = commit_log.first
-        self._runs = Runs(RunFiles(disk, submit, modulus), self._first, recovered_end)
+        self._runs = Runs(RunFiles(disk, submit, modulus), fan, self._first, recovered_end)
         self._gaps: list[Stretch] = []  # parts that no run covers
         covered = self._first
         for run in self._runs.all:

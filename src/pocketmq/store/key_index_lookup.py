@@ -11,7 +11,7 @@ import msgspec
 from pocketmq.protocol.property_text import find_property
 from pocketmq.store.commit_log import CommitLog
 from pocketmq.store.key_index_run import Run
-from pocketmq.store.key_index_words import KeyHash, is_rolled_back
+from pocketmq.store.key_index_words import KeyHash
 from pocketmq.store.log_scan import SegmentScan, Sound
 
 MOST_BYTES = 8 << 20
@@ -89,8 +89,6 @@ class Lookup:
             return None
         record = SegmentScan(segment, position).first()
         if record is None or record[5] != self._topic:
-            return None
-        if is_rolled_back(_FLAG(segment.view, position - segment.start + 36)[0]):
             return None
         if find_property(record[6], b"UNIQ_KEY") == self._key:
             return record

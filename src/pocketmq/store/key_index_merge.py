@@ -9,16 +9,14 @@ from zlib import crc32
 from pocketmq.store.disk import StoredFile
 from pocketmq.store.key_index_run import HEAD_BYTES, Run, RunInfo, words_of
 
-FAN = 16
-"""How many runs become one."""
-
 _SLICE = 2048  # words of each run that one step takes at most
 
 
-def choose(runs: Sequence[Run]) -> list[Run]:
+def choose(runs: Sequence[Run], fan: int) -> list[Run]:
     """Give runs that should become one: neighbours, not merged before, in files and in one region.
 
-    Fewer than `FAN` are enough if the next one lies in another region, since they stay alone then.
+    There are `fan` of them; fewer are enough if the next one lies in another region, since they
+    would stay alone then.
     """
     group: list[Run] = []
     for run in runs:
@@ -33,7 +31,7 @@ def choose(runs: Sequence[Run]) -> list[Run]:
                 return group
             group = []
         group.append(run)
-        if len(group) == FAN:
+        if len(group) == fan:
             return group
     return []
 
@@ -75,7 +73,7 @@ class Merge:
             start, words = self._at[number], cast("memoryview[float]", run.words)
             stop = len(words)
             if bound is not None:
-                stop = bisect_right(words, bound, start, min(start + _SLICE + 1, stop))
+                stop = bisect_right(words, bound, start, min(start + _SLICE, stop))
             taken += words[start:stop].tolist()
             self._at[number] = stop
         taken.sort()  # of sorted pieces: a merge

@@ -21,9 +21,10 @@ _start = attrgetter("info.start")
 class Runs:
     """Runs that cover different parts of the log, in its order. Belongs to the writer's thread."""
 
-    def __init__(self, files: RunFiles, first: int, recovered_end: int) -> None:
+    def __init__(self, files: RunFiles, fan: int, first: int, recovered_end: int) -> None:
         self.all = files.load(first, recovered_end)
         self._files = files
+        self._fan = fan
         self._unchecked = list(self.all)
         self._unsaved: list[Run] = []  # could not be written; tried again once another could
         self._merge: Merge | None = None
@@ -50,7 +51,7 @@ class Runs:
         if self._unchecked:
             return True, self._check(self._unchecked[-1])
         if self._merge is None:
-            sources = choose(self.all) if self._may_merge else []
+            sources = choose(self.all, self._fan) if self._may_merge else []
             if sources:
                 self._begin_merge(Merge(sources))
             return bool(sources), None
