@@ -42,24 +42,28 @@ _SMALLEST = 91
 class SegmentScan:
     """One walk over a file: iterate once, then read how it ended."""
 
-    def __init__(self, segment: Segment, start: int) -> None:
+    def __init__(self, segment: Segment, start: int, stop: int | None = None) -> None:
+        """Walk from one position to another, or to the file's end."""
         self.blank_at: int | None = None  # where the file's unused rest begins, once seen
         self._file = segment.file
         self._bytes = segment.file.map
         self._base = segment.start
         self._end = segment.end - segment.start
         self._at = max(0, start - segment.start)
+        self._stop = self._end if stop is None else stop - segment.start
         self._data_end = -1
         self._seen = dict.fromkeys(_MAGICS, 0)  # where each magic stands next; -1 for nowhere
 
     def __iter__(self) -> Iterator[Sound]:
         at: int | None = self._at
-        while at is not None:
+        while at is not None and at < self._stop:
             found = self._sound(at)
             while found is not None:
                 yield found
                 at += found[1]
-                found = self._sound(at)
+                found = self._sound(at) if at < self._stop else None
+            if at >= self._stop:
+                return
             if self._is_blank(at):
                 self.blank_at = self._base + at
                 return
@@ -168,9 +172,7 @@ def walk_log(segments: Segments, start: int, tail: int, limit: int) -> tuple[lis
     found: list[Sound] = []
     position = max(start, segments.first)
     for segment in segments.from_position(position):
-        for record in SegmentScan(segment, position):
-            if record[0] >= tail:
-                return found, position
+        for record in SegmentScan(segment, position, tail):
             found.append(record)
             position = record[0] + record[1]
             if len(found) >= limit:

@@ -10,15 +10,17 @@ from pocketmq.store.disk import StoredFile
 class MemoryFile:
     """A file that is only memory; pages never touched cost nothing."""
 
-    __slots__ = ("map", "view")
+    __slots__ = ("_end", "map", "view")
 
     def __init__(self, size: int) -> None:
+        self._end = 0  # of what was ever written
         self.map = mmap.mmap(-1, size)
         self.view = memoryview(self.map)
 
     def write(self, position: int, data: bytes) -> None:
         """Put bytes at a position."""
         self.view[position : position + len(data)] = data
+        self._end = max(self._end, position + len(data))
 
     def sync(self) -> None:
         """Nothing outlives this process."""
@@ -29,8 +31,8 @@ class MemoryFile:
         return True
 
     def data_end(self, position: int) -> int:
-        """Nobody knows, so look everywhere."""
-        return max(position, len(self.view))
+        """Remember how far `write` went."""
+        return max(position, self._end)
 
     def rest(self) -> None:
         """There is nothing to give back."""

@@ -111,8 +111,8 @@ def _read_all(
         if segment is None:  # lost or deleted
             done += 1
             continue
-        stop = bisect_left(positions, segment.end, done)
-        trusted = positions[done] >= log.inherited
+        stop = max(done + 1, bisect_left(positions, segment.end, done))
+        trusted = log.inherited <= positions[done] and positions[stop - 1] < log.written
         pieces += _views(segment, positions[done:stop], sizes[done:stop], trusted=trusted)
         done = stop
     result.next_offset += count
@@ -127,7 +127,7 @@ def _views(
     """Give the records of one file that the index speaks of, without the damaged ones."""
     view, start = segment.view, segment.start
     places = [position - start for position in positions]
-    if not trusted and positions[-1] + _SMALLEST <= segment.end:
+    if not trusted and min(places) >= 0 and max(positions) + _SMALLEST <= segment.end:
         heads = list(map(_HEAD, repeat(view), places))
         trusted = heads == list(zip(sizes, repeat(MAGIC_V1), positions, strict=False))
     if trusted:  # as nearly always
@@ -167,7 +167,7 @@ def _read_matching(
 
 def _sound_view(segment: Segment | None, position: int, size: int) -> memoryview | None:
     """Give the record the index speaks of, or None if it was lost, deleted or damaged."""
-    if segment is None or size < _SMALLEST or position + size > segment.end:
+    if segment is None or not segment.start <= position <= segment.end - max(size, _SMALLEST):
         return None
     at = position - segment.start
     length, magic, place = _HEAD(segment.view, at)

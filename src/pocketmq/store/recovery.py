@@ -45,9 +45,11 @@ class Recovered(msgspec.Struct):
 class _Place(msgspec.Struct, gc=False):
     """What all records of one queue have in common."""
 
-    queue: QueueIndex
+    topic: str
+    queue_id: int
     deleted_before: int
     rule: TagRule | None
+    queue: QueueIndex | None
     ending: bytes | None = None
     tag: int = 0
 
@@ -95,30 +97,41 @@ class _Recovery:
                 self._lose(tail, position)
             key = topic, queue_id
             place = places[key] if key in places else self._find_place(topic, queue_id)
-            if place is not None and position >= place.deleted_before:
-                queue = place.queue
+            tail = position + size
+            if place is None:
+                self._lose(position, tail)
+            elif position < place.deleted_before:
+                state.records += 1
+            else:
                 if place.rule is not None:
                     tag = place.rule(RecordView(view, position - base))
                 elif place.ending is not None and text.endswith(place.ending):
                     tag = place.tag
                 else:
                     tag = place.learn(text)
-                if queue_offset == queue.next_offset:
+                queue = place.queue
+                if queue is not None and queue_offset == queue.next_offset:
                     queue.append(position, size, tag)
-                elif not queue.place(
-                    queue_offset, position, size, tag, losses=self._lost_bytes // _SMALLEST
-                ):
-                    place = None
-            tail = position + size
-            if place is None:
-                self._lose(position, tail)
-            else:
-                state.records += 1
+                    state.records += 1
+                elif self._place(place, queue_offset, position, size, tag):
+                    state.records += 1
+                else:
+                    self._lose(position, tail)
             state.tail = tail
         if scan.blank_at is not None:
             if scan.blank_at > tail:
                 self._lose(tail, scan.blank_at)
             state.tail = segment.end
+
+    def _place(self, place: _Place, offset: int, position: int, size: int, tag: int) -> bool:
+        """Index a record that is the first of its queue, or does not follow the last one."""
+        losses = self._lost_bytes // _SMALLEST
+        if place.queue is None:
+            if offset > losses:
+                return False
+            place.queue = self._queues.make(place.topic, place.queue_id)
+            self._queues.index.dirty.add(place.queue)
+        return place.queue.place(offset, position, size, tag, losses=losses)
 
     def _find_place(self, topic: bytes, queue_id: int) -> _Place | None:
         try:
@@ -126,9 +139,11 @@ class _Recovery:
         except UnicodeDecodeError:
             place = None
         else:
-            queue = self._queues.make(name, queue_id)
-            self._queues.index.dirty.add(queue)
-            place = _Place(queue, self._deleted.get(name, 0), self._rules.get(name))
+            deleted, rule = self._deleted.get(name, 0), self._rules.get(name)
+            queue = self._queues.get(name, queue_id)
+            if queue is not None:
+                self._queues.index.dirty.add(queue)
+            place = _Place(name, queue_id, deleted, rule, queue)
         self._places[topic, queue_id] = place
         return place
 

@@ -366,15 +366,19 @@ class MessageStore:
         deleted = metadata.deleted_topics()
         queues.load(deleted)
         start = metadata.number("position") or 0
-        if start > log_.segments.end:
+        if not log_.first <= start <= log_.segments.end:
             raise StoreCorrupt(
-                f"the commit log ends at {log_.segments.end}, but it was written up to {start} "
-                "once: files are missing"
+                f"the commit log holds bytes {log_.first} to {log_.segments.end}, but a checkpoint "
+                f"was made at {start}: files are missing"
             )
-        self.recovered = recover(log_.segments, max(start, log_.first), queues, deleted, tag_rules)
+        self.recovered = recover(log_.segments, start, queues, deleted, tag_rules)
         for damage in self.recovered.damage:
             log.warning("commit log: bytes %d to %d are damaged", damage.start, damage.end)
-        self.recovered.torn = log_.begin(self.recovered.tail, start)
+        tail = self.recovered.tail
+        self.recovered.torn = log_.begin(tail, start)
+        for topic, position in deleted.items():
+            if position > tail:  # new records will lie where lost ones of the deleted topic lay
+                metadata.delete_topic(topic, tail)
         queues.index.first_kept = log_.first
         self._checkpoints.position = start
 

@@ -1,0 +1,93 @@
+"""Opening, using and closing stores leaves no descriptor, thread or mapping behind."""
+
+import gc
+import threading
+from pathlib import Path
+
+import pytest
+
+from pocketmq.errors import StoreCorrupt
+from pocketmq.store import Flusher, MessageStore, StoreOptions
+from tests.store.messages import bodies, put
+
+SMALL = StoreOptions(segment_size=4096)
+
+
+def in_use(path: Path) -> tuple[int, int, int]:
+    gc.collect()
+    mappings = Path("/proc/self/maps").read_text().count(str(path))
+    return len(list(Path("/proc/self/fd").iterdir())), threading.active_count(), mappings
+
+
+def descriptors(folder: Path) -> int:
+    links = list(Path("/proc/self/fd").iterdir())
+    return sum(link.is_symlink() and str(folder) in str(link.readlink()) for link in links)
+
+
+def live(path: Path | None) -> None:
+    store = MessageStore.open(path, SMALL, flusher=Flusher(lambda call: None))
+    held = []
+    for number in range(20):
+        put(store, "T", b"%d" % number * 500)
+        store.request_sync(lambda error: None)
+        queue = store.make_queue("T", 0)
+        held.append(store.read(queue, queue.min_offset, 1, 1))
+        store.maintain(float(number))
+    put(store, "U", b"x")
+    store.delete_topic("U")
+    while store.drop_first_segment():
+        pass
+    store.close()
+    assert all(read.pieces[0][0] == 0 for read in held)
+
+
+def test_a_store_leaves_nothing_behind(tmp_path: Path) -> None:
+    live(tmp_path / "s")
+    before = in_use(tmp_path)
+    for _ in range(5):
+        live(tmp_path / "s")
+        live(None)
+    assert in_use(tmp_path) == before
+    assert before[2] == 0
+
+
+def test_a_store_that_cannot_be_opened_leaves_nothing_behind(tmp_path: Path) -> None:
+    live(tmp_path / "s")
+    for file in (tmp_path / "s" / "commitlog").iterdir():
+        file.rename(file.with_name("1" * 20))
+    before = in_use(tmp_path)
+    for _ in range(3):
+        with pytest.raises(StoreCorrupt):
+            MessageStore.open(tmp_path / "s")
+    assert in_use(tmp_path) == before
+
+
+def test_a_slow_reader_delays_only_the_unmapping(tmp_path: Path) -> None:
+    store = MessageStore.open(tmp_path / "s", SMALL)
+    for number in range(10):
+        put(store, "T", b"%d" % number * 1500)
+    store.checkpoint()
+    queue = store.make_queue("T", 0)
+    slow = store.read(queue, 0, 2, 1 << 20)
+    while store.drop_first_segment():
+        pass
+    maps = Path("/proc/self/maps")
+    assert maps.read_text().count("commitlog/00000000000000000000 (deleted)") == 1
+    assert bytes(slow.pieces[0]).count(b"0" * 1500) == 1
+    del slow
+    gc.collect()
+    assert maps.read_text().count("commitlog/00000000000000000000 (deleted)") == 0
+    assert bodies(store, "T")[-1] == b"9" * 1500
+    store.close()
+
+
+def test_files_that_are_only_read_hold_one_descriptor_each(tmp_path: Path) -> None:
+    store = MessageStore.open(tmp_path / "s", SMALL)
+    for number in range(40):
+        put(store, "T", b"%d" % number * 1000)
+    store.request_sync(lambda error: None)
+    assert descriptors(tmp_path / "s" / "commitlog") == len(store.log.segments) + 1
+    store.close()
+    again = MessageStore.open(tmp_path / "s", SMALL)
+    assert descriptors(tmp_path / "s" / "commitlog") <= 2
+    again.close()
