@@ -58,6 +58,7 @@ class Dispatcher:
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at = NEVER
         self._open = True
+        self._latest: Connection | None = None  # who sent messages last
         self._topics = state.topics.version
         self.when_announced: Callable[[Callable[[], None]], None] = _at_once
         """Calls back once name servers have been told of changed topics."""
@@ -94,11 +95,15 @@ class Dispatcher:
                     self.when_announced(partial(_write, connection, answer))
                 else:
                     _write(connection, answer)
+        if turn.messages and self._ending is None:
+            self._choose_end(connection)
         self._settle()
 
     def connection_closed(self, connection: Connection, cause: Exception | None) -> None:
         """Forget what the connection waited for and whom it stood for."""
         logger.debug("%s: closed, %s", connection.remote_address, cause)
+        if self._latest is connection:
+            self._latest = None
         self._state.waiting.drop(connection)
         connection_closed(self._state, connection)
 
@@ -130,10 +135,20 @@ class Dispatcher:
 
     # Inside
 
+    def _choose_end(self, connection: Connection) -> None:
+        """End the turn at once for a client that is alone, else after those that come with it.
+
+        Waiting costs two more rounds of the loop: too much for one client that sends one message
+        after another, little for many that share one write.
+        """
+        if connection is self._latest:
+            self._end_turn()
+        else:
+            self._latest = connection
+            self._ending = self._loop.call_soon(self._end_turn)
+
     def _settle(self) -> None:
         state = self._state
-        if self._ending is None and state.turn.pending:
-            self._ending = self._loop.call_soon(self._end_turn)
         if self._topics is not state.topics.version:
             self._topics = state.topics.version
             self._release_orphans()

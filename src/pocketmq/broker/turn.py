@@ -62,11 +62,6 @@ class Turn:
         if self.last is not None and self.last[0].next_offset < self.last[1]:
             self.failed = True
 
-    @property
-    def pending(self) -> bool:
-        """Whether there is anything to do at its end."""
-        return self.messages > 0
-
     def take(self) -> "Turn":
         """Give what was collected and begin anew."""
         taken = Turn()
