@@ -4,7 +4,6 @@ Owns names, types and what may change while the broker runs. Times have the unit
 (mostly milliseconds); the rest of the broker asks the properties here for seconds.
 """
 
-import re
 from collections.abc import Mapping
 from typing import Any, Self
 
@@ -13,6 +12,7 @@ import msgspec
 from pocketmq.errors import InvalidInput
 from pocketmq.model.flags import Permission
 from pocketmq.model.names import TRACE_TOPIC
+from pocketmq.store.retention import parse_hours
 
 
 class BrokerConfig(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -111,11 +111,11 @@ class BrokerConfig(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
             (f"brokerId={self.broker_id}", self.broker_id == 0),  # a master; there are no slaves
             ("no brokerName", self.broker_name != ""),
             ("no brokerClusterName", self.broker_cluster_name != ""),
-            (f"deleteWhen={self.delete_when}", _HOURS.fullmatch(self.delete_when) is not None),
             (f"maxMessageSize={self.max_message_size}", 0 < self.max_message_size <= 15 << 20),
         ):
             if not good:
                 raise InvalidInput(f"a broker cannot have {what}")
+        parse_hours(self.delete_when)
 
     @property
     def sync_flush(self) -> bool:
@@ -125,7 +125,7 @@ class BrokerConfig(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     @property
     def delete_hours(self) -> tuple[int, ...]:
         """The hours of the day at which messages older than `fileReservedTime` go."""
-        return tuple(int(hour) for hour in self.delete_when.split(";") if hour.strip())
+        return parse_hours(self.delete_when)
 
     @classmethod
     def from_properties(cls, properties: Mapping[str, str]) -> Self:
@@ -160,8 +160,6 @@ class BrokerConfig(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
         return {key: _write_value(pairs[key]) for key in sorted(pairs)}
 
 
-_HOUR = "(?:[01]?[0-9]|2[0-3])"
-_HOURS = re.compile(f"(?:{_HOUR}(?:;{_HOUR})*;?)?", re.ASCII)
 _FLUSH_KINDS = {"ASYNC_FLUSH", "SYNC_FLUSH"}
 _FIELDS = msgspec.structs.fields(BrokerConfig)
 _BY_KEY = {field.encode_name: field.name for field in _FIELDS}

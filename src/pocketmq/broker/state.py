@@ -4,6 +4,8 @@ Belongs to the broker's loop. Tables are plain objects that never touch sockets;
 handlers leave what must happen once the messages of this turn of the loop are safe.
 """
 
+from __future__ import annotations
+
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -68,9 +70,9 @@ class BrokerState:
     booted_ms: int = 0
     stamp: str = ""
     """The properties every single message gets: region, trace switch and cluster."""
-    targets: "dict[tuple[str, int], Target]" = field(default_factory=dict)
+    targets: dict[tuple[str, int], Target] = field(default_factory=dict)
     """Where sends may go, checked already; see `targets`."""
-    redirects: "dict[str, Redirect]" = field(default_factory=dict)
+    redirects: dict[str, Redirect] = field(default_factory=dict)
     """By the property that asks for it: what sends a message elsewhere first; see `appending`."""
     steady: Callable[[], float] = time.monotonic
     """Seconds for measuring waits: the loop's own clock."""
