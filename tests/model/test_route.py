@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from pocketmq.errors import BodyMalformed
 from pocketmq.model.queue import MessageQueue
 from pocketmq.model.route import MAX_ROUTE_QUEUES, BrokerData, QueueData, TopicRoute
+from pocketmq.model.topic_mapping import TopicMapping
 from tests.balance.producer.vectors import TOPIC, named, rows
 
 READ, WRITE = 4, 2
@@ -164,6 +165,8 @@ def changed(**changes: object) -> TopicRoute:
         (changed(queue_datas=[queues("a", 2), queues("b", 3)]), ROUTE, True),
         (changed(queue_datas=[queues("a", 2), queues("b", 2, perm=READ)]), ROUTE, True),
         (changed(order_topic_conf="a:1"), ROUTE, True),
+        (changed(filter_server_table={"a": ["127.0.0.1:1"]}), ROUTE, True),
+        (changed(topic_queue_mapping_by_broker={"a": TopicMapping(epoch=1)}), ROUTE, True),
         (changed(extra={"unknown": 1}), ROUTE, False),
     ],
 )

@@ -129,7 +129,7 @@ def _essence(route: TopicRoute) -> tuple[object, ...]:
         ],
         sorted((b.broker_name, sorted(b.broker_addrs.items())) for b in route.broker_datas),
         route.filter_server_table,
-        route.extra.get("topicQueueMappingByBroker"),
+        route.topic_queue_mapping_by_broker,
     )
 
 

@@ -179,6 +179,9 @@ class Command(msgspec.Struct, frozen=True, gc=False, eq=False):
             return NotImplemented
         return self._meaning() == other._meaning()
 
+    def __ne__(self, other: object) -> bool:
+        return not self == other  # msgspec's own would go on comparing field by field
+
     __hash__ = None  # type: ignore[assignment]
 
     def _meaning(self) -> tuple[object, ...]:
