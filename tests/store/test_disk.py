@@ -32,11 +32,14 @@ def test_a_cut_leaves_only_zeros_behind_a_position(disk: FileSystem) -> None:
     file.close()
 
 
-def test_data_ends_at_or_behind_the_last_byte_written(disk: FileSystem) -> None:
-    file = disk.create("a", 1 << 20)
-    assert file.data_end(1 << 20) == 1 << 20
-    file.write(500_000, b"x")
-    assert file.data_end(0) > 500_000
+def test_data_ends_with_the_last_byte_that_is_not_zero(disk: FileSystem) -> None:
+    file = disk.create("a", 5 << 20)
+    assert file.data_end(0) == 0
+    assert file.data_end(5 << 20) == 5 << 20
+    file.write(10, b"x" + bytes(3_000_000))
+    assert [file.data_end(position) for position in (0, 10, 11, 12)] == [11, 11, 11, 12]
+    file.write(5_000_000, b"y\0")
+    assert file.data_end(11) == 5_000_001
     file.close()
 
 

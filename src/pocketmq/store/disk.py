@@ -48,7 +48,7 @@ class StoredFile(Protocol):
         """Make everything from a position on zero, and sync; tell whether it was not."""
 
     def data_end(self, position: int) -> int:
-        """Give an end behind which there are only zeros, at least `position`."""
+        """Give where the last byte behind a position ends that is not zero, or the position."""
 
     def rest(self) -> None:
         """Nothing will be written for now: hold as little as possible."""
@@ -131,29 +131,33 @@ class DiskFile:
     def cut(self, position: int) -> bool:
         """Zero what is not zero yet, and sync: after a power cut it must not come back."""
         end = self.data_end(position)
-        dirty = False
-        while position < end:
-            length = min(len(_ZEROS), end - position)
-            if self.view[position : position + length] != _ZEROS[:length]:
-                self.write(position, _ZEROS[:length])
-                dirty = True
-            position += length
-        if dirty:
-            self.sync()
-        return dirty
+        if end == position:
+            return False
+        for start in range(position, end, len(_ZEROS)):
+            self.write(start, _ZEROS[: end - start])
+        self.sync()
+        return True
 
     def data_end(self, position: int) -> int:
-        """Ask the file system, which knows the blocks that were never written."""
+        """Ask the file system, which knows the blocks that were never written, then look."""
+        end = position
         fd = os.open(self.path, os.O_RDONLY)
         try:
-            while position < self.size:
-                start = os.lseek(fd, position, os.SEEK_DATA)
-                position = os.lseek(fd, start, os.SEEK_HOLE)
+            while end < self.size:
+                start = os.lseek(fd, end, os.SEEK_DATA)
+                end = os.lseek(fd, start, os.SEEK_HOLE)
         except OSError as error:
-            return position if error.errno == errno.ENXIO else self.size
+            if error.errno != errno.ENXIO:
+                end = self.size
         finally:
             os.close(fd)
-        return self.size
+        while end > position:
+            start = max(position, end - len(_ZEROS))
+            rest = self.map[start:end]
+            if rest != _ZEROS[: end - start]:
+                return start + len(rest.rstrip(b"\0"))
+            end = start
+        return end
 
     def rest(self) -> None:
         """Give the descriptor back; the mapping has its own, and `write` takes a new one."""

@@ -31,8 +31,9 @@ class MemoryFile:
         return True
 
     def data_end(self, position: int) -> int:
-        """Remember how far `write` went."""
-        return max(position, self._end)
+        """Look no further than `write` ever went."""
+        rest = self.map[position : max(position, self._end)]
+        return position + len(rest.rstrip(b"\0"))
 
     def rest(self) -> None:
         """There is nothing to give back."""

@@ -44,8 +44,11 @@ class Queues:
         """Give a queue, making it if it is new."""
         queue = self.get(topic, queue_id)
         if queue is None:
-            queue = QueueIndex(self.index, self.next_number, topic, queue_id)
-            self._loaded.setdefault(topic, {})[queue_id] = queue
+            siblings = self._loaded.setdefault(topic, {})
+            for sibling in siblings.values():
+                topic = sibling.topic  # one string for all
+                break
+            queue = siblings[queue_id] = QueueIndex(self.index, self.next_number, topic, queue_id)
             self.next_number += 1
         return queue
 
