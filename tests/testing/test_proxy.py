@@ -27,13 +27,14 @@ class Peer:
 
         class Connection(asyncio.Protocol):
             def connection_made(self, transport: asyncio.BaseTransport) -> None:
-                peer.transports.append(cast("asyncio.Transport", transport))
+                self.transport = cast("asyncio.Transport", transport)
+                peer.transports.append(self.transport)
 
             def data_received(self, data: bytes) -> None:
                 peer.received += data
                 peer.pieces.append(len(data))
                 if data == b"ping":
-                    peer.transports[-1].write(b"pong")
+                    self.transport.write(b"pong")
 
             def connection_lost(self, exc: Exception | None) -> None:
                 peer.ended.append(exc)

@@ -65,13 +65,13 @@ class Dialer:
         asked = clock()
         try:
             return await connection.request(request, max(0.0, timeout - (asked - started)))
-        except RequestTimedOut:
+        except RequestTimedOut as error:
             # Java gives up every connection on which a request timed out. We do so if it looks
             # dead, so that a slow answer does not cost the held pulls of the same connection.
             waited = clock() - asked
             if connection.last_read < asked and waited >= self.limits.silence:
                 connection.close(ConnectionLost(address, f"silent for {waited:.1f} s"))
-            raise
+            raise RequestTimedOut(address, error.request, timeout) from None
 
     def known(self, address: str) -> Connection | None:
         """Give the connection to an address if there is one already."""

@@ -64,6 +64,9 @@ class Outbox:
             transport.write(b"".join(pieces))
         else:
             transport.writelines(pieces)
+            # CPython 3.12.0-3.12.8 and 3.13.0-3.13.1 forget to look at the limits there
+            # (CVE-2024-12254); setting them again looks.
+            transport.set_write_buffer_limits(self._limits.write_high, self._limits.write_low)
 
     @property
     def unsent(self) -> int:

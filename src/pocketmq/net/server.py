@@ -8,6 +8,7 @@ from pocketmq.errors import ConnectionLost, ListenFailed
 from pocketmq.net.address import Address
 from pocketmq.net.connection import Connection
 from pocketmq.net.limits import Limits
+from pocketmq.net.listener import Listener, bind
 from pocketmq.net.owner import Owner
 from pocketmq.net.reasons import reason_of
 from pocketmq.net.roster import Roster
@@ -15,8 +16,6 @@ from pocketmq.net.shared import Shared
 from pocketmq.protocol.command import Command
 
 logger = logging.getLogger("pocketmq.net")
-
-_PORT_TRIES = 5
 
 
 class Server:
@@ -27,7 +26,8 @@ class Server:
         self.connections = Roster()
         self._owner = owner
         self._shared = Shared(self.limits)
-        self._listening: list[asyncio.Server] = []
+        self._listeners: list[Listener] = []
+        self._arriving: set[asyncio.Task[None]] = set()  # accepted, not yet made known
         self._closed = False
         self._full = False
 
@@ -37,59 +37,56 @@ class Server:
         An empty host means every interface. May be called again for a further address.
         Raises `ListenFailed` if the port is taken or the host is not ours.
         """
+        loop = asyncio.get_running_loop()
         try:
-            listening = await self._bind(host, port)
+            sockets = await bind(host, port, self.limits.backlog)
         except (OSError, UnicodeError) as error:
             raise ListenFailed(str(Address(host, port)), reason_of(error)) from error
-        self._listening.append(listening)
-        name = listening.sockets[0].getsockname()
-        return Address(name[0], name[1])
+        listener = Listener(sockets, self._take, loop)
+        self._listeners.append(listener)
+        return listener.address
 
     def stop_listening(self) -> None:
         """Accept nobody new; those who are here stay."""
-        for listening in self._listening:
-            listening.close()
-        self._listening.clear()
+        for listener in self._listeners:
+            listener.close()
+        self._listeners.clear()
 
     async def close(self, grace: float = 1.0) -> None:
         """Stop listening and close everything; queued answers may leave for `grace` seconds."""
         self._closed = True
         self.stop_listening()
+        if self._arriving:
+            await asyncio.wait(self._arriving)
         await self.connections.close(grace)
 
-    async def _bind(self, host: str, port: int) -> asyncio.Server:
-        """Listen on all addresses of a host under one port, also if the kernel chooses it."""
-        loop = asyncio.get_running_loop()
-        backlog = self.limits.backlog
-        for _ in range(_PORT_TRIES):
-            listening = await loop.create_server(self._accept, host, port, backlog=backlog)
-            ports = {sock.getsockname()[1] for sock in listening.sockets}
-            if len(ports) == 1:
-                return listening
-            # One free port each: take the first of them for all, if the others are free there.
-            listening.close()
-            try:
-                return await loop.create_server(self._accept, host, min(ports), backlog=backlog)
-            except OSError:
-                continue
-        raise OSError(f"no port is free on all addresses of {host}")
+    def _take(self, peer: socket.socket) -> None:
+        """Take a socket in, or turn it away when there are too many."""
+        if len(self.connections) + len(self._arriving) >= self.limits.connections:
+            if not self._full:  # once, not for everyone who comes
+                logger.warning("%d connections: further ones are closed", self.limits.connections)
+            self._full = True
+            peer.close()
+            return
+        task = asyncio.create_task(self._welcome(peer))
+        self._arriving.add(task)
+        task.add_done_callback(self._arriving.discard)
 
-    def _accept(self) -> asyncio.BaseProtocol:
-        """Make the protocol of a socket just accepted: the place for TLS and PROXY headers."""
-        return Connection(self, self._shared, asyncio.get_running_loop())
+    async def _welcome(self, peer: socket.socket) -> None:
+        """Make a connection of a socket: the place for TLS and PROXY headers."""
+        loop = asyncio.get_running_loop()
+        try:
+            await loop.connect_accepted_socket(lambda: Connection(self, self._shared, loop), peer)
+        except OSError as error:  # it was gone before it was here
+            logger.debug("a connection ended while it was accepted: %s", reason_of(error))
+            peer.close()
 
     # Owner of its connections: counts them, passes the rest on.
 
     def connection_opened(self, connection: Connection) -> None:
-        """Take a connection in, or turn it away when there are too many."""
+        """Take a connection in."""
         if self._closed:
             connection.abort(ConnectionLost(connection.remote_address, "the server is closed"))
-            return
-        if len(self.connections) >= self.limits.connections:
-            if not self._full:  # once, not for everyone who comes
-                logger.warning("%d connections: further ones are closed", len(self.connections))
-            self._full = True
-            connection.abort(ConnectionLost(connection.remote_address, "too many connections"))
             return
         self.connections.add(connection)
         self._owner.connection_opened(connection)
