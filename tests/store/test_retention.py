@@ -20,6 +20,7 @@ from pocketmq.store.retention import (
     refuses_messages,
 )
 from tests.store.faults import MortalDisk, ProcessEnded, abandon
+from tests.store.keyed import LaterFlusher
 from tests.store.messages import NOW_MS, bodies, put
 
 HOUR_MS = 3_600_000
@@ -325,25 +326,12 @@ def test_a_pass_is_bounded_when_deleting_makes_no_room(tmp_path: Path) -> None:
 
 def test_files_wait_for_a_checkpoint_to_leave_them_behind(tmp_path: Path) -> None:
     """Recovery begins at a checkpoint, so the log may not begin after it."""
-    jobs: list[object] = []
-
-    class LaterFlusher(Flusher):
-        def submit(self, job, outcome) -> None:  # type: ignore[no-untyped-def]
-            jobs.append((job, outcome))
-
-        def run(self) -> None:
-            while jobs:
-                super().submit(*jobs.pop(0))  # type: ignore[misc]
-
-        def close(self) -> None:
-            self.run()
-
     flusher = LaterFlusher()
     store = open_store(tmp_path, flusher=flusher)
     fill(store)
     assert store.clean(NOW_MS + 1000 * 60_000) == []
-    assert jobs  # a checkpoint was begun
-    flusher.run()
+    assert flusher.jobs  # a checkpoint was begun
+    flusher.work()
     assert store.clean(NOW_MS + 1000 * 60_000)
     store.close()
 
