@@ -2,6 +2,7 @@ import contextlib
 import pickle
 import tracemalloc
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -10,7 +11,7 @@ from pocketmq.errors import MessageMalformed, MessagesCutShort, ProtocolError
 from pocketmq.model.flags import SysFlag
 from pocketmq.protocol.batch import BatchEntry, encode_batch
 from pocketmq.protocol.compression import Codec, compress, mark_compressed
-from pocketmq.protocol.pulled import decode_pulled
+from pocketmq.protocol.pulled import INNER_MESSAGES_LIMIT, decode_pulled
 from pocketmq.protocol.received import Delivery
 from pocketmq.protocol.records import Record, blank_record, encode_record
 from tests.protocol.golden_messages import BATCH, STORED_BY_JAVA, V1, V6_HOSTS
@@ -171,3 +172,38 @@ def test_an_inner_batch_does_not_copy_its_topic_for_every_message() -> None:
         tracemalloc.stop()
     assert len(messages) == 2_000
     assert peak < 2_000_000
+
+
+@pytest.mark.parametrize("codec", Codec)
+def test_the_inner_batches_of_one_body_share_what_they_may_inflate_to(codec: Codec) -> None:
+    """A body of many small bombs holds no more than a body of one."""
+    batch = inner_batch([BatchEntry(bytes(100_000))], codec)
+    delivery = Delivery(inflate_limit=250_000)
+    assert len(decode_pulled(batch * 2, delivery)) == 2
+    with pytest.raises(MessagesCutShort, match="inner batch: .* more than 49956 bytes") as caught:
+        decode_pulled(batch * 3, delivery)
+    assert caught.value.position == 2 * len(batch)
+    assert len(caught.value.decoded) == 2
+
+
+def test_inner_batches_that_are_not_compressed_take_nothing_of_that_room() -> None:
+    batch = inner_batch([BatchEntry(bytes(100_000))])
+    assert len(decode_pulled(batch * 3, Delivery(inflate_limit=1))) == 3
+
+
+def test_a_few_compressed_bytes_cannot_claim_millions_of_messages() -> None:
+    half = inner_batch([BatchEntry(b"")] * (INNER_MESSAGES_LIMIT // 2), Codec.ZLIB)
+    assert len(decode_pulled(half * 2, BROKER)) == INNER_MESSAGES_LIMIT
+    with pytest.raises(MessagesCutShort, match="more than 0 messages"):
+        decode_pulled(half * 2 + inner_batch(ENTRIES), BROKER)
+
+
+def test_an_inner_batch_cannot_run_past_the_largest_offset() -> None:
+    """Its messages could not be stored or pickled: a record has 64 bits for the offset."""
+    body = encode_batch(ENTRIES)
+    last = Record(topic=b"T", body=body, sys_flag=INNER, queue_offset=2**63 - 1 - len(ENTRIES))
+    (*_, message) = decode_pulled(encode_record(last), BROKER)
+    assert pickle.loads(pickle.dumps(message)) == message
+    beyond = msgspec.structs.replace(last, queue_offset=last.queue_offset + 1)
+    with pytest.raises(MessagesCutShort, match="do not fit 64 bits"):
+        decode_pulled(encode_record(beyond), BROKER)

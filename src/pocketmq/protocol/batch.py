@@ -104,11 +104,11 @@ def encode_batch(entries: Iterable[BatchEntry]) -> bytes:
     return b"".join(pieces)
 
 
-def decode_batch(body: bytes) -> list[BatchEntry]:
-    """Read a batch's entries.
+def decode_batch(body: bytes, most: int | None = None) -> list[BatchEntry]:
+    """Read a batch's entries, `most` of them at most.
 
     As in Java magic and checksum mean nothing. Raises `MessageMalformed` with the position of the
-    first entry that is cut off or whose parts do not add up to its size.
+    first entry that is cut off, whose parts do not add up to its size, or that is one too many.
     """
     entries: list[BatchEntry] = []
     position = 0
@@ -116,6 +116,8 @@ def decode_batch(body: bytes) -> list[BatchEntry]:
     while position < end:
         if end - position < ENTRY_OVERHEAD:
             raise MessageMalformed(f"{end - position} bytes are left of a batch", position)
+        if len(entries) == most:
+            raise MessageMalformed(f"more than {most} messages", position)
         size, _, _, flag, body_size = _HEAD_FROM(body, position)
         stop = position + size
         if size < ENTRY_OVERHEAD or stop > end:

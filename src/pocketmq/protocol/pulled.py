@@ -3,12 +3,18 @@
 from pocketmq.errors import MessageMalformed, MessagesCutShort
 from pocketmq.model.flags import SysFlag
 from pocketmq.protocol.batch import BatchEntry, decode_batch
+from pocketmq.protocol.compression import decompress_body
 from pocketmq.protocol.received import Delivery, ReceivedMessage
 from pocketmq.protocol.record_scan import ReadableBuffer, checksum, scan_records
 from pocketmq.protocol.records import Record, encode_record
 
 _INNER_BATCH = int(SysFlag.INNER_BATCH | SysFlag.NEED_UNWRAP)
 _COMPRESSED = int(SysFlag.COMPRESSED)
+
+INNER_MESSAGES_LIMIT = 1 << 18
+"""Messages that the inner batches of one body may hold together: more than fit into a frame with
+the properties every producer adds. A few compressed bytes can claim millions."""
+_LARGEST_OFFSET = 2**63 - 1
 
 
 def decode_pulled(body: ReadableBuffer, delivery: Delivery) -> list[ReceivedMessage]:
@@ -19,9 +25,12 @@ def decode_pulled(body: ReadableBuffer, delivery: Delivery) -> list[ReceivedMess
     `MessagesCutShort` is raised and its `decoded` holds the messages before: Java goes on with
     those in silence, here the caller decides. Raises `CodecMissing` if an inner batch is
     compressed with a codec that is not installed.
+
+    Inner batches are inflated at once, so `inflate_limit` holds for all of a body together.
     """
     data = bytes(body)
     delta = delivery.offset_delta
+    room = _Room(delivery.inflate_limit)
     messages: list[ReceivedMessage] = []
     end = 0
     try:
@@ -30,7 +39,7 @@ def decode_pulled(body: ReadableBuffer, delivery: Delivery) -> list[ReceivedMess
                 data, position, queue_offset + delta, size, body_size, text_at, delivery
             )
             if sys_flag & _INNER_BATCH == _INNER_BATCH:
-                messages += _unwrap(message, position)
+                messages += _unwrap(message, sys_flag, room)
             else:
                 messages.append(message)
             end = position + size
@@ -112,11 +121,26 @@ class InnerMessage(ReceivedMessage, frozen=True, gc=False, eq=False, kw_only=Tru
         )
 
 
-def _unwrap(outer: ReceivedMessage, position: int) -> list[InnerMessage]:
+class _Room:
+    """What the inner batches still to come may take: inflated bytes, and messages."""
+
+    __slots__ = ("inflated", "messages")
+
+    def __init__(self, inflate_limit: int) -> None:
+        self.inflated = inflate_limit
+        self.messages = INNER_MESSAGES_LIMIT
+
+
+def _unwrap(outer: ReceivedMessage, sys_flag: int, room: _Room) -> list[InnerMessage]:
     try:
-        entries = decode_batch(outer.body)
+        body = decompress_body(outer.stored_body, sys_flag, room.inflated)
+        entries = decode_batch(body, room.messages)
     except MessageMalformed as error:
-        raise MessageMalformed(f"inner batch: {error.reason}", position) from error
+        raise MessageMalformed(f"inner batch: {error.reason}", outer.position) from error
+    if outer.queue_offset + len(entries) > _LARGEST_OFFSET:
+        raise MessageMalformed("inner batch: its offsets do not fit 64 bits", outer.position)
+    room.inflated -= len(body) if sys_flag & _COMPRESSED else 0
+    room.messages -= len(entries)
     frame = outer.store_size - outer.body_size - len(outer.property_bytes)
     return [
         InnerMessage(
