@@ -25,7 +25,11 @@ def test_a_bare_message_says_only_that_it_waits_for_the_store() -> None:
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [
+        ({"body": "42"}, r"a body is bytes, not str; .* text.encode\(\)"),
+        ({"body": None}, "a body is bytes, not NoneType"),
         ({"keys": "A17"}, "keys must be a sequence"),
+        ({"keys": [17]}, "key 17 must be a string"),
+        ({"properties": {"x": 1}}, "property 'x' must be text, not 1"),
         ({"keys": ["A 17"]}, "white space"),
         ({"keys": [""]}, "is empty"),
         ({"properties": {"TAGS": "x"}}, "RocketMQ's own"),
@@ -38,7 +42,7 @@ def test_a_bare_message_says_only_that_it_waits_for_the_store() -> None:
 )
 def test_what_cannot_travel_is_refused_at_once(arguments: dict[str, object], reason: str) -> None:
     with pytest.raises(InvalidInput, match=reason):
-        Message("orders", b"42", **arguments)  # type: ignore[arg-type]
+        Message("orders", **{"body": b"42", **arguments})  # type: ignore[arg-type]
 
 
 def test_delay_levels_are_rocketmqs() -> None:

@@ -24,22 +24,17 @@ class Message(msgspec.Struct, frozen=True):
     flag: int = 0
 
     def __post_init__(self) -> None:
+        # Types are checked here, where the mistake is made, and not only by type checkers.
+        body: object = self.body
+        if not isinstance(body, bytes):
+            kind = type(body).__name__
+            raise InvalidInput(f"a body is bytes, not {kind}; text becomes bytes by text.encode()")
         if isinstance(self.keys, str):
             raise InvalidInput("keys must be a sequence of strings, such as keys=['A17']")
         for key in self.keys:
-            if not key or any(character.isspace() for character in key):
-                raise InvalidInput(
-                    f"key {key!r} is empty or holds white space, which separates keys"
-                )
+            _check_key(key)
         for name, value in self.properties.items():
-            if name in names.RESERVED:
-                raise InvalidInput(f"property {name!r} is RocketMQ's own; choose another name")
-            if not name.strip() or not value.strip():
-                raise InvalidInput(f"property {name!r}: name and value must not be blank")
-            if "\x01" in name or "\x02" in name or "\x02" in value:
-                raise InvalidInput(
-                    f"property {name!r} holds a separator character (\\x01 or \\x02)"
-                )
+            _check_property(name, value)
 
     def wire_properties(self) -> dict[str, str]:
         """Give the properties as they travel, with tag and keys among them."""
@@ -50,3 +45,21 @@ class Message(msgspec.Struct, frozen=True):
         if self.tag:
             wire[names.TAGS] = self.tag
         return wire
+
+
+def _check_key(key: object) -> None:
+    if not isinstance(key, str):
+        raise InvalidInput(f"key {key!r} must be a string, such as keys=['A17']")
+    if not key or any(character.isspace() for character in key):
+        raise InvalidInput(f"key {key!r} is empty or holds white space, which separates keys")
+
+
+def _check_property(name: object, value: object) -> None:
+    if not isinstance(name, str) or not isinstance(value, str):
+        raise InvalidInput(f"property {name!r} must be text, not {value!r}; use str(...)")
+    if name in names.RESERVED:
+        raise InvalidInput(f"property {name!r} is RocketMQ's own; choose another name")
+    if not name.strip() or not value.strip():
+        raise InvalidInput(f"property {name!r}: name and value must not be blank")
+    if "\x01" in name or "\x02" in name or "\x02" in value:
+        raise InvalidInput(f"property {name!r} holds a separator character (\\x01 or \\x02)")
