@@ -253,6 +253,18 @@ def test_a_refused_send_says_why_in_javas_words(
     assert (answer.code, answer.remark, answer.ext) == (code, remark, REGION)
 
 
+@pytest.mark.parametrize("code", [SEND, SEND_BATCH])
+def test_properties_that_could_be_torn_are_refused(caller: Caller, code: int) -> None:
+    """Java stores them; after a loss of power ours could not be told from damaged ones."""
+    text = "A\1" + "x" * 600 + "\0y\2"
+    fields = send_fields("Torn", text, m="true" if code == SEND_BATCH else "false")
+    body = encode_batch([BatchEntry(b"x", text.encode())]) if code == SEND_BATCH else b"x"
+    answer = caller.ask(code, fields, body)
+    assert (answer.code, answer.ext) == (13, REGION)
+    assert (answer.remark or "").endswith("cannot be stored")
+    assert caller.ask(SEND, send_fields("Torn", "A\1x\0"), b"x").code == 0
+
+
 @pytest.mark.parametrize(
     ("changes", "body"),
     [

@@ -54,6 +54,9 @@ def send(state: BrokerState, connection: Connection, request: Command) -> Answer
     except ServerError as error:
         state.traffic.refused += 1
         return state.send_answers.refused(request, error.code, error.remark)
+    except InvalidInput as error:
+        state.traffic.refused += 1
+        return state.send_answers.refused(request, ResponseCode.MESSAGE_ILLEGAL, str(error))
     except StoreError:
         turn.doubt()
         state.traffic.refused += 1
@@ -185,8 +188,8 @@ def _take_batch(
             ResponseCode.MESSAGE_ILLEGAL,
             f"batch request does not support retry group {header.topic}",
         )
-    properties = decode_properties((header.properties or "").encode("utf-8", "replace"))
-    delayed = names.DELAY_LEVEL in properties
+    text = (header.properties or "") + "\2"
+    delayed = _value(text, "DELAY\1") is not None
     size = len(request.body)
     if header.sys_flag & _NOT_PLAIN or delayed or not 0 < size <= limit:
         raise message_illegal(limit)
@@ -202,9 +205,9 @@ def _take_batch(
     )
     try:
         stored = append_batch(state, queue, request.body, like)
-    except (MessageMalformed, InvalidInput) as error:
+    except MessageMalformed as error:
         raise server_error(ResponseCode.MESSAGE_ILLEGAL, str(error)) from error
-    unique_key = properties.get(names.UNIQUE_KEY)
+    unique_key = _value(text, "UNIQ_KEY\1")
     return state.send_answers.stored_batch(
         request,
         queue.queue_id,
