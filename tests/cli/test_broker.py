@@ -82,7 +82,7 @@ def test_a_java_brokers_file_is_understood_and_options_win(tmp_path: Path) -> No
     file = tmp_path / "broker.conf"
     file.write_text(
         "brokerClusterName = Shop\nbrokerName = from-file\nlistenPort=1\n"
-        "namesrvAddr=127.0.0.1:1\ndeleteWhen = 04\nregionId=eu\n"
+        "namesrvAddr=127.0.0.1:1\nsendMessageThreadPoolNums = 4\nregionId=eu\n"
     )
     with ServerProcess("namesrv", "--port", "0") as namesrv:
         with ServerProcess(
@@ -93,7 +93,10 @@ def test_a_java_brokers_file_is_understood_and_options_win(tmp_path: Path) -> No
                 lines = client.ask(RequestCode.GET_BROKER_CONFIG).body.decode().splitlines()
             assert {"regionId=us", "brokerClusterName=Shop"} <= set(lines)
             assert broker.stop() == 0
-        assert "WARNING cluster: the setting deleteWhen means nothing" in broker.errors()
+        assert (
+            "WARNING cluster: the setting sendMessageThreadPoolNums means nothing"
+            in broker.errors()
+        )
 
 
 def test_name_servers_may_come_from_the_environment() -> None:

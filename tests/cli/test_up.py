@@ -207,8 +207,6 @@ def test_a_stop_during_the_start_is_clean_too() -> None:
         (child,) = children_of(process.pid)
         process.send_signal(signal.SIGTERM)
         assert process.wait(30) == 0
-        assert process.stdout is not None
-        assert process.stdout.read() == ""
         assert not is_alive(child)
 
 

@@ -17,8 +17,8 @@ from pocketmq.cli.server_options import (
     read_pairs,
     say_ready,
     settings_option,
-    stop_cleanly_from_now_on,
 )
+from pocketmq.embedded.early_stop import remember_stop_signals
 from pocketmq.embedded.server_logging import StderrLines, set_up_logging
 from pocketmq.embedded.settings import broker_properties, read_config_file
 
@@ -64,7 +64,7 @@ def command(
 
     Prints `ready namesrv=… brokers=NAME@HOST:PORT` once it serves; everything else goes to stderr.
     """
-    stop_cleanly_from_now_on()
+    remember_stop_signals()
     log = set_up_logging(chosen_log(log_level, log_json))
     options = {
         "namesrvAddr": namesrv,

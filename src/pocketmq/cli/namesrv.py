@@ -13,8 +13,8 @@ from pocketmq.cli.server_options import (
     read_pairs,
     say_ready,
     settings_option,
-    stop_cleanly_from_now_on,
 )
+from pocketmq.embedded.early_stop import remember_stop_signals
 from pocketmq.embedded.server_logging import StderrLines, set_up_logging
 from pocketmq.embedded.settings import nameserver_config
 from pocketmq.nameserver import NameServer
@@ -42,7 +42,7 @@ def command(
 
     Prints `ready namesrv=HOST:PORT` once it serves; everything else goes to stderr.
     """
-    stop_cleanly_from_now_on()
+    remember_stop_signals()
     config = nameserver_config(read_pairs(pairs))
     log = set_up_logging(chosen_log(log_level, log_json))
     asyncio.run(_serve(host, port, NameServer(config, chosen_data(data)), log))

@@ -2,15 +2,15 @@
 
 import logging
 import os
-import signal
 import sys
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import click
 
+from pocketmq.embedded.early_stop import FORCED
 from pocketmq.embedded.server_logging import LEVELS, LogSettings, StderrLines
 
 logger = logging.getLogger("pocketmq.cluster")
@@ -110,17 +110,7 @@ def say_ready(line: str, log: StderrLines, *, kept: bool) -> None:
         sys.stdout.flush()
 
 
-def stop_cleanly_from_now_on() -> None:
-    """Let signals end the command with 0 while it is still loading its parts."""
-
-    def leave(_number: int, _frame: object) -> NoReturn:
-        sys.exit(0)
-
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        signal.signal(number, leave)
-
-
 def end_at_once() -> None:
     """Leave without cleaning up, after a second signal."""
     sys.stderr.flush()
-    os._exit(130)
+    os._exit(FORCED)

@@ -16,8 +16,8 @@ from pocketmq.cli.server_options import (
     read_pairs,
     say_ready,
     settings_option,
-    stop_cleanly_from_now_on,
 )
+from pocketmq.embedded.early_stop import remember_stop_signals
 from pocketmq.embedded.server_logging import StderrLines, set_up_logging
 from pocketmq.embedded.settings import ClusterSettings, cluster_config
 
@@ -55,7 +55,7 @@ def command(
     Prints `ready namesrv=HOST:PORT brokers=NAME@HOST:PORT,…` once it serves; everything else goes
     to stderr. SIGTERM or Ctrl-C stops it cleanly, a second one at once.
     """
-    stop_cleanly_from_now_on()
+    remember_stop_signals()
     settings = ClusterSettings(
         brokers=brokers,
         data=chosen_data(data, memory),

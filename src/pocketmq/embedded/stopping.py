@@ -2,14 +2,13 @@
 
 import asyncio
 import os
-import signal
 from collections.abc import Awaitable, Callable
 from types import TracebackType
 from typing import Self, TypeVar
 
-T = TypeVar("T")
+from pocketmq.embedded.early_stop import STOP_SIGNALS, was_asked_to_stop
 
-SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+T = TypeVar("T")
 
 
 class StopRequests:
@@ -24,8 +23,10 @@ class StopRequests:
 
     def __enter__(self) -> Self:
         loop = asyncio.get_running_loop()
-        for each in SIGNALS:
+        for each in STOP_SIGNALS:
             loop.add_signal_handler(each, self.ask)
+        if was_asked_to_stop():
+            self.ask()
         return self
 
     def __exit__(
@@ -35,7 +36,7 @@ class StopRequests:
         trace: TracebackType | None,
     ) -> None:
         loop = asyncio.get_running_loop()
-        for each in SIGNALS:
+        for each in STOP_SIGNALS:
             loop.remove_signal_handler(each)
 
     def watch(self, lifeline: int) -> None:

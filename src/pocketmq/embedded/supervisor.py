@@ -70,6 +70,9 @@ class Supervisor:
         for task in self._reviving.values():
             task.cancel()
         await asyncio.gather(*self._reviving.values(), return_exceptions=True)
+        for name, process in self._processes.items():  # that never got an order
+            await ChildBroker(name, _ignore, process).kill()
+        self._processes.clear()
         stops = (member.stop() for member in self.members.values())
         outcomes = await asyncio.gather(*stops, return_exceptions=True)
         for member in self.members.values():
@@ -240,6 +243,10 @@ class Supervisor:
         task = self._reviving.pop(member.name, None)
         if task is not None:
             task.cancel()
+
+
+def _ignore(_how: str) -> None:
+    """Take no notice of an end."""
 
 
 def _tell_left_over(settings: ClusterSettings) -> None:

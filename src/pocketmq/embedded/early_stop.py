@@ -1,0 +1,33 @@
+"""Signals that come while a server is still loading its parts, before a loop can take them.
+
+They are remembered and carried out once the loop runs. To raise something instead, wherever the
+program happens to be, would lose some: Python ignores what is raised in a destructor. Signals are
+the process's, so this is the module's own state. Imports next to nothing, to be there early.
+"""
+
+import os
+import signal
+
+STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+FORCED = 130
+"""Exit code of a server that was told twice to stop."""
+
+_asked = False
+
+
+def remember_stop_signals() -> None:
+    """From now on remember a signal to stop; a second one ends the process at once."""
+    for number in STOP_SIGNALS:
+        signal.signal(number, _remember)
+
+
+def was_asked_to_stop() -> bool:
+    """Tell whether a signal came before the loop could take it."""
+    return _asked
+
+
+def _remember(_number: int, _frame: object) -> None:
+    global _asked  # noqa: PLW0603 - see above
+    if _asked:
+        os._exit(FORCED)
+    _asked = True
