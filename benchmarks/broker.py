@@ -1,8 +1,8 @@
 """What a message costs the broker's process, and what the broker costs while nothing happens.
 
 The broker runs in a process of its own with its data on disk; a lean client drives it over a
-socket. Cost is the processor time of the broker's process for each message. Beside it stands what a plain
-asyncio server needs to answer as many frames, in the same run.
+socket. Cost is the processor time of the broker's process for each message. Beside it stands what
+a plain asyncio server needs to answer as many frames, in the same run.
 
 python -m benchmarks.broker
 """

@@ -426,7 +426,8 @@ def test_a_batch_is_taken_whole_or_not_at_all(
 
 # Whatever is sent can be pulled
 
-names = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\1\2"), min_size=1)
+# Zero bytes are refused where they could be damage; see above.
+names = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0\1\2"), min_size=1)
 broker_names = {"MSG_REGION", "TRACE_ON", "CLUSTER", "UNIQ_KEY"}
 asking_names = {"DELAY", "TRAN_MSG", "POP_CK", "INNER_NUM"}
 property_maps = st.dictionaries(
