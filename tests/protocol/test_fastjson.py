@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from pocketmq.errors import BodyMalformed, InvalidInput
 from pocketmq.protocol.fastjson import MAX_DEPTH, ObjectKey, dumps, loads
+from pocketmq.protocol.fastjson.reader import MAX_CONTAINERS, MAX_UNUSUAL
 from pocketmq.protocol.fastjson.writer import java_double
 
 QUEUE = '{"brokerName":"b","queueId":0,"topic":"t"}'
@@ -197,6 +198,19 @@ def test_hostile_text_is_refused_in_linear_time(text: str) -> None:
     with contextlib.suppress(BodyMalformed):
         loads(text)
     assert time.process_time() - start < 3
+
+
+def test_a_text_with_a_million_containers_is_read_and_one_more_refused() -> None:
+    """Plain JSON or not: memory is taken for every one of them."""
+    plain = "[" + "{}," * (MAX_CONTAINERS - 2) + "{}]"
+    assert len(loads(plain)) == MAX_CONTAINERS - 1
+    with pytest.raises(BodyMalformed, match="1000001 objects and arrays, 1000000 at most"):
+        loads("[" + "{}," * MAX_CONTAINERS + "]")
+
+
+def test_reading_what_is_not_plain_json_ends_after_a_million_values() -> None:
+    with pytest.raises(BodyMalformed, match="more than 1000000 values that are not plain JSON"):
+        loads("[" + "1 " * (MAX_UNUSUAL + 1) + "]")
 
 
 @settings(max_examples=400)

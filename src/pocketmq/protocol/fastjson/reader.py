@@ -3,7 +3,8 @@
 Standard JSON takes the fast way through msgspec. What msgspec refuses is read again here, as
 fastjson would read it: bare, integer and object keys, single quotes, comments, Java's escapes,
 missing or surplus commas. The reader keeps a stack of its own, runs in linear time, and refuses
-nesting beyond `MAX_DEPTH`. Whatever the input, only `BodyMalformed` is raised.
+nesting beyond `MAX_DEPTH` and more values than any body of RocketMQ has. Whatever the input, only
+`BodyMalformed` is raised.
 """
 
 import re
@@ -16,6 +17,10 @@ from pocketmq.protocol.fastjson.references import resolve
 from pocketmq.protocol.fastjson.writer import MAX_DEPTH, ObjectKey, dumps
 
 _LONGEST_NUMBER = 400
+MAX_CONTAINERS = 1_000_000
+"""Objects and arrays in one text: each takes far more memory than the two bytes it needs there."""
+MAX_UNUSUAL = 1_000_000
+"""Values read here one by one, without msgspec: some seconds' work."""
 
 
 def loads(data: bytes | str, what: str = "JSON") -> Any:
@@ -25,13 +30,16 @@ def loads(data: bytes | str, what: str = "JSON") -> Any:
     """
     if isinstance(data, str):
         data = str(data)  # an ObjectKey's bare text
+    openings = _openings(data)
+    if openings > MAX_CONTAINERS:
+        raise BodyMalformed(what, f"it has {openings} objects and arrays, {MAX_CONTAINERS} at most")
     try:
         value = msgspec.json.decode(data)
     except (msgspec.DecodeError, UnicodeError, RecursionError):
         value = _read(_text(data, what), what)
     if "$ref" in data if isinstance(data, str) else b"$ref" in data:
         value = resolve(value, what)
-    if _openings(data) > MAX_DEPTH and nests_deeper(value, MAX_DEPTH):
+    if openings > MAX_DEPTH and nests_deeper(value, MAX_DEPTH):
         raise BodyMalformed(what, f"nests deeper than {MAX_DEPTH} levels")
     return value
 
@@ -70,8 +78,12 @@ def _read(text: str, what: str) -> Any:
     cursor = _Cursor(text, what)
     value = cursor.value()
     stack: list[Any] = [value] if type(value) is dict or type(value) is list else []
+    unread = MAX_UNUSUAL
     while stack:
         top = stack[-1]
+        unread -= 1
+        if unread < 0:
+            raise cursor.wrong(f"more than {MAX_UNUSUAL} values that are not plain JSON")
         if type(top) is dict:
             cursor.simple_members(top)
             if cursor.closes("}"):
