@@ -8,6 +8,7 @@ of types:
 * `outcome_unknown`: the request may have taken effect although no answer came.
 """
 
+from pocketmq.errors.client import ClientClosed, ClientForked, GroupTaken
 from pocketmq.errors.invalid import (
     AllocationInputInvalid,
     AttributeRefused,
@@ -72,6 +73,8 @@ __all__ = [
     "BodyMalformed",
     "BrokerNotFound",
     "CannotStart",
+    "ClientClosed",
+    "ClientForked",
     "CodecMissing",
     "ConnectFailed",
     "ConnectionLost",
@@ -81,6 +84,7 @@ __all__ = [
     "FlowControlled",
     "FrameMalformed",
     "FrameTooLarge",
+    "GroupTaken",
     "HeaderMalformed",
     "InvalidInput",
     "ListenFailed",

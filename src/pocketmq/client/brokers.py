@@ -1,0 +1,129 @@
+"""Calls to brokers by name: the address is looked up, the answer is checked.
+
+Knows where brokers are and what a refusal is; what is asked, and what to do about an error, is the
+caller's: errors carry the flags (`retryable`, `refresh_route`, `outcome_unknown`).
+"""
+
+from random import Random
+
+from pocketmq.client.addresses import BrokerAddresses
+from pocketmq.client.calls import SUCCESS, Calls, Fields
+from pocketmq.client.routes import RouteBook
+from pocketmq.errors import BrokerNotFound
+from pocketmq.model.route import MASTER_ID
+from pocketmq.net import Address, parse_address
+from pocketmq.protocol.codes import RequestCode
+from pocketmq.protocol.command import Command
+
+_MAIN_PORT = frozenset(
+    {
+        RequestCode.HEART_BEAT,
+        RequestCode.UNREGISTER_CLIENT,
+        RequestCode.CHECK_CLIENT_CONFIG,
+        RequestCode.PULL_MESSAGE,
+        RequestCode.LITE_PULL_MESSAGE,
+        RequestCode.POP_MESSAGE,
+        RequestCode.NOTIFICATION,
+        RequestCode.ACK_MESSAGE,
+        RequestCode.BATCH_ACK_MESSAGE,
+        RequestCode.CHANGE_MESSAGE_INVISIBLETIME,
+        RequestCode.END_TRANSACTION,
+    }
+)
+"""What Java sends to a broker's own port even if the second one is to be used."""
+
+
+class Brokers:
+    """Asks brokers. Belongs to one event loop."""
+
+    def __init__(
+        self,
+        calls: Calls,
+        addresses: BrokerAddresses,
+        *,
+        timeout: float,
+        vip_channel: bool = False,
+    ) -> None:
+        self.calls = calls
+        self.addresses = addresses
+        self._timeout = timeout
+        self._vip = vip_channel
+
+    async def call(
+        self,
+        broker: str,
+        code: int,
+        fields: Fields = None,
+        body: bytes = b"",
+        *,
+        timeout: float | None = None,  # noqa: ASYNC109 - one timer serves all requests
+        master_only: bool = False,
+        accept: frozenset[int] = SUCCESS,
+    ) -> Command:
+        """Ask a broker's master, or a slave if there is no master and `master_only` is not set.
+
+        Raises `BrokerNotFound` if no address is known (nothing was sent), the `ServerError` that
+        stands for a code outside `accept`, and `TransportError`.
+        """
+        address = self.address(broker, master_only=master_only)
+        return await self.call_at(address, code, fields, body, timeout=timeout, accept=accept)
+
+    async def call_at(
+        self,
+        address: str,
+        code: int,
+        fields: Fields = None,
+        body: bytes = b"",
+        *,
+        timeout: float | None = None,  # noqa: ASYNC109 - one timer serves all requests
+        accept: frozenset[int] = SUCCESS,
+    ) -> Command:
+        """Ask the broker at an address, such as `addresses.for_reading` gives."""
+        limit = self._timeout if timeout is None else timeout
+        port = self._port(address, code)
+        return await self.calls.ask(port, code, fields, body, timeout=limit, accept=accept)
+
+    async def tell(
+        self,
+        broker: str,
+        code: int,
+        fields: Fields = None,
+        body: bytes = b"",
+        *,
+        timeout: float | None = None,  # noqa: ASYNC109 - for the connection alone
+        master_only: bool = False,
+    ) -> None:
+        """Send a broker what is not answered; raises `BrokerNotFound` or `ConnectFailed`."""
+        address = self._port(self.address(broker, master_only=master_only), code)
+        limit = self._timeout if timeout is None else timeout
+        await self.calls.tell(address, code, fields, body, timeout=limit)
+
+    def address(self, broker: str, *, master_only: bool = False) -> str:
+        """Give where to reach a broker; raises `BrokerNotFound`."""
+        if master_only:
+            return self.addresses.master(broker)
+        return self.addresses.any_of(broker).address
+
+    def _port(self, address: str, code: int) -> str:
+        return vip_address(address) if self._vip and code not in _MAIN_PORT else address
+
+
+def vip_address(address: str) -> str:
+    """Give the broker's second port, which is two below its own."""
+    host, port = parse_address(address)
+    return str(Address(host, port - 2)) if port > 2 else address
+
+
+async def any_broker_of(routes: RouteBook, topic: str, random: Random) -> str:
+    """Give the address of some broker of a topic, to ask about the groups that use it.
+
+    As in Java: a random broker of the route, its master, or any process of it. Raises
+    `BrokerNotFound` if the route names none, and what `RouteBook.get` does.
+    """
+    known = await routes.get(topic)
+    usable = [data.broker_addrs for data in known.route.broker_datas if data.broker_addrs]
+    if not usable:
+        raise BrokerNotFound(topic)
+    table = random.choice(usable)
+    master = table.get(MASTER_ID)
+    return master if master is not None else random.choice(sorted(table.values()))

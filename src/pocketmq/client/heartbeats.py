@@ -1,0 +1,217 @@
+"""Heartbeats: every broker is told, again and again, which groups this client belongs to.
+
+A heartbeat asked for while a round is under way is not left out, as in Java, but sent in one round
+right after it: the round under way may have told the old state. Brokers are told side by side, so
+that one that does not answer keeps nobody waiting. Belongs to one event loop.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+
+import msgspec
+
+from pocketmq.client.addresses import BrokerAddresses, Place
+from pocketmq.client.calls import Calls
+from pocketmq.client.tasks import Tasks
+from pocketmq.errors import HeaderMalformed, MQError
+from pocketmq.model.java_strings import java_hash
+from pocketmq.protocol.bodies.heartbeat import Heartbeat
+from pocketmq.protocol.codes import RequestCode
+from pocketmq.protocol.command import Command
+from pocketmq.protocol.headers.membership import (
+    HeartbeatRequest,
+    HeartbeatResponse,
+    UnregisterClientRequest,
+)
+from pocketmq.protocol.json_values import encode_body
+
+logger = logging.getLogger("pocketmq.client")
+
+
+class Heartbeats:
+    """Tells brokers about the client; `describe` says what."""
+
+    def __init__(
+        self,
+        calls: Calls,
+        addresses: BrokerAddresses,
+        tasks: Tasks,
+        describe: Callable[[], Heartbeat | None],
+        *,
+        timeout: float,
+        short: bool = False,
+    ) -> None:
+        self._calls = calls
+        self._addresses = addresses
+        self._tasks = tasks
+        self._describe = describe
+        self._timeout = timeout
+        self._short = short  # version 2: leave out what a broker knows already
+        self._round: asyncio.Task[bool] | None = None
+        self._next_round: asyncio.Task[bool] | None = None
+        self._beating: dict[str, asyncio.Task[bool]] = {}
+        self._known_by: dict[str, int] = {}  # address -> fingerprint it has in full
+        self._failing: set[str] = set()
+
+    async def beat(self, *, in_full: bool = False) -> bool:
+        """Tell every broker, only masters if there is no consumer; True if one took note.
+
+        `in_full` repeats what brokers know already: after a rebalance, whose new subscription
+        version does not show in a fingerprint.
+        """
+        if in_full:
+            self._known_by.clear()
+        task = self._round_to_wait_for()
+        await asyncio.wait({task})
+        return not task.cancelled() and task.result()
+
+    def beat_soon(self, *, in_full: bool = False) -> None:
+        """Do the same without waiting."""
+        if in_full:
+            self._known_by.clear()
+        self._round_to_wait_for()
+
+    async def beat_to(self, address: str) -> bool:
+        """Tell the broker at one address, such as one just connected to; True if it took note."""
+        place = next((each for each in self._addresses.places() if each.address == address), None)
+        if place is None:
+            return False
+        # One under way goes over the same connection, or fails with the one before.
+        task = self._beating.get(address) or self._tell_in_turn(place)
+        await asyncio.wait({task})
+        return not task.cancelled() and task.result()
+
+    async def unregister(self, client_id: str, *, producer: str = "", consumer: str = "") -> None:
+        """Take a group back from every broker we are connected to; the others know already.
+
+        Waits for heartbeats under way, which would bring the group back.
+        """
+        if self._beating:
+            await asyncio.wait([*self._beating.values()])
+        header = UnregisterClientRequest(
+            client_id=client_id, producer_group=producer or None, consumer_group=consumer or None
+        )
+        places = self._addresses.places()
+        await asyncio.gather(*(self._leave(place.address, header) for place in places))
+
+    def forget(self, address: str) -> None:
+        """Take note of a lost connection: the broker may have lost what it knew, too."""
+        self._known_by.pop(address, None)
+
+    def _round_to_wait_for(self) -> asyncio.Task[bool]:
+        if self._round is None:
+            self._round = self._tasks.spawn(self._tell_all(), "heartbeats")
+            self._round.add_done_callback(self._round_ended)
+            return self._round
+        if self._next_round is None:
+            self._next_round = self._tasks.spawn(self._tell_all(self._round), "heartbeats")
+            self._next_round.add_done_callback(self._round_ended)
+        return self._next_round
+
+    def _round_ended(self, _: asyncio.Task[bool]) -> None:
+        self._round, self._next_round = self._next_round, None
+
+    async def _tell_all(self, after: asyncio.Task[bool] | None = None) -> bool:
+        if after is not None:
+            await asyncio.wait({after})
+        places = self._addresses.places()
+        self._failing &= {place.address for place in places}
+        tasks = [self._tell_in_turn(place) for place in places]
+        if tasks:
+            await asyncio.wait(tasks)
+        return any(not task.cancelled() and task.result() for task in tasks)
+
+    def _tell_in_turn(self, place: Place) -> asyncio.Task[bool]:
+        address = place.address
+        task = self._tasks.spawn(
+            self._tell(place, self._beating.get(address)), f"heartbeat to {address}"
+        )
+        self._beating[address] = task
+        task.add_done_callback(self._told)
+        return task
+
+    def _told(self, task: asyncio.Task[bool]) -> None:
+        for address in [key for key, value in self._beating.items() if value is task]:
+            del self._beating[address]
+
+    async def _tell(self, place: Place, after: asyncio.Task[bool] | None) -> bool:
+        if after is not None:
+            await asyncio.wait({after})
+        told = self._describe()
+        if told is None or not (told.consumer_data_set or place.is_master):
+            return False
+        address = place.address
+        fingerprint = fingerprint_of(told) if self._short else 0
+        leave_out = self._short and self._known_by.get(address) == fingerprint
+        body = encode_body(_version_two(told, fingerprint, leave_out) if self._short else told)
+        try:
+            answer = await self._calls.ask(
+                address, RequestCode.HEART_BEAT, HeartbeatRequest(), body, timeout=self._timeout
+            )
+        except MQError as error:
+            log = logger.debug if address in self._failing else logger.warning
+            log("heartbeat to broker %s at %s: %s", place.broker, address, error)
+            self._failing.add(address)
+            return False
+        self._failing.discard(address)
+        if address in self._addresses:
+            self._addresses.note_version(address, answer.version)
+        if self._short:
+            self._note(address, fingerprint, answer)
+        return True
+
+    def _note(self, address: str, fingerprint: int, answer: Command) -> None:
+        """Remember whether a broker has everything, and so may be told less the next time."""
+        try:
+            said = answer.header(HeartbeatResponse)
+        except HeaderMalformed:
+            said = HeartbeatResponse()
+        if said.is_support_heart_beat_v2 and not said.is_sub_change:
+            self._known_by[address] = fingerprint
+        else:
+            self._known_by.pop(address, None)
+
+    async def _leave(self, address: str, header: UnregisterClientRequest) -> None:
+        if self._calls.connected(address) is None:
+            return
+        try:
+            await self._calls.ask(
+                address, RequestCode.UNREGISTER_CLIENT, header, timeout=self._timeout
+            )
+        except MQError as error:
+            logger.info("cannot unregister from the broker at %s: %s", address, error)
+
+
+def fingerprint_of(told: Heartbeat) -> int:
+    """Give the number by which brokers see that subscriptions are the same; never 0.
+
+    The same members give the same number in all clients, whatever the versions of subscriptions.
+    """
+    bare = msgspec.structs.replace(
+        told,
+        client_id="",
+        consumer_data_set=[
+            msgspec.structs.replace(
+                data,
+                subscription_data_set=[
+                    msgspec.structs.replace(each, sub_version=0)
+                    for each in data.subscription_data_set
+                ],
+            )
+            for data in told.consumer_data_set
+        ],
+    )
+    return java_hash(encode_body(bare).decode()) or 1
+
+
+def _version_two(told: Heartbeat, fingerprint: int, leave_out: bool) -> Heartbeat:  # noqa: FBT001 - private
+    consumers = told.consumer_data_set
+    if leave_out:
+        consumers = [msgspec.structs.replace(data, subscription_data_set=[]) for data in consumers]
+    return msgspec.structs.replace(
+        told,
+        consumer_data_set=consumers,
+        heartbeat_fingerprint=fingerprint,
+        without_sub=leave_out,
+    )

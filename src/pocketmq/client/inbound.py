@@ -1,0 +1,165 @@
+"""What brokers ask of a client: read, handed to the member it is for, answered.
+
+A request that makes no sense, or a member that fails, costs the broker its answer and nothing else.
+Whoever asks too much at once is told so.
+"""
+
+import logging
+from collections.abc import Awaitable, Callable
+from typing import TypeAlias
+
+from pocketmq.client.members import ConsumerMember
+from pocketmq.client.roll import Roll
+from pocketmq.client.tasks import Tasks
+from pocketmq.errors import (
+    MessageMalformed,
+    MQError,
+    ResponseCode,
+    ServerError,
+    SystemFailure,
+)
+from pocketmq.model.properties import PRODUCER_GROUP
+from pocketmq.net import Connection
+from pocketmq.protocol.bodies.offsets import ConsumerStatus, ResetOffset
+from pocketmq.protocol.codes import RequestCode
+from pocketmq.protocol.command import Command
+from pocketmq.protocol.headers.client_calls import (
+    ConsumeDirectlyRequest,
+    GetConsumerRunningInfoRequest,
+    GetConsumerStatusRequest,
+)
+from pocketmq.protocol.headers.membership import NotifyConsumerIdsChangedRequest
+from pocketmq.protocol.headers.offsets import ResetOffsetRequest
+from pocketmq.protocol.headers.replies import PushReplyRequest
+from pocketmq.protocol.headers.transactions import CheckTransactionStateRequest
+from pocketmq.protocol.json_values import decode_body, encode_body
+from pocketmq.protocol.pulled import decode_pulled
+from pocketmq.protocol.received import Delivery, ReceivedMessage
+
+logger = logging.getLogger("pocketmq.client")
+
+MOST_AT_ONCE = 1024
+
+_Handler: TypeAlias = Callable[[Command, str], Awaitable[bytes]]
+
+
+class Inbound:
+    """Answers the requests of brokers for all members. Belongs to one event loop."""
+
+    def __init__(self, roll: Roll, tasks: Tasks) -> None:
+        self._roll = roll
+        self._tasks = tasks
+        self._under_way = 0
+        self._handlers: dict[int, _Handler] = {
+            RequestCode.CHECK_TRANSACTION_STATE: self._check_transaction,
+            RequestCode.NOTIFY_CONSUMER_IDS_CHANGED: self._ids_changed,
+            RequestCode.RESET_CONSUMER_CLIENT_OFFSET: self._reset_offsets,
+            RequestCode.GET_CONSUMER_STATUS_FROM_CLIENT: self._offsets_reached,
+            RequestCode.GET_CONSUMER_RUNNING_INFO: self._running_info,
+            RequestCode.CONSUME_MESSAGE_DIRECTLY: self._consume_directly,
+            RequestCode.PUSH_REPLY_MESSAGE_TO_CLIENT: self._take_reply,
+        }
+
+    def receive(self, connection: Connection, request: Command) -> None:
+        """Begin to answer a request."""
+        handler = self._handlers.get(request.code)
+        if handler is None:
+            remark = f"request code {request.code} is not supported by clients"
+            answer(connection, request, ResponseCode.REQUEST_CODE_NOT_SUPPORTED, remark)
+        elif self._under_way >= MOST_AT_ONCE:
+            answer(connection, request, ResponseCode.SYSTEM_BUSY, "too many calls at once")
+        else:
+            self._under_way += 1
+            self._tasks.spawn(self._serve(handler, connection, request), f"answer {request.code}")
+
+    async def _serve(self, handler: _Handler, connection: Connection, request: Command) -> None:
+        try:
+            body = await handler(request, connection.remote_address)
+        except ServerError as error:  # how a member chooses the answer's code
+            answer(connection, request, error.code, error.remark)
+        except MQError as error:
+            logger.info("%s asked %r: %s", connection.remote_address, request, error)
+            answer(connection, request, ResponseCode.SYSTEM_ERROR, str(error))
+        except Exception as error:
+            logger.exception("%s asked %r, which failed", connection.remote_address, request)
+            remark = f"{type(error).__name__}: {error}"
+            answer(connection, request, ResponseCode.SYSTEM_ERROR, remark)
+        else:
+            answer(connection, request, ResponseCode.SUCCESS, None, body)
+        finally:
+            self._under_way -= 1
+
+    # One for each request; what they give is the answer's body.
+
+    async def _ids_changed(self, request: Command, _: str) -> bytes:
+        group = request.header(NotifyConsumerIdsChangedRequest).consumer_group
+        consumer = self._roll.consumers.get(group)
+        if consumer is not None:
+            consumer.on_ids_changed()
+        return b""
+
+    async def _check_transaction(self, request: Command, address: str) -> bytes:
+        header = request.header(CheckTransactionStateRequest)
+        message = _one_message(request)
+        producer = self._roll.producers.get(message.get_property(PRODUCER_GROUP) or "")
+        if producer is None:
+            logger.debug("%s asks about a transaction of no producer here", address)
+        else:
+            await producer.check_transaction(message, header, address)
+        return b""
+
+    async def _take_reply(self, request: Command, address: str) -> bytes:
+        header = request.header(PushReplyRequest)
+        # The header names the group of whoever replies: only the producer that asked knows.
+        if not any(producer.take_reply(header, request) for producer in self._roll.producers):
+            logger.info("%s sent a reply nobody waits for (any more)", address)
+        return b""
+
+    async def _reset_offsets(self, request: Command, _: str) -> bytes:
+        header = request.header(ResetOffsetRequest)
+        consumer = self._consumer(header.group)
+        body = decode_body(request.body, ResetOffset) if request.body else ResetOffset()
+        await consumer.reset_offsets(header.topic, body.offset_table)
+        return b""
+
+    async def _offsets_reached(self, request: Command, _: str) -> bytes:
+        header = request.header(GetConsumerStatusRequest)
+        reached = await self._consumer(header.group).offsets_reached(header.topic)
+        return encode_body(ConsumerStatus(message_queue_table=reached))
+
+    async def _running_info(self, request: Command, _: str) -> bytes:
+        header = request.header(GetConsumerRunningInfoRequest)
+        consumer = self._consumer(header.consumer_group)
+        return encode_body(await consumer.running_info(with_stacks=header.jstack_enable))
+
+    async def _consume_directly(self, request: Command, _: str) -> bytes:
+        header = request.header(ConsumeDirectlyRequest)
+        consumer = self._consumer(header.consumer_group)
+        message = _one_message(request, header.broker_name or "")
+        return encode_body(await consumer.consume_directly(message, header.broker_name))
+
+    def _consumer(self, group: str) -> ConsumerMember:
+        consumer = self._roll.consumers.get(group)
+        if consumer is None:
+            remark = f"The Consumer Group <{group}> not exist in this consumer"  # Java's words
+            raise SystemFailure(ResponseCode.SYSTEM_ERROR, remark)
+        return consumer
+
+
+def answer(
+    connection: Connection,
+    request: Command,
+    code: int,
+    remark: str | None,
+    body: bytes = b"",
+) -> None:
+    """Write an answer, unless none is wanted."""
+    if not request.is_oneway:
+        connection.write(request.reply(code, remark, body=body).encode())
+
+
+def _one_message(request: Command, broker_name: str = "") -> ReceivedMessage:
+    messages = decode_pulled(request.body, Delivery(broker_name=broker_name))
+    if len(messages) != 1:
+        raise MessageMalformed(f"{len(messages)} messages where one was expected", 0)
+    return messages[0]

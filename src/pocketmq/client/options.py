@@ -1,0 +1,109 @@
+"""What a client can be told: frozen values with Java's defaults, checked when they are made.
+
+Times are seconds. Owns no behaviour; what belongs to producers or consumers alone is beside them.
+"""
+
+import math
+from typing import ClassVar
+
+import msgspec
+
+from pocketmq.balance.profile import V5, Profile
+from pocketmq.client.identity import DEFAULT_INSTANCE
+from pocketmq.errors import InvalidInput
+from pocketmq.model.guarded import HIDDEN
+from pocketmq.net import parse_addresses
+
+LONGEST = 7 * 24 * 3600.0
+"""No interval or timeout is longer than a week: a larger number is most likely milliseconds."""
+
+
+class Credentials(msgspec.Struct, frozen=True, kw_only=True):
+    """A user of a cluster with access control; secrets are not shown when it is printed."""
+
+    access_key: str
+    secret_key: str
+    security_token: str | None = None
+
+    def __post_init__(self) -> None:
+        if not self.access_key or not self.secret_key:
+            raise InvalidInput("credentials need an access key and a secret key")
+
+    def __repr__(self) -> str:
+        return f"Credentials(access_key={self.access_key!r}, secret_key={HIDDEN!r})"
+
+
+class ClientOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """What all members of one client have in common (Java: ClientConfig).
+
+    Raises `InvalidInput` for a value that can never work.
+    """
+
+    name_servers: str = ""
+    """`host:port`, several joined by `;`. Empty: the environment's `NAMESRV_ADDR`."""
+    client_ip: str | None = None
+    """The address in the client id; found out if not given."""
+    instance_name: str = DEFAULT_INSTANCE
+    """Clients with the same ip and instance name are one; unnamed ones get a name of their own."""
+    unit_name: str = ""
+    namespace: str = ""
+    """Names of topics and groups are put into this namespace (4.x: as part of each name)."""
+    namespace_v2: str = ""
+    """The same the 5.x way: brokers are told the namespace beside the names."""
+    credentials: Credentials | None = None
+    profile: Profile = V5
+    """Which client line to behave like."""
+
+    request_timeout: float = 3.0
+    """For routes, heartbeats, member lists and other small calls (Java: mqClientApiTimeout)."""
+    start_wait: float | None = 0.0
+    """How long `start` may wait for a name server before it raises `NameServersUnreachable`.
+
+    With 0 each is tried once. None: start without asking, as Java does; routes come later.
+    """
+    route_interval: float = 30.0
+    heartbeat_interval: float = 30.0
+    heartbeat_first_after: float = 1.0
+    persist_interval: float = 5.0
+    """How often consumers store their offsets."""
+    persist_first_after: float = 10.0
+    heartbeat_v2: bool = False
+    """Leave subscriptions out of heartbeats to brokers that know them already (5.x)."""
+    vip_channel: bool = False
+    """Use the broker's second port, two below its own, for all but pulls and heartbeats."""
+
+    _POSITIVE: ClassVar = (
+        "request_timeout", "route_interval", "heartbeat_interval", "persist_interval",
+    )  # fmt: skip
+    _NOT_NEGATIVE: ClassVar = ("heartbeat_first_after", "persist_first_after", "start_wait")
+
+    def __post_init__(self) -> None:
+        if self.name_servers:
+            parse_addresses(self.name_servers)
+        for name in self._POSITIVE:
+            check_seconds(name, getattr(self, name), at_least=0.001)
+        for name in self._NOT_NEGATIVE:
+            value = getattr(self, name)
+            if value is not None:
+                check_seconds(name, value)
+        _check_id_part("client_ip", self.client_ip if self.client_ip is not None else "unset")
+        _check_id_part("instance_name", self.instance_name)
+        if self.unit_name:
+            _check_id_part("unit_name", self.unit_name)
+
+    def differences(self, other: "ClientOptions") -> list[str]:
+        """Name the fields in which two differ."""
+        return [
+            name for name in self.__struct_fields__ if getattr(self, name) != getattr(other, name)
+        ]
+
+
+def check_seconds(name: str, value: float, *, at_least: float = 0.0) -> None:
+    """Raise `InvalidInput` unless `value` is a sensible number of seconds."""
+    if not math.isfinite(value) or not at_least <= value <= LONGEST:
+        raise InvalidInput(f"{name} is in seconds, from {at_least:g} to {LONGEST:g}, not {value!r}")
+
+
+def _check_id_part(name: str, value: str) -> None:
+    if not value.strip() or not value.isprintable():
+        raise InvalidInput(f"{name} is part of the client id and cannot be {value!r}")

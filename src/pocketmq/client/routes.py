@@ -1,0 +1,201 @@
+"""Where topics live: routes kept from one question to the next, and kept fresh.
+
+Asking for one topic many times at once is one request. What was learnt stays in use while no name
+server answers, and when a topic's route is gone, as in Java. Knows neither producers nor consumers:
+it is told which topics are in use, and tells whoever listens about changes.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Collection, Iterable
+from copy import copy
+
+import msgspec
+
+from pocketmq.client.addresses import BrokerAddresses
+from pocketmq.client.calls import SUCCESS
+from pocketmq.client.name_servers import NameServers
+from pocketmq.client.tasks import Tasks
+from pocketmq.errors import (
+    MQError,
+    NameServersUnreachable,
+    RequestTimedOut,
+    ResponseCode,
+    RouteNotFound,
+)
+from pocketmq.model.names import AUTO_CREATE_TOPIC
+from pocketmq.model.queue import MessageQueue
+from pocketmq.model.route import DEFAULT_TOPIC_QUEUE_NUMS, TopicRoute
+from pocketmq.protocol.codes import RequestCode
+from pocketmq.protocol.headers.nameserver import GetRouteRequest
+from pocketmq.protocol.json_values import decode_body
+
+logger = logging.getLogger("pocketmq.client")
+
+_KNOWN_ANSWERS = SUCCESS | {int(ResponseCode.TOPIC_NOT_EXIST)}
+
+
+class KnownRoute(msgspec.Struct, frozen=True):
+    """A topic's route with the queues it means, worked out once."""
+
+    topic: str
+    route: TopicRoute
+    publish_queues: tuple[MessageQueue, ...]
+    """Those producers choose from, in Java's order."""
+    subscribe_queues: frozenset[MessageQueue]
+    """Those consumers share."""
+    assumed: bool = False
+    """The topic does not exist yet: this is how it would be made by its first message."""
+
+
+Listener = Callable[[KnownRoute], None]
+
+
+class RouteBook:
+    """The routes of one client. Belongs to one event loop."""
+
+    def __init__(
+        self,
+        name_servers: NameServers,
+        addresses: BrokerAddresses,
+        tasks: Tasks,
+        timeout: float,
+    ) -> None:
+        self.name_servers = name_servers
+        self.addresses = addresses
+        self._tasks = tasks
+        self._timeout = timeout
+        self._routes: dict[str, KnownRoute] = {}
+        self._asking: dict[str, asyncio.Task[KnownRoute | MQError]] = {}
+        self._wanted: set[str] = set()  # asked for since the last poll
+        self._listeners: list[Listener] = []
+
+    def listen(self, listener: Listener) -> None:
+        """Have a function called with every route that is new or changed, on the loop."""
+        self._listeners.append(listener)
+
+    def cached(self, topic: str) -> KnownRoute | None:
+        """Give what is known, without asking."""
+        return self._routes.get(topic)
+
+    async def get(self, topic: str, timeout: float | None = None) -> KnownRoute:  # noqa: ASYNC109 - the question outlives it
+        """Give what is known, or ask; raises what `refresh` does."""
+        self._wanted.add(topic)
+        return self._routes.get(topic) or await self.refresh(topic, timeout)
+
+    async def refresh(self, topic: str, timeout: float | None = None) -> KnownRoute:  # noqa: ASYNC109 - the question outlives it
+        """Ask the name server, or wait for the answer somebody else has asked for.
+
+        Raises `RouteNotFound` if it does not know the topic, `NameServersUnreachable`,
+        `RequestTimedOut`, or `BodyMalformed` for a route that makes no sense.
+        """
+        task = self._ask(topic)
+        # A caller that gives up does not take the answer away from the others.
+        await asyncio.wait({task}, timeout=timeout)
+        if not task.done():
+            raise RequestTimedOut(self.name_servers.chosen, f"route of {topic}", timeout or 0.0)
+        if task.cancelled():
+            raise NameServersUnreachable(self.name_servers.addresses)
+        outcome = task.result()
+        if isinstance(outcome, MQError):
+            raise copy(outcome) from outcome.__cause__  # one of its own for each who waited
+        return outcome
+
+    def refresh_soon(self, topic: str) -> None:
+        """Ask the name server without waiting, after an error with `refresh_route`."""
+        self._ask(topic)
+
+    async def assume(
+        self,
+        topic: str,
+        template: str = AUTO_CREATE_TOPIC,
+        queue_nums: int = DEFAULT_TOPIC_QUEUE_NUMS,
+        timeout: float | None = None,  # noqa: ASYNC109 - the question outlives it
+    ) -> KnownRoute:
+        """Give the route a topic will have when brokers make it for its first message.
+
+        It is kept as the topic's route until the name server knows a real one. Raises what
+        `refresh` does, about the template.
+        """
+        known = await self.refresh(template, timeout)
+        self._wanted.add(topic)
+        return self._take(topic, known.route.for_new_topic(queue_nums), assumed=True)
+
+    async def refresh_all(self, topics: Iterable[str]) -> None:
+        """Ask for each topic; stop at once if no name server answers, since none would.
+
+        Raises `NameServersUnreachable`. Topics without a route are passed over.
+        """
+        for topic in topics:
+            try:
+                await self.refresh(topic)
+            except NameServersUnreachable:
+                raise
+            except MQError as error:
+                logger.debug("route of %s: %s", topic, error)
+
+    async def poll(self, in_use: Collection[str]) -> None:
+        """Refresh all routes in use; forget those nobody has used or asked for since last time.
+
+        Without a name server everything stays as it is.
+        """
+        wanted = set(in_use) | self._wanted
+        self._wanted = set()
+        try:
+            await self.refresh_all(sorted(wanted))
+        except NameServersUnreachable:
+            self._wanted |= wanted
+            return
+        for topic in self._routes.keys() - wanted - self._wanted:
+            del self._routes[topic]
+
+    def drop_offline_brokers(self) -> list[str]:
+        """Forget addresses that no route has any more, and give them."""
+        return self.addresses.keep_only(known.route for known in self._routes.values())
+
+    def _ask(self, topic: str) -> asyncio.Task[KnownRoute | MQError]:
+        task = self._asking.get(topic)
+        if task is None:
+            task = self._tasks.spawn(self._fetch(topic), f"route of {topic}")
+            self._asking[topic] = task
+            task.add_done_callback(lambda _: self._asking.pop(topic, None))
+        return task
+
+    async def _fetch(self, topic: str) -> KnownRoute | MQError:
+        """Give the route or the error, for all who wait: an error raised here would be logged."""
+        header = GetRouteRequest(topic=topic)
+        try:
+            answer = await self.name_servers.ask(
+                RequestCode.GET_ROUTEINFO_BY_TOPIC,
+                header,
+                timeout=self._timeout,
+                accept=_KNOWN_ANSWERS,
+            )
+            if answer.code != ResponseCode.SUCCESS or not answer.body:
+                return RouteNotFound(topic)
+            return self._take(topic, decode_body(answer.body, TopicRoute))
+        except MQError as error:
+            return error
+
+    def _take(self, topic: str, route: TopicRoute, *, assumed: bool = False) -> KnownRoute:
+        """Keep a route if it is news; raises `BodyMalformed` and keeps the old one instead."""
+        old = self._routes.get(topic)
+        if old is not None and not route.differs_from(old.route):
+            if old.assumed and not assumed:
+                self._routes[topic] = old = msgspec.structs.replace(old, assumed=False)
+            return old
+        known = KnownRoute(
+            topic,
+            route,
+            tuple(route.publish_queues(topic)),
+            frozenset(route.subscribe_queues(topic)),
+            assumed,
+        )
+        self._routes[topic] = known
+        self.addresses.take(route.broker_datas)
+        for listener in self._listeners:
+            try:
+                listener(known)
+            except Exception:
+                logger.exception("a listener failed on the route of %s", topic)
+        return known

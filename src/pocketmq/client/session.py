@@ -1,0 +1,240 @@
+"""One client of a cluster (Java: MQClientInstance): what all its producers and consumers share.
+
+Owns the connections, routes, heartbeats, timers and the roll of members, and tells members what
+concerns them. Decides nothing about messages or queues. Belongs to one event loop; get one from
+`pocketmq.client.sessions`, which shares it among members with the same client id.
+"""
+
+import asyncio
+import logging
+import os
+from collections.abc import Callable, Iterable
+from random import Random
+from typing import TypeVar
+
+from pocketmq.client.addresses import BrokerAddresses
+from pocketmq.client.brokers import Brokers, any_broker_of
+from pocketmq.client.calls import Calls
+from pocketmq.client.clock import Clock
+from pocketmq.client.forking import fork_count
+from pocketmq.client.heartbeats import Heartbeats
+from pocketmq.client.hooks import hooks_for
+from pocketmq.client.inbound import Inbound
+from pocketmq.client.members import ConsumerMember, Member, ProducerMember
+from pocketmq.client.name_servers import NameServers, name_server_addresses
+from pocketmq.client.options import ClientOptions
+from pocketmq.client.roll import Roll
+from pocketmq.client.routes import KnownRoute, RouteBook
+from pocketmq.client.tasks import Tasks
+from pocketmq.errors import ClientClosed, ClientForked, NameServersUnreachable, RouteNotFound
+from pocketmq.model.names import AUTO_CREATE_TOPIC
+from pocketmq.net import Connection, Dialer, Limits
+from pocketmq.protocol.command import Command
+
+logger = logging.getLogger("pocketmq.client")
+
+T = TypeVar("T")
+
+_FIRST_POLL = 0.01
+_START_PAUSE = 0.2
+"""Between tries to reach a name server at start; doubled each time up to a second."""
+
+
+class Session:
+    """A running client. Members register, use what is here, and unregister."""
+
+    def __init__(
+        self,
+        options: ClientOptions,
+        client_id: str,
+        clock: Clock,
+        random: Random,
+        *,
+        stream: bool = False,
+        limits: Limits | None = None,
+    ) -> None:
+        self.options = options
+        self.client_id = client_id
+        self.clock = clock
+        self.random = random
+        self.roll = Roll(client_id)
+        self.tasks = Tasks(client_id)
+        self.addresses = BrokerAddresses()
+        self._generation = fork_count()
+        self._open = False
+        self._dialer = Dialer(self, limits)
+        self._inbound = Inbound(self.roll, self.tasks)
+        self.calls = Calls(self._dialer, hooks_for(options, stream=stream), self.check)
+        servers = name_server_addresses(options.name_servers, os.environ)
+        timeout = options.request_timeout
+        self.routes = RouteBook(
+            NameServers(servers, self.calls, random), self.addresses, self.tasks, timeout
+        )
+        self.brokers = Brokers(
+            self.calls, self.addresses, timeout=timeout, vip_channel=options.vip_channel
+        )
+        self.heartbeats = Heartbeats(
+            self.calls,
+            self.addresses,
+            self.tasks,
+            self.roll.heartbeat,
+            timeout=timeout,
+            short=options.heartbeat_v2,
+        )
+        self.routes.listen(self._route_changed)
+
+    # Life
+
+    async def start(self) -> None:
+        """Reach a name server, if the options say so, and start the timers.
+
+        Raises `NameServersUnreachable`; nothing is left open then.
+        """
+        self._open = True
+        try:
+            if self.options.start_wait is not None:
+                await self._reach_name_server(self.options.start_wait)
+        except BaseException:
+            await self._shut()
+            raise
+        options = self.options
+        self.tasks.every(
+            options.route_interval, self._poll_routes, "route poll", first_after=_FIRST_POLL
+        )
+        self.tasks.every(
+            options.heartbeat_interval,
+            self._heartbeat,
+            "heartbeat timer",
+            first_after=options.heartbeat_first_after,
+        )
+
+    async def stop(self) -> None:
+        """Take all members back from the brokers and close everything."""
+        self.check()
+        try:
+            for producer in self.roll.producers:
+                await self.remove_producer(producer)
+            for consumer in self.roll.consumers:
+                await self.remove_consumer(consumer)
+        finally:
+            await self._shut()
+
+    def check(self) -> None:
+        """Raise `ClientForked` in a fork of the client's process, `ClientClosed` if not running."""
+        if fork_count() != self._generation:
+            raise ClientForked(self.client_id)
+        if not self._open:
+            raise ClientClosed(self.client_id)
+
+    @property
+    def running(self) -> bool:
+        """Whether it has started and not stopped."""
+        return self._open
+
+    # Members
+
+    def add_producer(self, member: ProducerMember) -> None:
+        """Take a producer in; raises `GroupTaken`. Brokers hear of it with the next heartbeat."""
+        self.check()
+        self.roll.producers.add(member)
+
+    def add_consumer(self, member: ConsumerMember) -> None:
+        """Take a consumer in; raises `GroupTaken`. Brokers hear of it with the next heartbeat."""
+        self.check()
+        self.roll.consumers.add(member)
+
+    async def remove_producer(self, member: ProducerMember) -> None:
+        """Let a producer go and tell the brokers; does nothing if it is not here."""
+        self.check()
+        if self.roll.producers.remove(member):
+            await self.heartbeats.unregister(self.client_id, producer=member.group)
+
+    async def remove_consumer(self, member: ConsumerMember) -> None:
+        """Let a consumer go and tell the brokers, who tell the rest of its group."""
+        self.check()
+        if self.roll.consumers.remove(member):
+            await self.heartbeats.unregister(self.client_id, consumer=member.group)
+
+    async def fetch_routes(self, topics: Iterable[str]) -> None:
+        """Ask for routes anew; topics without one are passed over.
+
+        Raises `NameServersUnreachable`.
+        """
+        self.check()
+        await self.routes.refresh_all(topics)
+
+    async def any_broker_of(self, topic: str) -> str:
+        """Give some broker of a topic, to ask about groups; see `brokers.any_broker_of`."""
+        self.check()
+        return await any_broker_of(self.routes, topic, self.random)
+
+    # Owner of the connections: called by the transport.
+
+    def connection_opened(self, connection: Connection) -> None:
+        """Make the client known on a fresh connection to a broker, as 5.x does."""
+        address = connection.remote_address
+        if address not in self.addresses:
+            return
+        if self.options.profile.channel_active_heartbeat and len(self.roll):
+            self.tasks.spawn(self.heartbeats.beat_to(address), f"greet {address}")
+        for consumer in self.roll.consumers:
+            _notify(consumer, consumer.on_broker_active, address)
+
+    def requests_received(self, connection: Connection, requests: list[Command]) -> None:
+        """Answer what brokers ask."""
+        for request in requests:
+            self._inbound.receive(connection, request)
+
+    def connection_closed(self, connection: Connection, cause: Exception | None) -> None:  # noqa: ARG002 - the transport's
+        """Take note of a lost connection."""
+        self.heartbeats.forget(connection.remote_address)
+
+    # What happens by itself
+
+    async def _poll_routes(self) -> None:
+        # Every Java client keeps the template's route, and so knows all brokers that have it.
+        await self.routes.poll(self.roll.topics() | {AUTO_CREATE_TOPIC})
+
+    async def _heartbeat(self) -> None:
+        self.routes.drop_offline_brokers()
+        await self.heartbeats.beat()
+
+    def _route_changed(self, known: KnownRoute) -> None:
+        members: list[Member] = [*self.roll.producers, *self.roll.consumers]
+        for member in members:
+            if known.topic in member.topics():
+                _notify(member, member.on_route_changed, known)
+
+    async def _reach_name_server(self, patience: float) -> None:
+        """Wait until a name server answers; that it knows the topic is not needed."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + patience
+        pause = _START_PAUSE
+        while True:
+            try:
+                await self.routes.refresh(AUTO_CREATE_TOPIC)
+            except RouteNotFound:
+                return
+            except NameServersUnreachable:
+                left = deadline - loop.time()
+                if left <= 0:
+                    raise
+                await asyncio.sleep(min(pause, left))
+                pause = min(2 * pause, 1.0)
+            else:
+                return
+
+    async def _shut(self) -> None:
+        try:
+            await self.tasks.stop()
+            await self._dialer.close()
+        finally:
+            self._open = False
+
+
+def _notify(member: Member, notice: Callable[[T], None], what: T) -> None:
+    """Tell a member something; one that fails does not keep it from the others."""
+    try:
+        notice(what)
+    except Exception:
+        logger.exception("the member of group %s failed to take a notice", member.group)

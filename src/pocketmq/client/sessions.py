@@ -1,0 +1,134 @@
+"""The sessions of a process: one for each client id and event loop, shared by its members.
+
+Whoever needs a session takes a lease on it; the last to give it back stops it.
+"""
+
+import asyncio
+from collections.abc import MutableMapping
+from copy import copy
+from random import Random
+from weakref import WeakKeyDictionary
+
+from pocketmq.client.clock import Clock, SystemClock, new_random
+from pocketmq.client.forking import forget_after_fork
+from pocketmq.client.identity import client_id, instance_name, local_ip
+from pocketmq.client.options import ClientOptions
+from pocketmq.client.session import Session
+from pocketmq.errors import InvalidInput, MQError
+from pocketmq.net import Limits
+
+
+class _Entry:
+    """A session, how it started, and how many use it."""
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        self.users = 0
+        self.starting = asyncio.create_task(_start(session), name=f"{session.client_id}: start")
+
+
+_entries: MutableMapping[asyncio.AbstractEventLoop, dict[str, _Entry]] = WeakKeyDictionary()
+_stopping: set[asyncio.Task[None]] = set()
+
+
+def _forget() -> None:
+    _entries.clear()
+    _stopping.clear()
+
+
+forget_after_fork(_forget)
+
+
+class Lease:
+    """The use of a session until `release`."""
+
+    def __init__(self, entry: _Entry) -> None:
+        self.session = entry.session
+        self._entry: _Entry | None = entry
+
+    async def release(self) -> None:
+        """Give the session back; the last one stops it. Doing so twice is harmless.
+
+        Cancelled, it goes on in the background.
+        """
+        if self._entry is None:
+            return
+        self.session.check()
+        entry, self._entry = self._entry, None
+        await _let_go(entry)
+
+
+async def lease_session(
+    options: ClientOptions,
+    *,
+    shared_name: bool = False,
+    stream: bool = False,
+    clock: Clock | None = None,
+    random: Random | None = None,
+    limits: Limits | None = None,
+) -> Lease:
+    """Give the session with the client id that follows from `options`, started if it is new.
+
+    `shared_name` keeps the default instance name (consumers that broadcast), `stream` marks pull
+    consumers. `clock` and `random` are the session's sources of time and chance.
+
+    Raises `InvalidInput` if there is a session of this id with other options, and
+    `NameServersUnreachable` if no name server answers and the options do not allow for that.
+    """
+    clock = clock or SystemClock()
+    name = instance_name(options.instance_name, clock, shared=shared_name)
+    own_id = client_id(options.client_ip or local_ip(), name, options.unit_name, stream=stream)
+    entries = _entries.setdefault(asyncio.get_running_loop(), {})
+    entry = entries.get(own_id)
+    if entry is None:
+        session = Session(
+            options, own_id, clock, random or new_random(), stream=stream, limits=limits
+        )
+        entry = entries[own_id] = _Entry(session)
+    elif differing := options.differences(entry.session.options):
+        raise InvalidInput(
+            f"client {own_id!r} runs with other options ({', '.join(differing)}); "
+            "use the same ones, or another instance name"
+        )
+    entry.users += 1
+    try:
+        await asyncio.wait({entry.starting})
+        failure = entry.starting.result()
+    except BaseException:
+        await _let_go(entry)
+        raise
+    if failure is not None:
+        await _let_go(entry)
+        raise copy(failure) from failure.__cause__  # one of its own for each who waited
+    return Lease(entry)
+
+
+async def _start(session: Session) -> MQError | None:
+    """Start a session and give the error, for all who wait for it."""
+    try:
+        await session.start()
+    except MQError as error:
+        return error
+    return None
+
+
+async def _let_go(entry: _Entry) -> None:
+    entry.users -= 1
+    if entry.users:
+        return
+    loop = asyncio.get_running_loop()
+    entries = _entries.get(loop, {})
+    if entries.get(entry.session.client_id) is entry:
+        del entries[entry.session.client_id]
+    task = loop.create_task(_end(entry), name=f"{entry.session.client_id}: stop")
+    _stopping.add(task)
+    task.add_done_callback(_stopping.discard)
+    await asyncio.shield(task)
+
+
+async def _end(entry: _Entry) -> None:
+    if not entry.starting.done():
+        entry.starting.cancel()
+        await asyncio.wait({entry.starting})
+    if entry.session.running:
+        await entry.session.stop()

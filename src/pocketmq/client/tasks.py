@@ -1,0 +1,83 @@
+"""Background work of one owner: nothing dies in silence, and nothing outlives the owner.
+
+Belongs to one event loop. Times are the loop's.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any, TypeVar
+
+logger = logging.getLogger("pocketmq.client")
+
+T = TypeVar("T")
+
+
+class Tasks:
+    """Keeps tasks until they end; `stop` ends them all."""
+
+    def __init__(self, owner: str) -> None:
+        self._owner = owner
+        self._running: set[asyncio.Task[Any]] = set()
+        self._stopped = False
+
+    def __len__(self) -> int:
+        return len(self._running)
+
+    def spawn(self, work: Coroutine[Any, Any, T], name: str) -> asyncio.Task[T]:
+        """Run something beside the caller; whoever awaits the task gets its error, too.
+
+        After `stop` the work is not begun: the task comes back cancelled.
+        """
+        task = asyncio.get_running_loop().create_task(work, name=f"{self._owner}: {name}")
+        if self._stopped:
+            task.cancel()
+            return task
+        self._running.add(task)
+        task.add_done_callback(self._ended)
+        return task
+
+    def every(
+        self,
+        interval: float,
+        work: Callable[[], Awaitable[object]],
+        name: str,
+        *,
+        first_after: float,
+    ) -> None:
+        """Do something again and again, at a fixed rate; a turn that takes long delays the next.
+
+        A turn that fails is logged, and the next one comes all the same.
+        """
+        self.spawn(self._repeat(interval, work, name, first_after), name)
+
+    async def stop(self) -> None:
+        """Cancel all tasks but the caller's own and wait for their end."""
+        self._stopped = True
+        this = asyncio.current_task()
+        others = {task for task in self._running if task is not this}
+        for task in others:
+            task.cancel()
+        if others:
+            await asyncio.wait(others)
+
+    async def _repeat(
+        self, interval: float, work: Callable[[], Awaitable[object]], name: str, first_after: float
+    ) -> None:
+        loop = asyncio.get_running_loop()
+        due = loop.time() + first_after
+        while True:
+            await asyncio.sleep(max(0.0, due - loop.time()))
+            due = loop.time() + interval
+            try:
+                await work()
+            except Exception:
+                logger.exception("%s: %s failed; it is tried again later", self._owner, name)
+
+    def _ended(self, task: asyncio.Task[Any]) -> None:
+        self._running.discard(task)
+        if task.cancelled():
+            return
+        error = task.exception()
+        if error is not None:
+            logger.error("%s failed", task.get_name(), exc_info=error)

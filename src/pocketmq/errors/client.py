@@ -1,0 +1,39 @@
+"""A client is used where or when it cannot work: after its end, in a fork, twice in one group."""
+
+from pocketmq.errors.invalid import InvalidInput
+from pocketmq.errors.tree import MQError
+
+
+class ClientClosed(MQError):
+    """A client was used before it started or after it stopped. Nothing was sent."""
+
+    def __init__(self, client_id: str) -> None:
+        self.client_id = client_id
+        super().__init__(f"the client {client_id!r} is not running; start one and use that")
+
+
+class ClientForked(MQError):
+    """A client was used in a process forked from the one it runs in. Nothing was sent.
+
+    Its connections belong to the parent: two processes writing to one socket would garble both.
+    """
+
+    def __init__(self, client_id: str) -> None:
+        self.client_id = client_id
+        super().__init__(
+            f"the client {client_id!r} runs in the parent process and not in this fork of it; "
+            "make a new client after the fork"
+        )
+
+
+class GroupTaken(InvalidInput):
+    """A client id stands for one member of a group, and there is one already."""
+
+    def __init__(self, kind: str, group: str, client_id: str) -> None:
+        self.kind = kind
+        self.group = group
+        self.client_id = client_id
+        super().__init__(
+            f"client {client_id!r} has a {kind} in group {group!r} already; "
+            "stop that one, or give this one another group or instance name"
+        )
