@@ -13,7 +13,7 @@ CALLED_FROM_OUTSIDE = [
     "list_commands", "get_command", "resolve_command", "format_commands", "parse_args",  # click
     "connection_made", "connection_lost", "eof_received", "get_buffer", "buffer_updated",  # asyncio
     "pause_writing", "resume_writing",
-    "pytest_*", "rocketmq*",  # pytest: hooks, and fixtures we offer
+    "pytest_*", "rocketmq*", "teardown",  # pytest: hooks, fixtures we offer; Hypothesis
     "__getattr__", "__dir__",  # Python: of modules
 ]  # fmt: skip
 
