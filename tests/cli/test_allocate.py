@@ -461,6 +461,13 @@ first difference of AVG_BY_CIRCLE: line 1, member c1: the file has an error, com
             QUESTION + ',"rooms":[],"MACHINE_ROOM":[]}',
             "line 2: cannot allocate queues: MACHINE_ROOM needs the rooms whose queues to share",
         ),
+        (
+            json.dumps(
+                {"topic": "t", "cid": "1", "cids": ["1"] * 21, "mqs": [["b", 0]]}
+                | {"virtualNodes": 10_000, "CONSISTENT_HASH": []}
+            ),
+            "line 2: 21 members with 10000 virtual nodes each are too many",
+        ),
     ],
 )
 def test_a_malformed_line_is_named_by_its_number(line: str, message: str) -> None:
@@ -472,8 +479,9 @@ def test_a_malformed_line_is_named_by_its_number(line: str, message: str) -> Non
 def test_help_and_version_need_no_subcommand_to_be_imported() -> None:
     """Other subcommands may be slow to import; asking for help must not pay for them."""
     code = (
-        "import sys; from pocketmq.cli import run; run(sys.argv[1:]); "
-        "sys.exit(any(name.startswith(('pocketmq.cli.', 'rich')) for name in sys.modules))"
+        "import sys; from pocketmq.cli import SUBCOMMANDS, run; run(sys.argv[1:]); "
+        "slow = {'rich', *(module for module, _ in SUBCOMMANDS.values())}; "
+        "sys.exit(not slow.isdisjoint(sys.modules))"
     )
     for option in ("--help", "--version"):
         done = subprocess.run(
@@ -508,3 +516,62 @@ def test_a_reader_that_has_seen_enough_hears_no_complaint() -> None:
         process.stdout.close()
         assert process.stderr.read() == b""
     assert process.returncode == 1
+
+
+def test_a_file_without_lines_is_not_read_to_its_end() -> None:
+    done = pocketmq("allocate", "--vectors", "/dev/zero")
+    told = "pocketmq: /dev/zero: line 1 has more than 16777216 bytes\n"
+    assert (done.stdout, done.stderr, done.returncode) == ("", told, 2)
+
+
+def test_a_terminal_does_not_obey_names_from_a_file() -> None:
+    line = '{"topic":"t","cid":"\\u001b[2J","cids":["\\u001b[2J"],"mqs":[["\\u009b1m",0]],"AVG":[]}'
+    done = pocketmq("allocate", "--vectors", "-", stdin=line.encode())
+    assert done.stdout.splitlines()[1] == (
+        r"first difference of AVG: line 1, member \x1b[2J: the file has -, computed was \x9b1m 0"
+    )
+
+
+def test_a_mistake_is_not_repeated_at_any_length() -> None:
+    done = pocketmq("allocate", "--topic", "t" * 50_000, "--members", "1")
+    assert len(done.stderr) == len("pocketmq: ") + 1000 + 1
+    assert done.stderr.endswith("...\n")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("--help",),
+        ("demo",),
+        ("allocate", *TOPIC, "--members=2"),
+        ("allocate", *TOPIC, "--members=2", "--json"),
+    ],
+)
+def test_output_that_cannot_be_written_is_one_line_on_stderr(arguments: tuple[str, ...]) -> None:
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "pocketmq.cli", *arguments],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            check=False,
+        )
+    assert (done.stderr, done.returncode) == (b"pocketmq: No space left on device\n", 1)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "exit_code"),
+    [
+        (("--version",), 0),
+        (("allocate", *TOPIC, "--members=2"), 0),
+        (("allocate", *TOPIC, "--members=2", "--json"), 0),
+        (("allocate",), 2),
+    ],
+)
+def test_closed_streams_are_no_reason_to_fail(arguments: tuple[str, ...], exit_code: int) -> None:
+    command = [sys.executable, "-m", "pocketmq.cli", *arguments]
+    done = subprocess.run(["sh", "-c", '"$@" <&- >&- 2>&-', "sh", *command], check=False)
+    assert done.returncode == exit_code
+    told = subprocess.run(
+        ["sh", "-c", '"$@" >&-', "sh", *command], stderr=subprocess.PIPE, check=False
+    )
+    assert (told.stderr == b"", told.returncode) == (exit_code == 0, exit_code)

@@ -7,13 +7,18 @@ command starts as fast as its own part allows; the module has the click command 
 
 import os
 import sys
+from contextlib import suppress
 from importlib import import_module
 from typing import NoReturn
 
 import click
 
 from pocketmq import __version__
+from pocketmq.cli.printable import printable
 from pocketmq.errors import CannotStart, InvalidInput, MQError
+
+LONGEST_LINE = 1000
+"""Characters of a mistake's line; it may quote what was typed, or a file."""
 
 # name -> (module, one line for `pocketmq --help`)
 SUBCOMMANDS = {
@@ -73,9 +78,7 @@ def pocketmq(ctx: click.Context) -> None:
 
 def run(arguments: list[str] | None = None) -> int:
     """Run the command line and give the exit code; a mistake is told in one line on stderr."""
-    for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):  # names may hold what the terminal cannot show
-            stream.reconfigure(errors="backslashreplace")
+    _prepare_streams()
     try:
         result = pocketmq.main(arguments, prog_name="pocketmq", standalone_mode=False)
         sys.stdout.flush()
@@ -85,10 +88,13 @@ def run(arguments: list[str] | None = None) -> int:
         return _tell(str(problem), 2 if isinstance(problem, InvalidInput | CannotStart) else 1)
     except (click.Abort, KeyboardInterrupt):
         return 130
-    except BrokenPipeError:
-        # The reader has seen enough (`| head`). Python would complain again when it exits.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except BrokenPipeError:  # the reader has seen enough (`| head`)
+        _discard_output()
         return 1
+    except OSError as problem:  # such as a full disk under the output
+        _discard_output()
+        where = "" if problem.filename is None else f" ({problem.filename})"
+        return _tell(f"{problem.strerror or problem}{where}", 1)
     return result if isinstance(result, int) else 0
 
 
@@ -97,7 +103,25 @@ def main() -> NoReturn:
     sys.exit(run())
 
 
+def _prepare_streams() -> None:
+    """Make the standard streams take anything, closed ones too."""
+    for name in ("stdin", "stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:  # closed by whoever started us; no file of ours shall get its number
+            mode = "r" if name == "stdin" else "w"
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: PTH123, SIM115
+        elif name != "stdin" and hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")  # names a terminal cannot show
+
+
+def _discard_output() -> None:
+    """Let what is still buffered go nowhere, or Python would complain again when it exits."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
 def _tell(message: str, exit_code: int) -> int:
-    line = " ".join(message.split())
-    print("pocketmq:", "".join(c if c.isprintable() else "?" for c in line), file=sys.stderr)
+    line = printable(" ".join(message.split()))
+    shown = line if len(line) <= LONGEST_LINE else f"{line[: LONGEST_LINE - 3]}..."
+    with suppress(OSError):  # there is nobody left to tell
+        print("pocketmq:", shown, file=sys.stderr)
     return exit_code

@@ -2,6 +2,8 @@
 
 from pocketmq.errors.tree import MQError
 
+_LONGEST_SHOWN = 140  # a name one over the limit of topics is still shown whole
+
 
 class InvalidInput(MQError, ValueError):
     """An argument that can never work, whatever the cluster's state."""
@@ -14,7 +16,8 @@ class NameInvalid(InvalidInput):
         self.kind = kind
         self.name = name
         self.reason = reason
-        super().__init__(f"the {kind} name {name!r} is not valid: {reason}")
+        shown = name if len(name) <= _LONGEST_SHOWN else f"{name[:_LONGEST_SHOWN]}…"
+        super().__init__(f"the {kind} name {shown!r} is not valid: {reason}")
 
 
 class AllocationInputInvalid(InvalidInput):

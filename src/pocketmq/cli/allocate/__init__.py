@@ -142,15 +142,15 @@ def _report(plan: Plan, answers: list[WhatIf]) -> Report:
 
 def _check_vectors(path: str, rooms: str, virtual_nodes: int, as_json: bool) -> int:
     from pocketmq.cli.allocate.reading import split_names
-    from pocketmq.cli.allocate.vectors import check_lines, print_tallies
+    from pocketmq.cli.allocate.vectors import bounded_lines, check_lines, print_tallies
 
     settings = StrategySettings(
         virtual_nodes=virtual_nodes,
         rooms=frozenset(split_names("--rooms", rooms)) if rooms else frozenset(),
     )
     try:
-        with click.open_file(path, "rb") as lines:
-            tallies = check_lines(lines, settings)
+        with click.open_file(path, "rb") as file:
+            tallies = check_lines(bounded_lines(file), settings)
     except OSError as problem:
         raise click.UsageError(f"cannot read {path}: {problem.strerror}") from problem
     except click.UsageError as problem:

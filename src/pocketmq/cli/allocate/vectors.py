@@ -8,8 +8,8 @@ where Java throws. `NEARBY` is short for MACHINE_ROOM_NEARBY-AVG. Rooms of broke
 stand before the first `@` of their names.
 """
 
-from collections.abc import Iterable
-from typing import Annotated, Literal
+from collections.abc import Iterable, Iterator
+from typing import IO, Annotated, Literal
 
 import click
 import msgspec
@@ -23,12 +23,17 @@ from pocketmq.balance.allocation import (
     strategy_by_name,
 )
 from pocketmq.cli.allocate.ranges import compact
+from pocketmq.cli.printable import printable
 from pocketmq.errors import AllocationInputInvalid, InvalidInput
 from pocketmq.model.java_strings import java_hash
 from pocketmq.model.queue import MessageQueue
 
 # What lines without `rooms` were computed with, unless an option says otherwise.
 DEFAULT_ROOMS = frozenset({"room0", "room2"})
+
+# A line for a thousand brokers has a megabyte; what is no file of lines ends here, too.
+MAX_LINE = 16 * 1024 * 1024
+MAX_RING = 200_000
 
 _ALIASES = {"NEARBY": "MACHINE_ROOM_NEARBY-AVG"}
 
@@ -69,6 +74,16 @@ _fields = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _answers = msgspec.json.Decoder(list[Queue] | JavaError)
 
 
+def bounded_lines(file: IO[bytes]) -> Iterator[bytes]:
+    """Read line by line; raises `click.UsageError` for one that is too long to be meant."""
+    number = 0
+    while line := file.readline(MAX_LINE + 1):
+        number += 1
+        if len(line) > MAX_LINE:
+            raise click.UsageError(f"line {number} has more than {MAX_LINE} bytes")
+        yield line
+
+
 def check_lines(lines: Iterable[bytes], settings: StrategySettings) -> list[Tally]:
     """Compute every answer again and compare; raises `click.UsageError` for a malformed line."""
     tallies: dict[str, Tally] = {}
@@ -104,7 +119,7 @@ def print_tallies(tallies: list[Tally]) -> None:
         print(f"{tally.strategy:<{width}}  {tally.equal} of {tally.total} equal")
     for tally in tallies:
         if tally.first_difference:
-            print(f"first difference of {tally.strategy}: {tally.first_difference}")
+            print(f"first difference of {tally.strategy}: {printable(tally.first_difference)}")
 
 
 def _strategy(name: str, question: Question, settings: StrategySettings) -> Strategy:
@@ -117,6 +132,10 @@ def _strategy(name: str, question: Question, settings: StrategySettings) -> Stra
         queues=_queues(question.topic, question.config),
     )
     strategy = strategy_by_name(_ALIASES.get(name, name), settings)
+    members = len(question.cids)
+    if "CONSISTENT_HASH" in strategy.name and members * settings.virtual_nodes > MAX_RING:
+        reason = f"{members} members with {settings.virtual_nodes} virtual nodes each are too many"
+        raise InvalidInput(reason)
     if question.hash == "hashCode":
         ring = ConsistentHash(settings.virtual_nodes, java_hash)
         if strategy.name == ring.name:
