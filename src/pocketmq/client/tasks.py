@@ -8,6 +8,9 @@ import logging
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, TypeVar
 
+from pocketmq.client.forking import fork_count
+from pocketmq.errors import ClientForked
+
 logger = logging.getLogger("pocketmq.client")
 
 T = TypeVar("T")
@@ -20,6 +23,7 @@ class Tasks:
         self._owner = owner
         self._running: set[asyncio.Task[Any]] = set()
         self._stopped = False
+        self._generation = fork_count()
 
     def __len__(self) -> int:
         return len(self._running)
@@ -27,8 +31,12 @@ class Tasks:
     def spawn(self, work: Coroutine[Any, Any, T], name: str) -> asyncio.Task[T]:
         """Run something beside the caller; whoever awaits the task gets its error, too.
 
-        After `stop` the work is not begun: the task comes back cancelled.
+        After `stop` the work is not begun: the task comes back cancelled. Raises `ClientForked` in
+        a fork of the process the loop runs in.
         """
+        if fork_count() != self._generation:
+            work.close()
+            raise ClientForked(self._owner)
         task = asyncio.get_running_loop().create_task(work, name=f"{self._owner}: {name}")
         if self._stopped:
             task.cancel()
