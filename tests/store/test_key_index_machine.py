@@ -1,5 +1,6 @@
 """The key index against the log itself, through crashes, damage and deletion."""
 
+from contextlib import suppress
 from pathlib import Path
 from shutil import rmtree
 from tempfile import mkdtemp
@@ -11,7 +12,6 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 
 from pocketmq.protocol.record_scan import RecordView
 from pocketmq.store import key_index_stretch
-from pocketmq.store.key_index import FAN
 from tests.store.faults import MortalDisk, ProcessEnded, abandon
 from tests.store.keyed import ALWAYS, HOSTILE, MODULUS, expected, open_store, text
 from tests.store.messages import NOW_MS, put
@@ -21,10 +21,10 @@ class IndexAgainstLog(RuleBasedStateMachine):
     """Whatever happens, a query gives what a look at every record of the log gives."""
 
     @initialize(
-        run_words=st.integers(1, 40),
+        run_words=st.integers(1, 8),
         segment_size=st.sampled_from([4096, 9000]),
         modulus=st.sampled_from([MODULUS, 1, 5]),
-        fan=st.integers(2, 4),
+        fan=st.integers(2, 3),
     )
     def begin(self, run_words: int, segment_size: int, modulus: int, fan: int) -> None:
         key_index_stretch._WINDOW, self.window = 1500, key_index_stretch._WINDOW
@@ -66,31 +66,36 @@ class IndexAgainstLog(RuleBasedStateMachine):
             st.sampled_from(HOSTILE[:21]),
         ),
         size=st.sampled_from([0, 0, 0, 300, 5000]),
-        count=st.integers(1, 12),
+        rounds=st.integers(1, 8),
+        index=st.sampled_from([None, 0.0, 0.05]),
         later=st.integers(-1, 3),
     )
     def append(
-        self, topic: str, queue_id: int, properties: bytes, size: int, count: int, later: int
+        self,
+        topic: str,
+        queue_id: int,
+        properties: bytes,
+        size: int,
+        rounds: int,
+        index: float | None,
+        later: int,
     ) -> None:
         self.time += later
-        bodies = [bytes(size)] * count
-        self.attempt(
-            lambda: put(
-                self.store, topic, *bodies, queue_id=queue_id, now_ms=self.time, text=properties
-            )
-        )
 
-    @rule(seconds=st.sampled_from([0.0, 0.0, 0.05]))
+        def append() -> None:
+            for count in range(rounds):
+                bodies = [bytes(size)] * (1 + count % 3)
+                put(
+                    self.store, topic, *bodies, queue_id=queue_id, now_ms=self.time, text=properties
+                )
+                if index is not None:
+                    self.store.keys.catch_up(index)
+
+        self.attempt(append)
+
+    @rule(seconds=st.sampled_from([0.0, 0.05]))
     def catch_up(self, seconds: float) -> None:
         self.attempt(lambda: self.store.keys.catch_up(seconds))
-
-    @rule()
-    def merge_all(self) -> None:
-        def merge() -> None:
-            for _ in range(FAN):
-                self.store.keys.catch_up(0.01)
-
-        self.attempt(merge)
 
     @rule(files=st.integers(1, 3))
     def drop(self, files: int) -> None:
@@ -110,33 +115,22 @@ class IndexAgainstLog(RuleBasedStateMachine):
     def let_the_end_come(self, steps: int, torn: int) -> None:
         self.disk.steps_left, self.disk.torn = steps, torn
 
-    @rule()
-    def end_now(self) -> None:
-        self.die()
-
-    @rule()
-    def restart_cleanly(self) -> None:
-        def restart() -> None:
-            self.store.close()
-            self.reopen()
-
-        self.attempt(restart)
-
-    @rule(number=st.integers(0, 1 << 16), flip=st.booleans())
-    def damage_a_run(self, number: int, flip: bool) -> None:
-        self.die()
+    @rule(how=st.sampled_from(["cleanly", "killed", "flip", "unlink"]), number=st.integers(0, 999))
+    def restart(self, how: str, number: int) -> None:
         store = self.store
-        names = sorted(self.disk.sizes("keys"))
+        with suppress(ProcessEnded):
+            if how == "cleanly":
+                store.close()
         abandon(store)
         store.keys.close()
-        if names:
+        names = sorted(self.disk.sizes("keys"))
+        if names and how in ("flip", "unlink"):
             path = self.path / "keys" / names[number % len(names)]
             raw = bytearray(path.read_bytes())
-            if flip and len(raw) > 64:
+            path.unlink()
+            if how == "flip" and len(raw) > 64:
                 raw[number % 64] ^= 1
                 path.write_bytes(raw)
-            else:
-                path.unlink()
         self.reopen()
 
     @rule(
@@ -173,7 +167,7 @@ class IndexAgainstLog(RuleBasedStateMachine):
 
 TestIndexAgainstLog = IndexAgainstLog.TestCase
 TestIndexAgainstLog.settings = settings(
-    max_examples=40,
+    max_examples=25,
     stateful_step_count=40,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
