@@ -15,6 +15,10 @@ from tests.net.peers import Recorder, serving
 Say = Callable[[Command], Command | None]
 
 
+def _unsupported(request: Command) -> Command:
+    return request.reply(3, "not supported")
+
+
 class Scripted(Recorder):
     """Answers by code; what it has no script for is not supported."""
 
@@ -24,7 +28,7 @@ class Scripted(Recorder):
 
     def _answer(self, connection: Connection, requests: list[Command]) -> None:
         for request in requests:
-            say = self.script.get(request.code, lambda each: each.reply(3, "not supported"))
+            say = self.script.get(request.code, _unsupported)
             answer = say(request)
             if answer is not None and not request.is_oneway:
                 connection.write(answer.encode())

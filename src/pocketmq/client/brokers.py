@@ -9,7 +9,7 @@ from random import Random
 from pocketmq.client.addresses import BrokerAddresses
 from pocketmq.client.calls import SUCCESS, Calls, Fields
 from pocketmq.client.routes import RouteBook
-from pocketmq.errors import BrokerNotFound
+from pocketmq.errors import RouteNotFound
 from pocketmq.model.route import MASTER_ID
 from pocketmq.net import Address, parse_address
 from pocketmq.protocol.codes import RequestCode
@@ -118,12 +118,12 @@ async def any_broker_of(routes: RouteBook, topic: str, random: Random) -> str:
     """Give the address of some broker of a topic, to ask about the groups that use it.
 
     As in Java: a random broker of the route, its master, or any process of it. Raises
-    `BrokerNotFound` if the route names none, and what `RouteBook.get` does.
+    `RouteNotFound` if the route names none, and what `RouteBook.get` does.
     """
     known = await routes.get(topic)
     usable = [data.broker_addrs for data in known.route.broker_datas if data.broker_addrs]
     if not usable:
-        raise BrokerNotFound(topic)
+        raise RouteNotFound(topic)
     table = random.choice(usable)
     master = table.get(MASTER_ID)
     return master if master is not None else random.choice(sorted(table.values()))

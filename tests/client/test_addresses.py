@@ -1,0 +1,73 @@
+"""Where brokers are, by the rules of Java's client."""
+
+import pytest
+
+from pocketmq.client.addresses import BrokerAddresses, Place
+from pocketmq.errors import BrokerNotFound
+from tests.client.servers import broker, route
+
+
+def known(*brokers: tuple[str, dict[int, str]]) -> BrokerAddresses:
+    table = BrokerAddresses()
+    for name, addresses in brokers:
+        data = broker(name)
+        data.broker_addrs.update(addresses)
+        table.take([data])
+    return table
+
+
+def test_writers_need_a_master() -> None:
+    table = known(("a", {0: "h:1", 1: "h:2"}), ("b", {1: "h:3"}))
+    assert table.master("a") == "h:1"
+    with pytest.raises(BrokerNotFound, match="broker 'b'"):
+        table.master("b")
+    with pytest.raises(BrokerNotFound, match="broker 'c'"):
+        table.master("c")
+
+
+@pytest.mark.parametrize(
+    ("addresses", "wanted", "found"),
+    [
+        ({0: "m:1", 1: "s:1"}, 0, 0),
+        ({0: "m:1", 1: "s:1"}, 1, 1),
+        ({0: "m:1", 2: "s:2"}, 1, 2),  # a missing slave: the next id
+        ({0: "m:1", 3: "s:3"}, 1, 0),  # then any
+        ({1: "s:1", 2: "s:2"}, 0, 1),  # no master: any
+    ],
+)
+def test_readers_take_what_is_there(addresses: dict[int, str], wanted: int, found: int) -> None:
+    table = known(("a", addresses))
+    assert table.for_reading("a", wanted) == Place("a", found, addresses[found])
+
+
+def test_readers_that_want_one_process_only_get_no_other() -> None:
+    table = known(("a", {0: "m:1", 2: "s:2"}))
+    assert table.for_reading("a", 1, only_this=True).broker_id == 2
+    with pytest.raises(BrokerNotFound):
+        table.for_reading("a", 5, only_this=True)
+    with pytest.raises(BrokerNotFound):
+        table.for_reading("b", 0)
+
+
+def test_a_changed_route_replaces_a_brokers_addresses() -> None:
+    table = known(("a", {0: "h:1", 1: "h:2"}))
+    table.take([broker("a", "h:9")])
+    assert table.places() == [Place("a", 0, "h:9")]
+    assert "h:9" in table
+    assert "h:1" not in table
+
+
+def test_addresses_no_route_has_are_dropped_with_their_versions() -> None:
+    table = known(("a", {0: "h:1", 1: "h:2"}), ("b", {0: "h:3"}))
+    for address in ("h:1", "h:2", "h:3"):
+        table.note_version(address, 401)
+    assert table.keep_only([route(broker("a", "h:1"))]) == ["h:2", "h:3"]
+    assert table.places() == [Place("a", 0, "h:1")]
+    assert (table.version("h:1"), table.version("h:2"), table.version("h:3")) == (401, 0, 0)
+    assert table.keep_only([route(broker("a", "h:1"))]) == []
+
+
+def test_masters_can_be_listed_alone() -> None:
+    table = known(("a", {0: "h:1", 1: "h:2"}), ("b", {1: "h:3"}))
+    assert table.places(masters_only=True) == [Place("a", 0, "h:1")]
+    assert len(table.places()) == 3
