@@ -143,6 +143,18 @@ def test_a_stuck_first_message_does_not_let_memory_grow() -> None:
     assert len(queue._order) < 300
 
 
+@pytest.mark.parametrize("left_over", [0, 5])
+def test_an_orderly_consumer_does_not_let_memory_grow(left_over: int) -> None:
+    """It takes and commits for months, and nobody ever asks its queue for the first offset."""
+    queue = filled(*range(left_over))
+    for start in range(left_over, 32_000, 32):
+        queue.put([Msg(start + n) for n in range(32)])
+        assert len(queue.take(32, 0.0)) == 32
+        assert queue.commit() == start + 32 - left_over
+    assert len(queue) == left_over
+    assert len(queue._order) < 300
+
+
 def state(queue: ProcessQueue[Msg]) -> list[int]:
     info = queue.info()
     return [

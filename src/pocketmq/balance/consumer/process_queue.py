@@ -154,7 +154,7 @@ class ProcessQueue(Generic[M]):
             if message is not None:
                 consuming[offset] = message
                 taken.append(message)
-        self._head = index
+        self._move_head(index)
         if not taken:
             self._dispatched = False
         return taken
@@ -200,11 +200,8 @@ class ProcessQueue(Generic[M]):
         order, cached, head = self._order, self._messages, self._head
         while order[head] not in cached:
             head += 1
-        if head > _SLACK and head * 2 > len(order):
-            del order[:head]
-            head = 0
-        self._head = head
-        return order[head]
+        self._move_head(head)
+        return order[self._head]
 
     def last_offset(self) -> int:
         """Give the highest cached offset. Call it only if something is cached."""
@@ -263,6 +260,13 @@ class ProcessQueue(Generic[M]):
             last_pull=self.last_pull,
             last_consume=self.last_consume,
         )
+
+    def _move_head(self, head: int) -> None:
+        """Pass offsets that are not cached any more, and forget them when they are many."""
+        if head > _SLACK and head * 2 > len(self._order):
+            del self._order[:head]
+            head = 0
+        self._head = head
 
     def _put_back(self, offset: int, message: M) -> None:
         if offset not in self._messages:
