@@ -9,8 +9,8 @@ from tests.interop.jvm import Jars
 
 
 @pytest.fixture(scope="session")
-def jars() -> Jars:
+def jars(tmp_path_factory: pytest.TempPathFactory) -> Jars:
     directory = os.environ.get("POCKETMQ_JAVA")
     if not directory:
         pytest.skip("POCKETMQ_JAVA does not name a directory of RocketMQ's jars")
-    return Jars(Path(directory))
+    return Jars(Path(directory), tmp_path_factory.mktemp("classes"))

@@ -1,0 +1,121 @@
+import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.Collection;
+import java.util.Collections;
+import java.util.List;
+import org.apache.rocketmq.client.consumer.DefaultLitePullConsumer;
+import org.apache.rocketmq.client.producer.DefaultMQProducer;
+import org.apache.rocketmq.common.consumer.ConsumeFromWhere;
+import org.apache.rocketmq.common.message.Message;
+import org.apache.rocketmq.common.message.MessageExt;
+import org.apache.rocketmq.common.message.MessageQueue;
+
+/** Reads with lite pull consumers, subscribed and assigned: name server. */
+public class LitePulling {
+    static final long PATIENCE = 30_000;
+    static String servers;
+    static DefaultMQProducer producer;
+
+    public static void main(String[] args) throws Exception {
+        servers = args[0];
+        int status = 1;
+        try {
+            producer = new DefaultMQProducer("for-lite-pulling");
+            producer.setNamesrvAddr(servers);
+            producer.start();
+            subscribed();
+            assigned();
+            producer.shutdown();
+            System.out.println("end");
+            status = 0;
+        } catch (Throwable problem) {
+            problem.printStackTrace(System.out);
+        }
+        System.exit(status);
+    }
+
+    /** Committed by hand, gone on by the next member. */
+    static void subscribed() throws Exception {
+        send("lite", 40);
+        for (int expected : new int[] {20, 5}) {
+            DefaultLitePullConsumer consumer = consumer("lite");
+            consumer.setAutoCommit(false);
+            consumer.subscribe("lite", "odd");
+            consumer.start();
+            System.out.println("subscribed " + poll(consumer, expected).size());
+            consumer.commitSync();
+            consumer.shutdown();
+            send("lite", 10);
+        }
+    }
+
+    static void assigned() throws Exception {
+        Compatible.createTopic(producer, "assigned", 2);
+        DefaultLitePullConsumer consumer = consumer("assigned");
+        consumer.start();
+        List<MessageQueue> queues = new ArrayList<>(consumer.fetchMessageQueues("assigned"));
+        Collections.sort(queues);
+        MessageQueue first = queues.get(0);
+        long middle = 0;
+        for (int i = 0; i < 30; i++) {
+            producer.send(new Message("assigned", bytes("message " + i)), first);
+            if (i == 19) {
+                Thread.sleep(20);
+                middle = System.currentTimeMillis();
+                Thread.sleep(20);
+            }
+        }
+        consumer.assign(Collections.singletonList(first));
+        consumer.seekToBegin(first);
+        System.out.println("from the start " + summary(poll(consumer, 30)));
+        consumer.seek(first, 25);
+        System.out.println("from 25 " + summary(poll(consumer, 5)));
+        consumer.seek(first, consumer.offsetForTimestamp(first, middle));
+        System.out.println("from a moment " + summary(poll(consumer, 10)));
+        consumer.seekToEnd(first);
+        consumer.pause(Collections.singletonList(first));
+        producer.send(new Message("assigned", bytes("at the end")), first);
+        consumer.resume(Collections.singletonList(first));
+        System.out.println("from the end " + summary(poll(consumer, 1)));
+        consumer.commitSync();
+        System.out.println("committed " + consumer.committed(first));
+        try {
+            consumer.seek(first, 1000);
+        } catch (Exception refused) {
+            System.out.println("seek refused");
+        }
+        consumer.shutdown();
+    }
+
+    static DefaultLitePullConsumer consumer(String group) {
+        DefaultLitePullConsumer consumer = new DefaultLitePullConsumer("group-" + group);
+        consumer.setNamesrvAddr(servers);
+        consumer.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
+        return consumer;
+    }
+
+    static List<MessageExt> poll(DefaultLitePullConsumer consumer, int count) {
+        List<MessageExt> all = new ArrayList<>();
+        long deadline = System.currentTimeMillis() + PATIENCE;
+        while (all.size() < count && System.currentTimeMillis() < deadline) {
+            all.addAll(consumer.poll(100));
+        }
+        return all;
+    }
+
+    static String summary(Collection<MessageExt> messages) {
+        List<String> texts = new ArrayList<>();
+        messages.forEach(each -> texts.add(new String(each.getBody(), StandardCharsets.UTF_8)));
+        return texts.size() + " " + texts.get(0) + " … " + texts.get(texts.size() - 1);
+    }
+
+    static void send(String topic, int count) throws Exception {
+        for (int i = 0; i < count; i++) {
+            producer.send(new Message(topic, i % 2 == 1 ? "odd" : "even", bytes(topic + " " + i)));
+        }
+    }
+
+    static byte[] bytes(String text) {
+        return text.getBytes(StandardCharsets.UTF_8);
+    }
+}
