@@ -238,7 +238,7 @@ class CrashAndReopen(RuleBasedStateMachine):
 
 TestCrashAndReopen = CrashAndReopen.TestCase
 TestCrashAndReopen.settings = settings(
-    max_examples=60,
+    max_examples=50,
     stateful_step_count=40,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow],

@@ -118,7 +118,7 @@ class PowerLoss(RuleBasedStateMachine):
 
 TestPowerLoss = PowerLoss.TestCase
 TestPowerLoss.settings = settings(
-    max_examples=40,
+    max_examples=30,
     stateful_step_count=30,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow],

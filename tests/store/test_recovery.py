@@ -8,7 +8,7 @@ from pocketmq.errors import StoreCorrupt
 from pocketmq.protocol.record_scan import RecordView, tags_code
 from pocketmq.protocol.records import Record, encode_record
 from pocketmq.store import Damage, MessageStore, StoreOptions
-from tests.store.faults import abandon
+from tests.store.faults import PowerDisk, abandon
 from tests.store.messages import bodies, kept, put
 
 SMALL = StoreOptions(segment_size=4096)
@@ -159,6 +159,29 @@ def test_a_torn_last_record_is_cut_off_for_good(tmp_path: Path) -> None:
     assert bodies(third, "T") == [b"whole", b"new"]
     assert not third.recovered.torn
     third.close()
+
+
+def test_what_was_cut_off_does_not_come_back_with_the_power(tmp_path: Path) -> None:
+    store = MessageStore.open(tmp_path)
+    positions = put(store, "T", b"whole", b"x" * 2000).positions
+    abandon(store)
+    poke(log_file(tmp_path), positions[1] + 500, bytes(2000))
+    disk = PowerDisk(tmp_path)
+    abandon(MessageStore.open(tmp_path, disk=disk))
+    disk.cut_power(512, lambda: False)
+    assert not log_file(tmp_path).read_bytes()[positions[1] :].strip(b"\0")
+
+
+def test_what_a_killed_process_left_unsynced_is_synced_before_it_counts(tmp_path: Path) -> None:
+    store = MessageStore.open(tmp_path, SMALL)
+    for number in range(6):
+        put(store, "T", b"%d" % number * 1500)
+    abandon(store)
+    again = MessageStore.open(tmp_path, SMALL)
+    assert again.synced == 0
+    files, position = again.log.unsynced()
+    assert (len(files), position) == (3, again.log.tail)
+    again.close()
 
 
 def test_a_record_of_another_queue_offset_does_not_take_a_place(tmp_path: Path) -> None:

@@ -261,9 +261,18 @@ def tags_code(property_bytes: bytes) -> int:
     return 0 if first is None else _tag_hash(first)
 
 
-@lru_cache(maxsize=4096)
+_REMEMBERED = 256  # a tag may have 32 kB, and many of them would fill the memory
+
+
 def _tag_hash(tag: bytes) -> int:
+    return _remembered_hash(tag) if len(tag) <= _REMEMBERED else _hash(tag)
+
+
+def _hash(tag: bytes) -> int:
     return java_hash(tag.decode("utf-8", "replace"))
+
+
+_remembered_hash = lru_cache(maxsize=4096)(_hash)
 
 
 def looks_torn(property_bytes: bytes) -> bool:

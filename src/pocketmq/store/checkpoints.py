@@ -31,6 +31,11 @@ class Checkpoints:
         changed = self._log.written > self.position or queues.index.dirty or queues.gone
         return bool(changed) and self._log.failed is None
 
+    @property
+    def behind(self) -> int:
+        """Bytes a recovery would have to walk over now."""
+        return self._log.tail - self.position
+
     def start(self, finished: Synced | None = None) -> None:
         """Capture the state now and record it; everything appended must have been written."""
         if self._log.failed is not None:  # a sync proves nothing any more

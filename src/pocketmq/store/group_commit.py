@@ -18,11 +18,15 @@ class GroupCommit:
         self._flusher = flusher
         self._waiters: list[Synced] = []
 
-    def request(self, synced: Synced | None = None) -> None:
+    def request(self, synced: Synced) -> None:
         """Call back once everything written so far is on the device."""
-        if synced is not None:
-            self._waiters.append(synced)
+        self._waiters.append(synced)
         if not self.busy:
+            self._start()
+
+    def request_if_needed(self) -> None:
+        """Sync what is not on the device yet; nobody waits for it."""
+        if self._log.written > self._log.synced and not self.busy:
             self._start()
 
     def _start(self) -> None:

@@ -4,13 +4,12 @@ Belongs to one thread (the broker's loop). Syncs and checkpoints run on the flus
 they came to is told on the owner's thread.
 """
 
-import logging
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from pathlib import Path
 
-from pocketmq.errors import InvalidInput, StoreCorrupt, StoreError
+from pocketmq.errors import InvalidInput, StoreError
 from pocketmq.protocol.records import Record
 from pocketmq.store.appending import Appended, Appender
 from pocketmq.store.by_time import offset_by_time, store_time
@@ -27,16 +26,14 @@ from pocketmq.store.key_index_words import choose_modulus
 from pocketmq.store.log_scan import Sound, record_bytes, walk_log
 from pocketmq.store.metadata import Metadata
 from pocketmq.store.no_disk import NoDisk
+from pocketmq.store.opening import take_up
 from pocketmq.store.options import StoreOptions
 from pocketmq.store.queue_index import QueueIndex
 from pocketmq.store.queues import Queues
 from pocketmq.store.reading import Matches, Read, read_queue
-from pocketmq.store.recovery import Recovered, TagRule, recover
+from pocketmq.store.recovery import Recovered, TagRule
 from pocketmq.store.retention import Drop, Retention
-
-log = logging.getLogger("pocketmq.store")
-
-_TRIM_AT_ONCE = 50
+from pocketmq.store.upkeep import Upkeep
 
 
 class MessageStore:
@@ -65,9 +62,16 @@ class MessageStore:
         self._flusher = flusher
         self._group_commit = GroupCommit(self.log, flusher)
         self._checkpoints = Checkpoints(self.log, self.queues, metadata, flusher)
+        self._upkeep = Upkeep(
+            options,
+            self.log,
+            self.queues,
+            group_commit=self._group_commit,
+            checkpoints=self._checkpoints,
+            checkpoint=self.checkpoint,
+        )
         self._retention = Retention(options, disk, self.log, self._drop_oldest)
         self._keys: KeyIndex | None = None
-        self._synced_at = self._checkpointed_at = 0.0
 
     @classmethod
     def open(
@@ -106,7 +110,8 @@ class MessageStore:
             directory=directory,
         )
         try:
-            store._recover(tag_rules or {})
+            store.recovered = take_up(store.log, store.queues, metadata, tag_rules or {})
+            store._checkpoints.position = store.recovered.start
         except BaseException:
             store._release()
             raise
@@ -273,29 +278,14 @@ class MessageStore:
     @property
     def since_checkpoint(self) -> int:
         """Bytes a recovery would have to walk over now."""
-        return self.log.tail - self._checkpoints.position
+        return self._checkpoints.behind
 
     def maintain(self, now: float) -> None:
         """Do what is due: sync, checkpoint, the next file, old index space. Called by a timer.
 
         `now` only ever grows; where it begins does not matter.
         """
-        options = self.options
-        if not options.sync and now - self._synced_at >= options.sync_interval:
-            self._synced_at = now
-            if self.log.written > self.log.synced:
-                self._group_commit.request()
-        due = now - self._checkpointed_at >= options.checkpoint_interval
-        try:
-            if (due and self._checkpoints.needed) or (
-                self.since_checkpoint >= options.checkpoint_bytes
-            ):
-                self._checkpointed_at = now
-                self.checkpoint()
-            self.queues.trim(_TRIM_AT_ONCE)
-            self.log.prepare()
-        except StoreError as error:
-            log.warning("the store cannot be looked after: %s", error)
+        self._upkeep.run(now)
 
     def submit(self, job: Callable[[], None], outcome: Outcome) -> None:
         """Run a job that waits for the device on the flusher's thread, e.g. saving metadata."""
@@ -357,30 +347,6 @@ class MessageStore:
 
     def _drop_oldest(self) -> bool:
         return self.drop_first_segment() or (self.checkpoint() and self.drop_first_segment())
-
-    def _recover(self, tag_rules: Mapping[str, TagRule]) -> None:
-        metadata, log_, queues = self.metadata, self.log, self.queues
-        log_.segments.load()
-        free = [row[:3] for row in metadata.extents_of(0)]
-        queues.files.load(metadata.number("index_end") or 0, free)
-        deleted = metadata.deleted_topics()
-        queues.load(deleted)
-        start = metadata.number("position") or 0
-        if not log_.first <= start <= log_.segments.end:
-            raise StoreCorrupt(
-                f"the commit log holds bytes {log_.first} to {log_.segments.end}, but a checkpoint "
-                f"was made at {start}: files are missing"
-            )
-        self.recovered = recover(log_.segments, start, queues, deleted, tag_rules)
-        for damage in self.recovered.damage:
-            log.warning("commit log: bytes %d to %d are damaged", damage.start, damage.end)
-        tail = self.recovered.tail
-        self.recovered.torn = log_.begin(tail, start)
-        for topic, position in deleted.items():
-            if position > tail:  # new records will lie where lost ones of the deleted topic lay
-                metadata.delete_topic(topic, tail)
-        queues.index.first_kept = log_.first
-        self._checkpoints.position = start
 
     def _release(self) -> None:
         if self._keys is not None:

@@ -1,0 +1,53 @@
+"""What a store needs now and then: syncs, checkpoints, the next file, old index space."""
+
+import logging
+from collections.abc import Callable
+
+from pocketmq.errors import StoreError
+from pocketmq.store.checkpoints import Checkpoints
+from pocketmq.store.commit_log import CommitLog
+from pocketmq.store.group_commit import GroupCommit
+from pocketmq.store.options import StoreOptions
+from pocketmq.store.queues import Queues
+
+log = logging.getLogger("pocketmq.store")
+
+_TRIM_AT_ONCE = 50
+
+
+class Upkeep:
+    """Decides what is due. Belongs to the writer's thread."""
+
+    def __init__(
+        self,
+        options: StoreOptions,
+        commit_log: CommitLog,
+        queues: Queues,
+        *,
+        group_commit: GroupCommit,
+        checkpoints: Checkpoints,
+        checkpoint: Callable[[], object],
+    ) -> None:
+        self._options = options
+        self._log = commit_log
+        self._queues = queues
+        self._group_commit = group_commit
+        self._checkpoints = checkpoints
+        self._checkpoint = checkpoint
+        self._synced_at = self._checkpointed_at = 0.0
+
+    def run(self, now: float) -> None:
+        """Do what is due; see `MessageStore.maintain`."""
+        options, checkpoints = self._options, self._checkpoints
+        if not options.sync and now - self._synced_at >= options.sync_interval:
+            self._synced_at = now
+            self._group_commit.request_if_needed()
+        due = now - self._checkpointed_at >= options.checkpoint_interval
+        try:
+            if (due and checkpoints.needed) or checkpoints.behind >= options.checkpoint_bytes:
+                self._checkpointed_at = now
+                self._checkpoint()
+            self._queues.trim(_TRIM_AT_ONCE)
+            self._log.prepare()
+        except StoreError as error:
+            log.warning("the store cannot be looked after: %s", error)
