@@ -14,7 +14,7 @@ from pocketmq.net import Address
 from pocketmq.protocol.batch import BatchEntry, encode_batch
 from pocketmq.protocol.command import Command
 from tests.broker.background import Caller, background
-from tests.broker.running import pull_fields, records, send_fields
+from tests.broker.running import client, pull_fields, records, running, send_fields
 
 PULL, LITE_PULL, SEND, HEARTBEAT, CREATE_TOPIC = 11, 361, 310, 34, 17
 HELP = "\nSee https://rocketmq.apache.org/docs/bestPractice/06FAQ for further details."
@@ -271,16 +271,16 @@ def test_a_pull_commits_if_it_says_so(caller: Caller) -> None:
     assert committed(caller, "cg").ext["offset"] == "1"
 
 
-def test_a_reset_sends_the_next_pull_elsewhere_once(caller: Caller) -> None:
-    assert pull(caller, consumerGroup="rg", sysFlag="5", commitOffset="2").code == 0
-    fields = {"topic": "T", "group": "rg", "timestamp": "0", "isForce": "true"}
-    reset = caller.ask(222, fields)
-    if reset.code == 3:
-        pytest.skip("resets are not served yet")
-    answer = pull(caller, consumerGroup="rg", queueOffset="2")
-    assert (answer.code, answer.remark) == (21, "OFFSET_RESET")
-    assert answer.ext["nextBeginOffset"] == "0"
-    assert pull(caller, consumerGroup="rg", queueOffset="2").code == 19
+async def test_a_reset_sends_the_next_pull_elsewhere_once() -> None:
+    async with running() as (broker, address), client(address) as peer:
+        for _ in range(2):
+            await peer.ask(SEND, send_fields("T"), b"x")
+        broker.state.offsets.reset("CG", "T", 0, 1)
+        fields = pull_fields("T", 2, sysFlag="4")
+        answer = await peer.ask(PULL, fields)
+        assert (answer.code, answer.remark) == (21, "OFFSET_RESET")
+        assert (answer.ext["nextBeginOffset"], answer.ext["maxOffset"]) == ("1", "2")
+        assert (await peer.ask(PULL, fields)).remark == "OFFSET_OVERFLOW_ONE"
 
 
 # How much
