@@ -6,7 +6,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pocketmq.errors import MessageMalformed
-from pocketmq.protocol.record_scan import Found, RecordView, move_record, scan_records
+from pocketmq.protocol.record_scan import (
+    Found,
+    RecordView,
+    move_record,
+    scan_records,
+    tags_code,
+)
 from pocketmq.protocol.records import Record, blank_record, decode_record, encode_record
 from tests.protocol.golden_messages import STORED_BY_JAVA, V1, V6_HOSTS
 from tests.protocol.strategies import records
@@ -178,3 +184,15 @@ def test_no_declared_length_is_allocated() -> None:
     finally:
         tracemalloc.stop()
     assert peak < 100_000
+
+
+def test_long_tags_are_not_remembered() -> None:
+    """Codes of tags are cached; a peer that never repeats a long one must not fill the cache."""
+    tracemalloc.start()
+    try:
+        for number in range(100):
+            assert tags_code(b"TAGS\x01" + b"%d" % number * 10_000)
+        held, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert held < 100_000

@@ -12,9 +12,15 @@ def int32(value: int) -> int:
     return (value + 0x8000_0000 & 0xFFFF_FFFF) - 0x8000_0000
 
 
-@lru_cache(maxsize=4096)
+_REMEMBERED = 256  # longer texts are rare, and many of them would fill the memory
+
+
 def java_hash(text: str) -> int:
     """Give Java's `String.hashCode()`, a signed 32-bit number."""
+    return _remembered_hash(text) if len(text) <= _REMEMBERED else _hash(text)
+
+
+def _hash(text: str) -> int:
     result = 0
     if text.isascii():
         for unit in text.encode():
@@ -24,6 +30,9 @@ def java_hash(text: str) -> int:
         for high, low in zip(raw[::2], raw[1::2], strict=True):
             result = 31 * result + (high << 8 | low) & 0xFFFF_FFFF
     return int32(result)
+
+
+_remembered_hash = lru_cache(maxsize=4096)(_hash)
 
 
 def java_order(text: str) -> bytes:
