@@ -179,6 +179,14 @@ def test_a_record_forged_inside_a_damaged_body_is_not_found(file: File) -> None:
     assert file.scan()[0] == [behind]
 
 
+def test_a_blank_forged_inside_a_damaged_body_hides_nothing(file: File) -> None:
+    file.add(bytes(12) + blank_record(SIZE - 100) + bytes(12))
+    behind = file.add(b"behind")
+    file.put(file.end, blank_record(SIZE - file.end))
+    file.put(0, b"\xff")
+    assert file.scan() == ([behind], file.end)
+
+
 def test_a_body_full_of_magics_is_searched_once(file: File) -> None:
     magic = bytes.fromhex("daa320a7")
     file.add(magic * 10_000)

@@ -70,11 +70,12 @@ def test_files_that_are_not_segments_are_left_alone(tmp_path: Path) -> None:
     assert names(tmp_path) == ["notes.txt"]
 
 
-def test_a_file_without_a_size_was_never_used(tmp_path: Path) -> None:
+@pytest.mark.parametrize("size", [0, 5, 4095])
+def test_a_file_that_was_not_finished_was_never_used(tmp_path: Path, size: int) -> None:
     run = segments(tmp_path)
     run.grow(1)
     run.close()
-    (tmp_path / "log" / "00000000000000004096").touch()
+    (tmp_path / "log" / "00000000000000004096").write_bytes(bytes(size))
     again = segments(tmp_path)
     again.load()
     assert again.end == 4096

@@ -42,7 +42,6 @@ class Checkpoints:
             if finished is not None:
                 finished(self._log.failed)
             return
-        self.busy = True
         queues, index = self._queues, self._queues.index
         logs, position = self._log.unsynced()
         changes = queues.files.take_changes()
@@ -83,4 +82,5 @@ class Checkpoints:
             if finished is not None:
                 finished(error)
 
+        self.busy = True
         self._flusher.submit(job, outcome)

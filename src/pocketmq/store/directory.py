@@ -5,7 +5,7 @@ import os
 from pathlib import Path
 
 from pocketmq.errors import StoreCorrupt, StoreInUse
-from pocketmq.store.disk import store_error
+from pocketmq.store.disk import store_error, sync_folder
 
 METADATA = "meta.sqlite"
 _JAVA = ("commitlog", "consumequeue", "abort")
@@ -23,8 +23,11 @@ class Directory:
         self.path = path
         if not (path / METADATA).exists():
             _refuse_java(path)
+        new = [folder for folder in (path, *path.parents) if not folder.exists()]
         try:
             path.mkdir(parents=True, exist_ok=True)
+            for folder in new:
+                sync_folder(folder.parent)
             self._lock = os.open(path / "lock", os.O_RDWR | os.O_CREAT, 0o644)
         except OSError as error:
             raise store_error(error, 0) from error

@@ -42,7 +42,10 @@ class StoredFile(Protocol):
         """Put bytes at a position; when this returns they survive the end of the process."""
 
     def sync(self) -> None:
-        """Return when everything written survives the end of the machine. Any thread may call."""
+        """Return when everything written survives the end of the machine. Any thread may call.
+
+        Raises OSError if the device failed, `StoreFailed` if it was not even asked.
+        """
 
     def cut(self, position: int) -> bool:
         """Make everything from a position on zero, and sync; tell whether it was not."""
@@ -122,7 +125,10 @@ class DiskFile:
             if self._fd >= 0:
                 _sync_data(self._fd)
                 return
-            fd = os.open(self.path, os.O_RDWR)
+            try:
+                fd = os.open(self.path, os.O_RDWR)
+            except OSError as error:  # out of descriptors, say: nothing is lost, and not for good
+                raise StoreFailed(f"{self.path} cannot be opened for a sync: {error}") from error
             try:
                 _sync_data(fd)
             finally:
@@ -203,12 +209,12 @@ class Disk:
         try:
             if not path.parent.exists():
                 path.parent.mkdir(parents=True)
-                _sync_folder(path.parent.parent)
+                sync_folder(path.parent.parent)
             file = self._file(path, size, create=True)
         except OSError as error:
             raise store_error(error, size) from error
         try:
-            _sync_folder(path.parent)
+            sync_folder(path.parent)
         except OSError as error:
             file.close()
             path.unlink(missing_ok=True)
@@ -230,6 +236,8 @@ class Disk:
                 found = {entry.name: entry.stat().st_size for entry in entries if entry.is_file()}
         except FileNotFoundError:
             return {}
+        except OSError as error:
+            raise store_error(error, 0) from error
         return dict(sorted(found.items()))
 
     def remove(self, name: str) -> None:
@@ -237,7 +245,7 @@ class Disk:
         path = self.root / name
         try:
             path.unlink(missing_ok=True)
-            _sync_folder(path.parent)
+            sync_folder(path.parent)
         except OSError as error:
             raise store_error(error, 0) from error
 
@@ -255,7 +263,8 @@ class Disk:
         return DiskFile(path, size, create=create)
 
 
-def _sync_folder(path: Path) -> None:
+def sync_folder(path: Path) -> None:
+    """Return when the names in a folder survive the end of the machine."""
     fd = os.open(path, os.O_RDONLY)
     try:
         os.fsync(fd)

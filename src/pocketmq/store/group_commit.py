@@ -45,11 +45,11 @@ class GroupCommit:
             self.busy = False
             if error is None:
                 self._log.was_synced(position)
-            else:
+            elif isinstance(error, OSError):
                 self._log.sync_failed(error)
             if self._waiters:
                 self._start()
-            _tell(waiters, self._log.failed if error else None)
+            _tell(waiters, (self._log.failed or error) if error else None)
 
         self._flusher.submit(job, outcome)
 

@@ -134,11 +134,14 @@ class SegmentScan:
             return at + measured[0]
         if self._is_torn(at):
             return None
+        blank: int | None = None
         while (found := self._candidate(at + 1)) is not None:
             at = found
-            if self._sound(at) is not None or self._is_blank(at):
+            if self._sound(at) is not None:
                 return at
-        return None
+            if blank is None and self._is_blank(at):
+                blank = at  # unless a record follows: then somebody only wrote what looks like one
+        return blank
 
     def _is_torn(self, at: int) -> bool:
         """Tell whether this is a last record cut short, with nothing at all behind it.

@@ -4,7 +4,7 @@ import msgspec
 
 from pocketmq.errors import InvalidInput
 
-_SMALLEST_SEGMENT = 4096
+SMALLEST_SEGMENT = 4096
 
 
 class StoreOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -44,7 +44,7 @@ class StoreOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Part of the disk in use from which new messages are refused."""
 
     def __post_init__(self) -> None:
-        if self.segment_size < _SMALLEST_SEGMENT:
+        if self.segment_size < SMALLEST_SEGMENT:
             raise InvalidInput(
-                f"a segment of {self.segment_size} bytes, at least {_SMALLEST_SEGMENT} are needed"
+                f"a segment of {self.segment_size} bytes, at least {SMALLEST_SEGMENT} are needed"
             )

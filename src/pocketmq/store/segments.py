@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 from pocketmq.errors import StoreCorrupt
 from pocketmq.store.disk import FileSystem, StoredFile
+from pocketmq.store.options import SMALLEST_SEGMENT
 
 
 class Segment:
@@ -72,7 +73,7 @@ class Segments:
                 raise StoreCorrupt(
                     f"{self._folder}: bytes {self.end} to {start} are missing before file {name}"
                 )
-            if size == 0:  # a stop between making a file and giving it its size
+            if size < SMALLEST_SEGMENT:  # a stop between making a file and giving it its size
                 self._disk.remove(f"{self._folder}/{name}")
                 continue
             self._add(Segment(self._disk, f"{self._folder}/{name}", start, start + size))
