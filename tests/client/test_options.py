@@ -6,6 +6,8 @@ from typing import Any
 import pytest
 
 from pocketmq.client import ClientOptions, Credentials
+from pocketmq.client.consumer_options import PullConsumerOptions, PushConsumerOptions
+from pocketmq.client.producer_options import ProducerOptions
 from pocketmq.errors import InvalidInput
 
 
@@ -60,3 +62,57 @@ def test_differences_are_named() -> None:
     one = ClientOptions(name_servers="a:1", request_timeout=5.0)
     assert one.differences(ClientOptions(name_servers="b:1")) == ["name_servers", "request_timeout"]
     assert one.differences(one) == []
+
+
+def test_a_producers_defaults_are_javas() -> None:
+    options = ProducerOptions(group="shop")
+    assert (options.send_timeout, options.retries, options.new_topic_queues) == (3.0, 2, 4)
+    assert (options.compress_from, options.max_message_size) == (4096, 4194304)
+    assert (options.template_topic, options.avoid_slow_brokers) == ("TBW102", False)
+
+
+def test_a_push_consumers_defaults_are_javas() -> None:
+    options = PushConsumerOptions(group="billing")
+    assert (options.pull_batch, options.pull_batch_bytes, options.handler_batch) == (32, 262144, 1)
+    assert (options.threads, options.max_reconsume_times, options.consume_timeout) == (20, -1, 900)
+    assert (options.limits.count, options.limits.size_mib, options.limits.span) == (1000, 100, 2000)
+    assert (options.model.name, options.strategy) == ("CLUSTERING", "AVG")
+    assert options.consume_from.name == "CONSUME_FROM_LAST_OFFSET"
+    assert options.client_rebalance
+
+
+def test_a_pull_consumers_defaults_are_javas() -> None:
+    options = PullConsumerOptions(group="audit")
+    assert (options.pull_batch, options.concurrent_pulls, options.limits.total) == (10, 20, 10000)
+    assert (options.poll_timeout, options.auto_commit_interval) == (5.0, 5.0)
+    assert (options.suspend, options.pull_timeout) == (20.0, 30.0)
+
+
+@pytest.mark.parametrize(
+    ("kind", "wrong"),
+    [
+        (ProducerOptions, {"group": "DEFAULT_PRODUCER"}),
+        (ProducerOptions, {"group": ""}),
+        (ProducerOptions, {"send_timeout": 0.0}),
+        (ProducerOptions, {"send_timeout_per_try": -1.0}),
+        (ProducerOptions, {"retries": -1}),
+        (ProducerOptions, {"max_message_size": 0}),
+        (ProducerOptions, {"template_topic": "a b"}),
+        (ProducerOptions, {"new_topic_queues": 0}),
+        (PushConsumerOptions, {"group": "DEFAULT_CONSUMER"}),
+        (PushConsumerOptions, {"pull_batch": 1025}),
+        (PushConsumerOptions, {"handler_batch": 0}),
+        (PushConsumerOptions, {"threads": 1001}),
+        (PushConsumerOptions, {"max_reconsume_times": -2}),
+        (PushConsumerOptions, {"pull_interval": -0.1}),
+        (PullConsumerOptions, {"group": "a b"}),
+        (PullConsumerOptions, {"auto_commit_interval": 0.5}),
+        (PullConsumerOptions, {"pull_timeout": 10.0}),
+        (PullConsumerOptions, {"concurrent_pulls": 0}),
+    ],
+    ids=str,
+)
+def test_members_refuse_what_java_refuses(kind: Any, wrong: dict[str, Any]) -> None:
+    kind(group="fine")
+    with pytest.raises(InvalidInput):
+        kind(**{"group": "fine"} | wrong)

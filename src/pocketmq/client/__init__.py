@@ -6,8 +6,10 @@ Knows no broker's or name server's insides.
 """
 
 from pocketmq.client.clock import Clock, SystemClock
+from pocketmq.client.consumer_options import PullConsumerOptions, PushConsumerOptions
 from pocketmq.client.members import ConsumerMember, Member, ProducerMember
 from pocketmq.client.options import ClientOptions, Credentials
+from pocketmq.client.producer_options import ProducerOptions
 from pocketmq.client.routes import KnownRoute
 from pocketmq.client.session import Session
 from pocketmq.client.sessions import Lease, lease_session
@@ -21,6 +23,9 @@ __all__ = [
     "Lease",
     "Member",
     "ProducerMember",
+    "ProducerOptions",
+    "PullConsumerOptions",
+    "PushConsumerOptions",
     "Session",
     "SystemClock",
     "lease_session",

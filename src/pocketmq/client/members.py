@@ -30,7 +30,7 @@ class Member(Protocol):
         """List the topics whose routes shall be kept fresh."""
 
     def on_route_changed(self, known: KnownRoute) -> None:
-        """Take note of the new route of one of `topics`."""
+        """Take note of the new route of one of `topics`; what is known before is in the book."""
 
 
 class ProducerMember(Member, Protocol):

@@ -3,19 +3,16 @@
 Times are seconds. Owns no behaviour; what belongs to producers or consumers alone is beside them.
 """
 
-import math
 from typing import ClassVar
 
 import msgspec
 
 from pocketmq.balance.profile import V5, Profile
+from pocketmq.client.checks import check_seconds
 from pocketmq.client.identity import DEFAULT_INSTANCE
 from pocketmq.errors import InvalidInput
 from pocketmq.model.guarded import HIDDEN
 from pocketmq.net import parse_addresses
-
-LONGEST = 7 * 24 * 3600.0
-"""No interval or timeout is longer than a week: a larger number is most likely milliseconds."""
 
 
 class Credentials(msgspec.Struct, frozen=True, kw_only=True):
@@ -96,12 +93,6 @@ class ClientOptions(msgspec.Struct, frozen=True, kw_only=True):
         return [
             name for name in self.__struct_fields__ if getattr(self, name) != getattr(other, name)
         ]
-
-
-def check_seconds(name: str, value: float, *, at_least: float = 0.0) -> None:
-    """Raise `InvalidInput` unless `value` is a sensible number of seconds."""
-    if not math.isfinite(value) or not at_least <= value <= LONGEST:
-        raise InvalidInput(f"{name} is in seconds, from {at_least:g} to {LONGEST:g}, not {value!r}")
 
 
 def _check_id_part(name: str, value: str) -> None:

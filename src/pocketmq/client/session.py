@@ -112,10 +112,10 @@ class Session:
         """Take all members back from the brokers and close everything."""
         self.check()
         try:
-            for producer in self.roll.producers:
-                await self.remove_producer(producer)
-            for consumer in self.roll.consumers:
-                await self.remove_consumer(consumer)
+            await asyncio.gather(
+                *(self.remove_producer(member) for member in self.roll.producers),
+                *(self.remove_consumer(member) for member in self.roll.consumers),
+            )
         finally:
             await self._shut()
 

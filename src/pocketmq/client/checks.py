@@ -1,0 +1,20 @@
+"""Whether a number can be meant: for options, which are checked when they are made."""
+
+import math
+
+from pocketmq.errors import InvalidInput
+
+LONGEST = 7 * 24 * 3600.0
+"""No interval or timeout is longer than a week: a larger number is most likely milliseconds."""
+
+
+def check_seconds(name: str, value: float, *, at_least: float = 0.0) -> None:
+    """Raise `InvalidInput` unless `value` is a sensible number of seconds."""
+    if not math.isfinite(value) or not at_least <= value <= LONGEST:
+        raise InvalidInput(f"{name} is in seconds, from {at_least:g} to {LONGEST:g}, not {value!r}")
+
+
+def check_range(name: str, value: int, low: int, high: int) -> None:
+    """Raise `InvalidInput` unless `value` lies between two numbers, both allowed."""
+    if not low <= value <= high:
+        raise InvalidInput(f"{name} is from {low} to {high}, not {value!r}")

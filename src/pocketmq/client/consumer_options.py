@@ -1,0 +1,97 @@
+"""What consumers can be told, with Java's defaults and Java's ranges.
+
+Times are seconds, sizes bytes; flow control is in `balance.consumer.limits`.
+"""
+
+import msgspec
+
+from pocketmq.balance.consumer.limits import LitePullLimits, PullLimits
+from pocketmq.client.checks import check_range, check_seconds
+from pocketmq.model.kinds import ConsumeFromWhere, MessageModel
+from pocketmq.model.names import check_consumer_group
+
+LAST = ConsumeFromWhere.CONSUME_FROM_LAST_OFFSET
+
+
+class ConsumerOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """What all consumers have in common. Raises `InvalidInput` for what can never work."""
+
+    group: str
+    model: MessageModel = MessageModel.CLUSTERING
+    consume_from: ConsumeFromWhere = LAST
+    """Where a group begins that has no offset stored."""
+    start_at: float | None = None
+    """With CONSUME_FROM_TIMESTAMP: seconds since 1970. None: half an hour before the start."""
+    strategy: str = "AVG"
+    """The allocation strategy, by Java's name."""
+    unit_mode: bool = False
+
+    def __post_init__(self) -> None:
+        check_consumer_group(self.group)
+
+
+class PushConsumerOptions(ConsumerOptions, frozen=True, kw_only=True):
+    """How a consumer with handlers works (Java: DefaultMQPushConsumer)."""
+
+    limits: PullLimits = PullLimits()
+    pull_interval: float = 0.0
+    pull_batch: int = 32
+    pull_batch_bytes: int = 256 * 1024
+    """At most so many bytes a pull (5.x)."""
+    handler_batch: int = 1
+    """Messages a handler gets at once, at most."""
+    threads: int = 20
+    """For handlers that are not coroutines, and how many calls of those that are run at once."""
+    max_reconsume_times: int = -1
+    """-1: 16 times, and without end for orderly consumers."""
+    suspend_queue: float = 1.0
+    """How long an orderly consumer waits after a failure before it tries the message again."""
+    consume_timeout: float = 900.0
+    """A message that is being handled for longer is sent back and forgotten."""
+    subscription_in_pull: bool = False
+    """Send the subscription with each pull (Java: postSubscriptionWhenPull)."""
+    client_rebalance: bool = True
+    """False: let the broker say which queues are ours (5.x)."""
+    stop_wait: float = 0.0
+    """How long `stop` waits for handlers that are at work."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_seconds("pull_interval", self.pull_interval)
+        check_range("pull_batch", self.pull_batch, 1, 1024)
+        check_range("pull_batch_bytes", self.pull_batch_bytes, 1, 2**31 - 1)
+        check_range("handler_batch", self.handler_batch, 1, 1024)
+        check_range("threads", self.threads, 1, 1000)
+        check_range("max_reconsume_times", self.max_reconsume_times, -1, 2**31 - 1)
+        check_seconds("suspend_queue", self.suspend_queue)
+        check_seconds("consume_timeout", self.consume_timeout, at_least=0.001)
+        check_seconds("stop_wait", self.stop_wait)
+
+
+class PullConsumerOptions(ConsumerOptions, frozen=True, kw_only=True):
+    """How a consumer works that is polled (Java: DefaultLitePullConsumer)."""
+
+    limits: LitePullLimits = LitePullLimits()
+    pull_batch: int = 10
+    concurrent_pulls: int = 20
+    """Queues that are pulled at the same time, at most."""
+    poll_timeout: float = 5.0
+    """How long a poll waits if it is not told."""
+    auto_commit: bool = True
+    auto_commit_interval: float = 5.0
+    suspend: float = 20.0
+    """How long a broker may hold a pull that finds nothing."""
+    pull_timeout: float = 30.0
+    """For a pull that may be held; longer than `suspend`."""
+    topic_check_interval: float = 30.0
+    """How often listeners for changed queues are served."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_range("pull_batch", self.pull_batch, 1, 1024)
+        check_range("concurrent_pulls", self.concurrent_pulls, 1, 1000)
+        check_seconds("poll_timeout", self.poll_timeout)
+        check_seconds("auto_commit_interval", self.auto_commit_interval, at_least=1.0)
+        check_seconds("suspend", self.suspend)
+        check_seconds("pull_timeout", self.pull_timeout, at_least=self.suspend)
+        check_seconds("topic_check_interval", self.topic_check_interval, at_least=0.001)
