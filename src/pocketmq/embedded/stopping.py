@@ -7,6 +7,7 @@ from types import TracebackType
 from typing import Self, TypeVar
 
 from pocketmq.embedded.early_stop import STOP_SIGNALS, was_asked_to_stop
+from pocketmq.net.descriptors import raise_descriptor_limit
 
 T = TypeVar("T")
 
@@ -82,7 +83,11 @@ async def serve_until_asked(
     force: Callable[[], None],
     lifeline: int | None = None,
 ) -> None:
-    """Start a server, announce where it is and stop it when asked, even while it starts."""
+    """Start a server, announce where it is and stop it when asked, even while it starts.
+
+    The process is the server's: it may have as many files as the system allows.
+    """
+    raise_descriptor_limit()
     with StopRequests(force) as requests:
         if lifeline is not None:
             requests.watch(lifeline)

@@ -12,7 +12,8 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """A longer frame closes the connection, as in Java."""
 
     connections: int = 10_000
-    """A server closes further connections at once."""
+    """A server closes further connections at once; fewer if the process may not have so many
+    files."""
 
     idle: float = 120.0
     """Seconds without a byte in either direction until the connection is closed, as in Java."""

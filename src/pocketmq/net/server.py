@@ -7,6 +7,7 @@ import socket
 from pocketmq.errors import ConnectionLost, ListenFailed
 from pocketmq.net.address import Address
 from pocketmq.net.connection import Connection
+from pocketmq.net.descriptors import for_connections
 from pocketmq.net.limits import Limits
 from pocketmq.net.listener import Listener, bind
 from pocketmq.net.owner import Owner
@@ -62,9 +63,10 @@ class Server:
 
     def _take(self, peer: socket.socket) -> None:
         """Take a socket in, or turn it away when there are too many."""
-        if len(self.connections) + len(self._arriving) >= self.limits.connections:
+        allowed = for_connections(self.limits.connections)
+        if len(self.connections) + len(self._arriving) >= allowed:
             if not self._full:  # once, not for everyone who comes
-                logger.warning("%d connections: further ones are closed", self.limits.connections)
+                logger.warning("%d connections: further ones are closed", allowed)
             self._full = True
             peer.close()
             return

@@ -49,5 +49,6 @@ def _refuse_java(path: Path) -> None:
     if found:
         raise StoreCorrupt(
             f"{path} holds {', '.join(found)} but no {METADATA}: it looks like a Java broker's "
-            "store, which PocketMQ cannot take over; choose an empty directory"
+            "store, which PocketMQ cannot take over; choose an empty directory, or put back the "
+            f"{METADATA} if it is PocketMQ's own"
         )

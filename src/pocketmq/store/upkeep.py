@@ -35,6 +35,7 @@ class Upkeep:
         self._checkpoints = checkpoints
         self._checkpoint = checkpoint
         self._synced_at = self._checkpointed_at = 0.0
+        self._complaint = ""  # the last one told
 
     def run(self, now: float) -> None:
         """Do what is due; see `MessageStore.maintain`."""
@@ -49,5 +50,8 @@ class Upkeep:
                 self._checkpoint()
             self._queues.trim(_TRIM_AT_ONCE)
             self._log.prepare()
+            self._complaint = ""
         except StoreError as error:
-            log.warning("the store cannot be looked after: %s", error)
+            if str(error) != self._complaint:  # not twice a second while the disk is full
+                log.warning("the store cannot be looked after: %s", error)
+            self._complaint = str(error)
