@@ -94,6 +94,7 @@ class BrokerConfig(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     max_unsynced_messages: int = 100_000  # more than that waiting for the device: code 2
     max_unsynced_bytes: int = 64 * 1024 * 1024
     file_reserved_time: int = 72  # hours
+    file_reserved_bytes: int = 0  # ours; 0: as the disk allows, or a quarter of the memory
     mapped_file_size_commit_log: int = 128 * 1024 * 1024  # Java: 1 GiB; a laptop's share
     delete_when: str = "04"  # hours of the day, joined by `;`
     disk_max_used_space_ratio: int = 75
@@ -112,6 +113,16 @@ class BrokerConfig(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
             ("no brokerName", self.broker_name != ""),
             ("no brokerClusterName", self.broker_cluster_name != ""),
             (f"maxMessageSize={self.max_message_size}", 0 < self.max_message_size <= 15 << 20),
+            (
+                f"mappedFileSizeCommitLog={self.mapped_file_size_commit_log}",
+                4096 <= self.mapped_file_size_commit_log < 1 << 31,
+            ),
+            (
+                f"flushConsumerOffsetInterval={self.flush_consumer_offset_interval}",
+                self.flush_consumer_offset_interval > 0,
+            ),
+            (f"fileReservedTime={self.file_reserved_time}", self.file_reserved_time >= 0),
+            (f"fileReservedBytes={self.file_reserved_bytes}", self.file_reserved_bytes >= 0),
         ):
             if not good:
                 raise InvalidInput(f"a broker cannot have {what}")

@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 from pocketmq.broker.dispatch import Dispatcher
 from pocketmq.broker.handlers.membership import expire
+from pocketmq.broker.saving import submit_offsets
 from pocketmq.broker.state import BrokerState
 from pocketmq.broker.traffic import SAMPLE_PERIOD
 
@@ -87,28 +88,17 @@ class Housekeeping:
 
     def _clean(self) -> None:
         self._dispatcher.end_turn()
-        for drop in self._state.store.clean(self._state.clock.now_ms()):
-            logger.info("messages were deleted: %s", drop)
+        self._state.store.clean(self._state.clock.now_ms())
 
     def _sample(self) -> None:
         self._state.traffic.sample(self._loop.time())
 
     def _save(self) -> None:
         """Save offsets on the flusher's thread; what cannot be saved comes again."""
-        if self._saving:
-            return
-        offsets, store = self._state.offsets, self._state.store
-        unsaved = offsets.take_unsaved()
-        if not unsaved:
-            return
-        self._saving = True
+        if not self._saving:
+            self._saving = True
+            if not submit_offsets(self._state, self._saved):
+                self._saving = False
 
-        def saved(error: Exception | None) -> None:
-            self._saving = False
-            if error is not None:
-                logger.error("offsets could not be saved: %s", error)
-                offsets.not_saved(unsaved)
-
-        store.submit(
-            lambda: store.metadata.save_consumer_offsets(unsaved.rows, unsaved.gone), saved
-        )
+    def _saved(self) -> None:
+        self._saving = False

@@ -95,6 +95,7 @@ def open_store(config: BrokerConfig, data: Path | None, store_host: bytes) -> Me
         segment_size=config.mapped_file_size_commit_log,
         sync=config.sync_flush,
         retention=config.file_reserved_time * 3600.0,
+        retention_bytes=config.file_reserved_bytes or (0 if data else _share_of_memory(config)),
         delete_hours=config.delete_hours,
         disk_clean_ratio=config.disk_max_used_space_ratio / 100,
         disk_force_ratio=config.disk_space_clean_forcibly_ratio / 100,
@@ -103,6 +104,12 @@ def open_store(config: BrokerConfig, data: Path | None, store_host: bytes) -> Me
     flusher = Flusher(asyncio.get_running_loop().call_soon_threadsafe)
     rules = tag_rules() | delay_tag_rules(config.message_delay_level)
     return MessageStore.open(data, options, store_host=store_host, flusher=flusher, tag_rules=rules)
+
+
+def _share_of_memory(config: BrokerConfig) -> int:
+    """Give how much a broker without a disk keeps: the oldest messages make room for new ones."""
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return max(memory // 4, 2 * config.mapped_file_size_commit_log)
 
 
 def make_state(  # noqa: PLR0917 - what makes one broker differ from another

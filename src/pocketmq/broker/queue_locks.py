@@ -11,13 +11,17 @@ from pocketmq.model.queue import MessageQueue
 
 LEASE = 60.0
 """Seconds a lock lives without being renewed."""
+MAX_LOCKS = 200_000
+"""Locks of all groups; further ones are not granted. Those that are over count until `expire`."""
 
 
 class QueueLocks:
     """Who holds which queue, by group."""
 
-    def __init__(self, lease: float = LEASE) -> None:
+    def __init__(self, lease: float = LEASE, limit: int = MAX_LOCKS) -> None:
         self._lease = lease
+        self._limit = limit
+        self._count = 0
         self._groups: dict[str, dict[MessageQueue, tuple[str, float]]] = {}
 
     def lock(
@@ -28,9 +32,14 @@ class QueueLocks:
         granted = []
         for queue in queues:
             holder = held.get(queue)
-            if holder is None or holder[0] == client_id or self._over(holder[1], now):
-                held[queue] = client_id, now
-                granted.append(queue)
+            if holder is None:
+                if self._count >= self._limit:
+                    continue
+                self._count += 1
+            elif holder[0] != client_id and not self._over(holder[1], now):
+                continue
+            held[queue] = client_id, now
+            granted.append(queue)
         return granted
 
     def unlock(self, group: str, client_id: str, queues: Iterable[MessageQueue]) -> None:
@@ -40,6 +49,7 @@ class QueueLocks:
             holder = held.get(queue)
             if holder is not None and holder[0] == client_id:
                 del held[queue]
+                self._count -= 1
         if not held:
             self._groups.pop(group, None)
 
@@ -56,6 +66,7 @@ class QueueLocks:
                 self._groups[group] = left
             else:
                 del self._groups[group]
+        self._count = sum(map(len, self._groups.values()))
 
     def _over(self, renewed: float, now: float) -> bool:
         return now - renewed > self._lease

@@ -3,11 +3,14 @@
 Topics and groups are saved before their change is answered, offsets every few seconds.
 """
 
-from collections.abc import Iterable
+import logging
+from collections.abc import Callable, Iterable
 from typing import Protocol
 
 from pocketmq.broker.state import BrokerState
 from pocketmq.errors import StoreError
+
+logger = logging.getLogger("pocketmq.broker")
 
 
 class Documents(Protocol):
@@ -52,6 +55,26 @@ def save_changes(state: BrokerState) -> None:
     topics = state.topics.take_unannounced()
     if topics:
         state.register_topics(topics)
+
+
+def submit_offsets(state: BrokerState, done: Callable[[], None] = lambda: None) -> bool:
+    """Have offsets saved soon, in the order of the calls; tell whether there were any.
+
+    What cannot be saved stays for the next time. Calls `done` either way.
+    """
+    unsaved = state.offsets.take_unsaved()
+    if not unsaved:
+        return False
+
+    def saved(error: Exception | None) -> None:
+        done()
+        if error is not None:
+            logger.error("offsets could not be saved: %s", error)
+            state.offsets.not_saved(unsaved)
+
+    metadata = state.store.metadata
+    state.store.submit(lambda: metadata.save_consumer_offsets(unsaved.rows, unsaved.gone), saved)
+    return True
 
 
 def save_offsets(state: BrokerState) -> None:

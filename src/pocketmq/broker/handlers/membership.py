@@ -31,6 +31,8 @@ from pocketmq.protocol.json_values import decode_body, encode_body
 
 logger = logging.getLogger("pocketmq.broker")
 
+_GROUPS_OF_CLIENT = 4096
+"""Far more than any client has; one heartbeat must not fill the tables of topics and groups."""
 _UNIT_SUBSCRIBED = 2
 """Bit of a topic's system flag: it is subscribed by consumers of other units."""
 
@@ -38,6 +40,9 @@ _UNIT_SUBSCRIBED = 2
 def heartbeat(state: BrokerState, connection: Connection, request: Command) -> Command:
     """Take note of a client's groups, making what they need: the group and its retry topic."""
     beat = decode_body(request.body, Heartbeat)
+    if len(beat.consumer_data_set) + len(beat.producer_data_set) > _GROUPS_OF_CLIENT:
+        remark = f"a client can be a member of {_GROUPS_OF_CLIENT} groups at most"
+        return request.reply(ResponseCode.SYSTEM_ERROR, remark)
     client = Client(beat.client_id, request.language, request.version)
     wants_full = beat.heartbeat_fingerprint == 0
     for data in beat.consumer_data_set:

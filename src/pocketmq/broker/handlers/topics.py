@@ -2,7 +2,7 @@
 
 from pocketmq.broker.attributes import parse_changes
 from pocketmq.broker.name_rules import topic_fault
-from pocketmq.broker.saving import save_changes
+from pocketmq.broker.saving import save_changes, submit_offsets
 from pocketmq.broker.state import BrokerState, Handler
 from pocketmq.broker.topics import MAX_QUEUES
 from pocketmq.errors import AttributeRefused, BodyMalformed, HeaderMalformed, ResponseCode
@@ -109,10 +109,11 @@ def delete(state: BrokerState, _: Connection, request: Command) -> Command:
         remark = f"The topic[{topic}] is conflict with system topic."
         return request.reply(ResponseCode.INVALID_PARAMETER, remark)
     for name in (topic, *_pop_retry_topics(state, topic)):
+        state.store.delete_topic(name)  # first: if that fails, everything is as it was
         state.topics.remove(name, state.clock.now_ms())
         state.offsets.remove_topic(name)
-        state.store.delete_topic(name)
     save_changes(state)
+    submit_offsets(state)  # now: a topic of that name begins at 0, also after a crash
     return request.reply(ResponseCode.SUCCESS)
 
 
