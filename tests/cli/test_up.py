@@ -301,6 +301,10 @@ WRONG = [
     ),
     (["--set", "flushDiskType=NEVER"], "a broker cannot have flushDiskType=NEVER"),
     (
+        ["--broker-port", "65530", "--brokers", "3"],
+        "3 brokers from port 65530 on would need port 65550",
+    ),
+    (
         ["--set", "listenPort=1"],
         "listenPort cannot be set here: the cluster gives it to each broker",
     ),

@@ -8,6 +8,7 @@ from pathlib import Path
 import msgspec
 
 from pocketmq.broker.config import BrokerConfig
+from pocketmq.embedded.ports import usual_port
 from pocketmq.embedded.server_logging import LogSettings
 from pocketmq.errors import BodyMalformed, InvalidInput
 from pocketmq.nameserver.config import NameServerConfig
@@ -45,6 +46,11 @@ class ClusterSettings(msgspec.Struct, frozen=True, kw_only=True):
         for port in (self.port, self.broker_port or 0):
             if not 0 <= port <= 65535:
                 raise InvalidInput(f"{port} is not a port; it is a number from 0 to 65535")
+        last = usual_port(self.broker_port or 0, self.brokers - 1)
+        if last > 65535:
+            raise InvalidInput(
+                f"{self.brokers} brokers from port {self.broker_port} on would need port {last}"
+            )
 
     @property
     def names(self) -> list[str]:
