@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import socket
+from contextlib import suppress
 
 from pocketmq.errors import CannotStart
 from pocketmq.net.server import reachable_host
@@ -15,9 +16,13 @@ WILDCARDS = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - compared, not 
 
 async def resolved(host: str, part: str) -> str:
     """Give the address of a host name, IPv4 before IPv6. Raises `CannotStart`."""
+    for family in (socket.AF_INET, socket.AF_INET6):
+        with suppress(OSError, ValueError):
+            socket.inet_pton(family, host)
+            return host  # an address already: a look-up would cost a thread
     loop = asyncio.get_running_loop()
     try:
-        found = await loop.getaddrinfo(host or "0.0.0.0", None, type=socket.SOCK_STREAM)  # noqa: S104 - as asked
+        found = await loop.getaddrinfo(host, None, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as problem:
         reason = f"the host {host!r} does not resolve; give an address of this machine"
         raise CannotStart(part, reason) from problem
