@@ -13,7 +13,13 @@ import pytest
 from pocketmq.balance.profile import V4
 from pocketmq.client import ClientOptions, Session, lease_session
 from pocketmq.embedded.aio import Cluster
-from pocketmq.errors import ClientClosed, ClientForked, GroupTaken, NameServersUnreachable
+from pocketmq.errors import (
+    ClientClosed,
+    ClientForked,
+    GroupTaken,
+    NameServersUnreachable,
+    RequestNotSupported,
+)
 from pocketmq.net import Server
 from pocketmq.protocol.bodies.groups import ConsumerIds
 from pocketmq.protocol.codes import RequestCode
@@ -26,6 +32,7 @@ from tests.client.servers import Directory, Scripted, broker, route, serving, se
 from tests.loops import leap, leaping, until
 
 HEART_BEAT = int(RequestCode.HEART_BEAT)
+ROUTE = int(RequestCode.GET_ROUTEINFO_BY_TOPIC)
 UNREGISTER = int(RequestCode.UNREGISTER_CLIENT)
 
 
@@ -237,6 +244,19 @@ async def test_a_start_without_name_server_fails_and_leaves_nothing() -> None:
         nowhere = f"127.0.0.1:{free.getsockname()[1]}"
     with pytest.raises(NameServersUnreachable, match=f"no name server answers at {nowhere}"):
         await lease_session(ClientOptions(name_servers=nowhere))
+
+
+async def test_a_start_on_what_is_no_name_server_says_so() -> None:
+    async with serving(Scripted({})) as (_, address):
+        with pytest.raises(RequestNotSupported, match=f"{address} refused GET_ROUTEINFO_BY_TOPIC"):
+            await lease_session(ClientOptions(name_servers=address))
+
+
+@pytest.mark.parametrize("code", [1, 2, 16])
+async def test_a_name_server_in_trouble_is_one_all_the_same(code: int) -> None:
+    server = Scripted({ROUTE: lambda request: request.reply(code, "not now")})
+    async with serving(server) as (_, address), session_on(address) as session:
+        assert session.running
 
 
 async def test_a_start_may_wait_for_a_name_server() -> None:

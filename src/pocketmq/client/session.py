@@ -26,7 +26,14 @@ from pocketmq.client.options import ClientOptions
 from pocketmq.client.roll import Roll
 from pocketmq.client.routes import KnownRoute, RouteBook
 from pocketmq.client.tasks import Tasks
-from pocketmq.errors import ClientClosed, ClientForked, NameServersUnreachable, RouteNotFound
+from pocketmq.errors import (
+    ClientClosed,
+    ClientForked,
+    NameServersUnreachable,
+    ProtocolError,
+    RouteNotFound,
+    ServerError,
+)
 from pocketmq.model.names import AUTO_CREATE_TOPIC
 from pocketmq.net import Connection, Dialer, Limits
 from pocketmq.protocol.command import Command
@@ -88,7 +95,8 @@ class Session:
     async def start(self) -> None:
         """Reach a name server, if the options say so, and start the timers.
 
-        Raises `NameServersUnreachable`; nothing is left open then.
+        Raises `NameServersUnreachable`, or `ServerError` if a server there is none for names;
+        nothing is left open then.
         """
         self._open = True
         try:
@@ -121,10 +129,14 @@ class Session:
 
     def check(self) -> None:
         """Raise `ClientForked` in a fork of the client's process, `ClientClosed` if not running."""
-        if fork_count() != self._generation:
-            raise ClientForked(self.client_id)
+        self.check_process()
         if not self._open:
             raise ClientClosed(self.client_id)
+
+    def check_process(self) -> None:
+        """Raise `ClientForked` in a fork of the client's process."""
+        if fork_count() != self._generation:
+            raise ClientForked(self.client_id)
 
     @property
     def running(self) -> bool:
@@ -206,15 +218,22 @@ class Session:
                 _notify(member, member.on_route_changed, known)
 
     async def _reach_name_server(self, patience: float) -> None:
-        """Wait until a name server answers; that it knows the topic is not needed."""
+        """Wait until a name server answers, whatever it says of the topic.
+
+        Raises `NameServersUnreachable`, and `RequestNotSupported` by what is no name server.
+        """
         loop = asyncio.get_running_loop()
         deadline = loop.time() + patience
         pause = _START_PAUSE
         while True:
             try:
                 await self.routes.refresh(AUTO_CREATE_TOPIC)
-            except RouteNotFound:
+            except (RouteNotFound, ProtocolError):
                 return
+            except ServerError as error:
+                if error.retryable:
+                    return
+                raise
             except NameServersUnreachable:
                 left = deadline - loop.time()
                 if left <= 0:

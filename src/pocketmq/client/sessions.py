@@ -49,11 +49,11 @@ class Lease:
     async def release(self) -> None:
         """Give the session back; the last one stops it. Doing so twice is harmless.
 
-        Cancelled, it goes on in the background.
+        Cancelled, it goes on in the background. Raises `ClientForked`.
         """
         if self._entry is None:
             return
-        self.session.check()
+        self.session.check_process()
         entry, self._entry = self._entry, None
         await _let_go(entry)
 
