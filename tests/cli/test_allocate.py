@@ -377,6 +377,10 @@ def test_names_that_look_like_markup_are_shown_as_they_are() -> None:
             "allocate --topic t:b*1 --members 1 --add-queues t",
             "--add-queues 't' must look like orders:broker-a*4",
         ),
+        (
+            "allocate --topic t:b*1000000 --members 1" + " --leave c1 --join c1" * 5,
+            "10 events are too many for so many queues and members",
+        ),
         ("allocate --vectors no-such-file", "cannot read no-such-file: No such file or directory"),
         (
             "allocate --vectors x --members 1",

@@ -143,4 +143,6 @@ def test_numbers_without_room_are_refused_with_advice(
 def test_a_key_without_room_is_refused_with_advice() -> None:
     with pytest.raises(HeaderMalformed, match="use the JSON serialisation"):
         write_binary_header(1, 0, 0, Language.JAVA, 0, None, {"中" * 11000: "x"})
+    with pytest.raises(HeaderMalformed, match="a key of 32768 bytes"):
+        write_binary_header(1, 0, 0, Language.JAVA, 0, None, {"k" * 32768: "x"})
     assert write_binary_header(1, 0, 0, Language.JAVA, 0, None, {"k" * 32767: "x"})

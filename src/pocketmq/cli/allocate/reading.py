@@ -36,6 +36,8 @@ COMPARED_BY_DEFAULT = ("AVG", "AVG_BY_CIRCLE", "CONSISTENT_HASH")
 MAX_QUEUES = 1_000_000
 MAX_MEMBERS = 10_000
 MAX_RING = 1_000_000
+MAX_SHOWN = 10_000_000
+"""Members and queues after every event, all events together."""
 
 _NUMBER = re.compile(r"-?[0-9]+\Z")
 _COUNT = re.compile(r"[0-9]{1,9}\Z")
@@ -205,6 +207,8 @@ def _check_sizes(
     if len(members) * virtual_nodes > MAX_RING:
         reason = f"{len(members)} members with {virtual_nodes} virtual nodes each are too many"
         raise click.UsageError(reason)
+    if len(changes) * (queues + len(members)) > MAX_SHOWN:
+        raise click.UsageError(f"{len(changes)} events are too many for so many queues and members")
     present = set(members)
     for change in changes:
         if isinstance(change, MemberJoined):
