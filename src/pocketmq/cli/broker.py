@@ -95,7 +95,7 @@ async def _serve(config: BrokerConfig, data: Path | None, log: StderrLines, *, k
     listening = await resolved(config.bind_address, part)
     told = config.broker_ip1 or told_host(listening)
     config = msgspec.structs.replace(config, bind_address=listening, broker_ip1=told)
-    broker = Broker(config, data, nameservers)
+    broker = Broker(config, data, nameservers, own_process=True)
 
     async def start() -> str:
         with told_as_cannot_start(part):
