@@ -337,7 +337,7 @@ def test_files_wait_for_a_checkpoint_to_leave_them_behind(tmp_path: Path) -> Non
 
 
 def test_the_hour_is_the_local_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TZ", "Asia/Tokyo")
+    monkeypatch.setenv("TZ", "JST-9")  # Tokyo, without a time zone database
     time.tzset()
     try:
         store = open_store(tmp_path, delete_hours=(4,))
