@@ -110,5 +110,15 @@ def test_a_filter_error_points_at_the_column() -> None:
     assert str(error) == "column 4: a value was expected\n  a >> 1\n     ^"
 
 
+def test_the_pointer_hits_its_mark_on_any_line_of_any_length() -> None:
+    error = FilterSyntaxError("a = 1\nAND\tb >> 1", 14, "wrong")
+    assert str(error) == "column 14: wrong\n  a = 1 AND b >> 1\n               ^"
+    long = FilterSyntaxError("a" * 5_000 + "?" + "b" * 5_000, 5_001, "wrong")
+    _, shown, pointer = str(long).split("\n")
+    assert shown[pointer.index("^")] == "?"
+    assert len(shown) < 150
+    assert long.expression[long.column - 1] == "?"
+
+
 def test_invalid_input_is_a_value_error_too() -> None:
     assert isinstance(errors.NameInvalid("topic", "a b", "blank"), ValueError)

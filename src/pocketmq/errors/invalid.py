@@ -57,8 +57,17 @@ class FilterSyntaxError(InvalidInput):
         self.expression = expression
         self.column = column
         self.reason = reason
-        pointer = " " * (column - 1) + "^"
-        super().__init__(f"column {column}: {reason}\n  {expression}\n  {pointer}")
+        shown, place = _around(expression, column - 1)
+        pointer = " " * place + "^"
+        super().__init__(f"column {column}: {reason}\n  {shown}\n  {pointer}")
+
+
+def _around(expression: str, place: int) -> tuple[str, int]:
+    """Give the expression near a place on one line, and where the place is on it."""
+    start = max(0, place - _LONGEST_SHOWN // 2)
+    near = expression[start : start + _LONGEST_SHOWN]
+    line = "".join(c if c.isprintable() else " " for c in near)  # a line end would move the pointer
+    return (f"…{line}", place - start + 1) if start else (line, place)
 
 
 class FilterUndecided(MQError):
