@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from pocketmq.embedded import Cluster
+from pocketmq.embedded.settings import Setting
 from tests.interop.jvm import Jars, Process
 from tests.wire_client import WireClient
 
@@ -16,7 +17,7 @@ LEVELS = "1s 2s 3s 4s 5s 6s 7s 8s"
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    settings = {"messageDelayLevel": LEVELS, "traceTopicEnable": True}
+    settings: dict[str, Setting] = {"messageDelayLevel": LEVELS, "traceTopicEnable": True}
     directory = tmp_path_factory.mktemp("data")
     with Cluster(data=directory, in_process=False, config=settings) as running:
         yield running

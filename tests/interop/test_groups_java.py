@@ -1,0 +1,208 @@
+"""Java members of one group on our cluster: they join, leave and die; brokers die and come back.
+
+What a member owns is compared with what Java's rule gives it, so nobody's share is left to luck.
+"""
+
+import re
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import pytest
+
+from pocketmq.balance.allocation import allocate, strategy_by_name
+from pocketmq.embedded import Cluster
+from pocketmq.model.queue import MessageQueue
+from tests.interop.jvm import Jars, Process, wait_until
+
+pytestmark = [pytest.mark.java, pytest.mark.timeout(600)]
+
+TOPIC = "shared"
+GROUP = "sharers"
+QUEUES = {MessageQueue(TOPIC, f"broker-{b}", q) for b in range(2) for q in range(4)}
+
+
+class Member(Process):
+    """One member of the group, in a process of its own."""
+
+    @property
+    def client_id(self) -> str:
+        said = [line[3:] for line in self.lines if line.startswith("is ")]
+        return said[0] if said else ""
+
+    @property
+    def owned(self) -> set[str]:
+        said = [line[5:] for line in self.lines if line.startswith("owns ")]
+        return set(said[-1].split()) if said else set()
+
+    @property
+    def got(self) -> list[tuple[str, str]]:
+        """Place and body of every message, in the order of their arrival."""
+        said = [line[4:].split(" ", 1) for line in list(self.lines) if line.startswith("got ")]
+        return [(place, body) for place, body in said]
+
+
+class Load(Process):
+    """A producer that keeps sending."""
+
+    @property
+    def accepted(self) -> set[str]:
+        return {line[5:] for line in list(self.lines) if line.startswith("sent ")}
+
+    def stop(self) -> set[str]:
+        self.say("stop")
+        self.wait_for_end()
+        return self.accepted
+
+
+class Scene:
+    """A cluster of two brokers, a group, a producer."""
+
+    def __init__(self, jars: Jars, home: Path, cluster: Cluster, stack: ExitStack) -> None:
+        self.jars = jars
+        self.home = home
+        self.cluster = cluster
+        self.stack = stack
+
+    def join(self, name: str, *options: str) -> Member:
+        words = [self.cluster.address, GROUP, TOPIC, name, *options]
+        command = self.jars.compiled(self.home, "Member", *words)
+        return self.stack.enter_context(Member(command, self.home))
+
+    def load(self, pause_ms: int, keys: int = 0) -> Load:
+        words = [self.cluster.address, TOPIC, str(pause_ms), *([str(keys)] if keys else [])]
+        command = self.jars.compiled(self.home, "Load", *words)
+        return self.stack.enter_context(Load(command, self.home))
+
+
+@pytest.fixture
+def scene(jars: Jars, tmp_path: Path) -> Iterator[Scene]:
+    with (
+        Cluster(brokers=2, data=tmp_path / "data", in_process=False) as cluster,
+        ExitStack() as stack,
+    ):
+        cluster.create_topic(TOPIC, 4)
+        yield Scene(jars, tmp_path, cluster, stack)
+
+
+def shares(members: list[Member], queues: set[MessageQueue] = QUEUES) -> list[set[str]]:
+    """Give what Java's rule gives each member."""
+    ids = [member.client_id for member in members]
+    rule = strategy_by_name("AVG")
+    return [
+        {
+            f"{queue.broker_name}/{queue.queue_id}"
+            for queue in allocate(rule, GROUP, each, queues, ids)
+        }
+        for each in ids
+    ]
+
+
+def settled(members: list[Member], queues: set[MessageQueue] = QUEUES) -> Callable[[], bool]:
+    """Tell when every member is there and owns its share, no less and no more."""
+
+    def reached() -> bool:
+        if not all(member.client_id for member in members):
+            return False
+        return [member.owned for member in members] == shares(members, queues)
+
+    return reached
+
+
+def consumed(members: list[Member]) -> set[str]:
+    return {body for member in members for _, body in member.got}
+
+
+@contextmanager
+def everything_arrives(scene: Scene, members: list[Member]) -> Iterator[Load]:
+    """Send all the while; in the end every accepted message was consumed."""
+    load = scene.load(5)
+    wait_until(lambda: load.accepted, "the first message to be accepted")
+    yield load
+    accepted = load.stop()
+    wait_until(lambda: accepted <= consumed(members), "every message to be consumed")
+
+
+@pytest.mark.parametrize("options", [(), ("balanced-by-broker",)], ids=["by clients", "by broker"])
+def test_members_join_leave_and_die(scene: Scene, options: tuple[str, ...]) -> None:
+    if options and not scene.jars.is_5:
+        pytest.skip("4.x clients always balance themselves")
+    first = scene.join("b", *options)
+    members = [first]
+    wait_until(settled(members), "one member to own everything")
+    with everything_arrives(scene, members):
+        members.append(scene.join("c", *options))
+        wait_until(settled(members), "two members to share")
+        members.append(scene.join("a", *options))
+        wait_until(settled(members), "three members to share")
+        members[1].say("leave")
+        wait_until(lambda: "left" in members[1].lines, "the second to leave")
+        wait_until(settled([first, members[2]]), "two to share again")
+        members[2].kill()
+        wait_until(settled([first]), "the last one to own everything")
+
+
+def test_orderly_members_keep_the_order_of_every_key(scene: Scene) -> None:
+    first = scene.join("b", "orderly")
+    wait_until(settled([first]), "one member to own everything")
+    load = scene.load(3, keys=20)
+    wait_until(lambda: load.accepted, "the first message to be accepted")
+    second = scene.join("a", "orderly")
+    wait_until(settled([first, second]), "two members to share")
+    second.say("leave")
+    wait_until(settled([first]), "one member to own everything again")
+    accepted = load.stop()
+    wait_until(lambda: accepted <= consumed([first, second]), "every message to be consumed")
+    for member in (first, second):
+        last: dict[str, int] = {}
+        for place, _ in member.got:
+            queue, offset = place.split("@")
+            assert int(offset) > last.get(queue, -1), place
+            last[queue] = int(offset)
+
+
+def test_a_broker_is_killed_and_comes_back(scene: Scene) -> None:
+    """The other broker takes the load meanwhile; nothing accepted is lost."""
+    members = [scene.join("a"), scene.join("b")]
+    wait_until(settled(members), "two members to share")
+    with everything_arrives(scene, members) as load:
+        scene.cluster.kill("broker-1")
+        before = len(load.accepted)
+        wait_until(lambda: len(load.accepted) > before + 200, "messages on the other broker")
+        left = {queue for queue in QUEUES if queue.broker_name == "broker-0"}
+        wait_until(settled(members, left), "what is left to be shared")
+        scene.cluster.restart("broker-1")
+        wait_until(settled(members), "everything to be shared again")
+        count = len(load.accepted)
+        wait_until(lambda: len(load.accepted) > count + 200, "messages after the return")
+    assert any(
+        place.startswith("broker-1/") for member in members for place, _ in member.got[-200:]
+    )
+
+
+def test_one_broker_is_restarted_under_load(jars: Jars, tmp_path: Path) -> None:
+    """With a single broker sends fail for a moment, and go on by themselves."""
+    queues = {MessageQueue(TOPIC, "broker-0", q) for q in range(4)}
+    with (
+        Cluster(data=tmp_path / "data", in_process=False) as cluster,
+        ExitStack() as stack,
+    ):
+        cluster.create_topic(TOPIC, 4)
+        scene = Scene(jars, tmp_path, cluster, stack)
+        members = [scene.join("a"), scene.join("b")]
+        wait_until(settled(members, queues), "two members to share")
+        with everything_arrives(scene, members) as load:
+            cluster.restart("broker-0")
+            _goes_on(load, members, queues)
+            cluster.kill("broker-0")
+            cluster.restart("broker-0")
+            _goes_on(load, members, queues)
+        failed = [line for line in load.lines if line.startswith("failed ")]
+        lost = re.compile(r"Remoting(Connect|SendRequest|Timeout|TooMuchRequest)Exception")
+        assert [line for line in failed if not lost.search(line)] == []
+
+
+def _goes_on(load: Load, members: list[Member], queues: set[MessageQueue]) -> None:
+    count = len(load.accepted)
+    wait_until(lambda: len(load.accepted) > count + 100, "messages to be accepted")
+    wait_until(settled(members, queues), "two members to share again")
