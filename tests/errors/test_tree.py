@@ -111,9 +111,9 @@ def test_a_filter_error_points_at_the_column() -> None:
 
 
 def test_the_pointer_hits_its_mark_on_any_line_of_any_length() -> None:
-    error = FilterSyntaxError("a = 1\nAND\tb >> 1", 14, "wrong")
+    error = errors.FilterSyntaxError("a = 1\nAND\tb >> 1", 14, "wrong")
     assert str(error) == "column 14: wrong\n  a = 1 AND b >> 1\n               ^"
-    long = FilterSyntaxError("a" * 5_000 + "?" + "b" * 5_000, 5_001, "wrong")
+    long = errors.FilterSyntaxError("a" * 5_000 + "?" + "b" * 5_000, 5_001, "wrong")
     _, shown, pointer = str(long).split("\n")
     assert shown[pointer.index("^")] == "?"
     assert len(shown) < 150
