@@ -117,6 +117,21 @@ async def test_a_killed_broker_that_comes_back_is_greeted_on_the_new_connection(
         assert await members(session, "billing") == [session.client_id]
 
 
+async def test_a_5x_client_greets_every_fresh_connection_once() -> None:
+    here = a_broker()
+    here.script[1] = taking
+    directory = Directory()
+    async with serving(here) as (_, address), serving(directory) as (_, names):
+        directory.routes["orders"] = route(broker("a", address))
+        async with session_on(names, heartbeat_first_after=60.0) as session:
+            session.add_producer(Producing("shop", "orders"))
+            await session.fetch_routes(["orders"])
+            await session.brokers.call("a", 1)
+            await until(partial(heard, here, 1), "the heartbeat")
+            await session.brokers.call("a", 1)
+            assert sorted(request.code for request in here.requests) == [1, 1, HEART_BEAT]
+
+
 async def test_a_4x_client_greets_no_connection_but_tells_its_consumers() -> None:
     here = a_broker()
     here.script[1] = taking
@@ -163,7 +178,7 @@ async def test_a_broker_that_moved_is_followed_and_its_old_address_forgotten() -
         serving(new) as (_, there),
         serving(directory) as (_, names),
     ):
-        directory.routes["orders"] = route(broker("a", here))
+        directory.routes["orders"] = route(broker("a", here), broker("b", "127.0.0.1:1"))
         async with session_on(names) as session:
             producer = Producing("shop", "orders")
             session.add_producer(producer)
@@ -176,7 +191,7 @@ async def test_a_broker_that_moved_is_followed_and_its_old_address_forgotten() -
             await leap(1.0)
             await until(lambda: len(new.asked_for(HEART_BEAT)) == 1, "the new one's heartbeat")
             assert session.brokers.address("a") == there
-            assert here not in session.addresses
+            assert [place.address for place in session.addresses.places()] == [there]
             assert len(old.asked_for(HEART_BEAT)) == 1
 
 

@@ -5,10 +5,8 @@ the check.
 """
 
 import os
-from collections.abc import Callable
 
 _forks = 0
-_after: list[Callable[[], None]] = []
 
 
 def fork_count() -> int:
@@ -16,16 +14,9 @@ def fork_count() -> int:
     return _forks
 
 
-def forget_after_fork(forget: Callable[[], None]) -> None:
-    """Have `forget` called in every child, before anything else runs there."""
-    _after.append(forget)
-
-
 def _forked() -> None:
     global _forks  # noqa: PLW0603 - a process has one generation
     _forks += 1
-    for forget in _after:
-        forget()
 
 
 if hasattr(os, "register_at_fork"):

@@ -10,7 +10,6 @@ from random import Random
 from weakref import WeakKeyDictionary
 
 from pocketmq.client.clock import Clock, SystemClock, new_random
-from pocketmq.client.forking import forget_after_fork
 from pocketmq.client.identity import client_id, instance_name, local_ip
 from pocketmq.client.options import ClientOptions
 from pocketmq.client.session import Session
@@ -29,14 +28,6 @@ class _Entry:
 
 _entries: MutableMapping[asyncio.AbstractEventLoop, dict[str, _Entry]] = WeakKeyDictionary()
 _stopping: set[asyncio.Task[None]] = set()
-
-
-def _forget() -> None:
-    _entries.clear()
-    _stopping.clear()
-
-
-forget_after_fork(_forget)
 
 
 class Lease:
