@@ -60,8 +60,12 @@ def read_binary_header(header: bytes) -> BinaryHeader:
 def _read_fields(header: bytes, position: int) -> dict[str, str]:
     fields: dict[str, str] = {}
     size = len(header)
+    left = FIELDS_LIMIT
     try:
         while position < size:
+            left -= 1
+            if left < 0:  # repeated and empty ones count too: each costs time
+                raise HeaderMalformed(f"more than {FIELDS_LIMIT} fields")
             (length,) = _unpack_key(header, position)
             start = position + 2
             key_end = start + length
@@ -72,8 +76,6 @@ def _read_fields(header: bytes, position: int) -> dict[str, str]:
             if length and value_size:
                 key = header[start:key_end].decode("utf-8", "replace")
                 fields[key] = header[key_end + 4 : position].decode("utf-8", "replace")
-                if len(fields) > FIELDS_LIMIT:
-                    raise HeaderMalformed(f"more than {FIELDS_LIMIT} fields")
     except struct.error:
         raise HeaderMalformed(f"field cut off at byte {position}") from None
     return fields
