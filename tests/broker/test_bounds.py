@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -9,9 +10,10 @@ import pytest
 from pocketmq.broker.config import BrokerConfig
 from pocketmq.broker.parts import open_store
 from pocketmq.broker.queue_locks import LEASE, QueueLocks
-from pocketmq.errors import InvalidInput, ResponseCode, StoreFailed
+from pocketmq.errors import InvalidInput, ResponseCode, StoreFailed, StoreFull
 from pocketmq.model.queue import MessageQueue
 from pocketmq.protocol.codes import RequestCode as Code
+from pocketmq.store import StoreOptions
 from tests.broker.tables import Desk
 
 SEGMENT = 1 << 20
@@ -96,6 +98,29 @@ async def test_without_a_disk_the_oldest_messages_make_room_for_new_ones(tmp_pat
     assert sum(segment.end - segment.start for segment in store.log.segments) <= 3 * SEGMENT
     assert 0 < queue.min_offset < queue.next_offset == 10
     store.close()
+
+
+def test_without_a_disk_senders_are_refused_until_old_messages_went() -> None:
+    """Retention comes now and then; meanwhile memory is bounded, too."""
+    size, count = 32 << 20, 0
+    desk = Desk(options=StoreOptions(segment_size=size, retention_bytes=2 * size))
+    body = bytes(12 << 20)
+    with suppress(StoreFull):
+        for _ in range(20):
+            desk.store_message("T", 0, body)
+            desk.state.store.write()
+            count += 1
+    assert count == 10  # five files of the log and one of the index
+    store = desk.state.store
+    queue = store.queue("T", 0)
+    assert queue is not None
+    stored = queue.next_offset
+    store.checkpoint()
+    store.clean(desk.clock.now_ms())
+    desk.store_message("T", 0, body)
+    assert queue.next_offset == stored + 1
+    assert queue.min_offset > 0
+    desk.close()
 
 
 @pytest.mark.parametrize(

@@ -1,19 +1,25 @@
 """A file system that is only memory, for a store that keeps nothing."""
 
 import mmap
+from collections.abc import Callable
 from contextlib import suppress
 
 from pocketmq.errors import StoreFailed, StoreFull
 from pocketmq.store.disk import StoredFile
 
 
+def _ignore(_size: int) -> None:
+    """Count nothing."""
+
+
 class MemoryFile:
     """A file that is only memory; pages never touched cost nothing."""
 
-    __slots__ = ("_end", "map", "view")
+    __slots__ = ("_end", "_released", "map", "view")
 
-    def __init__(self, size: int) -> None:
+    def __init__(self, size: int, released: Callable[[int], None] = _ignore) -> None:
         self._end = 0  # of what was ever written
+        self._released = released
         self.map = mmap.mmap(-1, size)
         self.view = memoryview(self.map)
 
@@ -40,6 +46,8 @@ class MemoryFile:
 
     def close(self) -> None:
         """Let the memory go once nobody reads it."""
+        if not self.map.closed:
+            self._released(len(self.map))
         self.view.release()
         with suppress(BufferError):
             self.map.close()
@@ -48,13 +56,25 @@ class MemoryFile:
 class NoDisk:
     """The same without a disk: everything is gone with the process."""
 
+    def __init__(self, limit: int = 0) -> None:
+        """Take no more memory than `limit`; 0 for all there is."""
+        self._limit = limit
+        self._used = 0
+
     def create(self, name: str, size: int) -> StoredFile:
         """Make a new file in memory."""
         del name
+        if 0 < self._limit < self._used + size:
+            raise StoreFull(size)
         try:
-            return MemoryFile(size)
+            file = MemoryFile(size, self._release)
         except OSError as error:
             raise StoreFull(size) from error
+        self._used += size
+        return file
+
+    def _release(self, size: int) -> None:
+        self._used -= size
 
     def open(self, name: str) -> StoredFile:
         """Nothing survives to be opened."""

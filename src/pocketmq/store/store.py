@@ -35,6 +35,9 @@ from pocketmq.store.recovery import Recovered, TagRule
 from pocketmq.store.retention import Drop, Retention
 from pocketmq.store.upkeep import Upkeep
 
+_INDEXES = 64 << 20
+"""Memory for indexes in a store without a disk, however little it keeps."""
+
 
 class MessageStore:
     """Messages by queue and offset."""
@@ -94,7 +97,9 @@ class MessageStore:
         options = options or StoreOptions()
         flusher = flusher or Flusher()
         if path is None:
-            return cls(NoDisk(), Metadata(None), options, store_host=store_host, flusher=flusher)
+            kept = options.retention_bytes  # more in between: it deletes only now and then
+            memory = NoDisk(2 * kept + _INDEXES if kept else 0)
+            return cls(memory, Metadata(None), options, store_host=store_host, flusher=flusher)
         directory = Directory(path)
         try:
             metadata = Metadata(path / METADATA)
