@@ -298,3 +298,19 @@ async def test_garbage_costs_the_connection_it_came_on() -> None:
         assert (await good.ask(106)).code == 0
         bad.writer.transport.abort()
         await good.close()
+
+
+async def test_two_brokers_of_one_name_are_told_about(caplog: pytest.LogCaptureFixture) -> None:
+    """As in Java the later one is found; whoever started both by mistake learns of it."""
+    async with running() as server:
+        one, other = await Peer.to(server), await Peer.to(server)
+        await one.register("b", 0, "127.0.0.1:1", "T", "U")
+        await one.register("b", 0, "127.0.0.1:1", "T", "U")
+        assert "both" not in caplog.text
+        await other.register("b", 0, "127.0.0.1:2", "T", "U")
+        assert (
+            "brokers 127.0.0.1:1 and 127.0.0.1:2 are both 0 of b: "
+            "clients find one at a time; give each a name" in caplog.messages
+        )
+        await one.close()
+        await other.close()

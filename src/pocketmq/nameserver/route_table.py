@@ -131,14 +131,21 @@ class RouteTable:
         live = self._live.get(key)
         return _NO_VERSION if live is None else live.version
 
-    def _outdated(self, broker: Announcement, version: DataVersion) -> bool:
-        """Tell whether another address has this id with a later state: a master of a later term."""
+    def rival(self, broker: Announcement) -> str | None:
+        """Give the address of another broker that has this name and id, and is alive."""
         known = self.brokers.get(broker.name)
         holder = None if known is None else known.addresses.get(broker.broker_id)
         if holder is None or holder == broker.address:
+            return None
+        return holder if self._live.get(BrokerKey(broker.cluster, holder)) is not None else None
+
+    def _outdated(self, broker: Announcement, version: DataVersion) -> bool:
+        """Tell whether another address has this id with a later state: a master of a later term."""
+        rival = self.rival(broker)
+        if rival is None:
             return False
-        live = self._live.get(BrokerKey(broker.cluster, holder))
-        return live is not None and live.version.state_version > version.state_version
+        later = self._version(BrokerKey(broker.cluster, rival))
+        return later.state_version > version.state_version
 
     def _move(self, broker: Announcement) -> None:
         """See to it that an address is known under one name and one cluster."""

@@ -52,11 +52,15 @@ def register(state: NameServerState, connection: Hashable, request: Command) -> 
         topics = Topics(table=registration.topics, digest=digest)
         if request.version >= Gate.REGISTER_BODY:
             broker = _announcement(request, header, tuple(registration.filter_server_list))
+    rival = state.table.rival(broker)
     registered = state.table.register(
         broker, topics, connection, state.clock(), delete_absent=delete_absent
     )
     if registered.first:
         _log.info("broker %s registered as %s of %s", broker.address, broker.broker_id, broker.name)
+    if rival is not None:
+        text = "brokers %s and %s are both %s of %s: clients find one at a time; give each a name"
+        _log.warning(text, rival, broker.address, broker.broker_id, broker.name)
     state.notify(registered.notify)
     body = b""
     if state.config.return_order_topic_config_to_broker:
