@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from pocketmq.balance.profile import V4
-from pocketmq.client import ClientOptions, Session, lease_session
+from pocketmq.client import ClientOptions, KnownRoute, Session, lease_session
 from pocketmq.embedded.aio import Cluster
 from pocketmq.errors import (
     ClientClosed,
@@ -323,3 +323,22 @@ async def test_a_forked_child_cannot_use_the_session() -> None:
         _, status = await asyncio.to_thread(os.waitpid, child, 0)
         assert os.waitstatus_to_exitcode(status) == 0
         session.check()
+
+
+async def test_members_hear_of_their_own_topics_even_if_another_fails(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    class Broken(Producing):
+        def on_route_changed(self, known: KnownRoute) -> None:
+            raise ValueError("oh")
+
+    directory = Directory({topic: route(broker("a", "h:1")) for topic in ("orders", "bills")})
+    async with serving(directory) as (_, names), session_on(names) as session:
+        first, consumer = Producing("one", "bills"), Consuming("two", "orders")
+        for producer in (Broken("broken", "orders", "bills"), first):
+            session.add_producer(producer)
+        session.add_consumer(consumer)
+        await session.fetch_routes(["orders", "bills", "orders"])
+        assert [known.topic for known in first.routes] == ["bills"]
+        assert [known.topic for known in consumer.routes] == ["orders"]
+        assert caplog.text.count("the member of group broken failed to take a notice") == 2
