@@ -131,9 +131,12 @@ def test_without_a_disk_senders_are_refused_until_old_messages_went() -> None:
         "flushConsumerOffsetInterval=0",
         "fileReservedTime=-1",
         "fileReservedBytes=-1",
+        "brokerName='a b'",
+        "brokerName='a@b'",
+        "brokerClusterName='a;b'",
     ],
 )
 def test_settings_no_broker_could_work_with_are_refused(setting: str) -> None:
     key, _, value = setting.partition("=")
     with pytest.raises(InvalidInput, match=f"a broker cannot have {setting}"):
-        BrokerConfig.from_properties({key: value})
+        BrokerConfig.from_properties({key: value.strip("'")})

@@ -111,7 +111,9 @@ class BrokerConfig(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
             (f"brokerPermission={self.broker_permission}", 0 <= self.broker_permission <= 7),
             (f"brokerId={self.broker_id}", self.broker_id == 0),  # a master; there are no slaves
             ("no brokerName", self.broker_name != ""),
+            (f"brokerName={self.broker_name!r}", _is_name(self.broker_name)),
             ("no brokerClusterName", self.broker_cluster_name != ""),
+            (f"brokerClusterName={self.broker_cluster_name!r}", _is_name(self.broker_cluster_name)),
             (f"maxMessageSize={self.max_message_size}", 0 < self.max_message_size <= 15 << 20),
             (
                 f"mappedFileSizeCommitLog={self.mapped_file_size_commit_log}",
@@ -169,6 +171,11 @@ class BrokerConfig(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
         """Write every setting as Java writes it, sorted by key."""
         pairs = {field.encode_name: getattr(self, field.name) for field in _FIELDS}
         return {key: _write_value(pairs[key]) for key in sorted(pairs)}
+
+
+def _is_name(text: str) -> bool:
+    """Tell whether a name has nothing in it that name servers and scripts stumble over."""
+    return text.isprintable() and not any(c.isspace() or c in "@,;" for c in text)
 
 
 _FLUSH_KINDS = {"ASYNC_FLUSH", "SYNC_FLUSH"}

@@ -23,6 +23,7 @@ class CommitLog:
         self.written = 0  # everything before is in the files
         self.synced = 0  # everything before is on the device
         self.limit = 0  # no record may end behind this in the current file
+        self.damaged: set[int] = set()  # positions of damaged records that readers came across
         self.failed: StoreFailed | None = None  # a sync failed: nobody knows what is on the device
         self._current: Segment | None = None
         self._segment_size = segment_size

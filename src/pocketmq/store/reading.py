@@ -7,6 +7,7 @@ Bodies are not checked against their checksum here: as with RocketMQ that is the
 who has the checksum too.
 """
 
+import logging
 import struct
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable
@@ -21,6 +22,8 @@ from pocketmq.store.commit_log import CommitLog
 from pocketmq.store.queue_index import QueueIndex
 from pocketmq.store.segments import Segment
 
+logger = logging.getLogger("pocketmq.store")
+
 Matches = Callable[[int, memoryview], bool]
 """Tells from a message's tag code and its whole record whether a reader wants it."""
 
@@ -28,6 +31,8 @@ SCAN_LIMIT = 800
 """Entries looked at in one read when few of them match, as in Java."""
 
 _SMALLEST = 91
+_REPORTED = 1000
+"""Damaged records told of one by one; after so many nobody learns more from a further line."""
 _HEAD: Callable[[memoryview, int], tuple[int, int, int]] = struct.Struct(">Ii20xq").unpack_from
 
 
@@ -108,12 +113,16 @@ def _read_all(
     done, count = 0, len(positions)
     while done < count:
         segment = log.segments.at(positions[done])
-        if segment is None:  # lost or deleted
+        if segment is None:  # deleted, or the entry is damaged
+            _report(log, queue, positions[done : done + 1], sizes[done : done + 1])
             done += 1
             continue
         stop = max(done + 1, bisect_left(positions, segment.end, done))
         trusted = log.inherited <= positions[done] and positions[stop - 1] < log.written
-        pieces += _views(segment, positions[done:stop], sizes[done:stop], trusted=trusted)
+        found = _views(segment, positions[done:stop], sizes[done:stop], trusted=trusted)
+        if len(found) < stop - done:
+            _report(log, queue, positions[done:stop], sizes[done:stop])
+        pieces += found
         done = stop
     result.next_offset += count
     result.size = total if len(pieces) == count else sum([len(piece) for piece in pieces])
@@ -152,6 +161,8 @@ def _read_matching(
     for position, size, code in zip(positions, sizes, codes, strict=True):
         if tags is None or code in tags:
             record = _sound_view(log.segments.at(position), position, size)
+            if record is None:
+                _report(log, queue, [position], [size])
             if record is not None and (matches is None or matches(code, record)):
                 if result.pieces and result.size + size > max_bytes:
                     break
@@ -163,6 +174,17 @@ def _read_matching(
     result.next_offset = offset
     if not result.pieces:
         result.status = ReadStatus.NO_MATCHED_MESSAGE
+
+
+def _report(log: CommitLog, queue: QueueIndex, positions: list[int], sizes: list[int]) -> None:
+    """Tell of damaged records, of each once; messages known to be lost were told of before."""
+    for position, size in zip(positions, sizes, strict=True):
+        sound = _sound_view(log.segments.at(position), position, size)
+        told = position < log.first or position in log.damaged or len(log.damaged) >= _REPORTED
+        if size and sound is None and not told:
+            log.damaged.add(position)
+            text = "queue %d of %s: the record at %d or its index entry is damaged, passed over"
+            logger.warning(text, queue.queue_id, queue.topic, position)
 
 
 def _sound_view(segment: Segment | None, position: int, size: int) -> memoryview | None:
