@@ -199,6 +199,42 @@ async def test_a_read_that_finds_the_disk_full_costs_the_sends_before_it(
         assert [record.stored_body for record in records(answer)] == [b"before"]
 
 
+class OnceFullDisk(FullDisk):
+    """Has room again right after it refused one write."""
+
+    _full: bool = False
+
+    @property
+    def full(self) -> bool:
+        now, self._full = self._full, False
+        return now
+
+    @full.setter
+    def full(self, full: bool) -> None:
+        self._full = full
+
+
+async def test_a_waiting_pull_gets_what_was_stored_in_a_turn_that_failed(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Its sender is refused and sends again: twice is allowed, late is not."""
+    disks = put_store_on(monkeypatch, OnceFullDisk, tmp_path / "store")
+    async with running() as (broker, address), client(address) as peer, client(address) as reader:
+        assert (await peer.ask(SEND, send_fields("T"), b"before")).code == 0
+        waiting = reader.post(PULL, pull_fields("T", 1))
+        await until(lambda: len(broker.state.waiting) == 1, "the pull")
+        (disk,) = disks
+        assert isinstance(disk, OnceFullDisk)
+        disk.full = True
+        sent = peer.post(SEND, send_fields("T"), b"lost")
+        pulled = peer.post(PULL, pull_fields("T", sysFlag="4"))
+        again = peer.post(SEND, send_fields("T"), b"kept")
+        for number in (sent, pulled, again):
+            assert (await peer.answer(number)).code == 14
+        answer = await asyncio.wait_for(reader.answer(waiting), 10)
+        assert [record.stored_body for record in records(answer)] == [b"kept"]
+
+
 class SlowDisk(Disk):
     """Syncs when the test says so."""
 

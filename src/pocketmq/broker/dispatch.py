@@ -174,6 +174,7 @@ class Dispatcher:
         if turn.failed:
             self._refuse(turn.held)
             self._refuse(turn.ready)
+            self._wake(turn)  # what came after the failure may be stored all the same
             return
         state.traffic.messages_in += turn.messages
         state.traffic.bytes_in += turn.size
