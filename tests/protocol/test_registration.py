@@ -15,6 +15,7 @@ from pocketmq.model.topic_config import TopicConfig
 from pocketmq.model.topic_mapping import TopicMapping
 from pocketmq.protocol.bodies.registration import (
     MAX_INFLATED,
+    MAX_PARTS,
     Registration,
     decode_registration,
     encode_registration,
@@ -120,6 +121,15 @@ def test_an_inflation_bomb_is_refused() -> None:
     bomb = zlib.compress(bytes(MAX_INFLATED + 1), 9)
     assert len(bomb) < 100_000
     with pytest.raises(BodyMalformed, match="inflates to more"):
+        decode_registration(bomb, compressed=True, version=V5)
+
+
+def test_a_few_bytes_cannot_pose_as_millions_of_topics() -> None:
+    topics = MAX_PARTS + 1
+    line = struct.pack(">i", 18) + b"a 1 1 6 SINGLE_TAG"
+    bomb = zlib.compress(struct.pack(">i2si", 2, b"{}", topics) + line * topics, 9)
+    assert len(bomb) < 100_000
+    with pytest.raises(BodyMalformed, match="declares 500001 parts, 500000 are allowed"):
         decode_registration(bomb, compressed=True, version=V5)
 
 

@@ -23,6 +23,8 @@ from pocketmq.protocol.peers import CURRENT_VERSION, Gate
 
 MAX_INFLATED = 64 * 1024 * 1024
 """Bytes a compressed registration may inflate to: some half a million topics."""
+MAX_PARTS = 500_000
+"""Topics a compressed registration may list: a few bytes can pose as millions of short lines."""
 
 _INT = struct.Struct(">i")
 _WHAT = "Registration"
@@ -111,6 +113,8 @@ class _Parts:
         number = self._int()
         if number * _INT.size > len(self._data) - self._position:
             raise BodyMalformed(_WHAT, f"it declares {number} parts and ends before them")
+        if number > MAX_PARTS:
+            raise BodyMalformed(_WHAT, f"it declares {number} parts, {MAX_PARTS} are allowed")
         return number
 
     def counted(self) -> bytes:
