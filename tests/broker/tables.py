@@ -11,7 +11,15 @@ from pocketmq.broker.answers import SendAnswers
 from pocketmq.broker.config import BrokerConfig
 from pocketmq.broker.consumers import ConsumerTable
 from pocketmq.broker.groups import GroupTable
-from pocketmq.broker.handlers import assignment, groups, locks, membership, offsets, topics
+from pocketmq.broker.handlers import (
+    assignment,
+    groups,
+    locks,
+    membership,
+    offsets,
+    statistics,
+    topics,
+)
 from pocketmq.broker.long_polling import SuspendedPulls
 from pocketmq.broker.offsets import OffsetTable
 from pocketmq.broker.producers import ProducerTable
@@ -37,6 +45,7 @@ HANDLERS: dict[RequestCode, Handler] = {
     **locks.HANDLERS,
     **membership.HANDLERS,
     **offsets.HANDLERS,
+    **statistics.HANDLERS,
     **topics.HANDLERS,
 }
 

@@ -12,6 +12,7 @@ from pocketmq.broker.handlers import (
     retry,
     sending,
     settings,
+    statistics,
     topics,
 )
 from pocketmq.broker.state import Handler
@@ -31,6 +32,7 @@ HANDLERS: dict[int, Handler] = {
         groups,
         assignment,
         settings,
+        statistics,
     )
     for code, handler in feature.HANDLERS.items()
 }
