@@ -2,8 +2,9 @@
 
 import sqlite3
 import threading
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
+from time import monotonic
 
 import pytest
 from hypothesis import given, settings
@@ -181,3 +182,17 @@ def test_a_file_that_is_no_database_is_refused(tmp_path: Path) -> None:
 def test_a_place_that_cannot_be_written_is_told(tmp_path: Path) -> None:
     with pytest.raises(StoreFailed, match="unable to open"):
         Metadata(tmp_path / "missing" / "m")
+
+
+def test_another_program_that_holds_the_file_does_not_hold_up_the_broker(tmp_path: Path) -> None:
+    metadata = Metadata(tmp_path / "meta.sqlite")
+    with closing(sqlite3.connect(tmp_path / "meta.sqlite", isolation_level=None)) as other:
+        other.execute("begin immediate")
+        before = monotonic()
+        with pytest.raises(StoreFailed, match="locked"):
+            metadata.save_documents("topic", {"T": b"{}"})
+        assert monotonic() - before < 3
+        other.execute("rollback")
+    metadata.save_documents("topic", {"T": b"{}"})
+    assert metadata.documents("topic") == [("T", b"{}")]
+    metadata.close()

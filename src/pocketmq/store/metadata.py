@@ -38,6 +38,9 @@ create index extent_by_queue on extent (queue);
 create table deleted_topic (topic text primary key, position integer not null) without rowid;
 """
 
+_LOCKED_OUT = 0.25
+"""Seconds to wait for another program that writes to our file: a whole broker may wait with us."""
+
 OffsetRow = tuple[str, str, int, int]
 """Topic, group, queue id, next offset."""
 
@@ -196,7 +199,9 @@ class Metadata:
 
 def _connect(path: Path | None) -> sqlite3.Connection:
     try:
-        return sqlite3.connect(path or ":memory:", isolation_level=None, check_same_thread=False)
+        return sqlite3.connect(
+            path or ":memory:", _LOCKED_OUT, isolation_level=None, check_same_thread=False
+        )
     except sqlite3.Error as error:
         raise _translated(error) from error
 
