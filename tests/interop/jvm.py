@@ -110,7 +110,7 @@ class Admin(Process):
     """mqadmin, started once for many commands."""
 
     def __init__(self, jars: Jars, home: Path) -> None:
-        super().__init__(jars.command(home, str(PROGRAMS / "Admin.java")), home)
+        super().__init__(jars.compiled(home, "Admin"), home)
 
     def run(self, command: str) -> str:
         """Give all that a command prints."""
