@@ -135,6 +135,13 @@ def broker(jars: Jars, home: Path, nameservers: str, **settings: object) -> Proc
     return Process(command, home)
 
 
+def nameserver(jars: Jars, home: Path, port: int) -> Process:
+    """Start a Java name server."""
+    command = jars.command(home, "org.apache.rocketmq.namesrv.NamesrvStartup", "-c", "namesrv.conf")
+    (home / "namesrv.conf").write_text(f"listenPort={port}\n")
+    return Process(command, home)
+
+
 def free_port() -> int:
     """Give a free port for a broker, with those it also takes: two below and one above."""
     while True:

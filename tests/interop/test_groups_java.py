@@ -4,55 +4,22 @@ What a member owns is compared with what Java's rule gives it, so nobody's share
 """
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
 
-from pocketmq.balance.allocation import allocate, strategy_by_name
 from pocketmq.embedded import Cluster
 from pocketmq.model.queue import MessageQueue
-from tests.interop.jvm import Jars, Process, wait_until
+from tests.interop.groups import Load, Member, consumed, settled
+from tests.interop.jvm import Jars, wait_until
 
 pytestmark = [pytest.mark.java, pytest.mark.timeout(600)]
 
 TOPIC = "shared"
 GROUP = "sharers"
 QUEUES = {MessageQueue(TOPIC, f"broker-{b}", q) for b in range(2) for q in range(4)}
-
-
-class Member(Process):
-    """One member of the group, in a process of its own."""
-
-    @property
-    def client_id(self) -> str:
-        said = [line[3:] for line in self.lines if line.startswith("is ")]
-        return said[0] if said else ""
-
-    @property
-    def owned(self) -> set[str]:
-        said = [line[5:] for line in self.lines if line.startswith("owns ")]
-        return set(said[-1].split()) if said else set()
-
-    @property
-    def got(self) -> list[tuple[str, str]]:
-        """Place and body of every message, in the order of their arrival."""
-        said = [line[4:].split(" ", 1) for line in list(self.lines) if line.startswith("got ")]
-        return [(place, body) for place, body in said]
-
-
-class Load(Process):
-    """A producer that keeps sending."""
-
-    @property
-    def accepted(self) -> set[str]:
-        return {line[5:] for line in list(self.lines) if line.startswith("sent ")}
-
-    def stop(self) -> set[str]:
-        self.say("stop")
-        self.wait_for_end()
-        return self.accepted
 
 
 class Scene:
@@ -85,34 +52,6 @@ def scene(jars: Jars, tmp_path: Path) -> Iterator[Scene]:
         yield Scene(jars, tmp_path, cluster, stack)
 
 
-def shares(members: list[Member], queues: set[MessageQueue] = QUEUES) -> list[set[str]]:
-    """Give what Java's rule gives each member."""
-    ids = [member.client_id for member in members]
-    rule = strategy_by_name("AVG")
-    return [
-        {
-            f"{queue.broker_name}/{queue.queue_id}"
-            for queue in allocate(rule, GROUP, each, queues, ids)
-        }
-        for each in ids
-    ]
-
-
-def settled(members: list[Member], queues: set[MessageQueue] = QUEUES) -> Callable[[], bool]:
-    """Tell when every member is there and owns its share, no less and no more."""
-
-    def reached() -> bool:
-        if not all(member.client_id for member in members):
-            return False
-        return [member.owned for member in members] == shares(members, queues)
-
-    return reached
-
-
-def consumed(members: list[Member]) -> set[str]:
-    return {body for member in members for _, body in member.got}
-
-
 @contextmanager
 def everything_arrives(scene: Scene, members: list[Member]) -> Iterator[Load]:
     """Send all the while; in the end every accepted message was consumed."""
@@ -129,28 +68,28 @@ def test_members_join_leave_and_die(scene: Scene, options: tuple[str, ...]) -> N
         pytest.skip("4.x clients always balance themselves")
     first = scene.join("b", *options)
     members = [first]
-    wait_until(settled(members), "one member to own everything")
+    wait_until(settled(members, QUEUES), "one member to own everything")
     with everything_arrives(scene, members):
         members.append(scene.join("c", *options))
-        wait_until(settled(members), "two members to share")
+        wait_until(settled(members, QUEUES), "two members to share")
         members.append(scene.join("a", *options))
-        wait_until(settled(members), "three members to share")
+        wait_until(settled(members, QUEUES), "three members to share")
         members[1].say("leave")
         wait_until(lambda: "left" in members[1].lines, "the second to leave")
-        wait_until(settled([first, members[2]]), "two to share again")
+        wait_until(settled([first, members[2]], QUEUES), "two to share again")
         members[2].kill()
-        wait_until(settled([first]), "the last one to own everything")
+        wait_until(settled([first], QUEUES), "the last one to own everything")
 
 
 def test_orderly_members_keep_the_order_of_every_key(scene: Scene) -> None:
     first = scene.join("b", "orderly")
-    wait_until(settled([first]), "one member to own everything")
+    wait_until(settled([first], QUEUES), "one member to own everything")
     load = scene.load(3, keys=20)
     wait_until(lambda: load.accepted, "the first message to be accepted")
     second = scene.join("a", "orderly")
-    wait_until(settled([first, second]), "two members to share")
+    wait_until(settled([first, second], QUEUES), "two members to share")
     second.say("leave")
-    wait_until(settled([first]), "one member to own everything again")
+    wait_until(settled([first], QUEUES), "one member to own everything again")
     accepted = load.stop()
     wait_until(lambda: accepted <= consumed([first, second]), "every message to be consumed")
     for member in (first, second):
@@ -164,7 +103,7 @@ def test_orderly_members_keep_the_order_of_every_key(scene: Scene) -> None:
 def test_a_broker_is_killed_and_comes_back(scene: Scene) -> None:
     """The other broker takes the load meanwhile; nothing accepted is lost."""
     members = [scene.join("a"), scene.join("b")]
-    wait_until(settled(members), "two members to share")
+    wait_until(settled(members, QUEUES), "two members to share")
     with everything_arrives(scene, members) as load:
         scene.cluster.kill("broker-1")
         before = len(load.accepted)
@@ -172,7 +111,7 @@ def test_a_broker_is_killed_and_comes_back(scene: Scene) -> None:
         left = {queue for queue in QUEUES if queue.broker_name == "broker-0"}
         wait_until(settled(members, left), "what is left to be shared")
         scene.cluster.restart("broker-1")
-        wait_until(settled(members), "everything to be shared again")
+        wait_until(settled(members, QUEUES), "everything to be shared again")
         count = len(load.accepted)
         wait_until(lambda: len(load.accepted) > count + 200, "messages after the return")
     assert any(

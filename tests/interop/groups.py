@@ -1,0 +1,65 @@
+"""Java members of a group and the producer that feeds them, each in a process of its own."""
+
+from collections.abc import Callable
+
+from pocketmq.balance.allocation import allocate, strategy_by_name
+from pocketmq.model.queue import MessageQueue
+from tests.interop.jvm import Process
+
+
+class Member(Process):
+    """One member of the group, in a process of its own."""
+
+    @property
+    def client_id(self) -> str:
+        said = [line[3:] for line in self.lines if line.startswith("is ")]
+        return said[0] if said else ""
+
+    @property
+    def owned(self) -> set[str]:
+        said = [line[5:] for line in self.lines if line.startswith("owns ")]
+        return set(said[-1].split()) if said else set()
+
+    @property
+    def got(self) -> list[tuple[str, str]]:
+        """Place and body of every message, in the order of their arrival."""
+        said = [line[4:].split(" ", 1) for line in list(self.lines) if line.startswith("got ")]
+        return [(place, body) for place, body in said]
+
+
+class Load(Process):
+    """A producer that keeps sending."""
+
+    @property
+    def accepted(self) -> set[str]:
+        return {line[5:] for line in list(self.lines) if line.startswith("sent ")}
+
+    def stop(self) -> set[str]:
+        self.say("stop")
+        self.wait_for_end()
+        return self.accepted
+
+
+def shares(members: list[Member], queues: set[MessageQueue]) -> list[set[str]]:
+    """Give what Java's rule gives each member."""
+    ids = [member.client_id for member in members]
+    rule = strategy_by_name("AVG")
+    return [
+        {f"{queue.broker_name}/{queue.queue_id}" for queue in allocate(rule, "", each, queues, ids)}
+        for each in ids
+    ]
+
+
+def settled(members: list[Member], queues: set[MessageQueue]) -> Callable[[], bool]:
+    """Tell when every member is there and owns its share, no less and no more."""
+
+    def reached() -> bool:
+        if not all(member.client_id for member in members):
+            return False
+        return [member.owned for member in members] == shares(members, queues)
+
+    return reached
+
+
+def consumed(members: list[Member]) -> set[str]:
+    return {body for member in members for _, body in member.got}

@@ -1,0 +1,91 @@
+"""One cluster of a Java broker and ours, on a Java name server and on ours; Java clients over all."""
+
+import re
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from pocketmq.model.queue import MessageQueue
+from tests.interop.groups import Load, Member, consumed, settled
+from tests.interop.jvm import Admin, Jars, broker, free_port, nameserver, wait_until
+from tests.server_process import ServerProcess
+
+pytestmark = [pytest.mark.java, pytest.mark.timeout(600)]
+
+TOPIC, GROUP = "mixed", "mixers"
+QUEUES = {MessageQueue(TOPIC, f"broker-{kind}", q) for kind in ("java", "ours") for q in range(4)}
+
+
+class Cluster:
+    """A name server and two brokers of two kinds."""
+
+    def __init__(self, jars: Jars, home: Path, stack: ExitStack, kind: str) -> None:
+        self._jars = jars
+        self._home = home
+        self._stack = stack
+        self.address = self._java_nameserver() if kind == "java" else self._our_nameserver()
+        self.admin = stack.enter_context(Admin(jars, home))
+        port = free_port()
+        settings = {"brokerName": "broker-java", "brokerClusterName": "Mixed", "listenPort": port}
+        stack.enter_context(broker(jars, home, self.address, **settings))
+        self.ours = self.start_ours()
+
+    def start_ours(self) -> ServerProcess:
+        words = ["--namesrv", self.address, "--name", "broker-ours", "--cluster", "Mixed"]
+        place = ["--port", "0", "--data", str(self._home / "ours")]
+        return self._stack.enter_context(ServerProcess("broker", *words, *place))
+
+    def _java_nameserver(self) -> str:
+        port = free_port()
+        self._stack.enter_context(nameserver(self._jars, self._home, port))
+        return f"127.0.0.1:{port}"
+
+    def _our_nameserver(self) -> str:
+        server = ServerProcess("namesrv", "--port", "0", "--host", "127.0.0.1")
+        return self._stack.enter_context(server).namesrv
+
+    def mqadmin(self, command: str) -> str:
+        name, _, rest = command.partition(" ")
+        return self.admin.run(f"{name} -n {self.address} {rest}")
+
+    def join(self, name: str) -> Member:
+        words = [self.address, GROUP, TOPIC, name]
+        command = self._jars.compiled(self._home, "Member", *words)
+        return self._stack.enter_context(Member(command, self._home))
+
+    def load(self) -> Load:
+        command = self._jars.compiled(self._home, "Load", self.address, TOPIC, "5")
+        return self._stack.enter_context(Load(command, self._home))
+
+
+@pytest.fixture(params=["java", "ours"])
+def cluster(request: pytest.FixtureRequest, jars: Jars, tmp_path: Path) -> Iterator[Cluster]:
+    with ExitStack() as stack:
+        yield Cluster(jars, tmp_path, stack, request.param)
+
+
+def test_clients_use_both_brokers_and_go_on_with_one(cluster: Cluster) -> None:
+    def both_listed() -> bool:
+        listed = cluster.mqadmin("clusterList")
+        return all(re.search(rf"Mixed\s+broker-{kind}\s+0", listed) for kind in ("java", "ours"))
+
+    wait_until(both_listed, "both brokers to be listed")
+    made = cluster.mqadmin(f"updateTopic -c Mixed -t {TOPIC} -r 4 -w 4")
+    assert made.count("success") == 2, made
+    members = [cluster.join(name) for name in ("a", "b")]
+    wait_until(settled(members, QUEUES), "two members to share both brokers")
+    load = cluster.load()
+    wait_until(lambda: len(load.accepted) > 200, "messages to be accepted")
+    kinds = {place.split("/")[0] for member in members for place, _ in member.got}
+    assert kinds == {"broker-java", "broker-ours"}
+    cluster.ours.stop()
+    left = {queue for queue in QUEUES if queue.broker_name == "broker-java"}
+    wait_until(settled(members, left), "what is left to be shared")
+    count = len(load.accepted)
+    wait_until(lambda: len(load.accepted) > count + 100, "messages after the end of our broker")
+    cluster.start_ours()
+    wait_until(settled(members, QUEUES), "both brokers to be shared again")
+    accepted = load.stop()
+    wait_until(lambda: accepted <= consumed(members), "every message to be consumed")
