@@ -1,5 +1,4 @@
 # Everything a contributor runs. Works from a fresh clone with Python 3.11+ and make alone.
-SHELL := /bin/bash
 PYTHON ?=
 BIN := .venv/bin
 READY := .venv/.ready
