@@ -40,23 +40,20 @@ class Load(Process):
         return self.accepted
 
 
-def shares(members: list[Member], queues: set[MessageQueue]) -> list[set[str]]:
-    """Give what Java's rule gives each member."""
-    ids = [member.client_id for member in members]
-    rule = strategy_by_name("AVG")
-    return [
-        {f"{queue.broker_name}/{queue.queue_id}" for queue in allocate(rule, "", each, queues, ids)}
-        for each in ids
-    ]
+def share(member: str, members: list[str], queues: set[MessageQueue]) -> set[str]:
+    """Give what Java's rule gives a member."""
+    queues_of_it = allocate(strategy_by_name("AVG"), "", member, queues, members)
+    return {f"{queue.broker_name}/{queue.queue_id}" for queue in queues_of_it}
 
 
 def settled(members: list[Member], queues: set[MessageQueue]) -> Callable[[], bool]:
     """Tell when every member is there and owns its share, no less and no more."""
 
     def reached() -> bool:
-        if not all(member.client_id for member in members):
-            return False
-        return [member.owned for member in members] == shares(members, queues)
+        ids = [member.client_id for member in members]
+        return all(ids) and all(
+            member.owned == share(member.client_id, ids, queues) for member in members
+        )
 
     return reached
 
