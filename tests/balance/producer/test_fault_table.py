@@ -92,6 +92,17 @@ def test_only_5x_remembers_that_a_broker_was_unreachable(profile: Profile, reach
     assert not table.is_available("b", 0.0)  # a probe does not end the pause
 
 
+@LINES
+def test_a_snapshot_says_what_the_table_decides_to_the_moment(profile: Profile) -> None:
+    table = FaultTable(profile)
+    table.update("b", 1.0, isolate=True, now=0.0)
+    (health,) = table.snapshot(0.0)
+    for now in (health.available_in - 0.001, health.available_in, health.available_in + 1.0):
+        (then,) = table.snapshot(now)
+        assert then.available is table.is_available("b", now)
+        assert then.available is (then.available_in == 0.0)
+
+
 def test_marking_an_unknown_broker_reachable_does_not_make_it_known() -> None:
     table = FaultTable(V5)
     table.mark_reachable("b")
