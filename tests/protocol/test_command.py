@@ -176,8 +176,10 @@ def test_a_true_default_is_kept_where_the_field_is_missing() -> None:
         ('{"name":null}', "name"),
         ('{"name":"n","count":"x"}', "count"),
         ('{"name":"n","count":"2147483648"}', "count"),
+        ('{"name":"n","count":"-2147483649"}', "count"),
         ('{"name":"n","count":true}', "count"),
         ('{"name":"n","offset":"9223372036854775808"}', "offset"),
+        ('{"name":"n","offset":"-9223372036854775809"}', "offset"),
     ],
 )
 def test_a_wrong_field_is_named(ext: str, field: str) -> None:
