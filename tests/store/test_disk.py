@@ -54,6 +54,7 @@ def test_a_reader_may_keep_a_view_of_a_file_that_is_gone(disk: FileSystem) -> No
 
 def test_a_mapping_goes_with_its_last_reader(tmp_path: Path) -> None:
     """Neither the mapping nor a descriptor is left when the reader is done."""
+    gc.collect()  # what other tests left must not go in between
     before = len(list(Path("/proc/self/fd").iterdir()))
     file = Disk(tmp_path).create("a", 8192)
     piece = file.view[100:110]
@@ -62,7 +63,7 @@ def test_a_mapping_goes_with_its_last_reader(tmp_path: Path) -> None:
     del piece, file
     gc.collect()
     assert str(tmp_path) not in Path("/proc/self/maps").read_text()
-    assert len(list(Path("/proc/self/fd").iterdir())) == before
+    assert len(list(Path("/proc/self/fd").iterdir())) <= before
 
 
 def test_closing_and_syncing_twice_does_no_harm(disk: FileSystem) -> None:
