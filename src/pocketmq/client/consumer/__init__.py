@@ -1,0 +1,1 @@
+"""The push consumer: queues shared by the rules of `balance`, pulled, and handed to handlers."""
