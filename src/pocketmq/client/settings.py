@@ -1,0 +1,66 @@
+"""Settings by keyword: one flat list for users, sorted into the options of client and member.
+
+Knows the option classes, not what options mean.
+"""
+
+from collections.abc import Mapping
+from difflib import get_close_matches
+from typing import Any, TypedDict, TypeVar
+
+import msgspec
+
+from pocketmq.balance.profile import Profile
+from pocketmq.client.options import ClientOptions, Credentials
+from pocketmq.errors import InvalidInput
+
+Own = TypeVar("Own", bound=msgspec.Struct)
+
+
+class ClientSettings(TypedDict, total=False):
+    """The fields of `ClientOptions` as keywords of a member; name servers come before them."""
+
+    client_ip: str | None
+    instance_name: str
+    unit_name: str
+    namespace: str
+    namespace_v2: str
+    credentials: Credentials | None
+    profile: Profile
+    request_timeout: float
+    start_wait: float | None
+    route_interval: float
+    heartbeat_interval: float
+    heartbeat_first_after: float
+    persist_interval: float
+    persist_first_after: float
+    heartbeat_v2: bool
+    vip_channel: bool
+
+
+def sort_settings(
+    own: type[Own],
+    group: str,
+    name_servers: str,
+    options: ClientOptions | None,
+    settings: Mapping[str, Any],
+) -> tuple[ClientOptions, Own]:
+    """Give the client's options and the member's own.
+
+    `options` are a start that keywords change. Raises `InvalidInput` for an unknown keyword, and
+    for values that can never work.
+    """
+    of_client = set(ClientOptions.__struct_fields__) - {"name_servers"}
+    of_member = set(own.__struct_fields__) - {"group"}
+    for name in settings:
+        if name not in of_client and name not in of_member:
+            near = get_close_matches(name, of_client | of_member, 1)
+            hint = f"; did you mean {near[0]!r}?" if near else ""
+            raise InvalidInput(f"there is no setting {name!r}{hint}")
+    client = {name: value for name, value in settings.items() if name in of_client}
+    if name_servers:
+        client["name_servers"] = name_servers
+    member = {name: value for name, value in settings.items() if name in of_member}
+    common = options or ClientOptions()
+    # `replace` alone would not check the new values.
+    fields = {name: getattr(common, name) for name in ClientOptions.__struct_fields__}
+    return ClientOptions(**fields | client), own(group=group, **member)
