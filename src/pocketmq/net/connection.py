@@ -89,20 +89,42 @@ class Connection(asyncio.BufferedProtocol):
 
         Raises `RequestTimedOut` or `ConnectionLost`; a late answer is dropped in silence.
         """
+        opaque, answer = self.expect(request.code, timeout)
+        self.post(msgspec.structs.replace(request, opaque=opaque).encode())
+        try:
+            return await answer
+        finally:
+            self.forget(opaque)
+            del answer  # it holds the error, which holds this frame: free all three at once
+
+    def expect(self, code: int, timeout: float) -> tuple[int, asyncio.Future[Command]]:
+        """Take a number for a request that the caller writes, and give what will be its answer.
+
+        The future fails with `RequestTimedOut` or `ConnectionLost`. A caller that stops waiting
+        says so with `forget`. Raises `ConnectionLost` if the connection is closed already.
+        """
         if self.closed:
             raise self._lost("the connection is closed")
         waiters = self._waiters
         opaque = self._opaque.take()
         while opaque in waiters:  # numbers start again after 2**32 requests
             opaque = self._opaque.take()
-        frame = msgspec.structs.replace(request, opaque=opaque).encode()
-        answer = waiters.add(opaque, request.code, timeout)
-        self._outbox.write(frame)
-        try:
-            return await answer
-        finally:
-            waiters.forget(opaque)
-            del answer  # it holds the error, which holds this frame: free all three at once
+        return opaque, waiters.add(opaque, code, timeout)
+
+    def forget(self, opaque: int) -> None:
+        """Drop the answer to a request when it comes."""
+        self._waiters.forget(opaque)
+
+    def post(self, frame: Buffer) -> None:
+        """Write a request whose number `expect` gave.
+
+        Alone it leaves at once, which saves a turn of the loop; with others under way they leave
+        together at the end of this turn.
+        """
+        if len(self._waiters) > 1:
+            self._outbox.write(frame)
+        else:
+            self._outbox.write_now(frame)
 
     def send_oneway(self, request: Command) -> bool:
         """Send a request nobody answers; False if the connection is closed already.

@@ -66,12 +66,18 @@ class Dialer:
         try:
             return await connection.request(request, max(0.0, timeout - (asked - started)))
         except RequestTimedOut as error:
-            # Java gives up every connection on which a request timed out. We do so if it looks
-            # dead, so that a slow answer does not cost the held pulls of the same connection.
-            waited = clock() - asked
-            if connection.last_read < asked and waited >= self.limits.silence:
-                connection.close(ConnectionLost(address, f"silent for {waited:.1f} s"))
+            self.doubt(connection, asked, clock() - asked)
             raise RequestTimedOut(address, error.request, timeout) from None
+
+    def doubt(self, connection: Connection, asked: float, waited: float) -> None:
+        """Take note that a request made at `asked`, by the loop's clock, got no answer in time.
+
+        Java gives up every connection on which a request timed out. We do so if it looks dead, so
+        that a slow answer does not cost the held pulls of the same connection.
+        """
+        if connection.last_read < asked and waited >= self.limits.silence:
+            reason = f"silent for {waited:.1f} s"
+            connection.close(ConnectionLost(connection.remote_address, reason))
 
     def known(self, address: str) -> Connection | None:
         """Give the connection to an address if there is one already."""

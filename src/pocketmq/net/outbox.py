@@ -46,6 +46,15 @@ class Outbox:
         if not self.corked and self._flushing is None:
             self._flushing = self._loop.call_soon(self._flush_soon)
 
+    def write_now(self, piece: Buffer) -> None:
+        """Hand a piece to the socket at once, unless others are queued before it."""
+        if not self._open or self._pieces or self.corked or self._transport is None:
+            self.write(piece)
+            return
+        self.last_write = self._loop.time()
+        self._handed += len(piece)
+        self._transport.write(piece)
+
     def flush(self) -> None:
         """Hand what is queued to the socket."""
         pieces = self._pieces
