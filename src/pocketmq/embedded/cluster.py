@@ -6,7 +6,7 @@ from types import TracebackType
 from typing import Self
 
 from pocketmq.embedded import aio
-from pocketmq.embedded.loop_thread import LoopThread
+from pocketmq.blocking.loop_thread import LoopThread
 from pocketmq.embedded.settings import Setting
 from pocketmq.errors import InvalidInput
 

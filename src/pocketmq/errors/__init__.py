@@ -8,7 +8,7 @@ of types:
 * `outcome_unknown`: the request may have taken effect although no answer came.
 """
 
-from pocketmq.errors.client import ClientClosed, ClientForked, GroupTaken
+from pocketmq.errors.client import ClientClosed, ClientForked, GroupTaken, WouldBlockLoop
 from pocketmq.errors.invalid import (
     AllocationInputInvalid,
     AttributeRefused,
@@ -118,5 +118,6 @@ __all__ = [
     "TopicNotFound",
     "TransportError",
     "UnknownRequestCode",
+    "WouldBlockLoop",
     "server_error",
 ]

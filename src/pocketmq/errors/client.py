@@ -1,4 +1,4 @@
-"""A client is used where or when it cannot work: after its end, in a fork, twice in one group."""
+"""A client is used where or when it cannot work: after its end, in a fork, on its loop, twice."""
 
 from pocketmq.errors.invalid import InvalidInput
 from pocketmq.errors.tree import MQError
@@ -23,6 +23,17 @@ class ClientForked(MQError):
         super().__init__(
             f"the client {client_id!r} runs in the parent process and not in this fork of it; "
             "make a new client after the fork"
+        )
+
+
+class WouldBlockLoop(MQError):
+    """A blocking call was made on the thread that would have to carry it out. Nothing was sent."""
+
+    def __init__(self, loop: str) -> None:
+        self.loop = loop
+        super().__init__(
+            f"a blocking call on the event loop's own thread ({loop!r}) would never end; "
+            "coroutines use pocketmq.aio, and handlers and callbacks that block are plain functions (def)"
         )
 
 

@@ -1,0 +1,134 @@
+"""An event loop in a thread of its own, for callers who block.
+
+Owns the hand-over between the threads of callers and the loop. Knows neither clients nor clusters.
+The thread never keeps a program alive.
+"""
+
+import asyncio
+import os
+import threading
+from collections.abc import Coroutine
+from typing import Any, Generic, TypeVar
+
+from pocketmq.errors import ClientClosed, ClientForked, WouldBlockLoop
+
+T = TypeVar("T")
+
+CLEAN_UP = 30.0
+"""Seconds for work that was cancelled to undo what it had begun."""
+_LOOK = 5.0
+"""Seconds between looks at whether the thread is still there, while a caller waits."""
+
+
+class LoopThread:
+    """Runs coroutines on its loop until it is closed. Any thread may call."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.loop = asyncio.new_event_loop()
+        self._pid = os.getpid()
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self._thread.start()
+
+    def call(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run a coroutine there and give what it gives.
+
+        A caller that is interrupted (KeyboardInterrupt) cancels it and waits until it has cleaned
+        up; interrupted once more, it leaves at once. Raises `WouldBlockLoop` on the loop's own
+        thread, `ClientForked` in a fork of the process and `ClientClosed` after `close`; the
+        coroutine does not begin then.
+        """
+        try:
+            self.check()
+        except BaseException:
+            work.close()
+            raise
+        call = _Call(work)
+        try:
+            self.loop.call_soon_threadsafe(call.begin, self.loop)
+            while not call.ended.acquire(timeout=_LOOK):
+                self.check()
+        except RuntimeError:  # the loop was closed just now
+            work.close()
+            raise ClientClosed(self.name) from None
+        except BaseException:
+            if self._thread.is_alive():
+                self.loop.call_soon_threadsafe(call.cancel)
+                call.ended.acquire(timeout=CLEAN_UP)
+            raise
+        try:
+            return call.result()
+        except asyncio.CancelledError:  # by whoever ended the loop
+            raise ClientClosed(self.name) from None
+
+    def check(self) -> None:
+        """Raise what `call` would, if it can be known before."""
+        if os.getpid() != self._pid:
+            raise ClientForked(self.name)
+        if self.is_current():
+            raise WouldBlockLoop(self.name)
+        if not self._thread.is_alive():
+            raise ClientClosed(self.name)
+
+    def is_current(self) -> bool:
+        """Whether the caller runs on the loop's thread, where waiting for it would never end."""
+        return threading.get_ident() == self._thread.ident
+
+    def close(self) -> None:
+        """End the loop and the thread; what was cancelled may clean up before."""
+        self.call(self._settle())
+        self.loop.call_soon_threadsafe(self.loop.stop)
+        self._thread.join()
+
+    async def _settle(self) -> None:
+        others = asyncio.all_tasks() - {asyncio.current_task()}
+        if others:
+            await asyncio.wait(others, timeout=CLEAN_UP)
+
+    def _run(self) -> None:
+        asyncio.set_event_loop(self.loop)
+        try:
+            self.loop.run_forever()
+            tasks = asyncio.all_tasks(self.loop)
+            for task in tasks:
+                task.cancel()
+            self.loop.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))
+            self.loop.run_until_complete(self.loop.shutdown_asyncgens())
+            self.loop.run_until_complete(self.loop.shutdown_default_executor())
+        finally:
+            asyncio.set_event_loop(None)
+            self.loop.close()
+
+
+class _Call(Generic[T]):
+    """One coroutine on its way through the loop; `ended` is free once it has ended."""
+
+    __slots__ = ("_task", "_work", "ended")
+
+    def __init__(self, work: Coroutine[Any, Any, T]) -> None:
+        self.ended = threading.Lock()
+        self.ended.acquire()
+        self._work = work
+        self._task: asyncio.Task[T] | None = None
+
+    def begin(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Start the work; on the loop."""
+        self._task = loop.create_task(self._work)
+        self._task.add_done_callback(lambda _: self.ended.release())
+
+    def cancel(self) -> None:
+        """End the work early, or before it began; on the loop."""
+        if self._task is not None:
+            self._task.cancel()
+        else:
+            self._work.close()
+            self.ended.release()
+
+    def result(self) -> T:
+        """Give what came of it, and let go of it: an error would hold this, and this the error."""
+        task, self._task = self._task, None
+        assert task is not None
+        try:
+            return task.result()
+        finally:
+            del task
