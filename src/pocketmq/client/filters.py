@@ -1,0 +1,37 @@
+"""Which messages of a topic a consumer wants, as an application says it."""
+
+import msgspec
+
+from pocketmq.model.subscription import SQL92, TAG, Subscription
+from pocketmq.protocol.filter import compile_sql, subscribe
+
+
+class Filter(msgspec.Struct, frozen=True):
+    """An expression and its kind; make one with `by_tags` or `by_sql`."""
+
+    expression: str
+    kind: str = TAG
+
+
+def by_tags(*tags: str) -> Filter:
+    """Select messages that carry one of these tags; without any, select all."""
+    return Filter(" || ".join(tags) or "*")
+
+
+def by_sql(expression: str) -> Filter:
+    """Select messages by their properties, such as `region = 'eu' AND price > 10`.
+
+    Raises `FilterSyntaxError` at once for what no broker could read.
+    """
+    compile_sql(expression)
+    return Filter(expression, SQL92)
+
+
+def subscription_to(topic: str, wanted: "str | Filter", version_ms: int) -> Subscription:
+    """Give what heartbeats say of a subscription; plain text is tags, as in Java.
+
+    Raises `FilterSyntaxError`.
+    """
+    if isinstance(wanted, str):
+        return subscribe(topic, wanted, version_ms=version_ms)
+    return subscribe(topic, wanted.expression, wanted.kind, version_ms=version_ms)
