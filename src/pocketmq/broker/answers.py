@@ -74,9 +74,8 @@ class SendAnswers:
 
         `unique_key` is the batch's own, None if it has none, as from 4.x clients.
         """
-        digits = struct.pack(f">{len(positions)}q", *positions).hex().upper()
-        separator = "," + self._host
-        ids = separator.join([digits[at : at + 16] for at in range(0, len(digits), 16)])
+        digits = struct.pack(f">{len(positions)}q", *positions).hex(",", 8).upper()
+        ids = digits.replace(",", "," + self._host)
         plain = unique_key is not None and unique_key.isalnum() and unique_key.isascii()
         if unique_key is None or not plain or request.serialize != _JSON:
             return self._general(request, queue_id, offset, self._host + ids, unique_key)
