@@ -33,7 +33,7 @@ class WouldBlockLoop(MQError):
         self.loop = loop
         super().__init__(
             f"a blocking call on the event loop's own thread ({loop!r}) would never end; "
-            "coroutines use pocketmq.aio, and handlers and callbacks that block are plain functions (def)"
+            "coroutines use pocketmq.aio, and what blocks is a plain function (def)"
         )
 
 

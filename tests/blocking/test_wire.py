@@ -1,0 +1,263 @@
+"""Connections that their user reads: one answer for one request, or an end."""
+
+import os
+import signal
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from pocketmq.blocking.wire import Wire, connect
+from pocketmq.blocking.wires import MOST, Wires
+from pocketmq.errors import ConnectFailed, ConnectionLost, ProtocolError, RequestTimedOut
+from pocketmq.net import Limits, parse_address
+from pocketmq.protocol.command import Command
+from tests.blocking.peers import peer, requests
+from tests.loops import open_files
+
+
+def place_of(address: str, _deadline: float = 0.0) -> list[tuple[str, int]]:
+    return [parse_address(address)]
+
+
+@contextmanager
+def wire_to(address: str) -> Iterator[Wire]:
+    wire = connect(address, place_of(address), Limits(), time.monotonic() + 10)
+    try:
+        yield wire
+    finally:
+        wire.close()
+
+
+def ask(wire: Wire, body: bytes = b"", timeout: float = 10.0) -> Command:
+    number = wire.take_number()
+    return wire.ask(Command.request(10, number, None, body).encode(), number, "SEND", timeout)
+
+
+def listen(caller: socket.socket) -> None:
+    for _ in requests(caller):
+        pass
+
+
+def echo(caller: socket.socket) -> None:
+    for request in requests(caller):
+        caller.sendall(request.reply(0, body=request.body).encode())
+
+
+def test_each_request_gets_its_answer() -> None:
+    with peer(echo) as address, wire_to(address) as wire:
+        assert [ask(wire, body).body for body in (b"a", b"b" * 200_000, b"")] == [
+            b"a",
+            b"b" * 200_000,
+            b"",
+        ]
+
+
+def test_answers_to_nobody_and_requests_of_the_peer_are_passed_over() -> None:
+    def chatter(caller: socket.socket) -> None:
+        for request in requests(caller):
+            stray = Command.request(40, request.opaque).encode()
+            late = Command.request(10, request.opaque + 7).reply(0, body=b"late").encode()
+            caller.sendall(stray + late)
+            caller.sendall(request.reply(0, body=b"mine").encode())
+
+    with peer(chatter) as address, wire_to(address) as wire:
+        assert [ask(wire).body, ask(wire).body] == [b"mine", b"mine"]
+
+
+def test_an_answer_in_pieces_is_waited_for() -> None:
+    def drip(caller: socket.socket) -> None:
+        caller.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        for request in requests(caller):
+            for byte in request.reply(0, body=b"whole").encode():
+                caller.sendall(bytes([byte]))
+
+    with peer(drip) as address, wire_to(address) as wire:
+        assert ask(wire).body == b"whole"
+
+
+def test_silence_ends_at_the_deadline_and_the_wire_with_it() -> None:
+    with peer(listen) as address, wire_to(address) as wire:
+        started = time.monotonic()
+        with pytest.raises(RequestTimedOut, match=r"no answer to SEND within 0\.05 s") as caught:
+            ask(wire, timeout=0.05)
+        assert 0.04 < time.monotonic() - started < 5
+        assert caught.value.outcome_unknown
+        with pytest.raises(ConnectionLost):
+            ask(wire)
+
+
+def test_a_peer_that_keeps_dripping_does_not_move_the_deadline() -> None:
+    def drip_for_ever(caller: socket.socket) -> None:
+        stray = Command.request(10, 99).reply(0).encode()
+        gone = threading.Event()
+        for _ in requests(caller):
+            while not gone.wait(0.005):
+                caller.sendall(stray)
+
+    with peer(drip_for_ever) as address, wire_to(address) as wire:
+        started = time.monotonic()
+        with pytest.raises(RequestTimedOut):
+            ask(wire, timeout=0.1)
+        assert time.monotonic() - started < 5
+
+
+def test_a_peer_that_takes_nothing_is_given_up_at_the_deadline() -> None:
+    full = threading.Event()
+
+    def deaf(_: socket.socket) -> None:
+        full.wait(30)
+
+    with peer(deaf) as address, wire_to(address) as wire:
+        with pytest.raises(RequestTimedOut):
+            ask(wire, b"x" * 64 * 1024 * 1024, timeout=0.05)
+        full.set()
+
+
+def test_an_end_in_between_says_that_the_outcome_is_unknown() -> None:
+    def hang_up(caller: socket.socket) -> None:
+        next(requests(caller))
+
+    with peer(hang_up) as address, wire_to(address) as wire:
+        with pytest.raises(ConnectionLost, match="closed by the peer") as caught:
+            ask(wire)
+        assert caught.value.outcome_unknown
+
+
+def test_bytes_that_are_no_frame_end_the_wire() -> None:
+    def babble(caller: socket.socket) -> None:
+        for _ in requests(caller):
+            caller.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+
+    with peer(babble) as address, wire_to(address) as wire:
+        with pytest.raises(ProtocolError):
+            ask(wire)
+        with pytest.raises(ConnectionLost):
+            ask(wire)
+
+
+def test_an_interrupt_is_passed_on_and_ends_the_wire() -> None:
+    def interrupt(caller: socket.socket) -> None:
+        next(requests(caller))
+        os.kill(os.getpid(), signal.SIGINT)
+        list(requests(caller))
+
+    with peer(interrupt) as address, wire_to(address) as wire:
+        with pytest.raises(KeyboardInterrupt):
+            ask(wire)
+        with pytest.raises(ConnectionLost):
+            ask(wire)
+
+
+def test_nobody_listening_is_told_as_such() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        address = f"127.0.0.1:{listener.getsockname()[1]}"
+    with pytest.raises(ConnectFailed, match="nobody listens there"):
+        connect(address, place_of(address), Limits(), time.monotonic() + 10)
+    with pytest.raises(ConnectFailed, match="does not resolve"):
+        connect("nowhere:1", [], Limits(), time.monotonic() + 10)
+    with pytest.raises(ConnectFailed, match="in the time allowed"):
+        connect(address, place_of(address), Limits(), time.monotonic() - 1)
+
+
+# Several wires
+
+
+def take(wires: Wires, address: str) -> Wire:
+    wire = wires.take(address, time.monotonic() + 10)
+    assert wire is not None
+    return wire
+
+
+def test_a_wire_given_back_is_taken_again() -> None:
+    with peer(echo) as address:
+        wires = Wires(place_of)
+        first = take(wires, address)
+        second = take(wires, address)
+        wires.give(first)
+        assert take(wires, address) is first
+        assert len(wires) == 2
+        wires.give(first)
+        wires.give(second)
+        wires.close()
+        assert len(wires) == 0
+
+
+def test_there_are_only_so_many_wires_and_a_dropped_one_makes_room() -> None:
+    with peer(echo) as address:
+        wires = Wires(place_of)
+        taken = [take(wires, address) for _ in range(MOST)]
+        assert wires.take(address, time.monotonic() + 10) is None
+        wires.drop(taken.pop())
+        taken.append(take(wires, address))
+        for wire in taken:
+            wires.give(wire)
+        wires.close()
+
+
+def test_a_wire_that_the_peer_closed_meanwhile_is_not_used(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("pocketmq.blocking.wires.TRUSTED", 0.0)
+    hung_up = threading.Event()
+
+    def once(caller: socket.socket) -> None:
+        for request in requests(caller):
+            caller.sendall(request.reply(0).encode())
+            break
+        caller.close()
+        hung_up.set()
+
+    with peer(once) as address:
+        wires = Wires(place_of)
+        first = take(wires, address)
+        ask(first)
+        assert hung_up.wait(10)
+        wires.give(first)
+        second = take(wires, address)
+        assert second is not first
+        assert ask(second).code == 0
+        wires.drop(second)
+        wires.close()
+
+
+def test_wires_that_nobody_uses_are_closed_when_another_is_made(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with peer(echo) as address:
+        wires = Wires(place_of)
+        first = take(wires, address)
+        wires.give(first)
+        monkeypatch.setattr("pocketmq.blocking.wires.IDLE", 0.0)
+        with peer(echo) as other:
+            wires.give(take(wires, other))
+        assert len(wires) == 1
+        with pytest.raises(ConnectionLost):
+            ask(first)
+        wires.close()
+
+
+def test_a_wire_given_back_after_the_end_is_closed_and_none_is_made() -> None:
+    files = open_files()
+    with peer(echo) as address:
+        wires = Wires(place_of)
+        wire = take(wires, address)
+        wires.close()
+        wires.give(wire)
+        assert len(wires) == 0
+        assert wires.take(address, time.monotonic() + 10) is None
+    deadline = time.monotonic() + 10
+    while open_files() > files:
+        assert time.monotonic() < deadline
+        threading.Event().wait(0.001)
+
+
+def test_an_address_that_cannot_be_reached_uses_up_no_place() -> None:
+    wires = Wires(lambda _address, _deadline: [])
+    for _ in range(MOST + 1):
+        with pytest.raises(ConnectFailed):
+            wires.take("nowhere:1", time.monotonic() + 10)
+    assert len(wires) == 0
