@@ -28,6 +28,7 @@ class Delivery(msgspec.Struct, frozen=True, gc=False):
     `queue_id` and `topic`, where given, win over the record's; `offset_delta` is added to its
     queue offset (both for 5.x static topics). `added` are properties laid over the message's own,
     such as MIN_OFFSET and MAX_OFFSET. Bodies are inflated to `inflate_limit` bytes at most.
+    `reconsume_times`, where given, wins too: the broker counts ordered pops beside the records.
     """
 
     broker_name: str = ""
@@ -36,6 +37,7 @@ class Delivery(msgspec.Struct, frozen=True, gc=False):
     offset_delta: int = 0
     added: dict[str, str] = {}
     inflate_limit: int = INFLATE_LIMIT
+    reconsume_times: int | None = None
 
 
 class ReceivedMessage(RecordView, frozen=True, gc=False, eq=False):
@@ -81,6 +83,12 @@ class ReceivedMessage(RecordView, frozen=True, gc=False, eq=False):
         """The queue it was pulled from."""
         given = self.delivery.queue_id
         return super().queue_id if given is None else given
+
+    @property
+    def reconsume_times(self) -> int:
+        """How often consuming it has failed so far."""
+        given = self.delivery.reconsume_times
+        return super().reconsume_times if given is None else given
 
     @property
     def body(self) -> bytes:

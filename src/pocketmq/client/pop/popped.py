@@ -1,0 +1,126 @@
+"""What a pop brought: messages with their handles, and handles put together for many acks.
+
+A message's handle travels in its `POP_CK` property, as in Java. Asks nobody.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import msgspec
+
+from pocketmq.errors import InvalidInput, MessagesCutShort
+from pocketmq.model import properties as names
+from pocketmq.protocol.bodies.pop import BatchAck, bits_of
+from pocketmq.protocol.headers.pop import PopResponse
+from pocketmq.protocol.pop_handles import (
+    PopHandle,
+    PopPlace,
+    PopQueue,
+    TopicMark,
+    order_count,
+    read_message_offsets,
+    read_order_counts,
+    read_start_offsets,
+)
+from pocketmq.protocol.pulled import decode_pulled
+from pocketmq.protocol.received import Delivery, ReceivedMessage
+
+
+class Popped(NamedTuple):
+    """The answer to a pop."""
+
+    messages: list[ReceivedMessage]
+    hidden_until: float
+    """By the loop's clock: then others may get them. A little early rather than late."""
+
+
+def read_popped(
+    response: PopResponse, body: bytes, broker: str, topic: str
+) -> list[ReceivedMessage]:
+    """Give the messages of a pop as an application sees them: under `topic`, with handles.
+
+    Those behind a broken record are left out; nobody acknowledges them, so they come back. Raises
+    `HeaderMalformed` if the answer does not say where the messages are from.
+    """
+    try:
+        found = decode_pulled(body, Delivery(broker_name=broker))
+    except MessagesCutShort as error:
+        found = error.decoded
+    starts = read_start_offsets(response.start_offset_info)
+    # Offsets are told in the order of the messages, queue by queue.
+    told = {q: iter(each) for q, each in read_message_offsets(response.msg_offset_info).items()}
+    counts = read_order_counts(response.order_count_info)
+    messages: list[ReceivedMessage] = []
+    for message in found:
+        handle = message.get_property(names.POP_CHECKPOINT)
+        tries: int | None = None
+        if handle is None:
+            mark = TopicMark.of(message.topic)
+            queue = PopQueue(mark, message.queue_id)
+            offset = next(told.get(queue, iter(())), message.queue_offset)
+            handle = str(
+                PopHandle(
+                    start_offset=starts.get(queue, offset),
+                    pop_time_ms=response.pop_time,
+                    invisible_time_ms=response.invisible_time,
+                    revive_queue_id=response.revive_qid,
+                    mark=mark,
+                    broker_name=broker,
+                    queue_id=message.queue_id,
+                    queue_offset=offset,
+                )
+            )
+            tries = order_count(counts, PopPlace(mark, message.queue_id, offset)) or None
+        added = {names.POP_CHECKPOINT: handle}
+        if message.get_property(names.FIRST_POP_TIME) is None:
+            added[names.FIRST_POP_TIME] = str(response.pop_time)
+        delivery = Delivery(broker_name=broker, topic=topic, added=added, reconsume_times=tries)
+        messages.append(_delivered(message, delivery))
+    return messages
+
+
+def handle_of(message: ReceivedMessage) -> PopHandle:
+    """Give a message's handle; raises `InvalidInput` if it was not popped."""
+    text = message.get_property(names.POP_CHECKPOINT)
+    if text is None:
+        raise InvalidInput("the message was not received by a POP consumer")
+    handle = PopHandle.parse(text)
+    if handle.queue_offset is None:
+        return msgspec.structs.replace(handle, queue_offset=message.queue_offset)
+    return handle
+
+
+def with_handle(message: ReceivedMessage, handle: PopHandle) -> ReceivedMessage:
+    """Give the same message under a new handle."""
+    added = message.delivery.added | {names.POP_CHECKPOINT: str(handle)}
+    return _delivered(message, msgspec.structs.replace(message.delivery, added=added))
+
+
+def batch_acks(group: str, of: Iterable[tuple[str, PopHandle]]) -> list[BatchAck]:
+    """Put together the acks of one broker, by topic and pop; names are those of the wire."""
+    together: dict[tuple[str, PopHandle], list[int]] = defaultdict(list)
+    for topic, handle in of:
+        offset = handle.queue_offset if handle.queue_offset is not None else handle.start_offset
+        together[topic, msgspec.structs.replace(handle, queue_offset=None)].append(offset)
+    return [
+        BatchAck(
+            consumer_group=group,
+            topic=topic,
+            retry=handle.mark.value,
+            start_offset=handle.start_offset,
+            queue_id=handle.queue_id,
+            revive_queue_id=handle.revive_queue_id,
+            pop_time=handle.pop_time_ms,
+            invisible_time=handle.invisible_time_ms,
+            bits=bits_of(offsets, handle.start_offset),
+        )
+        for (topic, handle), offsets in together.items()
+    ]
+
+
+def _delivered(message: ReceivedMessage, delivery: Delivery) -> ReceivedMessage:
+    """Lay another delivery over a message; properties read before are read again."""
+    return msgspec.structs.replace(
+        message, delivery=delivery, _topic=delivery.topic, _properties=None
+    )

@@ -1,0 +1,181 @@
+"""The requests of pop consumption, each sent to one broker and answered in time.
+
+Knows how to ask; whom and how often is the consumer's. Names are those of the wire.
+"""
+
+import asyncio
+from collections.abc import Sequence
+
+import msgspec
+
+from pocketmq.client.calls import SUCCESS
+from pocketmq.client.pop.popped import Popped, batch_acks, read_popped
+from pocketmq.client.session import Session
+from pocketmq.errors import RequestNotSupported, ResponseCode
+from pocketmq.model.subscription import Subscription
+from pocketmq.protocol.bodies.pop import BatchAcks
+from pocketmq.protocol.codes import RequestCode
+from pocketmq.protocol.headers.pop import (
+    AckRequest,
+    ChangeInvisibleTimeRequest,
+    ChangeInvisibleTimeResponse,
+    NotificationRequest,
+    NotificationResponse,
+    PopRequest,
+    PopResponse,
+)
+from pocketmq.protocol.json_values import encode_body
+from pocketmq.protocol.pop_handles import PopHandle
+
+ANY_QUEUE = -1
+_POPPED = SUCCESS | {
+    int(ResponseCode.POLLING_FULL),
+    int(ResponseCode.POLLING_TIMEOUT),
+    int(ResponseCode.PULL_NOT_FOUND),
+}
+_MOST_AT_ONCE = 32
+_MOST_BITS = 4096
+"""How far a message may lie behind the first of its pop to be acknowledged together with it."""
+
+
+class PopRequests:
+    """Asks brokers on behalf of one group."""
+
+    def __init__(self, session: Session, group: str, *, ordered: bool, from_first: bool) -> None:
+        self._session = session
+        self._group = group
+        self._ordered = ordered
+        self._init_mode = 0 if from_first else 1
+        self._no_batches: set[str] = set()  # brokers that do not know batch acks
+        self._grace = session.options.request_timeout
+
+    async def pop(
+        self,
+        broker: str,
+        subscription: Subscription,
+        name: str,
+        *,
+        most: int,
+        invisible: float,
+        wait: float,
+        attempt: str | None,
+    ) -> Popped:
+        """Take messages; none if the broker has none for `wait` seconds.
+
+        `name` is what the application calls the topic. Raises `BrokerNotFound`, `ServerError`,
+        `TransportError`, `ProtocolError`.
+        """
+        header = PopRequest(
+            consumer_group=self._group,
+            topic=subscription.topic,
+            queue_id=ANY_QUEUE,
+            max_msg_nums=most,
+            invisible_time=_milliseconds(invisible),
+            poll_time=_milliseconds(wait),
+            born_time=0,  # the broker's clock: ours may be wrong
+            init_mode=self._init_mode,
+            exp_type=subscription.expression_type,
+            exp=subscription.sub_string,
+            order=self._ordered,
+            attempt_id=attempt,
+            bname=broker,
+        )
+        asked = asyncio.get_running_loop().time()
+        answer = await self._session.brokers.call(
+            broker,
+            RequestCode.POP_MESSAGE,
+            header,
+            timeout=wait + self._grace,
+            master_only=True,
+            accept=_POPPED,
+        )
+        if answer.code != ResponseCode.SUCCESS:
+            return Popped([], asked)
+        response = answer.header(PopResponse)
+        return Popped(read_popped(response, answer.body, broker, name), asked + invisible)
+
+    async def wait_for_any(self, broker: str, subscription: Subscription, wait: float) -> bool:
+        """Tell whether there is something to take, or comes within `wait` seconds."""
+        header = NotificationRequest(
+            consumer_group=self._group,
+            topic=subscription.topic,
+            queue_id=ANY_QUEUE,
+            poll_time=_milliseconds(wait),
+            born_time=0,
+            order=self._ordered,
+            exp_type=subscription.expression_type,
+            exp=subscription.sub_string,
+            bname=broker,
+        )
+        answer = await self._session.brokers.call(
+            broker,
+            RequestCode.NOTIFICATION,
+            header,
+            timeout=wait + self._grace,
+            master_only=True,
+        )
+        return answer.header(NotificationResponse).has_msg
+
+    async def ack(self, broker: str, handles: Sequence[tuple[str, PopHandle]]) -> None:
+        """Acknowledge messages of one broker, each by its topic and handle."""
+        near = all(0 <= _offset(handle) - handle.start_offset < _MOST_BITS for _, handle in handles)
+        if len(handles) > 1 and near and broker not in self._no_batches:
+            acks = BatchAcks(broker_name=broker, acks=batch_acks(self._group, handles))
+            try:
+                await self._session.brokers.call(
+                    broker,
+                    RequestCode.BATCH_ACK_MESSAGE,
+                    body=encode_body(acks),
+                    master_only=True,
+                )
+            except RequestNotSupported:  # before 5.1
+                self._no_batches.add(broker)
+            else:
+                return
+        for start in range(0, len(handles), _MOST_AT_ONCE):
+            some = handles[start : start + _MOST_AT_ONCE]
+            await asyncio.gather(*(self._ack_one(broker, *each) for each in some))
+
+    async def _ack_one(self, broker: str, topic: str, handle: PopHandle) -> None:
+        header = AckRequest(
+            consumer_group=self._group,
+            topic=handle.mark.real_topic(topic, self._group),
+            queue_id=handle.queue_id,
+            extra_info=str(handle),
+            offset=_offset(handle),
+            bname=broker,
+        )
+        await self._session.brokers.call(broker, RequestCode.ACK_MESSAGE, header, master_only=True)
+
+    async def change_invisible(self, topic: str, handle: PopHandle, invisible: float) -> PopHandle:
+        """Hide a message for so long from now on; gives its new handle."""
+        broker, offset = handle.broker_name, _offset(handle)
+        header = ChangeInvisibleTimeRequest(
+            consumer_group=self._group,
+            topic=handle.mark.real_topic(topic, self._group),
+            queue_id=handle.queue_id,
+            extra_info=str(handle),
+            offset=offset,
+            invisible_time=_milliseconds(invisible),
+            bname=broker,
+        )
+        answer = await self._session.brokers.call(
+            broker, RequestCode.CHANGE_MESSAGE_INVISIBLETIME, header, master_only=True
+        )
+        said = answer.header(ChangeInvisibleTimeResponse)
+        return msgspec.structs.replace(
+            handle,
+            start_offset=offset,
+            pop_time_ms=said.pop_time,
+            invisible_time_ms=said.invisible_time,
+            revive_queue_id=said.revive_qid,
+            queue_offset=offset,
+        )
+
+
+def _offset(handle: PopHandle) -> int:
+    return handle.start_offset if handle.queue_offset is None else handle.queue_offset
+
+
+def _milliseconds(seconds: float) -> int:
+    return round(seconds * 1000)
