@@ -4,6 +4,7 @@ Timers do not come from here: they run on the event loop's own clock, which no s
 clock moves, and which a test can put forward.
 """
 
+import os
 import random
 import time
 from itertools import count
@@ -47,3 +48,13 @@ class SystemClock:
 def new_random() -> random.Random:
     """Give a source of chance of its own, seeded by the machine."""
     return random.Random()  # noqa: S311 - spreads load, keeps no secret
+
+
+def process_id() -> int:
+    """Give this process's number."""
+    return os.getpid()
+
+
+def utc_offset_ms() -> int:
+    """Give how far local time is ahead of UTC."""
+    return time.localtime().tm_gmtoff * 1000

@@ -7,10 +7,19 @@ import msgspec
 
 from pocketmq.balance.producer.rules import COMPRESS_FROM, RETRIES, SEND_TIMEOUT
 from pocketmq.client.checks import check_range, check_seconds
-from pocketmq.model.names import AUTO_CREATE_TOPIC, check_producer_group, check_topic
+from pocketmq.client.settings import ClientSettings
+from pocketmq.model.names import (
+    AUTO_CREATE_TOPIC,
+    TRACE_TOPIC,
+    check_producer_group,
+    check_topic,
+)
 from pocketmq.model.route import DEFAULT_TOPIC_QUEUE_NUMS
+from pocketmq.protocol.compression import DEFAULT_LEVEL, Codec
 
 MAX_MESSAGE = 4 * 1024 * 1024
+WINDOW = 1024
+WINDOW_BYTES = 100 * 1024 * 1024
 
 
 class ProducerOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -27,6 +36,9 @@ class ProducerOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Whether a status other than SEND_OK makes the next broker be tried."""
     compress_from: int = COMPRESS_FROM
     """Bodies of this size and more are compressed."""
+    compression: Codec = Codec.ZLIB
+    """How. Brokers do not mind, but consumers must know the codec: 4.x ones know ZLIB alone."""
+    compression_level: int = DEFAULT_LEVEL
     max_message_size: int = MAX_MESSAGE
     template_topic: str = AUTO_CREATE_TOPIC
     """The topic whose route a topic gets that does not exist yet (Java: createTopicKey)."""
@@ -36,14 +48,49 @@ class ProducerOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Leave brokers alone for a while that were slow or failed (Java: sendLatencyFaultEnable)."""
     probe_brokers: bool = False
     """Find out beside the sends whether failed brokers are back (5.x: startDetectorEnable)."""
+    window: int = WINDOW
+    """Sends under way at once; further ones wait their turn, and their deadline runs meanwhile.
+
+    (Java: backPressureForAsyncSendNum, which is off unless asked for.)
+    """
+    window_bytes: int = WINDOW_BYTES
+    """The same for the bytes of their bodies; one message that is larger goes alone."""
+    trace: bool = False
+    """Tell the trace topic about every send."""
+    trace_topic: str = TRACE_TOPIC
 
     def __post_init__(self) -> None:
         check_producer_group(self.group)
         check_topic(self.template_topic)
+        check_topic(self.trace_topic)
         check_seconds("send_timeout", self.send_timeout, at_least=0.001)
         if self.send_timeout_per_try is not None:
             check_seconds("send_timeout_per_try", self.send_timeout_per_try, at_least=0.001)
         check_range("retries", self.retries, 0, 1000)
         check_range("compress_from", self.compress_from, 0, 2**31 - 1)
+        check_range("compression_level", self.compression_level, 0, 9)
         check_range("max_message_size", self.max_message_size, 1, 2**31 - 1)
         check_range("new_topic_queues", self.new_topic_queues, 1, 65535)
+        check_range("window", self.window, 1, 1_000_000)
+        check_range("window_bytes", self.window_bytes, 1, 2**40)
+
+
+class ProducerSettings(ClientSettings, total=False):
+    """The fields of `ProducerOptions`, and of `ClientOptions`, as keywords of a producer."""
+
+    send_timeout: float
+    send_timeout_per_try: float | None
+    retries: int
+    retry_when_not_stored_ok: bool
+    compress_from: int
+    compression: Codec
+    compression_level: int
+    max_message_size: int
+    template_topic: str
+    new_topic_queues: int
+    avoid_slow_brokers: bool
+    probe_brokers: bool
+    window: int
+    window_bytes: int
+    trace: bool
+    trace_topic: str

@@ -1,0 +1,71 @@
+"""The caller's own choice of a queue: one queue, a key that orders, a function.
+
+A choice is a function from a topic's queues to one of them, made before the queues are known.
+Names inside are those on the wire; callers see and give names without their namespace.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TypeAlias
+
+from pocketmq.balance.producer.selectors import OrderingKey, by_function, by_hash, pinned
+from pocketmq.errors import InvalidInput
+from pocketmq.model.message import Message
+from pocketmq.model.names import unwrap_namespace, wrap_namespace
+from pocketmq.model.queue import MessageQueue
+
+Choice: TypeAlias = Callable[[Sequence[MessageQueue]], MessageQueue]
+QueueSelector: TypeAlias = Callable[[Sequence[MessageQueue], Message], MessageQueue]
+"""A caller's function: given the topic's queues, in their published order, and the message."""
+
+
+def choice_of(
+    message: Message,
+    queue: MessageQueue | None,
+    ordering_key: OrderingKey | None,
+    selector: QueueSelector | None,
+    namespace: str = "",
+) -> Choice | None:
+    """Give the caller's choice, or None if queues shall take turns.
+
+    Raises `InvalidInput` for more than one choice. The choice itself raises what the rules in
+    `balance.producer.selectors` do, and what the caller's function does.
+    """
+    if queue is None and ordering_key is None and selector is None:
+        return None
+    if (queue is not None) + (ordering_key is not None) + (selector is not None) > 1:
+        raise InvalidInput("give one of queue, ordering_key and selector, not several")
+    if ordering_key is not None:
+        return partial(by_hash, key=ordering_key)
+    topic = wrap_namespace(namespace, message.topic)
+    if queue is not None:
+        return partial(_one_of, wanted=with_namespace(queue, namespace), topic=topic)
+    return partial(_ask, message=message, selector=selector, namespace=namespace)
+
+
+def with_namespace(queue: MessageQueue, namespace: str) -> MessageQueue:
+    """Give a queue by its name on the wire."""
+    if not namespace:
+        return queue
+    topic = wrap_namespace(namespace, queue.topic)
+    return MessageQueue(topic, queue.broker_name, queue.queue_id)
+
+
+def without_namespace(queue: MessageQueue, namespace: str) -> MessageQueue:
+    """Give a queue by the name its user knows."""
+    if not namespace:
+        return queue
+    topic = unwrap_namespace(namespace, queue.topic)
+    return MessageQueue(topic, queue.broker_name, queue.queue_id)
+
+
+def _one_of(queues: Sequence[MessageQueue], wanted: MessageQueue, topic: str) -> MessageQueue:
+    return pinned(queues, wanted, topic)
+
+
+def _ask(
+    queues: Sequence[MessageQueue], message: Message, selector: QueueSelector, namespace: str
+) -> MessageQueue:
+    shown = [without_namespace(queue, namespace) for queue in queues]
+    chosen = by_function(shown, message, None, lambda given, what, _: selector(given, what))
+    return with_namespace(chosen, namespace)

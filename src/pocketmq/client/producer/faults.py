@@ -1,0 +1,97 @@
+"""Brokers that were slow or failed: the fault table of a producer, and the probes beside it.
+
+The rules are `balance.producer.fault_table` and `detector`; here are the clock and the requests.
+Belongs to one event loop.
+"""
+
+import asyncio
+import logging
+
+from pocketmq.balance.producer.detector import ROUND_INTERVAL, Probe, plan_round
+from pocketmq.balance.producer.fault_table import BrokerHealth, FaultTable
+from pocketmq.balance.producer.instructions import UpdateFault
+from pocketmq.client.producer.publishing import Publishing
+from pocketmq.client.producer_options import ProducerOptions
+from pocketmq.client.session import Session
+from pocketmq.client.tasks import Tasks
+from pocketmq.errors import BrokerNotFound, MQError, ServerError
+from pocketmq.protocol.codes import RequestCode
+from pocketmq.protocol.headers.offsets import GetMaxOffsetRequest
+
+logger = logging.getLogger("pocketmq.client")
+
+
+class Faults:
+    """What a producer knows of its brokers' health, if it was told to mind it."""
+
+    def __init__(
+        self, session: Session, options: ProducerOptions, publishing: Publishing
+    ) -> None:
+        self._session = session
+        self._publishing = publishing
+        self._now = asyncio.get_running_loop().time
+        self.table = (
+            FaultTable(
+                session.options.profile,
+                detector=options.probe_brokers,
+                worst_index=session.random.randrange(1 << 31),
+            )
+            if options.avoid_slow_brokers
+            else None
+        )
+
+    @property
+    def detector(self) -> bool:
+        """Whether unreachable brokers are probed."""
+        return self.table is not None and self.table.detector
+
+    def start(self, tasks: Tasks) -> None:
+        """Begin to probe, if that was asked for."""
+        if self.detector:
+            tasks.every(ROUND_INTERVAL, self.probe, "broker probes", first_after=ROUND_INTERVAL)
+
+    def update(self, fault: UpdateFault) -> None:
+        """Learn how a try went."""
+        if self.table is not None:
+            self.table.update(
+                fault.broker,
+                fault.latency,
+                isolate=fault.isolate,
+                reachable=fault.reachable,
+                now=self._now(),
+            )
+
+    def health(self) -> tuple[BrokerHealth, ...]:
+        """Show every broker the table knows."""
+        return () if self.table is None else self.table.snapshot(self._now())
+
+    async def probe(self) -> None:
+        """Ask every broker that is due for something small."""
+        if self.table is None:
+            return
+        probes = plan_round(self.table, self._address_of, self._now())
+        await asyncio.gather(*(self._probe(probe, self.table) for probe in probes))
+
+    def _address_of(self, broker: str) -> str | None:
+        try:
+            return self._session.addresses.master(broker)
+        except BrokerNotFound:
+            return None
+
+    async def _probe(self, probe: Probe, table: FaultTable) -> None:
+        topic = next(iter(self._publishing.topics()), None)
+        if topic is None:
+            return  # as in Java: without a topic there is nothing to ask for
+        try:
+            await self._session.brokers.call_at(
+                probe.address,
+                RequestCode.GET_MAX_OFFSET,
+                GetMaxOffsetRequest(topic=topic, queue_id=0),
+                timeout=probe.timeout,
+            )
+        except ServerError:
+            pass  # any answer will do
+        except MQError as error:
+            logger.debug("probe of broker %s: %s", probe.broker, error)
+            return
+        table.mark_reachable(probe.broker)

@@ -1,0 +1,166 @@
+"""From the message a caller hands over to the one that travels: checked, named, compressed.
+
+Owns what is added to a message whatever becomes of it: its id, its namespace, its delay. Sends
+nothing, and knows no queue.
+"""
+
+from collections.abc import Mapping
+
+from pocketmq.balance.producer.packing import compresses, retry_counts
+from pocketmq.client.clock import Clock
+from pocketmq.client.producer.requests import Outgoing
+from pocketmq.client.producer_options import ProducerOptions
+from pocketmq.errors import InvalidInput
+from pocketmq.model import properties as names
+from pocketmq.model.flags import SysFlag
+from pocketmq.model.message import Message
+from pocketmq.model.names import NOT_SENDABLE_TOPICS, check_topic, is_retry_topic, wrap_namespace
+from pocketmq.protocol.codes import RequestCode
+from pocketmq.protocol.compression import compress, mark_compressed
+from pocketmq.protocol.message_ids import UniqueIds
+from pocketmq.protocol.property_text import encode_properties
+
+_SEND = int(RequestCode.SEND_MESSAGE_V2)
+_PREPARED = int(SysFlag.PREPARED)
+_NOTHING: Mapping[str, str] = {}
+_MOST_REMEMBERED = 4096
+_INT32 = range(-(2**31), 2**31)
+
+
+class Preparing:
+    """Makes messages of one producer ready. Any thread may call it."""
+
+    def __init__(
+        self, options: ProducerOptions, namespace: str, ids: UniqueIds, clock: Clock
+    ) -> None:
+        self.namespace = namespace
+        self.ids = ids
+        self.clock = clock
+        self._options = options
+        self._added = {names.INSTANCE_ID: namespace} if namespace else {}
+        self._topics: dict[str, str] = {}  # checked; name on the wire by the caller's
+        self._tags: dict[str, str] = {"": ""}  # property text by tag
+
+    def prepare(
+        self, message: Message, extra: Mapping[str, str] = _NOTHING, code: int = _SEND
+    ) -> Outgoing:
+        """Make one message ready.
+
+        `extra` are properties that the send adds, RocketMQ's own ones among them; an id found there
+        stays. Raises `InvalidInput` for a message no broker would take.
+        """
+        topic = self._topics.get(message.topic) or self.wire_topic(message.topic)
+        body = message.body
+        self.check_body(body)
+        flag = message.flag
+        if message.properties or message.keys or extra or self._added or is_retry_topic(topic):
+            return self._prepare_rich(message, topic, extra, code)
+        tag = message.tag or ""
+        text = self._tags.get(tag)
+        if text is None:
+            text = self._tag_text(tag)
+        unique_id = self.ids.next_id(self.clock.now_ms())
+        properties = f"UNIQ_KEY\1{unique_id}\2WAIT\1true\2{text}"
+        sys_flag = 0
+        if len(body) >= self._options.compress_from:
+            body, sys_flag = self._compressed(body)
+        if flag and flag not in _INT32:
+            raise InvalidInput(f"a message's flag is a 32-bit number, not {flag}")
+        return Outgoing(topic, body, properties, unique_id, flag, sys_flag, code)
+
+    def _prepare_rich(
+        self, message: Message, topic: str, extra: Mapping[str, str], code: int
+    ) -> Outgoing:
+        wire = message.wire_properties()
+        wire.update(self._added)
+        wire.update(extra)
+        counts = retry_counts(topic, wire)
+        wire = counts.properties
+        unique_id = wire.get(names.UNIQUE_KEY)
+        if unique_id is None:
+            unique_id = wire[names.UNIQUE_KEY] = self.ids.next_id(self.clock.now_ms())
+        body, sys_flag = message.body, 0
+        if compresses(len(body), threshold=self._options.compress_from):
+            body, sys_flag = self._compressed(body)
+        if wire.get(names.TRANSACTION_PREPARED, "").lower() == "true":
+            sys_flag |= _PREPARED
+        if message.flag not in _INT32:
+            raise InvalidInput(f"a message's flag is a 32-bit number, not {message.flag}")
+        return Outgoing(
+            topic,
+            body,
+            encode_properties(wire).decode(),
+            unique_id,
+            message.flag,
+            sys_flag,
+            code,
+            reconsume_times=counts.reconsume_times,
+            max_reconsume_times=counts.max_reconsume_times,
+        )
+
+    def wire_topic(self, topic: str) -> str:
+        """Give a topic's name on the wire. Raises `InvalidInput` if it may not be sent to."""
+        known = self._topics.get(topic)
+        if known is not None:
+            return known
+        check_topic(topic)
+        if topic in NOT_SENDABLE_TOPICS:
+            raise InvalidInput(f"topic {topic!r} is RocketMQ's own: no client may send to it")
+        wire = wrap_namespace(self.namespace, topic)
+        check_topic(wire)
+        if len(self._topics) >= _MOST_REMEMBERED:
+            self._topics.clear()
+        self._topics[topic] = wire
+        return wire
+
+    def check_body(self, body: bytes) -> None:
+        """Raise `InvalidInput` for a body no broker would take."""
+        if not body:
+            raise InvalidInput("a message needs a body: brokers take none that is empty")
+        if len(body) > self._options.max_message_size:
+            raise InvalidInput(
+                f"a body of {len(body)} bytes is over the limit of "
+                f"{self._options.max_message_size} (max_message_size)"
+            )
+
+    def _compressed(self, body: bytes) -> tuple[bytes, int]:
+        codec = self._options.compression
+        return compress(body, codec, self._options.compression_level), mark_compressed(0, codec)
+
+    def _tag_text(self, tag: str) -> str:
+        text = encode_properties({names.TAGS: tag}).decode()
+        if len(self._tags) >= _MOST_REMEMBERED:
+            self._tags = {"": ""}
+        if len(tag) <= 256:
+            self._tags[tag] = text
+        return text
+
+
+def delay_properties(
+    delay: float | None, delay_level: int | None, deliver_at: float | None
+) -> Mapping[str, str]:
+    """Give the properties that hold a message back, as Java sets them.
+
+    Seconds from now and moments in time need a 5.x broker. Raises `InvalidInput` for more than one
+    of the three, and for what makes no sense.
+    """
+    if delay is None and delay_level is None and deliver_at is None:
+        return _NOTHING
+    if (delay is not None) + (delay_level is not None) + (deliver_at is not None) > 1:
+        raise InvalidInput("give one of delay, delay_level and deliver_at, not several")
+    if delay_level is not None:
+        if not 0 <= delay_level < 2**31:
+            raise InvalidInput(f"a delay level is 0 (none), 1, 2, …, not {delay_level!r}")
+        return {names.DELAY_LEVEL: str(delay_level)} if delay_level else _NOTHING
+    if delay is not None:
+        return {names.TIMER_DELAY_MS: str(_milliseconds("delay", delay))}
+    return {names.TIMER_DELIVER_MS: str(_milliseconds("deliver_at", deliver_at or 0.0))}
+
+
+def _milliseconds(name: str, seconds: float) -> int:
+    if not 0 <= seconds < _LATEST:  # also refuses what is no number at all
+        raise InvalidInput(f"{name} is in seconds, not {seconds!r}")
+    return round(seconds * 1000)
+
+
+_LATEST = 253_402_300_800.0  # the year 10000: a larger number is most likely milliseconds

@@ -1,0 +1,218 @@
+"""The asyncio producer: what applications hold in their hands.
+
+Delegates everything; owns only its own life. Belongs to one event loop, shared by all its tasks.
+"""
+
+import asyncio
+from collections.abc import Collection, Sequence
+from types import TracebackType
+from typing import Self, Unpack
+
+from pocketmq.balance.producer.retry import SendMode
+from pocketmq.balance.producer.selectors import OrderingKey
+from pocketmq.client.options import ClientOptions
+from pocketmq.client.producer.choices import QueueSelector, choice_of, without_namespace
+from pocketmq.client.producer.hooks import SendHook
+from pocketmq.client.producer.preparing import delay_properties
+from pocketmq.client.producer.sending import Sending
+from pocketmq.client.producer_options import ProducerOptions, ProducerSettings
+from pocketmq.client.routes import KnownRoute
+from pocketmq.client.session import Session
+from pocketmq.client.sessions import Lease, lease_session
+from pocketmq.client.settings import sort_settings
+from pocketmq.client.tasks import Tasks
+from pocketmq.errors import ClientClosed
+from pocketmq.model.message import Message
+from pocketmq.model.names import wrap_namespace
+from pocketmq.model.queue import MessageQueue
+from pocketmq.model.receipt import SendReceipt
+from pocketmq.protocol.command import Command
+from pocketmq.protocol.headers.replies import PushReplyRequest
+from pocketmq.protocol.headers.transactions import CheckTransactionStateRequest
+from pocketmq.protocol.received import ReceivedMessage
+
+
+class Producer:
+    """Sends messages. Used with `async with`, or with `start` and `close`.
+
+    Keywords are the fields of `ProducerOptions` and `ClientOptions`; making a producer does no
+    input or output. Raises `InvalidInput` for what can never work.
+    """
+
+    def __init__(
+        self,
+        name_servers: str = "",
+        *,
+        group: str,
+        options: ClientOptions | None = None,
+        **settings: Unpack[ProducerSettings],
+    ) -> None:
+        self.client_options, self.options = sort_settings(
+            ProducerOptions, group, name_servers, options, settings
+        )
+        self._name = wrap_namespace(self.client_options.namespace, group)
+        self._hooks: list[SendHook] = []
+        self._tasks = Tasks(f"producer {group}")
+        self._lease: Lease | None = None
+        self._sending: Sending | None = None
+        self._open = False
+
+    # Life
+
+    async def start(self) -> Self:
+        """Make ready to send; does nothing if it is running.
+
+        Raises `NameServersUnreachable` (see `ClientOptions.start_wait`), `GroupTaken` if the
+        client has a producer in this group already, `ClientClosed` once it has been closed.
+        """
+        if self._open:
+            return self
+        if self._lease is not None:
+            raise ClientClosed(self._lease.session.client_id)
+        lease = self._lease = await lease_session(self.client_options)
+        try:
+            self._sending = Sending(lease.session, self.options)
+            self._sending.hooks = self._hooks
+            lease.session.add_producer(self)
+        except BaseException:
+            self._lease = self._sending = None
+            await lease.release()
+            raise
+        self._sending.faults.start(self._tasks)
+        lease.session.heartbeats.beat_soon()
+        self._open = True
+        return self
+
+    async def close(self) -> None:
+        """Refuse new sends, wait for those under way, then leave. Closing twice is harmless.
+
+        Sends under way end by their own deadlines at the latest. Raises `ClientForked`.
+        """
+        self._open = False
+        if self._lease is None or self._sending is None:
+            return
+        session = self._lease.session
+        session.check_process()
+        await self._sending.window.drained()
+        await self._tasks.stop()
+        if session.running:
+            await session.remove_producer(self)
+        await self._lease.release()
+
+    async def __aenter__(self) -> Self:
+        return await self.start()
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    @property
+    def session(self) -> Session:
+        """The client this producer is part of. Raises `ClientClosed` unless it is running."""
+        return self.sending.session
+
+    @property
+    def sending(self) -> Sending:
+        """The engine of its sends. Raises `ClientClosed` unless it is running."""
+        if not self._open or self._sending is None:
+            raise ClientClosed(f"producer of group {self._name}")
+        return self._sending
+
+    # Sending
+
+    async def send(
+        self,
+        message: Message,
+        *,
+        queue: MessageQueue | None = None,
+        ordering_key: OrderingKey | None = None,
+        selector: QueueSelector | None = None,
+        delay: float | None = None,
+        delay_level: int | None = None,
+        deliver_at: float | None = None,
+        timeout: float | None = None,  # noqa: ASYNC109 - for all tries together
+    ) -> SendReceipt:
+        """Send a message and give the broker's receipt.
+
+        Queues take turns unless one is chosen: `queue` is that queue, `ordering_key` picks the one
+        Java's SelectMessageQueueByHash does, `selector` is a function of the queues and the
+        message. A chosen queue is tried once; otherwise a failed try goes to another broker.
+        `delay` (seconds), `deliver_at` (seconds since 1970) and `delay_level` hold the message
+        back; the first two need a 5.x broker.
+
+        Raises `InvalidInput` for what can never be sent, `SendFailed` if no broker took it in time,
+        `RouteNotFound`, `QueueNotSelected` or `NameServersUnreachable` if there was nowhere to send
+        it to, `ClientClosed` or `ClientForked`.
+        """
+        sending = self.sending
+        choice = choice_of(message, queue, ordering_key, selector, sending.namespace)
+        extra = delay_properties(delay, delay_level, deliver_at)
+        return await sending.send(message, extra, choice, timeout=timeout)
+
+    def submit(
+        self,
+        message: Message,
+        *,
+        queue: MessageQueue | None = None,
+        ordering_key: OrderingKey | None = None,
+        selector: QueueSelector | None = None,
+        delay: float | None = None,
+        delay_level: int | None = None,
+        deliver_at: float | None = None,
+        timeout: float | None = None,
+    ) -> asyncio.Task[SendReceipt]:
+        """Begin to send and give a future of the receipt; arguments and errors as with `send`.
+
+        As in Java's asynchronous send a broker's refusal is final; other failures are tried again.
+        """
+        sending = self.sending
+        choice = choice_of(message, queue, ordering_key, selector, sending.namespace)
+        extra = delay_properties(delay, delay_level, deliver_at)
+        outgoing = sending.preparing.prepare(message, extra)
+        return asyncio.get_running_loop().create_task(
+            sending.deliver(outgoing, (message,), choice, SendMode.ASYNC, timeout)
+        )
+
+    async def queues(self, topic: str, timeout: float | None = None) -> list[MessageQueue]:  # noqa: ASYNC109 - for the question
+        """List the queues of a topic that can be sent to, in the order selectors see them.
+
+        Raises what `send` does if there are none.
+        """
+        sending = self.sending
+        wire = sending.preparing.wire_topic(topic)
+        limit = self.options.send_timeout if timeout is None else timeout
+        found = sending.publishing.ready(wire) or await sending.publishing.find(wire, limit)
+        return [without_namespace(queue, sending.namespace) for queue in found.queues]
+
+    def add_send_hook(self, hook: SendHook) -> None:
+        """Have a hook told of every try from now on."""
+        self._hooks.append(hook)
+
+    # Member of a session: called by it.
+
+    @property
+    def group(self) -> str:
+        """The group's name on the wire."""
+        return self._name
+
+    def topics(self) -> Collection[str]:
+        """List the topics whose routes shall be kept fresh."""
+        return () if self._sending is None else self._sending.publishing.topics()
+
+    def on_route_changed(self, known: KnownRoute) -> None:
+        """Take over a topic's new queues."""
+        if self._sending is not None:
+            self._sending.publishing.on_route_changed(known)
+
+    async def check_transaction(
+        self, message: ReceivedMessage, header: CheckTransactionStateRequest, address: str
+    ) -> None:
+        """Tell a broker what became of the transaction of a half message."""
+
+    def take_reply(self, header: PushReplyRequest, request: Command) -> bool:
+        """Take a reply to a request of this producer; False if it waits for no such reply."""
+        return False

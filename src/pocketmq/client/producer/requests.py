@@ -1,0 +1,219 @@
+"""A message as the bytes of a request, and a broker's answer as a receipt.
+
+Pure functions over values: whoever sends, on a loop or on a socket of its own, uses the same. The
+header is a template with holes, one for each queue, because putting it together field by field
+costs more than all the rest of a send. Knows no connection and no retry.
+"""
+
+import struct
+from collections.abc import Callable
+
+import msgspec
+
+from pocketmq.client.calls import Fields, request_name
+from pocketmq.client.producer_options import ProducerOptions
+from pocketmq.errors import ServerError, server_error
+from pocketmq.model.queue import MessageQueue
+from pocketmq.model.receipt import DEFAULT_REGION, SendReceipt, send_status
+from pocketmq.protocol.codes import RequestCode
+from pocketmq.protocol.command import ONEWAY_FLAG, Command
+from pocketmq.protocol.headers.sending import SendRequestV2, SendResponse
+from pocketmq.protocol.peers import CURRENT_VERSION
+
+_SEND = int(RequestCode.SEND_MESSAGE_V2)
+_prefix = struct.Struct(">II").pack
+_json = msgspec.json.Encoder().encode
+
+AsCommand = Callable[[int, Fields, bytes], Command]
+"""Makes a request as the client sends it, completed by its hooks (`Calls.request`)."""
+
+
+class Outgoing(msgspec.Struct, frozen=True, gc=False):
+    """A message ready to travel, to whichever queue.
+
+    `topic` is the name on the wire. `properties` is the property text. `unique_id` names the
+    message in its receipt; of a batch, that is all ids joined by commas, and `batch_id` the id of
+    the batch itself.
+    """
+
+    topic: str
+    body: bytes
+    properties: str
+    unique_id: str
+    flag: int = 0
+    sys_flag: int = 0
+    code: int = _SEND
+    batch_id: str | None = None
+    reconsume_times: int = 0
+    max_reconsume_times: int | None = None
+
+
+class RequestWriter:
+    """Writes the requests of one producer. Any thread may call it.
+
+    `as_command` is given if requests need more than their fields, such as a signature.
+    """
+
+    def __init__(
+        self, group: str, options: ProducerOptions, as_command: AsCommand | None = None
+    ) -> None:
+        self._group = group
+        self._template = options.template_topic
+        self._queue_nums = options.new_topic_queues
+        self._as_command = as_command
+        self._templates: dict[tuple[MessageQueue, int, bool], tuple[bytes, bytes, bytes]] = {}
+
+    def frame(
+        self,
+        message: Outgoing,
+        queue: MessageQueue,
+        opaque: int,
+        born_ms: int,
+        *,
+        oneway: bool = False,
+    ) -> bytes:
+        """Write the whole frame of a request. Raises `InvalidInput` if text cannot be UTF-8."""
+        if self._as_command is not None or message.max_reconsume_times is not None:
+            return self._frame_by_field(message, queue, opaque, born_ms, oneway=oneway)
+        is_batch = message.batch_id is not None
+        parts = self._templates.get((queue, message.code, is_batch))
+        if parts is None:
+            parts = self._make_template(queue, message.code, is_batch)
+        head, middle, tail = parts
+        header = b'%b%d","g":"%d","h":"%d","i":%b,"j":"%d%b%d,"language":"PYTHON","opaque":%d%b' % (
+            head,
+            message.sys_flag,
+            born_ms,
+            message.flag,
+            _json(message.properties),
+            message.reconsume_times,
+            middle,
+            ONEWAY_FLAG if oneway else 0,
+            opaque,
+            tail,
+        )
+        body = message.body
+        size = len(header)
+        return _prefix(4 + size + len(body), size) + header + body
+
+    def _make_template(
+        self, queue: MessageQueue, code: int, is_batch: bool
+    ) -> tuple[bytes, bytes, bytes]:
+        head = b'{"code":%d,"extFields":{"a":%b,"b":%b,"c":%b,"d":"%d","e":"%d","f":"' % (
+            code,
+            _json(self._group),
+            _json(queue.topic),
+            _json(self._template),
+            self._queue_nums,
+            queue.queue_id,
+        )
+        batch = b"true" if is_batch else b"false"
+        middle = b'","k":"false","m":"%b","n":%b},"flag":' % (batch, _json(queue.broker_name))
+        tail = b',"serializeTypeCurrentRPC":"JSON","version":%d}' % CURRENT_VERSION
+        parts = (head, middle, tail)
+        if len(self._templates) >= _MOST_TEMPLATES:
+            self._templates.clear()
+        self._templates[queue, code, is_batch] = parts
+        return parts
+
+    def _frame_by_field(
+        self, message: Outgoing, queue: MessageQueue, opaque: int, born_ms: int, *, oneway: bool
+    ) -> bytes:
+        fields = SendRequestV2(
+            producer_group=self._group,
+            topic=queue.topic,
+            default_topic=self._template,
+            default_topic_queue_nums=self._queue_nums,
+            queue_id=queue.queue_id,
+            sys_flag=message.sys_flag,
+            born_timestamp=born_ms,
+            flag=message.flag,
+            properties=message.properties,
+            reconsume_times=message.reconsume_times,
+            unit_mode=False,
+            max_reconsume_times=message.max_reconsume_times,
+            batch=message.batch_id is not None,
+            bname=queue.broker_name,
+        )
+        if self._as_command is None:
+            command = Command.request(message.code, opaque, fields, message.body)
+        else:
+            command = self._as_command(message.code, fields, message.body)
+        flag = ONEWAY_FLAG if oneway else 0
+        return msgspec.structs.replace(command, opaque=opaque, flag=flag).encode()
+
+
+_MOST_TEMPLATES = 65_536  # queue ids come from a route, and a route from a peer
+
+
+class _Stored(msgspec.Struct, frozen=True, gc=False):
+    """What a receipt takes from an answer."""
+
+    msgId: str  # noqa: N815 - Java's keys
+    queueId: int  # noqa: N815
+    queueOffset: int  # noqa: N815
+    transactionId: str | None = None  # noqa: N815
+    batchUniqId: str | None = None  # noqa: N815
+    recallHandle: str | None = None  # noqa: N815
+    region: str | None = msgspec.field(name="MSG_REGION", default=None)
+    trace_on: str | None = msgspec.field(name="TRACE_ON", default=None)
+
+
+_read_stored = msgspec.json.Decoder(_Stored, strict=False).decode
+
+
+def read_answer(
+    answer: Command, message: Outgoing, queue: MessageQueue, address: str, topic: str
+) -> SendReceipt:
+    """Give the receipt that an answer is; `topic` is the name that the caller knows.
+
+    Raises the `ServerError` that a refusal stands for, and `HeaderMalformed`.
+    """
+    status = send_status(answer.code)
+    if status is None:
+        raise refusal(answer, message.code, address)
+    fields = answer.ext_fields
+    stored = None
+    if type(fields) is msgspec.Raw:
+        try:
+            stored = _read_stored(fields)
+        except (msgspec.DecodeError, ValueError):
+            stored = None
+    if stored is None:
+        stored = _read_by_field(answer)
+    queue_id = stored.queueId
+    if queue_id != queue.queue_id or topic != queue.topic:
+        queue = MessageQueue(topic, queue.broker_name, queue_id)
+    whole = message.batch_id if stored.batchUniqId is not None else None
+    return SendReceipt(
+        status=status,
+        message_id=message.unique_id if whole is None else whole,
+        offset_message_id=stored.msgId,
+        queue=queue,
+        queue_offset=stored.queueOffset,
+        transaction_id=stored.transactionId,
+        recall_handle=stored.recallHandle,
+        region_id=stored.region or DEFAULT_REGION,
+        trace_on=stored.trace_on != "false",
+    )
+
+
+def refusal(answer: Command, code: int, address: str) -> ServerError:
+    """Give the error that an answer to a request with `code` stands for."""
+    return server_error(answer.code, answer.remark, request=request_name(code), address=address)
+
+
+def _read_by_field(answer: Command) -> _Stored:
+    """Read what the quick way did not, such as a binary header; raises `HeaderMalformed`."""
+    header = answer.header(SendResponse)
+    fields = answer.ext
+    return _Stored(
+        header.msg_id,
+        header.queue_id,
+        header.queue_offset,
+        header.transaction_id,
+        header.batch_uniq_id,
+        header.recall_handle,
+        header.region,
+        fields.get("TRACE_ON"),
+    )
