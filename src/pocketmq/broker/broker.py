@@ -56,7 +56,7 @@ class Broker:
         self._front = _Front()
         self._server = Server(self._front, self._limits)
         self._to_name_servers = _Deaf()
-        self._dialer = Dialer(self._to_name_servers, self._limits)
+        self._dialer = Dialer(self._to_name_servers, self._limits, self.config.client_tls())
         self._parts: Parts | None = None
         self.bound: Address | None = None  # where it listens, which need not be what it tells
 
@@ -74,6 +74,7 @@ class Broker:
         """
         config = self.config
         known_ip = await _looked_up(config.broker_ip1) if config.broker_ip1 else None
+        self._server.guard(config.doorway(self._limits))
         try:
             self.bound = bound = await self._server.listen(config.bind_address, config.listen_port)
             if config.fast_listen_enable:

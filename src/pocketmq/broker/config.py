@@ -9,13 +9,16 @@ from typing import Any, Self
 
 import msgspec
 
+from pocketmq.broker.access.settings import AccessSettings
 from pocketmq.errors import InvalidInput
 from pocketmq.model.flags import Permission
+from pocketmq.model.guarded import HIDDEN
 from pocketmq.model.names import TRACE_TOPIC
+from pocketmq.net.door_settings import SECRET_KEYS
 from pocketmq.store.retention import parse_hours
 
 
-class BrokerConfig(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+class BrokerConfig(AccessSettings, frozen=True, kw_only=True, rename="camel"):
     """What a broker can be told. Keys RocketMQ has and PocketMQ does not need are left out."""
 
     # Who it is, and where
@@ -102,9 +105,9 @@ class BrokerConfig(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     disk_space_warning_level_ratio: int = 90
     enable_single_topic_register: bool = True  # Java: false; see `registration`
     enable_split_registration: bool = False
-    acl_enable: bool = False
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         for what, good in (
             (f"flushDiskType={self.flush_disk_type}", self.flush_disk_type in _FLUSH_KINDS),
             (f"listenPort={self.listen_port}", 0 <= self.listen_port <= 65535),
@@ -172,6 +175,18 @@ class BrokerConfig(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
         pairs = {field.encode_name: getattr(self, field.name) for field in _FIELDS}
         return {key: _write_value(pairs[key]) for key in sorted(pairs)}
 
+    def shown_properties(self) -> dict[str, str]:
+        """Write every setting for the eyes of others: secrets are hidden."""
+        properties = self.to_properties()
+        return properties | {key: HIDDEN for key in _SECRET if properties[key]}
+
+    def __repr__(self) -> str:
+        shown = ", ".join(f"{key}={value!r}" for key, value in self.shown_properties().items())
+        return f"BrokerConfig({shown})"
+
+    def __rich_repr__(self) -> list[tuple[str, str]]:
+        return list(self.shown_properties().items())
+
 
 def _is_name(text: str) -> bool:
     """Tell whether a name has nothing in it that name servers and scripts stumble over."""
@@ -182,9 +197,9 @@ _FLUSH_KINDS = {"ASYNC_FLUSH", "SYNC_FLUSH"}
 _FIELDS = msgspec.structs.fields(BrokerConfig)
 _BY_KEY = {field.encode_name: field.name for field in _FIELDS}
 _KINDS = {field.encode_name: field.type for field in _FIELDS}
-_FIXED = frozenset(
+_SECRET = SECRET_KEYS | {"initAuthenticationUser", "innerClientAuthenticationCredentials"}
+_FIXED = frozenset(field.name for field in msgspec.structs.fields(AccessSettings)) | frozenset(
     {
-        "acl_enable",
         "advertised_port",
         "bind_address",
         "broker_cluster_name",

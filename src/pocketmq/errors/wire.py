@@ -26,6 +26,14 @@ class FrameMalformed(ProtocolError):
         super().__init__(f"malformed frame: {reason}")
 
 
+class GreetingMalformed(ProtocolError):
+    """The first bytes of a connection are not what has to come first there."""
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+        super().__init__(reason)
+
+
 class HeaderMalformed(ProtocolError):
     """A header that does not parse, or lacks a field its request needs."""
 

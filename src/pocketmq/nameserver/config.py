@@ -11,11 +11,15 @@ import msgspec
 
 from pocketmq.errors import InvalidInput, NoPermission
 from pocketmq.errors.response import ResponseCode
+from pocketmq.model.guarded import HIDDEN
+from pocketmq.net import DoorSettings
+from pocketmq.net.door_settings import SECRET_KEYS
 
-_ALWAYS_BLACK = ("configBlackList", "configStorePath", "kvConfigPath", "rocketmqHome")
+_AT_START = frozenset(field.encode_name for field in msgspec.structs.fields(DoorSettings))
+_ALWAYS_BLACK = _AT_START | {"configBlackList", "configStorePath", "kvConfigPath", "rocketmqHome"}
 
 
-class NameServerConfig(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+class NameServerConfig(DoorSettings, frozen=True, kw_only=True, rename="camel"):
     """How a name server behaves; the defaults are Java's."""
 
     order_message_enable: bool = False
@@ -54,9 +58,25 @@ class NameServerConfig(msgspec.Struct, frozen=True, kw_only=True, rename="camel"
     server_socket_backlog: int = 1024
     """Connections the kernel holds until they are accepted; read at the start."""
 
+    def __post_init__(self) -> None:
+        self.server_tls()
+
     def properties(self) -> dict[str, str]:
         """Give all settings as text."""
         return {name: _text(value) for name, value in msgspec.to_builtins(self).items()}
+
+    def kept_properties(self) -> dict[str, str]:
+        """Give the settings that outlive a name server: not who may reach it, and how."""
+        return {name: text for name, text in self.properties().items() if name not in _AT_START}
+
+    def shown_properties(self) -> dict[str, str]:
+        """Give all settings for the eyes of others: secrets are hidden."""
+        properties = self.properties()
+        return properties | {key: HIDDEN for key in SECRET_KEYS if properties[key]}
+
+    def __repr__(self) -> str:
+        shown = ", ".join(f"{key}={value!r}" for key, value in self.shown_properties().items())
+        return f"NameServerConfig({shown})"
 
     def updated(self, properties: Mapping[str, str]) -> "NameServerConfig":
         """Give the settings with these changes; names that are not settings are passed over.

@@ -62,6 +62,7 @@ class NameServer:
             backlog=state.config.server_socket_backlog,
         )
         server = Server(self, limits)
+        server.guard(state.config.doorway(limits))
         self._state = state
         try:
             self.address = await server.listen(host, port)
@@ -177,7 +178,7 @@ class NameServer:
             return
         notifications, self._state.notifications = self._state.notifications, []
         if self._dialer is None:
-            self._dialer = Dialer(self)
+            self._dialer = Dialer(self, tls=self._state.config.client_tls())
         for each in notifications:
             for receiver in each.receivers:
                 task = asyncio.create_task(_notify(self._dialer, receiver, each))

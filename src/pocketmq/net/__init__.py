@@ -6,18 +6,28 @@ Knows connections and commands; does not know what any request means.
 from pocketmq.net.address import Address, parse_address, parse_addresses
 from pocketmq.net.connection import Connection
 from pocketmq.net.dialer import Dialer
+from pocketmq.net.door_settings import DoorSettings
+from pocketmq.net.doorway import Doorway, parse_networks
 from pocketmq.net.limits import Limits
 from pocketmq.net.owner import Owner
 from pocketmq.net.server import Server, reachable_host
+from pocketmq.net.tls import ClientAuth, ServerTls, Tls, TlsMode
 
 __all__ = [
     "Address",
+    "ClientAuth",
     "Connection",
     "Dialer",
+    "DoorSettings",
+    "Doorway",
     "Limits",
     "Owner",
     "Server",
+    "ServerTls",
+    "Tls",
+    "TlsMode",
     "parse_address",
     "parse_addresses",
+    "parse_networks",
     "reachable_host",
 ]

@@ -201,8 +201,9 @@ class Connection(asyncio.BufferedProtocol):
         self._watch.start()
         self.local_address = socket_name(transport.get_extra_info("sockname"))
         if self.accepted:
-            self.remote_address = socket_name(transport.get_extra_info("peername"))
-            self._waiters.peer = self.remote_address
+            peer = self.remote_address or socket_name(transport.get_extra_info("peername"))
+            self.remote_address = peer  # told by a load balancer, or the socket's own
+            self._waiters.peer = peer
         try:
             self._owner.connection_opened(self)
         except Exception as error:  # noqa: BLE001 - logged; costs this connection only

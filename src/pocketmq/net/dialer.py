@@ -1,6 +1,7 @@
 """Connections to others: one for each address, made when first needed, made anew when lost."""
 
 import asyncio
+from typing import Any
 
 from pocketmq.errors import ConnectFailed, ConnectionLost, RequestTimedOut
 from pocketmq.net.address import parse_address
@@ -10,25 +11,30 @@ from pocketmq.net.owner import Owner
 from pocketmq.net.reasons import reason_of, untraced
 from pocketmq.net.roster import Roster
 from pocketmq.net.shared import Shared
+from pocketmq.net.tls import Contexts, Tls
 from pocketmq.protocol.command import Command
 
 
 class Dialer:
     """Gives the connection to an address. Callers of one address share one connection."""
 
-    def __init__(self, owner: Owner, limits: Limits | None = None) -> None:
+    def __init__(self, owner: Owner, limits: Limits | None = None, tls: Tls | None = None) -> None:
+        """Take whom to tell, bounds, and how to speak TLS (None: not at all)."""
         self.limits = limits or Limits()
         self.connections = Roster()
         self._owner = owner
         self._shared = Shared(self.limits)
         self._open: dict[str, Connection] = {}
         self._dialling: dict[str, asyncio.Task[Connection | ConnectFailed]] = {}
+        self._tls = tls
+        self._contexts: Contexts | None = None  # read with the first connection
         self._closed = False
 
     async def connect(self, address: str, timeout: float | None = None) -> Connection:  # noqa: ASYNC109 - the dial outlives it
         """Give an open connection, waiting for it at most `timeout` or `limits.connect` seconds.
 
-        Raises `ConnectFailed` if there is no way to the address, `InvalidInput` if it is none.
+        Raises `ConnectFailed` if there is no way to the address, `InvalidInput` if it is none or
+        the certificates for TLS cannot be used.
         """
         connection = self._open.get(address)
         if connection is not None and not connection.closed:
@@ -38,6 +44,7 @@ class Dialer:
         task = self._dialling.get(address)
         if task is None:
             host, port = parse_address(address)
+            self._read_certificates()
             task = asyncio.create_task(self._dial(address, host, port), name=f"dial {address}")
             self._dialling[address] = task
             task.add_done_callback(lambda _: self._dialling.pop(address, None))
@@ -99,7 +106,10 @@ class Dialer:
         try:
             async with asyncio.timeout(self.limits.connect):
                 _, connection = await loop.create_connection(
-                    lambda: Connection(self, self._shared, loop, address), host, port
+                    lambda: Connection(self, self._shared, loop, address),
+                    host,
+                    port,
+                    **self._speaking(host),
                 )
         except TimeoutError as error:
             failure = ConnectFailed(address, f"no connection within {self.limits.connect:g} s")
@@ -110,6 +120,20 @@ class Dialer:
         else:
             return connection
         return failure
+
+    def _read_certificates(self) -> None:
+        if self._tls is not None and self._contexts is None:
+            self._contexts = Contexts(self._tls, asyncio.get_running_loop().time)
+
+    def _speaking(self, host: str) -> dict[str, Any]:
+        """Give what asyncio wants to know of TLS, which is nothing for a plain connection."""
+        if self._tls is None or self._contexts is None:
+            return {}
+        return {
+            "ssl": self._contexts.current(),
+            "server_hostname": self._tls.server_name or host,
+            "ssl_shutdown_timeout": self.limits.linger,
+        }
 
     # Owner of its connections: remembers open ones, passes the rest on.
 

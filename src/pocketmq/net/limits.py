@@ -39,6 +39,9 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     connect: float = 3.0
     """Seconds to wait for a connection to be made."""
 
+    handshake: float = 10.0
+    """Seconds a peer may take for a PROXY header, and for the beginning of TLS."""
+
     silence: float = 1.0
     """A request that timed out after at least this long, without a byte of any kind from the
     peer meanwhile, makes a dialer give the connection up."""

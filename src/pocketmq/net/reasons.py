@@ -3,6 +3,7 @@
 import errno
 import os
 import socket
+import ssl
 from typing import TypeVar
 
 E = TypeVar("E", bound=BaseException)
@@ -24,6 +25,10 @@ def reason_of(error: Exception) -> str:
         return "the host name is not a valid name"
     if isinstance(error, socket.gaierror):
         return f"the host name does not resolve: {error.strerror}"
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return f"the certificate is not to be believed: {error.verify_message}"
+    if isinstance(error, ssl.SSLError):
+        return f"TLS failed: {error.reason or error}"
     number = error.errno if isinstance(error, OSError) else None
     if number is None:
         return str(error) or type(error).__name__

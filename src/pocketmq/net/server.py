@@ -3,11 +3,14 @@
 import asyncio
 import logging
 import socket
+import ssl
+from typing import Any
 
 from pocketmq.errors import ConnectionLost, ListenFailed
 from pocketmq.net.address import Address
 from pocketmq.net.connection import Connection
 from pocketmq.net.descriptors import for_connections
+from pocketmq.net.doorway import Doorway
 from pocketmq.net.limits import Limits
 from pocketmq.net.listener import Listener, bind
 from pocketmq.net.owner import Owner
@@ -29,8 +32,13 @@ class Server:
         self._shared = Shared(self.limits)
         self._listeners: list[Listener] = []
         self._arriving: set[asyncio.Task[None]] = set()  # accepted, not yet made known
+        self._doorway: Doorway | None = None
         self._closed = False
         self._full = False
+
+    def guard(self, doorway: Doorway | None) -> None:
+        """Have those who come from now on pass a doorway: TLS, load balancers."""
+        self._doorway = doorway
 
     async def listen(self, host: str, port: int) -> Address:
         """Start accepting; port 0 takes any free one. Gives the address listened on.
@@ -58,6 +66,9 @@ class Server:
         self._closed = True
         self.stop_listening()
         if self._arriving:
+            if self._doorway is not None:  # some may say nothing for long
+                for task in self._arriving:
+                    task.cancel()
             await asyncio.wait(self._arriving)
         await self.connections.close(grace)
 
@@ -75,13 +86,32 @@ class Server:
         task.add_done_callback(self._arriving.discard)
 
     async def _welcome(self, peer: socket.socket) -> None:
-        """Make a connection of a socket: the place for TLS and PROXY headers."""
+        """Make a connection of a socket."""
         loop = asyncio.get_running_loop()
+        connection = Connection(self, self._shared, loop)
+        context: ssl.SSLContext | None = None
         try:
-            await loop.connect_accepted_socket(lambda: Connection(self, self._shared, loop), peer)
-        except OSError as error:  # it was gone before it was here
-            logger.debug("a connection ended while it was accepted: %s", reason_of(error))
+            if self._doorway is not None:
+                context, connection.remote_address = await self._doorway.admit(peer)
+            await loop.connect_accepted_socket(lambda: connection, peer, **self._speaking(context))
+        except (OSError, ConnectionLost) as error:  # it was gone before it was here, or may not in
+            level = logging.DEBUG if self._doorway is None else logging.INFO
+            logger.log(level, "a connection ended while it was accepted: %s", reason_of(error))
             peer.close()
+        except asyncio.CancelledError:
+            peer.close()
+            raise
+
+    def _speaking(self, context: ssl.SSLContext | None) -> dict[str, Any]:
+        """Give what asyncio wants to know of TLS, which is nothing for a plain connection."""
+        if context is None:
+            return {}
+        limits = self.limits
+        return {
+            "ssl": context,
+            "ssl_handshake_timeout": limits.handshake,
+            "ssl_shutdown_timeout": limits.linger,
+        }
 
     # Owner of its connections: counts them, passes the rest on.
 

@@ -27,7 +27,7 @@ def update_config(state: BrokerState, _: Connection, request: Command) -> Comman
 def get_config(state: BrokerState, _: Connection, request: Command) -> Command:
     """Give every setting as text."""
     version = encode_body(state.topics.version).decode()
-    body = write_properties(state.config.to_properties())
+    body = write_properties(state.config.shown_properties())
     return request.reply(ResponseCode.SUCCESS, None, GetBrokerConfigResponse(version=version), body)
 
 

@@ -15,7 +15,7 @@ def read(state: NameServerState, _: Hashable, request: Command) -> Command:
     """Give all settings, sorted, and where this name server listens and saves."""
     from pocketmq.protocol.bodies.properties_text import write_properties
 
-    shown = state.config.properties() | state.place
+    shown = state.config.shown_properties() | state.place
     return request.reply(SUCCESS, body=write_properties(dict(sorted(shown.items()))))
 
 
@@ -28,7 +28,7 @@ def update(state: NameServerState, _: Hashable, request: Command) -> Command:
         state.config.check_updatable(properties)
         config = state.config.updated(properties)
         if state.save_properties is not None:
-            state.save_properties(config.properties())
+            state.save_properties(config.kept_properties())
         state.config = config
     return request.reply(SUCCESS)
 

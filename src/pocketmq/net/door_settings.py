@@ -1,0 +1,97 @@
+"""What broker and name server can be told about TLS and load balancers, by RocketMQ's keys.
+
+Java reads the same keys as system properties or from tls.properties. Its test mode, a certificate
+made at the start that nobody checks, is not offered: without a certificate there is no TLS.
+"""
+
+import msgspec
+
+from pocketmq.errors import InvalidInput
+from pocketmq.net.doorway import Doorway, parse_networks
+from pocketmq.net.limits import Limits
+from pocketmq.net.tls import ClientAuth, ServerTls, Tls, TlsMode
+
+SECRET_KEYS = frozenset({"tls.server.keyPassword", "tls.client.keyPassword"})
+
+_AUTH = {"": ClientAuth.NONE, "want": ClientAuth.OPTIONAL, "need": ClientAuth.REQUIRE} | {
+    str(each): each for each in ClientAuth
+}
+
+
+class DoorSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """How a server is reached, and how it reaches others. Read at the start."""
+
+    tls_server_mode: str = msgspec.field(name="tls.server.mode", default="permissive")
+    tls_server_cert_path: str = msgspec.field(name="tls.server.certPath", default="")
+    tls_server_key_path: str = msgspec.field(name="tls.server.keyPath", default="")
+    tls_server_key_password: str = msgspec.field(name="tls.server.keyPassword", default="")
+    tls_server_need_client_auth: str = msgspec.field(
+        name="tls.server.need.client.auth", default="none"
+    )
+    tls_server_trust_cert_path: str = msgspec.field(name="tls.server.trustCertPath", default="")
+
+    tls_enable: bool = msgspec.field(name="tls.enable", default=False)
+    """Whether it speaks TLS to others, which for a broker are name servers."""
+    tls_client_auth_server: bool = msgspec.field(name="tls.client.authServer", default=False)
+    tls_client_trust_cert_path: str = msgspec.field(name="tls.client.trustCertPath", default="")
+    tls_client_cert_path: str = msgspec.field(name="tls.client.certPath", default="")
+    tls_client_key_path: str = msgspec.field(name="tls.client.keyPath", default="")
+    tls_client_key_password: str = msgspec.field(name="tls.client.keyPassword", default="")
+
+    ha_proxy_addresses: str = ""
+    """Load balancers that tell whom they speak for (PROXY protocol); Java believes everybody."""
+
+    def server_tls(self) -> ServerTls | None:
+        """Give how it is spoken to; None without a certificate, or if TLS is disabled.
+
+        Raises `InvalidInput` for a choice that cannot work.
+        """
+        try:
+            mode = TlsMode(self.tls_server_mode.lower())
+        except ValueError as error:
+            known = ", ".join(TlsMode)
+            raise InvalidInput(
+                f"tls.server.mode is one of {known}, not {self.tls_server_mode[:40]!r}"
+            ) from error
+        auth = _AUTH.get(self.tls_server_need_client_auth.lower())
+        if auth is None:  # Java would ask nobody, in silence
+            text = self.tls_server_need_client_auth[:40]
+            raise InvalidInput(
+                f"tls.server.need.client.auth is one of {', '.join(ClientAuth)}, not {text!r}"
+            )
+        if mode is TlsMode.DISABLED or (
+            mode is TlsMode.PERMISSIVE and not self.tls_server_cert_path
+        ):
+            return None
+        return ServerTls(
+            mode=mode,
+            cert=self.tls_server_cert_path,
+            key=self.tls_server_key_path,
+            key_password=self.tls_server_key_password,
+            client_auth=auth,
+            trust=self.tls_server_trust_cert_path,
+        )
+
+    def client_tls(self) -> Tls | None:
+        """Give how it speaks to others; as in Java the host's name is not checked."""
+        if not self.tls_enable:
+            return None
+        return Tls(
+            ca=self.tls_client_trust_cert_path,
+            verify=self.tls_client_auth_server,
+            check_hostname=False,
+            cert=self.tls_client_cert_path,
+            key=self.tls_client_key_path,
+            key_password=self.tls_client_key_password,
+        )
+
+    def doorway(self, limits: Limits) -> Doorway | None:
+        """Give what a server's new connections pass, on its loop; None if that is nothing.
+
+        Raises `InvalidInput` for settings or certificates that cannot be used.
+        """
+        tls = self.server_tls()
+        balancers = parse_networks(self.ha_proxy_addresses)
+        if tls is None and not balancers:
+            return None
+        return Doorway(tls, balancers, limits)
