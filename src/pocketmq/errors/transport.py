@@ -1,5 +1,7 @@
 """No usable answer came: the way to the server is broken, or nobody knows the way."""
 
+from typing import Any
+
 from pocketmq.errors.tree import MQError
 
 
@@ -100,8 +102,11 @@ class SendFailed(MQError):
     `last_error` is None when the time was over before the first try.
     `outcome_unknown` is true when any of the tries may have stored the message although no
     receipt came: sending it again may store it twice. `code` is the broker's response code, if a
-    broker's refusal ended the send.
+    broker's refusal ended the send. `receipts` are those of the parts of a batch that were stored
+    before this one.
     """
+
+    receipts: tuple[Any, ...] = ()
 
     def __init__(
         self,

@@ -38,9 +38,10 @@ def choice_of(
     if ordering_key is not None:
         return partial(by_hash, key=ordering_key)
     topic = wrap_namespace(namespace, message.topic)
-    if queue is not None:
-        return partial(_one_of, wanted=with_namespace(queue, namespace), topic=topic)
-    return partial(_ask, message=message, selector=selector, namespace=namespace)
+    if selector is not None:
+        return partial(_ask, message=message, selector=selector, namespace=namespace)
+    assert queue is not None
+    return partial(_one_of, wanted=with_namespace(queue, namespace), topic=topic)
 
 
 def with_namespace(queue: MessageQueue, namespace: str) -> MessageQueue:

@@ -24,9 +24,7 @@ logger = logging.getLogger("pocketmq.client")
 class Faults:
     """What a producer knows of its brokers' health, if it was told to mind it."""
 
-    def __init__(
-        self, session: Session, options: ProducerOptions, publishing: Publishing
-    ) -> None:
+    def __init__(self, session: Session, options: ProducerOptions, publishing: Publishing) -> None:
         self._session = session
         self._publishing = publishing
         self._now = asyncio.get_running_loop().time

@@ -58,6 +58,14 @@ class SendContext:
         """Seconds the try took."""
         self.notes: dict[str, Any] = {}
 
+    def ended(self, outcome: SendReceipt | MQError | None, latency: float) -> None:
+        """Take down what a try came to."""
+        self.latency = latency
+        if isinstance(outcome, MQError):
+            self.error = outcome
+        else:
+            self.receipt = outcome
+
 
 class SendHook(Protocol):
     """Watches the sends of a producer. Both methods run on the loop and must not block."""

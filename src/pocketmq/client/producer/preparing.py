@@ -98,6 +98,11 @@ class Preparing:
             max_reconsume_times=counts.max_reconsume_times,
         )
 
+    def batch_properties(self, batch_id: str) -> str:
+        """Give the property text of a batch as a whole; its messages have their own."""
+        wire = {names.UNIQUE_KEY: batch_id, names.WAIT: "true", **self._added}
+        return encode_properties(wire).decode()
+
     def wire_topic(self, topic: str) -> str:
         """Give a topic's name on the wire. Raises `InvalidInput` if it may not be sent to."""
         known = self._topics.get(topic)

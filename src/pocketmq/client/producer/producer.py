@@ -4,19 +4,22 @@ Delegates everything; owns only its own life. Belongs to one event loop, shared 
 """
 
 import asyncio
-from collections.abc import Collection, Sequence
+import logging
+from collections.abc import Sequence
 from types import TracebackType
-from typing import Self, Unpack
+from typing import Literal, Self, Unpack, overload
 
 from pocketmq.balance.producer.retry import SendMode
 from pocketmq.balance.producer.selectors import OrderingKey
 from pocketmq.client.options import ClientOptions
+from pocketmq.client.producer.batches import deliver_batches, prepare_batches
 from pocketmq.client.producer.choices import QueueSelector, choice_of, without_namespace
 from pocketmq.client.producer.hooks import SendHook
+from pocketmq.client.producer.member import Membership
 from pocketmq.client.producer.preparing import delay_properties
+from pocketmq.client.producer.recalling import recall
 from pocketmq.client.producer.sending import Sending
 from pocketmq.client.producer_options import ProducerOptions, ProducerSettings
-from pocketmq.client.routes import KnownRoute
 from pocketmq.client.session import Session
 from pocketmq.client.sessions import Lease, lease_session
 from pocketmq.client.settings import sort_settings
@@ -30,6 +33,8 @@ from pocketmq.protocol.command import Command
 from pocketmq.protocol.headers.replies import PushReplyRequest
 from pocketmq.protocol.headers.transactions import CheckTransactionStateRequest
 from pocketmq.protocol.received import ReceivedMessage
+
+logger = logging.getLogger("pocketmq.client")
 
 
 class Producer:
@@ -55,6 +60,7 @@ class Producer:
         self._tasks = Tasks(f"producer {group}")
         self._lease: Lease | None = None
         self._sending: Sending | None = None
+        self._member: Membership | None = None
         self._open = False
 
     # Life
@@ -73,7 +79,8 @@ class Producer:
         try:
             self._sending = Sending(lease.session, self.options)
             self._sending.hooks = self._hooks
-            lease.session.add_producer(self)
+            self._member = Membership(self._sending, self._check_transaction, self._take_reply)
+            lease.session.add_producer(self._member)
         except BaseException:
             self._lease = self._sending = None
             await lease.release()
@@ -95,8 +102,8 @@ class Producer:
         session.check_process()
         await self._sending.window.drained()
         await self._tasks.stop()
-        if session.running:
-            await session.remove_producer(self)
+        if session.running and self._member is not None:
+            await session.remove_producer(self._member)
         await self._lease.release()
 
     async def __aenter__(self) -> Self:
@@ -168,14 +175,87 @@ class Producer:
         """Begin to send and give a future of the receipt; arguments and errors as with `send`.
 
         As in Java's asynchronous send a broker's refusal is final; other failures are tried again.
+        Cancelling the future gives the send up. While the window is full, messages stand in line;
+        whoever submits many should `await room()` before each.
         """
         sending = self.sending
         choice = choice_of(message, queue, ordering_key, selector, sending.namespace)
         extra = delay_properties(delay, delay_level, deliver_at)
         outgoing = sending.preparing.prepare(message, extra)
         return asyncio.get_running_loop().create_task(
-            sending.deliver(outgoing, (message,), choice, SendMode.ASYNC, timeout)
+            sending.deliver(outgoing, (message,), choice, mode=SendMode.ASYNC, timeout=timeout)
         )
+
+    async def room(self) -> None:
+        """Wait until a message that is submitted now need not stand in line."""
+        await self.sending.window.room()
+
+    async def send_oneway(
+        self,
+        message: Message,
+        *,
+        queue: MessageQueue | None = None,
+        ordering_key: OrderingKey | None = None,
+        selector: QueueSelector | None = None,
+        timeout: float | None = None,  # noqa: ASYNC109 - for the way out
+    ) -> None:
+        """Send a message without asking what becomes of it: it may get lost.
+
+        Raises as `send` does if it cannot leave this process.
+        """
+        sending = self.sending
+        choice = choice_of(message, queue, ordering_key, selector, sending.namespace)
+        outgoing = sending.preparing.prepare(message)
+        await sending.deliver_oneway(outgoing, message, choice, timeout)
+
+    @overload
+    async def send_batch(
+        self,
+        messages: Sequence[Message],
+        *,
+        queue: MessageQueue | None = None,
+        ordering_key: OrderingKey | None = None,
+        timeout: float | None = None,
+        split: Literal[False] = False,
+    ) -> SendReceipt: ...
+
+    @overload
+    async def send_batch(
+        self,
+        messages: Sequence[Message],
+        *,
+        queue: MessageQueue | None = None,
+        ordering_key: OrderingKey | None = None,
+        timeout: float | None = None,
+        split: Literal[True],
+    ) -> list[SendReceipt]: ...
+
+    async def send_batch(
+        self,
+        messages: Sequence[Message],
+        *,
+        queue: MessageQueue | None = None,
+        ordering_key: OrderingKey | None = None,
+        timeout: float | None = None,  # noqa: ASYNC109 - for all tries of one request
+        split: bool = False,
+    ) -> SendReceipt | list[SendReceipt]:
+        """Send messages of one topic as one request, to one queue; far cheaper than one by one.
+
+        With `split` they become as many requests, one after another, as their size needs, and the
+        receipts are a list. Raises as `send` does. `SendFailed.receipts` are those of the parts
+        that were stored before one failed.
+        """
+        sending = self.sending
+        limit = self.options.max_message_size
+        batches = prepare_batches(sending.preparing, messages, limit, split=split)
+        choice = choice_of(messages[0], queue, ordering_key, None, sending.namespace)
+        receipts = await deliver_batches(sending, batches, choice, timeout)
+        return receipts if split else receipts[0]
+
+    async def recall(self, topic: str, handle: str, timeout: float | None = None) -> str:  # noqa: ASYNC109 - of each question
+        """Take a delayed message back by its receipt's `recall_handle`; gives its id (5.x)."""
+        limit = self.options.send_timeout if timeout is None else timeout
+        return await recall(self.sending, topic, handle, limit)
 
     async def queues(self, topic: str, timeout: float | None = None) -> list[MessageQueue]:  # noqa: ASYNC109 - for the question
         """List the queues of a topic that can be sent to, in the order selectors see them.
@@ -192,27 +272,15 @@ class Producer:
         """Have a hook told of every try from now on."""
         self._hooks.append(hook)
 
-    # Member of a session: called by it.
+    # What brokers ask
 
-    @property
-    def group(self) -> str:
-        """The group's name on the wire."""
-        return self._name
-
-    def topics(self) -> Collection[str]:
-        """List the topics whose routes shall be kept fresh."""
-        return () if self._sending is None else self._sending.publishing.topics()
-
-    def on_route_changed(self, known: KnownRoute) -> None:
-        """Take over a topic's new queues."""
-        if self._sending is not None:
-            self._sending.publishing.on_route_changed(known)
-
-    async def check_transaction(
-        self, message: ReceivedMessage, header: CheckTransactionStateRequest, address: str
+    async def _check_transaction(
+        self,
+        message: ReceivedMessage,
+        header: CheckTransactionStateRequest,
+        address: str,
     ) -> None:
-        """Tell a broker what became of the transaction of a half message."""
+        logger.warning("%s asks about a transaction of group %s", address, self._name)
 
-    def take_reply(self, header: PushReplyRequest, request: Command) -> bool:
-        """Take a reply to a request of this producer; False if it waits for no such reply."""
+    def _take_reply(self, header: PushReplyRequest, request: Command) -> bool:
         return False

@@ -78,7 +78,7 @@ class RequestWriter:
         is_batch = message.batch_id is not None
         parts = self._templates.get((queue, message.code, is_batch))
         if parts is None:
-            parts = self._make_template(queue, message.code, is_batch)
+            parts = self._make_template(queue, message.code, is_batch=is_batch)
         head, middle, tail = parts
         header = b'%b%d","g":"%d","h":"%d","i":%b,"j":"%d%b%d,"language":"PYTHON","opaque":%d%b' % (
             head,
@@ -97,7 +97,7 @@ class RequestWriter:
         return _prefix(4 + size + len(body), size) + header + body
 
     def _make_template(
-        self, queue: MessageQueue, code: int, is_batch: bool
+        self, queue: MessageQueue, code: int, *, is_batch: bool
     ) -> tuple[bytes, bytes, bytes]:
         head = b'{"code":%d,"extFields":{"a":%b,"b":%b,"c":%b,"d":"%d","e":"%d","f":"' % (
             code,

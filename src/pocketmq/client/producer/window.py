@@ -11,7 +11,7 @@ from contextlib import suppress
 class Window:
     """Room for sends. Whoever entered leaves again, whatever became of the send."""
 
-    __slots__ = ("_bytes", "_count", "_empty", "_line", "_most", "_most_bytes")
+    __slots__ = ("_bytes", "_count", "_empty", "_line", "_most", "_most_bytes", "_vacant")
 
     def __init__(self, most: int, most_bytes: int) -> None:
         self._most = most
@@ -19,7 +19,8 @@ class Window:
         self._count = 0
         self._bytes = 0
         self._line: deque[tuple[int, asyncio.Future[bool]]] = deque()
-        self._empty: list[asyncio.Future[None]] = []
+        self._empty: list[asyncio.Future[None]] = []  # who wait for nothing under way
+        self._vacant: list[asyncio.Future[None]] = []  # who wait for room for others
 
     def __len__(self) -> int:
         return self._count
@@ -56,19 +57,21 @@ class Window:
             timer.cancel()
             with suppress(ValueError):
                 self._line.remove(place)
-            self._admit()  # one that needs less may have stood behind
+            self._settle()  # one that needs less may have stood behind
 
     def leave(self, size: int) -> None:
         """Make room for others."""
         self._count -= 1
         self._bytes -= size
-        if self._line:
-            self._admit()
-        if not self._count and self._empty:
-            empty, self._empty = self._empty, []
-            for waiter in empty:
-                if not waiter.done():
-                    waiter.set_result(None)
+        if self._line or self._vacant or self._empty:
+            self._settle()
+
+    async def room(self) -> None:
+        """Wait until there is room for one more; it is not kept."""
+        while self._line or not self._has_room(0):
+            waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._vacant.append(waiter)
+            await waiter
 
     async def drained(self) -> None:
         """Wait until nothing is under way; as long as somebody waits in line, something is."""
@@ -82,8 +85,8 @@ class Window:
             return True
         return self._count < self._most and self._bytes + size <= self._most_bytes
 
-    def _admit(self) -> None:
-        """Let in those in front of the line for whom there is room."""
+    def _settle(self) -> None:
+        """Let in those in front of the line for whom there is room, and tell who waits for that."""
         while self._line:
             size, turn = self._line[0]
             if not turn.done():
@@ -93,8 +96,19 @@ class Window:
                 self._bytes += size
                 turn.set_result(True)
             self._line.popleft()
+        self._vacant = _wake(self._vacant)
+        if not self._count:
+            self._empty = _wake(self._empty)
 
 
 def _give_up(turn: asyncio.Future[bool]) -> None:
     if not turn.done():
         turn.set_result(False)
+
+
+def _wake(waiters: list[asyncio.Future[None]]) -> list[asyncio.Future[None]]:
+    """Wake all; give who waits now, which is nobody."""
+    for waiter in waiters:
+        if not waiter.done():
+            waiter.set_result(None)
+    return []
