@@ -30,6 +30,11 @@ class Dialer:
         self._contexts: Contexts | None = None  # read with the first connection
         self._closed = False
 
+    @property
+    def tls(self) -> Tls | None:
+        """How it speaks TLS, if it does."""
+        return self._tls
+
     async def connect(self, address: str, timeout: float | None = None) -> Connection:  # noqa: ASYNC109 - the dial outlives it
         """Give an open connection, waiting for it at most `timeout` or `limits.connect` seconds.
 

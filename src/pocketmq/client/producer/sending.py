@@ -96,7 +96,7 @@ class Sending:
             publication = self.publishing.ready(outgoing.topic)
             if publication is None:
                 publication = await self._find(outgoing.topic, timeout - (now() - started))
-            if choice is not None or self.hooks or self.faults.table is not None:
+            if choice is not None or self._needs_rules():
                 plan = self._plan(messages[0].topic, mode, choice, timeout)
                 tries = Tries(self, outgoing, messages, plan, started)
                 return tries.receipt(await tries.run(publication, choice))
@@ -184,10 +184,19 @@ class Sending:
             raise ConnectFailed(address, "the connection was closed as soon as it was made")
         return connection
 
+    def refresh_soon(self, topic: str) -> None:
+        """Ask for a topic's route anew, without waiting."""
+        self.session.routes.refresh_soon(topic)
+
     # What a send needs first
 
     async def _find(self, topic: str, timeout: float) -> Publication:  # noqa: ASYNC109 - for the question
         return await self.publishing.find(topic, timeout)
+
+    def _needs_rules(self) -> bool:
+        """Tell whether even a first try to a queue of the turn is more than that."""
+        per_try = self.options.send_timeout_per_try
+        return bool(self.hooks) or self.faults.table is not None or per_try is not None
 
     def _limit(self, timeout: float | None) -> float:
         if timeout is None:

@@ -112,7 +112,7 @@ class Tries:
     def _take(self, feedback: Sequence[Feedback]) -> None:
         for each in feedback:
             if isinstance(each, RefreshRoute):
-                self._sending.session.routes.refresh_soon(self._outgoing.topic)
+                self._sending.refresh_soon(self._outgoing.topic)
             else:
                 self._sending.faults.update(each)
 
