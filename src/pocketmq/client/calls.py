@@ -6,6 +6,8 @@ Knows addresses, not brokers. Every call has a deadline, and none leaves a forke
 from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
+import msgspec
+
 from pocketmq.client.hooks import RequestHook
 from pocketmq.errors import ResponseCode, server_error
 from pocketmq.net import Connection, Dialer
@@ -68,11 +70,15 @@ class Calls:
         body: bytes = b"",
         *,
         timeout: float,  # noqa: ASYNC109 - for the connection alone
+        remark: str | None = None,
     ) -> None:
         """Send a request that nobody answers; raises `ConnectFailed` if there is no way."""
         self._check()
         connection = await self.dialer.connect(address, timeout)
-        connection.send_oneway(self.request(code, fields, body))
+        request = self.request(code, fields, body)
+        if remark is not None:
+            request = msgspec.structs.replace(request, remark=remark)
+        connection.send_oneway(request)
 
     def connected(self, address: str) -> Connection | None:
         """Give the connection to an address if there is one already."""

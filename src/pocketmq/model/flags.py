@@ -25,9 +25,13 @@ COMPRESSION_MASK = 0x700
 
 
 class TransactionState(IntEnum):
-    """The transaction bits of a system flag, as END_TRANSACTION carries them."""
+    """The transaction bits of a system flag, as END_TRANSACTION carries them.
 
-    NONE = 0
+    A local transaction, or a check of one, comes to COMMIT, ROLLBACK or UNKNOWN.
+    """
+
+    UNKNOWN = 0
+    NONE = 0  # of a message without a transaction
     PREPARED = 4
     COMMIT = 8
     ROLLBACK = 12

@@ -61,6 +61,11 @@ def end_after_branch(
     return _end(receipt, branch_state(outcome), remark)
 
 
+def check_remark(error: BaseException) -> str:
+    """Give what travels along when a check fails, in Java's words."""
+    return f"checkLocalTransactionState Exception: {type(error).__name__}: {error}"
+
+
 def end_without_branch(receipt: SendReceipt) -> EndTransaction:
     """Roll back a half message that is not stored safely enough to build on."""
     return _end(receipt, TransactionState.ROLLBACK, None)

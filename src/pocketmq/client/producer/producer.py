@@ -4,7 +4,6 @@ Delegates everything; owns only its own life. Belongs to one event loop, shared 
 """
 
 import asyncio
-import logging
 from collections.abc import Sequence
 from types import TracebackType
 from typing import Literal, Self, Unpack, overload
@@ -13,7 +12,9 @@ from pocketmq.balance.producer.retry import SendMode
 from pocketmq.balance.producer.selectors import OrderingKey
 from pocketmq.client.options import ClientOptions
 from pocketmq.client.producer.batches import deliver_batches, prepare_batches
+from pocketmq.client.producer.check_backs import TransactionCheck
 from pocketmq.client.producer.choices import QueueSelector, choice_of, without_namespace
+from pocketmq.client.producer.exchanges import Exchanging
 from pocketmq.client.producer.hooks import SendHook
 from pocketmq.client.producer.member import Membership
 from pocketmq.client.producer.preparing import delay_properties
@@ -29,16 +30,15 @@ from pocketmq.model.message import Message
 from pocketmq.model.names import wrap_namespace
 from pocketmq.model.queue import MessageQueue
 from pocketmq.model.receipt import SendReceipt
-from pocketmq.protocol.command import Command
-from pocketmq.protocol.headers.replies import PushReplyRequest
-from pocketmq.protocol.headers.transactions import CheckTransactionStateRequest
-from pocketmq.protocol.received import ReceivedMessage
-
-logger = logging.getLogger("pocketmq.client")
 
 
-class Producer:
+class Producer(Exchanging):
     """Sends messages. Used with `async with`, or with `start` and `close`.
+
+    `check` is asked what became of a transaction whose end a broker does not know, be it of this
+    producer or of another one of the group. Given the half message, it gives
+    `TransactionState.COMMIT`, `ROLLBACK` or `UNKNOWN`; a coroutine function runs on the loop,
+    another one in a thread.
 
     Keywords are the fields of `ProducerOptions` and `ClientOptions`; making a producer does no
     input or output. Raises `InvalidInput` for what can never work.
@@ -50,8 +50,10 @@ class Producer:
         *,
         group: str,
         options: ClientOptions | None = None,
+        check: TransactionCheck | None = None,
         **settings: Unpack[ProducerSettings],
     ) -> None:
+        super().__init__(check)
         self.client_options, self.options = sort_settings(
             ProducerOptions, group, name_servers, options, settings
         )
@@ -81,6 +83,7 @@ class Producer:
             self._sending.hooks = self._hooks
             self._member = Membership(self._sending, self._check_transaction, self._take_reply)
             lease.session.add_producer(self._member)
+            self._begin_exchanges(self._sending, self._tasks)
         except BaseException:
             self._lease = self._sending = None
             await lease.release()
@@ -100,7 +103,9 @@ class Producer:
             return
         session = self._lease.session
         session.check_process()
+        await self._end_exchanges()
         await self._sending.window.drained()
+        await self._end_trace()
         await self._tasks.stop()
         if session.running and self._member is not None:
             await session.remove_producer(self._member)
@@ -271,16 +276,3 @@ class Producer:
     def add_send_hook(self, hook: SendHook) -> None:
         """Have a hook told of every try from now on."""
         self._hooks.append(hook)
-
-    # What brokers ask
-
-    async def _check_transaction(
-        self,
-        message: ReceivedMessage,
-        header: CheckTransactionStateRequest,
-        address: str,
-    ) -> None:
-        logger.warning("%s asks about a transaction of group %s", address, self._name)
-
-    def _take_reply(self, header: PushReplyRequest, request: Command) -> bool:
-        return False

@@ -1,0 +1,154 @@
+"""Brokers that ask what became of a transaction: few answered at a time, few kept waiting.
+
+A broker asks any producer of the group, again and again, until it hears COMMIT or ROLLBACK; so a
+question that cannot be taken or answered now is dropped, and nothing is lost.
+"""
+
+import logging
+from collections import deque
+from collections.abc import Awaitable, Callable
+from typing import TypeAlias
+
+import msgspec
+
+from pocketmq.balance.producer.transactions import branch_state, check_remark
+from pocketmq.client.producer.local_calls import LocalCalls
+from pocketmq.client.producer.transactions import State, TakeEnd, TransactionEnd, tell_end
+from pocketmq.client.session import Session
+from pocketmq.client.tasks import Tasks
+from pocketmq.errors import MQError
+from pocketmq.model import properties as names
+from pocketmq.model.names import unwrap_namespace
+from pocketmq.model.receipt import DEFAULT_REGION
+from pocketmq.protocol.headers.transactions import (
+    CheckTransactionStateRequest,
+    EndTransactionRequest,
+)
+from pocketmq.protocol.received import ReceivedMessage
+
+logger = logging.getLogger("pocketmq.client")
+
+TransactionCheck: TypeAlias = Callable[[ReceivedMessage], State | Awaitable[State]]
+"""Given the half message. Raising, or giving None, leaves the end unknown."""
+
+AT_ONCE = 1
+"""Java's pool has one thread, so that checks need not expect each other."""
+MOST_WAITING = 2000
+_TIMEOUT = 3.0
+
+
+class _Question(msgspec.Struct, frozen=True):
+    message: ReceivedMessage
+    header: CheckTransactionStateRequest
+    address: str
+
+    @property
+    def key(self) -> tuple[str, int]:
+        return self.address, self.header.commit_log_offset
+
+
+class CheckBacks:
+    """Answers for one producer with the application's check. Belongs to one event loop."""
+
+    def __init__(
+        self,
+        session: Session,
+        tasks: Tasks,
+        group: str,
+        check: TransactionCheck | None,
+        *,
+        on_end: TakeEnd | None = None,
+    ) -> None:
+        self._session = session
+        self._tasks = tasks
+        self._group = group
+        self._check = check
+        self._on_end = on_end
+        self._calls = LocalCalls(f"pocketmq-check-{group}", AT_ONCE)
+        self._waiting: deque[_Question] = deque()
+        self._known: set[tuple[str, int]] = set()
+        self._working = 0
+
+    def take(
+        self, message: ReceivedMessage, header: CheckTransactionStateRequest, address: str
+    ) -> None:
+        """Take a question on, to be answered to the broker at `address`."""
+        if self._check is None:
+            logger.warning(
+                "%s asks about a transaction of group %s, but its producer has no check function",
+                address,
+                self._group,
+            )
+            return
+        question = _Question(message, header, address)
+        if question.key in self._known:
+            return  # asked again before we came to it
+        if len(self._waiting) >= MOST_WAITING:
+            logger.warning("too many questions about transactions of group %s", self._group)
+            return
+        self._known.add(question.key)
+        self._waiting.append(question)
+        if self._working < AT_ONCE:
+            self._working += 1
+            self._tasks.spawn(self._work(self._check), f"transaction checks of {self._group}")
+
+    def close(self) -> None:
+        """Begin no more checks."""
+        self._waiting.clear()
+        self._calls.close()
+
+    async def _work(self, check: TransactionCheck) -> None:
+        try:
+            while self._waiting:
+                question = self._waiting.popleft()
+                try:
+                    await self._answer(question, check)
+                finally:
+                    self._known.discard(question.key)
+        finally:
+            self._working -= 1
+
+    async def _answer(self, question: _Question, check: TransactionCheck) -> None:
+        namespace = self._session.options.namespace
+        topic = unwrap_namespace(namespace, question.message.topic)
+        message = question.message.with_topic(topic)
+        outcome: State | Exception
+        remark = None
+        try:
+            outcome = await self._calls.call(check, message)
+        except Exception as error:
+            logger.exception("the check of transaction %s failed", message.message_id)
+            outcome, remark = error, check_remark(error)
+        state = branch_state(outcome)
+        header = question.header
+        request = EndTransactionRequest(
+            topic=header.topic,
+            producer_group=self._group,
+            tran_state_table_offset=header.tran_state_table_offset,
+            commit_log_offset=header.commit_log_offset,
+            commit_or_rollback=int(state),
+            from_transaction_check=True,
+            msg_id=message.message_id,
+            transaction_id=header.transaction_id,
+            bname=header.bname,
+        )
+        try:
+            await tell_end(self._session, question.address, request, remark, timeout=_TIMEOUT)
+        except MQError as error:
+            logger.warning("%s is not told of its transaction: %s", question.address, error)
+            return
+        if self._on_end is not None:
+            self._on_end(
+                TransactionEnd(
+                    group=unwrap_namespace(namespace, self._group),
+                    topic=topic,
+                    tag=message.tag,
+                    keys=message.get_property(names.KEYS),
+                    message_id=message.message_id,
+                    transaction_id=message.transaction_id,
+                    state=state,
+                    address=question.address,
+                    region=message.get_property(names.MSG_REGION) or DEFAULT_REGION,
+                    from_check=True,
+                )
+            )
