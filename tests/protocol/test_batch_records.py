@@ -46,8 +46,8 @@ alike = st.tuples(st.integers(0, 40), st.integers(1, 30)).flatmap(
             ),
             st.integers(-(2**31), 2**31 - 1),
         ),
-        min_size=2,
-        max_size=5,
+        min_size=7,
+        max_size=10,
     )
 )
 """Batches whose entries have the same sizes, and mostly the same tag."""

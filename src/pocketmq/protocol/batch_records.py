@@ -3,6 +3,7 @@
 The same as `decode_batch` and `pack_record` one message at a time, at a third of the cost.
 """
 
+import re
 import struct
 from collections.abc import Callable, Iterator
 from functools import lru_cache
@@ -21,6 +22,8 @@ _CRC = 0x7FFF_FFFF
 _ENTRY: Callable[[bytes, int], tuple[int, int, int]] = struct.Struct(">i8xii").unpack_from
 # Size, magic, checksum, queue id, flag, queue offset, position; all that a batch has in common;
 # size of the body.
+_MANY = 8
+"""Entries from which on it pays to find out whether all are alike."""
 _SIZE_AND_MAGIC: Callable[[int, int], bytes] = struct.Struct(">ii").pack
 _Pack: TypeAlias = Callable[..., bytes]
 _Unpack: TypeAlias = Callable[[bytes], Iterator[tuple[int, bytes, bytes]]]
@@ -122,35 +125,54 @@ class _Shape(msgspec.Struct, frozen=True, gc=False):
 
 
 def _common_shape(body: bytes) -> _Shape | None:
-    """Tell whether all entries of a batch have the same sizes and the same tag.
-
-    Then bytes with the same place in their entries are a slice with the entries' size as its step,
-    which costs less to compare than the entries one by one.
-    """
+    """Tell whether a batch has many entries, all with the same sizes and the same tag."""
     end = len(body)
-    if end < 2 * ENTRY_OVERHEAD:
+    if end < _MANY * ENTRY_OVERHEAD:
         return None
     size, _, body_size = _ENTRY(body, 0)
-    text_at = 20 + body_size
-    if not ENTRY_OVERHEAD <= size <= SECTOR or end % size or not 0 <= body_size <= size - 22:
+    if not ENTRY_OVERHEAD <= size <= SECTOR or end % size or end < _MANY * size:
         return None
-    text = body[text_at:size]
+    if not 0 <= body_size <= size - ENTRY_OVERHEAD:
+        return None
+    text = body[20 + body_size : size]
     if text[0] << 8 | text[1] != len(text) - 2 or 0 in body[size - 1 :: size]:
         return None
-    alike = [*range(4), *range(16, 20), text_at, text_at + 1]
     before, found, rest = text.rpartition(_TAGS)
     tag = rest.partition(b"\x02")[0]
-    number = end // size
     if found and tag:
-        start = text_at + len(before)
-        alike += range(start, min(start + len(_TAGS) + len(tag) + 1, size))
-        if body.count(_TAGS) != number:
-            return None
+        label = text[len(before) :][: len(_TAGS) + len(tag) + 1]
+        if len(before) + len(label) < len(text) and body.count(_TAGS) != end // size:
+            return None  # the last tag counts, and some entry may have another one behind this
     elif b"TAGS\x01" in body:
         return None
-    if any(body[place::size].count(body[place]) != number for place in alike):
+    else:
+        before, label = text, b""
+    if _entries_like(size, body_size, len(before) - 2, label)(body) is None:
         return None
     return _Shape(size, body_size, tags_code(text[2:]))
+
+
+@lru_cache(maxsize=256)
+def _entries_like(
+    size: int, body_size: int, before: int, label: bytes
+) -> Callable[[bytes], re.Match[bytes] | None]:
+    """Give what matches nothing but entries of these sizes with `label` at one place in each.
+
+    Compiled once, it looks at each entry at a tenth of what a step of Python costs.
+    """
+    text_size = size - ENTRY_OVERHEAD - body_size
+    entry_size, content_size = size.to_bytes(4, "big"), body_size.to_bytes(4, "big")
+    after = text_size - before - len(label)
+    entry = b"%b.{12}%b.{%d}%b.{%d}%b.{%d}" % (
+        re.escape(entry_size),
+        re.escape(content_size),
+        body_size,
+        re.escape(text_size.to_bytes(2, "big")),
+        before,
+        re.escape(label),
+        after,
+    )
+    return re.compile(b"(?s)(?:%s)++" % entry).fullmatch
 
 
 def _pack_alike(
