@@ -53,7 +53,7 @@ def decode_pulled(body: ReadableBuffer, delivery: Delivery) -> list[ReceivedMess
 class InnerMessage(ReceivedMessage, frozen=True, gc=False, eq=False, kw_only=True):
     """A message out of an inner batch: the batch's record around a content of its own.
 
-    As in Java it counts as never retried, and its system flag no longer says compressed.
+    As in Java no broker's retries count, and its system flag no longer says compressed.
     """
 
     entry: BatchEntry
@@ -75,8 +75,8 @@ class InnerMessage(ReceivedMessage, frozen=True, gc=False, eq=False, kw_only=Tru
 
     @property
     def reconsume_times(self) -> int:
-        """Always 0."""
-        return 0
+        """How often consuming it has failed here; brokers do not know."""
+        return self.delivery.reconsume_times or 0
 
     @property
     def prepared_transaction_offset(self) -> int:

@@ -202,6 +202,14 @@ class ReceivedMessage(RecordView, frozen=True, gc=False, eq=False):
         delivery = msgspec.structs.replace(self.delivery, topic=topic)
         return msgspec.structs.replace(self, delivery=delivery, _topic=topic)
 
+    def with_reconsume_times(self, times: int) -> "ReceivedMessage":
+        """Give the same message, sharing the record, with another count of failures.
+
+        For consumers that try a message again themselves.
+        """
+        delivery = msgspec.structs.replace(self.delivery, reconsume_times=times)
+        return msgspec.structs.replace(self, delivery=delivery)
+
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, ReceivedMessage):
             return NotImplemented

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 import msgspec
 
 from pocketmq.balance.profile import Profile
+from pocketmq.client.consumer.consume_hooks import ConsumeHook
 from pocketmq.client.consumer.held import HeldQueue
 from pocketmq.client.consumer_options import PushConsumerOptions
 from pocketmq.client.session import Session
@@ -53,11 +54,17 @@ class Work(Protocol):
         `dispatch` is what `ProcessQueue.put` said: an orderly consumer starts a task then.
         """
 
+    def pulled(self, held: HeldQueue, count: int, elapsed: float) -> None:
+        """Count a pull that took so many seconds and brought so many messages, for operators."""
+
     def dropped(self, held: HeldQueue) -> None:
         """Let go of what is kept for a holding that has ended.
 
         `held.process.dropped` is set before; calls under way go on, but count for nothing.
         """
+
+    def add_hook(self, hook: ConsumeHook) -> None:
+        """Have a hook told of all handler calls from now on."""
 
     async def consume_directly(
         self, message: ReceivedMessage, broker_name: str | None

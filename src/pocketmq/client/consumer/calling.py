@@ -1,0 +1,103 @@
+"""Handler calls as jobs: messages of one queue, the handler they are for, and what it said.
+
+Made on the loop, done in a thread or by a task, settled on the loop by the work room that made it.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
+
+from pocketmq.balance.consumer.handling import batches
+from pocketmq.client.consumer.consume_hooks import Watch
+from pocketmq.client.consumer.handlers import Failure, Handler
+from pocketmq.client.consumer.held import HeldQueue
+from pocketmq.client.consumer.work import Consuming
+from pocketmq.protocol.received import ReceivedMessage
+
+NO_HANDLER = Failure("its topic has no handler (any more)")
+CANCELLED = Failure("it was cancelled")
+
+
+class Call:
+    """One call of a handler, for messages of one queue."""
+
+    __slots__ = ("failure", "handler", "held", "messages", "skipped", "took", "watch")
+
+    def __init__(
+        self,
+        held: HeldQueue,
+        handler: Handler,
+        messages: Sequence[ReceivedMessage],
+        watch: Watch,
+    ) -> None:
+        self.held = held
+        self.handler = handler
+        self.messages = messages
+        self.watch = watch
+        self.failure: Failure | None = None
+        self.skipped = False
+        """Whether the queue was lost before the call."""
+        self.took = 0
+
+    def make(self) -> None:
+        """Call a plain handler."""
+        if self.held.process.dropped:
+            self.skipped = True
+        elif self.watch.hooks:
+            context = self.watch.before(self.held.queue, self.messages)
+            self.failure = self.handler.call(self.messages)
+            if context is not None:
+                self.watch.after(context, self.failure)
+        else:
+            self.failure = self.handler.call(self.messages)
+
+    async def make_async(self) -> None:
+        """Call a coroutine handler."""
+        if self.held.process.dropped:
+            self.skipped = True
+        elif self.watch.hooks:
+            context = self.watch.before(self.held.queue, self.messages)
+            self.failure = await self.handler.call_async(self.messages)
+            if context is not None:
+                self.watch.after(context, self.failure)
+        else:
+            self.failure = await self.handler.call_async(self.messages)
+
+    def cancelled(self) -> None:
+        """Count it as failed."""
+        self.failure = CANCELLED
+
+
+class KnownHandlers:
+    """The handlers of a consumer, looked at once each."""
+
+    def __init__(self, consuming: Consuming) -> None:
+        self._consuming = consuming
+        self._known: dict[str, tuple[object, Handler]] = {}
+
+    def of(self, topic: str) -> Handler | None:
+        """Give the handler of a topic as the application calls it."""
+        given = self._consuming.handler_for(topic)
+        if given is None:
+            return None
+        known = self._known.get(topic)
+        if known is None or known[0] is not given:
+            known = self._known[topic] = given, Handler(given.function, batch=given.batch)
+        return known[1]
+
+    def shares(
+        self, held: HeldQueue, messages: Sequence[ReceivedMessage]
+    ) -> Iterable[tuple[Handler | None, Sequence[ReceivedMessage]]]:
+        """Sort messages by handler; those out of a retry topic may be for several."""
+        if not held.retries:
+            return ((self.of(held.topic), messages),)
+        return [(self.of(topic), tuple(run)) for topic, run in groupby(messages, lambda m: m.topic)]
+
+    def portions(
+        self, held: HeldQueue, messages: Sequence[ReceivedMessage]
+    ) -> Iterator[tuple[Handler | None, Sequence[ReceivedMessage]]]:
+        """Cut messages into what one call each is given."""
+        most = self._consuming.options.handler_batch
+        for handler, share in self.shares(held, messages):
+            size = most if handler is not None and handler.batch else 1
+            for portion in batches(share, size):
+                yield handler, portion

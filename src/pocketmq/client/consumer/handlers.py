@@ -1,0 +1,139 @@
+"""What a handler may be and may say: one message or a list, `def` or `async def`, done or again.
+
+Owns how a handler is called and how its answer is understood. Where it runs is the business of
+`threads` (for `def`) and `runners` (for `async def`); what becomes of the messages, of the work
+rooms.
+"""
+
+import _thread
+import inspect
+from collections.abc import Callable, Sequence
+from enum import Enum
+from functools import partial
+from typing import Any
+
+import msgspec
+
+from pocketmq.errors import InvalidInput
+from pocketmq.protocol.received import ReceivedMessage
+
+
+class Consumed(Enum):
+    """What a handler can return; None is the same as OK."""
+
+    OK = "OK"
+    """Everything it was given is done."""
+    RETRY = "RETRY"
+    """Nothing of it is: later again, as if it had raised."""
+
+
+class RetryLater(Exception):
+    """A handler's answer: later again, and when. It may be raised or returned.
+
+    `delay_level` is the broker's delay level for a concurrent consumer: 0 lets the broker choose by
+    the number of tries, -1 makes the message a dead letter at once. `wait` is for an orderly
+    consumer: the seconds its queue rests, between 0.01 and 30. `done` is for handlers of lists: so
+    many messages from the front are done, only the rest comes again (concurrent consumers).
+    """
+
+    def __init__(self, delay_level: int = 0, *, wait: float | None = None, done: int = 0) -> None:
+        super().__init__(delay_level, wait, done)
+        self.delay_level = delay_level
+        self.wait = wait
+        self.done = done
+
+
+class Failure(msgspec.Struct, frozen=True):
+    """A handler call that did not settle all its messages."""
+
+    reason: str
+    error: BaseException | None = None
+    """What the handler raised, if it was not an answer."""
+    delay_level: int = 0
+    wait: float | None = None
+    done: int = 0
+    """Messages from the front that are done all the same."""
+
+
+class Handler:
+    """A function that is given messages, and how it wants to be called."""
+
+    __slots__ = ("batch", "function", "is_async")
+
+    def __init__(self, function: Callable[[Any], Any], *, batch: bool = False) -> None:
+        if not callable(function):
+            raise InvalidInput(f"a handler is a function that takes messages, not {function!r}")
+        self.function = function
+        self.batch = batch
+        self.is_async = is_coroutine_function(function)
+
+    def call(self, messages: Sequence[ReceivedMessage]) -> Failure | None:
+        """Call a plain function; None if all is done. Raises nothing."""
+        try:
+            # A list of its own: what it does to it must not change what is settled.
+            answer = self.function(list(messages) if self.batch else messages[0])
+        except RetryLater as answer_raised:
+            return understood(answer_raised)
+        except Exception as error:  # noqa: BLE001 - any error means: later again
+            return raised(error)
+        except BaseException as error:  # noqa: BLE001 - and is passed on to the main thread
+            return interrupted(error)
+        return None if answer is None or answer is Consumed.OK else understood(answer)
+
+    async def call_async(self, messages: Sequence[ReceivedMessage]) -> Failure | None:
+        """Call a coroutine function; None if all is done. Raises nothing but `CancelledError`."""
+        try:
+            answer = await self.function(list(messages) if self.batch else messages[0])
+        except RetryLater as answer_raised:
+            return understood(answer_raised)
+        except Exception as error:  # noqa: BLE001 - any error means: later again
+            return raised(error)
+        except (KeyboardInterrupt, SystemExit) as error:
+            return interrupted(error)
+        return None if answer is None or answer is Consumed.OK else understood(answer)
+
+
+def is_coroutine_function(function: Callable[..., Any]) -> bool:
+    """Tell whether calling it gives a coroutine, also for bound, partial and callable objects."""
+    while isinstance(function, partial):
+        function = function.func
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
+        getattr(function, "__call__", None)  # noqa: B004 - not whether, but how it is called
+    )
+
+
+def understood(answer: object) -> Failure | None:
+    """Read an answer. What is none counts as a failure, so that no message is lost by mistake."""
+    if answer is None or answer is Consumed.OK:
+        return None
+    if answer is Consumed.RETRY:
+        return Failure("it answered RETRY")
+    if isinstance(answer, RetryLater):
+        return Failure(
+            "it answered RetryLater",
+            delay_level=answer.delay_level,
+            wait=answer.wait,
+            done=answer.done,
+        )
+    if inspect.iscoroutine(answer):
+        answer.close()
+        return Failure("it returned a coroutine; make the handler itself `async def`")
+    return Failure(
+        f"it returned {answer!r:.80}, which is no answer; return None or Consumed.OK when all is "
+        "done, Consumed.RETRY or RetryLater(...) for later again"
+    )
+
+
+def raised(error: Exception) -> Failure:
+    """Give what an error means: later again."""
+    return Failure(f"it raised {type(error).__name__}: {error}"[:300], error)
+
+
+def interrupted(error: BaseException) -> Failure:
+    """Pass KeyboardInterrupt or SystemExit on to the main thread, as if Ctrl-C had been pressed.
+
+    Neither ends a pool's thread, and both would end an event loop that others need. The message
+    comes again later.
+    """
+    _thread.interrupt_main()
+    return Failure(f"it raised {type(error).__name__}, which stops the program", error)

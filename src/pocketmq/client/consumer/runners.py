@@ -1,0 +1,111 @@
+"""Tasks that call coroutine handlers, on the loop itself: a bounded number at the same time.
+
+A task takes job after job. One that never really waits costs no switch; as soon as one does, the
+next task goes on with the rest. So `asyncio.current_task()` and everything built on it (timeouts,
+task groups) mean what they say in a handler. Uses no thread, so a loop with a clock of its own can
+run it. Knows nothing of messages.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Iterable, Iterator
+
+from pocketmq.client.clock import Clock
+from pocketmq.client.consumer.threads import Finished, Job
+
+TURN = 3_000_000
+"""Nanoseconds after which a task lets the rest of the loop have a turn."""
+
+
+class Runners:
+    """Belongs to one event loop."""
+
+    def __init__(self, name: str, limit: int, clock: Clock, finished: Finished) -> None:
+        self._name = name
+        self._limit = limit
+        self._finished = finished
+        self._loop = asyncio.get_running_loop()
+        self._tick = clock.tick
+        self._pending: deque[Job] = deque()
+        self._done: list[Job] = []
+        self._tasks: dict[asyncio.Task[None], tuple[Job, int] | None] = {}
+        self._spare = False
+        """Whether a task has been made that has not begun yet."""
+        self._stopping = False
+
+    def give(self, jobs: Iterable[Job]) -> None:
+        """Have jobs done, in their order as long as none waits."""
+        self._pending.extend(jobs)
+        self._make_spare()
+
+    def under_way(self) -> Iterator[tuple[Job, int]]:
+        """Give the jobs being done, and since which tick."""
+        for job in self._tasks.values():
+            if job is not None:
+                yield job
+
+    async def stop(self, wait: float) -> int:
+        """Begin no more jobs; wait for those under way, then cancel them. Gives how many."""
+        self._stopping = True
+        self._pending.clear()
+        late: set[asyncio.Task[None]] = set()
+        if self._tasks:
+            _, late = await asyncio.wait(self._tasks, timeout=wait)
+        for task in late:
+            task.cancel()
+        if late:
+            await asyncio.wait(late)
+        self._report()
+        return len(late)
+
+    def _make_spare(self) -> None:
+        if self._pending and not self._spare and len(self._tasks) < self._limit:
+            self._spare = True
+            task = self._loop.create_task(self._run(), name=self._name)
+            self._tasks[task] = None
+            task.add_done_callback(self._ended)
+
+    async def _run(self) -> None:
+        self._spare = False
+        task = asyncio.current_task()
+        assert task is not None
+        pending, tasks, tick = self._pending, self._tasks, self._tick
+        now = turn = tick()
+        while pending:
+            job = pending.popleft()
+            if pending and not self._spare:
+                self._make_spare()
+            tasks[task] = (job, now)
+            try:
+                await job.make_async()
+            except asyncio.CancelledError:
+                if self._stopping:
+                    raise
+                job.cancelled()
+                self._add(job)
+                if task.cancelling():  # somebody meant this task, not only what the job waited for
+                    raise
+            else:
+                began, now = now, tick()
+                job.took = now - began
+                self._add(job)
+            tasks[task] = None
+            if now - turn > TURN:
+                await asyncio.sleep(0)
+                now = turn = tick()
+
+    def _add(self, job: Job) -> None:
+        if not self._done:
+            self._loop.call_soon(self._report)
+        self._done.append(job)
+
+    def _report(self) -> None:
+        done, self._done = self._done, []
+        if done:
+            self._finished(done)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        del self._tasks[task]
+        self._make_spare()
+        if not task.cancelled() and (error := task.exception()) is not None:
+            raise error  # a mistake of ours: the loop's exception handler shows it
