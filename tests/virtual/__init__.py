@@ -1,0 +1,1 @@
+"""A whole cluster and its clients on one loop, in time of its own."""
