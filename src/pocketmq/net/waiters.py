@@ -4,6 +4,7 @@ One timer serves all of them. Knows no socket.
 """
 
 import asyncio
+from typing import TypeAlias
 
 from pocketmq.errors import RequestTimedOut, TransportError
 from pocketmq.protocol.codes import RequestCode
@@ -13,25 +14,18 @@ _SLACK = 0.001  # loops count in milliseconds at worst: a timer may fire this mu
 _PAUSE = 0.005  # between sweeps, so that many deadlines close together cost one sweep
 
 
-class _Waiter:
-    __slots__ = ("code", "deadline", "future", "timeout")
-
-    def __init__(
-        self, future: asyncio.Future[Command], code: int, timeout: float, deadline: float
-    ) -> None:
-        self.future = future
-        self.code = code
-        self.timeout = timeout
-        self.deadline = deadline
+# The future, its deadline; code and timeout for the error. A tuple, as one is made per request.
+_Waiter: TypeAlias = tuple[asyncio.Future[Command], float, int, float]
 
 
 class Waiters:
     """Answers awaited, by opaque number."""
 
-    __slots__ = ("_by_opaque", "_loop", "_sweep_at", "_timer", "peer")
+    __slots__ = ("_by_opaque", "_loop", "_sweep_at", "_time", "_timer", "peer")
 
     def __init__(self, loop: asyncio.AbstractEventLoop, peer: str) -> None:
         self._loop = loop
+        self._time = loop.time
         self.peer = peer
         self._by_opaque: dict[int, _Waiter] = {}
         self._timer: asyncio.TimerHandle | None = None
@@ -45,10 +39,9 @@ class Waiters:
 
     def add(self, opaque: int, code: int, timeout: float) -> asyncio.Future[Command]:
         """Give the future that will hold the answer, or `RequestTimedOut` once time is up."""
-        loop = self._loop
-        future: asyncio.Future[Command] = loop.create_future()
-        deadline = loop.time() + timeout
-        self._by_opaque[opaque] = _Waiter(future, code, timeout, deadline)
+        future: asyncio.Future[Command] = self._loop.create_future()
+        deadline = self._time() + timeout
+        self._by_opaque[opaque] = (future, deadline, code, timeout)
         if self._timer is None or deadline < self._sweep_at:
             self._set_timer(deadline)
         return future
@@ -56,9 +49,9 @@ class Waiters:
     def answer(self, response: Command) -> bool:
         """Hand an answer over; False if nobody waits for it (any more)."""
         waiter = self._by_opaque.pop(response.opaque, None)
-        if waiter is None or waiter.future.done():
+        if waiter is None or waiter[0].done():
             return False
-        waiter.future.set_result(response)
+        waiter[0].set_result(response)
         return True
 
     def forget(self, opaque: int) -> None:
@@ -71,9 +64,9 @@ class Waiters:
             self._timer.cancel()
             self._timer = None
         waiters, self._by_opaque = self._by_opaque, {}
-        for waiter in waiters.values():
-            if not waiter.future.done():
-                waiter.future.set_exception(type(error)(error.address, error.reason))
+        for future, *_ in waiters.values():
+            if not future.done():
+                future.set_exception(type(error)(error.address, error.reason))
 
     def _set_timer(self, deadline: float) -> None:
         if self._timer is not None:
@@ -86,15 +79,13 @@ class Waiters:
         self._timer = None
         now = self._loop.time()
         due = now + _SLACK
-        late = [(key, value) for key, value in self._by_opaque.items() if value.deadline <= due]
-        for opaque, waiter in late:
+        late = [(key, value) for key, value in self._by_opaque.items() if value[1] <= due]
+        for opaque, (future, _, code, timeout) in late:
             del self._by_opaque[opaque]
-            if not waiter.future.done():
-                waiter.future.set_exception(
-                    RequestTimedOut(self.peer, _name(waiter.code), waiter.timeout)
-                )
+            if not future.done():
+                future.set_exception(RequestTimedOut(self.peer, _name(code), timeout))
         if self._by_opaque:
-            earliest = min(waiter.deadline for waiter in self._by_opaque.values())
+            earliest = min(deadline for _, deadline, _, _ in self._by_opaque.values())
             self._set_timer(max(earliest, now + _PAUSE))
 
 

@@ -103,15 +103,20 @@ class UniqueIds:
         self._utc_offset_ms = utc_offset_ms
         self._counter = count(first)
         self._month = (0, 0)
+        self._last = (-1, "")  # a millisecond, and all but the counter of its ids
 
     def next_id(self, now_ms: int) -> str:
         """Make one id."""
-        return f"{self._prefix}{self._ms_of_month(now_ms):08X}{next(self._counter) & 0xFFFF:04X}"
+        last_ms, prefix = self._last
+        if last_ms != now_ms:
+            prefix = f"{self._prefix}{self._ms_of_month(now_ms):08X}"
+            self._last = (now_ms, prefix)
+        return "%s%04X" % (prefix, next(self._counter) & 0xFFFF)  # noqa: UP031 - quicker
 
     def next_ids(self, now_ms: int, amount: int) -> list[str]:
         """Make several ids at once."""
-        prefix = f"{self._prefix}{self._ms_of_month(now_ms):08X}"
-        return [f"{prefix}{step & 0xFFFF:04X}" for step in islice(self._counter, amount)]
+        form = f"{self._prefix}{self._ms_of_month(now_ms):08X}%04X"
+        return [form % (step & 0xFFFF) for step in islice(self._counter, amount)]
 
     def _ms_of_month(self, now_ms: int) -> int:
         start, end = self._month

@@ -12,13 +12,7 @@ from pocketmq.client.producer.sending import Sending
 from pocketmq.errors import InvalidInput, SendFailed
 from pocketmq.model.message import Message
 from pocketmq.model.receipt import SendReceipt
-from pocketmq.protocol.batch import (
-    BatchEntry,
-    batch_entry,
-    check_batch,
-    encode_batch,
-    split_batch,
-)
+from pocketmq.protocol.batch import check_batch, encode_messages
 from pocketmq.protocol.codes import RequestCode
 
 _SEND_BATCH = int(RequestCode.SEND_BATCH_MESSAGE)
@@ -46,22 +40,35 @@ def prepare_batches(
     topic = preparing.wire_topic(messages[0].topic)
     now_ms = preparing.clock.now_ms()
     ids = preparing.ids.next_ids(now_ms, len(messages))
-    entries = [batch_entry(message, own) for message, own in zip(messages, ids, strict=True)]
-    parts = split_batch(entries, limit)
-    if len(parts) > 1 and not split:
-        size = sum(entry.encoded_size() for entry in entries)
+    entries = encode_messages(messages, ids)
+    size = sum(map(len, entries))
+    if size <= limit:
+        return [Batch(messages, _outgoing(preparing, topic, entries, ids))]
+    if not split:
         raise InvalidInput(
             f"a batch of {size} bytes is over the limit of {limit} (max_message_size); "
             "send fewer at once, or with split=True"
         )
     batches = []
-    start = 0
-    for part in parts:
-        stop = start + len(part)
-        outgoing = _outgoing(preparing, topic, part, ids[start:stop])
+    for start, stop in _cut(entries, limit):
+        outgoing = _outgoing(preparing, topic, entries[start:stop], ids[start:stop])
         batches.append(Batch(messages[start:stop], outgoing))
-        start = stop
     return batches
+
+
+def _cut(entries: Sequence[bytes], limit: int) -> list[tuple[int, int]]:
+    """Give where the batches begin and end: as few as possible, none over the limit."""
+    cuts: list[tuple[int, int]] = []
+    start = size = 0
+    for at, entry in enumerate(entries):
+        if len(entry) > limit:
+            raise InvalidInput(f"a message of {len(entry)} bytes is over the limit of {limit}")
+        if size + len(entry) > limit:
+            cuts.append((start, at))
+            start, size = at, 0
+        size += len(entry)
+    cuts.append((start, len(entries)))
+    return cuts
 
 
 async def deliver_batches(
@@ -83,12 +90,12 @@ async def deliver_batches(
 
 
 def _outgoing(
-    preparing: Preparing, topic: str, entries: Sequence[BatchEntry], ids: Sequence[str]
+    preparing: Preparing, topic: str, entries: Sequence[bytes], ids: Sequence[str]
 ) -> Outgoing:
     batch_id = preparing.ids.next_id(preparing.clock.now_ms())
     return Outgoing(
         topic,
-        encode_batch(entries),
+        b"".join(entries),
         preparing.batch_properties(batch_id),
         ",".join(ids),
         code=_SEND_BATCH,

@@ -24,6 +24,7 @@ _SEND = int(RequestCode.SEND_MESSAGE_V2)
 _PREPARED = int(SysFlag.PREPARED)
 _NOTHING: Mapping[str, str] = {}
 _MOST_REMEMBERED = 4096
+_LONGEST_REMEMBERED = 256
 _INT32 = range(-(2**31), 2**31)
 
 
@@ -37,9 +38,12 @@ class Preparing:
         self.ids = ids
         self.clock = clock
         self._options = options
+        self._largest = options.max_message_size
+        self._compress_from = options.compress_from
         self._added = {names.INSTANCE_ID: namespace} if namespace else {}
         self._topics: dict[str, str] = {}  # checked; name on the wire by the caller's
-        self._tags: dict[str, str] = {"": ""}  # property text by tag
+        self._plain: dict[str, str] = {}  # those of them whose messages need nothing added
+        self._tails: dict[str | None, str] = {}  # what follows the id, by tag
 
     def prepare(
         self, message: Message, extra: Mapping[str, str] = _NOTHING, code: int = _SEND
@@ -49,28 +53,31 @@ class Preparing:
         `extra` are properties that the send adds, RocketMQ's own ones among them; an id found there
         stays. Raises `InvalidInput` for a message no broker would take.
         """
-        topic = self._topics.get(message.topic) or self.wire_topic(message.topic)
+        topic = self._plain.get(message.topic)
+        if topic is None or message.properties or message.keys or extra:
+            return self._prepare_rich(message, extra, code)
         body = message.body
-        self.check_body(body)
-        flag = message.flag
-        if message.properties or message.keys or extra or self._added or is_retry_topic(topic):
-            return self._prepare_rich(message, topic, extra, code)
-        tag = message.tag or ""
-        text = self._tags.get(tag)
-        if text is None:
-            text = self._tag_text(tag)
+        size = len(body)
+        if not 0 < size <= self._largest:
+            self.check_body(body)
+        tail = self._tails.get(message.tag)
+        if tail is None:
+            tail = self._tail(message.tag or "")
         unique_id = self.ids.next_id(self.clock.now_ms())
-        properties = f"UNIQ_KEY\1{unique_id}\2WAIT\1true\2{text}"
         sys_flag = 0
-        if len(body) >= self._options.compress_from:
+        if size >= self._compress_from:
             body, sys_flag = self._compressed(body)
-        if flag and flag not in _INT32:
-            raise InvalidInput(f"a message's flag is a 32-bit number, not {flag}")
-        return Outgoing(topic, body, properties, unique_id, flag, sys_flag, code)
+        flag = message.flag
+        if flag:
+            _check_flag(flag)
+        return Outgoing(
+            topic, body, f"UNIQ_KEY\1{unique_id}{tail}", unique_id, flag, sys_flag, code
+        )
 
-    def _prepare_rich(
-        self, message: Message, topic: str, extra: Mapping[str, str], code: int
-    ) -> Outgoing:
+    def _prepare_rich(self, message: Message, extra: Mapping[str, str], code: int) -> Outgoing:
+        topic = self.wire_topic(message.topic)
+        self.check_body(message.body)
+        _check_flag(message.flag)
         wire = message.wire_properties()
         wire.update(self._added)
         wire.update(extra)
@@ -80,12 +87,10 @@ class Preparing:
         if unique_id is None:
             unique_id = wire[names.UNIQUE_KEY] = self.ids.next_id(self.clock.now_ms())
         body, sys_flag = message.body, 0
-        if compresses(len(body), threshold=self._options.compress_from):
+        if compresses(len(body), threshold=self._compress_from):
             body, sys_flag = self._compressed(body)
         if wire.get(names.TRANSACTION_PREPARED, "").lower() == "true":
             sys_flag |= _PREPARED
-        if message.flag not in _INT32:
-            raise InvalidInput(f"a message's flag is a 32-bit number, not {message.flag}")
         return Outgoing(
             topic,
             body,
@@ -115,30 +120,39 @@ class Preparing:
         check_topic(wire)
         if len(self._topics) >= _MOST_REMEMBERED:
             self._topics.clear()
+            self._plain.clear()
         self._topics[topic] = wire
+        if not self._added and not is_retry_topic(wire):
+            self._plain[topic] = wire
         return wire
 
     def check_body(self, body: bytes) -> None:
         """Raise `InvalidInput` for a body no broker would take."""
         if not body:
             raise InvalidInput("a message needs a body: brokers take none that is empty")
-        if len(body) > self._options.max_message_size:
+        if len(body) > self._largest:
             raise InvalidInput(
-                f"a body of {len(body)} bytes is over the limit of "
-                f"{self._options.max_message_size} (max_message_size)"
+                f"a body of {len(body)} bytes is over the limit of {self._largest} "
+                "(max_message_size)"
             )
 
     def _compressed(self, body: bytes) -> tuple[bytes, int]:
         codec = self._options.compression
         return compress(body, codec, self._options.compression_level), mark_compressed(0, codec)
 
-    def _tag_text(self, tag: str) -> str:
-        text = encode_properties({names.TAGS: tag}).decode()
-        if len(self._tags) >= _MOST_REMEMBERED:
-            self._tags = {"": ""}
-        if len(tag) <= 256:
-            self._tags[tag] = text
-        return text
+    def _tail(self, tag: str) -> str:
+        wire = {names.WAIT: "true", names.TAGS: tag} if tag else {names.WAIT: "true"}
+        tail = "\2" + encode_properties(wire).decode()
+        if len(self._tails) >= _MOST_REMEMBERED:
+            self._tails.clear()
+        if len(tag) <= _LONGEST_REMEMBERED:
+            self._tails[tag or None] = tail
+        return tail
+
+
+def _check_flag(flag: int) -> None:
+    if flag not in _INT32:
+        raise InvalidInput(f"a message's flag is a 32-bit number, not {flag!r}")
 
 
 def delay_properties(

@@ -163,7 +163,8 @@ class Producer(Exchanging):
         sending = self.sending
         choice = choice_of(message, queue, ordering_key, selector, sending.namespace)
         extra = delay_properties(delay, delay_level, deliver_at)
-        return await sending.send(message, extra, choice, timeout=timeout)
+        outgoing = sending.preparing.prepare(message, extra)
+        return await sending.deliver(outgoing, (message,), choice, timeout=timeout)
 
     def submit(
         self,

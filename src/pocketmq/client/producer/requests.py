@@ -48,6 +48,21 @@ class Outgoing(msgspec.Struct, frozen=True, gc=False):
     max_reconsume_times: int | None = None
 
 
+class _Template:
+    """The parts of a header that are the same for all messages to a queue."""
+
+    __slots__ = ("head", "middle", "queue")
+
+    def __init__(self, queue: MessageQueue, head: bytes, middle: bytes) -> None:
+        self.queue = queue
+        self.head = head
+        self.middle = middle
+
+
+_TAIL = b',"serializeTypeCurrentRPC":"JSON","version":%d}' % CURRENT_VERSION
+_MOST_TEMPLATES = 65_536  # queues come from a route, and a route from a peer
+
+
 class RequestWriter:
     """Writes the requests of one producer. Any thread may call it.
 
@@ -58,10 +73,11 @@ class RequestWriter:
         self, group: str, options: ProducerOptions, as_command: AsCommand | None = None
     ) -> None:
         self._group = group
-        self._template = options.template_topic
+        self._default_topic = options.template_topic
         self._queue_nums = options.new_topic_queues
         self._as_command = as_command
-        self._templates: dict[tuple[MessageQueue, int, bool], tuple[bytes, bytes, bytes]] = {}
+        self._plain: dict[int, _Template] = {}  # by the identity of a queue that is kept here
+        self._templates: dict[tuple[MessageQueue, int, bool], _Template] = {}
 
     def frame(
         self,
@@ -75,46 +91,55 @@ class RequestWriter:
         """Write the whole frame of a request. Raises `InvalidInput` if text cannot be UTF-8."""
         if self._as_command is not None or message.max_reconsume_times is not None:
             return self._frame_by_field(message, queue, opaque, born_ms, oneway=oneway)
-        is_batch = message.batch_id is not None
-        parts = self._templates.get((queue, message.code, is_batch))
-        if parts is None:
-            parts = self._make_template(queue, message.code, is_batch=is_batch)
-        head, middle, tail = parts
+        template = self._plain.get(id(queue))
+        if (
+            template is None
+            or template.queue is not queue
+            or message.code != _SEND
+            or message.batch_id is not None
+        ):
+            template = self._template_of(queue, message)
         header = b'%b%d","g":"%d","h":"%d","i":%b,"j":"%d%b%d,"language":"PYTHON","opaque":%d%b' % (
-            head,
+            template.head,
             message.sys_flag,
             born_ms,
             message.flag,
             _json(message.properties),
             message.reconsume_times,
-            middle,
+            template.middle,
             ONEWAY_FLAG if oneway else 0,
             opaque,
-            tail,
+            _TAIL,
         )
-        body = message.body
         size = len(header)
-        return _prefix(4 + size + len(body), size) + header + body
+        return _prefix(4 + size + len(message.body), size) + header + message.body
 
-    def _make_template(
-        self, queue: MessageQueue, code: int, *, is_batch: bool
-    ) -> tuple[bytes, bytes, bytes]:
+    def _template_of(self, queue: MessageQueue, message: Outgoing) -> "_Template":
+        key = (queue, message.code, message.batch_id is not None)
+        template = self._templates.get(key)
+        if template is None:
+            if len(self._templates) >= _MOST_TEMPLATES:
+                self._templates.clear()
+                self._plain.clear()
+            template = self._templates[key] = self._make_template(*key)
+        if message.code == _SEND and message.batch_id is None:
+            if len(self._plain) >= _MOST_TEMPLATES:
+                self._plain.clear()
+            self._plain[id(queue)] = _Template(queue, template.head, template.middle)
+        return template
+
+    def _make_template(self, queue: MessageQueue, code: int, batch: object) -> "_Template":
         head = b'{"code":%d,"extFields":{"a":%b,"b":%b,"c":%b,"d":"%d","e":"%d","f":"' % (
             code,
             _json(self._group),
             _json(queue.topic),
-            _json(self._template),
+            _json(self._default_topic),
             self._queue_nums,
             queue.queue_id,
         )
-        batch = b"true" if is_batch else b"false"
-        middle = b'","k":"false","m":"%b","n":%b},"flag":' % (batch, _json(queue.broker_name))
-        tail = b',"serializeTypeCurrentRPC":"JSON","version":%d}' % CURRENT_VERSION
-        parts = (head, middle, tail)
-        if len(self._templates) >= _MOST_TEMPLATES:
-            self._templates.clear()
-        self._templates[queue, code, is_batch] = parts
-        return parts
+        is_batch = b"true" if batch else b"false"
+        middle = b'","k":"false","m":"%b","n":%b},"flag":' % (is_batch, _json(queue.broker_name))
+        return _Template(queue, head, middle)
 
     def _frame_by_field(
         self, message: Outgoing, queue: MessageQueue, opaque: int, born_ms: int, *, oneway: bool
@@ -122,7 +147,7 @@ class RequestWriter:
         fields = SendRequestV2(
             producer_group=self._group,
             topic=queue.topic,
-            default_topic=self._template,
+            default_topic=self._default_topic,
             default_topic_queue_nums=self._queue_nums,
             queue_id=queue.queue_id,
             sys_flag=message.sys_flag,
@@ -141,9 +166,6 @@ class RequestWriter:
             command = self._as_command(message.code, fields, message.body)
         flag = ONEWAY_FLAG if oneway else 0
         return msgspec.structs.replace(command, opaque=opaque, flag=flag).encode()
-
-
-_MOST_TEMPLATES = 65_536  # queue ids come from a route, and a route from a peer
 
 
 class _Stored(msgspec.Struct, frozen=True, gc=False):
