@@ -34,7 +34,7 @@ def wire_to(address: str) -> Iterator[Wire]:
 
 def ask(wire: Wire, body: bytes = b"", timeout: float = 10.0) -> Command:
     number = wire.take_number()
-    return wire.ask(Command.request(10, number, None, body).encode(), number, "SEND", timeout)
+    return wire.ask(Command.request(10, number, None, body).encode(), number, 10, timeout)
 
 
 def listen(caller: socket.socket) -> None:
@@ -82,7 +82,7 @@ def test_an_answer_in_pieces_is_waited_for() -> None:
 def test_silence_ends_at_the_deadline_and_the_wire_with_it() -> None:
     with peer(listen) as address, wire_to(address) as wire:
         started = time.monotonic()
-        with pytest.raises(RequestTimedOut, match=r"no answer to SEND within 0\.05 s") as caught:
+        with pytest.raises(RequestTimedOut, match=r"no answer to SEND_MESSAGE within 0\.05 s") as caught:
             ask(wire, timeout=0.05)
         assert 0.04 < time.monotonic() - started < 5
         assert caught.value.outcome_unknown

@@ -5,13 +5,14 @@ there get a fresh one. When the interpreter ends with clients still open they ar
 order, within a limit, so that what was promised is sent.
 """
 
+import asyncio
 import atexit
 import logging
 import os
 import threading
 from collections.abc import Coroutine
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol
-from weakref import WeakSet
 
 from pocketmq.blocking.loop_thread import LoopThread
 from pocketmq.errors import MQError
@@ -37,7 +38,8 @@ class _Process:
     def __init__(self) -> None:
         self.lock = threading.Lock()
         self.thread: LoopThread | None = None
-        self.open: WeakSet[Closable] = WeakSet()
+        self.callbacks: ThreadPoolExecutor | None = None
+        self.open: set[Closable] = set()
 
 
 _process = _Process()
@@ -53,6 +55,15 @@ def loop_thread() -> LoopThread:
             process.thread = LoopThread("pocketmq-clients")
             atexit.register(_end)
         return process.thread
+
+
+def callback_threads() -> ThreadPoolExecutor:
+    """Give the threads in which an application's callbacks run, so that they may block."""
+    process = _process
+    with process.lock:
+        if process.callbacks is None:
+            process.callbacks = ThreadPoolExecutor(8, thread_name_prefix="pocketmq-callbacks")
+        return process.callbacks
 
 
 def opened(client: Closable) -> None:
@@ -76,13 +87,13 @@ def _end() -> None:
         if left:
             thread.call(_close_all(left))
         thread.close()
+        if process.callbacks is not None:
+            process.callbacks.shutdown(wait=False)
     except MQError as error:
         logger.warning("clients could not be closed: %s", error)
 
 
 async def _close_all(clients: list[Closable]) -> None:
-    import asyncio
-
     tasks = [asyncio.create_task(client.last_words(), name=repr(client)) for client in clients]
     done, late = await asyncio.wait(tasks, timeout=LAST_WORDS)
     for task in late:

@@ -13,6 +13,7 @@ import sys
 import time
 from collections.abc import Sequence
 
+from pocketmq.client.calls import request_name
 from pocketmq.errors import ConnectFailed, ConnectionLost, RequestTimedOut
 from pocketmq.net import Limits
 from pocketmq.net.reasons import reason_of
@@ -72,8 +73,8 @@ class Wire:
         self._opaque = number = self._opaque + 1 & 0x7FFFFFFF
         return number
 
-    def ask(self, frame: bytes, opaque: int, what: str, timeout: float) -> Command:
-        """Send a request and wait for its answer.
+    def ask(self, frame: bytes, opaque: int, code: int, timeout: float) -> Command:
+        """Send a request (`code` is for messages) and wait for its answer.
 
         After anything but an answer the connection is closed. Raises `RequestTimedOut`,
         `ConnectionLost`, `ProtocolError`.
@@ -86,7 +87,7 @@ class Wire:
         except BaseException as error:
             self.close()
             if isinstance(error, BlockingIOError | TimeoutError):
-                raise RequestTimedOut(self.address, what, timeout) from None
+                raise RequestTimedOut(self.address, request_name(code), timeout) from None
             if isinstance(error, OSError):
                 raise ConnectionLost(self.address, reason_of(error)) from error
             raise

@@ -1,0 +1,71 @@
+"""What all blocking clients are: an asyncio client, and the process's loop to run it on."""
+
+from collections.abc import Coroutine
+from types import TracebackType
+from typing import Any, Generic, Protocol, Self, TypeVar
+
+from pocketmq.blocking.loop_thread import LoopThread
+from pocketmq.blocking.process_loop import closed, loop_thread, opened
+
+T = TypeVar("T")
+
+
+class Client(Protocol):
+    """An asyncio client, as far as they are all alike."""
+
+    async def start(self) -> object:
+        """Make ready."""
+
+    async def close(self) -> None:
+        """Finish what was promised, and leave."""
+
+
+C = TypeVar("C", bound=Client)
+
+
+class Facade(Generic[C]):
+    """Runs one asyncio client from threads. Any thread may call; none needs an event loop.
+
+    In a fork of the process all methods of a client that was started before raise `ClientForked`.
+    Called from a coroutine on the clients' own loop they raise `WouldBlockLoop`.
+    """
+
+    def __init__(self, client: C) -> None:
+        self._client = client
+        self._thread: LoopThread | None = None
+
+    def start(self) -> Self:
+        """Make ready; `with` does it, too. Errors are those of the asyncio client."""
+        thread = self._thread or loop_thread()
+        thread.call(self._client.start())
+        self._thread = thread
+        opened(self)
+        return self
+
+    def close(self) -> None:
+        """Finish what was promised, and leave; the end of `with` does it, too.
+
+        Closing twice is harmless.
+        """
+        if self._thread is not None:
+            self._thread.call(self._client.close())
+            closed(self)
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def last_words(self) -> Coroutine[Any, Any, None]:
+        """Give the work of closing, for the end of the process."""
+        return self._client.close()
+
+    def _call(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run a coroutine of the client and give what it gives."""
+        return (self._thread or loop_thread()).call(work)
