@@ -5,8 +5,11 @@ Times are seconds, sizes bytes; flow control is in `balance.consumer.limits`.
 
 import msgspec
 
+from pocketmq.balance.allocation import Strategy, StrategySettings, strategy_by_name
 from pocketmq.balance.consumer.limits import LitePullLimits, PullLimits
+from pocketmq.balance.consumer.pulling import RETRY_AFTER_ERROR
 from pocketmq.client.checks import check_range, check_seconds
+from pocketmq.client.settings import ClientSettings
 from pocketmq.model.kinds import ConsumeFromWhere, MessageModel
 from pocketmq.model.names import check_consumer_group
 
@@ -22,19 +25,32 @@ class ConsumerOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Where a group begins that has no offset stored."""
     start_at: float | None = None
     """With CONSUME_FROM_TIMESTAMP: seconds since 1970. None: half an hour before the start."""
-    strategy: str = "AVG"
-    """The allocation strategy, by Java's name."""
+    strategy: str | Strategy = "AVG"
+    """The allocation strategy, by Java's name, or one of your own."""
+    strategy_settings: StrategySettings = StrategySettings()
+    """What some strategies need besides their name: rooms, or the queues of CONFIG."""
     unit_mode: bool = False
 
     def __post_init__(self) -> None:
         check_consumer_group(self.group)
+        self.allocation()
+
+    def allocation(self) -> Strategy:
+        """Give the strategy; raises `StrategyUnknown` or `AllocationInputInvalid`."""
+        if isinstance(self.strategy, str):
+            return strategy_by_name(self.strategy, self.strategy_settings)
+        return self.strategy
 
 
 class PushConsumerOptions(ConsumerOptions, frozen=True, kw_only=True):
     """How a consumer with handlers works (Java: DefaultMQPushConsumer)."""
 
+    orderly: bool = False
+    """One message of a queue at a time, in order, under the broker's lock."""
     limits: PullLimits = PullLimits()
     pull_interval: float = 0.0
+    pull_retry: float = RETRY_AFTER_ERROR
+    """How long to wait after a pull that failed."""
     pull_batch: int = 32
     pull_batch_bytes: int = 256 * 1024
     """At most so many bytes a pull (5.x)."""
@@ -54,10 +70,15 @@ class PushConsumerOptions(ConsumerOptions, frozen=True, kw_only=True):
     """False: let the broker say which queues are ours (5.x)."""
     stop_wait: float = 0.0
     """How long `stop` waits for handlers that are at work."""
+    offsets_dir: str = ""
+    """Where a broadcasting consumer keeps its offsets. Empty: `.rocketmq_offsets` in the home."""
+    history_size: int = 256
+    """How many rebalances the consumer remembers."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         check_seconds("pull_interval", self.pull_interval)
+        check_seconds("pull_retry", self.pull_retry, at_least=0.001)
         check_range("pull_batch", self.pull_batch, 1, 1024)
         check_range("pull_batch_bytes", self.pull_batch_bytes, 1, 2**31 - 1)
         check_range("handler_batch", self.handler_batch, 1, 1024)
@@ -66,6 +87,39 @@ class PushConsumerOptions(ConsumerOptions, frozen=True, kw_only=True):
         check_seconds("suspend_queue", self.suspend_queue)
         check_seconds("consume_timeout", self.consume_timeout, at_least=0.001)
         check_seconds("stop_wait", self.stop_wait)
+        check_range("history_size", self.history_size, 1, 100_000)
+
+
+class ConsumerSettings(ClientSettings, total=False):
+    """The fields of `ConsumerOptions`, and of `ClientOptions`, as keywords of a consumer."""
+
+    model: MessageModel
+    consume_from: ConsumeFromWhere
+    start_at: float | None
+    strategy: str | Strategy
+    strategy_settings: StrategySettings
+    unit_mode: bool
+
+
+class PushConsumerSettings(ConsumerSettings, total=False):
+    """The fields of `PushConsumerOptions`, and of `ClientOptions`, as keywords."""
+
+    orderly: bool
+    limits: PullLimits
+    pull_interval: float
+    pull_retry: float
+    pull_batch: int
+    pull_batch_bytes: int
+    handler_batch: int
+    threads: int
+    max_reconsume_times: int
+    suspend_queue: float
+    consume_timeout: float
+    subscription_in_pull: bool
+    client_rebalance: bool
+    stop_wait: float
+    offsets_dir: str
+    history_size: int
 
 
 class PullConsumerOptions(ConsumerOptions, frozen=True, kw_only=True):

@@ -31,6 +31,7 @@ class HeldQueue:
         "start_checked",
         "suggested",
         "topic",
+        "wake_below",
     )
 
     def __init__(
@@ -61,6 +62,8 @@ class HeldQueue:
         """The loop that pulls it."""
         self.freed: asyncio.Future[None] | None = None
         """Set while the puller waits for room in the cache."""
+        self.wake_below = 0
+        """With no more messages cached than these, there is room again."""
         self.at_work = 0
         """Handler calls under way."""
         self._idle: list[asyncio.Future[None]] = []
@@ -85,6 +88,11 @@ class HeldQueue:
 
     def made_room(self) -> None:
         """Let a puller go on that waits for room; call it after messages left the cache."""
+        if self.freed is not None and self.process.count <= self.wake_below:
+            self.wake()
+
+    def wake(self) -> None:
+        """Let a puller look again that waits for room, or because the queue is paused."""
         freed = self.freed
         if freed is not None and not freed.done():
             freed.set_result(None)

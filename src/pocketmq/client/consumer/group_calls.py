@@ -1,0 +1,137 @@
+"""What a consumer asks brokers about its group: members, connections, assignments, filters.
+
+Any broker of a topic can tell. Java asks one at random and gives up if it fails; here the others
+are asked, too, so that one lost broker does not keep a group from balancing.
+"""
+
+import logging
+
+from pocketmq.balance.consumer.assignment import AssignedQueue
+from pocketmq.client.calls import Fields
+from pocketmq.client.routes import KnownRoute
+from pocketmq.client.session import Session
+from pocketmq.errors import MQError, ResponseCode, RouteNotFound, ServerError
+from pocketmq.model.kinds import MessageModel
+from pocketmq.model.route import MASTER_ID
+from pocketmq.model.subscription import Subscription
+from pocketmq.protocol.bodies.assignment import AssignmentQuery, Assignments
+from pocketmq.protocol.bodies.connections import ConsumerConnections
+from pocketmq.protocol.bodies.groups import ConsumerIds
+from pocketmq.protocol.bodies.heartbeat import ClientCheck
+from pocketmq.protocol.codes import RequestCode
+from pocketmq.protocol.command import Command
+from pocketmq.protocol.headers.groups import GetConsumerConnectionsRequest
+from pocketmq.protocol.headers.membership import GetConsumerListRequest
+from pocketmq.protocol.json_values import decode_body, encode_body
+
+logger = logging.getLogger("pocketmq.client")
+
+
+async def group_members(session: Session, topic: str, group: str) -> tuple[str, ...] | None:
+    """List the client ids of a group; None if no broker of the topic tells."""
+    try:
+        answer = await _ask_any(
+            session,
+            topic,
+            RequestCode.GET_CONSUMER_LIST_BY_GROUP,
+            GetConsumerListRequest(consumer_group=group),
+        )
+        members = tuple(decode_body(answer.body, ConsumerIds).consumer_id_list)
+    except MQError as error:
+        logger.warning("group %s: no broker of %s lists the members: %s", group, topic, error)
+        return None
+    return members or None
+
+
+async def broker_assignment(
+    session: Session, query: AssignmentQuery
+) -> tuple[AssignedQueue, ...] | None:
+    """Give the queues a broker assigned to this member; None if it did not answer, or null."""
+    try:
+        answer = await _ask_any(
+            session, query.topic, RequestCode.QUERY_ASSIGNMENT, None, encode_body(query)
+        )
+        assigned = decode_body(answer.body, Assignments).message_queue_assignments
+    except MQError as error:
+        logger.warning(
+            "group %s: no broker assigns queues of %s: %s", query.consumer_group, query.topic, error
+        )
+        return None
+    if assigned is None:
+        return None
+    return tuple(AssignedQueue(each.message_queue, each.mode) for each in assigned)
+
+
+async def group_connections(session: Session, topic: str, group: str) -> ConsumerConnections | None:
+    """Describe a group as a broker sees it; None if none tells, such as for want of rights."""
+    try:
+        answer = await _ask_any(
+            session,
+            topic,
+            RequestCode.GET_CONSUMER_CONNECTION_LIST,
+            GetConsumerConnectionsRequest(consumer_group=group),
+        )
+        return decode_body(answer.body, ConsumerConnections)
+    except MQError as error:
+        logger.debug("group %s: no broker describes it: %s", group, error)
+        return None
+
+
+async def check_filter(session: Session, group: str, subscription: Subscription) -> None:
+    """Let a broker read a subscription's expression; raises the `ServerError` it refuses it with.
+
+    Also raises `RouteNotFound` and `TransportError`.
+    """
+    body = ClientCheck(
+        client_id=session.client_id,
+        group=group,
+        subscription_data=subscription,
+    )
+    await _ask_any(
+        session, subscription.topic, RequestCode.CHECK_CLIENT_CONFIG, None, encode_body(body)
+    )
+
+
+def assignment_query(
+    session: Session, topic: str, group: str, strategy: str, model: MessageModel
+) -> AssignmentQuery:
+    """Make the question for `broker_assignment`."""
+    return AssignmentQuery(
+        topic=topic,
+        consumer_group=group,
+        client_id=session.client_id,
+        strategy_name=strategy,
+        message_model=model,
+    )
+
+
+async def _ask_any(
+    session: Session, topic: str, code: RequestCode, fields: Fields, body: bytes = b""
+) -> Command:
+    """Ask a broker of a topic, chosen by chance; if it fails, the others.
+
+    A refusal other than a failure inside the broker is an answer: it is raised at once.
+    """
+    known = await session.routes.get(topic)
+    failure: MQError = RouteNotFound(topic)
+    for address in _addresses(session, known):
+        try:
+            return await session.brokers.call_at(address, code, fields, body)
+        except ServerError as error:
+            if not error.retryable:
+                raise
+            failure = error
+        except MQError as error:
+            failure = error
+    raise failure
+
+
+def _addresses(session: Session, known: KnownRoute) -> list[str]:
+    tables = [data.broker_addrs for data in known.route.broker_datas if data.broker_addrs]
+    session.random.shuffle(tables)
+    return [table[MASTER_ID if MASTER_ID in table else min(table)] for table in tables]
+
+
+def is_refused_filter(error: ServerError) -> bool:
+    """Tell whether a broker says that an expression is wrong, not that it failed."""
+    return error.code == ResponseCode.SUBSCRIPTION_PARSE_FAILED

@@ -1,0 +1,182 @@
+"""A group's offsets at its brokers: noted in memory, sent now and then, read when a queue is taken.
+
+What is noted and forgotten when is `balance.consumer.offset_table`'s business; this room asks and
+tells. Belongs to one event loop.
+"""
+
+import asyncio
+import logging
+from collections.abc import Collection
+from typing import Protocol
+
+from pocketmq.balance.consumer.offset_table import OffsetTable
+from pocketmq.balance.consumer.start_offset import OFFSET_UNKNOWN, offset_after_refusal
+from pocketmq.balance.profile import Profile
+from pocketmq.client.session import Session
+from pocketmq.client.tasks import Tasks
+from pocketmq.errors import BrokerNotFound, MQError, ServerError
+from pocketmq.model.queue import MessageQueue
+from pocketmq.protocol.codes import RequestCode
+from pocketmq.protocol.command import Command
+from pocketmq.protocol.header import Header
+from pocketmq.protocol.headers.offsets import (
+    GetMaxOffsetRequest,
+    GetMaxOffsetResponse,
+    QueryConsumerOffsetRequest,
+    QueryConsumerOffsetResponse,
+    SearchOffsetRequest,
+    SearchOffsetResponse,
+    UpdateConsumerOffsetRequest,
+)
+
+logger = logging.getLogger("pocketmq.client")
+
+OFFSET_TIMEOUT = 5.0
+"""For questions about offsets, as in Java."""
+
+
+class OffsetStore(Protocol):
+    """Where a consumer keeps its offsets; `table` holds what is noted in memory."""
+
+    table: OffsetTable
+
+    def load(self) -> None:
+        """Read what there is, at start."""
+
+    async def read(self, queue: MessageQueue) -> int:
+        """Give the stored offset and note it; or `NO_OFFSET`, or `OFFSET_UNKNOWN`."""
+
+    def persist(self, queue: MessageQueue) -> None:
+        """Store what is noted of one queue, without waiting."""
+
+    async def persist_all(self, held: Collection[MessageQueue]) -> None:
+        """Store what is noted of the held queues, and forget the rest.
+
+        Returns when all is on its way, what `persist` was told before included.
+        """
+
+
+class RemoteOffsets:
+    """The offset store of a group that shares its queues: its brokers."""
+
+    def __init__(self, session: Session, group: str, profile: Profile) -> None:
+        self.table = OffsetTable()
+        self._session = session
+        self._group = group
+        self._profile = profile
+        self._tasks = Tasks(f"{session.client_id}: offsets of {group}")
+        self._under_way: set[asyncio.Task[None]] = set()
+
+    def load(self) -> None:
+        """Do nothing: brokers are asked queue by queue."""
+
+    async def read(self, queue: MessageQueue) -> int:
+        """Ask the queue's broker; whatever it says is noted."""
+        header = QueryConsumerOffsetRequest(
+            consumer_group=self._group,
+            topic=queue.topic,
+            queue_id=queue.queue_id,
+            bname=queue.broker_name,
+        )
+        try:
+            answer = await ask_about(
+                self._session, queue, RequestCode.QUERY_CONSUMER_OFFSET, header
+            )
+            offset = answer.header(QueryConsumerOffsetResponse).offset
+        except ServerError as error:
+            return offset_after_refusal(self._profile, error.code)
+        except MQError as error:
+            logger.warning("group %s: the offset of %s is unknown: %s", self._group, queue, error)
+            return OFFSET_UNKNOWN
+        self.table.update(queue, offset, increase_only=False)
+        return offset
+
+    def persist(self, queue: MessageQueue) -> None:
+        """Send the noted offset one-way; a failure is logged, as in Java."""
+        offset = self.table.read(queue)
+        if offset >= 0:
+            self._send(queue, offset)
+
+    async def persist_all(self, held: Collection[MessageQueue]) -> None:
+        """Send what is noted of the held queues one-way, and forget the rest."""
+        for queue, offset in self.table.to_persist(held).items():
+            self._send(queue, offset)
+        if self._under_way:
+            await asyncio.wait(self._under_way)
+
+    def _send(self, queue: MessageQueue, offset: int) -> None:
+        """Send an offset at once if the broker is connected, or as soon as it is."""
+        session = self._session
+        header = UpdateConsumerOffsetRequest(
+            consumer_group=self._group,
+            topic=queue.topic,
+            queue_id=queue.queue_id,
+            commit_offset=offset,
+            bname=queue.broker_name,
+        )
+        try:
+            address = session.brokers.address(queue.broker_name)
+        except BrokerNotFound as error:
+            logger.warning("group %s: offset %s of %s not stored: %s",
+                self._group, offset, queue, error)  # fmt: skip
+            return
+        connection = session.calls.connected(address)
+        if connection is not None:
+            request = session.calls.request(RequestCode.UPDATE_CONSUMER_OFFSET, header)
+            connection.send_oneway(request)
+            return
+        task = self._tasks.spawn(self._send_later(queue, header), f"offset of {queue}")
+        self._under_way.add(task)
+        task.add_done_callback(self._under_way.discard)
+
+    async def _send_later(self, queue: MessageQueue, header: UpdateConsumerOffsetRequest) -> None:
+        try:
+            await self._session.brokers.tell(
+                queue.broker_name, RequestCode.UPDATE_CONSUMER_OFFSET, header
+            )
+        except MQError as error:
+            logger.warning("group %s: offset %s of %s not stored: %s",
+                self._group, header.commit_offset, queue, error)  # fmt: skip
+
+
+async def ask_about(
+    session: Session, queue: MessageQueue, code: RequestCode, header: Header
+) -> Command:
+    """Ask the broker of a queue; if none is known by that name, look for it once.
+
+    Raises `BrokerNotFound`, `ServerError` or `TransportError`.
+    """
+    try:
+        return await session.brokers.call(queue.broker_name, code, header, timeout=OFFSET_TIMEOUT)
+    except BrokerNotFound:
+        await session.fetch_routes([queue.topic])
+    return await session.brokers.call(queue.broker_name, code, header, timeout=OFFSET_TIMEOUT)
+
+
+async def max_offset(session: Session, queue: MessageQueue) -> int | None:
+    """Give where a queue ends; None if its broker does not say."""
+    header = GetMaxOffsetRequest(
+        topic=queue.topic, queue_id=queue.queue_id, bname=queue.broker_name
+    )
+    try:
+        answer = await ask_about(session, queue, RequestCode.GET_MAX_OFFSET, header)
+        return answer.header(GetMaxOffsetResponse).offset
+    except MQError as error:
+        logger.warning("the end of %s is unknown: %s", queue, error)
+        return None
+
+
+async def offset_at(session: Session, queue: MessageQueue, timestamp_ms: int) -> int | None:
+    """Give the offset of a store time; None if the broker does not say."""
+    header = SearchOffsetRequest(
+        topic=queue.topic,
+        queue_id=queue.queue_id,
+        timestamp=timestamp_ms,
+        bname=queue.broker_name,
+    )
+    try:
+        answer = await ask_about(session, queue, RequestCode.SEARCH_OFFSET_BY_TIMESTAMP, header)
+        return answer.header(SearchOffsetResponse).offset
+    except MQError as error:
+        logger.warning("the offset of %s at %s is unknown: %s", queue, timestamp_ms, error)
+        return None

@@ -1,0 +1,133 @@
+"""Mistakes in how a group is used, found by looking at the group as a broker sees it.
+
+RocketMQ expects of a group's members one client id each, the same subscriptions and the same
+model; a broker keeps what the last heartbeat said. Members that break a rule lose messages without
+an error anywhere, so each mistake is named once, in one clear warning. Knows no broker.
+"""
+
+import logging
+from collections import Counter
+from collections.abc import Mapping
+from enum import Enum
+
+import msgspec
+
+from pocketmq.model.kinds import MessageModel
+from pocketmq.model.names import is_retry_topic
+from pocketmq.model.subscription import Subscription
+from pocketmq.protocol.bodies.connections import ClientConnection, ConsumerConnections
+
+logger = logging.getLogger("pocketmq.client")
+
+_MOST = 64
+
+
+class Mistake(Enum):
+    """What can be wrong about a group."""
+
+    DUPLICATE_CLIENT_ID = "two members have one client id"
+    DIFFERENT_SUBSCRIPTIONS = "members have different subscriptions"
+    BOTH_MODELS = "the group is used with both models"
+
+
+class MembershipWarning(msgspec.Struct, frozen=True):
+    """A mistake, what it is about, and what to do."""
+
+    mistake: Mistake
+    subject: str
+    """The client id, the topic, or the group."""
+    text: str
+    seen: float
+    """When it was first seen, in seconds since 1970."""
+
+    def __str__(self) -> str:
+        return self.text
+
+
+class MembershipWatch:
+    """Looks at descriptions of one group and remembers what is wrong."""
+
+    def __init__(self, group: str, model: MessageModel) -> None:
+        self._group = group
+        self._model = model
+        self._found: dict[tuple[Mistake, str], MembershipWarning] = {}
+        self._said: dict[str, set[tuple[str, str]]] = {}
+        self._doubled: set[str] = set()  # client ids that the last look found twice
+
+    @property
+    def warnings(self) -> tuple[MembershipWarning, ...]:
+        """What was found so far."""
+        return tuple(self._found.values())
+
+    def announced(self, own: Mapping[str, Subscription]) -> None:
+        """Take note of what this member has just told brokers it subscribes."""
+        for topic, each in own.items():
+            self._said.setdefault(topic, set()).add((each.expression_type, each.sub_string))
+
+    def look(self, seen: ConsumerConnections, own: Mapping[str, Subscription], now: float) -> None:
+        """Compare a broker's view of the group with this member's own."""
+        self._look_for_duplicates(seen.connection_set, now)
+        if seen.message_model is not None and seen.message_model is not self._model:
+            self._warn(
+                Mistake.BOTH_MODELS,
+                self._group,
+                f"group {self._group}: another member uses the model {seen.message_model.value}, "
+                f"this one {self._model.value}; brokers take the last one that was told, so queues "
+                "are shared wrongly. Use one model in all members, or another group",
+                now,
+            )
+        if self._said:
+            self._look_at_topics(seen.subscription_table, own, now)
+
+    def _look_for_duplicates(self, connections: list[ClientConnection], now: float) -> None:
+        counted = Counter(each.client_id for each in connections if each.client_id)
+        doubled = {client_id for client_id, count in counted.items() if count > 1}
+        # A member that has just connected anew may be listed twice for a moment.
+        again, self._doubled = sorted(doubled & self._doubled), doubled
+        for client_id in again:
+            places = sorted(
+                each.client_addr or "?" for each in connections if each.client_id == client_id
+            )
+            self._warn(
+                Mistake.DUPLICATE_CLIENT_ID,
+                client_id,
+                f"group {self._group}: {len(places)} members have the client id {client_id} "
+                f"(connected from {', '.join(places)}); each takes the same queues, and the share "
+                "of the others stays without owner. Give each an instance name of its own",
+                now,
+            )
+
+    def _look_at_topics(
+        self, table: Mapping[str, Subscription], own: Mapping[str, Subscription], now: float
+    ) -> None:
+        for topic, each in table.items():
+            if is_retry_topic(topic):
+                continue
+            said = self._said.get(topic)
+            if said is None:
+                self._differs(topic, f"another member subscribes {topic}, this one does not", now)
+            elif (each.expression_type, each.sub_string) not in said:
+                wanted = own[topic].sub_string if topic in own else "nothing"
+                self._differs(
+                    topic,
+                    f"another member wants {each.sub_string!r} of {topic}, this one {wanted!r}",
+                    now,
+                )
+        for topic in own:
+            if topic in self._said and topic not in table:
+                self._differs(topic, f"another member does not subscribe {topic}", now)
+
+    def _differs(self, topic: str, what: str, now: float) -> None:
+        self._warn(
+            Mistake.DIFFERENT_SUBSCRIPTIONS,
+            topic,
+            f"group {self._group}: {what}; brokers filter by the last subscription they were told, "
+            "so messages are lost. Subscribe the same in all members, or use another group",
+            now,
+        )
+
+    def _warn(self, mistake: Mistake, subject: str, text: str, now: float) -> None:
+        if (mistake, subject) in self._found or len(self._found) >= _MOST:
+            return
+        self._found[mistake, subject] = MembershipWarning(mistake, subject, text, now)
+        logger.warning("%s", text)
