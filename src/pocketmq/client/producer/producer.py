@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import Literal, Self, Unpack, overload
 
-from pocketmq.balance.producer.retry import SendMode
 from pocketmq.balance.producer.selectors import OrderingKey
 from pocketmq.client.options import ClientOptions
 from pocketmq.client.producer.batches import deliver_batches, prepare_batches
@@ -20,6 +19,7 @@ from pocketmq.client.producer.member import Membership
 from pocketmq.client.producer.preparing import delay_properties
 from pocketmq.client.producer.recalling import recall
 from pocketmq.client.producer.sending import Sending
+from pocketmq.client.producer.submitting import Submitting
 from pocketmq.client.producer_options import ProducerOptions, ProducerSettings
 from pocketmq.client.session import Session
 from pocketmq.client.sessions import Lease, lease_session
@@ -60,8 +60,10 @@ class Producer(Exchanging):
         self._name = wrap_namespace(self.client_options.namespace, group)
         self._hooks: list[SendHook] = []
         self._tasks = Tasks(f"producer {group}")
+        self._starting = asyncio.Lock()
         self._lease: Lease | None = None
         self._sending: Sending | None = None
+        self._submitting: Submitting | None = None
         self._member: Membership | None = None
         self._open = False
 
@@ -73,25 +75,29 @@ class Producer(Exchanging):
         Raises `NameServersUnreachable` (see `ClientOptions.start_wait`), `GroupTaken` if the
         client has a producer in this group already, `ClientClosed` once it has been closed.
         """
-        if self._open:
-            return self
+        async with self._starting:
+            if not self._open:
+                await self._start()
+        return self
+
+    async def _start(self) -> None:
         if self._lease is not None:
             raise ClientClosed(self._lease.session.client_id)
         lease = self._lease = await lease_session(self.client_options)
         try:
             self._sending = Sending(lease.session, self.options)
             self._sending.hooks = self._hooks
+            self._submitting = Submitting(self._sending)
             self._member = Membership(self._sending, self._check_transaction, self._take_reply)
             lease.session.add_producer(self._member)
             self._begin_exchanges(self._sending, self._tasks)
         except BaseException:
-            self._lease = self._sending = None
+            self._lease = self._sending = self._submitting = self._member = None
             await lease.release()
             raise
         self._sending.faults.start(self._tasks)
         lease.session.heartbeats.beat_soon()
         self._open = True
-        return self
 
     async def close(self) -> None:
         """Refuse new sends, wait for those under way, then leave. Closing twice is harmless.
@@ -99,12 +105,12 @@ class Producer(Exchanging):
         Sends under way end by their own deadlines at the latest. Raises `ClientForked`.
         """
         self._open = False
-        if self._lease is None or self._sending is None:
+        if self._lease is None or self._submitting is None:
             return
         session = self._lease.session
         session.check_process()
         await self._end_exchanges()
-        await self._sending.window.drained()
+        await self._submitting.drained()
         await self._end_trace()
         await self._tasks.stop()
         if session.running and self._member is not None:
@@ -177,7 +183,7 @@ class Producer(Exchanging):
         delay_level: int | None = None,
         deliver_at: float | None = None,
         timeout: float | None = None,
-    ) -> asyncio.Task[SendReceipt]:
+    ) -> asyncio.Future[SendReceipt]:
         """Begin to send and give a future of the receipt; arguments and errors as with `send`.
 
         As in Java's asynchronous send a broker's refusal is final; other failures are tried again.
@@ -185,12 +191,11 @@ class Producer(Exchanging):
         whoever submits many should `await room()` before each.
         """
         sending = self.sending
+        assert self._submitting is not None
         choice = choice_of(message, queue, ordering_key, selector, sending.namespace)
         extra = delay_properties(delay, delay_level, deliver_at)
         outgoing = sending.preparing.prepare(message, extra)
-        return asyncio.get_running_loop().create_task(
-            sending.deliver(outgoing, (message,), choice, mode=SendMode.ASYNC, timeout=timeout)
-        )
+        return self._submitting.submit(outgoing, message, choice, timeout)
 
     async def room(self) -> None:
         """Wait until a message that is submitted now need not stand in line."""
@@ -221,7 +226,7 @@ class Producer(Exchanging):
         *,
         queue: MessageQueue | None = None,
         ordering_key: OrderingKey | None = None,
-        timeout: float | None = None,
+        timeout: float | None = None,  # noqa: ASYNC109 - as below
         split: Literal[False] = False,
     ) -> SendReceipt: ...
 
@@ -232,7 +237,7 @@ class Producer(Exchanging):
         *,
         queue: MessageQueue | None = None,
         ordering_key: OrderingKey | None = None,
-        timeout: float | None = None,
+        timeout: float | None = None,  # noqa: ASYNC109 - as below
         split: Literal[True],
     ) -> list[SendReceipt]: ...
 

@@ -21,13 +21,21 @@ from pocketmq.client.producer.tries import Tries
 from pocketmq.client.producer.window import Window
 from pocketmq.client.producer_options import ProducerOptions
 from pocketmq.client.session import Session
-from pocketmq.errors import ConnectFailed, InvalidInput, MQError, RequestTimedOut, SendFailed
+from pocketmq.errors import (
+    BrokerNotFound,
+    ConnectFailed,
+    InvalidInput,
+    MQError,
+    RequestTimedOut,
+    SendFailed,
+)
 from pocketmq.model.message import Message
 from pocketmq.model.names import unwrap_namespace, wrap_namespace
 from pocketmq.model.queue import MessageQueue
 from pocketmq.model.receipt import SendReceipt
 from pocketmq.net import Connection
 from pocketmq.protocol.codes import RequestCode
+from pocketmq.protocol.command import Command
 
 _SEND = int(RequestCode.SEND_MESSAGE_V2)
 _NOTHING: Mapping[str, str] = {}
@@ -87,7 +95,7 @@ class Sending:
         self.session.check()
         now = self.now
         started = now()
-        timeout = self._limit(timeout)
+        timeout = self.limit(timeout)
         size = len(outgoing.body)
         window = self.window
         if not window.try_enter(size) and not await window.enter(size, timeout):
@@ -96,8 +104,8 @@ class Sending:
             publication = self.publishing.ready(outgoing.topic)
             if publication is None:
                 publication = await self._find(outgoing.topic, timeout - (now() - started))
-            if choice is not None or self._needs_rules():
-                plan = self._plan(messages[0].topic, mode, choice, timeout)
+            if choice is not None or self.needs_rules():
+                plan = self.plan(messages[0].topic, mode, choice, timeout)
                 tries = Tries(self, outgoing, messages, plan, started)
                 return tries.receipt(await tries.run(publication, choice))
             # As the rules have it for a first try, without the ceremony: queues take turns, and
@@ -111,7 +119,7 @@ class Sending:
                     return outcome
             except MQError as error:
                 outcome = error
-            plan = self._plan(messages[0].topic, mode, None, timeout)
+            plan = self.plan(messages[0].topic, mode, None, timeout)
             tries = Tries(self, outgoing, messages, plan, started)
             ended = TryEnded(queue, now() - began, outcome)
             return tries.receipt(await tries.run(publication, None, ended))
@@ -128,11 +136,11 @@ class Sending:
         """Send and wait for nothing but the way out; raises as `send` does."""
         self.session.check()
         started = self.now()
-        timeout = self._limit(timeout)
+        timeout = self.limit(timeout)
         publication = self.publishing.ready(outgoing.topic)
         if publication is None:
             publication = await self._find(outgoing.topic, timeout)
-        plan = self._plan(message.topic, SendMode.ONEWAY, choice, timeout)
+        plan = self.plan(message.topic, SendMode.ONEWAY, choice, timeout)
         await Tries(self, outgoing, (message,), plan, started).run(publication, choice)
 
     # One try
@@ -150,17 +158,34 @@ class Sending:
         try:
             reply = await answer
         except RequestTimedOut:
-            self._dialer.doubt(connection, asked, self.now() - asked)
+            self.doubt(connection, asked)
             raise
         except asyncio.CancelledError:
             connection.forget(opaque)
             raise
         finally:
             del answer  # it holds the error, which holds this frame
+        return self.read(reply, outgoing, queue, address)
+
+    def read(
+        self, reply: Command, outgoing: Outgoing, queue: MessageQueue, address: str
+    ) -> SendReceipt:
+        """Give the receipt for a broker's answer; raises `ServerError` or `HeaderMalformed`."""
         topic = queue.topic
         if self.namespace:
             topic = unwrap_namespace(self.namespace, topic)
         return read_answer(reply, outgoing, queue, address, topic)
+
+    def doubt(self, connection: Connection, asked: float) -> None:
+        """Take note that an answer did not come in time."""
+        self._dialer.doubt(connection, asked, self.now() - asked)
+
+    def connected(self, broker: str) -> Connection | None:
+        """Give the connection to a broker if there is one."""
+        try:
+            return self._dialer.known(self.address(broker))
+        except BrokerNotFound:
+            return None
 
     async def tell(self, outgoing: Outgoing, queue: MessageQueue, timeout: float) -> None:  # noqa: ASYNC109 - of each wait
         """Send one way; raises `BrokerNotFound` or `TransportError` if it cannot leave."""
@@ -193,19 +218,21 @@ class Sending:
     async def _find(self, topic: str, timeout: float) -> Publication:  # noqa: ASYNC109 - for the question
         return await self.publishing.find(topic, timeout)
 
-    def _needs_rules(self) -> bool:
+    def needs_rules(self) -> bool:
         """Tell whether even a first try to a queue of the turn is more than that."""
         per_try = self.options.send_timeout_per_try
         return bool(self.hooks) or self.faults.table is not None or per_try is not None
 
-    def _limit(self, timeout: float | None) -> float:
+    def limit(self, timeout: float | None) -> float:
+        """Give the seconds a send may take; raises `InvalidInput` for what cannot be."""
         if timeout is None:
             return self.options.send_timeout
         if not timeout > 0:
             raise InvalidInput(f"timeout is in seconds, more than 0, not {timeout!r}")
         return timeout
 
-    def _plan(self, topic: str, mode: SendMode, choice: Choice | None, timeout: float) -> SendPlan:
+    def plan(self, topic: str, mode: SendMode, choice: Choice | None, timeout: float) -> SendPlan:
+        """Say what a send was asked to do, for the rules."""
         options = self.options
         return SendPlan(
             profile=self.session.options.profile,

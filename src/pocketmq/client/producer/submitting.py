@@ -1,0 +1,173 @@
+"""Sends that nobody waits for yet: begun at once, each with a future of its receipt.
+
+A message for which all is ready leaves without a task of its own, which would cost more than the
+rest of it; a task takes over where something has to be waited for, or a first try has failed. As
+long as there is room, what was submitted counts as under way from the moment it was. Belongs to
+one event loop.
+"""
+
+import asyncio
+from typing import TypeAlias
+
+from pocketmq.balance.producer.retry import SendMode, TryEnded
+from pocketmq.client.producer.choices import Choice
+from pocketmq.client.producer.publishing import Publication
+from pocketmq.client.producer.requests import Outgoing
+from pocketmq.client.producer.sending import Sending
+from pocketmq.client.producer.tries import Tries
+from pocketmq.errors import MQError, RequestTimedOut
+from pocketmq.model.message import Message
+from pocketmq.model.receipt import SendReceipt
+from pocketmq.net import Connection
+from pocketmq.protocol.command import Command
+
+Receipt: TypeAlias = asyncio.Future[SendReceipt]
+
+
+class Submitting:
+    """Begins sends for one producer."""
+
+    def __init__(self, sending: Sending) -> None:
+        self.sending = sending
+        self._loop = asyncio.get_running_loop()
+        self._tasks: set[asyncio.Task[SendReceipt]] = set()
+
+    def submit(
+        self, outgoing: Outgoing, message: Message, choice: Choice | None, timeout: float | None
+    ) -> Receipt:
+        """Begin to send by the rules of Java's asynchronous send; the future fails as it does."""
+        sending = self.sending
+        sending.session.check()
+        limit = sending.limit(timeout)
+        publication = sending.publishing.ready(outgoing.topic)
+        if (
+            choice is None
+            and publication is not None
+            and not sending.needs_rules()
+            and sending.window.try_enter(len(outgoing.body))
+        ):
+            try:
+                return _Submitted(self, outgoing, message, publication, limit).begin()
+            except BaseException:
+                sending.window.leave(len(outgoing.body))
+                raise
+        task = self._loop.create_task(
+            sending.deliver(outgoing, (message,), choice, mode=SendMode.ASYNC, timeout=limit)
+        )
+        self.keep(task)
+        return task
+
+    def keep(self, task: asyncio.Task[SendReceipt]) -> None:
+        """Hold a task until it ends."""
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def drained(self) -> None:
+        """Wait until all that was submitted has come to its end, and all else that is under way."""
+        while self._tasks or len(self.sending.window):
+            if self._tasks:
+                await asyncio.wait(self._tasks)
+            await self.sending.window.drained()
+
+
+class _Submitted:
+    """One message that has entered the window."""
+
+    __slots__ = (
+        "_connection", "_message", "_outgoing", "_owner", "_publication", "_queue",
+        "_receipt", "_started", "_timeout",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        owner: Submitting,
+        outgoing: Outgoing,
+        message: Message,
+        publication: Publication,
+        timeout: float,
+    ) -> None:
+        self._owner = owner
+        self._outgoing = outgoing
+        self._message = message
+        self._publication = publication
+        self._queue = publication.robin.next(publication.queues)
+        self._timeout = timeout
+        self._started = owner.sending.now()
+        self._connection: Connection | None = None
+
+    def begin(self) -> Receipt:
+        """Send the request if there is a connection, else have a task make one."""
+        sending = self._owner.sending
+        queue = self._queue
+        connection = self._connection = sending.connected(queue.broker_name)
+        if connection is None:
+            return self._take_over(None)
+        opaque, answer = connection.expect(self._outgoing.code, self._timeout)
+        now_ms = sending.session.clock.now_ms()
+        connection.post(sending.writer.frame(self._outgoing, queue, opaque, now_ms))
+        self._receipt: Receipt = asyncio.get_running_loop().create_future()
+        answer.add_done_callback(self._answered)
+        return self._receipt
+
+    def _answered(self, answer: asyncio.Future[Command]) -> None:
+        sending = self._owner.sending
+        receipt = self._receipt
+        connection = self._connection
+        assert connection is not None
+        try:
+            reply = answer.result()
+            read = sending.read(reply, self._outgoing, self._queue, connection.remote_address)
+            ok = read.ok or not sending.options.retry_when_not_stored_ok
+            outcome: SendReceipt | MQError = read
+        except MQError as error:
+            ok, outcome = False, error
+            if isinstance(error, RequestTimedOut):
+                sending.doubt(connection, self._started)
+        if receipt.done():  # nobody wants it any more
+            sending.window.leave(len(self._outgoing.body))
+        elif ok:
+            sending.window.leave(len(self._outgoing.body))
+            receipt.set_result(read)
+        else:
+            latency = sending.now() - self._started
+            task = self._take_over(TryEnded(self._queue, latency, outcome))
+            _pass_on(task, receipt)
+
+    def _take_over(self, ended: TryEnded | None) -> asyncio.Task[SendReceipt]:
+        task = asyncio.get_running_loop().create_task(self._go_on(ended))
+        self._owner.keep(task)
+        return task
+
+    async def _go_on(self, ended: TryEnded | None) -> SendReceipt:
+        """Make the first try, unless it has been made, and those that the rules want after it."""
+        sending, outgoing = self._owner.sending, self._outgoing
+        try:
+            if ended is None:
+                outcome: SendReceipt | MQError
+                try:
+                    outcome = await sending.ask(outgoing, self._queue, self._timeout)
+                except MQError as error:
+                    outcome = error
+                ended = TryEnded(self._queue, sending.now() - self._started, outcome)
+            plan = sending.plan(self._message.topic, SendMode.ASYNC, None, self._timeout)
+            tries = Tries(sending, outgoing, (self._message,), plan, self._started)
+            return tries.receipt(await tries.run(self._publication, None, ended))
+        finally:
+            sending.window.leave(len(outgoing.body))
+
+
+def _pass_on(task: asyncio.Task[SendReceipt], receipt: Receipt) -> None:
+    """Let a future end as a task does, and the task end when nobody wants its outcome."""
+
+    def ended(_: object) -> None:
+        if receipt.done():
+            return
+        if task.cancelled():
+            receipt.cancel()
+        elif (error := task.exception()) is not None:
+            receipt.set_exception(error)
+        else:
+            receipt.set_result(task.result())
+
+    task.add_done_callback(ended)
+    receipt.add_done_callback(lambda _: task.cancel() if receipt.cancelled() else None)
