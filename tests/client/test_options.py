@@ -83,7 +83,7 @@ def test_a_push_consumers_defaults_are_javas() -> None:
 
 def test_a_pull_consumers_defaults_are_javas() -> None:
     options = PullConsumerOptions(group="audit")
-    assert (options.pull_batch, options.concurrent_pulls, options.limits.total) == (10, 20, 10000)
+    assert (options.pull_batch, options.limits.total) == (10, 10000)
     assert (options.poll_timeout, options.auto_commit_interval) == (5.0, 5.0)
     assert (options.suspend, options.pull_timeout) == (20.0, 30.0)
 
@@ -108,7 +108,6 @@ def test_a_pull_consumers_defaults_are_javas() -> None:
         (PullConsumerOptions, {"group": "a b"}),
         (PullConsumerOptions, {"auto_commit_interval": 0.5}),
         (PullConsumerOptions, {"pull_timeout": 10.0}),
-        (PullConsumerOptions, {"concurrent_pulls": 0}),
     ],
     ids=str,
 )

@@ -30,9 +30,14 @@ class ConsumerOptions(msgspec.Struct, frozen=True, kw_only=True):
     strategy_settings: StrategySettings = StrategySettings()
     """What some strategies need besides their name: rooms, or the queues of CONFIG."""
     unit_mode: bool = False
+    offsets_dir: str = ""
+    """Where a broadcasting consumer keeps its offsets. Empty: `.rocketmq_offsets` in the home."""
+    history_size: int = 256
+    """How many rebalances the consumer remembers."""
 
     def __post_init__(self) -> None:
         check_consumer_group(self.group)
+        check_range("history_size", self.history_size, 1, 100_000)
         self.allocation()
 
     def allocation(self) -> Strategy:
@@ -70,10 +75,6 @@ class PushConsumerOptions(ConsumerOptions, frozen=True, kw_only=True):
     """False: let the broker say which queues are ours (5.x)."""
     stop_wait: float = 0.0
     """How long `stop` waits for handlers that are at work."""
-    offsets_dir: str = ""
-    """Where a broadcasting consumer keeps its offsets. Empty: `.rocketmq_offsets` in the home."""
-    history_size: int = 256
-    """How many rebalances the consumer remembers."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -87,7 +88,6 @@ class PushConsumerOptions(ConsumerOptions, frozen=True, kw_only=True):
         check_seconds("suspend_queue", self.suspend_queue)
         check_seconds("consume_timeout", self.consume_timeout, at_least=0.001)
         check_seconds("stop_wait", self.stop_wait)
-        check_range("history_size", self.history_size, 1, 100_000)
 
 
 class ConsumerSettings(ClientSettings, total=False):
@@ -127,8 +127,6 @@ class PullConsumerOptions(ConsumerOptions, frozen=True, kw_only=True):
 
     limits: LitePullLimits = LitePullLimits()
     pull_batch: int = 10
-    concurrent_pulls: int = 20
-    """Queues that are pulled at the same time, at most."""
     poll_timeout: float = 5.0
     """How long a poll waits if it is not told."""
     auto_commit: bool = True
@@ -143,7 +141,6 @@ class PullConsumerOptions(ConsumerOptions, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_range("pull_batch", self.pull_batch, 1, 1024)
-        check_range("concurrent_pulls", self.concurrent_pulls, 1, 1000)
         check_seconds("poll_timeout", self.poll_timeout)
         check_seconds("auto_commit_interval", self.auto_commit_interval, at_least=1.0)
         check_seconds("suspend", self.suspend)

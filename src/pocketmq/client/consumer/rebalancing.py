@@ -35,8 +35,7 @@ from pocketmq.client.consumer.group_calls import (
     group_members,
 )
 from pocketmq.client.consumer.history import History, RebalanceEvent, described
-from pocketmq.client.consumer.holdings import Holdings
-from pocketmq.client.consumer.parts import Parts
+from pocketmq.client.consumer.sharing import QueueHolder, Sharing
 from pocketmq.client.routes import KnownRoute
 from pocketmq.errors import MQError
 from pocketmq.model.java_strings import java_sorted
@@ -66,8 +65,8 @@ class Rebalancing:
 
     def __init__(
         self,
-        parts: Parts,
-        holdings: Holdings,
+        parts: Sharing,
+        holdings: QueueHolder,
         member: Member,
         strategy: Strategy,
         *,

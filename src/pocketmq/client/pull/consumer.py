@@ -1,0 +1,310 @@
+"""The pull consumer as applications use it, on asyncio (Java: DefaultLitePullConsumer).
+
+Owns its life, what is asked for, and how messages are taken; the rest is in `running`.
+"""
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from types import TracebackType
+from typing import Self, Unpack
+
+from pocketmq.client.checks import check_seconds
+from pocketmq.client.consumer.listeners import QueueListener
+from pocketmq.client.consumer.subscriptions import Subscribed
+from pocketmq.client.consumer_options import PullConsumerOptions
+from pocketmq.client.filters import Filter, subscription_to
+from pocketmq.client.options import ClientOptions
+from pocketmq.client.pull.cache import Batch
+from pocketmq.client.pull.running import PullRunning
+from pocketmq.client.pull.settings import PullSettings
+from pocketmq.client.pull.watching import QueuesListener
+from pocketmq.client.pull.wishes import Wishes
+from pocketmq.client.sessions import Lease, lease_session
+from pocketmq.client.settings import sort_settings
+from pocketmq.errors import ClientClosed, InvalidInput
+from pocketmq.model.kinds import MessageModel
+from pocketmq.model.names import check_topic
+from pocketmq.model.queue import MessageQueue, sort_queues
+from pocketmq.protocol.received import ReceivedMessage
+
+
+class PullConsumer:
+    """Reads queues at the caller's pace: poll, or iterate.
+
+        async with PullConsumer("127.0.0.1:9876", group="audit") as consumer:
+            consumer.subscribe("orders")
+            async for message in consumer:
+                ...
+
+    What was polled before counts as done when the next poll comes; a timer commits it, or `commit`.
+    Queues come from the group's share (`subscribe`) or from the caller (`assign`), not both. Every
+    call ends by its deadline. Belongs to one event loop; tasks may share it.
+    """
+
+    def __init__(
+        self,
+        name_servers: str = "",
+        *,
+        group: str,
+        options: ClientOptions | None = None,
+        **settings: Unpack[PullSettings],
+    ) -> None:
+        client, own = sort_settings(PullConsumerOptions, group, name_servers, options, settings)
+        self._client_options = client
+        self.options = own
+        self._wishes = Wishes(client.namespace)
+        self._lease: Lease | None = None
+        self._running: PullRunning | None = None
+        self._ended = False
+
+    # Life
+
+    async def start(self) -> None:
+        """Join the group and begin to pull.
+
+        Raises `NameServersUnreachable`, `GroupTaken`, and the `ServerError` of a broker that cannot
+        read a filter; nothing is left open then.
+        """
+        if self._lease is not None or self._ended:
+            raise InvalidInput("a consumer starts once; make a new one")
+        broadcasting = self.options.model is MessageModel.BROADCASTING
+        self._lease = lease = await lease_session(
+            self._client_options, shared_name=broadcasting, stream=True
+        )
+        try:
+            self._running = running = PullRunning(lease.session, self.options, self._wishes)
+            await running.start()
+        except BaseException:
+            await self.close(commit=False)
+            raise
+
+    async def close(self, *, commit: bool | None = None) -> None:
+        """Store offsets, leave the group, end polls and iterations. Harmless twice.
+
+        `commit` says whether what was polled counts as done; if not given, as `auto_commit` says.
+        """
+        self._ended = True
+        lease, self._lease = self._lease, None
+        running, self._running = self._running, None
+        if lease is None:
+            return
+        try:
+            if running is not None:
+                await running.stop(commit=self.options.auto_commit if commit is None else commit)
+        finally:
+            await lease.release()
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        # What was polled last may be what failed: it shall come again.
+        await self.close(commit=None if kind is None else False)
+
+    # What to read
+
+    def subscribe(self, topic: str, expression: str | Filter = "*") -> Self:
+        """Read this member's share of a topic's queues; again with another filter replaces it.
+
+        Raises `NameInvalid`, `FilterSyntaxError`, and `InvalidInput` after `assign`.
+        """
+        wishes, running = self._wishes, self._running
+        if wishes.assigned is not None:
+            raise InvalidInput(
+                "queues are assigned by hand; subscribe and assign exclude each other"
+            )
+        version = running.session.clock.now_ms() if running is not None else 0
+        wishes.subscriptions.want(topic, expression, version_ms=version)
+        if running is not None:
+            running.subscribed()
+        return self
+
+    def unsubscribe(self, topic: str) -> None:
+        """Read no more of a topic; what was committed is stored."""
+        wishes, running = self._wishes, self._running
+        if wishes.subscriptions.remove(topic) and running is not None:
+            running.leave(wishes.subscriptions.wire(topic))
+
+    def assign(self, queues: Iterable[MessageQueue], expression: str | Filter = "*") -> Self:
+        """Read exactly these queues, whoever else reads them; others assigned before are left.
+
+        Raises `InvalidInput` without any, and after `subscribe`; `NameInvalid`,
+        `FilterSyntaxError`.
+        """
+        wishes, names = self._wishes, self._wishes.subscriptions
+        wanted = tuple(dict.fromkeys(self._wishes.wire(queue) for queue in queues))
+        if not wanted:
+            raise InvalidInput("assign some queues; see queues(topic)")
+        if names.topics():
+            raise InvalidInput("topics are subscribed; subscribe and assign exclude each other")
+        for queue in wanted:
+            check_topic(queue.topic)
+            subscription = subscription_to(queue.topic, expression, 0)
+            subscribed = Subscribed.of(subscription, self._client_options.namespace)
+            if wishes.by_hand.get(queue.topic) != subscribed:
+                wishes.by_hand[queue.topic] = subscribed
+        wishes.assigned = wanted
+        if self._running is not None:
+            self._running.assign(wanted)
+        return self
+
+    def assignment(self) -> dict[str, tuple[MessageQueue, ...]]:
+        """Give the queues that are read now, by topic."""
+        running, found = self._running, dict[str, set[MessageQueue]]()
+        for queue in running.parts.assignment.queues() if running is not None else ():
+            shown = self._wishes.shown(queue)
+            found.setdefault(shown.topic, set()).add(shown)
+        return {topic: tuple(sort_queues(queues)) for topic, queues in found.items()}
+
+    def pause(self, what: str | Iterable[MessageQueue] | None = None) -> None:
+        """Pull no more of a topic, of some queues, or at all; what is cached can be polled."""
+        self._wishes.pauses.pause(self._wishes.wire_any(what))
+        self._apply_pauses()
+
+    def resume(self, what: str | Iterable[MessageQueue] | None = None) -> None:
+        """Pull a topic, some queues, or everything again."""
+        self._wishes.pauses.resume(self._wishes.wire_any(what))
+        self._apply_pauses()
+
+    def on_assigned(self, listener: QueueListener) -> QueueListener:
+        """Have a function called with queues that come to be this member's share."""
+        self._wishes.listeners.on_assigned.append(listener)
+        return listener
+
+    def on_revoked(self, listener: QueueListener) -> QueueListener:
+        """Have a function called with queues that are not this member's any more."""
+        self._wishes.listeners.on_revoked.append(listener)
+        return listener
+
+    def on_queues_changed(self, topic: str, listener: QueuesListener) -> None:
+        """Have `listener(topic, queues)` called when a topic gets other queues.
+
+        Looked at every `topic_check_interval`, whether the topic is subscribed or not.
+        """
+        check_topic(topic)
+        self._wishes.watch.listen(topic, listener)
+        if self._running is not None:
+            self._running.look_soon()
+
+    # Messages
+
+    async def poll(self, timeout: float | None = None) -> list[ReceivedMessage]:  # noqa: ASYNC109 - not an error
+        """Give the messages of the next pull; none if none comes within `timeout`.
+
+        Cancelling a poll loses nothing. A poll that waits when the consumer is closed gives none.
+        """
+        running = self._started()
+        patience = self.options.poll_timeout if timeout is None else timeout
+        check_seconds("timeout", patience)
+        running.positions.note_if_due()
+        cache, clock = running.parts.cache, asyncio.get_running_loop().time
+        deadline = clock() + patience
+        while True:
+            batch = cache.take()
+            if batch is not None:
+                messages = batch.messages[batch.at :] if batch.at else batch.messages
+                self._polled(batch, messages)
+                return messages
+            left = deadline - clock()
+            if left <= 0 or self._running is not running:
+                await asyncio.sleep(0)  # whoever polls in a tight loop leaves room for the pulls
+                return []
+            await cache.wait(left)
+
+    def __aiter__(self) -> Self:
+        """Iterate over messages until the consumer is closed; starts it if need be."""
+        return self
+
+    async def __anext__(self) -> ReceivedMessage:
+        """Give the next message; the one before counts as done."""
+        if self._running is None and not self._ended:
+            await self.start()
+        running = self._running
+        if running is None:
+            raise StopAsyncIteration
+        running.positions.note_if_due()
+        cache = running.parts.cache
+        while (batch := cache.first()) is None:
+            await cache.wait(None)
+            if self._running is not running:
+                raise StopAsyncIteration
+            running.positions.note_if_due()
+        message = batch.messages[batch.at]
+        batch.at += 1
+        if batch.at == len(batch.messages):
+            cache.take()
+        self._polled(batch, [message])
+        return message
+
+    def _polled(self, batch: Batch, messages: list[ReceivedMessage]) -> None:
+        assigned = batch.assigned
+        offset = assigned.held.process.remove(messages, asyncio.get_running_loop().time())
+        if offset >= 0:
+            assigned.change(consume_offset=offset)
+        assigned.held.made_room()
+
+    # Offsets
+
+    async def commit(
+        self, what: Mapping[MessageQueue, int] | Iterable[MessageQueue] | None = None
+    ) -> None:
+        """Store how far this consumer has come: everything polled, of some queues, or as given.
+
+        Back when the brokers have it. Raises `InvalidInput` for queues that are not assigned (any
+        more), and the error of a broker that did not take it.
+        """
+        positions = self._started().positions
+        if isinstance(what, Mapping):
+            offsets = {self._wishes.wire(queue): offset for queue, offset in what.items()}
+        else:
+            some = None if what is None else [self._wishes.wire(queue) for queue in what]
+            offsets = positions.polled(some)
+        await positions.commit(offsets)
+
+    async def committed(self, queue: MessageQueue) -> int | None:
+        """Give the group's offset in a queue; None if it has none."""
+        return await self._started().positions.committed(self._wishes.wire(queue))
+
+    async def seek(self, queue: MessageQueue, offset: int) -> None:
+        """Go on from an offset that the queue holds, or from its end.
+
+        Raises `InvalidInput` for any other, and for a queue that is not assigned (yet).
+        """
+        await self._started().positions.seek(self._wishes.wire(queue), offset)
+
+    async def seek_to_begin(self, queue: MessageQueue) -> None:
+        """Go on from the first message that the queue holds."""
+        positions, wire = self._started().positions, self._wishes.wire(queue)
+        await positions.seek(wire, await positions.first(wire))
+
+    async def seek_to_end(self, queue: MessageQueue) -> None:
+        """Go on with messages to come."""
+        positions, wire = self._started().positions, self._wishes.wire(queue)
+        await positions.seek(wire, await positions.end(wire))
+
+    async def offset_for_time(self, queue: MessageQueue, timestamp: float) -> int:
+        """Give the offset of the first message stored at a time (since 1970) or later."""
+        timestamp_ms = round(timestamp * 1000)
+        return await self._started().positions.at_time(self._wishes.wire(queue), timestamp_ms)
+
+    async def queues(self, topic: str) -> list[MessageQueue]:
+        """List a topic's queues; raises `RouteNotFound`, `NameServersUnreachable`."""
+        running = self._started()
+        check_topic(topic)
+        timeout = self._client_options.request_timeout
+        return list(await self._wishes.watch.queues(running.session.routes, topic, timeout))
+
+    def _started(self) -> PullRunning:
+        if self._running is None:
+            raise ClientClosed(self.options.group)
+        return self._running
+
+    def _apply_pauses(self) -> None:
+        if self._running is not None:
+            self._running.apply_pauses()

@@ -1,0 +1,179 @@
+"""Where a pull consumer stands in its queues: seeking, committing, and asking about offsets.
+
+Queues here have the names of the wire. Belongs to one event loop.
+"""
+
+import asyncio
+from collections.abc import Collection, Mapping
+
+from pocketmq.balance.consumer.lite_pull import NONE, auto_commit, check_seek, commit_step
+from pocketmq.balance.consumer.start_offset import NO_OFFSET
+from pocketmq.client.consumer.offsets import ask_about
+from pocketmq.client.pull.assigned import AssignedQueue
+from pocketmq.client.pull.parts import PullParts
+from pocketmq.client.pull.pulling import Pulling
+from pocketmq.errors import InvalidInput, ResponseCode, ServerError
+from pocketmq.model.kinds import MessageModel
+from pocketmq.model.queue import MessageQueue
+from pocketmq.protocol.codes import RequestCode
+from pocketmq.protocol.headers.offsets import (
+    GetMaxOffsetRequest,
+    GetMaxOffsetResponse,
+    GetMinOffsetRequest,
+    GetMinOffsetResponse,
+    QueryConsumerOffsetRequest,
+    QueryConsumerOffsetResponse,
+    SearchOffsetRequest,
+    SearchOffsetResponse,
+    UpdateConsumerOffsetRequest,
+)
+
+
+class Positions:
+    """The offsets of one pull consumer. What asks a broker raises `MQError` if none answers."""
+
+    def __init__(self, parts: PullParts, pulling: Pulling) -> None:
+        self._parts = parts
+        self._pulling = pulling
+        self._commit_due = float("-inf")
+
+    def assigned(self, queue: MessageQueue) -> AssignedQueue:
+        """Give an assigned queue; raises `InvalidInput` if it is not."""
+        found = self._parts.assignment.get(queue)
+        if found is None or found.dropped:
+            raise InvalidInput(
+                f"{queue} is not assigned to this consumer (now); see assignment(), and assign() "
+                "for queues of your own choice"
+            )
+        return found
+
+    # Where to go on
+
+    async def seek(self, queue: MessageQueue, offset: int) -> None:
+        """Go on from an offset the queue holds; raises `InvalidInput` for another."""
+        self.assigned(queue)
+        low, high = await asyncio.gather(self.first(queue), self.end(queue))
+        check_seek(offset, low, high)
+        self.go_to(self.assigned(queue), offset)
+
+    def go_to(self, assigned: AssignedQueue, offset: int) -> None:
+        """Throw away what is cached of a queue and pull it from an offset, unless it is paused."""
+        assigned.held.process.clear()
+        self._parts.cache.drop(assigned)
+        assigned.change(seek_offset=offset, consume_offset=offset)
+        self._pulling.begin(assigned)
+
+    # What is done
+
+    def note_if_due(self) -> None:
+        """Note what was polled so far, if the time of the automatic commit has come."""
+        options = self._parts.options
+        if not options.auto_commit:
+            return
+        now = asyncio.get_running_loop().time()
+        commit = auto_commit(self._commit_due, now, options.auto_commit_interval)
+        self._commit_due = commit.deadline
+        if commit.due:
+            self.note_polled()
+
+    def note_polled(self) -> None:
+        """Note what was polled so far of all queues; the timer or the end stores it."""
+        table = self._parts.offsets.table
+        for assigned in self._parts.assignment:
+            step = commit_step(assigned.queue, assigned.state, dropped=assigned.dropped)
+            if step is not None:
+                table.update(step.queue, step.offset, increase_only=step.increase_only)
+
+    def polled(self, queues: Collection[MessageQueue] | None) -> dict[MessageQueue, int]:
+        """Give the offsets behind what was polled, of these or all queues."""
+        if queues is None:
+            some = [each for each in self._parts.assignment if not each.dropped]
+        else:
+            some = [self.assigned(queue) for queue in queues]
+        return {each.queue: each.state.consume_offset for each in some
+                if each.state.consume_offset != NONE}  # fmt: skip
+
+    async def commit(self, offsets: Mapping[MessageQueue, int]) -> None:
+        """Store offsets now; back when the brokers have them."""
+        parts = self._parts
+        for queue, offset in offsets.items():
+            if offset < 0:
+                raise InvalidInput(f"{offset} is no offset to commit for {queue}")
+            self.assigned(queue)
+        for queue, offset in offsets.items():
+            parts.offsets.table.update(queue, offset, increase_only=False)
+        if parts.options.model is MessageModel.BROADCASTING:
+            await parts.offsets.persist_all(offsets.keys())
+            return
+        outcomes = await asyncio.gather(
+            *(self._store(queue, offset) for queue, offset in offsets.items()),
+            return_exceptions=True,
+        )
+        for outcome in outcomes:
+            if isinstance(outcome, BaseException):
+                raise outcome
+
+    async def _store(self, queue: MessageQueue, offset: int) -> None:
+        header = UpdateConsumerOffsetRequest(
+            consumer_group=self._parts.group,
+            topic=queue.topic,
+            queue_id=queue.queue_id,
+            commit_offset=offset,
+            bname=queue.broker_name,
+        )
+        code = RequestCode.UPDATE_CONSUMER_OFFSET
+        await ask_about(self._parts.session, queue, code, header)
+
+    async def committed(self, queue: MessageQueue) -> int | None:
+        """Give the group's offset, also one noted but not stored yet; None if there is none."""
+        parts = self._parts
+        noted = parts.offsets.table.read(queue)
+        if noted != NO_OFFSET:
+            return noted
+        if parts.options.model is MessageModel.BROADCASTING:
+            stored = await parts.offsets.read(queue)
+            return None if stored < 0 else stored
+        header = QueryConsumerOffsetRequest(
+            consumer_group=parts.group,
+            topic=queue.topic,
+            queue_id=queue.queue_id,
+            bname=queue.broker_name,
+        )
+        code = RequestCode.QUERY_CONSUMER_OFFSET
+        try:
+            answer = await ask_about(parts.session, queue, code, header)
+        except ServerError as error:
+            if error.code == ResponseCode.QUERY_NOT_FOUND:
+                return None
+            raise
+        return answer.header(QueryConsumerOffsetResponse).offset
+
+    # What queues hold
+
+    async def first(self, queue: MessageQueue) -> int:
+        """Give the first offset a queue still holds."""
+        header = GetMinOffsetRequest(
+            topic=queue.topic, queue_id=queue.queue_id, bname=queue.broker_name
+        )
+        answer = await ask_about(self._parts.session, queue, RequestCode.GET_MIN_OFFSET, header)
+        return answer.header(GetMinOffsetResponse).offset
+
+    async def end(self, queue: MessageQueue) -> int:
+        """Give the offset the next message will get."""
+        header = GetMaxOffsetRequest(
+            topic=queue.topic, queue_id=queue.queue_id, bname=queue.broker_name
+        )
+        answer = await ask_about(self._parts.session, queue, RequestCode.GET_MAX_OFFSET, header)
+        return answer.header(GetMaxOffsetResponse).offset
+
+    async def at_time(self, queue: MessageQueue, timestamp_ms: int) -> int:
+        """Give the offset of the first message stored at or after a time."""
+        header = SearchOffsetRequest(
+            topic=queue.topic,
+            queue_id=queue.queue_id,
+            timestamp=timestamp_ms,
+            bname=queue.broker_name,
+        )
+        code = RequestCode.SEARCH_OFFSET_BY_TIMESTAMP
+        answer = await ask_about(self._parts.session, queue, code, header)
+        return answer.header(SearchOffsetResponse).offset
