@@ -71,13 +71,15 @@ class Dispatcher:
     def requests_received(self, connection: Connection, requests: list[Command]) -> None:
         """Handle requests; answers that depend on the store leave at the end of the turn."""
         state, handlers = self._state, self._handlers
-        turn = state.turn
+        turn, gate = state.turn, state.gate
         turn.now_ms = state.clock.now_ms()
         turn.overloaded = self._commit.messages > 0 and self._commit.exceeds(state.config)
         for request in requests:
             handler = handlers.get(request.code)
             answer: Answer
             try:
+                if gate is not None:
+                    gate.check(connection, request)
                 if handler is None:
                     remark = f" request type {request.code} not supported"
                     answer = request.reply(ResponseCode.REQUEST_CODE_NOT_SUPPORTED, remark)

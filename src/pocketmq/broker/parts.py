@@ -62,7 +62,11 @@ class Parts:
         name_servers: Sequence[str],
         dialer: Dialer,
     ) -> None:
-        """Take an open store; raise `BodyMalformed` if what was saved in it cannot be read."""
+        """Take an open store.
+
+        Raises `BodyMalformed` if what was saved in it cannot be read, `InvalidInput` for an access
+        file that cannot be.
+        """
         loop = asyncio.get_running_loop()
         self.state = state = make_state(config, store, clock, address, store_host, loop.time)
         state.call_soon = loop.call_soon
@@ -77,6 +81,10 @@ class Parts:
             Delays(state, self.dispatcher, loop),
             Housekeeping(state, self.dispatcher, loop),
         ]
+        if config.knows_people:
+            from pocketmq.broker.access.opening import AccessControl  # most brokers do without
+
+            self.features.append(AccessControl(state, loop))
 
     def start(self) -> None:
         """Begin with everything that works by itself."""

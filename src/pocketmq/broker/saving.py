@@ -35,7 +35,7 @@ class Documents(Protocol):
 
 
 def _tables(state: BrokerState) -> tuple[Documents, ...]:
-    return state.topics, state.groups, state.groups.forbidden, state.modes
+    return state.topics, state.groups, state.groups.forbidden, state.modes, state.users, state.acls
 
 
 def load_tables(state: BrokerState) -> None:

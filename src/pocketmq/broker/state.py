@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
+from pocketmq.broker.access.users import AclTable, UserTable
 from pocketmq.broker.answers import SendAnswers
 from pocketmq.broker.assignment import RequestModeTable
 from pocketmq.broker.clock import Clock
@@ -32,6 +33,8 @@ from pocketmq.protocol.message_ids import UniqueIds
 from pocketmq.store import MessageStore
 
 if TYPE_CHECKING:
+    from pocketmq.broker.access.account_file import AccountFile
+    from pocketmq.broker.access.gate import Gate
     from pocketmq.broker.appending import Redirect
     from pocketmq.broker.targets import Target
 
@@ -63,6 +66,8 @@ class BrokerState:
     producers: ProducerTable = field(default_factory=ProducerTable)
     locks: QueueLocks = field(default_factory=QueueLocks)
     modes: RequestModeTable = field(default_factory=RequestModeTable)
+    users: UserTable = field(default_factory=UserTable)
+    acls: AclTable = field(default_factory=AclTable)
     routes: RouteTable = field(default_factory=RouteTable)
     delay_progress: DelayProgress = field(default_factory=DelayProgress)
     traffic: Traffic = field(default_factory=Traffic)
@@ -74,6 +79,10 @@ class BrokerState:
     """Where sends may go, checked already; see `targets`."""
     redirects: dict[str, Redirect] = field(default_factory=dict)
     """By the property that asks for it: what sends a message elsewhere first; see `appending`."""
+    gate: Gate | None = None
+    """Whom requests have to pass; None on a broker without access control."""
+    account_file: AccountFile | None = None
+    """The accounts of 4.x, if they count."""
     steady: Callable[[], float] = time.monotonic
     """Seconds for measuring waits: the loop's own clock."""
     call_soon: Callable[[Callable[[], None]], object] = _at_once

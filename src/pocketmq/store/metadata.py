@@ -198,12 +198,20 @@ class Metadata:
 
 
 def _connect(path: Path | None) -> sqlite3.Connection:
+    """Open the file; a new one is for its owner only, as users' passwords are in it.
+
+    SQLite gives the files it makes beside it the same mode.
+    """
     try:
+        if path is not None and not path.exists():
+            path.touch(0o600)
         return sqlite3.connect(
             path or ":memory:", _LOCKED_OUT, isolation_level=None, check_same_thread=False
         )
     except sqlite3.Error as error:
         raise _translated(error) from error
+    except OSError as error:
+        raise StoreFailed(f"meta.sqlite: {error.strerror}") from error
 
 
 def _prepare(connection: sqlite3.Connection) -> None:

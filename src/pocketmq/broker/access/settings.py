@@ -53,6 +53,12 @@ class AccessSettings(DoorSettings, frozen=True, kw_only=True, rename="camel"):
         """Whether anybody is asked who they are."""
         return self.acl_enable or self.authentication_enabled
 
+    @property
+    def knows_people(self) -> bool:
+        """Whether there is anything to be set up at the start."""
+        enabled = self.guarded or self.authorization_enabled or self.migrate_auth_from_v1_enabled
+        return enabled or bool(self.initial_users())
+
     def initial_users(self) -> list[tuple[str, str]]:
         """Give names and passwords of the super users a broker begins with.
 

@@ -1,6 +1,7 @@
 """Every request a broker answers, and the function that does."""
 
 from pocketmq.broker.handlers import (
+    accounts,
     assignment,
     delay,
     groups,
@@ -14,6 +15,7 @@ from pocketmq.broker.handlers import (
     settings,
     statistics,
     topics,
+    users,
 )
 from pocketmq.broker.state import Handler
 
@@ -33,6 +35,8 @@ HANDLERS: dict[int, Handler] = {
         assignment,
         settings,
         statistics,
+        users,
+        accounts,
     )
     for code, handler in feature.HANDLERS.items()
 }

@@ -1,0 +1,90 @@
+"""Access control of a running broker: made at the start, and kept up with its file.
+
+Whom a new broker knows comes from its settings; accounts of 4.x can be taken over as users.
+"""
+
+import asyncio
+import logging
+from pathlib import Path
+
+from pocketmq.broker.access.account_file import AccountFile
+from pocketmq.broker.access.gate import Gate
+from pocketmq.broker.access.migration import acl_of_account, user_of_account
+from pocketmq.broker.access.users import UserType, subject_of
+from pocketmq.broker.saving import save_changes
+from pocketmq.broker.state import BrokerState
+from pocketmq.errors import InvalidInput, ServerError
+from pocketmq.protocol.bodies.access import User
+
+logger = logging.getLogger("pocketmq.broker")
+
+LOOK_PERIOD = 0.5
+"""Seconds between two looks at the access file, as in Java."""
+
+
+class AccessControl:
+    """Keeps a broker's gate. Belongs to its loop."""
+
+    def __init__(self, state: BrokerState, loop: asyncio.AbstractEventLoop) -> None:
+        """Read the access file and make users; raises `InvalidInput` if that cannot be done."""
+        self._state = state
+        self._loop = loop
+        self._timer: asyncio.TimerHandle | None = None
+        config = state.config
+        if config.acl_enable or config.migrate_auth_from_v1_enabled:
+            file = AccountFile(Path(config.acl_file))
+            state.account_file = file if config.acl_enable else None
+            if config.migrate_auth_from_v1_enabled:
+                _migrate(state, file)
+        _add_initial_users(state)
+        save_changes(state)
+        if config.acl_enable or config.authentication_enabled or config.authorization_enabled:
+            state.gate = Gate(config, config.broker_cluster_name, state.users, state.acls)
+            if state.account_file is not None:
+                state.gate.accounts = state.account_file.accounts
+
+    def start(self) -> None:
+        """Begin to watch the file, if there is one."""
+        if self._state.account_file is not None:
+            self._timer = self._loop.call_later(LOOK_PERIOD, self._look)
+
+    async def stop(self) -> None:
+        """Watch no longer."""
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _look(self) -> None:
+        self._timer = self._loop.call_later(LOOK_PERIOD, self._look)
+        file, gate = self._state.account_file, self._state.gate
+        if file is None or gate is None:
+            return
+        try:
+            if file.reload():
+                gate.accounts = file.accounts
+                logger.info("the access file %s was read again", file.path)
+        except InvalidInput as error:
+            logger.error("%s; the accounts stay as they were", error)  # noqa: TRY400 - no trace of secrets
+
+
+def _add_initial_users(state: BrokerState) -> None:
+    now_ms = state.clock.now_ms()
+    for name, password in state.config.initial_users():
+        if name not in state.users:
+            user = User(username=name, password=password, user_type=UserType.SUPER)
+            state.users.create(user, now_ms)
+
+
+def _migrate(state: BrokerState, file: AccountFile) -> None:
+    """Take accounts over as users with rules, once: who is a user already stays as they are."""
+    now_ms = state.clock.now_ms()
+    for account in file.listed:
+        name = account.access_key or ""
+        if name in state.users:
+            continue
+        try:
+            state.users.create(user_of_account(account), now_ms)
+            acl = acl_of_account(account)
+            if acl.policies:
+                state.acls.merge(subject_of(name), acl, now_ms)
+        except ServerError as error:
+            logger.warning("account %s was not taken over: %s", name, error.remark)

@@ -1,0 +1,151 @@
+"""The rules of 5.x: which policy decides about an action on a resource. Pure.
+
+A subject's `Custom` rules count before its `Default` ones; of those that match, the one for the
+most precise resource decides, and of two for the same resource the one that denies.
+"""
+
+import ipaddress
+from collections.abc import Iterable
+from enum import StrEnum
+from typing import NamedTuple
+
+import msgspec
+
+from pocketmq.broker.access.named import Named
+
+NO_RULE = "no matched policies."
+DENIED = "the decision is deny."
+
+
+class Kind(Named):
+    """What is guarded."""
+
+    ANY = "Any"
+    CLUSTER = "Cluster"
+    NAMESPACE = "Namespace"
+    TOPIC = "Topic"
+    GROUP = "Group"
+
+
+class Action(Named):
+    """What is done with it."""
+
+    ALL = "All"
+    ANY = "Any"
+    PUB = "Pub"
+    SUB = "Sub"
+    CREATE = "Create"
+    UPDATE = "Update"
+    DELETE = "Delete"
+    GET = "Get"
+    LIST = "List"
+
+
+class Pattern(StrEnum):
+    """How a rule names what it guards; the most precise first."""
+
+    LITERAL = "LITERAL"
+    PREFIXED = "PREFIXED"
+    ANY = "ANY"
+
+
+_PRECISION = {pattern: rank for rank, pattern in enumerate(Pattern)}
+
+
+class Resource(NamedTuple):
+    """What a rule is for, or what a request is about."""
+
+    kind: Kind
+    name: str | None
+    pattern: Pattern = Pattern.LITERAL
+
+    def __str__(self) -> str:
+        if self.kind is Kind.ANY:
+            return "*"
+        if self.pattern is Pattern.ANY:
+            return f"{self.kind}:*"
+        return f"{self.kind}:{self.name}" + ("*" if self.pattern is Pattern.PREFIXED else "")
+
+    def covers(self, other: "Resource") -> bool:
+        """Tell whether a rule for this one is a rule for the other."""
+        if self.kind is Kind.ANY:
+            return True
+        if self.kind is not other.kind:
+            return False
+        if self.pattern is Pattern.PREFIXED:
+            return (other.name or "").startswith(self.name or "")
+        return self.pattern is Pattern.ANY or self.name == other.name
+
+
+def parse_resource(text: str | None) -> Resource | None:
+    """Read `*`, `Topic:*`, `Topic:orders`, `Group:audit*`; None for what is none of them."""
+    if text is None or not text.strip():
+        return None
+    if text == "*":
+        return Resource(Kind.ANY, None, Pattern.ANY)
+    word, _, name = text.partition(":")
+    kind = Kind.named(word)
+    if kind is None:
+        return None
+    if name == "*":
+        return Resource(kind, None, Pattern.ANY)
+    if name.endswith("*"):
+        return Resource(kind, name.partition("*")[0], Pattern.PREFIXED)
+    return Resource(kind, name)
+
+
+class Rule(msgspec.Struct, frozen=True, kw_only=True):
+    """What one entry of a policy says."""
+
+    resource: Resource
+    actions: frozenset[Action]
+    sources: tuple[str, ...] = ()
+    """Addresses and networks it is limited to; none: wherever from."""
+    allow: bool
+
+    def matches(self, resource: Resource, actions: Iterable[Action], source: str) -> bool:
+        """Tell whether it has something to say about one of these actions."""
+        if not self.resource.covers(resource):
+            return False
+        if Action.ALL not in self.actions and self.actions.isdisjoint(actions):
+            return False
+        return not self.sources or any(is_within(source, each) for each in self.sources)
+
+
+class Rules(msgspec.Struct, frozen=True, kw_only=True):
+    """All rules of one subject."""
+
+    custom: tuple[Rule, ...] = ()
+    default: tuple[Rule, ...] = ()
+
+
+def decide(rules: Rules, resource: Resource, actions: Iterable[Action], source: str) -> str | None:
+    """Give why a subject may not do any of these actions; None if it may."""
+    for stage in (rules.custom, rules.default):
+        matching = [rule for rule in stage if rule.matches(resource, actions, source)]
+        if matching:
+            return None if min(matching, key=_rank).allow else DENIED
+    return NO_RULE
+
+
+def _rank(rule: Rule) -> tuple[bool, int, int, bool]:
+    found = rule.resource
+    length = len(found.name or "") if found.pattern is Pattern.PREFIXED else 0
+    return found.kind is Kind.ANY, _PRECISION[found.pattern], -length, rule.allow
+
+
+def is_source(text: str) -> bool:
+    """Tell whether a text is an address or a network."""
+    try:
+        ipaddress.ip_network(text, strict=False)
+    except ValueError:
+        return False
+    return True
+
+
+def is_within(source: str, place: str) -> bool:
+    """Tell whether an address is a place or lies in it."""
+    try:
+        return ipaddress.ip_address(source) in ipaddress.ip_network(place, strict=False)
+    except ValueError:
+        return False
