@@ -12,7 +12,7 @@ from pocketmq.client.checks import check_seconds
 from pocketmq.client.identity import DEFAULT_INSTANCE
 from pocketmq.errors import InvalidInput
 from pocketmq.model.guarded import HIDDEN
-from pocketmq.net import parse_addresses
+from pocketmq.net import Tls, parse_addresses
 
 
 class Credentials(msgspec.Struct, frozen=True, kw_only=True):
@@ -48,6 +48,8 @@ class ClientOptions(msgspec.Struct, frozen=True, kw_only=True):
     namespace_v2: str = ""
     """The same the 5.x way: brokers are told the namespace beside the names."""
     credentials: Credentials | None = None
+    tls: Tls | None = None
+    """How to speak TLS, to name servers and brokers alike; None: not at all."""
     profile: Profile = V5
     """Which client line to behave like."""
 

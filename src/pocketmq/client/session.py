@@ -69,7 +69,7 @@ class Session:
         self.addresses = BrokerAddresses()
         self._generation = fork_count()
         self._open = False
-        self._dialer = Dialer(self, limits)
+        self._dialer = Dialer(self, limits, options.tls)
         self._inbound = Inbound(self.roll, self.tasks)
         self.calls = Calls(self._dialer, hooks_for(options, stream=stream), self.check)
         servers = name_server_addresses(options.name_servers, os.environ)

@@ -12,6 +12,7 @@ import msgspec
 from pocketmq.balance.profile import Profile
 from pocketmq.client.options import ClientOptions, Credentials
 from pocketmq.errors import InvalidInput
+from pocketmq.net import Tls
 
 Own = TypeVar("Own", bound=msgspec.Struct)
 
@@ -25,6 +26,7 @@ class ClientSettings(TypedDict, total=False):
     namespace: str
     namespace_v2: str
     credentials: Credentials | None
+    tls: Tls | None
     profile: Profile
     request_timeout: float
     start_wait: float | None
