@@ -35,15 +35,17 @@ from pocketmq.client.consumer.subscriptions import Subscribed
 from pocketmq.client.pull.assigned import AssignedQueue
 from pocketmq.client.pull.cache import Batch
 from pocketmq.client.pull.parts import PullParts
-from pocketmq.errors import BrokerNotFound, MQError, ServerError
+from pocketmq.errors import BrokerNotFound, MQError, RequestNotSupported, ServerError
 from pocketmq.model.flags import PullFlag
 from pocketmq.protocol.codes import RequestCode
+from pocketmq.protocol.command import Command
 from pocketmq.protocol.filter import is_tag_kind
 from pocketmq.protocol.headers.pulling import PullRequest, PullResponse
 
 logger = logging.getLogger("pocketmq.client")
 
 _PULL = int(RequestCode.LITE_PULL_MESSAGE)
+_PLAIN_PULL = int(RequestCode.PULL_MESSAGE)
 _FLAGS = int(PullFlag.SUSPEND | PullFlag.SUBSCRIPTION | PullFlag.LITE_PULL)
 _ANY_SIZE = 2**31 - 1
 
@@ -54,6 +56,7 @@ class Pulling:
     def __init__(self, parts: PullParts) -> None:
         self._parts = parts
         self._failing: set[AssignedQueue] = set()
+        self._plain: set[str] = set()  # addresses of brokers that know no pulls of this kind
 
     def begin(self, assigned: AssignedQueue) -> None:
         """Start the pull task of a queue, in the place of the one it has."""
@@ -151,13 +154,8 @@ class Pulling:
         parts = self._parts
         subscribed = parts.subscribed(held.queue.topic)
         place = await self._place(held)
-        answer = await parts.session.brokers.call_at(
-            place.address,
-            _PULL,
-            template.fields(subscribed, offset),
-            timeout=parts.options.pull_timeout,
-            accept=ANSWERS,
-        )
+        fields = template.fields(subscribed, offset)
+        answer = await self._call(place.address, fields)
         header = answer.header(PullResponse)
         held.suggested = header.suggest_which_broker_id
         status = STATUS[answer.code]
@@ -167,6 +165,20 @@ class Pulling:
                     held.queue, offset, header.next_begin_offset)  # fmt: skip
             return status, Pulled([], header.next_begin_offset)
         return status, read_answer(answer, header, held, subscribed, parts.subscriptions)
+
+    async def _call(self, address: str, fields: dict[str, str]) -> Command:
+        """Pull as 5.x clients do; brokers of 4.x know plain pulls alone."""
+        timeout = self._parts.options.pull_timeout
+        plain = address in self._plain or self._parts.profile.line == "4.x"
+        code = _PLAIN_PULL if plain else _PULL
+        call_at = self._parts.session.brokers.call_at
+        try:
+            return await call_at(address, code, fields, timeout=timeout, accept=ANSWERS)
+        except RequestNotSupported:
+            if plain:
+                raise
+        self._plain.add(address)
+        return await call_at(address, _PLAIN_PULL, fields, timeout=timeout, accept=ANSWERS)
 
     async def _place(self, held: HeldQueue) -> Place:
         session, name = self._parts.session, held.queue.broker_name
