@@ -1,12 +1,13 @@
 """What all blocking clients are: an asyncio client, and the process's loop to run it on."""
 
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from types import TracebackType
-from typing import Any, Generic, Protocol, Self, TypeVar
+from typing import Any, Generic, ParamSpec, Protocol, Self, TypeVar
 
 from pocketmq.blocking.loop_thread import LoopThread
 from pocketmq.blocking.process_loop import closed, loop_thread, opened
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 
@@ -69,3 +70,14 @@ class Facade(Generic[C]):
     def _call(self, work: Coroutine[Any, Any, T]) -> T:
         """Run a coroutine of the client and give what it gives."""
         return (self._thread or loop_thread()).call(work)
+
+    def _do(self, method: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Call a method of the client that does not wait: on the loop, once it runs there."""
+        thread = self._thread
+        if thread is None or thread.is_current():
+            return method(*args, **kwargs)
+
+        async def do() -> T:
+            return method(*args, **kwargs)
+
+        return thread.call(do())

@@ -1,0 +1,115 @@
+"""PocketMQ for asyncio: the names of `pocketmq`, with coroutines for methods.
+
+    from pocketmq import aio
+
+    async with aio.Producer("127.0.0.1:9876", group="shop") as producer:
+        await producer.send(aio.Message("orders", b"42 EUR", tag="paid"))
+
+The embedded cluster for asyncio is `pocketmq.embedded.aio.Cluster`.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pocketmq import errors
+    from pocketmq.balance.profile import V4, V5
+    from pocketmq.client.consumer.handlers import Consumed, RetryLater
+    from pocketmq.client.consumer.history import RebalanceEvent
+    from pocketmq.client.consumer.push import PushConsumer
+    from pocketmq.client.filters import Filter, by_sql, by_tags
+    from pocketmq.client.options import ClientOptions, Credentials
+    from pocketmq.client.pop.consumer import PopConsumer
+    from pocketmq.client.producer.hooks import SendContext, SendHook
+    from pocketmq.client.producer.producer import Producer
+    from pocketmq.client.producer.transactions import TransactionReceipt
+    from pocketmq.client.pull.consumer import PullConsumer
+    from pocketmq.errors import MQError
+    from pocketmq.model.flags import TransactionState
+    from pocketmq.model.kinds import ConsumeFromWhere, MessageModel
+    from pocketmq.model.message import Message
+    from pocketmq.model.queue import MessageQueue
+    from pocketmq.model.receipt import SendReceipt, SendStatus
+    from pocketmq.protocol.received import ReceivedMessage
+
+__all__ = [
+    "V4",
+    "V5",
+    "ClientOptions",
+    "ConsumeFromWhere",
+    "Consumed",
+    "Credentials",
+    "Filter",
+    "MQError",
+    "Message",
+    "MessageModel",
+    "MessageQueue",
+    "PopConsumer",
+    "Producer",
+    "PullConsumer",
+    "PushConsumer",
+    "RebalanceEvent",
+    "ReceivedMessage",
+    "RetryLater",
+    "SendContext",
+    "SendHook",
+    "SendReceipt",
+    "SendStatus",
+    "TransactionReceipt",
+    "TransactionState",
+    "by_sql",
+    "by_tags",
+    "errors",
+]
+
+VALUES = {
+    "ClientOptions": "pocketmq.client.options",
+    "ConsumeFromWhere": "pocketmq.model.kinds",
+    "Consumed": "pocketmq.client.consumer.handlers",
+    "Credentials": "pocketmq.client.options",
+    "Filter": "pocketmq.client.filters",
+    "MQError": "pocketmq.errors",
+    "Message": "pocketmq.model.message",
+    "MessageModel": "pocketmq.model.kinds",
+    "MessageQueue": "pocketmq.model.queue",
+    "RebalanceEvent": "pocketmq.client.consumer.history",
+    "ReceivedMessage": "pocketmq.protocol.received",
+    "RetryLater": "pocketmq.client.consumer.handlers",
+    "SendContext": "pocketmq.client.producer.hooks",
+    "SendHook": "pocketmq.client.producer.hooks",
+    "SendReceipt": "pocketmq.model.receipt",
+    "SendStatus": "pocketmq.model.receipt",
+    "TransactionReceipt": "pocketmq.client.producer.transactions",
+    "TransactionState": "pocketmq.model.flags",
+    "V4": "pocketmq.balance.profile",
+    "V5": "pocketmq.balance.profile",
+    "by_sql": "pocketmq.client.filters",
+    "by_tags": "pocketmq.client.filters",
+    "errors": "pocketmq.errors",
+}
+"""What both ways to use PocketMQ share: the module of each name, imported when it is asked for."""
+
+_LAZY = VALUES | {
+    "PopConsumer": "pocketmq.client.pop.consumer",
+    "Producer": "pocketmq.client.producer.producer",
+    "PullConsumer": "pocketmq.client.pull.consumer",
+    "PushConsumer": "pocketmq.client.consumer.push",
+}
+
+
+def lazily(name: str, where: dict[str, str], names: dict[str, Any], module: str) -> Any:
+    """Import what a name stands for, and keep it among a module's own names."""
+    if name not in where:
+        raise AttributeError(f"module {module!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    found = import_module(where[name])
+    names[name] = value = found if name == "errors" else getattr(found, name)
+    return value
+
+
+def __getattr__(name: str) -> Any:
+    return lazily(name, _LAZY, globals(), __name__)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LAZY})

@@ -1,0 +1,161 @@
+"""The blocking pull consumer: `pocketmq.aio.PullConsumer` for ordinary threads."""
+
+from collections.abc import Coroutine, Iterable, Mapping
+from types import TracebackType
+from typing import Any, Self, Unpack
+
+from pocketmq.blocking.facade import Facade
+from pocketmq.blocking.process_loop import closed
+from pocketmq.client.consumer.listeners import QueueListener
+from pocketmq.client.consumer_options import PullConsumerOptions
+from pocketmq.client.filters import Filter
+from pocketmq.client.options import ClientOptions
+from pocketmq.client.pull import PullConsumer as AsyncPullConsumer
+from pocketmq.client.pull.settings import PullSettings
+from pocketmq.client.pull.watching import QueuesListener
+from pocketmq.model.queue import MessageQueue
+from pocketmq.protocol.received import ReceivedMessage
+
+
+class PullConsumer(Facade[AsyncPullConsumer]):
+    """Reads queues at the caller's pace: poll, or iterate.
+
+        with PullConsumer("127.0.0.1:9876", group="audit") as consumer:
+            consumer.subscribe("orders")
+            for message in consumer:
+                ...
+
+    What was polled before counts as done when the next poll comes; a timer commits it, or `commit`.
+    Threads may share it. What the methods do and raise is told in full at those of
+    `pocketmq.aio.PullConsumer`.
+    """
+
+    def __init__(
+        self,
+        name_servers: str = "",
+        *,
+        group: str,
+        options: ClientOptions | None = None,
+        **settings: Unpack[PullSettings],
+    ) -> None:
+        super().__init__(AsyncPullConsumer(name_servers, group=group, options=options, **settings))
+
+    @property
+    def options(self) -> PullConsumerOptions:
+        """How it works."""
+        return self._client.options
+
+    # Life
+
+    def close(self, *, commit: bool | None = None) -> None:
+        """Store offsets, leave the group, end polls and iterations. Harmless twice.
+
+        `commit` says whether what was polled counts as done; if not given, as `auto_commit` says.
+        """
+        if self._thread is not None:
+            self._thread.call(self._client.close(commit=commit))
+            closed(self)
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        # What was polled last may be what failed: it shall come again.
+        self.close(commit=None if kind is None else False)
+
+    def last_words(self) -> Coroutine[Any, Any, None]:
+        """Give the work of closing; nobody said that what was polled last is done."""
+        return self._client.close(commit=False)
+
+    # What to read
+
+    def subscribe(self, topic: str, expression: str | Filter = "*") -> Self:
+        """Read this member's share of a topic's queues; again with another filter replaces it."""
+        self._do(self._client.subscribe, topic, expression)
+        return self
+
+    def unsubscribe(self, topic: str) -> None:
+        """Read no more of a topic; what was committed is stored."""
+        self._do(self._client.unsubscribe, topic)
+
+    def assign(self, queues: Iterable[MessageQueue], expression: str | Filter = "*") -> Self:
+        """Read exactly these queues, whoever else reads them; others assigned before are left."""
+        self._do(self._client.assign, queues, expression)
+        return self
+
+    def assignment(self) -> dict[str, tuple[MessageQueue, ...]]:
+        """Give the queues that are read now, by topic."""
+        return self._do(self._client.assignment)
+
+    def pause(self, what: str | Iterable[MessageQueue] | None = None) -> None:
+        """Pull no more of a topic, of some queues, or at all; what is cached can be polled."""
+        self._do(self._client.pause, what)
+
+    def resume(self, what: str | Iterable[MessageQueue] | None = None) -> None:
+        """Pull a topic, some queues, or everything again."""
+        self._do(self._client.resume, what)
+
+    def on_assigned(self, listener: QueueListener) -> QueueListener:
+        """Have a function called with queues that come to be this member's share."""
+        return self._client.on_assigned(listener)
+
+    def on_revoked(self, listener: QueueListener) -> QueueListener:
+        """Have a function called with queues that are not this member's any more."""
+        return self._client.on_revoked(listener)
+
+    def on_queues_changed(self, topic: str, listener: QueuesListener) -> None:
+        """Have `listener(topic, queues)` called when a topic gets other queues."""
+        self._do(self._client.on_queues_changed, topic, listener)
+
+    # Messages
+
+    def poll(self, timeout: float | None = None) -> list[ReceivedMessage]:
+        """Give the messages of the next pull; none if none comes within `timeout`."""
+        return self._call(self._client.poll(timeout))
+
+    def __iter__(self) -> Self:
+        """Iterate over messages until the consumer is closed; starts it if need be."""
+        return self
+
+    def __next__(self) -> ReceivedMessage:
+        """Give the next message; the one before counts as done."""
+        if self._thread is None:
+            self.start()
+        try:
+            return self._call(self._client.__anext__())
+        except StopAsyncIteration:
+            raise StopIteration from None
+
+    # Offsets
+
+    def commit(
+        self, what: Mapping[MessageQueue, int] | Iterable[MessageQueue] | None = None
+    ) -> None:
+        """Store how far this consumer has come: everything polled, of some queues, or as given."""
+        self._call(self._client.commit(what))
+
+    def committed(self, queue: MessageQueue) -> int | None:
+        """Give the group's offset in a queue; None if it has none."""
+        return self._call(self._client.committed(queue))
+
+    def seek(self, queue: MessageQueue, offset: int) -> None:
+        """Go on from an offset that the queue holds, or from its end."""
+        self._call(self._client.seek(queue, offset))
+
+    def seek_to_begin(self, queue: MessageQueue) -> None:
+        """Go on from the first message that the queue holds."""
+        self._call(self._client.seek_to_begin(queue))
+
+    def seek_to_end(self, queue: MessageQueue) -> None:
+        """Go on with messages to come."""
+        self._call(self._client.seek_to_end(queue))
+
+    def offset_for_time(self, queue: MessageQueue, timestamp: float) -> int:
+        """Give the offset of the first message stored at a time (since 1970) or later."""
+        return self._call(self._client.offset_for_time(queue, timestamp))
+
+    def queues(self, topic: str) -> list[MessageQueue]:
+        """List a topic's queues; raises `RouteNotFound`, `NameServersUnreachable`."""
+        return self._call(self._client.queues(topic))
