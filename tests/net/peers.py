@@ -7,7 +7,16 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Self
 
-from pocketmq.net import Connection, Dialer, Limits, Server
+from pocketmq.net import (
+    Connection,
+    Dialer,
+    Doorway,
+    Limits,
+    Server,
+    ServerTls,
+    Tls,
+    parse_networks,
+)
 from pocketmq.protocol.command import Command, read_command
 from pocketmq.protocol.frame import FrameReader
 
@@ -117,9 +126,14 @@ class Raw:
 
 @asynccontextmanager
 async def serving(
-    owner: Recorder, limits: Limits | None = None
+    owner: Recorder,
+    limits: Limits | None = None,
+    tls: ServerTls | None = None,
+    balancers: str = "",
 ) -> AsyncIterator[tuple[Server, str]]:
     server = Server(owner, limits)
+    if tls is not None or balancers:
+        server.guard(Doorway(tls, parse_networks(balancers), server.limits))
     address = await server.listen(LOOPBACK, 0)
     try:
         yield server, str(address)
@@ -128,8 +142,10 @@ async def serving(
 
 
 @asynccontextmanager
-async def dialling(owner: Recorder, limits: Limits | None = None) -> AsyncIterator[Dialer]:
-    dialer = Dialer(owner, limits)
+async def dialling(
+    owner: Recorder, limits: Limits | None = None, tls: Tls | None = None
+) -> AsyncIterator[Dialer]:
+    dialer = Dialer(owner, limits, tls)
     try:
         yield dialer
     finally:

@@ -30,6 +30,8 @@ def reason_of(error: Exception) -> str:
     if isinstance(error, ssl.SSLError):
         return f"TLS failed: {error.reason or error}"
     number = error.errno if isinstance(error, OSError) else None
+    if number is None and isinstance(error, ConnectionResetError):  # asyncio's way to say so
+        return "the peer hung up before TLS had begun; does it speak TLS, or ask for a certificate?"
     if number is None:
         return str(error) or type(error).__name__
     return _REASONS.get(number) or os.strerror(number)
