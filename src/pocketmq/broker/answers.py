@@ -56,7 +56,7 @@ class SendAnswers:
     ) -> bytes:
         """Give the whole frame for one stored message; `unique_key` may be any text."""
         if request.serialize != _JSON or not (unique_key.isalnum() and unique_key.isascii()):
-            return self._general(request, queue_id, offset, self._id(position), unique_key)
+            return self._general(request, queue_id, offset, self.identity(position), unique_key)
         key = unique_key.encode()
         header = self._one % (queue_id, key, position, offset, request.opaque)
         size = len(header)
@@ -93,7 +93,7 @@ class SendAnswers:
         recall_handle: str | None,
     ) -> bytes:
         """Give the frame for a message that went elsewhere first, such as a delayed one."""
-        identity = self._id(position)
+        identity = self.identity(position)
         return self._general(request, queue_id, offset, identity, unique_key, recall_handle)
 
     def refused(self, request: Command, code: int, remark: str | None) -> Command:
@@ -101,7 +101,8 @@ class SendAnswers:
         trace = "true" if self._trace_on else "false"
         return request.reply(code, remark, {TRACE_ON: trace, MSG_REGION: self._region})
 
-    def _id(self, position: int) -> str:
+    def identity(self, position: int) -> str:
+        """Give the id of the message at a position of the log."""
         return f"{self._host}{position:016X}"
 
     def _general(  # noqa: PLR0917 - the answer's fields

@@ -66,6 +66,7 @@ class BrokerConfig(AccessSettings, frozen=True, kw_only=True, rename="camel"):
     message_delay_level: str = "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h"
     timer_wheel_enable: bool = True
     timer_max_delay_sec: int = 3 * 24 * 3600
+    recall_message_enable: bool = True  # Java: false; taking back should simply work
     transaction_time_out: int = 6_000
     transaction_check_max: int = 15
     transaction_check_interval: int = 30_000

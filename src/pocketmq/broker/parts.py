@@ -24,11 +24,14 @@ from pocketmq.broker.housekeeping import Housekeeping
 from pocketmq.broker.long_polling import SuspendedPulls
 from pocketmq.broker.offsets import OffsetTable
 from pocketmq.broker.registration import Registrar
+from pocketmq.broker.replies import Replies
 from pocketmq.broker.route_questions import RouteQuestions
 from pocketmq.broker.saving import load_tables
 from pocketmq.broker.state import BrokerState
 from pocketmq.broker.system_topics import system_groups, system_topics
+from pocketmq.broker.timers import Timers, timer_tag_rules
 from pocketmq.broker.topics import TopicTable
+from pocketmq.broker.transaction_checks import TransactionChecks, half_tag_rules
 from pocketmq.model import properties as names
 from pocketmq.net import Dialer
 from pocketmq.protocol.message_ids import UniqueIds
@@ -77,8 +80,12 @@ class Parts:
         self.dispatcher.when_announced = self.registrar.when_announced
         state.routes.fetch = self.questions.fetch
         state.register_topics = self.registrar.register_topics
+        state.replies = Replies(loop)
         self.features: list[Feature] = [
             Delays(state, self.dispatcher, loop),
+            Timers(state, self.dispatcher, loop),
+            TransactionChecks(state, self.dispatcher, loop),
+            state.replies,
             Housekeeping(state, self.dispatcher, loop),
         ]
         if config.knows_people:
@@ -111,6 +118,7 @@ def open_store(config: BrokerConfig, data: Path | None, store_host: bytes) -> Me
     )
     flusher = Flusher(asyncio.get_running_loop().call_soon_threadsafe)
     rules = tag_rules() | delay_tag_rules(config.message_delay_level)
+    rules |= half_tag_rules() | timer_tag_rules()
     return MessageStore.open(data, options, store_host=store_host, flusher=flusher, tag_rules=rules)
 
 

@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from pocketmq.broker.access.account_file import AccountFile
     from pocketmq.broker.access.gate import Gate
     from pocketmq.broker.appending import Redirect
+    from pocketmq.broker.half_messages import HalfMessages
+    from pocketmq.broker.replies import Replies
     from pocketmq.broker.targets import Target
 
 
@@ -79,6 +81,10 @@ class BrokerState:
     """Where sends may go, checked already; see `targets`."""
     redirects: dict[str, Redirect] = field(default_factory=dict)
     """By the property that asks for it: what sends a message elsewhere first; see `appending`."""
+    halves: HalfMessages | None = None
+    """Open transactions, once the broker has read which there are."""
+    replies: Replies | None = None
+    """Brings replies to those who asked, while the broker runs."""
     gate: Gate | None = None
     """Whom requests have to pass; None on a broker without access control."""
     account_file: AccountFile | None = None

@@ -18,11 +18,27 @@ from pocketmq.store.queue_index import Index, QueueIndex
 _TORN = "properties with a zero byte at their end cannot be stored"
 
 
+ROOM = 120
+"""Bytes of a record that are neither body, topic nor properties, at most."""
+
+
 class Appended(msgspec.Struct, frozen=True, gc=False):
     """Where messages went: the first one's queue offset and each one's position in the log."""
 
     queue_offset: int
     positions: list[int]
+
+
+Entry = tuple[QueueIndex, Record, int]
+"""A message, its tag code, and the queue it goes to."""
+
+
+def _check(record: Record) -> None:
+    text, crc = record.property_bytes, record.body_crc
+    if text and (not text[-1] or len(text) > SECTOR) and looks_torn(text):
+        raise InvalidInput(_TORN)
+    if crc is not None and crc != checksum(record.body):
+        raise InvalidInput("a body does not have the checksum that came with it")
 
 
 class Appender:
@@ -39,11 +55,7 @@ class Appender:
     ) -> Appended:
         """Add messages; see `MessageStore.append`."""
         for record in records:
-            text, crc = record.property_bytes, record.body_crc
-            if text and (not text[-1] or len(text) > SECTOR) and looks_torn(text):
-                raise InvalidInput(_TORN)
-            if crc is not None and crc != checksum(record.body):
-                raise InvalidInput("a body does not have the checksum that came with it")
+            _check(record)
         if len(records) != 1:
             return self._append_packed(queue, self._packer(records, tags, now_ms))
         log, offset = self._log, queue.next_offset
@@ -58,6 +70,35 @@ class Appender:
         log.tail = position + size
         self._unwritten.append((queue, offset))
         return Appended(offset, [position])
+
+    def append_together(self, entries: Sequence[Entry], now_ms: int) -> list[Appended]:
+        """Add messages to several queues; see `MessageStore.append_together`."""
+        for _, record, _ in entries:
+            _check(record)
+        log, host = self._log, self._store_host
+        room = sum(
+            [ROOM + len(r.body) + len(r.topic) + len(r.property_bytes) for _, r, _ in entries]
+        )
+        if log.tail + room > log.limit or log.failed is not None:
+            self._make_room(room)
+        position, pieces, done = log.tail, [], list[Appended]()
+        try:
+            for queue, record, tag in entries:
+                offset = queue.next_offset
+                data = pack_record(record, offset, position, now_ms, host)
+                queue.append(position, len(data), tag)
+                done.append(Appended(offset, [position]))
+                pieces.append(data)
+                position += len(data)
+        except StoreError:
+            for (queue, _, _), added in reversed(list(zip(entries, done, strict=False))):
+                queue.truncate(added.queue_offset)
+            raise
+        log.pending.append(b"".join(pieces))
+        log.tail = position
+        for (queue, _, _), added in zip(entries, done, strict=True):
+            self._unwritten.append((queue, added.queue_offset))
+        return done
 
     def append_batch(self, queue: QueueIndex, body: bytes, like: Record, now_ms: int) -> Appended:
         """Add the messages of a batch's body; see `MessageStore.append_batch`."""

@@ -11,12 +11,12 @@ from pathlib import Path
 
 from pocketmq.errors import InvalidInput, StoreError
 from pocketmq.protocol.records import Record
-from pocketmq.store.appending import Appended, Appender
+from pocketmq.store.appending import Appended, Appender, Entry
 from pocketmq.store.by_time import offset_by_time, store_time
 from pocketmq.store.checkpoints import Checkpoints
 from pocketmq.store.commit_log import CommitLog
 from pocketmq.store.directory import METADATA, Directory
-from pocketmq.store.disk import Disk, FileSystem
+from pocketmq.store.disk import Disk, FileSystem, store_error
 from pocketmq.store.extents import ExtentFiles
 from pocketmq.store.flusher import Flusher, Outcome
 from pocketmq.store.group_commit import GroupCommit, Synced
@@ -159,6 +159,14 @@ class MessageStore:
         """
         return self._appender.append(queue, records, tags, now_ms)
 
+    def append_together(self, entries: Sequence[Entry], now_ms: int) -> list[Appended]:
+        """Add messages to several queues, all of them or none, and to one file of the log.
+
+        For messages of which one says something about another. A crash can still tear them apart,
+        but only what came later is lost then. Raises what `append` does.
+        """
+        return self._appender.append_together(entries, now_ms)
+
     def append_batch(self, queue: QueueIndex, body: bytes, like: Record, now_ms: int) -> Appended:
         """Add the messages of a SEND_BATCH_MESSAGE body, all of them or none.
 
@@ -198,7 +206,8 @@ class MessageStore:
 
     def record_at(self, position: int) -> bytes | None:
         """Give the record that begins at a position of the log, if one does."""
-        self.write()
+        if position >= self.log.written:
+            self.write()
         return record_bytes(self.log.segments, position)
 
     def walk(self, start: int, limit: int) -> tuple[list[Sound], int]:
@@ -268,6 +277,23 @@ class MessageStore:
     def request_sync(self, synced: Synced) -> None:
         """Call back once everything written so far is on the device; callers share syncs."""
         self._group_commit.request(synced)
+
+    def sync_now(self) -> None:
+        """Bring everything to the device while the caller waits; raises `StoreError`.
+
+        Only for what must be safe before something else is destroyed.
+        """
+        self.write()
+        if self.log.failed is not None:
+            raise self.log.failed
+        files, position = self.log.unsynced()
+        try:
+            for file in files:
+                file.sync()
+        except OSError as error:
+            self.log.sync_failed(error)
+            raise store_error(error, 0) from error
+        self.log.was_synced(position)
 
     def checkpoint(self, finished: Synced | None = None) -> bool:
         """Record how far the store is, so that recovery has less to do.

@@ -1,0 +1,91 @@
+"""Saving what a feature has done, a little later and off the loop, for recovery to begin from.
+
+A snapshot speaks of messages in the log, so the log is synced before it is saved: after a crash the
+snapshot is never ahead of the log. Whatever fails is tried again with the state of that moment.
+Knows nothing of what it saves. Belongs to the broker's loop.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import TypeAlias
+
+from pocketmq.store import MessageStore
+
+logger = logging.getLogger("pocketmq.broker")
+
+SAVE_AFTER = 1.0
+"""Seconds from a change until it is saved."""
+
+Snapshot: TypeAlias = Callable[[], bytes]
+"""Gives the document that was captured; it is called on another thread, where time matters less."""
+
+
+class LateSaving:
+    """One document that follows a feature's state."""
+
+    def __init__(
+        self,
+        store: MessageStore,
+        loop: asyncio.AbstractEventLoop,
+        *,
+        kind: str,
+        capture: Callable[[], Snapshot],
+    ) -> None:
+        self._store = store
+        self._loop = loop
+        self._kind = kind
+        self._capture = capture
+        self._changed = False
+        self._open = True
+        self._timer: asyncio.TimerHandle | None = None
+        self._saving: asyncio.Future[None] | None = None
+
+    def changed(self) -> None:
+        """Save soon."""
+        self._changed = True
+        if self._timer is None and self._saving is None and self._open:
+            self._timer = self._loop.call_later(SAVE_AFTER, self._save)
+
+    async def stop(self) -> None:
+        """Save what has changed, once more, and no more after that."""
+        self._open = False
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if self._saving is not None:
+            await self._saving
+        if self._changed:
+            self._save()
+            if self._saving is not None:
+                await self._saving
+
+    def _save(self) -> None:
+        self._timer = None
+        self._changed = False
+        try:
+            self._store.write()
+            snapshot = self._capture()
+        except Exception:
+            logger.exception("%s could not be saved", self._kind)
+            self.changed()
+            return
+        self._saving = self._loop.create_future()
+        self._store.request_sync(lambda error: self._synced(snapshot, error))
+
+    def _synced(self, snapshot: Snapshot, error: Exception | None) -> None:
+        if error is not None:
+            self._saved(error)
+            return
+        metadata, kind = self._store.metadata, self._kind
+        self._store.submit(lambda: metadata.save_documents(kind, {kind: snapshot()}), self._saved)
+
+    def _saved(self, error: Exception | None) -> None:
+        saving, self._saving = self._saving, None
+        if error is not None:
+            logger.error("%s could not be saved: %s", self._kind, error)
+            self._changed = True
+        if self._changed:
+            self.changed()
+        if saving is not None and not saving.done():
+            saving.set_result(None)

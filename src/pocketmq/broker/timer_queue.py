@@ -1,0 +1,293 @@
+"""Timed messages on the store: taken in, delivered when due, taken back, moved, found again.
+
+The queue of rmq_sys_wheel_timer is the truth, the wheel a view of it. Everything due up to
+`done_ms` has been delivered; beyond that, after a crash, the log says what has: a delivered message
+names the one that waited. Works with `now` as an argument; knows no timers and no connections.
+Belongs to the broker's loop.
+"""
+
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from typing import NamedTuple
+
+import msgspec
+
+from pocketmq.broker.log_origins import copies_since, timer_of_origin
+from pocketmq.broker.recalls import Recalls
+from pocketmq.broker.timer_rules import due_message, key_of, moved, taken_back, timer_tag
+from pocketmq.broker.timer_wheel import Entry, TimerWheel
+from pocketmq.errors import BodyMalformed, StoreError
+from pocketmq.model.names import TIMER_TOPIC
+from pocketmq.protocol.record_scan import RecordView, tags_code
+from pocketmq.protocol.records import Record
+from pocketmq.store import MessageStore, QueueIndex
+
+logger = logging.getLogger("pocketmq.broker")
+
+KIND = "timers"
+_CHUNK = 8192
+_MOVED_AT_ONCE = 256
+
+
+class SavedTimers(msgspec.Struct, frozen=True):
+    """What is kept of the timed messages."""
+
+    done_ms: int = 0
+    """Everything due up to this moment has been delivered, or taken back."""
+    position: int = 0
+    """... to places of the commit log before this one."""
+
+
+class Delivered(NamedTuple):
+    """What a delivery came to."""
+
+    by_queue: dict[QueueIndex, tuple[int, int]]
+    """How many messages, and how many bytes, came to each queue."""
+    error: StoreError | None
+    """Why it ended early; what is not delivered stays where it is."""
+
+
+class TimerQueue:
+    """The timed messages of one broker."""
+
+    def __init__(self, store: MessageStore) -> None:
+        self.wheel = TimerWheel()
+        self.recalls = Recalls()
+        self.done_ms = 0
+        self.saved_position = 0
+        self._store = store
+        self._taken = 0  # messages before this offset are in the wheel, or done with
+
+    @property
+    def queue(self) -> QueueIndex | None:
+        """Where timed messages wait."""
+        return self._store.queue(TIMER_TOPIC, 0)
+
+    def take_in(self, limit: int = 1 << 62) -> bool:
+        """Take messages that have been written into the wheel; tell whether any are left.
+
+        Call it when nothing is pending in the store: what could still be taken back is not there.
+        """
+        queue = self.queue
+        if queue is None:
+            return False
+        if queue.next_offset < self._taken:  # the topic was deleted, with all that waited
+            self.wheel, self.recalls, self._taken = TimerWheel(), Recalls(), 0
+        stop = min(queue.next_offset, self._taken + limit)
+        while self._taken < stop:
+            tags = queue.tags(self._taken, min(_CHUNK, stop - self._taken))
+            self._add(queue, self._taken, tags)
+            self._taken += len(tags)
+        return self._taken < queue.next_offset
+
+    def _add(self, queue: QueueIndex, first: int, tags: list[int]) -> None:
+        done_ms = self.done_ms
+        self.wheel.add([(tag, offset) for offset, tag in enumerate(tags, first) if tag > done_ms])
+        if min(tags) < 0:
+            for offset, tag in enumerate(tags, first):
+                if -tag > done_ms:
+                    self._note_recall(queue, offset, -tag)
+
+    def _note_recall(self, queue: QueueIndex, offset: int, due_ms: int) -> None:
+        for record in self._records(queue, [offset]):
+            key = taken_back(record)
+            if key is not None:
+                self.recalls.add(due_ms, key)
+
+    # Delivering
+
+    def deliver(self, now_ms: int, messages: int, size: int) -> Delivered:
+        """Deliver what is due, at most so many messages and about so many bytes, and write it.
+
+        Nobody else's messages may be waiting to be written: a write that fails fails for all.
+        """
+        entries = self.wheel.take_due(now_ms, messages)
+        queue = self.queue
+        if not entries or queue is None:
+            return Delivered({}, None)
+        runs: dict[tuple[str, int], list[Record]] = {}
+        taken = 0
+        for waiting in self._waiting(queue, entries):
+            taken += 1
+            if waiting is not None:
+                due = due_message(waiting, now_ms)
+                if due is None:
+                    logger.error("timed message at %d has no topic", waiting.commit_log_offset)
+                else:
+                    runs.setdefault(due[:2], []).append(due.record)
+                    size -= len(due.record.body)
+                    if size <= 0:
+                        break
+        self.wheel.put_back(entries[taken:])
+        return self._append(entries[:taken], runs, now_ms)
+
+    def _waiting(self, queue: QueueIndex, entries: list[Entry]) -> Iterator[RecordView | None]:
+        """Give the messages of entries, None for those that are lost or were taken back."""
+        found = {
+            record.queue_offset: record for record in self._records(queue, [o for _, o in entries])
+        }
+        for due_ms, offset in entries:
+            record = found.get(offset)
+            if record is None:
+                logger.error("timed message %d is lost", offset)
+                yield None
+            else:
+                recalled = self.recalls.get(due_ms)
+                yield None if recalled and key_of(record) in recalled else record
+
+    def _records(self, queue: QueueIndex, offsets: list[int]) -> Iterator[RecordView]:
+        for first, count in _stretches(sorted(offsets)):
+            offset, end = first, first + count
+            while offset < end:
+                read = self._store.read(queue, offset, end - offset, 1 << 30)
+                for piece in read.pieces:
+                    yield RecordView(piece, 0)
+                offset = max(read.next_offset, offset + 1)
+
+    def _append(
+        self, entries: list[Entry], runs: dict[tuple[str, int], list[Record]], now_ms: int
+    ) -> Delivered:
+        store = self._store
+        start = store.log.written
+        appended: list[tuple[QueueIndex, int, int, int]] = []
+        error: StoreError | None = None
+        try:
+            for (topic, queue_id), records in runs.items():
+                queue = store.make_queue(topic, queue_id)
+                tags = [tags_code(record.property_bytes) for record in records]
+                offset = store.append(queue, records, tags, now_ms).queue_offset
+                bytes_in = sum([len(record.body) for record in records])
+                appended.append((queue, offset, len(records), bytes_in))
+            store.write()
+        except StoreError as failed:
+            error = failed
+        by_queue = {
+            queue: (count, bytes_in)
+            for queue, offset, count, bytes_in in appended
+            if queue.next_offset > offset
+        }
+        if error is not None:
+            self._keep_rest(entries, start)
+            return Delivered(by_queue, error)
+        last = entries[-1][0]
+        self.done_ms = max(self.done_ms, last - 1 if self.wheel.has_due(last) else last)
+        self.recalls.forget(self.done_ms)
+        return Delivered(by_queue, None)
+
+    def _keep_rest(self, entries: list[Entry], start: int) -> None:
+        """Put back what a store that refuses has not taken; some of it may be stored already."""
+        with suppress(StoreError):
+            self._store.write()
+        stored = self._delivered_since(start)
+        self.wheel.put_back([entry for entry in entries if entry[1] not in stored])
+
+    # Keeping
+
+    def snapshot(self) -> Callable[[], bytes]:
+        """Capture how far deliveries are, for a log in which everything has been written."""
+        self.saved_position = self._store.log.written
+        saved = SavedTimers(self.done_ms, self.saved_position)
+        return lambda: msgspec.json.encode(saved)
+
+    def recover(self, document: bytes | None) -> None:
+        """Go on from what was saved and what the log says since. Raises `BodyMalformed`."""
+        saved = SavedTimers()
+        if document is not None:
+            try:
+                saved = msgspec.json.decode(document, type=SavedTimers)
+            except ValueError as error:
+                raise BodyMalformed("the state of timed messages", str(error)) from error
+        self.done_ms, self.saved_position = saved.done_ms, saved.position
+        queue = self.queue
+        if queue is None:
+            return
+        self._taken = queue.min_offset
+        first = self._first_waiting(queue)
+        if first is None:
+            self._taken = queue.next_offset
+            return
+        # A copy lies behind its original: nothing before the first that may wait need be read.
+        start = max(saved.position, queue.position(first) or 0)
+        delivered = self._delivered_since(start)
+        self._taken = first
+        while self._taken < queue.next_offset:
+            tags = queue.tags(self._taken, _CHUNK)
+            if delivered:
+                tags = [
+                    0 if offset in delivered else tag
+                    for offset, tag in enumerate(tags, self._taken)
+                ]
+            self._add(queue, self._taken, tags)
+            self._taken += len(tags)
+
+    def _first_waiting(self, queue: QueueIndex) -> int | None:
+        """Give the first message, or taking back of one, that is due after all that is done."""
+        offset, done_ms = queue.min_offset, self.done_ms
+        while offset < queue.next_offset:
+            tags = queue.tags(offset, _CHUNK)
+            for number, tag in enumerate(tags, offset):
+                if abs(tag) > done_ms:
+                    return number
+            offset += len(tags)
+        return None
+
+    def _delivered_since(self, position: int) -> set[int]:
+        """Give the offsets of messages whose copies lie behind a position of the log."""
+        delivered: set[int] = set()
+        for copy in copies_since(self._store, position):
+            origin = timer_of_origin(copy.origin)
+            record = None if origin is None else self._store.record_at(origin)
+            if record is not None:
+                delivered.add(RecordView(record, 0).queue_offset)
+        return delivered
+
+    # Making room
+
+    def move_before(self, position: int, now_ms: int) -> None:
+        """Append again the waiting messages that lie before a position: their file is to go.
+
+        Raises `StoreError`.
+        """
+        self._store.write()
+        self.take_in()
+        queue = self.queue
+        if queue is None:
+            return
+        cut = _first_behind(queue, position)
+        waiting = {offset for _, offset in self.wheel.before(cut)}
+        first = queue.min_offset
+        for offset, tag in enumerate(queue.tags(first, cut - first), first):
+            if -tag > self.done_ms:
+                waiting.add(offset)
+        offsets = sorted(waiting)
+        for start in range(0, len(offsets), _MOVED_AT_ONCE):
+            found = list(self._records(queue, offsets[start : start + _MOVED_AT_ONCE]))
+            if found:
+                tags = [timer_tag(record) for record in found]
+                self._store.append(queue, [moved(record) for record in found], tags, now_ms)
+        if offsets:
+            self._store.sync_now()
+        self.wheel.drop_before(cut)
+        self.take_in()
+
+
+def _stretches(offsets: list[int]) -> Iterator[tuple[int, int]]:
+    """Give the runs of consecutive offsets: the first of each, and how many."""
+    start = 0
+    for at in range(1, len(offsets) + 1):
+        if at == len(offsets) or offsets[at] != offsets[at - 1] + 1:
+            yield offsets[start], at - start
+            start = at
+
+
+def _first_behind(queue: QueueIndex, position: int) -> int:
+    """Give the offset of the first message that lies at or behind a position of the log."""
+    low, high = queue.min_offset, queue.next_offset
+    while low < high:
+        middle = (low + high) // 2
+        if (queue.position(middle) or 0) < position:
+            low = middle + 1
+        else:
+            high = middle
+    return low

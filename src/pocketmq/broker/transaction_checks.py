@@ -1,0 +1,209 @@
+"""Asking producers what became of their transactions, round after round, until they are given up.
+
+A round looks at every open half message, a few at a time so that clients do not have to wait. Who
+is due is read from the queue's own entries: half messages that are not, cost nothing. A round
+counts against a half message whether or not anybody could be asked, as in RocketMQ. Belongs to the
+broker's loop.
+"""
+
+import asyncio
+import logging
+from collections.abc import Iterator
+
+from pocketmq.broker.appending import Draft
+from pocketmq.broker.dispatch import Dispatcher
+from pocketmq.broker.half_messages import KIND, HalfMessages
+from pocketmq.broker.half_rules import (
+    check_due_ms,
+    check_request,
+    given_up,
+    half_tag,
+    is_half,
+    prepare,
+)
+from pocketmq.broker.half_states import GIVEN_UP, MOST_CHECKS
+from pocketmq.broker.late_saving import LateSaving
+from pocketmq.broker.saving import save_changes
+from pocketmq.broker.state import BrokerState
+from pocketmq.errors import ResponseCode, StoreError, server_error
+from pocketmq.model.names import HALF_TOPIC, TRANSACTION_GAVE_UP_TOPIC
+from pocketmq.model.properties import TRANSACTION_PREPARED
+from pocketmq.protocol.record_scan import RecordView
+from pocketmq.store import QueueIndex, TagRule
+
+logger = logging.getLogger("pocketmq.broker")
+
+_WINDOW = 16_384
+"""Entries of the queue looked at together."""
+_AT_ONCE = 64
+"""Half messages dealt with before clients have their turn again."""
+_CLOGGED = 4 << 20
+"""Unsent bytes from which a producer is not asked any more."""
+_STALE = 64 << 20
+"""Bytes of the log behind what was saved, from which it is saved anew: recovery walks over them."""
+
+
+def half_tag_rules() -> dict[str, TagRule]:
+    """Give what a store must know to recover half messages."""
+    return {HALF_TOPIC: half_tag}
+
+
+class TransactionChecks:
+    """The transactions of a running broker."""
+
+    def __init__(
+        self, state: BrokerState, dispatcher: Dispatcher, loop: asyncio.AbstractEventLoop
+    ) -> None:
+        self._state = state
+        self._dispatcher = dispatcher
+        self._loop = loop
+        self._halves = HalfMessages(state.store)
+        self._saving = LateSaving(state.store, loop, kind=KIND, capture=self._halves.snapshot)
+        self._timer: asyncio.Handle | None = None
+        self._round: Iterator[None] | None = None
+
+    def start(self) -> None:
+        """Go on where the broker stopped, and take half messages from now on."""
+        state = self._state
+        documents = dict(state.store.metadata.documents(KIND))
+        opened = self._halves.recover(documents.get(KIND), state.clock.now_ms())
+        if opened:
+            logger.info("%d transactions are open", opened)
+            self._saving.changed()
+        self._halves.changed = self._saving.changed
+        state.halves = self._halves
+        state.redirects[TRANSACTION_PREPARED] = _hold_back
+        state.store.about_to_drop.append(self._give_up_before)
+        self._sleep()
+
+    async def stop(self) -> None:
+        """Ask nobody any more, and save; call before the store is closed."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        await self._saving.stop()
+
+    def _sleep(self) -> None:
+        interval = max(self._state.config.transaction_check_interval, 10) / 1000
+        self._timer = self._loop.call_later(interval, self._run)
+
+    def _run(self) -> None:
+        """Go on with the round, or begin one; sleep when it is over."""
+        if self._round is None:
+            self._round = self._look_at_all()
+        try:
+            next(self._round)
+        except StopIteration:
+            self._end_round()
+        except Exception:
+            logger.exception("transactions could not be checked")
+            self._end_round()
+        else:
+            self._timer = self._loop.call_later(0, self._run)
+
+    def _end_round(self) -> None:
+        self._round = None
+        if self._state.store.log.written - self._halves.saved_position > _STALE:
+            self._saving.changed()
+        self._sleep()
+
+    def _look_at_all(self) -> Iterator[None]:
+        """One round; gives way to others now and then."""
+        halves, queue = self._halves, self._halves.queue
+        if queue is None:
+            return
+        self._dispatcher.end_turn()
+        offset, stop = max(halves.states.base, queue.min_offset), queue.next_offset
+        while offset < stop:
+            end = min(offset + _WINDOW, stop)
+            due = self._due(queue, offset, end)
+            for start in range(0, len(due), _AT_ONCE):
+                self._deal_with(queue, due[start : start + _AT_ONCE])
+                yield
+            offset = end
+            yield
+
+    def _due(self, queue: QueueIndex, start: int, stop: int) -> list[int]:
+        """Give the open half messages of a stretch about which producers are to be asked."""
+        now_ms, timeout_ms = self._state.clock.now_ms(), self._state.config.transaction_time_out
+        found = [offset for offset, _ in self._halves.states.open_from(start, stop)]
+        if not found:
+            return found
+        first = found[0]
+        tags = queue.tags(first, found[-1] + 1 - first)
+        return [each for each in found if check_due_ms(tags[each - first], timeout_ms) < now_ms]
+
+    def _deal_with(self, queue: QueueIndex, offsets: list[int]) -> None:
+        state, halves = self._state, self._halves
+        self._dispatcher.end_turn()  # if the store refuses, it shall be nobody else's message
+        now_ms = state.turn.now_ms = state.clock.now_ms()
+        for offset in offsets:
+            checks = halves.state(offset)
+            if checks is None or checks > MOST_CHECKS:
+                continue  # it has just ended
+            pieces = state.store.read(queue, offset, 1, 1).pieces
+            half = RecordView(bytes(pieces[0]), 0) if pieces else None
+            if half is None or half.queue_offset != offset:
+                logger.error("half message %d is lost", offset)
+                halves.states.set(offset, GIVEN_UP)
+            elif checks >= state.config.transaction_check_max or self._is_old(half, now_ms):
+                self._give_up(half, checks, now_ms)
+            else:
+                halves.checked(offset, checks + 1)
+                self._ask(half, checks + 1)
+        self._dispatcher.end_turn()
+
+    def _is_old(self, half: RecordView, now_ms: int) -> bool:
+        kept_ms = self._state.config.file_reserved_time * 3_600_000
+        return now_ms - half.born_timestamp_ms > kept_ms
+
+    def _give_up(self, half: RecordView, checks: int, now_ms: int) -> None:
+        state = self._state
+        logger.error("nobody knows what became of the transaction at %d", half.commit_log_offset)
+        state.topics.create_for_group(TRANSACTION_GAVE_UP_TOPIC, 1, now_ms=now_ms)
+        save_changes(state)
+        try:
+            queue = self._halves.end(half, GIVEN_UP, given_up(half, checks), now_ms)
+        except StoreError as error:
+            logger.error("it could not be given up: %s", error)  # noqa: TRY400 - comes again
+        else:
+            state.turn.appended(queue, 1, half.body_size)
+
+    def _give_up_before(self, position: int) -> None:
+        """Give up what is still open in a file of the log that is to go; raises `StoreError`."""
+        halves, queue = self._halves, self._halves.queue
+        if queue is None or halves.states.first_open(queue.next_offset) == queue.next_offset:
+            return
+        self._dispatcher.end_turn()
+        now_ms = self._state.clock.now_ms()
+        for offset, checks in list(halves.states.open_from(queue.min_offset, queue.next_offset)):
+            if (queue.position(offset) or 0) >= position:
+                break
+            for piece in self._state.store.read(queue, offset, 1, 1).pieces:
+                half = RecordView(bytes(piece), 0)
+                halves.end(half, GIVEN_UP, given_up(half, checks), now_ms)
+        self._state.store.sync_now()
+
+    def _ask(self, half: RecordView, checks: int) -> None:
+        request = check_request(half, checks, self._state.config.broker_name)
+        if request is None:
+            logger.warning("half message %d names no producer or topic", half.queue_offset)
+            return
+        group, frame = request
+        connection = self._state.producers.available(group)
+        if connection is None:
+            logger.warning("nobody of %s is there to be asked about a transaction", group)
+        elif connection.unsent < _CLOGGED:
+            connection.write(frame)
+
+
+def _hold_back(state: BrokerState, draft: Draft) -> None:
+    if not is_half(draft):
+        return
+    if state.config.reject_transaction_message:
+        host = state.address.rpartition(":")[0]
+        raise server_error(
+            ResponseCode.NO_PERMISSION,
+            f"the broker[{host}] sending transaction message is forbidden",
+        )
+    prepare(draft, state.turn.now_ms)
