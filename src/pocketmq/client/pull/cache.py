@@ -11,14 +11,25 @@ from pocketmq.protocol.received import ReceivedMessage
 
 
 class Batch:
-    """Messages of one pull; those before `at` are taken."""
+    """Messages of one pull; those before `at` are taken, those before `settled` are noted so."""
 
-    __slots__ = ("assigned", "at", "messages")
+    __slots__ = ("assigned", "at", "messages", "settled")
 
     def __init__(self, assigned: AssignedQueue, messages: list[ReceivedMessage]) -> None:
         self.assigned = assigned
         self.messages = messages
         self.at = 0
+        self.settled = 0
+
+    def settle(self, now: float) -> None:
+        """Note that what was taken is out of the cache, and where a commit would stand."""
+        some = self.messages[self.settled : self.at]
+        self.settled = self.at
+        held = self.assigned.held
+        offset = held.process.remove(some, now)
+        if offset >= 0:
+            self.assigned.change(consume_offset=offset)
+        held.made_room()
 
 
 class Cache:
@@ -49,11 +60,17 @@ class Cache:
         self._batches = deque(each for each in self._batches if each.assigned is not assigned)
 
     def take(self) -> Batch | None:
-        """Take the next batch of a queue that is still assigned; what was read of it is gone."""
+        """Take the next batch of a queue that is still assigned, or what is left of it."""
         batch = self.first()
         if batch is not None:
             self._batches.popleft()
         return batch
+
+    def settle(self, now: float) -> None:
+        """Note what was taken of a batch one message after another."""
+        batch = self.first()  # only the first can be begun
+        if batch is not None and batch.at > batch.settled:
+            batch.settle(now)
 
     def first(self) -> Batch | None:
         """Give the next batch of a queue that is still assigned, without taking it."""

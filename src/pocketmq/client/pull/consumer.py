@@ -14,7 +14,6 @@ from pocketmq.client.consumer.subscriptions import Subscribed
 from pocketmq.client.consumer_options import PullConsumerOptions
 from pocketmq.client.filters import Filter, subscription_to
 from pocketmq.client.options import ClientOptions
-from pocketmq.client.pull.cache import Batch
 from pocketmq.client.pull.running import PullRunning
 from pocketmq.client.pull.settings import PullSettings
 from pocketmq.client.pull.watching import QueuesListener
@@ -209,7 +208,8 @@ class PullConsumer:
             batch = cache.take()
             if batch is not None:
                 messages = batch.messages[batch.at :] if batch.at else batch.messages
-                self._polled(batch, messages)
+                batch.at = len(batch.messages)
+                batch.settle(clock())
                 return messages
             left = deadline - clock()
             if left <= 0 or self._running is not running:
@@ -228,26 +228,22 @@ class PullConsumer:
         running = self._running
         if running is None:
             raise StopAsyncIteration
-        running.positions.note_if_due()
         cache = running.parts.cache
-        while (batch := cache.first()) is None:
+        batch = cache.first()
+        if batch is None or batch.at == 0:
+            running.positions.note_if_due()
+        while batch is None:
             await cache.wait(None)
             if self._running is not running:
                 raise StopAsyncIteration
             running.positions.note_if_due()
+            batch = cache.first()
         message = batch.messages[batch.at]
         batch.at += 1
         if batch.at == len(batch.messages):
             cache.take()
-        self._polled(batch, [message])
+            batch.settle(asyncio.get_running_loop().time())
         return message
-
-    def _polled(self, batch: Batch, messages: list[ReceivedMessage]) -> None:
-        assigned = batch.assigned
-        offset = assigned.held.process.remove(messages, asyncio.get_running_loop().time())
-        if offset >= 0:
-            assigned.change(consume_offset=offset)
-        assigned.held.made_room()
 
     # Offsets
 

@@ -78,6 +78,7 @@ class Positions:
 
     def note_polled(self) -> None:
         """Note what was polled so far of all queues; the timer or the end stores it."""
+        self._settle()
         table = self._parts.offsets.table
         for assigned in self._parts.assignment:
             step = commit_step(assigned.queue, assigned.state, dropped=assigned.dropped)
@@ -86,12 +87,16 @@ class Positions:
 
     def polled(self, queues: Collection[MessageQueue] | None) -> dict[MessageQueue, int]:
         """Give the offsets behind what was polled, of these or all queues."""
+        self._settle()
         if queues is None:
             some = [each for each in self._parts.assignment if not each.dropped]
         else:
             some = [self.assigned(queue) for queue in queues]
         return {each.queue: each.state.consume_offset for each in some
                 if each.state.consume_offset != NONE}  # fmt: skip
+
+    def _settle(self) -> None:
+        self._parts.cache.settle(asyncio.get_running_loop().time())
 
     async def commit(self, offsets: Mapping[MessageQueue, int]) -> None:
         """Store offsets now; back when the brokers have them."""
