@@ -24,8 +24,7 @@ _HEAD = struct.Struct(">iiiii")
 _HEAD_FROM = _HEAD.unpack_from
 _LENGTH = struct.Struct(">h")
 _LENGTH_FROM = _LENGTH.unpack_from
-_WAIT = encode_properties({names.WAIT: "true"})
-_UNIQUE_KEY = encode_properties({names.UNIQUE_KEY: ""})[:-1]
+_BEFORE_ID = encode_properties({names.WAIT: "true", names.UNIQUE_KEY: ""})[:-1]
 
 
 class BatchEntry(msgspec.Struct, frozen=True, gc=False):
@@ -67,15 +66,15 @@ def encode_messages(messages: Sequence[Message], unique_ids: Sequence[str]) -> l
         body = message.body
         if len(body) != size_of_last or message.flag != flag_of_last or len(own) != id_size:
             size_of_last, flag_of_last, id_size = len(body), message.flag, len(own)
-            text_size = len(_UNIQUE_KEY) + id_size + len(_WAIT)
+            text_size = len(_BEFORE_ID) + id_size + 1
             try:
                 head = _HEAD.pack(
                     ENTRY_OVERHEAD + size_of_last + text_size, 0, 0, flag_of_last, size_of_last
                 )
-                middle = _LENGTH.pack(text_size) + _UNIQUE_KEY
+                middle = _LENGTH.pack(text_size) + _BEFORE_ID
             except struct.error as error:
                 raise InvalidInput(f"a message with a flag of {flag_of_last}") from error
-        entries.append(b"%b%b%b%b%b" % (head, body, middle, own, _WAIT))
+        entries.append(b"%b%b%b%b\2" % (head, body, middle, own))
     return entries
 
 

@@ -1,0 +1,117 @@
+"""A bound on what is under way."""
+
+import asyncio
+
+import pytest
+
+from pocketmq.client.producer.window import Window
+
+
+async def settle() -> None:
+    for _ in range(5):
+        await asyncio.sleep(0)
+
+
+async def test_there_is_room_for_so_many_and_no_more() -> None:
+    window = Window(2, 1000)
+    assert window.try_enter(10)
+    assert window.try_enter(10)
+    assert not window.try_enter(10)
+    window.leave(10)
+    assert window.try_enter(10)
+
+
+async def test_bytes_are_bounded_and_what_is_larger_goes_alone() -> None:
+    window = Window(10, 100)
+    assert window.try_enter(60)
+    assert not window.try_enter(41)
+    assert window.try_enter(40)
+    window.leave(60)
+    window.leave(40)
+    assert window.try_enter(1000)
+    assert not window.try_enter(1)
+
+
+async def test_who_finds_no_room_is_let_in_in_the_order_of_coming() -> None:
+    window = Window(1, 1000)
+    assert await window.enter(1, 1.0)
+    let_in: list[int] = []
+
+    async def come(number: int) -> None:
+        assert await window.enter(1, 10.0)
+        let_in.append(number)
+
+    comers = [asyncio.create_task(come(number)) for number in range(3)]
+    await settle()
+    assert not window.try_enter(1)  # not before those in line
+    for expected in ([0], [0, 1], [0, 1, 2]):
+        window.leave(1)
+        await settle()
+        assert let_in == expected
+    await asyncio.gather(*comers)
+    assert len(window) == 1
+
+
+async def test_a_large_one_in_front_holds_up_those_behind_it_until_it_gives_up() -> None:
+    window = Window(10, 100)
+    assert window.try_enter(50)
+    large = asyncio.create_task(window.enter(60, 0.02))
+    small = asyncio.create_task(window.enter(10, 10.0))
+    await settle()
+    assert not small.done()
+    assert not await large
+    assert await small
+    assert len(window) == 2
+
+
+async def test_no_room_in_time_is_no() -> None:
+    window = Window(1, 1000)
+    assert window.try_enter(1)
+    assert not await window.enter(1, 0.01)
+    window.leave(1)
+    assert window.try_enter(1)
+
+
+@pytest.mark.parametrize("let_in_first", [False, True])
+async def test_who_is_cancelled_in_line_takes_no_room(let_in_first: bool) -> None:
+    window = Window(1, 1000)
+    assert window.try_enter(1)
+    waiter = asyncio.create_task(window.enter(1, 10.0))
+    await settle()
+    if let_in_first:
+        window.leave(1)
+    waiter.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waiter
+    if not let_in_first:
+        window.leave(1)
+    assert len(window) == 0
+    assert window.try_enter(1)
+
+
+async def test_waiting_for_room_takes_none_and_waiting_for_the_end_waits_for_those_in_line() -> (
+    None
+):
+    window = Window(1, 1000)
+    await window.room()
+    assert window.try_enter(1)
+    room = asyncio.create_task(window.room())
+    line = asyncio.create_task(window.enter(1, 10.0))
+    end = asyncio.create_task(window.drained())
+    await settle()
+    window.leave(1)
+    await settle()
+    assert (line.done(), room.done(), end.done()) == (True, False, False)
+    window.leave(1)
+    await asyncio.gather(room, end)
+    assert len(window) == 0
+
+
+async def test_room_comes_too_when_the_last_in_line_gives_up() -> None:
+    window = Window(2, 100)
+    assert window.try_enter(50)
+    line = asyncio.create_task(window.enter(100, 0.01))
+    await settle()
+    room = asyncio.create_task(window.room())
+    assert not await line
+    await room
