@@ -1,0 +1,138 @@
+"""Offsets at brokers: stored by and by, at revocation and at the end, and read at the start."""
+
+import asyncio
+
+from pocketmq.balance.allocation import Average
+from pocketmq.model.kinds import ConsumeFromWhere
+from pocketmq.model.queue import MessageQueue
+from pocketmq.protocol.codes import RequestCode
+from pocketmq.protocol.headers.offsets import (
+    QueryConsumerOffsetRequest,
+    QueryConsumerOffsetResponse,
+)
+from pocketmq.protocol.received import ReceivedMessage
+from tests.client.consumer.groups import Member, cluster, member, members, queues_of, send, shared
+from tests.client.servers import session_on
+from tests.loops import until
+
+AVG = Average()
+
+
+async def stored(address: str, queues: int = 4, group: str = "billing") -> list[int]:
+    """What the broker has stored for each queue of `orders`; -1 where it has nothing."""
+    async with session_on(address) as session:
+        await session.fetch_routes(["orders"])
+        offsets = []
+        for queue in range(queues):
+            answer = await session.brokers.call(
+                "broker-0",
+                RequestCode.QUERY_CONSUMER_OFFSET,
+                QueryConsumerOffsetRequest(consumer_group=group, topic="orders", queue_id=queue),
+                accept=frozenset({0, 22}),
+            )
+            found = answer.code == 0
+            offsets.append(answer.header(QueryConsumerOffsetResponse).offset if found else -1)
+        return offsets
+
+
+async def test_a_group_goes_on_where_it_stopped() -> None:
+    async with cluster() as running:
+        await send(running.address, 40)
+        async with member(running.address) as one:
+            await until(lambda: len(one.got) == 40, "the first messages")
+        assert await stored(running.address) == [10] * 4
+        later = await send(running.address, 8)
+        async with member(running.address, "b") as other:
+            await until(lambda: len(other.got) >= 8, "the rest")
+        assert sorted(other.bodies) == sorted(later)
+        assert await stored(running.address) == [12] * 4
+
+
+async def test_offsets_are_stored_now_and_then_and_when_asked() -> None:
+    async with cluster() as running:
+        async with member(running.address, persist_first_after=0.05, persist_interval=0.05) as one:
+            await send(running.address, 12)
+            await until(lambda: len(one.got) == 12, "all messages")
+            async with asyncio.timeout(10):
+                while await stored(running.address) != [3] * 4:
+                    await asyncio.sleep(0.02)
+        async with member(running.address, "b") as other:
+            await shared([other], queues_of(1, 4), AVG)
+            await send(running.address, 4)
+            await until(lambda: len(other.got) == 4, "all messages")
+            await other.consumer.commit()
+            assert await stored(running.address) == [4] * 4
+
+
+async def test_a_queue_that_moves_to_another_member_brings_nothing_twice() -> None:
+    async with cluster() as running, member(running.address) as a:
+        await send(running.address, 40)
+        await until(lambda: len(a.got) == 40, "all messages")
+        async with member(running.address, "b") as b:
+            await shared([a, b], queues_of(1, 4), AVG)
+            more = await send(running.address, 40)
+            await until(lambda: len(a.got) + len(b.got) >= 80, "the rest")
+            assert len(a.got) + len(b.got) == 80
+            assert {message.queue_offset for message in b.got} == set(range(10, 20))
+            assert sorted(a.bodies[40:] + b.bodies) == sorted(more)
+
+
+async def test_what_a_handler_has_not_finished_comes_again() -> None:
+    """The offset stops before the first unfinished message, whatever is done behind it."""
+    async with cluster(1, 1) as running:
+        await send(running.address, 10)
+        stuck = asyncio.Event()
+
+        async def handle(message: ReceivedMessage) -> None:
+            if message.queue_offset == 4:
+                await stuck.wait()
+            one.got.append(message)
+
+        one = Member(running.address, "a")
+        one.consumer.subscribe("orders", "*", handle)
+        async with one.consumer:
+            await until(lambda: len(one.got) == 9, "all but one")
+        assert await stored(running.address, 1) == [4]
+        async with member(running.address, "b") as other:
+            await until(lambda: len(other.got) == 6, "the rest again")
+        assert [message.queue_offset for message in other.got] == [4, 5, 6, 7, 8, 9]
+
+
+async def test_a_new_group_begins_where_it_wants() -> None:
+    """On a queue whose first messages are gone from memory no broker answers 0 for the last."""
+    async with cluster(1, 1) as running:
+        await send(running.address, 5)
+        first = ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET
+        at = ConsumeFromWhere.CONSUME_FROM_TIMESTAMP
+        async with member(running.address, "a", group="first", consume_from=first) as a:
+            await until(lambda: len(a.got) == 5, "everything")
+        async with member(running.address, "b", group="at", consume_from=at, start_at=1.0) as b:
+            await until(lambda: len(b.got) == 5, "everything since 1970")
+
+
+async def test_offsets_are_told_to_brokers_that_ask() -> None:
+    async with cluster(1, 1) as running, member(running.address) as one:
+        await send(running.address, 3)
+        await until(lambda: len(one.got) == 3, "all messages")
+        engine = one.consumer._engine
+        assert engine is not None
+        queue = MessageQueue("orders", "broker-0", 0)
+        await until(lambda: engine.noted_offset(queue) == 3, "the offset to be noted")
+        assert await engine.offsets_reached("orders") == {queue: 3}
+
+
+async def test_orderly_members_hand_queues_over_with_their_locks() -> None:
+    queues = queues_of(1, 4)
+    async with cluster() as running, members(running.address, "a", "b", orderly=True) as (a, b):
+        await shared([a, b], queues, AVG)
+        await send(running.address, 40)
+        await until(lambda: len(a.got) + len(b.got) == 40, "all messages")
+        async with member(running.address, "c", orderly=True) as c:
+            await shared([a, b, c], queues, AVG)
+            await send(running.address, 40)
+            await until(lambda: len(a.got) + len(b.got) + len(c.got) == 80, "the rest")
+        await shared([a, b], queues, AVG)
+        for one in (a, b, c):
+            for queue in {(m.broker_name, m.queue_id) for m in one.got}:
+                offsets = [m.queue_offset for m in one.got if (m.broker_name, m.queue_id) == queue]
+                assert offsets == sorted(offsets)

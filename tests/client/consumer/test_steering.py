@@ -1,0 +1,176 @@
+"""Pausing, resuming, seeking; caches that are full hold pulls back."""
+
+import asyncio
+from random import Random
+
+import pytest
+
+from pocketmq.balance.allocation import Average
+from pocketmq.balance.consumer.limits import PullLimits
+from pocketmq.client.consumer.engine import Engine
+from pocketmq.errors import ClientClosed, InvalidInput
+from pocketmq.model.message import Message
+from pocketmq.model.queue import MessageQueue
+from pocketmq.client.producer.producer import Producer
+from pocketmq.protocol.received import ReceivedMessage
+from tests.client.consumer.groups import Member, cluster, member, queues_of, send, shared
+from tests.loops import until
+
+AVG = Average()
+FIRST, SECOND = queues_of(1, 2)
+
+
+def engine_of(one: Member) -> Engine:
+    engine = one.consumer._engine
+    assert engine is not None
+    return engine
+
+
+async def test_a_paused_queue_is_not_pulled_until_it_is_resumed() -> None:
+    async with cluster(1, 2) as running, member(running.address) as one:
+        await shared([one], [FIRST, SECOND], AVG)
+        held = engine_of(one).parts.held[FIRST]
+        one.consumer.pause(FIRST)
+        async with Producer(running.address, group="senders") as producer:
+            # A pull that is held by the broker still brings what comes first.
+            await producer.send(Message("orders", b"0"), queue=FIRST)
+            await until(lambda: len(one.got) == 1, "the held pull")
+            await until(lambda: held.freed is not None, "the pause to take hold")
+            await producer.send(Message("orders", b"1"), queue=FIRST)
+            await producer.send(Message("orders", b"2"), queue=SECOND)
+            await until(lambda: len(one.got) == 2, "the other queue")
+            assert one.bodies == [b"0", b"2"]
+            one.consumer.resume(FIRST)
+            await until(lambda: one.bodies == [b"0", b"2", b"1"], "the paused queue")
+
+
+async def test_a_topic_stays_paused_for_queues_that_come_later() -> None:
+    async with cluster(1, 2, "orders", "refunds") as running:
+        async with member(running.address, topics=("refunds",)) as one:
+            one.consumer.pause("orders")
+            one.consumer.subscribe("orders", "*", one.handle)
+            await shared([one], [FIRST, SECOND], AVG)
+            await send(running.address, 4)
+            await send(running.address, 2, "refunds")
+            await until(lambda: len(one.got) == 2, "the topic that is not paused")
+            assert {message.topic for message in one.got} == {"refunds"}
+            one.consumer.resume()
+            await until(lambda: len(one.got) == 6, "everything")
+
+
+async def test_seeking_back_brings_messages_again() -> None:
+    async with cluster(1, 1) as running, member(running.address) as one:
+        await send(running.address, 10)
+        await until(lambda: len(one.got) == 10, "everything once")
+        await one.consumer.seek(FIRST, 7)
+        await until(lambda: len(one.got) == 13, "the last three again")
+        assert [message.queue_offset for message in one.got[10:]] == [7, 8, 9]
+        await until(lambda: engine_of(one).noted_offset(FIRST) == 10, "the offset")
+
+
+async def test_seeking_on_passes_messages() -> None:
+    async with cluster(1, 1) as running, member(running.address) as one:
+        one.consumer.pause()
+        await shared([one], [FIRST], AVG)
+        await send(running.address, 10)
+        await one.consumer.seek(FIRST, 8)
+        one.consumer.resume()
+        await until(lambda: len(one.got) == 2, "the last two")
+        assert [message.queue_offset for message in one.got] == [8, 9]
+
+
+async def test_seeking_behind_the_end_ends_where_the_broker_says() -> None:
+    async with cluster(1, 1) as running, member(running.address) as one:
+        await send(running.address, 3)
+        await until(lambda: len(one.got) == 3, "everything once")
+        await one.consumer.seek(FIRST, 100)
+        await until(lambda: engine_of(one).noted_offset(FIRST) == 3, "the broker's correction")
+        await send(running.address, 1)
+        await until(lambda: len(one.got) == 4, "the next message")
+
+
+async def test_seeking_keeps_an_orderly_consumers_lock() -> None:
+    async with cluster(1, 1) as running, member(running.address, orderly=True) as one:
+        await send(running.address, 5)
+        await until(lambda: len(one.got) == 5, "everything once")
+        await one.consumer.seek(FIRST, 0)
+        await until(lambda: len(one.got) == 10, "everything again")
+        assert [message.queue_offset for message in one.got] == [*range(5), *range(5)]
+
+
+async def test_what_cannot_be_steered_is_refused() -> None:
+    async with cluster(1, 1) as running:
+        one = Member(running.address, "a")
+        one.consumer.subscribe("orders", "*", one.handle)
+        with pytest.raises(ClientClosed):
+            one.consumer.pause()
+        async with one.consumer as consumer:
+            await shared([one], [FIRST], AVG)
+            with pytest.raises(InvalidInput, match="not assigned"):
+                await consumer.seek(SECOND, 0)
+            with pytest.raises(InvalidInput, match="an offset is 0 or more"):
+                await consumer.seek(FIRST, -1)
+        with pytest.raises(ClientClosed):
+            consumer.assignment()
+
+
+@pytest.mark.parametrize(
+    ("limits", "body"),
+    [
+        (PullLimits(count=10), b"x"),
+        (PullLimits(size_mib=1), Random(1).randbytes(300_000)),
+        (PullLimits(topic_count=20), b"x"),
+    ],
+    ids=["count", "size", "topic"],
+)
+async def test_a_full_cache_holds_pulls_back_until_there_is_room(
+    limits: PullLimits, body: bytes
+) -> None:
+    """Java stops pulling above the limit, so one batch more than it is cached at most."""
+    async with cluster(1, 2) as running:
+        queues = [MessageQueue("orders", "broker-0", each) for each in (0, 1)]
+        async with Producer(running.address, group="senders") as producer:
+            for number in range(40):
+                await producer.send(Message("orders", body), queue=queues[number % 2])
+        gate = asyncio.Event()
+        got: list[ReceivedMessage] = []
+
+        async def handle(message: ReceivedMessage) -> None:
+            await gate.wait()
+            got.append(message)
+
+        one = Member(running.address, "a", limits=limits, pull_batch=4)
+        one.consumer.subscribe("orders", "*", handle)
+        async with one.consumer:
+            held = engine_of(one).parts.held
+            await until(
+                lambda: len(held) > 1 and all(held[queue].freed for queue in queues), "full caches"
+            )
+            for queue in queues:
+                process = held[queue].process
+                assert process.count <= 14
+                assert process.size < (2 << 20) + 4 * 300_000
+            gate.set()
+            await until(lambda: len(got) == 40, "everything")
+
+
+async def test_a_message_that_stays_behind_holds_pulls_back() -> None:
+    async with cluster(1, 1) as running:
+        await send(running.address, 60)
+        gate = asyncio.Event()
+        got: list[int] = []
+
+        async def handle(message: ReceivedMessage) -> None:
+            if message.queue_offset == 0 or message.queue_offset >= 20:
+                await gate.wait()
+            got.append(message.queue_offset)
+
+        one = Member(running.address, "a", limits=PullLimits(span=20), pull_batch=4)
+        one.consumer.subscribe("orders", "*", handle)
+        async with one.consumer:
+            await until(lambda: len(got) == 19, "all between the first and the last")
+            held = engine_of(one).parts.held[FIRST]
+            await until(lambda: held.freed is not None, "the pull to wait")
+            assert held.next_offset == 24
+            gate.set()
+            await until(lambda: len(got) == 60, "everything")
