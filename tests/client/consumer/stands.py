@@ -171,7 +171,9 @@ async def stand(
         names = broker("broker-a", at)
         retry = f"%RETRY%{GROUP}"
         directory = Directory({"orders": route(names), retry: route(names, queues=1)})
-        async with serving(directory) as (_, server), session_on(server) as session:
+        # Without members a session forgets its brokers; here none is told of.
+        never = {"route_interval": 1e6, "heartbeat_first_after": 1e6}
+        async with serving(directory) as (_, server), session_on(server, **never) as session:
             await session.fetch_routes(["orders", retry])
             one = Stand(session, PushConsumerOptions(group=GROUP, **options), profile)
             for handler in handlers:

@@ -383,13 +383,13 @@ async def test_overdue_messages_are_sent_back_and_hold_nothing_up() -> None:
         if message.queue_offset < 2:
             await release.wait()
 
-    async with stand(handler, consume_timeout=60.0) as (one, taker):
+    async with stand(handler, consume_timeout=20.0) as (one, taker):
         held = one.hold()
         one.session.clock = LoopClock()
         one.arrive(held, messages(5))
         await until(lambda: held.process.count == 2, "the others to be done")
         assert one.offsets[QUEUE] == 0
-        await leap(59.0)
+        await leap(19.0)
         assert taker.sent_back() == []
         await leap(2.0)
         await until(lambda: held.process.count == 0, "both to be sent back")

@@ -3,7 +3,7 @@
 Made on the loop, done in a thread or by a task, settled on the loop by the work room that made it.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Iterable, Iterator, Sequence
 from itertools import groupby
 
 from pocketmq.balance.consumer.handling import batches
@@ -12,9 +12,6 @@ from pocketmq.client.consumer.handlers import Failure, Handler
 from pocketmq.client.consumer.held import HeldQueue
 from pocketmq.client.consumer.work import Consuming
 from pocketmq.protocol.received import ReceivedMessage
-
-NO_HANDLER = Failure("its topic has no handler (any more)")
-CANCELLED = Failure("it was cancelled")
 
 
 class Call:
@@ -50,21 +47,23 @@ class Call:
         else:
             self.failure = self.handler.call(self.messages)
 
-    async def make_async(self) -> None:
+    def make_async(self) -> Awaitable[Failure | None]:
         """Call a coroutine handler."""
         if self.held.process.dropped:
-            self.skipped = True
-        elif self.watch.hooks:
-            context = self.watch.before(self.held.queue, self.messages)
-            self.failure = await self.handler.call_async(self.messages)
-            if context is not None:
-                self.watch.after(context, self.failure)
-        else:
-            self.failure = await self.handler.call_async(self.messages)
+            return self._skip()
+        if self.watch.hooks:
+            return self._make_watched()
+        return self.handler.call_async(self.messages)
 
-    def cancelled(self) -> None:
-        """Count it as failed."""
-        self.failure = CANCELLED
+    async def _make_watched(self) -> Failure | None:
+        context = self.watch.before(self.held.queue, self.messages)
+        failure = await self.handler.call_async(self.messages)
+        if context is not None:
+            self.watch.after(context, failure)
+        return failure
+
+    async def _skip(self) -> None:
+        self.skipped = True
 
 
 class KnownHandlers:

@@ -18,9 +18,9 @@ from pocketmq.balance.consumer.concurrent import (
     settle,
 )
 from pocketmq.balance.consumer.handling import RESUBMIT_AFTER
-from pocketmq.client.consumer.calling import NO_HANDLER, Call
+from pocketmq.client.consumer.calling import Call
 from pocketmq.client.consumer.expiry import sweep
-from pocketmq.client.consumer.handlers import Failure
+from pocketmq.client.consumer.handlers import NO_HANDLER, Failure
 from pocketmq.client.consumer.held import HeldQueue
 from pocketmq.client.consumer.room import WorkRoom
 from pocketmq.client.consumer.threads import Job

@@ -2,9 +2,9 @@
 
 import asyncio
 import logging
+from collections.abc import Awaitable
 
-from pocketmq.client.consumer.calling import CANCELLED
-from pocketmq.client.consumer.handlers import Failure, Handler
+from pocketmq.client.consumer.handlers import CANCELLED, Failure, Handler
 from pocketmq.client.consumer.work import Consuming
 from pocketmq.model import properties as names
 from pocketmq.model.kinds import ConsumeResult
@@ -40,14 +40,10 @@ class DirectCall:
         assert self.handler is not None
         self.failure = self.handler.call((self.message,))
 
-    async def make_async(self) -> None:
+    def make_async(self) -> Awaitable[Failure | None]:
         """Call a coroutine handler."""
         assert self.handler is not None
-        self.failure = await self.handler.call_async((self.message,))
-
-    def cancelled(self) -> None:
-        """Count it as failed."""
-        self.failure = CANCELLED
+        return self.handler.call_async((self.message,))
 
     def conclude(self) -> None:
         """Tell who waits."""

@@ -55,6 +55,10 @@ class Failure(msgspec.Struct, frozen=True):
     """Messages from the front that are done all the same."""
 
 
+NO_HANDLER = Failure("its topic has no handler (any more)")
+CANCELLED = Failure("it was cancelled")
+
+
 class Handler:
     """A function that is given messages, and how it wants to be called."""
 

@@ -26,8 +26,8 @@ from pocketmq.balance.consumer.orderly import (
     max_reconsume_times,
     next_batch,
 )
-from pocketmq.client.consumer.calling import NO_HANDLER
-from pocketmq.client.consumer.handlers import Failure
+from pocketmq.client.clock import stopwatch
+from pocketmq.client.consumer.handlers import NO_HANDLER, Failure
 from pocketmq.client.consumer.held import HeldQueue
 from pocketmq.client.consumer.room import WorkRoom
 from pocketmq.client.consumer.stretch import Pace, Stretch
@@ -122,7 +122,7 @@ class OrderlyWork(WorkRoom):
             size=size,
             began=began,
             watch=self.watch,
-            now=consuming.session.clock.tick,
+            now=stopwatch(consuming.session.clock),
             lock_life=process.last_lock + consuming.profile.lock_max_age - now
             if self._locking
             else None,

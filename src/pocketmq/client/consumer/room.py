@@ -150,11 +150,10 @@ class WorkRoom:
 
     def under_way(self) -> Iterator[tuple[Job, float]]:
         """Give the jobs being done, and for how many seconds."""
-        now = self.consuming.session.clock.tick()
         for caller in (self._threads, self._runners):
             if caller is not None:
-                for job, since in caller.under_way():
-                    yield job, (now - since) / 1e9
+                for job, nanoseconds in caller.under_way():
+                    yield job, nanoseconds / 1e9
 
     def _new_caller(self, handler: Handler) -> Threads | Runners:
         consuming = self.consuming

@@ -10,7 +10,8 @@ import asyncio
 from collections import deque
 from collections.abc import Iterable, Iterator
 
-from pocketmq.client.clock import Clock
+from pocketmq.client.clock import Clock, stopwatch
+from pocketmq.client.consumer.handlers import CANCELLED
 from pocketmq.client.consumer.threads import Finished, Job
 
 TURN = 3_000_000
@@ -25,7 +26,7 @@ class Runners:
         self._limit = limit
         self._finished = finished
         self._loop = asyncio.get_running_loop()
-        self._tick = clock.tick
+        self._tick = stopwatch(clock)
         self._pending: deque[Job] = deque()
         self._done: list[Job] = []
         self._tasks: dict[asyncio.Task[None], tuple[Job, int] | None] = {}
@@ -39,10 +40,11 @@ class Runners:
         self._make_spare()
 
     def under_way(self) -> Iterator[tuple[Job, int]]:
-        """Give the jobs being done, and since which tick."""
-        for job in self._tasks.values():
-            if job is not None:
-                yield job
+        """Give the jobs being done, and for how many nanoseconds."""
+        now = self._tick()
+        for at_work in self._tasks.values():
+            if at_work is not None:
+                yield at_work[0], now - at_work[1]
 
     async def stop(self, wait: float) -> int:
         """Begin no more jobs; wait for those under way, then cancel them. Gives how many."""
@@ -77,17 +79,19 @@ class Runners:
                 self._make_spare()
             tasks[task] = (job, now)
             try:
-                await job.make_async()
+                job.failure = await job.make_async()
             except asyncio.CancelledError:
                 if self._stopping:
                     raise
-                job.cancelled()
-                self._add(job)
+                job.failure = CANCELLED
                 if task.cancelling():  # somebody meant this task, not only what the job waited for
+                    self._add(job)
                     raise
+            began, now = now, tick()
+            job.took = now - began
+            if self._done:
+                self._done.append(job)
             else:
-                began, now = now, tick()
-                job.took = now - began
                 self._add(job)
             tasks[task] = None
             if now - turn > TURN:
@@ -95,6 +99,7 @@ class Runners:
                 now = turn = tick()
 
     def _add(self, job: Job) -> None:
+        """Note what is done; it is reported as soon as no task has anything to do at once."""
         if not self._done:
             self._loop.call_soon(self._report)
         self._done.append(job)

@@ -7,7 +7,6 @@ lost, when its lock is lost or too old, and when it has taken long enough.
 from collections.abc import Callable, Sequence
 
 from pocketmq.balance.consumer.handling import batches
-from pocketmq.client.consumer.calling import CANCELLED
 from pocketmq.client.consumer.consume_hooks import Watch
 from pocketmq.client.consumer.handlers import Failure, Handler
 from pocketmq.client.consumer.held import HeldQueue
@@ -85,24 +84,21 @@ class Stretch:
                 return
             self.done += len(batch)
 
-    async def make_async(self) -> None:
+    async def make_async(self) -> Failure | None:
         """Call a coroutine handler, batch by batch."""
         until = self.now() + LONG_ENOUGH
         for batch in batches(self.messages, self._size):
             if not self._may_go_on(until):
-                return
+                break
             self.calls += 1
             context = self.watch.before(self.held.queue, batch) if self.watch.hooks else None
-            self.failure = await self.handler.call_async(batch)
+            failure = await self.handler.call_async(batch)
             if context is not None:
-                self.watch.after(context, self.failure)
-            if self.failure is not None:
-                return
+                self.watch.after(context, failure)
+            if failure is not None:
+                return failure
             self.done += len(batch)
-
-    def cancelled(self) -> None:
-        """Count the call under way as failed."""
-        self.failure = CANCELLED
+        return None
 
     def outcome(
         self,

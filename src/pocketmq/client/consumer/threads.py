@@ -9,10 +9,11 @@ import asyncio
 import logging
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from typing import Protocol
 
-from pocketmq.client.clock import Clock
+from pocketmq.client.clock import Clock, stopwatch
+from pocketmq.client.consumer.handlers import Failure
 
 logger = logging.getLogger("pocketmq.client")
 
@@ -33,15 +34,14 @@ class Job(Protocol):
 
     took: int
     """How long it took in the end, in nanoseconds."""
+    failure: Failure | None
+    """What went wrong; set by who does it."""
 
     def make(self) -> None:
         """Do it in a thread; raises nothing."""
 
-    async def make_async(self) -> None:
+    def make_async(self) -> Awaitable[Failure | None]:
         """Do it on the loop; raises nothing but `CancelledError`."""
-
-    def cancelled(self) -> None:
-        """Take note that it was cancelled, and not by who gave it."""
 
 
 Finished = Callable[[Sequence[Job]], None]
@@ -60,7 +60,7 @@ class Threads:
         self._gone: asyncio.Future[None] | None = None
         self._closed = False
         # Shared with the threads; every step on them is one of the interpreter's.
-        self.tick = clock.tick
+        self.tick = stopwatch(clock)
         self.pending: deque[Job] = deque()
         self.done: deque[Job] = deque()
         self.idle: deque[_Worker] = deque()
@@ -83,11 +83,12 @@ class Threads:
             self._watch()
 
     def under_way(self) -> Iterator[tuple[Job, int]]:
-        """Give the jobs being done, and since which tick."""
+        """Give the jobs being done, and for how many nanoseconds."""
+        now = self.tick()
         for worker in list(self.workers):
             job = worker.job
             if job is not None:
-                yield job, worker.since
+                yield job, now - worker.since
 
     async def stop(self, wait: float) -> int:
         """Begin no more jobs; wait for those under way. Gives how many went on for longer."""
