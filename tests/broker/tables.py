@@ -13,6 +13,7 @@ from pocketmq.broker.consumers import ConsumerTable
 from pocketmq.broker.groups import GroupTable
 from pocketmq.broker.handlers import (
     assignment,
+    connections,
     groups,
     locks,
     membership,
@@ -41,6 +42,7 @@ from tests.broker.wire import Wire
 
 HANDLERS: dict[RequestCode, Handler] = {
     **assignment.HANDLERS,
+    **connections.HANDLERS,
     **groups.HANDLERS,
     **locks.HANDLERS,
     **membership.HANDLERS,

@@ -3,6 +3,7 @@
 from pocketmq.broker.handlers import (
     accounts,
     assignment,
+    connections,
     delay,
     groups,
     locks,
@@ -34,6 +35,7 @@ HANDLERS: dict[int, Handler] = {
         pulling,
         offsets,
         membership,
+        connections,
         locks,
         queries,
         topics,
