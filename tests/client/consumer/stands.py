@@ -172,7 +172,7 @@ async def stand(
         retry = f"%RETRY%{GROUP}"
         directory = Directory({"orders": route(names), retry: route(names, queues=1)})
         # Without members a session forgets its brokers; here none is told of.
-        never = {"route_interval": 1e6, "heartbeat_first_after": 1e6}
+        never = {"route_interval": 1e5, "heartbeat_first_after": 1e5}
         async with serving(directory) as (_, server), session_on(server, **never) as session:
             await session.fetch_routes(["orders", retry])
             one = Stand(session, PushConsumerOptions(group=GROUP, **options), profile)
