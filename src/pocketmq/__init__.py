@@ -19,68 +19,26 @@ if TYPE_CHECKING:
     from pocketmq import errors
     from pocketmq.aio import (
         V4,
-    )
-    from pocketmq.aio import (
         V5,
-    )
-    from pocketmq.aio import (
         ClientOptions,
-    )
-    from pocketmq.aio import (
         Consumed,
-    )
-    from pocketmq.aio import (
         ConsumeFromWhere,
-    )
-    from pocketmq.aio import (
         Credentials,
-    )
-    from pocketmq.aio import (
         Filter,
-    )
-    from pocketmq.aio import (
         Message,
-    )
-    from pocketmq.aio import (
         MessageModel,
-    )
-    from pocketmq.aio import (
         MessageQueue,
-    )
-    from pocketmq.aio import (
         MQError,
-    )
-    from pocketmq.aio import (
         RebalanceEvent,
-    )
-    from pocketmq.aio import (
         ReceivedMessage,
-    )
-    from pocketmq.aio import (
         RetryLater,
-    )
-    from pocketmq.aio import (
         SendContext,
-    )
-    from pocketmq.aio import (
         SendHook,
-    )
-    from pocketmq.aio import (
         SendReceipt,
-    )
-    from pocketmq.aio import (
         SendStatus,
-    )
-    from pocketmq.aio import (
         TransactionReceipt,
-    )
-    from pocketmq.aio import (
         TransactionState,
-    )
-    from pocketmq.aio import (
         by_sql,
-    )
-    from pocketmq.aio import (
         by_tags,
     )
     from pocketmq.blocking.pop_consumer import PopConsumer

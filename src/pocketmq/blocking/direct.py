@@ -17,11 +17,10 @@ from pocketmq.blocking.loop_thread import LoopThread
 from pocketmq.blocking.wires import Wires
 from pocketmq.client.producer import Producer
 from pocketmq.client.producer.publishing import Publication
-from pocketmq.client.producer.requests import Outgoing, read_answer
+from pocketmq.client.producer.requests import Outgoing
 from pocketmq.client.producer.sending import Sending
 from pocketmq.client.producer.window import Window
 from pocketmq.errors import ConnectFailed
-from pocketmq.model.names import unwrap_namespace
 from pocketmq.model.queue import MessageQueue
 from pocketmq.model.receipt import SendReceipt
 from pocketmq.net import parse_address
@@ -96,10 +95,7 @@ class DirectSending(Sending):
             self.wires.drop(wire)
             raise
         self.wires.give(wire)
-        topic = queue.topic
-        if self.namespace:
-            topic = unwrap_namespace(self.namespace, topic)
-        return read_answer(reply, outgoing, queue, address, topic)
+        return self.read(reply, outgoing, queue, address)
 
     async def tell(self, outgoing: Outgoing, queue: MessageQueue, timeout: float) -> None:  # noqa: ASYNC109 - the socket's
         """Send one way, on a wire."""

@@ -13,12 +13,22 @@ class Gate:
         self._count = 0
         self._bytes = 0
         self._waiting = 0
-        self._changed = threading.Condition(threading.Lock())
+        self._lock = threading.Lock()
+        self._changed = threading.Condition(self._lock)
+
+    def try_enter(self, size: int) -> bool:
+        """Enter if there is room."""
+        with self._lock:
+            if self._count and (self._count >= self._most or self._bytes + size > self._most_bytes):
+                return False
+            self._count += 1
+            self._bytes += size
+            return True
 
     def enter(self, size: int, timeout: float) -> bool:
         """Enter, waiting for room at most so many seconds; False if there was none."""
         with self._changed:
-            if not self._has_room(size) and not self._wait(size, timeout):
+            if not self._wait(size, timeout):
                 return False
             self._count += 1
             self._bytes += size
@@ -32,7 +42,7 @@ class Gate:
 
     def leave(self, size: int) -> None:
         """Make room. Threads that wait go on once half of it is free: few turns, many sends."""
-        with self._changed:
+        with self._lock:
             self._count -= 1
             self._bytes -= size
             if self._waiting and self._count <= self._most // 2:

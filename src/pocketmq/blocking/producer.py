@@ -10,12 +10,11 @@ from collections.abc import Coroutine, Sequence
 from concurrent.futures import Future
 from typing import Any, Literal, Self, TypeVar, Unpack, overload
 
-from pocketmq.balance.producer.retry import SendMode
 from pocketmq.balance.producer.selectors import OrderingKey
 from pocketmq.blocking.direct import DirectProducer, run_here
 from pocketmq.blocking.exchanges import Exchanging
 from pocketmq.blocking.gate import Gate
-from pocketmq.blocking.submitting import ReceiptFuture, Submitting
+from pocketmq.blocking.submitting import HandingOver
 from pocketmq.client.options import ClientOptions
 from pocketmq.client.producer import Producer as AsyncProducer
 from pocketmq.client.producer.check_backs import TransactionCheck
@@ -51,7 +50,7 @@ class Producer(Exchanging):
         client = AsyncProducer(name_servers, group=group, options=options, check=check, **settings)
         super().__init__(client)
         self._direct: DirectProducer | None = None
-        self._submitting: Submitting | None = None
+        self._handing: HandingOver | None = None
         self._busy: set[int] = set()  # threads that send by themselves
         self._idle = threading.Condition()
         self._closing = False
@@ -61,7 +60,7 @@ class Producer(Exchanging):
     def start(self) -> Self:
         """Make ready to send; does nothing if it is running."""
         super().start()
-        if self._submitting is None:
+        if self._handing is None:
             self._call(self._begin())
         return self
 
@@ -83,7 +82,8 @@ class Producer(Exchanging):
         if sending.session.calls.dialer.tls is None:
             self._direct = DirectProducer(self._client, self._thread)
         options = self._client.options
-        self._submitting = Submitting(self._thread, Gate(options.window, options.window_bytes))
+        gate = Gate(options.window, options.window_bytes)
+        self._handing = HandingOver(self._client.submitting, self._thread, gate)
 
     # Sending
 
@@ -129,11 +129,12 @@ class Producer(Exchanging):
     ) -> Future[SendReceipt]:
         """Begin to send and give a future of the receipt; waits while the window is full.
 
-        Callbacks of the future run in threads of their own and may block; cancelling it does not
-        take the message back. `selector` runs on the loop and must not block.
+        Raises `SendFailed` if there is no room within the message's time. Callbacks of the future
+        run in threads of their own and may block; cancelling it does not take the message back.
+        `selector` runs on the loop and must not block.
         """
-        client, submitting = self._client, self._submitting
-        if submitting is None or self._closing:
+        client, handing = self._client, self._handing
+        if handing is None or self._closing:
             raise self._closed()
         self._refuse_loop()
         sending = client.sending
@@ -142,24 +143,22 @@ class Producer(Exchanging):
         extra = delay_properties(delay, delay_level, deliver_at)
         outgoing = sending.preparing.prepare(message, extra)
         size = len(outgoing.body)
-        started = time.monotonic()
-        limit = client.options.send_timeout if timeout is None else timeout
-        if not submitting.gate.enter(size, limit):
-            late = ReceiptFuture()
+        limit = sending.limit(timeout)
+        if not handing.gate.try_enter(size):
+            started = time.monotonic()
+            entered = handing.gate.enter(size, limit)
             elapsed = time.monotonic() - started
-            late.set_exception(SendFailed(message.topic, None, 0, elapsed, None))
-            return late
-        return submitting.submit(
-            sending.deliver(outgoing, (message,), choice, mode=SendMode.ASYNC, timeout=timeout),
-            size,
-        )
+            if not entered or elapsed >= limit:
+                raise SendFailed(message.topic, None, 0, elapsed, None)
+            limit -= elapsed
+        return handing.hand_over(outgoing, message, choice, limit)
 
     def room(self) -> None:
         """Wait until a message that is submitted now need not wait."""
-        if self._submitting is None or self._closing:
+        if self._handing is None or self._closing:
             raise self._closed()
         self._refuse_loop()
-        self._submitting.gate.wait_for_room()
+        self._handing.gate.wait_for_room()
 
     def send_oneway(
         self,
@@ -240,7 +239,7 @@ class Producer(Exchanging):
 
     def _sender(self) -> AsyncProducer:
         """Give the producer to send with: on this thread, or on the loop if somebody watches."""
-        if self._submitting is None or self._closing:
+        if self._handing is None or self._closing:
             raise self._closed()
         self._refuse_loop()
         if self._direct is None or self._client.sending.hooks:

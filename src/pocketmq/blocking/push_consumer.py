@@ -2,26 +2,22 @@
 
 from collections.abc import Iterable
 from random import Random
-from typing import TypeVar, Unpack
+from typing import Unpack
 
 from pocketmq.blocking.facade import Facade
 from pocketmq.blocking.process_loop import closed
 from pocketmq.blocking.stop_signals import StopSignals
 from pocketmq.client.clock import Clock
 from pocketmq.client.consumer.history import RebalanceEvent
-from pocketmq.client.consumer.listeners import QueueListener
+from pocketmq.client.consumer.push import L
 from pocketmq.client.consumer.push import PushConsumer as AsyncPushConsumer
+from pocketmq.client.consumer.until_told import LAST_HANDLERS
 from pocketmq.client.consumer.warnings import MembershipWarning
 from pocketmq.client.consumer.work import Handler
 from pocketmq.client.consumer_options import PushConsumerOptions, PushConsumerSettings
 from pocketmq.client.filters import Filter
 from pocketmq.client.options import ClientOptions
 from pocketmq.model.queue import MessageQueue
-
-L = TypeVar("L", bound=QueueListener)
-
-LAST_HANDLERS = 30.0
-"""Seconds that handlers at work have when a signal ends `run`, if the options say nothing."""
 
 
 class PushConsumer(Facade[AsyncPushConsumer]):
@@ -57,11 +53,11 @@ class PushConsumer(Facade[AsyncPushConsumer]):
     # Life
 
     def run(self) -> None:
-        """Consume until SIGINT (Ctrl-C) or SIGTERM comes, or another thread calls `close`.
+        """Consume until SIGINT (Ctrl-C) or SIGTERM comes, or `close` is called; then leave.
 
-        Then leave the group in order: handlers at work finish, offsets are stored. They have
-        `PushConsumerOptions.stop_wait` seconds, or 30 if that is 0; a second signal does not wait
-        for them. Signals are seen in the main thread alone, which is Python's rule.
+        Handlers at work have `PushConsumerOptions.stop_wait` seconds to finish, 30 if that is 0. A
+        second signal does not wait for them. Signals are seen in the main thread alone, which is
+        Python's rule.
         """
         with self._stop:
             try:

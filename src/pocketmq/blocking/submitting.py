@@ -4,77 +4,120 @@ Owns the way there and back. What a send is, and what is done about failures, is
 """
 
 import asyncio
+import threading
 from collections import deque
-from collections.abc import Coroutine
 from concurrent.futures import Future, InvalidStateError
-from typing import Any
+from contextlib import suppress
 
 from pocketmq.blocking.gate import Gate
 from pocketmq.blocking.loop_thread import LoopThread
 from pocketmq.blocking.process_loop import callback_threads
-from pocketmq.errors import ClientClosed
+from pocketmq.client.producer.choices import Choice
+from pocketmq.client.producer.requests import Outgoing
+from pocketmq.client.producer.submitting import Submitting
+from pocketmq.errors import ClientClosed, MQError
+from pocketmq.model.message import Message
 from pocketmq.model.receipt import SendReceipt
 
-Work = Coroutine[Any, Any, SendReceipt]
+_PENDING, _FINISHED = "PENDING", "FINISHED"  # the parent's states
+_first_wait = threading.Lock()
 
 
-class Submitting:
-    """Begins sends on the loop. Any thread may submit."""
+class HandingOver:
+    """Has sends begun by the loop. Any thread may hand over."""
 
-    def __init__(self, thread: LoopThread, gate: Gate) -> None:
+    def __init__(self, on_loop: Submitting, thread: LoopThread, gate: Gate) -> None:
         self.gate = gate
+        self._on_loop = on_loop
         self._thread = thread
-        self._handed: deque[tuple[Work, int, Future[SendReceipt]]] = deque()
+        self._handed: deque[Handed] = deque()
         self._woken = False
 
-    def submit(self, work: Work, size: int) -> Future[SendReceipt]:
-        """Have a send begun that has entered the gate with `size`."""
-        future = ReceiptFuture()
-        self._handed.append((work, size, future))
+    def hand_over(
+        self, outgoing: Outgoing, message: Message, choice: Choice | None, timeout: float
+    ) -> "Handed":
+        """Have a send begun that has entered the gate; gives the future of its receipt."""
+        handed = Handed(self.gate, outgoing, message, choice, timeout)
+        self._handed.append(handed)
         if not self._woken:  # the loop takes all that is handed over until it comes round
             self._woken = True
             self._thread.loop.call_soon_threadsafe(self._begin)
-        return future
+        return handed
 
     def _begin(self) -> None:
         self._woken = False
-        loop = self._thread.loop
         handed = self._handed
         while handed:
-            work, size, future = handed.popleft()
-            task = loop.create_task(work)
-            task.add_done_callback(_Ending(self.gate, size, future))
+            handed.popleft().begin(self._on_loop)
 
 
-class _Ending:
-    """What is done when a send has ended."""
+class Handed(Future[SendReceipt]):
+    """A message on its way, and the future of its receipt.
 
-    __slots__ = ("_future", "_gate", "_size")
-
-    def __init__(self, gate: Gate, size: int, future: Future[SendReceipt]) -> None:
-        self._gate = gate
-        self._size = size
-        self._future = future
-
-    def __call__(self, task: asyncio.Task[SendReceipt]) -> None:
-        self._gate.leave(self._size)
-        try:
-            if task.cancelled():
-                self._future.set_exception(ClientClosed("producer"))
-            elif (error := task.exception()) is not None:
-                self._future.set_exception(error)
-            else:
-                self._future.set_result(task.result())
-        except InvalidStateError:  # whoever cancelled it does not want to know
-            pass
-
-
-class ReceiptFuture(Future[SendReceipt]):
-    """The receipt to come. Callbacks run in threads of their own, where they may block.
-
-    Cancelling it does not take the message back.
+    Callbacks run in threads of their own, where they may block. Cancelling it does not take the
+    message back.
     """
 
+    def __init__(
+        self,
+        gate: Gate,
+        outgoing: Outgoing,
+        message: Message,
+        choice: Choice | None,
+        timeout: float,
+    ) -> None:
+        # As the parent's, but for the condition, which costs more than all the rest and is only
+        # needed by those who wait before the receipt is there.
+        self._state = _PENDING
+        self._result = None
+        self._exception = None
+        self._waiters = []
+        self._done_callbacks: list[object] = []
+        self._waited_for: threading.Condition | None = None
+        self._gate = gate
+        self._send = (outgoing, message, choice, timeout)
+
+    def begin(self, on_loop: Submitting) -> None:
+        """Begin the send; on the loop."""
+        try:
+            on_loop.submit(*self._send).add_done_callback(self._ended)
+        except MQError as error:
+            self._gate.leave(len(self._send[0].body))
+            self._fail(error)
+
+    def _ended(self, receipt: asyncio.Future[SendReceipt]) -> None:
+        self._gate.leave(len(self._send[0].body))
+        if receipt.cancelled():
+            self._fail(ClientClosed(f"the producer's loop, {self._send[1].topic}"))
+        elif (error := receipt.exception()) is not None:
+            self._fail(error)
+        else:
+            self._take(receipt.result())
+
+    def _take(self, receipt: SendReceipt) -> None:
+        with _first_wait:
+            if self._waited_for is None:
+                self._result = receipt
+                self._state = _FINISHED
+                return  # a callback would have made the condition
+        with suppress(InvalidStateError):  # whoever cancelled it does not want to know
+            self.set_result(receipt)
+
+    @property
+    def _condition(self) -> threading.Condition:  # type: ignore[override]
+        """What the parent's methods wait for and hold; made for the first of them."""
+        condition = self._waited_for
+        if condition is None:
+            with _first_wait:
+                condition = self._waited_for
+                if condition is None:
+                    condition = self._waited_for = threading.Condition()
+        return condition
+
+    def _fail(self, error: BaseException) -> None:
+        with suppress(InvalidStateError):
+            self.set_exception(error)
+
     def _invoke_callbacks(self) -> None:
-        if self._done_callbacks:  # type: ignore[attr-defined]
+        if self._done_callbacks:
             callback_threads().submit(super()._invoke_callbacks)  # type: ignore[misc]

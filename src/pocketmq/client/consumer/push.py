@@ -21,6 +21,7 @@ from pocketmq.client.consumer.life import Life
 from pocketmq.client.consumer.listeners import QueueListener, QueueListeners
 from pocketmq.client.consumer.orderly import OrderlyWork
 from pocketmq.client.consumer.subscriptions import Subscriptions
+from pocketmq.client.consumer.until_told import LAST_HANDLERS, until_told
 from pocketmq.client.consumer.warnings import MembershipWarning
 from pocketmq.client.consumer.work import Consuming, Handler, Work
 from pocketmq.client.consumer_options import PushConsumerOptions, PushConsumerSettings
@@ -73,6 +74,7 @@ class PushConsumer:
         self._engine: Engine | None = None
         self._life: Life | None = None
         self._closing: asyncio.Task[None] | None = None
+        self._told = asyncio.Event()
 
     # Life
 
@@ -108,12 +110,22 @@ class PushConsumer:
             raise
         return self
 
+    async def run(self) -> None:
+        """Consume until SIGINT (Ctrl-C) or SIGTERM comes, or `close` is called; then leave.
+
+        Handlers at work have `PushConsumerOptions.stop_wait` seconds to finish, 30 if that is 0. A
+        second signal does not wait for them.
+        """
+        await until_told(self.start, self._told)
+        await self.close(self.options.stop_wait or LAST_HANDLERS)
+
     async def close(self, wait: float | None = None) -> None:
         """Leave the group in order: handlers, locks, offsets, brokers. Closing twice is harmless.
 
         Handlers at work have `wait` seconds to finish, `PushConsumerOptions.stop_wait` if not
         given. Cancelled, it goes on in the background. Raises `ClientForked`.
         """
+        self._told.set()
         if self._lease is None:
             return
         self._lease.session.check_process()

@@ -140,6 +140,13 @@ class Producer(Exchanging):
             raise ClientClosed(f"producer of group {self._name}")
         return self._sending
 
+    @property
+    def submitting(self) -> Submitting:
+        """What begins sends that nobody waits for yet. Raises `ClientClosed` unless running."""
+        _ = self.sending
+        assert self._submitting is not None
+        return self._submitting
+
     # Sending
 
     async def send(
@@ -191,11 +198,10 @@ class Producer(Exchanging):
         whoever submits many should `await room()` before each.
         """
         sending = self.sending
-        assert self._submitting is not None
         choice = choice_of(message, queue, ordering_key, selector, sending.namespace)
         extra = delay_properties(delay, delay_level, deliver_at)
         outgoing = sending.preparing.prepare(message, extra)
-        return self._submitting.submit(outgoing, message, choice, timeout)
+        return self.submitting.submit(outgoing, message, choice, timeout)
 
     async def room(self) -> None:
         """Wait until a message that is submitted now need not stand in line."""
