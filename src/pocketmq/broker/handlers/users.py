@@ -28,6 +28,10 @@ from pocketmq.protocol.json_values import decode_body, encode_body
 logger = logging.getLogger("pocketmq.broker")
 
 _BLANK_NAME = "The username is blank"
+_NO_RULES = (  # Java does not catch this one, and so names its class
+    "org.apache.rocketmq.auth.authorization.exception.AuthorizationException: "
+    "The body of acl is null"
+)
 _ONLY_SUPER = "The super user can only be {} by super user"
 
 
@@ -82,9 +86,13 @@ def set_acl(state: BrokerState, _: Connection, request: Command) -> Command:
     """Add rules to a user's, or change them: creating and updating are the same, as in Java."""
     acl = decode_body(request.body, Acl) if request.body else Acl()
     if not acl.policies:
-        raise server_error(ResponseCode.SYSTEM_ERROR, "The body of acl is null")
+        raise server_error(ResponseCode.SYSTEM_ERROR, _NO_RULES)
     subject = acl.subject if user_of(acl.subject) is not None else None
-    name = _existing(state, subject or request.header(CreateAclRequest).subject, in_full=True)
+    subject = subject or request.header(CreateAclRequest).subject
+    if user_of(subject) is None:
+        remark = "An system error occurred, please try again later."
+        raise server_error(ResponseCode.SYSTEM_ERROR, remark)
+    name = _existing(state, subject, in_full=True)
     state.acls.merge(subject_of(name), acl, state.turn.now_ms)
     return _changed(state, request, f"rules of user {name} changed")
 
@@ -92,8 +100,6 @@ def set_acl(state: BrokerState, _: Connection, request: Command) -> Command:
 def delete_acl(state: BrokerState, _: Connection, request: Command) -> Command:
     """Delete a user's rule for a resource, or all rules."""
     header = request.header(DeleteAclRequest)
-    if header.subject is None:
-        raise refused("The subject is null.")
     name = _existing(state, header.subject)
     kind, resource = header.policy_type, header.resource
     state.acls.cut(subject_of(name), kind, resource, state.turn.now_ms)
@@ -152,8 +158,7 @@ def _spare_super(state: BrokerState, request: Command, name: str) -> None:
 def _existing(state: BrokerState, subject: str | None, *, in_full: bool = False) -> str:
     name = user_of(subject)
     if name is None:
-        remark = "An system error occurred, please try again later."
-        raise server_error(ResponseCode.SYSTEM_ERROR, remark)
+        raise refused("The subject is null.")
     if name not in state.users:
         shown = f"The subject of {subject_of(name)} is not exist." if in_full else None
         raise refused(shown or "The subject is not exist.")

@@ -1,0 +1,66 @@
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
+import org.apache.rocketmq.acl.common.AclClientRPCHook;
+import org.apache.rocketmq.acl.common.SessionCredentials;
+import org.apache.rocketmq.client.consumer.DefaultMQPushConsumer;
+import org.apache.rocketmq.client.consumer.listener.ConsumeConcurrentlyStatus;
+import org.apache.rocketmq.client.consumer.listener.MessageListenerConcurrently;
+import org.apache.rocketmq.client.consumer.rebalance.AllocateMessageQueueAveragely;
+import org.apache.rocketmq.client.exception.MQBrokerException;
+import org.apache.rocketmq.client.producer.DefaultMQProducer;
+import org.apache.rocketmq.common.consumer.ConsumeFromWhere;
+import org.apache.rocketmq.common.message.Message;
+import org.apache.rocketmq.remoting.RPCHook;
+
+/** Sends and consumes with an account: name server, key, secret, topic, group, count. */
+public class Guarded {
+    public static void main(String[] args) throws Exception {
+        RPCHook hook = args[1].isEmpty()
+            ? null : new AclClientRPCHook(new SessionCredentials(args[1], args[2]));
+        int count = Integer.parseInt(args[5]);
+        DefaultMQProducer producer = new DefaultMQProducer("producers", hook);
+        producer.setNamesrvAddr(args[0]);
+        producer.setRetryTimesWhenSendFailed(0);
+        producer.start();
+        int sent = 0;
+        for (int i = 0; i < count; i++) {
+            try {
+                producer.send(new Message(args[3], "tag", "key" + i, ("message " + i).getBytes()));
+                sent++;
+            } catch (MQBrokerException refused) {
+                System.out.println("refused " + refused.getResponseCode() + " "
+                    + refused.getErrorMessage());
+                break;
+            }
+        }
+        System.out.println("sent " + sent);
+        Set<String> bodies = ConcurrentHashMap.newKeySet();
+        CountDownLatch missing = new CountDownLatch(sent);
+        DefaultMQPushConsumer consumer =
+            new DefaultMQPushConsumer(args[4], hook, new AllocateMessageQueueAveragely());
+        consumer.setNamesrvAddr(args[0]);
+        consumer.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
+        consumer.subscribe(args[3], "*");
+        consumer.registerMessageListener((MessageListenerConcurrently) (messages, context) -> {
+            messages.forEach(each -> {
+                if (bodies.add(new String(each.getBody()))) {
+                    missing.countDown();
+                }
+            });
+            return ConsumeConcurrentlyStatus.CONSUME_SUCCESS;
+        });
+        consumer.start();
+        missing.await(60, TimeUnit.SECONDS);
+        System.out.println("consumed " + bodies.size());
+        if (sent > 0) {
+            System.out.println("found " + producer.queryMessage(
+                args[3], "key0", 8, 0, System.currentTimeMillis() + 60000).getMessageList().size());
+        }
+        consumer.shutdown();
+        producer.shutdown();
+        System.out.println("end");
+        System.exit(0);
+    }
+}
