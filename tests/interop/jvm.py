@@ -157,8 +157,8 @@ def free_port() -> int:
             return port
 
 
-def wait_until(condition: Callable[[], object], what: str) -> None:
-    deadline = time.monotonic() + PATIENCE
+def wait_until(condition: Callable[[], object], what: str, patience: float = PATIENCE) -> None:
+    deadline = time.monotonic() + patience
     while not condition():
-        assert time.monotonic() < deadline, f"waited {PATIENCE:g} s in vain for {what}"
+        assert time.monotonic() < deadline, f"waited {patience:g} s in vain for {what}"
         time.sleep(0.02)

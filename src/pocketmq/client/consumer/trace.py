@@ -1,91 +1,108 @@
 """What a consumer's trace tells: messages about to be handled, and what came of it."""
 
-from collections.abc import Callable, Sequence
+import asyncio
+import threading
 
 import msgspec
 
+from pocketmq.balance.consumer.handling import ConsumeReturnType
 from pocketmq.client.clock import Clock
+from pocketmq.client.consumer.consume_hooks import ConsumeContext
 from pocketmq.client.tracing import Tracer
 from pocketmq.model import properties as names
+from pocketmq.model.names import unwrap_namespace
+from pocketmq.protocol.message_ids import UniqueIds
 from pocketmq.protocol.received import ReceivedMessage
-from pocketmq.protocol.trace_text import HandledAs, TracedDelivery, TracedHandling
+from pocketmq.protocol.trace_text import HandledAs, Traced, TracedDelivery, TracedHandling
+
+_NOTE = "trace"
+_HANDLED_AS = {
+    ConsumeReturnType.SUCCESS: HandledAs.SUCCESS,
+    ConsumeReturnType.TIME_OUT: HandledAs.TIMED_OUT,
+    ConsumeReturnType.EXCEPTION: HandledAs.RAISED,
+    ConsumeReturnType.RETURNNULL: HandledAs.RETURNED_NOTHING,
+    ConsumeReturnType.FAILED: HandledAs.FAILED,
+}
 
 
-class TracedCall(msgspec.Struct, frozen=True):
-    """One call of a handler that was told about when it began."""
+class _Told(msgspec.Struct, frozen=True):
+    """What was told when a call began: its id, and the id and keys of each message."""
 
     request_id: str
-    began_ms: int
-    size: int
-    """How many messages the handler got, traced or not."""
-    told: tuple[tuple[str, str | None], ...]
-    """Id and keys of the messages told about."""
+    messages: list[tuple[str, str | None]]
 
 
 class HandlingTrace:
-    """Traces the calls of one consumer's handlers. Belongs to one event loop.
+    """A hook that traces the calls of a consumer's handlers, on the loop or in threads.
 
-    `group` is the name the application knows; `new_id` makes ids like those of messages.
+    Messages of brokers that want no traces, or know none, tell nothing. Make it on the loop.
     """
 
-    def __init__(
-        self, tracer: Tracer, group: str, clock: Clock, new_id: Callable[[int], str]
-    ) -> None:
+    def __init__(self, tracer: Tracer, clock: Clock, ids: UniqueIds) -> None:
         self._tracer = tracer
-        self._group = group
         self._clock = clock
-        self._new_id = new_id
+        self._ids = ids
+        self._loop = asyncio.get_running_loop()
+        self._thread = threading.get_ident()
 
-    def begins(self, messages: Sequence[ReceivedMessage]) -> TracedCall | None:
-        """Tell that a handler is about to be called; give what `ended` needs.
-
-        None if there is nothing to tell: brokers mark messages that shall not be traced, and
-        those of brokers that know no traces have no region.
-        """
-        now_ms = self._clock.now_ms()
-        request_id = self._new_id(now_ms)
-        events = []
-        for message in messages:
-            region = message.get_property(names.MSG_REGION)
-            if (
-                region is None
-                or message.get_property(names.TRACE_ON) == "false"
-                or not self._tracer.traces(message.topic)
-            ):
-                continue
-            events.append(
-                TracedDelivery(
-                    time_ms=now_ms,
-                    region=region,
-                    group=self._group,
-                    request_id=request_id,
-                    message_id=message.message_id,
-                    retries=message.reconsume_times,
-                    keys=message.get_property(names.KEYS),
-                )
+    def before_consume(self, context: ConsumeContext) -> None:
+        """Tell that a handler is about to be called."""
+        group = unwrap_namespace(context.namespace, context.group)
+        request_id = self._ids.next_id(context.began_ms)
+        events = [
+            TracedDelivery(
+                time_ms=context.began_ms,
+                region=region,
+                group=group,
+                request_id=request_id,
+                message_id=message.message_id,
+                retries=message.reconsume_times,
+                keys=message.get_property(names.KEYS),
             )
-        if not events:
-            return None
-        self._tracer.add(*events)
-        told = tuple([(event.message_id, event.keys) for event in events])
-        return TracedCall(request_id, now_ms, len(messages), told)
+            for message in context.messages
+            if (region := self._region(message)) is not None
+        ]
+        if events:
+            told = [(event.message_id, event.keys) for event in events]
+            context.notes[_NOTE] = _Told(request_id, told)
+            self._add(events)
 
-    def ended(self, call: TracedCall, handled_as: HandledAs) -> None:
-        """Tell what came of a call."""
+    def after_consume(self, context: ConsumeContext) -> None:
+        """Tell what came of a call that was told about."""
+        told = context.notes.pop(_NOTE, None)
+        if told is None:
+            return
+        group = unwrap_namespace(context.namespace, context.group)
+        outcome = context.outcome or ConsumeReturnType.FAILED
+        cost_ms = round(context.elapsed * 1000) // len(context.messages)
         now_ms = self._clock.now_ms()
-        cost_ms = max(0, now_ms - call.began_ms) // call.size
-        self._tracer.add(
-            *[
+        self._add(
+            [
                 TracedHandling(
-                    request_id=call.request_id,
+                    request_id=told.request_id,
                     message_id=message_id,
                     cost_ms=cost_ms,
-                    ok=handled_as is HandledAs.SUCCESS,
+                    ok=context.success,
                     keys=keys,
-                    handled_as=handled_as,
+                    handled_as=_HANDLED_AS[outcome],
                     time_ms=now_ms,
-                    group=self._group,
+                    group=group,
                 )
-                for message_id, keys in call.told
+                for message_id, keys in told.messages
             ]
         )
+
+    def _region(self, message: ReceivedMessage) -> str | None:
+        """Give the region a message says it is of; None if it is not to be traced."""
+        if message.get_property(names.TRACE_ON) == "false":
+            return None
+        if not self._tracer.traces(message.topic):
+            return None
+        return message.get_property(names.MSG_REGION)
+
+    def _add(self, events: "list[TracedDelivery] | list[TracedHandling]") -> None:
+        known: list[Traced] = [*events]
+        if threading.get_ident() == self._thread:
+            self._tracer.add(*known)
+        else:
+            self._loop.call_soon_threadsafe(self._tracer.add, *known)
