@@ -66,8 +66,9 @@ class Producer(Exchanging):
 
     def close(self) -> None:
         """Refuse new sends, wait for those under way, then leave. Closing twice is harmless."""
-        if self._thread is not None:
-            self._thread.check()
+        if self._thread is None:
+            return
+        self._thread.check()
         self._closing = True
         with self._idle:
             others = self._busy - {threading.get_ident()}

@@ -1,0 +1,32 @@
+"""One cluster for the tests of a module, and programs of their own for what ends a process."""
+
+import subprocess
+import sys
+import textwrap
+from collections.abc import Iterator
+
+import pytest
+
+from pocketmq import Cluster
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Cluster]:
+    with Cluster(brokers=2, in_process=False) as running:
+        yield running
+
+
+@pytest.fixture
+def topic(cluster: Cluster, request: pytest.FixtureRequest) -> str:
+    return cluster.create_topic(f"t-{abs(hash(request.node.nodeid))}", queues=4)
+
+
+def program(text: str, *arguments: str) -> subprocess.Popen[str]:
+    """Start a Python program of its own; `sys.argv[1:]` are the arguments."""
+    return subprocess.Popen(
+        [sys.executable, "-W", "error::ResourceWarning", "-c", textwrap.dedent(text), *arguments],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
