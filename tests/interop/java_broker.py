@@ -1,0 +1,75 @@
+"""A Java broker for our clients, found through our name server."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from pocketmq.model.route import TopicRoute
+from pocketmq.protocol.codes import RequestCode
+from pocketmq.protocol.headers.nameserver import GetRouteRequest
+from pocketmq.protocol.headers.topics import CreateTopicRequest
+from pocketmq.protocol.json_values import decode_body
+from tests.interop.jvm import Jars, broker, free_port, wait_until
+from tests.server_process import ServerProcess
+from tests.wire_client import WireClient
+
+
+class JavaBroker:
+    """One name server, one or more Java brokers."""
+
+    def __init__(self, address: str, brokers: dict[str, str]) -> None:
+        self.address = address
+        self.brokers = brokers
+
+    def create_topic(self, topic: str, queues: int) -> None:
+        """Make a topic on every broker; clients find it when this returns."""
+        for address in self.brokers.values():
+            header = CreateTopicRequest(
+                topic=topic,
+                default_topic="TBW102",
+                read_queue_nums=queues,
+                write_queue_nums=queues,
+                perm=6,
+                topic_filter_type="SINGLE_TAG",
+                topic_sys_flag=0,
+                order=False,
+            )
+            with WireClient(address) as client:
+                answer = client.ask(RequestCode.UPDATE_AND_CREATE_TOPIC, header)
+                assert answer.code == 0, answer.remark
+        wait_until(lambda: len(self._route(topic)) == len(self.brokers), f"the route of {topic}")
+
+    def _route(self, topic: str) -> list[str]:
+        with WireClient(self.address) as client:
+            header = GetRouteRequest(topic=topic)
+            answer = client.ask(RequestCode.GET_ROUTEINFO_BY_TOPIC, header)
+        if answer.code != 0:
+            return []
+        return [each.broker_name for each in decode_body(answer.body, TopicRoute).broker_datas]
+
+
+@contextmanager
+def java_brokers(jars: Jars, home: Path, *names: str, **settings: object) -> Iterator[JavaBroker]:
+    """Start them; they are known to the name server then."""
+    with ExitStack() as stack:
+        server = ServerProcess("namesrv", "--port", "0", "--host", "127.0.0.1")
+        address = stack.enter_context(server).namesrv
+        places: dict[str, str] = {}
+        for name in names:
+            (home / name).mkdir(parents=True)
+            port = free_port()
+            own = {"brokerName": name, "brokerClusterName": "Java", "listenPort": port}
+            stack.enter_context(broker(jars, home / name, address, **own, **settings))
+            places[name] = f"127.0.0.1:{port}"
+        running = JavaBroker(address, places)
+        wait_until(lambda: len(running._route("TBW102")) == len(names), "the brokers to register")
+        wait_until(lambda: all(map(_listens, places.values())), "the brokers to listen")
+        yield running
+
+
+def _listens(address: str) -> bool:
+    try:
+        WireClient(address).__exit__(None, None, None)
+    except OSError:
+        return False
+    return True

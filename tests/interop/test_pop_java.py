@@ -1,0 +1,169 @@
+"""Our POP consumer on Java brokers: what is taken, acknowledged, hidden for longer, comes back."""
+
+import asyncio
+from collections.abc import Iterator
+
+import pytest
+
+from pocketmq.client.pop import PopConsumer
+from pocketmq.client.producer.producer import Producer
+from pocketmq.errors import RequestNotSupported
+from pocketmq.model.kinds import ConsumeFromWhere
+from pocketmq.model.message import Message
+from pocketmq.protocol.received import ReceivedMessage
+from tests.interop.java_broker import JavaBroker, java_brokers
+from tests.interop.jvm import PATIENCE, Jars
+
+pytestmark = [pytest.mark.java, pytest.mark.timeout(600)]
+
+FIRST = ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET
+
+
+@pytest.fixture(scope="module")
+def brokers(jars: Jars, tmp_path_factory: pytest.TempPathFactory) -> Iterator[JavaBroker]:
+    home = tmp_path_factory.mktemp("java")
+    with java_brokers(jars, home, "java-0", "java-1") as running:
+        yield running
+
+
+@pytest.fixture
+def modern(jars: Jars, brokers: JavaBroker) -> JavaBroker:
+    if not jars.is_5:
+        pytest.skip("only brokers of 5.x know POP")
+    return brokers
+
+
+def test_brokers_of_4_x_refuse(jars: Jars, brokers: JavaBroker) -> None:
+    if jars.is_5:
+        pytest.skip("these brokers know POP")
+    brokers.create_topic("unpopped", 1)
+
+    async def story() -> None:
+        async with PopConsumer(brokers.address, group="poppers").subscribe("unpopped") as consumer:
+            with pytest.raises(RequestNotSupported, match="POP_MESSAGE"):
+                await consumer.receive()
+
+    asyncio.run(story())
+
+
+async def send(
+    brokers: JavaBroker, topic: str, count: int, ordering_key: str | None = None
+) -> list[bytes]:
+    bodies = [b"%s %d" % (topic.encode(), n) for n in range(count)]
+    async with Producer(brokers.address, group="senders") as producer:
+        for n, body in enumerate(bodies):
+            tag = "even" if n % 2 == 0 else "odd"
+            await producer.send(Message(topic, body, tag=tag), ordering_key=ordering_key)
+    return bodies
+
+
+async def receive(consumer: PopConsumer, count: int) -> list[ReceivedMessage]:
+    """Receive until there are so many."""
+    got: list[ReceivedMessage] = []
+    async with asyncio.timeout(PATIENCE):
+        while len(got) < count:
+            got += await consumer.receive(timeout=5)
+    return got
+
+
+def bodies(messages: list[ReceivedMessage]) -> list[bytes]:
+    return sorted(message.body for message in messages)
+
+
+def test_what_is_not_acknowledged_comes_back_and_the_rest_does_not(modern: JavaBroker) -> None:
+    modern.create_topic("popped", 2)
+
+    async def story() -> None:
+        sent = await send(modern, "popped", 20)
+        consumer = PopConsumer(modern.address, group="poppers", consume_from=FIRST, invisible=5.0)
+        async with consumer.subscribe("popped"):
+            got = await receive(consumer, 20)
+            assert bodies(got) == sorted(sent)
+            assert {m.broker_name for m in got} == {"java-0", "java-1"}
+            await consumer.ack(got[0])
+            await consumer.ack(got[1:15])
+            longer = await consumer.change_invisible(got[15], 60)
+            assert await consumer.receive(timeout=0.1) == []
+            back = await receive(consumer, 4)
+            assert bodies(back) == bodies(got[16:])
+            assert {(m.reconsume_times, m.topic) for m in back} == {(1, "popped")}
+            await consumer.ack(back)
+            await consumer.ack(longer)
+            soon = await consumer.receive(timeout=3)
+            assert soon == []
+
+    asyncio.run(story())
+
+
+def test_a_message_can_be_given_back_at_once(modern: JavaBroker) -> None:
+    modern.create_topic("returned", 1)
+
+    async def story() -> None:
+        await send(modern, "returned", 1)
+        consumer = PopConsumer(modern.address, group="returners", consume_from=FIRST, invisible=300)
+        async with consumer.subscribe("returned"):
+            (message,) = await receive(consumer, 1)
+            await consumer.change_invisible(message, 1)
+            (again,) = await receive(consumer, 1)
+            assert (again.body, again.reconsume_times) == (message.body, 1)
+            await consumer.ack(again)
+
+    asyncio.run(story())
+
+
+def test_a_waiting_receiver_gets_what_comes_on_any_broker(modern: JavaBroker) -> None:
+    modern.create_topic("awaited", 1)
+
+    async def story() -> None:
+        async with PopConsumer(modern.address, group="waiters").subscribe("awaited") as consumer:
+            assert await consumer.receive(timeout=0.2) == []
+            waiting = asyncio.ensure_future(consumer.receive(timeout=PATIENCE))
+            await asyncio.sleep(0.5)
+            assert not waiting.done()
+            sent = await send(modern, "awaited", 1)
+            got = await waiting
+            assert bodies(got) == sent
+            await consumer.ack(got)
+
+    asyncio.run(story())
+
+
+def test_tags_choose_messages(modern: JavaBroker) -> None:
+    modern.create_topic("tagged", 1)
+
+    async def story() -> None:
+        await send(modern, "tagged", 10)
+        consumer = PopConsumer(modern.address, group="taggers", consume_from=FIRST)
+        async with consumer.subscribe("tagged", "odd"):
+            got = await receive(consumer, 5)
+            assert {m.tag for m in got} == {"odd"}
+            assert len(got) == 5
+            await consumer.ack(got)
+
+    asyncio.run(story())
+
+
+def test_ordered_messages_wait_for_those_before_them(modern: JavaBroker) -> None:
+    """A queue gives nothing more before what it gave is acknowledged; then it goes on in order."""
+    modern.create_topic("in-order", 1)
+
+    async def story() -> None:
+        sent = await send(modern, "in-order", 6, ordering_key="one")
+        consumer = PopConsumer(
+            modern.address, group="orderers", consume_from=FIRST, ordered=True, invisible=5.0
+        )
+        async with consumer.subscribe("in-order"):
+            first = await consumer.receive(2)
+            assert [m.body for m in first] == sent[:2]
+            assert await consumer.receive(2, timeout=0.5) == []
+            async with asyncio.timeout(PATIENCE):
+                while not (again := await consumer.receive(2)):
+                    pass
+            assert [m.body for m in again] == sent[:2]
+            assert [m.reconsume_times for m in again] == [1, 1]
+            await consumer.ack(again)
+            rest = await receive(consumer, 4)
+            assert [m.body for m in rest] == sent[2:]
+            await consumer.ack(rest)
+
+    asyncio.run(story())
