@@ -14,7 +14,7 @@ async def main(name_servers: str, group: str, topic: str, body: str) -> None:
         await asyncio.Event().wait()
         return TransactionState.UNKNOWN
 
-    async with Producer(name_servers, group=group) as producer:
+    async with Producer(name_servers, group=group, send_timeout=30.0) as producer:
         await producer.send_in_transaction(Message(topic, body.encode()), undecided)
 
 

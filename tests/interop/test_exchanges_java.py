@@ -108,7 +108,8 @@ def java(jars: Jars, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Java]
 
 @asynccontextmanager
 async def producing(java: Java, group: str, **settings: object) -> AsyncIterator[Producer]:
-    async with Producer(java.address, group=group, **settings) as producer:  # type: ignore[arg-type]
+    patient = {"send_timeout": 30.0, **settings}
+    async with Producer(java.address, group=group, **patient) as producer:  # type: ignore[arg-type]
         yield producer
 
 

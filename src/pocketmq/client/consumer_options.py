@@ -11,7 +11,7 @@ from pocketmq.balance.consumer.pulling import RETRY_AFTER_ERROR
 from pocketmq.client.checks import check_range, check_seconds
 from pocketmq.client.settings import ClientSettings
 from pocketmq.model.kinds import ConsumeFromWhere, MessageModel
-from pocketmq.model.names import check_consumer_group
+from pocketmq.model.names import TRACE_TOPIC, check_consumer_group, check_topic
 
 LAST = ConsumeFromWhere.CONSUME_FROM_LAST_OFFSET
 
@@ -75,6 +75,9 @@ class PushConsumerOptions(ConsumerOptions, frozen=True, kw_only=True):
     """False: let the broker say which queues are ours (5.x)."""
     stop_wait: float = 0.0
     """How long `stop` waits for handlers that are at work."""
+    trace: bool = False
+    """Tell the trace topic about every message handled."""
+    trace_topic: str = TRACE_TOPIC
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -88,6 +91,7 @@ class PushConsumerOptions(ConsumerOptions, frozen=True, kw_only=True):
         check_seconds("suspend_queue", self.suspend_queue)
         check_seconds("consume_timeout", self.consume_timeout, at_least=0.001)
         check_seconds("stop_wait", self.stop_wait)
+        check_topic(self.trace_topic)
 
 
 class ConsumerSettings(ClientSettings, total=False):
@@ -118,6 +122,8 @@ class PushConsumerSettings(ConsumerSettings, total=False):
     subscription_in_pull: bool
     client_rebalance: bool
     stop_wait: float
+    trace: bool
+    trace_topic: str
     offsets_dir: str
     history_size: int
 

@@ -29,6 +29,7 @@ from pocketmq.client.consumer.puller import Puller
 from pocketmq.client.consumer.rebalancing import Rebalancing
 from pocketmq.client.consumer.resetting import Resetting
 from pocketmq.client.consumer.subscriptions import Subscriptions
+from pocketmq.client.consumer.trace import open_trace
 from pocketmq.client.consumer.warnings import MembershipWatch
 from pocketmq.client.consumer.work import Consuming, TopicHandler, Work
 from pocketmq.client.consumer_options import PushConsumerOptions
@@ -106,6 +107,7 @@ class Engine:
         )
         self._resetting = Resetting(self.parts, self.holdings, self._suspend, self._resume)
         self._publishers: list[HistoryTopic] = []
+        self.tracer = open_trace(session, options, self.parts.work, self.tasks)
 
     def _offset_store(self) -> OffsetStore:
         options, session = self.options, self.session

@@ -124,6 +124,8 @@ class Life:
                 self._tell_of_the_end()
                 await engine.listeners.finish(STOP_PATIENCE)
                 await engine.finish_history(STOP_PATIENCE)
+                if engine.tracer is not None:
+                    await engine.tracer.close(STOP_PATIENCE)
                 await engine.tasks.stop()
             case life.DropAllQueues():
                 engine.holdings.drop_all()

@@ -8,6 +8,12 @@ import msgspec
 from pocketmq.balance.consumer.handling import ConsumeReturnType
 from pocketmq.client.clock import Clock
 from pocketmq.client.consumer.consume_hooks import ConsumeContext
+from pocketmq.client.consumer.work import Work
+from pocketmq.client.consumer_options import PushConsumerOptions
+from pocketmq.client.producer.identifiers import unique_ids
+from pocketmq.client.producer.trace import open_tracer
+from pocketmq.client.session import Session
+from pocketmq.client.tasks import Tasks
 from pocketmq.client.tracing import Tracer
 from pocketmq.model import properties as names
 from pocketmq.model.names import unwrap_namespace
@@ -23,6 +29,18 @@ _HANDLED_AS = {
     ConsumeReturnType.RETURNNULL: HandledAs.RETURNED_NOTHING,
     ConsumeReturnType.FAILED: HandledAs.FAILED,
 }
+
+
+def open_trace(
+    session: Session, options: PushConsumerOptions, work: Work, tasks: Tasks
+) -> Tracer | None:
+    """Trace what a consumer's handlers do, if its options say so; the caller closes the tracer."""
+    if not options.trace:
+        return None
+    group = options.group
+    tracer = open_tracer(session, group, kind="CONSUME", topic=options.trace_topic, tasks=tasks)
+    work.add_hook(HandlingTrace(tracer, session.clock, unique_ids(session, group)))
+    return tracer
 
 
 class _Told(msgspec.Struct, frozen=True):

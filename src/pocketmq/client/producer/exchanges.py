@@ -46,7 +46,14 @@ class _Parts:
         self.tracer: Tracer | None = None
         on_end = None
         if options.trace:
-            self.tracer = open_tracer(sending, options.trace_topic, "PRODUCE", tasks)
+            self.tracer = open_tracer(
+                session,
+                options.group,
+                kind="PRODUCE",
+                topic=options.trace_topic,
+                tasks=tasks,
+                publishing=sending.publishing,
+            )
             tracing = SendTracing(self.tracer, session.clock)
             sending.hooks.append(tracing)
             on_end = tracing.transaction_ended

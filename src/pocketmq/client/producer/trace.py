@@ -9,12 +9,16 @@ from collections.abc import Sequence
 from pocketmq.client.clock import Clock
 from pocketmq.client.producer.cluster_topics import send_to_cluster
 from pocketmq.client.producer.hooks import SendContext
+from pocketmq.client.producer.publishing import Publishing
 from pocketmq.client.producer.sending import Sending
 from pocketmq.client.producer.transactions import TransactionEnd
 from pocketmq.client.producer_options import ProducerOptions
+from pocketmq.client.session import Session
 from pocketmq.client.tasks import Tasks
 from pocketmq.client.tracing import Tracer
+from pocketmq.errors import MQError
 from pocketmq.model import properties as names
+from pocketmq.model.message import Message
 from pocketmq.model.names import unwrap_namespace
 from pocketmq.protocol.property_text import find_property
 from pocketmq.protocol.trace_text import TracedEnd, TracedKind, TracedSend
@@ -106,14 +110,45 @@ def _each(joined: str | None, count: int) -> Sequence[str | None]:
     return ids if len(ids) == count else [joined] * count
 
 
-def open_tracer(sending: Sending, topic: str, kind: str, tasks: Tasks) -> Tracer:
-    """Give a tracer that sends beside `sending`, with an engine and a window of its own.
+def open_tracer(
+    session: Session,
+    group: str,
+    *,
+    kind: str,
+    topic: str,
+    tasks: Tasks,
+    publishing: Publishing | None = None,
+) -> Tracer:
+    """Give a tracer for a group, with an engine of sends and a window of its own.
 
-    Both share what is known of topics, so that whoever keeps the routes of `sending` fresh keeps
-    the trace topic's, too. `kind` is PRODUCE or CONSUME, as Java names the groups of its traces.
+    `kind` is PRODUCE or CONSUME, as Java names the groups of its traces. `publishing`, if given,
+    is kept fresh by somebody; otherwise the topic's route is asked for anew after a failure.
     """
-    group = f"{_GROUP}-{sending.options.group[:_GROUP_ROOM]}-{kind}"
-    options = ProducerOptions(group=group, send_timeout=_TIMEOUT)
-    own = Sending(sending.session, options)
-    own.publishing = sending.publishing
-    return Tracer(topic, lambda message: send_to_cluster(own, message), tasks)
+    name = f"{_GROUP}-{group[:_GROUP_ROOM]}-{kind}"
+    options = ProducerOptions(group=name, send_timeout=_TIMEOUT)
+    return Tracer(topic, _Sender(session, options, publishing), tasks)
+
+
+class _Sender:
+    """Sends traces."""
+
+    def __init__(
+        self, session: Session, options: ProducerOptions, publishing: Publishing | None
+    ) -> None:
+        self._session = session
+        self._options = options
+        self._publishing = publishing
+        self._sending = self._engine()
+
+    def _engine(self) -> Sending:
+        sending = Sending(self._session, self._options)
+        if self._publishing is not None:
+            sending.publishing = self._publishing
+        return sending
+
+    async def __call__(self, message: Message) -> None:
+        try:
+            await send_to_cluster(self._sending, message)
+        except MQError:
+            self._sending = self._engine()
+            raise
