@@ -10,25 +10,27 @@ AVG = Average()
 
 async def test_a_group_takes_what_the_broker_assigns() -> None:
     queues = queues_of(2, 4)
-    async with cluster(2) as running:
-        async with members(running.address, "a", "b", client_rebalance=False) as (a, b):
-            await shared([a, b], queues, AVG)
-            async with member(running.address, "c", client_rebalance=False) as c:
-                await shared([a, b, c], queues, AVG)
-                await send(running.address, 32)
-                await until(lambda: sum(len(one.got) for one in (a, b, c)) == 32, "everything")
-            await shared([a, b], queues, AVG)
-            event = a.consumer.history[-1]
-            assert (event.queues, event.members) == (None, None)
+    async with (
+        cluster(2) as running,
+        members(running.address, "a", "b", client_rebalance=False) as (a, b),
+    ):
+        await shared([a, b], queues, AVG)
+        async with member(running.address, "c", client_rebalance=False) as c:
+            await shared([a, b, c], queues, AVG)
+            await send(running.address, 32)
+            await until(lambda: sum(len(one.got) for one in (a, b, c)) == 32, "everything")
+        await shared([a, b], queues, AVG)
+        event = a.consumer.history[-1]
+        assert (event.queues, event.members) == (None, None)
 
 
 async def test_members_that_choose_and_members_that_ask_agree() -> None:
-    async with cluster(2) as running:
-        async with (
-            member(running.address, "a", client_rebalance=False, strategy="AVG_BY_CIRCLE") as a,
-            member(running.address, "b", strategy="AVG_BY_CIRCLE") as b,
-        ):
-            await shared([a, b], queues_of(2, 4), AverageByCircle())
+    async with (
+        cluster(2) as running,
+        member(running.address, "a", client_rebalance=False, strategy="AVG_BY_CIRCLE") as a,
+        member(running.address, "b", strategy="AVG_BY_CIRCLE") as b,
+    ):
+        await shared([a, b], queues_of(2, 4), AverageByCircle())
 
 
 async def test_the_broker_is_asked_only_if_it_shall_decide() -> None:

@@ -8,9 +8,9 @@ import pytest
 
 from pocketmq.balance.allocation import Average
 from pocketmq.client.consumer.push import PushConsumer
+from pocketmq.client.filters import by_sql
 from pocketmq.client.producer.producer import Producer
 from pocketmq.errors import GroupTaken, NameServersUnreachable, ServerError
-from pocketmq.client.filters import by_sql
 from pocketmq.model.message import Message
 from pocketmq.model.queue import MessageQueue
 from pocketmq.protocol.codes import RequestCode
@@ -23,37 +23,41 @@ AVG = Average()
 
 
 async def test_a_broker_that_was_lost_is_consumed_again_when_it_is_back(tmp_path: Path) -> None:
-    async with cluster(2, 2, data=tmp_path) as running:
-        async with member(running.address, pull_retry=0.05, route_interval=0.1) as one:
-            await shared([one], queues_of(2, 2), AVG)
-            await running.kill("broker-1")
-            async with Producer(running.address, group="senders") as producer:
-                await producer.send(
-                    Message("orders", b"meanwhile"), queue=MessageQueue("orders", "broker-0", 0)
-                )
-            await until(lambda: one.bodies == [b"meanwhile"], "the broker that is left")
-            await running.restart("broker-1")
-            await shared([one], queues_of(2, 2), AVG)
-            async with Producer(running.address, group="senders") as producer:
-                await producer.send(
-                    Message("orders", b"back"), queue=MessageQueue("orders", "broker-1", 1)
-                )
-            await until(lambda: one.bodies == [b"meanwhile", b"back"], "the broker that is back")
+    async with (
+        cluster(2, 2, data=tmp_path) as running,
+        member(running.address, pull_retry=0.05, route_interval=0.1) as one,
+    ):
+        await shared([one], queues_of(2, 2), AVG)
+        await running.kill("broker-1")
+        async with Producer(running.address, group="senders") as producer:
+            await producer.send(
+                Message("orders", b"meanwhile"), queue=MessageQueue("orders", "broker-0", 0)
+            )
+        await until(lambda: one.bodies == [b"meanwhile"], "the broker that is left")
+        await running.restart("broker-1")
+        await shared([one], queues_of(2, 2), AVG)
+        async with Producer(running.address, group="senders") as producer:
+            await producer.send(
+                Message("orders", b"back"), queue=MessageQueue("orders", "broker-1", 1)
+            )
+        await until(lambda: one.bodies == [b"meanwhile", b"back"], "the broker that is back")
 
 
 async def test_one_broker_that_falls_silent_does_not_stop_the_other() -> None:
-    async with cluster(2, 2, faults=True) as running:
-        async with member(running.address, request_timeout=0.3) as one:
-            await shared([one], queues_of(2, 2), AVG)
-            await running.partition("broker-1")
-            engine_of(one).request_rebalance()
-            async with Producer(running.address, group="senders") as producer:
-                await producer.send(
-                    Message("orders", b"on"), queue=MessageQueue("orders", "broker-0", 0)
-                )
-            await until(lambda: one.bodies == [b"on"], "the broker that is left")
-            assert len(one.queues()) == 4
-            await running.heal("broker-1")
+    async with (
+        cluster(2, 2, faults=True) as running,
+        member(running.address, request_timeout=0.3) as one,
+    ):
+        await shared([one], queues_of(2, 2), AVG)
+        await running.partition("broker-1")
+        engine_of(one).request_rebalance()
+        async with Producer(running.address, group="senders") as producer:
+            await producer.send(
+                Message("orders", b"on"), queue=MessageQueue("orders", "broker-0", 0)
+            )
+        await until(lambda: one.bodies == [b"on"], "the broker that is left")
+        assert len(one.queues()) == 4
+        await running.heal("broker-1")
 
 
 @leaping
@@ -142,11 +146,10 @@ async def test_a_consumer_may_start_before_its_name_server() -> None:
         port = running.address
     one = Member(port, "a", start_wait=None, route_interval=0.05, heartbeat_interval=0.05)
     one.consumer.subscribe("orders", "*", one.handle)
-    async with one.consumer:
-        async with cluster(1, 2, port=int(port.rpartition(":")[2])) as running:
-            await shared([one], queues_of(1, 2), AVG)
-            await send(running.address, 2)
-            await until(lambda: len(one.got) == 2, "messages")
+    async with one.consumer, cluster(1, 2, port=int(port.rpartition(":")[2])) as running:
+        await shared([one], queues_of(1, 2), AVG)
+        await send(running.address, 2)
+        await until(lambda: len(one.got) == 2, "messages")
 
 
 async def test_a_group_has_one_consumer_in_a_client() -> None:

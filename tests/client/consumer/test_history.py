@@ -91,17 +91,19 @@ async def test_a_change_is_described_from_both_sides() -> None:
 
 
 async def test_events_are_published_to_a_topic_on_request() -> None:
-    async with cluster(1, 4, "orders", "rebalances") as running:
-        async with member(running.address, "reader", group="pipeline", topics=("rebalances",)) as r:
-            async with members(running.address, "a", "b") as (a, b):
-                a.consumer.publish_history("rebalances")
-                await shared([a, b], queues_of(1, 4), AVG)
-            await until(lambda: b"stop" in b"".join(r.bodies), "the last event")
-            told = [RebalanceEvent.from_json(body) for body in r.bodies]
-            orders = sorted((e for e in told if e.topic == "orders"), key=lambda e: e.started)
-            assert orders[0].assigned.keys() == {f"broker-0:{each}" for each in range(4)}
-            assert orders[-1].trigger == "stop"
-            assert {e.client_id for e in told} == {a.client_id}
-            assert {(m.tag, tuple(m.keys)) for m in r.got} == {(EVENT_TAG, ("billing",))}
-            with pytest.raises(NameInvalid):
-                r.consumer.publish_history("not a topic")
+    async with (
+        cluster(1, 4, "orders", "rebalances") as running,
+        member(running.address, "reader", group="pipeline", topics=("rebalances",)) as r,
+    ):
+        async with members(running.address, "a", "b") as (a, b):
+            a.consumer.publish_history("rebalances")
+            await shared([a, b], queues_of(1, 4), AVG)
+        await until(lambda: b"stop" in b"".join(r.bodies), "the last event")
+        told = [RebalanceEvent.from_json(body) for body in r.bodies]
+        orders = sorted((e for e in told if e.topic == "orders"), key=lambda e: e.started)
+        assert orders[0].assigned.keys() == {f"broker-0:{each}" for each in range(4)}
+        assert orders[-1].trigger == "stop"
+        assert {e.client_id for e in told} == {a.client_id}
+        assert {(m.tag, tuple(m.keys)) for m in r.got} == {(EVENT_TAG, ("billing",))}
+        with pytest.raises(NameInvalid):
+            r.consumer.publish_history("not a topic")

@@ -49,10 +49,11 @@ async def test_a_listener_that_is_slow_or_raises_does_no_harm() -> None:
             calls.append("slow")
             await gate.wait()
 
-        @one.consumer.on_assigned
         def raising(queues: Queues) -> None:
             calls.append("raising")
             raise ValueError("no")
+
+        one.consumer.on_assigned(raising)
 
         @one.consumer.on_revoked
         async def last(queues: Queues) -> None:

@@ -104,24 +104,26 @@ async def test_a_topic_can_be_subscribed_and_left_while_running() -> None:
 
 
 async def test_a_topic_that_does_not_exist_yet_is_consumed_once_it_does() -> None:
-    async with cluster(1, 4, "other") as running:
-        async with member(running.address, route_interval=0.05) as one:
-            await until(lambda: len(one.consumer.history) > 0, "a first run")
-            await running.create_topic("orders", 4)
-            await shared([one], queues_of(1, 4), AVG)
+    async with (
+        cluster(1, 4, "other") as running,
+        member(running.address, route_interval=0.05) as one,
+    ):
+        await until(lambda: len(one.consumer.history) > 0, "a first run")
+        await running.create_topic("orders", 4)
+        await shared([one], queues_of(1, 4), AVG)
 
 
 async def test_two_groups_do_not_share_anything() -> None:
-    async with cluster() as running:
-        async with (
-            member(running.address, "a") as a,
-            member(running.address, "b", group="audit") as b,
-        ):
-            await shared([a], queues_of(1, 4), AVG)
-            await shared([b], queues_of(1, 4), AVG, "audit")
-            bodies = await send(running.address, 16)
-            await until(lambda: len(a.got) == len(b.got) == 16, "all messages twice")
-            assert sorted(a.bodies) == sorted(b.bodies) == sorted(bodies)
+    async with (
+        cluster() as running,
+        member(running.address, "a") as a,
+        member(running.address, "b", group="audit") as b,
+    ):
+        await shared([a], queues_of(1, 4), AVG)
+        await shared([b], queues_of(1, 4), AVG, "audit")
+        bodies = await send(running.address, 16)
+        await until(lambda: len(a.got) == len(b.got) == 16, "all messages twice")
+        assert sorted(a.bodies) == sorted(b.bodies) == sorted(bodies)
 
 
 async def test_consumers_of_several_groups_share_one_client() -> None:

@@ -8,10 +8,10 @@ import pytest
 from pocketmq.balance.allocation import Average
 from pocketmq.balance.consumer.limits import PullLimits
 from pocketmq.client.consumer.engine import Engine
+from pocketmq.client.producer.producer import Producer
 from pocketmq.errors import ClientClosed, InvalidInput
 from pocketmq.model.message import Message
 from pocketmq.model.queue import MessageQueue
-from pocketmq.client.producer.producer import Producer
 from pocketmq.protocol.received import ReceivedMessage
 from tests.client.consumer.groups import Member, cluster, member, queues_of, send, shared
 from tests.loops import until
@@ -45,17 +45,19 @@ async def test_a_paused_queue_is_not_pulled_until_it_is_resumed() -> None:
 
 
 async def test_a_topic_stays_paused_for_queues_that_come_later() -> None:
-    async with cluster(1, 2, "orders", "refunds") as running:
-        async with member(running.address, topics=("refunds",)) as one:
-            one.consumer.pause("orders")
-            one.consumer.subscribe("orders", "*", one.handle)
-            await shared([one], [FIRST, SECOND], AVG)
-            await send(running.address, 4)
-            await send(running.address, 2, "refunds")
-            await until(lambda: len(one.got) == 2, "the topic that is not paused")
-            assert {message.topic for message in one.got} == {"refunds"}
-            one.consumer.resume()
-            await until(lambda: len(one.got) == 6, "everything")
+    async with (
+        cluster(1, 2, "orders", "refunds") as running,
+        member(running.address, topics=("refunds",)) as one,
+    ):
+        one.consumer.pause("orders")
+        one.consumer.subscribe("orders", "*", one.handle)
+        await shared([one], [FIRST, SECOND], AVG)
+        await send(running.address, 4)
+        await send(running.address, 2, "refunds")
+        await until(lambda: len(one.got) == 2, "the topic that is not paused")
+        assert {message.topic for message in one.got} == {"refunds"}
+        one.consumer.resume()
+        await until(lambda: len(one.got) == 6, "everything")
 
 
 async def test_seeking_back_brings_messages_again() -> None:

@@ -31,13 +31,13 @@ def own(expression: str = "*") -> dict[str, Subscription]:
     return {"orders": Subscription(topic="orders", sub_string=expression)}
 
 
-def seen(*ids: str, model: MessageModel = CLUSTERING, **topics: str) -> ConsumerConnections:
+def seen(*ids: str, **topics: str) -> ConsumerConnections:
     return ConsumerConnections(
         connection_set=[
             ClientConnection(client_id=each, client_addr=f"10.0.0.{number}:5000")
             for number, each in enumerate(ids)
         ],
-        message_model=model,
+        message_model=CLUSTERING,
         subscription_table={
             topic: Subscription(topic=topic, sub_string=text) for topic, text in topics.items()
         },
@@ -63,7 +63,8 @@ def test_a_group_in_order_causes_no_warning() -> None:
 def test_a_client_id_that_stays_doubled_is_named_with_its_places() -> None:
     watching = watch()
     watching.look(seen("a", "a", orders="*"), own(), 1.0)
-    assert watching.warnings == ()  # one that has just connected anew is listed twice for a moment
+    # One that has just connected anew is listed twice for a moment.
+    assert not list(watching.warnings)
     watching.look(seen("a", "b", orders="*"), own(), 2.0)
     for when in (3.0, 4.0, 5.0):
         watching.look(seen("a", "a", orders="*"), own(), when)
@@ -145,7 +146,8 @@ async def test_a_live_group_with_one_client_id_twice_is_warned_of(
 async def test_a_live_group_with_different_subscriptions_is_warned_of() -> None:
     async with cluster() as running, member(running.address) as one:
         await shared([one], queues_of(1, 4), AVG)
-        data = ConsumerData(group_name="billing", subscription_data_set=list(own("paid").values()))
+        newer = Subscription(topic="orders", sub_string="paid", sub_version=2**62)
+        data = ConsumerData(group_name="billing", subscription_data_set=[newer])
         async with stranger(running, "10.0.0.2@b", data):
             await _warned(one, Mistake.DIFFERENT_SUBSCRIPTIONS)
 

@@ -10,7 +10,7 @@ from pocketmq.balance.consumer.assignment import AssignedQueue
 from pocketmq.client.calls import Fields
 from pocketmq.client.routes import KnownRoute
 from pocketmq.client.session import Session
-from pocketmq.errors import MQError, ResponseCode, RouteNotFound, ServerError
+from pocketmq.errors import MQError, RouteNotFound, ServerError
 from pocketmq.model.kinds import MessageModel
 from pocketmq.model.route import MASTER_ID
 from pocketmq.model.subscription import Subscription
@@ -130,8 +130,3 @@ def _addresses(session: Session, known: KnownRoute) -> list[str]:
     tables = [data.broker_addrs for data in known.route.broker_datas if data.broker_addrs]
     session.random.shuffle(tables)
     return [table[MASTER_ID if MASTER_ID in table else min(table)] for table in tables]
-
-
-def is_refused_filter(error: ServerError) -> bool:
-    """Tell whether a broker says that an expression is wrong, not that it failed."""
-    return error.code == ResponseCode.SUBSCRIPTION_PARSE_FAILED

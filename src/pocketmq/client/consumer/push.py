@@ -5,12 +5,9 @@ loop once it is started.
 """
 
 import asyncio
-from collections.abc import Iterable, Sequence
 from random import Random
 from types import TracebackType
 from typing import Self, TypeVar, Unpack
-
-import msgspec
 
 from pocketmq.balance.consumer import schedule as when
 from pocketmq.client.clock import Clock, SystemClock
@@ -20,6 +17,7 @@ from pocketmq.client.consumer.history import RebalanceEvent
 from pocketmq.client.consumer.life import Life
 from pocketmq.client.consumer.listeners import QueueListener, QueueListeners
 from pocketmq.client.consumer.orderly import OrderlyWork
+from pocketmq.client.consumer.steering import Steering
 from pocketmq.client.consumer.subscriptions import Subscriptions
 from pocketmq.client.consumer.until_told import LAST_HANDLERS, until_told
 from pocketmq.client.consumer.warnings import MembershipWarning
@@ -30,7 +28,7 @@ from pocketmq.client.options import ClientOptions
 from pocketmq.client.session import Session
 from pocketmq.client.sessions import Lease, lease_session
 from pocketmq.client.settings import sort_settings
-from pocketmq.errors import ClientClosed, InvalidInput
+from pocketmq.errors import ClientClosed
 from pocketmq.model.kinds import MessageModel
 from pocketmq.model.names import is_retry_topic
 from pocketmq.model.queue import MessageQueue, sort_queues
@@ -40,7 +38,7 @@ L = TypeVar("L", bound=QueueListener)
 SEEK_PATIENCE = 3.0
 
 
-class PushConsumer:
+class PushConsumer(Steering):
     """Hands the messages of a group to handlers. Used with `async with`, or `start` and `close`.
 
     Members of a group share the queues of their topics by the rules of `pocketmq.balance`, Java
@@ -68,7 +66,7 @@ class PushConsumer:
         )
         self._clock = clock or SystemClock()
         self._random = random
-        self._subscriptions = Subscriptions(self.client_options.namespace)
+        super().__init__(Subscriptions(self.client_options.namespace))
         self._listeners = QueueListeners()
         self._lease: Lease | None = None
         self._engine: Engine | None = None
@@ -241,41 +239,6 @@ class PushConsumer:
         """
         self._running().publish_history(topic, past=past)
 
-    # Steering; each raises `ClientClosed` if the consumer is not running
-
-    def pause(self, what: str | MessageQueue | Iterable[MessageQueue] | None = None) -> None:
-        """Pull no more of a topic, of queues, or of anything; what is cached is still handled.
-
-        It holds for queues that are taken later, too.
-        """
-        engine = self._running()
-        engine.holdings.pauses.pause(self._wire(what))
-        self._apply_pauses(engine)
-
-    def resume(self, what: str | MessageQueue | Iterable[MessageQueue] | None = None) -> None:
-        """Pull again of a topic, of queues, or of everything."""
-        engine = self._running()
-        engine.holdings.pauses.resume(self._wire(what))
-        self._apply_pauses(engine)
-
-    async def seek(self, queue: MessageQueue, offset: int) -> None:
-        """Go on with a queue from an offset; what is cached of it is thrown away.
-
-        Raises `InvalidInput` if the queue is not this member's.
-        """
-        engine = self._running()
-        held = engine.parts.held.get(engine.wire(queue))
-        if offset < 0:
-            raise InvalidInput(f"an offset is 0 or more, not {offset}")
-        if held is None or held.dropped:
-            raise InvalidInput(f"{queue} is not assigned to this consumer now")
-        if not await engine.holdings.restart(held, offset, SEEK_PATIENCE):
-            raise InvalidInput(f"{queue} was taken away meanwhile")
-
-    async def commit(self) -> None:
-        """Store the offsets of all queues now, without waiting for brokers to confirm."""
-        await self._running().persist_offsets()
-
     def _running(self) -> Engine:
         if self._engine is None or self._closing is not None:
             raise ClientClosed(f"consumer of group {self.options.group}")
@@ -287,24 +250,6 @@ class PushConsumer:
             return
         engine.rebalancing.tell(when.SubscriptionChanged(added=added))
         engine.tasks.spawn(_announce(engine), "announce subscriptions")
-
-    def _apply_pauses(self, engine: Engine) -> None:
-        for held in engine.parts.held.values():
-            held.paused = held.queue in engine.holdings.pauses
-            held.wake()
-
-    def _wire(
-        self, what: str | MessageQueue | Iterable[MessageQueue] | None
-    ) -> str | Sequence[MessageQueue] | None:
-        if what is None:
-            return None
-        if isinstance(what, str):
-            return self._subscriptions.wire(what)
-        queues = (what,) if isinstance(what, MessageQueue) else what
-        return [
-            msgspec.structs.replace(queue, topic=self._subscriptions.wire(queue.topic))
-            for queue in queues
-        ]
 
 
 async def _announce(engine: Engine) -> None:

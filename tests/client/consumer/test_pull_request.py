@@ -1,0 +1,148 @@
+"""The fields of a pull, and what its answer is made of."""
+
+import asyncio
+import logging
+
+import pytest
+
+from pocketmq.balance.consumer.pulling import CommitWithPull
+from pocketmq.balance.profile import V4, V5
+from pocketmq.client.consumer.held import HeldQueue
+from pocketmq.client.consumer.pull_request import PullTemplate, read_answer
+from pocketmq.client.consumer.subscriptions import Subscribed, Subscriptions
+from pocketmq.client.consumer_options import PushConsumerOptions
+from pocketmq.errors import MessagesCutShort
+from pocketmq.model.queue import MessageQueue
+from pocketmq.protocol.command import Command
+from pocketmq.protocol.headers.pulling import PullResponse
+from pocketmq.protocol.hosts import encode_host
+from pocketmq.protocol.property_text import encode_properties
+from pocketmq.protocol.records import Record, encode_record
+
+HOST = encode_host("127.0.0.1:10911")
+HEADER = PullResponse(
+    suggest_which_broker_id=0, next_begin_offset=9, min_offset=2, max_offset=12, offset_delta=None
+)
+NO_COMMIT = CommitWithPull(False, -1)
+
+
+def held(topic: str = "orders") -> HeldQueue:
+    return HeldQueue(MessageQueue(topic, "broker-a", 3), topic, 0, 0.0)
+
+
+def subscribed(subscriptions: Subscriptions, expression: str = "*") -> Subscribed:
+    subscriptions.add("orders", expression, print, batch=False, version_ms=77)
+    subscriptions.add_own("%RETRY%billing", 77)
+    found = subscriptions.get(subscriptions.wire("orders"))
+    assert found is not None
+    return found
+
+
+def record(offset: int, topic: str = "orders", **properties: str) -> bytes:
+    return encode_record(
+        Record(
+            topic=topic.encode(),
+            body=b"body",
+            property_bytes=encode_properties(properties),
+            queue_id=0,
+            flag=0,
+            sys_flag=0,
+            born_timestamp_ms=1,
+            born_host=HOST,
+            queue_offset=offset,
+            commit_log_offset=offset * 100,
+            store_timestamp_ms=2,
+            store_host=HOST,
+        )
+    )
+
+
+def test_a_pull_says_what_java_says() -> None:
+    options = PushConsumerOptions(group="billing")
+    template = PullTemplate("billing", held(), subscribed(Subscriptions("")), options, V5)
+    assert template.fields(41, CommitWithPull(True, 17)) == {
+        "consumerGroup": "billing",
+        "topic": "orders",
+        "queueId": "3",
+        "queueOffset": "41",
+        "maxMsgNums": "32",
+        "sysFlag": "3",
+        "commitOffset": "17",
+        "suspendTimeoutMillis": "15000",
+        "subVersion": "77",
+        "expressionType": "TAG",
+        "maxMsgBytes": "262144",
+        "bname": "broker-a",
+    }
+
+
+def test_a_4x_client_says_less_and_a_subscription_may_be_sent_along() -> None:
+    options = PushConsumerOptions(group="billing", subscription_in_pull=True, pull_batch=8)
+    wanted = subscribed(Subscriptions(""), "a || b")
+    fields = PullTemplate("billing", held(), wanted, options, V4).fields(0, NO_COMMIT)
+    assert fields["subscription"] == "a || b"
+    assert (fields["sysFlag"], fields["maxMsgNums"]) == ("6", "8")
+    assert "bname" not in fields
+    assert "maxMsgBytes" not in fields
+
+
+def test_messages_carry_what_the_receiver_knows() -> None:
+    subscriptions = Subscriptions("shop")
+    wanted = subscribed(subscriptions)
+    answer = Command(0, 1, body=record(7, "shop%orders") + record(8, "shop%orders"))
+    pulled = read_answer(answer, HEADER, held(), wanted, subscriptions)
+    assert pulled.next_offset == 9
+    assert [(m.topic, m.queue_id, m.queue_offset, m.broker_name) for m in pulled.messages] == [
+        ("orders", 3, 7, "broker-a"),
+        ("orders", 3, 8, "broker-a"),
+    ]
+    assert pulled.messages[0].get_property("MAX_OFFSET") == "12"
+    assert pulled.messages[0].get_property("MIN_OFFSET") == "2"
+
+
+def test_what_failed_is_shown_under_the_topic_it_was_sent_to() -> None:
+    subscriptions = Subscriptions("shop")
+    wanted = subscribed(subscriptions)
+    body = record(1, "%RETRY%billing", RETRY_TOPIC="shop%refunds") + record(2, "%RETRY%billing")
+    pulled = read_answer(
+        Command(0, 1, body=body), HEADER, held("%RETRY%billing"), wanted, subscriptions
+    )
+    assert [message.topic for message in pulled.messages] == ["refunds", "%RETRY%billing"]
+
+
+def test_tags_are_looked_at_again() -> None:
+    subscriptions = Subscriptions("")
+    wanted = subscribed(subscriptions, "BB")
+    body = record(1, TAGS="Aa") + record(2, TAGS="BB") + record(3)
+    pulled = read_answer(Command(0, 1, body=body), HEADER, held(), wanted, subscriptions)
+    assert [message.queue_offset for message in pulled.messages] == [2]
+    assert pulled.next_offset == 9
+
+
+def test_behind_a_broken_record_the_next_pull_tries_again(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Java would pass over the rest in silence."""
+    subscriptions = Subscriptions("")
+    wanted = subscribed(subscriptions)
+    torn = Command(0, 1, body=record(7) + record(8)[:-3])
+    with caplog.at_level(logging.WARNING, "pocketmq.client"):
+        pulled = read_answer(torn, HEADER, held(), wanted, subscriptions)
+    assert ([m.queue_offset for m in pulled.messages], pulled.next_offset) == ([7], 8)
+    assert "pulled again from 8" in caplog.text
+    with pytest.raises(MessagesCutShort):
+        read_answer(Command(0, 1, body=record(7)[:-3]), HEADER, held(), wanted, subscriptions)
+
+
+async def test_a_held_queue_tells_when_its_handlers_have_finished() -> None:
+    one = held()
+    assert await one.until_idle(0.0)
+    one.begin_work()
+    one.begin_work()
+    assert not await one.until_idle(0.0)
+    waiting = asyncio.ensure_future(one.until_idle(10.0))
+    await asyncio.sleep(0)
+    one.end_work()
+    assert not waiting.done()
+    one.end_work()
+    assert await waiting
