@@ -113,6 +113,11 @@ class BrokerAddresses:
         """Give the version a broker told with its last heartbeat reply, or 0."""
         return self._versions.get(address, UNKNOWN_VERSION)
 
+    def version_of(self, broker: str) -> int:
+        """Give the version of a broker's master, or 0."""
+        address = self._by_name.get(broker, {}).get(MASTER_ID)
+        return UNKNOWN_VERSION if address is None else self.version(address)
+
     def _index(self) -> None:
         self._known = frozenset(
             address for table in self._by_name.values() for address in table.values()

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable
 from random import Random
 
+import msgspec
 import pytest
 
 from pocketmq.balance.producer.selectors import by_hash
@@ -343,6 +344,37 @@ async def test_namespaces_are_for_the_wire_alone() -> None:
         assert (await on.producer.send(Message("fresh", b"x"), queue=pinned)).queue == pinned
         sent = on.brokers["broker-b"].sends[0]
         assert (sent.ext["a"], sent.ext["b"]) == ("prod%shop", "prod%fresh")
+
+
+def of_version(version: int) -> Say:
+    return lambda request: msgspec.structs.replace(request.reply(0), version=version)
+
+
+@pytest.mark.parametrize("old", [False, True])
+async def test_a_4x_broker_is_not_asked_for_what_it_cannot(old: bool) -> None:
+    async with stage({"broker-a": stores}) as on:
+        on.brokers["broker-a"].script[34] = of_version(407 if old else 413)
+        await on.producer.send(MESSAGE)
+        assert await on.producer.session.heartbeats.beat()
+        if old:
+            with pytest.raises(InvalidInput, match=r"is on a 4\.x broker.*use delay_level"):
+                await on.producer.send(MESSAGE, delay=1.0)
+            with pytest.raises(InvalidInput, match=r"is on a 4\.x broker"):
+                await on.producer.submit(MESSAGE, deliver_at=1.0)
+        else:
+            assert (await on.producer.send(MESSAGE, delay=1.0)).ok
+            assert (await on.producer.submit(MESSAGE, deliver_at=1.0)).ok
+        await on.producer.send_batch([MESSAGE, MESSAGE])
+        sent = on.brokers["broker-a"].sends[-1].ext["i"]
+        assert ("UNIQ_KEY" in sent, "WAIT\1true" in sent) == (not old, True)
+
+
+async def test_a_4x_client_does_as_one() -> None:
+    async with stage({"broker-a": stores}, profile=V4) as on:
+        with pytest.raises(InvalidInput, match=r"is on a 4\.x broker"):
+            await on.producer.send(MESSAGE, delay=1.0)
+        await on.producer.send_batch([MESSAGE, MESSAGE])
+        assert "UNIQ_KEY" not in on.brokers["broker-a"].sends[-1].ext["i"]
 
 
 async def test_many_at_once_each_get_their_own_receipt() -> None:

@@ -100,4 +100,5 @@ def _outgoing(
         ",".join(ids),
         code=_SEND_BATCH,
         batch_id=batch_id,
+        for_5x=True,
     )

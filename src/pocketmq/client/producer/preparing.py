@@ -101,6 +101,7 @@ class Preparing:
             code,
             reconsume_times=counts.reconsume_times,
             max_reconsume_times=counts.max_reconsume_times,
+            for_5x=names.TIMER_DELAY_MS in wire or names.TIMER_DELIVER_MS in wire,
         )
 
     def batch_properties(self, batch_id: str) -> str:

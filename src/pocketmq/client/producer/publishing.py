@@ -23,13 +23,19 @@ from pocketmq.model.queue import MessageQueue
 class Publication:
     """One topic as a producer sees it."""
 
-    __slots__ = ("queues", "robin", "topic")
+    __slots__ = ("brokers", "queues", "robin", "topic")
 
     def __init__(self, topic: str, robin: RoundRobin) -> None:
         self.topic = topic
         self.robin = robin
         self.queues: tuple[MessageQueue, ...] = ()
         """In Java's order; empty as long as the topic cannot be written to."""
+        self.brokers: frozenset[str] = frozenset()
+
+    def take(self, queues: tuple[MessageQueue, ...]) -> None:
+        """Take over the queues of a new route."""
+        self.queues = queues
+        self.brokers = frozenset(queue.broker_name for queue in queues)
 
 
 class Publishing:
@@ -48,7 +54,7 @@ class Publishing:
         """Take over a topic's new queues; whose turn it is stays."""
         publication = self._topics.get(known.topic)
         if publication is not None:
-            publication.queues = known.publish_queues
+            publication.take(known.publish_queues)
 
     def ready(self, topic: str) -> Publication | None:
         """Give a topic whose queues are known."""
@@ -67,7 +73,7 @@ class Publishing:
         if publication is None:
             robin = RoundRobin.begun_by(self._session.random.randrange)
             publication = self._topics[topic] = Publication(topic, robin)
-        publication.queues = known.publish_queues
+        publication.take(known.publish_queues)
         if not publication.queues:
             raise QueueNotSelected(
                 topic, "no broker with a master lets it be written to; see its permissions"

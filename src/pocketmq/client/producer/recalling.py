@@ -25,10 +25,10 @@ async def recall(sending: Sending, topic: str, handle: str, timeout: float) -> s
         await sending.publishing.find(wire, timeout)
     session = sending.session
     try:
-        address = sending.address(parsed.broker_name)
+        address = session.addresses.master(parsed.broker_name)
     except BrokerNotFound:  # as in Java: a proxy in front of the brokers knows the way
         address = await session.any_broker_of(wire)
-    answer = await session.brokers.call_at(
+    answer = await session.calls.ask(  # as in Java, never by the second port
         address,
         RequestCode.RECALL_MESSAGE,
         RecallRequest(

@@ -12,7 +12,8 @@ import msgspec
 
 from pocketmq.client.calls import Fields, request_name
 from pocketmq.client.producer_options import ProducerOptions
-from pocketmq.errors import ServerError, server_error
+from pocketmq.errors import InvalidInput, ServerError, server_error
+from pocketmq.model import properties as names
 from pocketmq.model.queue import MessageQueue
 from pocketmq.model.receipt import DEFAULT_REGION, SendReceipt, send_status
 from pocketmq.protocol.codes import RequestCode
@@ -46,6 +47,24 @@ class Outgoing(msgspec.Struct, frozen=True, gc=False):
     batch_id: str | None = None
     reconsume_times: int = 0
     max_reconsume_times: int | None = None
+    for_5x: bool = False
+    """Whether 4.x brokers would not do with it what is meant."""
+
+
+def for_4x(message: Outgoing) -> Outgoing:
+    """Give a batch without an id for the whole of it; nothing else that is `for_5x` will do.
+
+    4.x brokers add the properties of a batch to those of each message in it, and so would give all
+    of them this one id. Raises `InvalidInput` for a message that they would deliver at once.
+    """
+    if message.batch_id is None:
+        raise InvalidInput(
+            f"topic {message.topic!r} is on a 4.x broker, which knows no delay or deliver_at and "
+            "would deliver the message at once; use delay_level"
+        )
+    parts = message.properties.split("\2")
+    kept = [each for each in parts if not each.startswith(f"{names.UNIQUE_KEY}\1")]
+    return msgspec.structs.replace(message, properties="\2".join(kept))
 
 
 class _Template:

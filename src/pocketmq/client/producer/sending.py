@@ -9,6 +9,8 @@ import asyncio
 from collections.abc import Mapping, Sequence
 
 from pocketmq.balance.producer.retry import SendMode, SendPlan, TryEnded
+from pocketmq.balance.profile import V4
+from pocketmq.client.addresses import UNKNOWN_VERSION
 from pocketmq.client.brokers import vip_address
 from pocketmq.client.producer.choices import Choice
 from pocketmq.client.producer.faults import Faults
@@ -16,7 +18,12 @@ from pocketmq.client.producer.hooks import SendHook
 from pocketmq.client.producer.identifiers import unique_ids
 from pocketmq.client.producer.preparing import Preparing
 from pocketmq.client.producer.publishing import Publication, Publishing
-from pocketmq.client.producer.requests import Outgoing, RequestWriter, read_answer
+from pocketmq.client.producer.requests import (
+    Outgoing,
+    RequestWriter,
+    for_4x,
+    read_answer,
+)
 from pocketmq.client.producer.tries import Tries
 from pocketmq.client.producer.window import Window
 from pocketmq.client.producer_options import ProducerOptions
@@ -36,6 +43,7 @@ from pocketmq.model.receipt import SendReceipt
 from pocketmq.net import Connection
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import Command
+from pocketmq.protocol.peers import Gate
 
 _SEND = int(RequestCode.SEND_MESSAGE_V2)
 _NOTHING: Mapping[str, str] = {}
@@ -104,6 +112,8 @@ class Sending:
             publication = self.publishing.ready(outgoing.topic)
             if publication is None:
                 publication = await self._find(outgoing.topic, timeout - (now() - started))
+            if outgoing.for_5x and self._has_old_broker(publication):
+                outgoing = for_4x(outgoing)
             if choice is not None or self.needs_rules():
                 plan = self.plan(messages[0].topic, mode, choice, timeout)
                 tries = Tries(self, outgoing, messages, plan, started)
@@ -217,6 +227,14 @@ class Sending:
 
     async def _find(self, topic: str, timeout: float) -> Publication:  # noqa: ASYNC109 - for the question
         return await self.publishing.find(topic, timeout)
+
+    def _has_old_broker(self, publication: Publication) -> bool:
+        """Tell whether a topic is on 4.x brokers, as far as they are known."""
+        if self.session.options.profile.line == V4.line:
+            return True
+        addresses = self.session.addresses
+        versions = [addresses.version_of(broker) for broker in publication.brokers]
+        return any(UNKNOWN_VERSION < version < Gate.TOPIC_QUEUE_MAPPING for version in versions)
 
     def needs_rules(self) -> bool:
         """Tell whether even a first try to a queue of the turn is more than that."""

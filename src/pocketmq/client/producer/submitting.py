@@ -43,6 +43,7 @@ class Submitting:
         if (
             choice is None
             and publication is not None
+            and not outgoing.for_5x
             and not sending.needs_rules()
             and sending.window.try_enter(len(outgoing.body))
         ):
