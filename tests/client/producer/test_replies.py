@@ -5,6 +5,7 @@ import uuid
 
 import pytest
 
+from pocketmq.balance.profile import V4
 from pocketmq.errors import ClientClosed, InvalidInput, RequestTimedOut, SendFailed
 from pocketmq.model.message import Message
 from pocketmq.protocol.codes import RequestCode
@@ -60,10 +61,11 @@ async def test_the_reply_with_the_requests_number_is_the_answer() -> None:
         assert (reply.body, reply.topic) == (b"42 EUR", "c_REPLY_TOPIC")
 
 
-async def test_brokers_know_the_client_before_it_asks() -> None:
+@pytest.mark.parametrize("topic", ["orders", "new"])
+async def test_brokers_know_the_client_before_it_asks(topic: str) -> None:
     """Replies come over any broker, and only to clients that have said who they are."""
-    async with stage({"broker-a": stores}) as on:
-        waiting = asyncio.create_task(on.producer.request(QUESTION, 10.0))
+    async with stage({"broker-a": stores}, profile=V4) as on:
+        waiting = asyncio.create_task(on.producer.request(Message(topic, b"how much?"), 10.0))
         properties = await asked(on)
         codes = [request.code for request in on.brokers["broker-a"].requests]
         assert RequestCode.HEART_BEAT in codes[: codes.index(RequestCode.SEND_MESSAGE_V2)]

@@ -11,6 +11,8 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+from pocketmq.errors import ClientClosed
+
 
 class LocalCalls:
     """Calls functions, so many plain ones at once as there are threads; more wait their turn."""
@@ -19,12 +21,16 @@ class LocalCalls:
         self._name = name
         self._threads = threads
         self._pool: ThreadPoolExecutor | None = None
+        self._closed = False
 
     async def call(self, function: Callable[..., Any], *args: object) -> Any:
         """Give what a function gives, or what the awaitable it gives comes to; raises as it does.
 
-        Cancelled, it leaves a plain function at work: a thread cannot be stopped.
+        Cancelled, it leaves a plain function at work: a thread cannot be stopped. Raises
+        `ClientClosed` after `close`.
         """
+        if self._closed:
+            raise ClientClosed(self._name)
         if _is_coroutine_function(function):
             return await function(*args)
         if self._pool is None:
@@ -36,6 +42,7 @@ class LocalCalls:
 
     def close(self) -> None:
         """Begin no more calls; those at work end by themselves."""
+        self._closed = True
         if self._pool is not None:
             self._pool.shutdown(wait=False, cancel_futures=True)
 

@@ -12,7 +12,8 @@ from typing import Any, TypeAlias
 from pocketmq.balance.producer.replies import request_properties
 from pocketmq.client.checks import check_seconds
 from pocketmq.client.session import Session
-from pocketmq.errors import ClientClosed, MQError, RequestTimedOut
+from pocketmq.errors import ClientClosed, MQError, RequestTimedOut, RouteNotFound
+from pocketmq.model.names import AUTO_CREATE_TOPIC
 from pocketmq.model.receipt import SendReceipt
 from pocketmq.protocol.headers.replies import PushReplyRequest
 from pocketmq.protocol.pushed_reply import correlation_of, pushed_reply
@@ -108,7 +109,10 @@ class Replies:
             return
         try:
             async with asyncio.timeout(timeout):
-                await session.routes.get(topic)
+                try:
+                    await session.routes.get(topic)
+                except RouteNotFound:  # the topic will be made where the template is
+                    await session.routes.get(AUTO_CREATE_TOPIC)
                 await session.heartbeats.beat()
         except (MQError, TimeoutError):
             return  # the send finds out what is wrong, and says so
