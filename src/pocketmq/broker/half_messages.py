@@ -25,7 +25,7 @@ from pocketmq.broker.half_states import (
 from pocketmq.broker.log_origins import copies_since
 from pocketmq.errors import BodyMalformed
 from pocketmq.model.flags import TRANSACTION_MASK
-from pocketmq.model.names import HALF_TOPIC, OP_HALF_TOPIC
+from pocketmq.model.names import HALF_TOPIC, OP_HALF_TOPIC, TRANSACTION_GAVE_UP_TOPIC
 from pocketmq.protocol.record_scan import RecordView, tags_code
 from pocketmq.store import MessageStore, QueueIndex
 
@@ -178,7 +178,7 @@ class HalfMessages:
         """Mark what was ended in the last moment before a crash, which cost it its mark."""
         unmarked: dict[int, list[int]] = {}
         host = b""
-        for copy in copies_since(self._store, position):
+        for copy in copies_since(self._store, position, TRANSACTION_GAVE_UP_TOPIC.encode()):
             half = self.at(copy.origin)
             if half is None or (copy.body_crc, copy.born_ms) != (
                 half.body_crc,

@@ -30,18 +30,22 @@ class Copy(NamedTuple):
     born_ms: int
 
 
-def copies_since(store: MessageStore, position: int) -> Iterator[Copy]:
-    """Give the messages of the log, from a position on, that name another one or are committed."""
+def copies_since(store: MessageStore, position: int, topic: bytes = b"") -> Iterator[Copy]:
+    """Give the messages of the log, from a position on, that name another one.
+
+    One that names the very first of the log looks as if it named none: so all committed ones are
+    given, and all of a topic that holds nothing but copies.
+    """
     end = store.log.tail
     while position < end:
         found, following = store.walk(position, _CHUNK)
-        for at, size, *_ in found:
+        for at, size, _, _, _, name, _ in found:
             view = store.log.view(at, size)
             if view is None:
                 continue
             (sys_flag,) = _FLAG(view, 36)
             (origin,) = _ORIGIN(view, BODY_AT[sys_flag >> 4 & 3] - 12)
-            if origin or sys_flag & 8:
+            if origin or sys_flag & 8 or name == topic:
                 yield Copy(at, origin, sys_flag, _CRC(view, 8)[0], _BORN(view, 40)[0])
         if following == position:
             return

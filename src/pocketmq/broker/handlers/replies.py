@@ -42,7 +42,7 @@ def reply(state: BrokerState, connection: Connection, request: Command) -> Answe
             raise message_illegal(state.config.max_message_size)
     except ServerError as error:
         return state.send_answers.refused(request, error.code, error.remark)
-    text = (header.properties or "").encode("utf-8", "replace")
+    text = _stamped(state, (header.properties or "").encode("utf-8", "replace"))
     stored = _store(state, connection, request, header, target, text)
     client_id = decode_properties(text).get(names.REPLY_TO_CLIENT)
     answer = partial(_answer, state, request, stored)
@@ -59,6 +59,15 @@ def reply(state: BrokerState, connection: Connection, request: Command) -> Answe
 
     state.replies.push(client, _push_of(state, connection, request, header, text), pushed)
     return None
+
+
+def _stamped(state: BrokerState, text: bytes) -> bytes:
+    """Add what every message gets, as long as there is room."""
+    trace_on = "true" if state.config.trace_on else "false"
+    with suppress(InvalidInput):
+        text = append_property(text, names.MSG_REGION, state.config.region_id)
+        text = append_property(text, names.TRACE_ON, trace_on)
+    return text
 
 
 def _store(  # noqa: PLR0917 - all there is of a reply
