@@ -91,10 +91,7 @@ def test_a_closed_loop_refuses_work_and_keeps_no_file_or_thread() -> None:
     assert "short" not in {each.name for each in threading.enumerate()}
 
 
-def test_work_that_is_under_way_when_the_loop_ends_tells_its_caller(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr("pocketmq.blocking.loop_thread.CLEAN_UP", 0.01)
+def test_work_that_is_under_way_when_the_loop_ends_tells_its_caller() -> None:
     thread = LoopThread("ending")
     begun = threading.Event()
     errors: list[BaseException] = []
@@ -112,7 +109,7 @@ def test_work_that_is_under_way_when_the_loop_ends_tells_its_caller(
     other = threading.Thread(target=caller)
     other.start()
     assert begun.wait(10)
-    thread.close()
+    thread.close(patience=0.01)
     other.join(10)
     assert [str(error) for error in errors] == [str(ClientClosed("ending"))]
 

@@ -74,16 +74,16 @@ class LoopThread:
         """Whether the caller runs on the loop's thread, where waiting for it would never end."""
         return threading.get_ident() == self._thread.ident
 
-    def close(self) -> None:
-        """End the loop and the thread; what was cancelled may clean up before."""
-        self.call(self._settle())
+    def close(self, patience: float = CLEAN_UP) -> None:
+        """End the loop and the thread; what is under way has so many seconds to end before."""
+        self.call(self._settle(patience))
         self.loop.call_soon_threadsafe(self.loop.stop)
         self._thread.join()
 
-    async def _settle(self) -> None:
+    async def _settle(self, patience: float) -> None:
         others = asyncio.all_tasks() - {asyncio.current_task()}
         if others:
-            await asyncio.wait(others, timeout=CLEAN_UP)
+            await asyncio.wait(others, timeout=patience)
 
     def _run(self) -> None:
         asyncio.set_event_loop(self.loop)

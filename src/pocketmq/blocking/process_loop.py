@@ -86,7 +86,7 @@ def _end() -> None:
     try:
         if left:
             thread.call(_close_all(left))
-        thread.close()
+        thread.close(patience=0.0)
         if process.callbacks is not None:
             process.callbacks.shutdown(wait=False)
     except MQError as error:
