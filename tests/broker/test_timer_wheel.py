@@ -56,16 +56,6 @@ def test_what_is_due_comes_out_in_order_and_nothing_else(steps: list[tuple[str, 
     assert (wheel.count, wheel.next_look_ms()) == (0, None)
 
 
-def test_what_is_left_of_a_moment_is_known() -> None:
-    wheel = TimerWheel()
-    wheel.add([(NOW, 1), (NOW, 2), (NOW + 1, 3)])
-    assert wheel.take_due(NOW + 1, 1) == [(NOW, 1)]
-    assert wheel.has_due(NOW)
-    assert wheel.take_due(NOW + 1, 1) == [(NOW, 2)]
-    assert not wheel.has_due(NOW)
-    assert wheel.has_due(NOW + 1)
-
-
 def test_minutes_are_cut_a_little_at_a_time() -> None:
     wheel = TimerWheel()
     wheel.add([(NOW + 60_000 + n, n) for n in range(100)])

@@ -1,8 +1,9 @@
 """Timed messages on the store: taken in, delivered when due, taken back, moved, found again.
 
-The queue of rmq_sys_wheel_timer is the truth, the wheel a view of it. Everything due up to
-`done_ms` has been delivered; beyond that, after a crash, the log says what has: a delivered message
-names the one that waited. Works with `now` as an argument; knows no timers and no connections.
+The queue of rmq_sys_wheel_timer is the truth, the wheel a view of it. Messages are delivered by the
+moment they are due, and those of one moment as they came; so a moment and an offset say what has
+been. What was delivered after these were saved is found in the log: it names the message that
+waited. Works with `now` as an argument; knows no timers and no connections.
 Belongs to the broker's loop.
 """
 
@@ -34,9 +35,15 @@ class SavedTimers(msgspec.Struct, frozen=True):
     """What is kept of the timed messages."""
 
     done_ms: int = 0
-    """Everything due up to this moment has been delivered, or taken back."""
+    """Everything due before this moment has been delivered, or taken back; ..."""
+    done_offset: int = -1
+    """... of what is due at this moment, everything up to this offset; ..."""
+    ahead: dict[int, int] = {}
+    """... and some of what comes later, by offset; ..."""
     position: int = 0
-    """... to places of the commit log before this one."""
+    """... all of it to places of the commit log before this one."""
+    offset: int = 0
+    """Messages before this one do not wait any more: they were moved."""
 
 
 class Delivered(NamedTuple):
@@ -55,8 +62,11 @@ class TimerQueue:
         self.wheel = TimerWheel()
         self.recalls = Recalls()
         self.done_ms = 0
+        self._done_offset = -1
+        self._ahead: dict[int, int] = {}
         self.saved_position = 0
         self._store = store
+        self._first = 0  # messages before this offset were moved
         self._taken = 0  # messages before this offset are in the wheel, or done with
 
     @property
@@ -73,7 +83,7 @@ class TimerQueue:
         if queue is None:
             return False
         if queue.next_offset < self._taken:  # the topic was deleted, with all that waited
-            self.wheel, self.recalls, self._taken = TimerWheel(), Recalls(), 0
+            self.wheel, self.recalls, self._first, self._taken = TimerWheel(), Recalls(), 0, 0
         stop = min(queue.next_offset, self._taken + limit)
         while self._taken < stop:
             tags = queue.tags(self._taken, min(_CHUNK, stop - self._taken))
@@ -82,11 +92,19 @@ class TimerQueue:
         return self._taken < queue.next_offset
 
     def _add(self, queue: QueueIndex, first: int, tags: list[int]) -> None:
-        done_ms = self.done_ms
-        self.wheel.add([(tag, offset) for offset, tag in enumerate(tags, first) if tag > done_ms])
+        done_ms, done_offset, ahead = self.done_ms, self._done_offset, self._ahead
+        self.wheel.add(
+            [
+                (tag, offset)
+                for offset, tag in enumerate(tags, first)
+                if tag >= done_ms
+                and (tag > done_ms or offset > done_offset)
+                and (not ahead or offset not in ahead)
+            ]
+        )
         if min(tags) < 0:
             for offset, tag in enumerate(tags, first):
-                if -tag > done_ms:
+                if -tag >= done_ms and offset not in ahead:
                     self._note_recall(queue, offset, -tag)
 
     def _note_recall(self, queue: QueueIndex, offset: int, due_ms: int) -> None:
@@ -170,9 +188,11 @@ class TimerQueue:
         if error is not None:
             self._keep_rest(entries, start)
             return Delivered(by_queue, error)
-        last = entries[-1][0]
-        self.done_ms = max(self.done_ms, last - 1 if self.wheel.has_due(last) else last)
-        self.recalls.forget(self.done_ms)
+        self.done_ms, self._done_offset = entries[-1]
+        self.recalls.forget(self.done_ms - 1)
+        if self._ahead:
+            done = entries[-1]
+            self._ahead = {o: due for o, due in self._ahead.items() if (due, o) > done}
         return Delivered(by_queue, None)
 
     def _keep_rest(self, entries: list[Entry], start: int) -> None:
@@ -180,6 +200,7 @@ class TimerQueue:
         with suppress(StoreError):
             self._store.write()
         stored = self._delivered_since(start)
+        self._ahead |= {offset: due_ms for due_ms, offset in entries if offset in stored}
         self.wheel.put_back([entry for entry in entries if entry[1] not in stored])
 
     # Keeping
@@ -187,7 +208,9 @@ class TimerQueue:
     def snapshot(self) -> Callable[[], bytes]:
         """Capture how far deliveries are, for a log in which everything has been written."""
         self.saved_position = self._store.log.written
-        saved = SavedTimers(self.done_ms, self.saved_position)
+        ahead = dict(self._ahead)
+        position, first = self.saved_position, self._first
+        saved = SavedTimers(self.done_ms, self._done_offset, ahead, position, first)
         return lambda: msgspec.json.encode(saved)
 
     def recover(self, document: bytes | None) -> None:
@@ -198,36 +221,31 @@ class TimerQueue:
                 saved = msgspec.json.decode(document, type=SavedTimers)
             except ValueError as error:
                 raise BodyMalformed("the state of timed messages", str(error)) from error
-        self.done_ms, self.saved_position = saved.done_ms, saved.position
+        self.done_ms, self._done_offset = saved.done_ms, saved.done_offset
+        self._ahead, self.saved_position = saved.ahead, saved.position
         queue = self.queue
         if queue is None:
             return
-        self._taken = queue.min_offset
+        self._first = 0 if saved.offset > queue.next_offset else saved.offset
         first = self._first_waiting(queue)
         if first is None:
             self._taken = queue.next_offset
             return
         # A copy lies behind its original: nothing before the first that may wait need be read.
         start = max(saved.position, queue.position(first) or 0)
-        delivered = self._delivered_since(start)
+        for offset in self._delivered_since(start):
+            for tag in queue.tags(offset, 1) if offset >= first else ():
+                self._ahead[offset] = abs(tag)
         self._taken = first
-        while self._taken < queue.next_offset:
-            tags = queue.tags(self._taken, _CHUNK)
-            if delivered:
-                tags = [
-                    0 if offset in delivered else tag
-                    for offset, tag in enumerate(tags, self._taken)
-                ]
-            self._add(queue, self._taken, tags)
-            self._taken += len(tags)
+        self.take_in()
 
     def _first_waiting(self, queue: QueueIndex) -> int | None:
         """Give the first message, or taking back of one, that is due after all that is done."""
-        offset, done_ms = queue.min_offset, self.done_ms
+        offset, done_ms = max(queue.min_offset, self._first), self.done_ms
         while offset < queue.next_offset:
             tags = queue.tags(offset, _CHUNK)
             for number, tag in enumerate(tags, offset):
-                if abs(tag) > done_ms:
+                if abs(tag) >= done_ms:
                     return number
             offset += len(tags)
         return None
@@ -256,9 +274,9 @@ class TimerQueue:
             return
         cut = _first_behind(queue, position)
         waiting = {offset for _, offset in self.wheel.before(cut)}
-        first = queue.min_offset
-        for offset, tag in enumerate(queue.tags(first, cut - first), first):
-            if -tag > self.done_ms:
+        first = max(queue.min_offset, self._first)
+        for offset, tag in enumerate(queue.tags(first, max(0, cut - first)), first):
+            if -tag >= self.done_ms and offset not in self._ahead:
                 waiting.add(offset)
         offsets = sorted(waiting)
         for start in range(0, len(offsets), _MOVED_AT_ONCE):
@@ -269,6 +287,8 @@ class TimerQueue:
         if offsets:
             self._store.sync_now()
         self.wheel.drop_before(cut)
+        self._first = max(self._first, cut)
+        self._ahead = {offset: due for offset, due in self._ahead.items() if offset >= cut}
         self.take_in()
 
 

@@ -46,11 +46,11 @@ class Due(NamedTuple):
     record: Record
 
 
-def hold_back(draft: Draft, limits: TimerLimits, now_ms: int, after_ms: int) -> int | None:
+def hold_back(draft: Draft, limits: TimerLimits, now_ms: int, done_ms: int) -> int | None:
     """Send a draft to the timed messages if its moment is still to come; give when it is due.
 
-    What is due now goes straight to its topic, as in RocketMQ. No message is due at or before
-    `after_ms`, up to which all have been delivered. Raises `ServerError` for a moment that is no
+    What is due now goes straight to its topic, as in RocketMQ. No message is due before `done_ms`,
+    before which all have been delivered. Raises `ServerError` for a moment that is no
     number or too far away, and if the broker keeps no timed messages.
     """
     properties = draft.properties
@@ -71,7 +71,7 @@ def hold_back(draft: Draft, limits: TimerLimits, now_ms: int, after_ms: int) -> 
         if takes_back is not None:
             raise _illegal(limits)
         return None
-    due_ms = max(due_ms, after_ms + 1)  # the clock was set back
+    due_ms = max(due_ms, done_ms)  # the clock was set back
     topic = draft.topic
     properties[names.TIMER_OUT_MS] = str(due_ms)
     properties[names.REAL_TOPIC] = topic

@@ -107,10 +107,6 @@ class TimerWheel:
         looks = [heap[0] * unit for heap, unit in self._heaps() if heap]
         return min(looks, default=None)
 
-    def has_due(self, moment_ms: int) -> bool:
-        """Tell whether messages of the second that has begun are left that are due by a moment."""
-        return bool(self._ready) and self._ready[-1][0] <= moment_ms
-
     def before(self, offset: int) -> list[Entry]:
         """Give the messages with lower offsets, which costs a look at each; they stay."""
         found = [entry for entry in self._ready if entry[1] < offset]
