@@ -1,0 +1,44 @@
+"""Whatever happens to a group, in the end every queue has one owner and nothing is lost."""
+
+from pathlib import Path
+
+import pytest
+
+from pocketmq.balance.profile import V4, V5
+from tests.virtual.loop import run_virtually
+from tests.virtual.schedule import Schedule, comes_to_rest
+from tests.virtual.world import World, virtual_clients
+
+pytestmark = pytest.mark.usefixtures(virtual_clients.__name__)
+
+SCHEDULES = 1000
+CHUNKS = 20
+
+
+async def live(seed: int, directory: Path) -> None:
+    """Run one schedule; say what happened if it ends badly."""
+    settings: dict[str, object] = {
+        "orderly": seed % 3 == 0,
+        "profile": V4 if seed % 5 == 0 else V5,
+        "strategy": ("AVG", "AVG_BY_CIRCLE", "CONSISTENT_HASH")[seed % 3],
+    }
+    world = World(seed, directory, settings)
+    schedule = Schedule(world)
+    try:
+        await world.begin()
+        world.patience = world.random.choice([0.0, 0.0, 0.2])
+        await world.join()
+        await schedule.run(world.random.randrange(4, 24))
+        await comes_to_rest(world)
+    except BaseException as error:
+        error.add_note(f"seed {seed}, {settings}\n" + "\n".join(schedule.log))
+        raise
+    finally:
+        await world.end()
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("chunk", range(CHUNKS))
+def test_every_queue_finds_one_owner_and_nothing_is_lost(chunk: int, tmp_path: Path) -> None:
+    for seed in range(chunk, SCHEDULES, CHUNKS):
+        run_virtually(live(seed, tmp_path / str(seed)))

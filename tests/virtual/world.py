@@ -1,0 +1,299 @@
+"""A cluster, its producers and a group of consumers on one virtual loop, and what befalls them.
+
+Everything is real but time: sockets, files of the brokers, clients. A broker is killed by resetting
+its connections and is back with its files; a member dies by losing its network first, so that
+nobody hears of its end. A proxy before each broker makes the network fail.
+"""
+
+import asyncio
+import logging
+from collections import defaultdict
+from contextlib import suppress
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from pocketmq.balance.allocation import allocate, strategy_by_name
+from pocketmq.broker.broker import Broker
+from pocketmq.broker.config import BrokerConfig
+from pocketmq.client import sessions
+from pocketmq.client.consumer.push import PushConsumer
+from pocketmq.client.producer import Producer
+from pocketmq.embedded.fault_proxy import FaultProxy
+from pocketmq.errors import MQError
+from pocketmq.model.kinds import ConsumeFromWhere
+from pocketmq.model.message import Message
+from pocketmq.model.queue import MessageQueue
+from pocketmq.nameserver import NameServer
+from pocketmq.protocol.received import ReceivedMessage
+from tests.virtual.loop import VirtualClock, VirtualLoop
+
+TOPIC = "orders"
+GROUP = "billing"
+QUEUES = 4
+
+
+class House:
+    """A broker, its files, and the proxy through which clients reach it."""
+
+    def __init__(self, world: "World", name: str, directory: Path) -> None:
+        self.name = name
+        self.proxy = FaultProxy("127.0.0.1:0")
+        self.proxy.accept()
+        self.broker: Broker | None = None
+        self._world = world
+        self._directory = directory
+        self._port = 0
+
+    async def open(self) -> None:
+        """Start the broker, on the port it had before."""
+        settings = {
+            "brokerName": self.name,
+            "listenPort": str(self._port),
+            "bindAddress": "127.0.0.1",
+            "brokerIP1": "127.0.0.1",
+            "advertisedPort": self.proxy.address.rpartition(":")[2],
+            "defaultTopicQueueNums": str(QUEUES),
+            "flushDiskType": "ASYNC_FLUSH",
+        }
+        world = self._world
+        broker = Broker(
+            BrokerConfig.from_properties(settings),
+            self._directory,
+            [world.name_server_address],
+            clock=world.clock,
+        )
+        await broker.start()
+        assert broker.bound is not None
+        self._port = broker.bound.port
+        self.proxy.target = str(broker.bound)
+        self.broker = broker
+
+    async def kill(self) -> None:
+        """Let the broker die."""
+        broker, self.broker = self.broker, None
+        if broker is not None:
+            await broker.abort()
+
+    async def close(self) -> None:
+        """Stop the broker and its proxy."""
+        if self.broker is not None:
+            await self.broker.stop()
+        await self.proxy.close()
+
+
+class Person:
+    """A member of the group."""
+
+    def __init__(self, world: "World", number: int, settings: dict[str, object]) -> None:
+        self.name = f"member-{number}"
+        self.consumer = PushConsumer(
+            world.name_server_address,
+            group=GROUP,
+            instance_name=self.name,
+            client_ip="127.0.0.1",
+            start_wait=None,
+            clock=world.clock,
+            random=Random(world.random.random()),
+            consume_from=ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET,
+            **settings,  # type: ignore[arg-type]
+        )
+        self._world = world
+        self.consumer.subscribe(TOPIC, "*", self._handle)
+
+    async def _handle(self, message: ReceivedMessage) -> None:
+        await self._world.handled(self, message)
+
+    async def start(self) -> None:
+        """Join the group."""
+        await self.consumer.start()
+
+    async def leave(self) -> None:
+        """Leave the group in good order."""
+        await self.consumer.close()
+
+    async def die(self) -> None:
+        """Be gone without a word to anyone."""
+        await self.lose_network(for_good=True)
+        await self.consumer.close()
+
+    async def lose_network(self, *, for_good: bool = False) -> None:
+        """Have all connections reset, and get no new ones if it is for good."""
+        dialer = self.consumer.session._dialer
+        for connection in list(dialer.connections):
+            connection.abort()
+        if for_good:
+            await dialer.close(0)
+
+    def queues(self) -> set[MessageQueue]:
+        """Give what it holds."""
+        return set(self.consumer.assignment().get(TOPIC, ()))
+
+
+class World:
+    """Everything there is."""
+
+    def __init__(self, seed: int, directory: Path, settings: dict[str, object]) -> None:
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, VirtualLoop)
+        self.random = Random(seed)
+        self.clock = VirtualClock(loop)
+        self.settings = settings
+        self.name_server = NameServer()
+        self.name_server_address = ""
+        self.houses: list[House] = []
+        self.members: list[Person] = []
+        self.sent: list[str] = []
+        """Keys of the acknowledged messages."""
+        self.seen: dict[str, list[str]] = defaultdict(list)
+        """Key of each handled message, with who handled it."""
+        self.order: dict[tuple[str, int], list[int]] = defaultdict(list)
+        """Offsets of each queue, in the order in which they were handled for the first time."""
+        self.patience = 0.0
+        """How long a handler takes at most."""
+        self._directory = directory
+        self._joined = 0
+        self._number = 0
+        self._name_server_port = 0
+        self.producer: Producer | None = None
+
+    # Life
+
+    async def begin(self, brokers: int = 2) -> None:
+        """Start the cluster and a producer, and make the topic on every broker."""
+        await self.start_name_server()
+        for index in range(brokers):
+            house = House(self, f"broker-{index}", self._directory / str(index))
+            self.houses.append(house)
+            await house.open()
+        self.producer = Producer(
+            self.name_server_address,
+            group="shop",
+            instance_name="producer",
+            client_ip="127.0.0.1",
+            new_topic_queues=QUEUES,
+        )
+        await self.producer.start()
+        for house in self.houses:
+            queue = MessageQueue(TOPIC, house.name, 0)
+            await self._send(queue=queue)
+
+    async def end(self) -> None:
+        """Stop everything."""
+        for member in self.members:
+            await member.leave()
+        if self.producer is not None:
+            await self.producer.close()
+        for house in self.houses:
+            await house.close()
+        await self.name_server.stop()
+
+    async def start_name_server(self) -> None:
+        """Start a name server that knows nothing, on the port of the one before."""
+        self.name_server = NameServer()
+        address = await self.name_server.start("127.0.0.1", self._name_server_port)
+        self._name_server_port = address.port
+        self.name_server_address = str(address)
+
+    # What members do
+
+    async def join(self) -> Person:
+        """Have one more member."""
+        self._joined += 1
+        person = Person(self, self._joined, self.settings)
+        self.members.append(person)
+        await person.start()
+        return person
+
+    async def handled(self, person: Person, message: ReceivedMessage) -> None:
+        """Take note of what a handler got."""
+        if self.patience:
+            await asyncio.sleep(self.random.random() * self.patience)
+        (key,) = message.keys
+        if key not in self.seen:
+            self.order[message.broker_name, message.queue_id].append(message.queue_offset)
+        self.seen[key].append(person.name)
+
+    async def send(self, count: int) -> None:
+        """Send messages; those the cluster does not acknowledge are forgotten."""
+        for _ in range(count):
+            with suppress(MQError):
+                await self._send(ordering_key=f"lane-{self.random.randrange(50)}")
+
+    async def _send(
+        self, *, queue: MessageQueue | None = None, ordering_key: str | None = None
+    ) -> None:
+        assert self.producer is not None
+        self._number += 1
+        key = f"key-{self._number}"
+        message = Message(TOPIC, key.encode(), keys=[key])
+        await self.producer.send(message, queue=queue, ordering_key=ordering_key)
+        self.sent.append(key)
+
+    # What must be true at rest
+
+    def all_queues(self) -> set[MessageQueue]:
+        """Give every queue that brokers have."""
+        found = set()
+        for house in self.houses:
+            if house.broker is not None:
+                config = house.broker.state.topics.get(TOPIC)
+                assert config is not None
+                found |= {
+                    MessageQueue(TOPIC, house.name, number)
+                    for number in range(config.read_queue_nums)
+                }
+        return found
+
+    def misplaced(self) -> dict[MessageQueue, list[str]]:
+        """Give each queue that has not exactly one owner, with those it has."""
+        owners: dict[MessageQueue, list[str]] = {queue: [] for queue in self.all_queues()}
+        for member in self.members:
+            for queue in member.queues():
+                owners.setdefault(queue, []).append(member.name)
+        return {queue: names for queue, names in owners.items() if len(names) != 1}
+
+    def fair_shares(self) -> dict[str, set[MessageQueue]]:
+        """Give what the strategy says each member holds."""
+        strategy = strategy_by_name(str(self.settings["strategy"]))
+        queues = self.all_queues()
+        ids = {member.consumer.session.client_id: member.name for member in self.members}
+        return {
+            name: set(allocate(strategy, GROUP, client_id, queues, ids))
+            for client_id, name in ids.items()
+        }
+
+    def unseen(self) -> list[str]:
+        """Give the acknowledged messages that nobody handled."""
+        return [key for key in self.sent if key not in self.seen]
+
+    def lagging(self) -> dict[MessageQueue, tuple[int | None, int]]:
+        """Give the queues whose stored offset is not their end, with both."""
+        found = {}
+        for house in self.houses:
+            assert house.broker is not None
+            state = house.broker.state
+            offsets = state.offsets
+            for queue in self.all_queues():
+                if queue.broker_name == house.name:
+                    index = state.store.queue(TOPIC, queue.queue_id)
+                    end = 0 if index is None else index.next_offset
+                    stored = offsets.query(GROUP, TOPIC, queue.queue_id)
+                    if end and stored != end:
+                        found[queue] = (stored, end)
+        return found
+
+
+@pytest.fixture
+def virtual_clients(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Give clients the clock of their loop."""
+
+    def clock() -> VirtualClock:
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, VirtualLoop)
+        return VirtualClock(loop)
+
+    monkeypatch.setattr(sessions, "SystemClock", clock)
+    for name in ("client", "broker", "nameserver", "net"):
+        logging.getLogger(f"pocketmq.{name}").setLevel(logging.CRITICAL)
