@@ -1,4 +1,4 @@
-"""Our producers on Java's broker, with Java clients on the other side: transactions, replies, traces."""
+"""Transactions, replies and traces between our clients and Java's, on Java's broker and on ours."""
 
 import asyncio
 import base64
@@ -6,15 +6,20 @@ import re
 import sys
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from pocketmq.client.consumer.push import PushConsumer
 from pocketmq.client.producer import Producer
 from pocketmq.client.producer.transactions import TransactionReceipt
+from pocketmq.embedded import Cluster
+from pocketmq.embedded.settings import Setting
 from pocketmq.errors import RequestTimedOut, SendFailed
 from pocketmq.model.flags import PullFlag, TransactionState
+from pocketmq.model.kinds import ConsumeFromWhere
 from pocketmq.model.message import Message
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.headers.pulling import PullRequest
@@ -36,22 +41,24 @@ pytestmark = [pytest.mark.java, pytest.mark.timeout(600)]
 COMMIT, ROLLBACK = TransactionState.COMMIT, TransactionState.ROLLBACK
 UNKNOWN = TransactionState.UNKNOWN
 QUEUES = 4
+TRACES = "RMQ_SYS_TRACE_TOPIC"
+SETTINGS: dict[str, Setting] = {
+    "traceTopicEnable": True,
+    "transactionTimeOut": 1000,
+    "transactionCheckInterval": 1000,
+}
 A_CHECK = 300.0
 """A Java broker that has just heard of an end may take a minute before it asks about the next."""
 
 
 class Java:
-    """A Java name server with a Java broker that asks soon, and Java clients on them."""
+    """A name server with a broker that asks soon, and Java clients on them."""
 
-    def __init__(self, jars: Jars, home: Path) -> None:
+    def __init__(self, jars: Jars, home: Path, address: str, broker: str) -> None:
         self.jars = jars
         self.home = home
-        self.port = free_port()
-        self.address = f"127.0.0.1:{free_port()}"
-
-    @property
-    def broker(self) -> str:
-        return f"127.0.0.1:{self.port}"
+        self.address = address
+        self.broker = broker
 
     def client(self, kind: str, group: str, topic: str) -> Process:
         words = [kind, self.address, group, topic]
@@ -81,36 +88,49 @@ class Java:
                 )
                 answer = client.ask(RequestCode.PULL_MESSAGE, header)
                 if answer.code == 0:
-                    found += decode_pulled(answer.body, Delivery("broker-a"))
+                    found += decode_pulled(answer.body, Delivery())
         return found
 
 
-@pytest.fixture(scope="module")
-def java(jars: Jars, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Java]:
-    running = Java(jars, tmp_path_factory.mktemp("java"))
-    settings = {
-        "brokerName": "broker-a",
-        "listenPort": running.port,
-        "traceTopicEnable": "true",
-        "transactionTimeOut": 1000,
-        "transactionCheckInterval": 1000,
-    }
-    port = int(running.address.rpartition(":")[2])
+@contextmanager
+def java_cluster(jars: Jars, home: Path) -> Iterator[Java]:
+    port, listen_port = free_port(), free_port()
+    running = Java(jars, home, f"127.0.0.1:{port}", f"127.0.0.1:{listen_port}")
+    named = {"brokerName": "broker-a", "listenPort": listen_port}
     with (
-        nameserver(jars, running.home, port),
-        broker(jars, running.home, running.address, **settings),
-        Admin(jars, running.home) as admin,
+        nameserver(jars, home, port),
+        broker(jars, home, running.address, **named, **SETTINGS),
+        Admin(jars, home) as admin,
     ):
         command = f"clusterList -n {running.address}"
         wait_until(lambda: re.search(r"broker-a\s+0", admin.run(command)), "a Java broker")
         yield running
 
 
+@contextmanager
+def our_cluster(jars: Jars, home: Path) -> Iterator[Java]:
+    with Cluster(data=home / "data", in_process=False, config=SETTINGS) as running:
+        (only,) = running.brokers.values()
+        yield Java(jars, home, running.address, only.address)
+
+
+@pytest.fixture(scope="module", params=[java_cluster, our_cluster], ids=["java", "ours"])
+def java(
+    request: pytest.FixtureRequest, jars: Jars, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Java]:
+    with request.param(jars, tmp_path_factory.mktemp("java")) as running:
+        yield running
+
+
 @asynccontextmanager
-async def producing(java: Java, group: str, **settings: object) -> AsyncIterator[Producer]:
-    patient = {"send_timeout": 30.0, **settings}
-    async with Producer(java.address, group=group, **patient) as producer:  # type: ignore[arg-type]
+async def producing(java: Java, group: str, **settings: Any) -> AsyncIterator[Producer]:
+    async with Producer(java.address, group=group, send_timeout=30.0, **settings) as producer:
         yield producer
+
+
+def consuming(java: Java, group: str, **settings: Any) -> PushConsumer:
+    first = ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET
+    return PushConsumer(java.address, group=group, consume_from=first, **settings)
 
 
 async def until(condition: Callable[[], object], what: str) -> None:
@@ -252,28 +272,26 @@ def test_a_java_consumer_replies_to_us(java: Java) -> None:
 
 def test_we_reply_to_a_java_client(java: Java) -> None:
     long = "tell me " * 1000
+    texts = ("short", long)
 
     async def story(asking: Process) -> None:
         async with producing(java, "answering") as producer:
-            for text in ("short", long):
-                asking.say(f"ask {text}")
 
-                def request(text: str = text) -> list[ReceivedMessage]:
-                    found = java.pull("riddles")
-                    return [message for message in found if message.body.decode() == text]
+            async def reply(asked: ReceivedMessage) -> None:
+                body = b"you said " + asked.body
+                assert (await producer.reply(asked, body, properties={"mood": "fine"})).ok
 
-                await until(request, "a request")
-                (asked,) = request()
-                receipt = await producer.reply(
-                    asked, b"you said " + asked.body, properties={"mood": "fine"}
-                )
-                assert receipt.ok
+            consumer = consuming(java, "riddle-solvers")
+            consumer.subscribe("riddles", handler=reply)
+            async with consumer:
+                for text in texts:
+                    asking.say(f"ask {text}")
+                await until(lambda: len(asking.lines) == 3, "two replies")
 
     with java.client("requesting", "riddlers", "riddles") as asking:
         wait_until(lambda: "ready" in asking.lines, "a Java producer")
         asyncio.run(story(asking))
-        wait_until(lambda: len(asking.lines) == 3, "two replies")
-        assert asking.lines[1:] == [f"reply you said {text} fine" for text in ("short", long)]
+        assert asking.lines[1:] == [f"reply you said {text} fine" for text in texts]
 
 
 def test_a_request_nobody_replies_to(java: Java) -> None:
@@ -303,10 +321,15 @@ def test_java_reads_our_traces(java: Java) -> None:
             sent = await producer.send(message)
             batch = await producer.send_batch([Message("traced", b"%d" % n) for n in range(3)])
             ended = await producer.send_in_transaction(message, lambda _, __: COMMIT)
-            return sent.message_id, batch.message_id.split(","), ended
+        consumer = consuming(java, "watched-too", trace=True)
+        handled: list[str] = []
+        consumer.subscribe("traced", handler=lambda message: handled.append(message.message_id))
+        async with consumer:
+            await until(lambda: len(handled) == 5, "all messages")
+        return sent.message_id, batch.message_id.split(","), ended
 
     sent, batch, ended = asyncio.run(story())
-    (told,) = [message for message in java.pull("RMQ_SYS_TRACE_TOPIC") if sent in message.keys]
+    told, *of_consumer = [each for each in java.pull(TRACES) if sent in each.keys]
     assert set(told.keys) == {sent, "k1", "k2", *batch, ended.message_id}
     events = decode_traced(told.body.decode())
     assert [kind_and_id(event) for event in events] == [
@@ -316,13 +339,19 @@ def test_java_reads_our_traces(java: Java) -> None:
         (COMMIT, ended.message_id),
     ]
     with Process(java.jars.compiled(java.home, "Exchange", "traces"), java.home) as reading:
-        reading.say(f"trace {base64.b64encode(told.body).decode()}")
-        wait_until(lambda: len(reading.lines) == 2, "Java's reading of the trace")
-        assert base64.b64decode(reading.lines[1].split()[1]) == told.body
+        texts = [message.body for message in (told, *of_consumer)]
+        for text in texts:
+            reading.say(f"trace {base64.b64encode(text).decode()}")
+        wait_until(lambda: len(reading.lines) > len(texts), "Java's reading of the traces")
+        assert [base64.b64decode(line.split()[1]) for line in reading.lines[1:]] == texts
+        assert len(texts) > 1
     with Admin(java.jars, java.home) as admin:
-        for each in (sent, batch[1]):
-            shown = admin.run(f"queryMsgTraceById -n {java.address} -i {each}")
-            assert re.search(r"Pub +watched +127\.0\.0\.1 +[-\d]+ [:\d]+ +\d+ms +success", shown)
+        took = r"+127\.0\.0\.1 +[-\d]+ [:\d]+ +\d+ms +success"
+        shown = admin.run(f"queryMsgTraceById -n {java.address} -i {sent}")
+        assert re.search(rf"Pub +watched {took}", shown)
+        assert re.search(rf"Sub +watched-too {took}", shown)
+        shown = admin.run(f"queryMsgTraceById -n {java.address} -i {batch[1]}")
+        assert re.search(rf"Pub +watched {took}", shown)
 
 
 def kind_and_id(event: Traced) -> tuple[object, str]:
