@@ -3,7 +3,6 @@
 import asyncio
 import threading
 from collections.abc import Callable
-from itertools import pairwise
 from typing import Any
 
 import msgspec
@@ -11,6 +10,7 @@ import pytest
 
 from pocketmq.balance.profile import V4, V5
 from pocketmq.client.consumer.handlers import Consumed, RetryLater
+from pocketmq.client.consumer.held import HeldQueue
 from pocketmq.client.consumer.stretch import LONG_ENOUGH, MOST_CALLS, Pace
 from pocketmq.client.consumer.work import TopicHandler
 from pocketmq.model.queue import MessageQueue
@@ -272,20 +272,26 @@ async def test_a_queue_is_busy_as_long_as_its_handler_is() -> None:
 @leaping
 async def test_long_work_makes_a_break_for_other_queues() -> None:
     """After a minute the task ends and another begins, 10 ms later."""
-    times: list[float] = []
+    breaks: list[tuple[int, float]] = []
+    seen: list[int] = []
 
     async def handler(message: ReceivedMessage) -> None:
-        loop = asyncio.get_running_loop()
-        times.append(loop.time())
-        loop.ahead += 25.0  # type: ignore[attr-defined]
+        seen.append(message.queue_offset)
+        asyncio.get_running_loop().ahead += 25.0  # type: ignore[attr-defined]
 
     profile = msgspec.structs.replace(V5, lock_max_age=1000.0)
     async with stand(handler, orderly=True, profile=profile) as (one, _):
+        later = one.work.later
+
+        def noting(held: HeldQueue, after: float, callback: Callable[[], None]) -> None:
+            breaks.append((len(seen), after))
+            later(held, after, callback)
+
+        one.work.later = noting  # type: ignore[method-assign]
         one.session.clock = LoopClock()
-        one.arrive(one.hold(), messages(5))
-        await until(lambda: one.offsets.get(QUEUE) == 5, "all to be done", 1000)
-    gaps = [later - earlier for earlier, later in pairwise(times)]
-    assert [gap > 25.009 for gap in gaps] == [False, False, True, False]
+        one.arrive(one.hold(), messages(8))
+        await until(lambda: one.offsets.get(QUEUE) == 8, "all to be done", 1000)
+    assert breaks == [(3, 0.01), (6, 0.01)]
 
 
 async def test_broadcasting_needs_no_lock() -> None:

@@ -46,15 +46,17 @@ def pool(limit: int, done: Done) -> Threads:
 
 
 async def test_quick_jobs_take_one_thread_and_few_reports() -> None:
+    """The loop is held up here, so that nobody can think the thread was stuck."""
     done, used = Done(), set[int]()
     threads = pool(20, done)
     for _ in range(20):
         threads.give([Task(lambda: used.add(threading.get_ident())) for _ in range(100)])
-        await asyncio.sleep(0)
-    await until(lambda: len(done.jobs) == 2000, "all jobs")
+    while len(threads.done) < 2000:
+        time.sleep(0.0001)  # noqa: ASYNC251 - holding the loop up is the point
+    assert (len(used), len(threads.workers), done.reports) == (1, 1, 0)
+    await until(lambda: len(done.jobs) == 2000, "all jobs to be reported")
     assert await threads.stop(5.0) == 0
-    assert len(used) <= 3  # a busy machine may make one look stuck
-    assert done.reports < 200
+    assert done.reports <= 2
 
 
 async def test_slow_jobs_are_spread_over_all_threads() -> None:

@@ -113,6 +113,9 @@ class ConcurrentWork(WorkRoom):
             consuming.group, messages[0].topic, _named(messages), failure.reason,
             exc_info=failure.error,
         )  # fmt: skip
+        if held.popped is not None:
+            self._settle_popped(held, messages[: failure.done], messages[failure.done :], failure)
+            return
         cached = [message.queue_offset for message in messages if message in process]
         verdict = judge(consuming.profile, consuming.model, messages, answer, cached)
         if verdict.ignored:
@@ -149,6 +152,9 @@ class ConcurrentWork(WorkRoom):
         self, held: HeldQueue, messages: Sequence[ReceivedMessage], answer: ConcurrentAnswer
     ) -> None:
         """Take messages out that are all done."""
+        if held.popped is not None:
+            self._settle_popped(held, messages, ())
+            return
         if held.dropped:
             answer = ConcurrentAnswer(status=answer.status, dropped=True)
         consuming = self.consuming
@@ -156,6 +162,23 @@ class ConcurrentWork(WorkRoom):
         if not verdict.ignored:
             self._count(held, verdict)
             self._remove(held, messages, ())
+
+    def _settle_popped(
+        self,
+        held: HeldQueue,
+        done: Sequence[ReceivedMessage],
+        failed: Sequence[ReceivedMessage],
+        failure: Failure = NO_HANDLER,
+    ) -> None:
+        """Have popped messages acknowledged, and hidden a while longer that failed."""
+        assert held.popped is not None
+        stats = self.stats.of(held.queue.topic)
+        if done:
+            stats.ok.add(len(done))
+            held.popped.done(done)
+        if failed:
+            stats.failed.add(len(failed))
+            held.popped.again(failed, failure.delay_level)
 
     def _count(self, held: HeldQueue, verdict: Verdict[ReceivedMessage]) -> None:
         stats = self.stats.of(held.queue.topic)

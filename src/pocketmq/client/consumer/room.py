@@ -107,6 +107,8 @@ class WorkRoom:
         for call in self._direct:
             call.give_up()
         callers = [caller for caller in (self._threads, self._runners) if caller is not None]
+        for caller in callers:
+            caller.halt()
         late = sum(await asyncio.gather(*(caller.stop(wait) for caller in callers)))
         if late:
             logger.warning(

@@ -46,10 +46,14 @@ class Runners:
             if at_work is not None:
                 yield at_work[0], now - at_work[1]
 
-    async def stop(self, wait: float) -> int:
-        """Begin no more jobs; wait for those under way, then cancel them. Gives how many."""
+    def halt(self) -> None:
+        """Begin no more jobs."""
         self._stopping = True
         self._pending.clear()
+
+    async def stop(self, wait: float) -> int:
+        """Begin no more jobs; wait for those under way, then cancel them. Gives how many."""
+        self.halt()
         late: set[asyncio.Task[None]] = set()
         if self._tasks:
             _, late = await asyncio.wait(self._tasks, timeout=wait)

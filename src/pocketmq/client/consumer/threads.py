@@ -90,12 +90,16 @@ class Threads:
             if job is not None:
                 yield job, now - worker.since
 
-    async def stop(self, wait: float) -> int:
-        """Begin no more jobs; wait for those under way. Gives how many went on for longer."""
+    def halt(self) -> None:
+        """Begin no more jobs."""
         self.stopping = True
         self.pending.clear()
         if self._guard is not None:
             self._guard.cancel()
+
+    async def stop(self, wait: float) -> int:
+        """Begin no more jobs; wait for those under way. Gives how many went on for longer."""
+        self.halt()
         if self.workers:
             self._gone = self._loop.create_future()
             busy = any(True for _ in self.under_way())
