@@ -100,7 +100,7 @@ async def send_until_taken(producer: Producer, message: Message) -> None:
 
 
 def ours(java: Java, **settings: object) -> Producer:
-    defaults: dict[str, object] = {"send_timeout": 20.0, "start_wait": 60.0}
+    defaults: dict[str, object] = {"send_timeout": 20.0, "start_wait": 120.0}
     return Producer(java.address, group="python-shop", **defaults | settings)  # type: ignore[arg-type]
 
 

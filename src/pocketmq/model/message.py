@@ -9,6 +9,8 @@ from pocketmq.model import properties as names
 
 MAX_BODY_SIZE = 4 * 1024 * 1024
 
+_NO_KEYS: tuple[str, ...] = ()
+
 
 class Message(msgspec.Struct, frozen=True):
     """What a producer sends: a topic, a body, and what consumers select and find it by.
@@ -19,13 +21,15 @@ class Message(msgspec.Struct, frozen=True):
     topic: str
     body: bytes
     tag: str | None = None
-    keys: Sequence[str] = ()
+    keys: Sequence[str] = _NO_KEYS
     properties: Mapping[str, str] = {}
     flag: int = 0
 
     def __post_init__(self) -> None:
         # Types are checked here, where the mistake is made, and not only by type checkers.
         body: object = self.body
+        if type(body) is bytes and self.keys is _NO_KEYS and not self.properties:
+            return
         if not isinstance(body, bytes):
             kind = type(body).__name__
             raise InvalidInput(f"a body is bytes, not {kind}; text becomes bytes by text.encode()")

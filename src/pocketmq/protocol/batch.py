@@ -74,7 +74,7 @@ def encode_messages(messages: Sequence[Message], unique_ids: Sequence[str]) -> l
                 middle = _LENGTH.pack(text_size) + _BEFORE_ID
             except struct.error as error:
                 raise InvalidInput(f"a message with a flag of {flag_of_last}") from error
-        entries.append(b"%b%b%b%b\2" % (head, body, middle, own))
+        entries.append(b"".join((head, body, middle, own, b"\2")))
     return entries
 
 
