@@ -17,7 +17,7 @@ Request: TypeAlias = tuple[int, Fields, bytes]
 OK: Answer = (0, None)
 SAME: Answer = (-1, None)
 
-UPDATE_CONFIG = (25, {}, b"msgTraceTopicName=T\n")
+UPDATE_CONFIG: Request = (25, {}, b"msgTraceTopicName=T\n")
 
 
 class Attempt(NamedTuple):
@@ -204,11 +204,8 @@ def no(remark: str) -> Answer:
 BAD_SIGNATURE = no("check signature failed.")
 CLUSTER = "Cluster:DefaultCluster"
 NO_SUBJECT = no("The subject is null.")
-NO_RULES = (
-    1,
-    "org.apache.rocketmq.auth.authorization.exception.AuthorizationException: "
-    "The body of acl is null",
-)
+_AUTH_EXCEPTION = "org.apache.rocketmq.auth.authorization.exception.AuthorizationException"
+NO_RULES = (1, f"{_AUTH_EXCEPTION}: The body of acl is null")
 
 USER_ATTEMPTS = [
     # Who are you?

@@ -65,8 +65,9 @@ def test_listening_for_everybody_is_warned_about_and_a_usable_address_told() -> 
             assert client.ask(RequestCode.GET_BROKER_CLUSTER_INFO).code == 0
         assert server.stop() == 0
     assert (
-        "WARNING cluster: listening on 0.0.0.0: whoever reaches it can read and write "
-        "everything, there is no access control yet\n" in server.errors()
+        "WARNING cluster: listening on 0.0.0.0 without access control: whoever reaches it can read "
+        "and write everything; a name server has none but certificates that clients have to show\n"
+        in server.errors()
     )
 
 

@@ -10,6 +10,7 @@ from pocketmq.broker.config import BrokerConfig
 from pocketmq.cli.server_options import (
     chosen_data,
     chosen_log,
+    chosen_tls,
     data_options,
     end_at_once,
     listening_options,
@@ -17,6 +18,7 @@ from pocketmq.cli.server_options import (
     read_pairs,
     say_ready,
     settings_option,
+    tls_options,
 )
 from pocketmq.embedded.early_stop import remember_stop_signals
 from pocketmq.embedded.server_logging import StderrLines, set_up_logging
@@ -43,6 +45,7 @@ from pocketmq.embedded.settings import broker_properties, read_config_file
     help="Settings as Java's broker.conf.",
 )
 @data_options
+@tls_options
 @settings_option
 @logging_options
 def command(
@@ -56,6 +59,9 @@ def command(
     file: Path | None,
     data: str | None,
     memory: bool,
+    tls_cert: str | None,
+    tls_key: str | None,
+    tls_mode: str | None,
     pairs: tuple[str, ...],
     log_level: str,
     log_json: bool,
@@ -75,7 +81,9 @@ def command(
         "brokerIP1": advertise,
     }
     given = {key: value for key, value in options.items() if value is not None}
-    properties = broker_properties(read_config_file(file), read_pairs(pairs) | given)
+    properties = broker_properties(
+        read_config_file(file), read_pairs(pairs) | chosen_tls(tls_cert, tls_key, tls_mode) | given
+    )
     if not properties.get("namesrvAddr"):
         raise click.UsageError("name servers are missing; give --namesrv HOST:PORT")
     config = BrokerConfig.from_properties(properties)
@@ -100,7 +108,7 @@ async def _serve(config: BrokerConfig, data: Path | None, log: StderrLines, *, k
     async def start() -> str:
         with told_as_cannot_start(part):
             address = await broker.start()
-        warn_if_open(listening)
+        warn_if_open(listening, guarded=config.guarded)
         return str(Address(told, config.advertised_port or address.port))
 
     await serve_until_asked(

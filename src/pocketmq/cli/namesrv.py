@@ -7,12 +7,14 @@ import click
 from pocketmq.cli.server_options import (
     chosen_data,
     chosen_log,
+    chosen_tls,
     end_at_once,
     listening_options,
     logging_options,
     read_pairs,
     say_ready,
     settings_option,
+    tls_options,
 )
 from pocketmq.embedded.early_stop import remember_stop_signals
 from pocketmq.embedded.server_logging import StderrLines, set_up_logging
@@ -27,6 +29,7 @@ from pocketmq.nameserver import NameServer
     metavar="DIR",
     help="Directory for key values and changed settings; without it they end with the process.",
 )
+@tls_options
 @settings_option
 @logging_options
 def command(
@@ -34,6 +37,9 @@ def command(
     host: str,
     port: int,
     data: str | None,
+    tls_cert: str | None,
+    tls_key: str | None,
+    tls_mode: str | None,
     pairs: tuple[str, ...],
     log_level: str,
     log_json: bool,
@@ -43,16 +49,16 @@ def command(
     Prints `ready namesrv=HOST:PORT` once it serves; everything else goes to stderr.
     """
     remember_stop_signals()
-    config = nameserver_config(read_pairs(pairs))
+    config = nameserver_config(read_pairs(pairs) | chosen_tls(tls_cert, tls_key, tls_mode))
     log = set_up_logging(chosen_log(log_level, log_json))
     asyncio.run(_serve(host, port, NameServer(config, chosen_data(data)), log))
 
 
 async def _serve(host: str, port: int, server: NameServer, log: StderrLines) -> None:
-    from pocketmq.embedded.hosts import resolved, told_host, warn_if_open
+    from pocketmq.embedded.hosts import NAME_SERVER_ADVICE, resolved, told_host, warn_if_open
     from pocketmq.embedded.starting import told_as_cannot_start
     from pocketmq.embedded.stopping import serve_until_asked
-    from pocketmq.net import Address
+    from pocketmq.net import Address, ClientAuth, TlsMode
 
     part = "the name server"
 
@@ -60,7 +66,10 @@ async def _serve(host: str, port: int, server: NameServer, log: StderrLines) -> 
         listening = await resolved(host, part)
         with told_as_cannot_start(part):
             address = await server.start(listening, port)
-        warn_if_open(listening)
+        tls = server.config.server_tls()
+        shown = tls is not None and tls.client_auth is ClientAuth.REQUIRE
+        guarded = shown and tls is not None and tls.mode is TlsMode.ENFORCING
+        warn_if_open(listening, guarded=guarded, advice=NAME_SERVER_ADVICE)
         return str(Address(told_host(listening), address.port))
 
     await serve_until_asked(

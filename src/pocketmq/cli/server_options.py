@@ -12,6 +12,7 @@ import click
 
 from pocketmq.embedded.early_stop import FORCED
 from pocketmq.embedded.server_logging import LEVELS, LogSettings, StderrLines
+from pocketmq.net import TlsMode
 
 logger = logging.getLogger("pocketmq.cluster")
 
@@ -71,6 +72,27 @@ def settings_option(command: Callable[..., Any]) -> Callable[..., Any]:
         metavar="KEY=VALUE",
         help="A setting by RocketMQ's name, such as autoCreateTopicEnable=false; repeatable.",
     )(command)
+
+
+def tls_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add --tls-cert, --tls-key and --tls-mode."""
+    command = click.option(
+        "--tls-mode",
+        type=click.Choice([str(mode) for mode in TlsMode]),
+        help="Whether TLS may or has to be spoken; permissive if there is a certificate.",
+    )(command)
+    command = click.option(
+        "--tls-key", metavar="FILE", help="Key of the certificate, PEM; if not in the same file."
+    )(command)
+    return click.option("--tls-cert", metavar="FILE", help="Certificate to speak TLS with, PEM.")(
+        command
+    )
+
+
+def chosen_tls(cert: str | None, key: str | None, mode: str | None) -> dict[str, str]:
+    """Give the settings that TLS options stand for."""
+    given = {"tls.server.certPath": cert, "tls.server.keyPath": key, "tls.server.mode": mode}
+    return {name: value for name, value in given.items() if value is not None}
 
 
 def read_pairs(pairs: tuple[str, ...]) -> dict[str, str]:

@@ -1,6 +1,7 @@
 """`pocketmq up`: a cluster on this machine, brokers as processes under one supervisor."""
 
 import asyncio
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -9,6 +10,7 @@ from pocketmq.cli.server_options import (
     PORT,
     chosen_data,
     chosen_log,
+    chosen_tls,
     data_options,
     end_at_once,
     listening_options,
@@ -16,10 +18,11 @@ from pocketmq.cli.server_options import (
     read_pairs,
     say_ready,
     settings_option,
+    tls_options,
 )
 from pocketmq.embedded.early_stop import remember_stop_signals
 from pocketmq.embedded.server_logging import StderrLines, set_up_logging
-from pocketmq.embedded.settings import ClusterSettings, cluster_config
+from pocketmq.embedded.settings import ClusterSettings, cluster_config, read_config_file
 
 if TYPE_CHECKING:
     from pocketmq.embedded.supervisor import Supervisor
@@ -34,7 +37,15 @@ if TYPE_CHECKING:
     help="Port of the first broker, the others 10 apart; usually 10911 if free, else any.",
 )
 @click.option("--advertise", metavar="HOST", default="", help="Host to tell clients, if another.")
+@click.option(
+    "-c",
+    "--config",
+    "file",
+    type=click.Path(path_type=Path),
+    help="Settings of all brokers as Java's broker.conf; the place for secrets.",
+)
 @data_options
+@tls_options
 @settings_option
 @logging_options
 def command(
@@ -44,8 +55,12 @@ def command(
     port: int,
     broker_port: int | None,
     advertise: str,
+    file: Path | None,
     data: str | None,
     memory: bool,
+    tls_cert: str | None,
+    tls_key: str | None,
+    tls_mode: str | None,
     pairs: tuple[str, ...],
     log_level: str,
     log_json: bool,
@@ -64,7 +79,9 @@ def command(
         port=port,
         broker_port=broker_port,
         advertise=advertise,
-        config=cluster_config(read_pairs(pairs)),
+        config=cluster_config(
+            read_config_file(file) | read_pairs(pairs) | chosen_tls(tls_cert, tls_key, tls_mode)
+        ),
         revive=True,
         log=chosen_log(log_level, log_json),
     )

@@ -1,11 +1,13 @@
 """Asking a cluster's own parts over the wire, as any client does."""
 
+from collections.abc import Callable
+
 from pocketmq.errors import TopicNotFound, server_error
 from pocketmq.errors.response import ResponseCode
 from pocketmq.model.flags import Permission
 from pocketmq.model.names import AUTO_CREATE_TOPIC
 from pocketmq.model.route import TopicRoute
-from pocketmq.net import Connection, Dialer
+from pocketmq.net import Connection, Dialer, Tls
 from pocketmq.protocol.bodies.cluster import ClusterInfo
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import Command
@@ -20,8 +22,16 @@ TIMEOUT = 5.0
 class Asker:
     """Sends single requests to the name server and the brokers."""
 
-    def __init__(self) -> None:
-        self._dialer = Dialer(self)
+    def __init__(self, tls: Tls | None, users: list[tuple[str, str]]) -> None:
+        """Take how the parts speak TLS, and users they know, of whom the last is for inner use."""
+        self._dialer = Dialer(self, tls=tls)
+        self._sign: Callable[[int, dict[str, str], bytes], None] | None = None
+        if users:
+            from pocketmq.client.hooks import Signing  # few clusters have users
+            from pocketmq.client.options import Credentials
+
+            name, password = users[-1]
+            self._sign = Signing(Credentials(access_key=name, secret_key=password))
 
     async def close(self) -> None:
         """Close its connections."""
@@ -59,7 +69,10 @@ class Asker:
         return {data.broker_name for data in decode_body(answer.body, TopicRoute).broker_datas}
 
     async def _ask(self, address: str, code: RequestCode, header: Header | None = None) -> Command:
-        answer = await self._dialer.request(address, Command.request(code, 0, header), TIMEOUT)
+        fields = {} if header is None else header.to_ext()
+        if self._sign is not None:
+            self._sign(code, fields, b"")
+        answer = await self._dialer.request(address, Command.request(code, 0, fields), TIMEOUT)
         if answer.code != ResponseCode.SUCCESS:
             raise server_error(answer.code, answer.remark, request=code.name, address=address)
         return answer

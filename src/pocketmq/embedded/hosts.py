@@ -40,11 +40,16 @@ def own_host(listening: str) -> str:
     return WILDCARDS.get(listening, listening)
 
 
-def warn_if_open(host: str) -> None:
-    """Say so when others than this machine can reach an address."""
-    if host != "::1" and not host.startswith("127."):
+ADVICE = "authenticationEnabled or aclEnable turn it on"
+NAME_SERVER_ADVICE = "a name server has none but certificates that clients have to show"
+
+
+def warn_if_open(host: str, *, guarded: bool = False, advice: str = ADVICE) -> None:
+    """Say so when others than this machine can reach an address, and nobody asks who they are."""
+    if not guarded and host != "::1" and not host.startswith("127."):
         logger.warning(
-            "listening on %s: whoever reaches it can read and write everything, "
-            "there is no access control yet",
+            "listening on %s without access control: whoever reaches it can read and write "
+            "everything; %s",
             host,
+            advice,
         )

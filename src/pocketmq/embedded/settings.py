@@ -12,6 +12,7 @@ from pocketmq.embedded.ports import usual_port
 from pocketmq.embedded.server_logging import LogSettings
 from pocketmq.errors import BodyMalformed, InvalidInput
 from pocketmq.nameserver.config import NameServerConfig
+from pocketmq.net import ClientAuth, DoorSettings, TlsMode
 from pocketmq.protocol.bodies.properties_text import read_properties
 
 logger = logging.getLogger("pocketmq.cluster")
@@ -58,14 +59,33 @@ class ClusterSettings(msgspec.Struct, frozen=True, kw_only=True):
         return [f"broker-{number}" for number in range(self.brokers)]
 
 
+def inner_tls(config: Mapping[str, str]) -> dict[str, str]:
+    """Give what lets the parts of a cluster talk to each other when plain words are refused.
+
+    They show the certificate they have, and do not check each other's: they are on one machine.
+    """
+    doors = BrokerConfig.from_properties(config)
+    tls = doors.server_tls()
+    if tls is None or tls.mode is not TlsMode.ENFORCING:
+        return {}
+    own = {"tls.client.certPath": tls.cert, "tls.client.keyPath": tls.key}
+    own["tls.client.keyPassword"] = tls.key_password
+    return {"tls.enable": "true"} | (own if tls.client_auth is not ClientAuth.NONE else {})
+
+
+def door_settings(config: Mapping[str, str]) -> NameServerConfig:
+    """Give the name server of a cluster the same doors as its brokers."""
+    names = {field.encode_name for field in msgspec.structs.fields(DoorSettings)}
+    return NameServerConfig().updated({k: v for k, v in config.items() if k in names})
+
+
 def cluster_config(config: Mapping[str, Setting] | None) -> dict[str, str]:
     """Check settings for the brokers of a cluster and give them as text. Raises `InvalidInput`."""
     properties = as_text(config or {})
     _check_known(properties, BrokerConfig().to_properties(), "broker")
     for key in sorted(OWN_KEYS & properties.keys()):
         raise InvalidInput(f"{key} cannot be set here: the cluster gives it to each broker")
-    BrokerConfig.from_properties(properties)
-    return properties
+    return inner_tls(properties) | properties
 
 
 def broker_properties(file: Mapping[str, str], given: Mapping[str, str]) -> dict[str, str]:

@@ -8,6 +8,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 
+from pocketmq.broker.config import BrokerConfig
 from pocketmq.embedded.asking import Asker
 from pocketmq.embedded.backoff import failures_after, restart_wait
 from pocketmq.embedded.child_process import ChildBroker, Process
@@ -15,7 +16,7 @@ from pocketmq.embedded.faults import BrokerNetwork
 from pocketmq.embedded.hosts import own_host, resolved, told_host, warn_if_open
 from pocketmq.embedded.member import Member, Place
 from pocketmq.embedded.ports import FIRST_BROKER_PORT, read_ports, usual_port, write_ports
-from pocketmq.embedded.settings import ClusterSettings
+from pocketmq.embedded.settings import ClusterSettings, door_settings
 from pocketmq.embedded.starting import told_as_cannot_start
 from pocketmq.errors import CannotStart, InvalidInput, MQError
 from pocketmq.nameserver import NameServer
@@ -163,16 +164,17 @@ class Supervisor:
         part = "the name server"
         host = await resolved(settings.host, part)
         data = None if settings.data is None else settings.data / NAMESERVER_FOLDER
-        self._nameserver = NameServer(data=data)
+        config = BrokerConfig.from_properties(settings.config)
+        self._nameserver = NameServer(door_settings(settings.config), data)
         with told_as_cannot_start(part):
             port = (await self._nameserver.start(host, settings.port)).port
         told = settings.advertise or told_host(host)
         self.address = str(Address(told, port))
-        warn_if_open(host)
+        warn_if_open(host, guarded=config.guarded)
         self._place = Place(
             listening=host, told=told, nameserver=str(Address(own_host(host), port))
         )
-        self._asker = Asker()
+        self._asker = Asker(config.client_tls(), config.initial_users())
         if settings.faults:
             for member in self.members.values():
                 member.network = BrokerNetwork(own_host(host), self._place.nameserver)
