@@ -1,6 +1,7 @@
 """A running broker on a real socket whose clock is the loop's, and the smallest client for it."""
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -55,6 +56,8 @@ class Client:
         self._frames = FrameReader()
         self._answers: dict[int, Command] = {}
         self._opaque = 0
+        self.asked: list[Command] = []
+        """What the broker asked of this client."""
 
     def post(
         self, code: int, ext: dict[str, str] | None = None, body: bytes = b"", version: int = 479
@@ -79,12 +82,28 @@ class Client:
         """Give the answer to a request."""
         async with asyncio.timeout(TIMEOUT):
             while number not in self._answers:
-                data = await self._reader.read(1 << 20)
-                assert data, "the broker hung up"
-                for command in map(read_command, self._frames.feed(data)):
-                    if command.is_response:
-                        self._answers[command.opaque] = command
+                await self._read()
         return self._answers.pop(number)
+
+    async def question(self) -> Command:
+        """Give the next thing the broker asks."""
+        async with asyncio.timeout(TIMEOUT):
+            while not self.asked:
+                await self._read()
+        return self.asked.pop(0)
+
+    def reply(self, question: Command, code: int = 0) -> None:
+        """Answer the broker."""
+        self._writer.write(question.reply(code).encode())
+
+    async def _read(self) -> None:
+        data = await self._reader.read(1 << 20)
+        assert data, "the broker hung up"
+        for command in map(read_command, self._frames.feed(data)):
+            if command.is_response:
+                self._answers[command.opaque] = command
+            else:
+                self.asked.append(command)
 
     async def ask(
         self, code: int, ext: dict[str, str] | None = None, body: bytes = b"", version: int = 479
@@ -112,6 +131,13 @@ def send_fields(topic: str, properties: str = "UNIQ_KEY\1K\2", **fields: str) ->
     """The fields of a send (310)."""
     standard = {"a": "PG", "b": topic, "c": "TBW102", "d": "4", "e": "0", "f": "0", "g": "17"}
     return standard | {"h": "0", "i": properties, "j": "0", "k": "false", "m": "false"} | fields
+
+
+async def appear(peer: Client, group: str, client_id: str = "someone") -> None:
+    """Tell the broker of a producer."""
+    beat = {"clientID": client_id, "producerDataSet": [{"groupName": group}]}
+    answer = await peer.ask(34, {}, json.dumps(beat | {"consumerDataSet": []}).encode())
+    assert answer.code == 0, answer.remark
 
 
 def pull_fields(topic: str, offset: int = 0, queue_id: int = 0, **fields: Any) -> dict[str, str]:
