@@ -1,0 +1,61 @@
+"""A group that runs for a day needs no more at its end than in its beginning."""
+
+import asyncio
+import gc
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.loops import open_files
+from tests.virtual.loop import run_virtually
+from tests.virtual.schedule import comes_to_rest
+from tests.virtual.world import World, virtual_clients
+
+pytestmark = pytest.mark.usefixtures(virtual_clients.__name__)
+
+HOUR = 3600.0
+
+
+def _measure() -> tuple[int, int, int]:
+    """Give tasks, open files and pieces of memory."""
+    gc.collect()
+    return len(asyncio.all_tasks()), open_files(), sys.getallocatedblocks()
+
+
+async def _hours(world: World, hours: int) -> None:
+    """Let members come and go, connections break and a little be sent, hour after hour."""
+    for _ in range(hours):
+        await world.send(5)
+        person = await world.join()
+        await asyncio.sleep(HOUR / 4)
+        world.houses[0].proxy.cut()
+        await asyncio.sleep(HOUR / 4)
+        world.members.remove(person)
+        await person.leave()
+        await world.members[0].lose_network()
+        await asyncio.sleep(HOUR / 2)
+
+
+async def _a_day(directory: Path) -> None:
+    world = World(1, directory, {"strategy": "AVG", "history_size": 20})
+    await world.begin(brokers=1)
+    try:
+        await world.join()
+        await world.join()
+        await _hours(world, 4)
+        await comes_to_rest(world)
+        early = _measure()
+        await _hours(world, 20)
+        await comes_to_rest(world)
+        late = _measure()
+    finally:
+        await world.end()
+    assert late[:2] == early[:2]
+    grown = late[2] - early[2]
+    assert grown < 2500, f"{grown} pieces more after 20 hours, with 100 messages kept"
+
+
+@pytest.mark.timeout(600)
+def test_a_day_leaves_no_task_no_file_and_no_memory_behind(tmp_path: Path) -> None:
+    run_virtually(_a_day(tmp_path))
