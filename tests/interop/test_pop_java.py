@@ -5,14 +5,19 @@ from collections.abc import Iterator
 
 import pytest
 
+from pocketmq.client.consumer.push import PushConsumer
 from pocketmq.client.pop import PopConsumer
 from pocketmq.client.producer.producer import Producer
 from pocketmq.errors import RequestNotSupported
-from pocketmq.model.kinds import ConsumeFromWhere
+from pocketmq.model.kinds import ConsumeFromWhere, MessageRequestMode
 from pocketmq.model.message import Message
+from pocketmq.protocol.bodies.assignment import RequestMode
+from pocketmq.protocol.codes import RequestCode
+from pocketmq.protocol.json_values import encode_body
 from pocketmq.protocol.received import ReceivedMessage
 from tests.interop.java_broker import JavaBroker, java_brokers
 from tests.interop.jvm import PATIENCE, Jars
+from tests.wire_client import WireClient
 
 pytestmark = [pytest.mark.java, pytest.mark.timeout(600)]
 
@@ -165,5 +170,48 @@ def test_ordered_messages_wait_for_those_before_them(modern: JavaBroker) -> None
             rest = await receive(consumer, 4)
             assert [m.body for m in rest] == sent[2:]
             await consumer.ack(rest)
+
+    asyncio.run(story())
+
+
+def test_a_push_consumer_pops_where_the_broker_says_so(modern: JavaBroker) -> None:
+    """What a handler does not finish comes again, what it finishes does not."""
+    modern.create_topic("pushed", 2)
+    mode = RequestMode(
+        topic="pushed", consumer_group="pushers", mode=MessageRequestMode.POP, pop_share_queue_num=0
+    )
+    for address in modern.brokers.values():
+        with WireClient(address) as client:
+            answer = client.ask(RequestCode.SET_MESSAGE_REQUEST_MODE, body=encode_body(mode))
+            assert answer.code == 0, answer.remark
+
+    async def story() -> None:
+        tries: dict[bytes, list[int]] = {}
+        all_done = asyncio.Event()
+
+        async def handle(message: ReceivedMessage) -> None:
+            tries.setdefault(message.body, []).append(message.reconsume_times)
+            if sum(map(len, tries.values())) == 22:
+                all_done.set()
+            if message.body.endswith(b"3") and message.reconsume_times == 0:
+                raise ZeroDivisionError
+
+        consumer = PushConsumer(
+            modern.address, group="pushers", consume_from=FIRST, client_rebalance=False
+        )
+        consumer.subscribe("pushed", "*", handle)
+        async with consumer:
+            sent = await send(modern, "pushed", 20)
+            failing = {body for body in sent if body.endswith(b"3")}
+            async with asyncio.timeout(PATIENCE):
+                await all_done.wait()
+            assert tries == {body: [0, 1] if body in failing else [0] for body in sent}
+            queues = consumer.assignment()["pushed"]
+            assert {(queue.broker_name, queue.queue_id) for queue in queues} == {
+                ("java-0", -1),
+                ("java-1", -1),
+            }
+        async with PopConsumer(modern.address, group="pushers").subscribe("pushed") as other:
+            assert await other.receive(timeout=3) == []
 
     asyncio.run(story())

@@ -7,6 +7,7 @@ import msgspec
 
 from pocketmq.balance.allocation import Strategy, StrategySettings, strategy_by_name
 from pocketmq.balance.consumer.limits import LitePullLimits, PullLimits
+from pocketmq.balance.consumer.popping import POP_BATCH, POP_INVISIBLE, POP_LIMIT
 from pocketmq.balance.consumer.pulling import RETRY_AFTER_ERROR
 from pocketmq.client.checks import check_range, check_seconds
 from pocketmq.client.settings import ClientSettings
@@ -73,6 +74,12 @@ class PushConsumerOptions(ConsumerOptions, frozen=True, kw_only=True):
     """Send the subscription with each pull (Java: postSubscriptionWhenPull)."""
     client_rebalance: bool = True
     """False: let the broker say which queues are ours (5.x)."""
+    pop_batch: int = POP_BATCH
+    """Messages of a pop, where the broker says that queues are popped."""
+    pop_invisible: float = POP_INVISIBLE
+    """How long popped messages are hidden from others, to be handled."""
+    pop_limit: int = POP_LIMIT
+    """With more messages of a queue under handlers nothing is popped."""
     stop_wait: float = 0.0
     """How long `stop` waits for handlers that are at work."""
     trace: bool = False
@@ -90,6 +97,9 @@ class PushConsumerOptions(ConsumerOptions, frozen=True, kw_only=True):
         check_range("max_reconsume_times", self.max_reconsume_times, -1, 2**31 - 1)
         check_seconds("suspend_queue", self.suspend_queue)
         check_seconds("consume_timeout", self.consume_timeout, at_least=0.001)
+        check_range("pop_batch", self.pop_batch, 1, 32)
+        check_seconds("pop_invisible", self.pop_invisible, at_least=0.001)
+        check_range("pop_limit", self.pop_limit, 1, 1000)
         check_seconds("stop_wait", self.stop_wait)
         check_topic(self.trace_topic)
 
@@ -121,6 +131,9 @@ class PushConsumerSettings(ConsumerSettings, total=False):
     consume_timeout: float
     subscription_in_pull: bool
     client_rebalance: bool
+    pop_batch: int
+    pop_invisible: float
+    pop_limit: int
     stop_wait: float
     trace: bool
     trace_topic: str

@@ -5,6 +5,8 @@ queues, the work room takes messages out of their cache. Times are the loop's.
 """
 
 import asyncio
+from collections.abc import Sequence
+from typing import Protocol
 
 from pocketmq.balance.consumer.process_queue import ProcessQueue
 from pocketmq.balance.consumer.rebalance import OwnedQueue
@@ -12,6 +14,16 @@ from pocketmq.model.kinds import MessageRequestMode
 from pocketmq.model.names import is_retry_topic
 from pocketmq.model.queue import MessageQueue
 from pocketmq.protocol.received import ReceivedMessage
+
+
+class PoppedMessages(Protocol):
+    """What is told how handlers of popped messages fared."""
+
+    def done(self, messages: Sequence[ReceivedMessage]) -> None:
+        """Acknowledge messages."""
+
+    def again(self, messages: Sequence[ReceivedMessage], delay_level: int) -> None:
+        """Let messages come again; level 0 leaves the time to their tries."""
 
 
 class HeldQueue:
@@ -24,6 +36,7 @@ class HeldQueue:
         "mode",
         "next_offset",
         "paused",
+        "popped",
         "process",
         "pulling",
         "queue",
@@ -48,6 +61,8 @@ class HeldQueue:
         """As the application calls it, without a namespace."""
         self.process: ProcessQueue[ReceivedMessage] = ProcessQueue(now)
         self.mode = mode
+        self.popped: PoppedMessages | None = None
+        """Set if it is popped: what settles its messages instead of an offset."""
         self.retries = is_retry_topic(queue.topic)
         """Whether it brings messages of any topic back; each message says under which one."""
         self.next_offset = next_offset

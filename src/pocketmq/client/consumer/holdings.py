@@ -30,6 +30,7 @@ from pocketmq.client.consumer.held import HeldQueue
 from pocketmq.client.consumer.locks import QueueLocks
 from pocketmq.client.consumer.parts import Parts
 from pocketmq.client.consumer.pauses import Pauses
+from pocketmq.client.consumer.popping import Popping
 from pocketmq.client.consumer.puller import Puller
 from pocketmq.client.consumer.start_offsets import answer_to
 from pocketmq.model.kinds import ConsumeType, MessageRequestMode
@@ -49,7 +50,7 @@ class Holdings:
         self._puller = puller
         self.pauses = Pauses()
         self.rebalance_in: Callable[[float], None] = lambda _: None
-        self._odd_topics: set[str] = set()
+        self._popping = Popping(parts)
         self._at_once: dict[type[do.Instruction], Callable[[Any], None]] = {
             do.DropQueue: self._drop,
             do.AddQueue: self._add,
@@ -260,15 +261,9 @@ class Holdings:
             self._puller.begin(held, step.after)
 
     def _start_popping(self, step: do.StartPopping) -> None:
-        # The place for POP in push consumers: the queue is ours, but nothing fetches from it yet.
-        topic = step.queue.topic
-        if topic not in self._odd_topics:
-            self._odd_topics.add(topic)
-            logger.error(
-                "group %s: brokers want topic %s to be popped, which push consumers cannot do; "
-                "use a PopConsumer, or set the group's mode for it to PULL",
-                self._parts.group, topic,
-            )  # fmt: skip
+        held = self._parts.popped.get(step.queue)
+        if held is not None:
+            self._popping.begin(held, from_first=step.from_first, after=step.after)
 
     def _bump(self, step: do.BumpSubscription) -> None:
         # Decisions run on the loop's clock; versions are wall time, as brokers compare them.

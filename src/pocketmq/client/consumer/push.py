@@ -217,7 +217,7 @@ class PushConsumer(Steering):
         found: dict[str, list[MessageQueue]] = {
             self._subscriptions.shown(topic): [] for topic in self._subscriptions.own()
         }
-        for held in engine.parts.held.values():
+        for held in (*engine.parts.held.values(), *engine.parts.popped.values()):
             if not held.dropped and not is_retry_topic(held.queue.topic):
                 found.setdefault(held.topic, []).append(engine.shown(held.queue))
         return {topic: tuple(sort_queues(queues)) for topic, queues in found.items()}

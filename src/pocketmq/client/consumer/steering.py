@@ -59,7 +59,8 @@ class Steering:
         await self._running().persist_offsets()
 
     def _apply_pauses(self, engine: Engine) -> None:
-        for held in engine.parts.held.values():
+        parts = engine.parts
+        for held in (*parts.held.values(), *parts.popped.values()):
             held.paused = held.queue in engine.holdings.pauses
             held.wake()
 

@@ -33,6 +33,8 @@ class Popped(NamedTuple):
     messages: list[ReceivedMessage]
     hidden_until: float
     """By the loop's clock: then others may get them. A little early rather than late."""
+    full: bool = False
+    """Too many calls wait at the broker already: it does not hold another."""
 
 
 def read_popped(

@@ -58,7 +58,8 @@ class PopRequests:
         most: int,
         invisible: float,
         wait: float,
-        attempt: str | None,
+        attempt: str | None = None,
+        queue_id: int = ANY_QUEUE,
     ) -> Popped:
         """Take messages; none if the broker has none for `wait` seconds.
 
@@ -68,7 +69,7 @@ class PopRequests:
         header = PopRequest(
             consumer_group=self._group,
             topic=subscription.topic,
-            queue_id=ANY_QUEUE,
+            queue_id=queue_id,
             max_msg_nums=most,
             invisible_time=_milliseconds(invisible),
             poll_time=_milliseconds(wait),
@@ -90,7 +91,7 @@ class PopRequests:
             accept=_POPPED,
         )
         if answer.code != ResponseCode.SUCCESS:
-            return Popped([], asked)
+            return Popped([], asked, full=answer.code == ResponseCode.POLLING_FULL)
         response = answer.header(PopResponse)
         return Popped(read_popped(response, answer.body, broker, name), asked + invisible)
 

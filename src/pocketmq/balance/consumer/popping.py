@@ -1,0 +1,70 @@
+"""Popping for a push consumer: how many messages wait for their ack, and when one comes again.
+
+A popped message is not sent back when its handler fails: it stays hidden for a while longer and
+then comes by itself. Ages and delays are seconds.
+"""
+
+import msgspec
+
+from pocketmq.balance.consumer.pulling import (
+    RETRY_AFTER_ERROR,
+    RETRY_WHEN_FULL,
+    RETRY_WHEN_PAUSED,
+    PullLater,
+    PullNow,
+    StopPulling,
+    WaitReason,
+)
+
+POP_INVISIBLE = 60.0
+POP_BATCH = 32
+POP_LIMIT = 96
+"""With more messages of a queue under handlers nothing is popped."""
+
+_DELAYS = (
+    10.0, 30.0, 60.0, 120.0, 180.0, 240.0, 300.0, 360.0,
+    420.0, 480.0, 540.0, 600.0, 1200.0, 1800.0, 3600.0, 7200.0,
+)  # fmt: skip
+
+
+class PopFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """What matters before a pop."""
+
+    dropped: bool = False
+    running: bool = True
+    paused: bool = False
+    waiting: int = 0
+    """Messages that were popped and are not settled."""
+    limit: int = POP_LIMIT
+    subscribed: bool = True
+
+
+def before_pop(facts: PopFacts) -> PullNow | StopPulling | PullLater:
+    """Decide whether a queue is popped now."""
+    if facts.dropped:
+        return StopPulling()
+    if not facts.running:
+        return PullLater(RETRY_AFTER_ERROR, WaitReason.NOT_RUNNING)
+    if facts.paused:
+        return PullLater(RETRY_WHEN_PAUSED, WaitReason.PAUSED)
+    if facts.waiting > facts.limit:
+        return PullLater(RETRY_WHEN_FULL, WaitReason.TOO_MANY_MESSAGES)
+    if not facts.subscribed:
+        return PullLater(RETRY_AFTER_ERROR, WaitReason.NOT_SUBSCRIBED)
+    return PullNow()
+
+
+def hide_again(reconsume_times: int, delay_level: int = 0) -> float:
+    """Say how long a message whose handler failed stays hidden; 0 leaves it to its tries."""
+    index = delay_level if delay_level > 0 else reconsume_times
+    return _DELAYS[min(max(0, index), len(_DELAYS) - 1)]
+
+
+def after_last_try(age: float, reconsume_times: int) -> float | None:
+    """Say what becomes of a message that failed as often as it may: None gives it up.
+
+    As in Java it goes on coming until it is twice as old as the longest delay, later each time.
+    """
+    if age > 2 * _DELAYS[-1]:
+        return None
+    return hide_again(reconsume_times, sum(age >= delay for delay in _DELAYS))
