@@ -26,7 +26,7 @@ from pocketmq.model.queue import MessageQueue
 
 BODY = b"x" * 100
 TOPIC = "bench"
-ROUNDS = 3
+ROUNDS = 7
 
 Story = Callable[[Producer, float], Awaitable[int]]
 

@@ -88,3 +88,44 @@ async def test_an_earlier_deadline_moves_the_timer_forward() -> None:
     assert isinstance(soon.exception(), RequestTimedOut)
     await leap(99)
     assert isinstance(late.exception(), RequestTimedOut)
+
+
+class Ending:
+    """A sink that ends the connection when it is told of its deadline."""
+
+    def __init__(self, table: Waiters) -> None:
+        self.table = table
+        self.told: list[object] = []
+
+    def done(self) -> bool:
+        return False
+
+    def set_result(self, result: Command, /) -> None:
+        self.told.append(result)
+
+    def set_exception(self, exception: Exception, /) -> None:
+        self.told.append(type(exception))
+        self.table.fail(ConnectionLost("peer:1", "silent"))
+
+
+async def test_a_sink_is_told_in_the_same_turn() -> None:
+    table = waiters()
+    sink = Ending(table)
+    table.add_sink(1, 10, 5.0, sink)
+    answer = Command(0, 1, flag=1)
+    assert table.answer(answer)
+    assert sink.told == [answer]
+    table.fail(ConnectionLost("peer:1", "over"))
+
+
+@leaping
+async def test_a_sink_may_end_the_connection_while_others_are_late_too() -> None:
+    table = waiters()
+    sink = Ending(table)
+    table.add_sink(1, 10, 1.0, sink)
+    future = table.add(2, 10, 1.0)
+    await leap(1.1)
+    assert sink.told == [RequestTimedOut]
+    with pytest.raises(ConnectionLost, match="silent"):
+        future.result()
+    assert len(table) == 0

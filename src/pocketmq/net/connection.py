@@ -18,7 +18,7 @@ from pocketmq.net.outbox import Outbox
 from pocketmq.net.owner import Owner
 from pocketmq.net.reasons import reason_of, untraced
 from pocketmq.net.shared import Shared
-from pocketmq.net.waiters import Waiters
+from pocketmq.net.waiters import Sink, Waiters
 from pocketmq.net.watch import Watch
 from pocketmq.protocol.command import (
     ONEWAY_FLAG,
@@ -103,13 +103,22 @@ class Connection(asyncio.BufferedProtocol):
         The future fails with `RequestTimedOut` or `ConnectionLost`. A caller that stops waiting
         says so with `forget`. Raises `ConnectionLost` if the connection is closed already.
         """
+        opaque = self._take_opaque()
+        return opaque, self._waiters.add(opaque, code, timeout)
+
+    def expect_into(self, sink: Sink, code: int, timeout: float) -> int:
+        """Do the same with a sink in place of a future: told at once, in the turn of the read."""
+        opaque = self._take_opaque()
+        self._waiters.add_sink(opaque, code, timeout, sink)
+        return opaque
+
+    def _take_opaque(self) -> int:
         if self.closed:
             raise self._lost("the connection is closed")
-        waiters = self._waiters
         opaque = self._opaque.take()
-        while opaque in waiters:  # numbers start again after 2**32 requests
+        while opaque in self._waiters:  # numbers start again after 2**32 requests
             opaque = self._opaque.take()
-        return opaque, waiters.add(opaque, code, timeout)
+        return opaque
 
     def forget(self, opaque: int) -> None:
         """Drop the answer to a request when it comes."""

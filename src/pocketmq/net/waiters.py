@@ -4,7 +4,7 @@ One timer serves all of them. Knows no socket.
 """
 
 import asyncio
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 from pocketmq.errors import RequestTimedOut, TransportError
 from pocketmq.protocol.codes import RequestCode
@@ -14,8 +14,21 @@ _SLACK = 0.001  # loops count in milliseconds at worst: a timer may fire this mu
 _PAUSE = 0.005  # between sweeps, so that many deadlines close together cost one sweep
 
 
-# The future, its deadline; code and timeout for the error. A tuple, as one is made per request.
-_Waiter: TypeAlias = tuple[asyncio.Future[Command], float, int, float]
+class Sink(Protocol):
+    """Where an answer goes: a future, or what looks like one. Must not raise."""
+
+    def done(self) -> bool:
+        """Tell whether nothing is awaited any more."""
+
+    def set_result(self, result: Command, /) -> None:
+        """Take the answer."""
+
+    def set_exception(self, exception: TransportError, /) -> None:
+        """Take the reason why none comes."""
+
+
+# The sink, its deadline; code and timeout for the error. A tuple, as one is made per request.
+_Waiter: TypeAlias = tuple[Sink, float, int, float]
 
 
 class Waiters:
@@ -40,11 +53,15 @@ class Waiters:
     def add(self, opaque: int, code: int, timeout: float) -> asyncio.Future[Command]:
         """Give the future that will hold the answer, or `RequestTimedOut` once time is up."""
         future: asyncio.Future[Command] = self._loop.create_future()
+        self.add_sink(opaque, code, timeout, future)
+        return future
+
+    def add_sink(self, opaque: int, code: int, timeout: float, sink: Sink) -> None:
+        """Have the answer, or `RequestTimedOut`, handed over as soon as it is there."""
         deadline = self._time() + timeout
-        self._by_opaque[opaque] = (future, deadline, code, timeout)
+        self._by_opaque[opaque] = (sink, deadline, code, timeout)
         if self._timer is None or deadline < self._sweep_at:
             self._set_timer(deadline)
-        return future
 
     def answer(self, response: Command) -> bool:
         """Hand an answer over; False if nobody waits for it (any more)."""
@@ -81,7 +98,8 @@ class Waiters:
         due = now + _SLACK
         late = [(key, value) for key, value in self._by_opaque.items() if value[1] <= due]
         for opaque, (future, _, code, timeout) in late:
-            del self._by_opaque[opaque]
+            if self._by_opaque.pop(opaque, None) is None:
+                continue  # a sink before it has ended the connection
             if not future.done():
                 future.set_exception(RequestTimedOut(self.peer, _name(code), timeout))
         if self._by_opaque:

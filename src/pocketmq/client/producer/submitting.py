@@ -15,7 +15,7 @@ from pocketmq.client.producer.publishing import Publication
 from pocketmq.client.producer.requests import Outgoing
 from pocketmq.client.producer.sending import Sending
 from pocketmq.client.producer.tries import Tries
-from pocketmq.errors import MQError, RequestTimedOut
+from pocketmq.errors import MQError, RequestTimedOut, TransportError
 from pocketmq.model.message import Message
 from pocketmq.model.receipt import SendReceipt
 from pocketmq.net import Connection
@@ -29,7 +29,7 @@ class Submitting:
 
     def __init__(self, sending: Sending) -> None:
         self.sending = sending
-        self._loop = asyncio.get_running_loop()
+        self.loop = asyncio.get_running_loop()
         self._tasks: set[asyncio.Task[SendReceipt]] = set()
 
     def submit(
@@ -52,7 +52,7 @@ class Submitting:
             except BaseException:
                 sending.window.leave(len(outgoing.body))
                 raise
-        task = self._loop.create_task(
+        task = self.loop.create_task(
             sending.deliver(outgoing, (message,), choice, mode=SendMode.ASYNC, timeout=limit)
         )
         self.keep(task)
@@ -103,39 +103,53 @@ class _Submitted:
         connection = self._connection = sending.connected(queue.broker_name)
         if connection is None:
             return self._take_over(None)
-        opaque, answer = connection.expect(self._outgoing.code, self._timeout)
+        opaque = connection.expect_into(self, self._outgoing.code, self._timeout)
         now_ms = sending.session.clock.now_ms()
         connection.post(sending.writer.frame(self._outgoing, queue, opaque, now_ms))
-        self._receipt: Receipt = asyncio.get_running_loop().create_future()
-        answer.add_done_callback(self._answered)
+        self._receipt: Receipt = self._owner.loop.create_future()
         return self._receipt
 
-    def _answered(self, answer: asyncio.Future[Command]) -> None:
+    # Where the answer goes: called by the connection.
+
+    def done(self) -> bool:
+        """Take the answer in any case, also if nobody wants it: there is room again then."""
+        return False
+
+    def set_result(self, reply: Command, /) -> None:
+        """Take the broker's answer."""
         sending = self._owner.sending
-        receipt = self._receipt
         connection = self._connection
         assert connection is not None
         try:
-            reply = answer.result()
             read = sending.read(reply, self._outgoing, self._queue, connection.remote_address)
-            ok = read.ok or not sending.options.retry_when_not_stored_ok
-            outcome: SendReceipt | MQError = read
         except MQError as error:
-            ok, outcome = False, error
-            if isinstance(error, RequestTimedOut):
-                sending.doubt(connection, self._started)
-        if receipt.done():  # nobody wants it any more
+            self._ended(error)
+            return
+        if read.ok or not sending.options.retry_when_not_stored_ok:
             sending.window.leave(len(self._outgoing.body))
-        elif ok:
-            sending.window.leave(len(self._outgoing.body))
-            receipt.set_result(read)
+            if not self._receipt.done():
+                self._receipt.set_result(read)
         else:
-            latency = sending.now() - self._started
-            task = self._take_over(TryEnded(self._queue, latency, outcome))
-            _pass_on(task, receipt)
+            self._ended(read)
+
+    def set_exception(self, error: TransportError, /) -> None:
+        """Take the reason why there is no answer."""
+        if isinstance(error, RequestTimedOut) and self._connection is not None:
+            # Later, so that all whose time is up at this moment hear of that first.
+            self._owner.loop.call_soon(self._owner.sending.doubt, self._connection, self._started)
+        self._ended(error)
+
+    def _ended(self, outcome: SendReceipt | MQError) -> None:
+        """Have a task go on after a first try that was none too good."""
+        sending = self._owner.sending
+        if self._receipt.done():  # nobody wants it any more
+            sending.window.leave(len(self._outgoing.body))
+            return
+        latency = sending.now() - self._started
+        _pass_on(self._take_over(TryEnded(self._queue, latency, outcome)), self._receipt)
 
     def _take_over(self, ended: TryEnded | None) -> asyncio.Task[SendReceipt]:
-        task = asyncio.get_running_loop().create_task(self._go_on(ended))
+        task = self._owner.loop.create_task(self._go_on(ended))
         self._owner.keep(task)
         return task
 
