@@ -1,4 +1,4 @@
-"""One process for client benchmarks: a name server and a broker with a topic of eight queues.
+"""One process for client benchmarks: a name server and a broker with topics of eight queues.
 
 python -m benchmarks._cluster_process [key=value …]
 """
@@ -14,7 +14,8 @@ async def serve(settings: dict[str, str]) -> None:
     told = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, told.set)
     async with Cluster(config=settings) as cluster:
-        await cluster.create_topic("orders", 8)
+        for topic in ("orders", "live"):
+            await cluster.create_topic(topic, 8)
         (broker,) = cluster.brokers.values()
         print("ready", cluster.address, broker.address, flush=True)
         await told.wait()

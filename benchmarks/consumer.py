@@ -10,6 +10,7 @@ python -m benchmarks.consumer
 
 import asyncio
 import os
+import struct
 import subprocess
 import sys
 import time
@@ -19,9 +20,11 @@ from typing import Any
 
 from benchmarks.broker import QUEUES, Client, pull_frame, send_frames
 from pocketmq.client.consumer.push import PushConsumer
+from pocketmq.client.producer.producer import Producer
 from pocketmq.model.kinds import ConsumeFromWhere
+from pocketmq.model.message import Message
 from pocketmq.protocol.pulled import decode_pulled
-from pocketmq.protocol.received import Delivery
+from pocketmq.protocol.received import Delivery, ReceivedMessage
 
 BACKLOG = 160_000
 ROUNDS = 3
@@ -29,6 +32,8 @@ WARM = BACKLOG // 8
 """Messages handled before the clock starts."""
 SETTINGS = ["maxTransferCountOnMessageInMemory=1024", "maxTransferBytesOnMessageInMemory=1048576"]
 """Brokers give 32 messages a pull at most unless told otherwise."""
+RATE = 200
+LIVE = 1200
 FIRST = ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET
 
 
@@ -139,11 +144,55 @@ def backlog(names: str, port: int) -> None:
         print(f"{name:34}{rate:12,.0f}{cost:9.2f}{target:9.2f}{times:9.2f}", flush=True)
 
 
+async def live(names: str) -> tuple[float, float]:
+    """Give the median and the 99th percentile of the way to a handler, in ms."""
+    taken: list[float] = []
+    enough = asyncio.Event()
+
+    async def handler(message: ReceivedMessage) -> None:
+        (sent,) = struct.unpack(">d", message.body[:8])
+        taken.append((time.time() - sent) * 1e3)
+        if len(taken) == LIVE:
+            enough.set()
+
+    assigned = asyncio.Event()
+    consumer = PushConsumer(names, group="live")
+    consumer.on_assigned(lambda _: assigned.set())
+    consumer.subscribe("live", "*", handler)
+    async with consumer:
+        async with asyncio.timeout(30):
+            await assigned.wait()
+        command = [sys.executable, "-m", "benchmarks.consumer", "send", names]
+        child = await asyncio.create_subprocess_exec(*command)
+        async with asyncio.timeout(60):
+            await enough.wait()
+        await child.wait()
+    taken.sort()
+    return taken[len(taken) // 2], taken[len(taken) * 99 // 100]
+
+
+async def send_live(names: str) -> None:
+    """Send at a steady rate; each message says when it was sent."""
+    loop = asyncio.get_running_loop()
+    async with Producer(names, group="senders") as producer:
+        await producer.queues("live")
+        start = loop.time()
+        for number in range(LIVE):
+            await asyncio.sleep(start + number / RATE - loop.time())
+            await producer.send(Message("live", struct.pack(">d", time.time()) + b"x" * 92))
+
+
 def main() -> None:
+    if sys.argv[1:2] == ["send"]:
+        asyncio.run(send_live(sys.argv[2]))
+        return
     os.environ.setdefault("PYTHONHASHSEED", "0")
     with cluster() as (names, port):
         fill(port)
         backlog(names, port)
+        middle, late = asyncio.run(live(names))
+        print(f"{f'live, {RATE} messages/s':34}{'p50 ms':>12}{middle:9.2f}{1.0:9.2f}")
+        print(f"{'':34}{'p99 ms':>12}{late:9.2f}{5.0:9.2f}", flush=True)
 
 
 if __name__ == "__main__":

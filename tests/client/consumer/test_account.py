@@ -108,6 +108,29 @@ def test_stacks_show_every_thread_the_innermost_step_first() -> None:
     assert steps.index("wait") < steps.index("stuck_here") < steps.index("run")
 
 
+async def test_stacks_show_what_a_coroutine_handler_waits_for() -> None:
+    release = asyncio.Event()
+
+    async def asks_database() -> None:
+        await release.wait()
+
+    async def handler(message: ReceivedMessage) -> None:
+        await asks_database()
+
+    async with stand(handler) as (one, _):
+        one.arrive(one.hold(), messages(1))
+        await until(lambda: bool(list(one.work.under_way())), "the call")
+        info = await one.work.running_info(with_stacks=True)
+        release.set()
+    assert info.jstack is not None
+    name = f"handlers of {GROUP}"
+    (block,) = [part for part in info.jstack.split("\n\n") if part.startswith(name)]
+    lines = block.strip().splitlines()
+    assert lines[0].endswith("STATE: WAITING")
+    steps = [line[40:].partition("(")[0] for line in lines[1:]]
+    assert steps[:3] == ["wait", "asks_database", "handler"]
+
+
 def done(message: ReceivedMessage) -> None: ...
 
 

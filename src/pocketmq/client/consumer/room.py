@@ -94,8 +94,12 @@ class WorkRoom:
 
     async def running_info(self, *, with_stacks: bool) -> RunningInfo:
         """Give an account of the consumer."""
+        tasks = () if self._runners is None else self._runners.tasks()
         return running_info(
-            self.consuming, self.stats, orderly=self.orderly, with_stacks=with_stacks
+            self.consuming,
+            self.stats,
+            orderly=self.orderly,
+            stacks_of=tasks if with_stacks else None,
         )
 
     async def stop(self, wait: float) -> None:

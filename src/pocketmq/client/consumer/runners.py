@@ -46,6 +46,10 @@ class Runners:
             if at_work is not None:
                 yield at_work[0], now - at_work[1]
 
+    def tasks(self) -> tuple[asyncio.Task[None], ...]:
+        """Give the tasks that have a job or look for one."""
+        return tuple(self._tasks)
+
     def halt(self) -> None:
         """Begin no more jobs."""
         self._stopping = True

@@ -1,9 +1,11 @@
 """A consumer's account of itself (307), as Java's tools read and print it."""
 
+import asyncio
 import sys
 import threading
 import traceback
-from types import FrameType
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 from pocketmq.balance.consumer.process_queue import ProcessQueueInfo as Cache
 from pocketmq.client.consumer.stats import ConsumeStats
@@ -14,11 +16,17 @@ from pocketmq.protocol.bodies import running
 from pocketmq.protocol.bodies.running import ProcessQueueInfo, RunningInfo
 from pocketmq.protocol.peers import CURRENT_VERSION, version_name
 
+_DEEPEST = 100
+
 
 def running_info(
-    consuming: Consuming, stats: ConsumeStats, *, orderly: bool, with_stacks: bool
+    consuming: Consuming,
+    stats: ConsumeStats,
+    *,
+    orderly: bool,
+    stacks_of: Iterable[asyncio.Task[Any]] | None,
 ) -> RunningInfo:
-    """Describe a consumer, with what its threads are doing if asked for."""
+    """Describe a consumer; with where all threads and the given tasks are, unless None is."""
     subscriptions = sorted(consuming.subscriptions(), key=lambda one: one.topic)
     # The cache keeps the loop's time, operators read the wall's.
     behind = consuming.session.clock.now() - consuming.now()
@@ -30,28 +38,41 @@ def running_info(
             for queue, held in consuming.held().items()
         },
         status_table={one.topic: stats.status(one.topic) for one in subscriptions},
-        jstack=stacks() if with_stacks else None,
+        jstack=None if stacks_of is None else stacks(stacks_of),
     )
 
 
-def stacks() -> str:
-    """Show where every thread is, in the form of Java's stack dumps."""
+def stacks(tasks: Iterable[asyncio.Task[Any]] = ()) -> str:
+    """Show where every thread is, and each of the given tasks, in the form of Java's dumps."""
     frames = sys._current_frames()  # noqa: SLF001 - the only way to see other threads
     parts = []
     for thread in threading.enumerate():
         frame = frames.get(thread.ident or 0)
         if frame is not None:
-            parts.append(_stack(thread, frame))
+            steps = traceback.extract_stack(frame)
+            parts.append(_stack(thread.name, thread.native_id or 0, "RUNNABLE", steps))
+    parts += [_stack(task.get_name(), id(task), "WAITING", _awaited(task)) for task in tasks]
     return "\n".join(parts)
 
 
-def _stack(thread: threading.Thread, frame: FrameType) -> str:
-    lines = [f"{thread.name:<40}TID: {thread.native_id} STATE: RUNNABLE"]
-    lines += [
-        f"{thread.name:<40}{step.name}({step.filename}:{step.lineno})"
-        for step in reversed(traceback.extract_stack(frame))  # as in Java, the innermost first
-    ]
+def _stack(name: str, number: int, state: str, steps: Sequence[traceback.FrameSummary]) -> str:
+    lines = [f"{name:<40}TID: {number} STATE: {state}"]
+    # As in Java, the innermost step first.
+    lines += [f"{name:<40}{one.name}({one.filename}:{one.lineno})" for one in reversed(steps)]
     return "\n".join(lines) + "\n"
+
+
+def _awaited(task: asyncio.Task[Any]) -> list[traceback.FrameSummary]:
+    """Follow what a task waits for, from coroutine to coroutine."""
+    steps: list[traceback.FrameSummary] = []
+    waiting: Any = task.get_coro()
+    while len(steps) < _DEEPEST:
+        frame = getattr(waiting, "cr_frame", None) or getattr(waiting, "gi_frame", None)
+        if frame is None:
+            break
+        steps += traceback.extract_stack(frame, limit=1)
+        waiting = getattr(waiting, "cr_await", None) or getattr(waiting, "gi_yieldfrom", None)
+    return steps
 
 
 def _cache(info: Cache, noted: int, behind: float) -> ProcessQueueInfo:
