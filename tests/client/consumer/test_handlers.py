@@ -16,6 +16,7 @@ from pocketmq.client.consumer.handlers import (
     is_coroutine_function,
     understood,
 )
+from pocketmq.client.consumer.work import TopicHandler
 from pocketmq.errors import InvalidInput
 from pocketmq.protocol.received import ReceivedMessage
 from tests.client.consumer.stands import messages
@@ -64,7 +65,7 @@ def test_coroutine_functions_are_known_in_every_wrapping(
 
 def test_only_what_can_be_called_is_a_handler() -> None:
     with pytest.raises(InvalidInput, match="a handler is a function"):
-        Handler("print")  # type: ignore[arg-type]
+        TopicHandler("orders", "print")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("answer", [None, Consumed.OK])

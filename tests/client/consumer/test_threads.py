@@ -6,6 +6,8 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 
+import pytest
+
 from pocketmq.client.clock import SystemClock
 from pocketmq.client.consumer.handlers import Failure
 from pocketmq.client.consumer.runners import Runners
@@ -167,6 +169,25 @@ async def test_an_idle_pool_stops_at_once_and_leaves_no_thread() -> None:
     await until(lambda: len(done.jobs) == 3, "three threads")
     assert await threads.stop(0.0) == 0
     await until(lambda: threading.active_count() == before, "no thread more than before")
+
+
+async def test_a_thread_that_cannot_be_had_is_asked_for_again(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    start, refusals = threading.Thread.start, iter(range(3))
+
+    def scarce(thread: threading.Thread) -> None:
+        if next(refusals, None) is not None:
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    done = Done()
+    threads = pool(2, done)
+    monkeypatch.setattr(threading.Thread, "start", scarce)
+    threads.give([Task(int)])
+    await until(lambda: len(done.jobs) == 1, "the job")
+    assert await threads.stop(5.0) == 0
+    assert caplog.text.count("can't start new thread; there are 0") == 3
 
 
 async def test_quick_coroutines_share_a_task_and_waiting_ones_do_not() -> None:

@@ -14,7 +14,6 @@ from typing import Any
 
 import msgspec
 
-from pocketmq.errors import InvalidInput
 from pocketmq.protocol.received import ReceivedMessage
 
 
@@ -65,8 +64,6 @@ class Handler:
     __slots__ = ("batch", "function", "is_async")
 
     def __init__(self, function: Callable[[Any], Any], *, batch: bool = False) -> None:
-        if not callable(function):
-            raise InvalidInput(f"a handler is a function that takes messages, not {function!r}")
         self.function = function
         self.batch = batch
         self.is_async = is_coroutine_function(function)

@@ -130,9 +130,19 @@ class Threads:
             except IndexError:
                 if self.stopping or len(self.workers) >= self._limit:
                     return
-                worker = _Worker(self, f"{self._name}-{len(self.workers) + 1}")
-                self.workers.add(worker)
-                worker.start()
+                if not self._add_worker():
+                    return
+
+    def _add_worker(self) -> bool:
+        worker = _Worker(self, f"{self._name}-{len(self.workers) + 1}")
+        self.workers.add(worker)
+        try:
+            worker.start()
+        except RuntimeError as error:  # the machine has no room; the guard tries again
+            self.workers.discard(worker)
+            logger.error("%s: %s; there are %d", self._name, error, len(self.workers))  # noqa: TRY400 - where is clear
+            return False
+        return True
 
     def _watch(self) -> None:
         try:

@@ -16,6 +16,7 @@ from pocketmq.client.consumer.held import HeldQueue
 from pocketmq.client.consumer_options import PushConsumerOptions
 from pocketmq.client.session import Session
 from pocketmq.client.tasks import Tasks
+from pocketmq.errors import InvalidInput
 from pocketmq.model.kinds import MessageModel
 from pocketmq.model.queue import MessageQueue
 from pocketmq.model.subscription import Subscription
@@ -34,6 +35,10 @@ class TopicHandler(msgspec.Struct, frozen=True):
     function: Handler
     batch: bool = False
     """Whether it takes a list of messages, of `handler_batch` at most."""
+
+    def __post_init__(self) -> None:
+        if not callable(self.function):
+            raise InvalidInput(f"a handler is a function that takes messages, not {self.function}")
 
 
 class Work(Protocol):
