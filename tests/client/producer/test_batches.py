@@ -1,5 +1,7 @@
 """Many messages as one request."""
 
+from typing import Any
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -79,6 +81,12 @@ def test_parts_of_a_batch_hold_all_messages_in_order_and_are_as_few_as_possible(
 def test_what_cannot_be_a_batch_is_refused(batch: list[Message], reason: str) -> None:
     with pytest.raises(InvalidInput, match=reason):
         prepare_batches(preparing(), batch, 1000, split=False)
+
+
+@pytest.mark.parametrize("thing", [Message("orders", b"x"), [None], {1, 2}])
+def test_what_is_no_list_of_messages_is_refused(thing: Any) -> None:
+    with pytest.raises(InvalidInput, match="a batch is a list of Message"):
+        prepare_batches(preparing(), thing, 1000, split=False)
 
 
 def test_one_message_over_the_limit_cannot_be_split() -> None:

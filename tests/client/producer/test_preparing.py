@@ -125,6 +125,14 @@ def test_what_no_broker_would_take_is_refused_with_the_reason(
             maker.prepare(message)
 
 
+@pytest.mark.parametrize("thing", [{"topic": "orders"}, None, "orders", Message(["a"], b"x")])  # type: ignore[arg-type]
+def test_what_is_no_message_is_named(thing: object) -> None:
+    with pytest.raises(InvalidInput, match="a message is a Message with a topic, not"):
+        preparing().prepare(thing)  # type: ignore[arg-type]
+    with pytest.raises(InvalidInput, match="a topic is text, not bytes"):
+        preparing().prepare(Message(b"orders", b"x"))  # type: ignore[arg-type]
+
+
 def test_a_topic_too_long_with_its_namespace_is_refused() -> None:
     with pytest.raises(NameInvalid, match="it has 131 characters"):
         preparing("n" * 30).prepare(Message("o" * 100, b"x"))

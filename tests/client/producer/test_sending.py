@@ -110,6 +110,10 @@ async def test_a_choice_that_is_none_is_refused_and_nothing_is_sent() -> None:
             await on.producer.send(MESSAGE, queue=QUEUES[0], ordering_key="k")
         with pytest.raises(InvalidInput, match="timeout is in seconds"):
             await on.producer.send(MESSAGE, timeout=0.0)
+        with pytest.raises(InvalidInput, match="timeout is in seconds"):
+            await on.producer.send(MESSAGE, timeout=float("inf"))
+        with pytest.raises(InvalidInput, match="queue is a MessageQueue"):
+            await on.producer.send(MESSAGE, queue=3)  # type: ignore[arg-type]
         assert on.asked == {"broker-a": 0, "broker-b": 0}
         assert len(on.producer.sending.window) == 0
 

@@ -36,7 +36,10 @@ def prepare_batches(
     Without `split` they must fit into one. Raises `InvalidInput` for messages that cannot travel
     together, or do not fit.
     """
-    check_batch(messages)
+    try:
+        check_batch(messages)
+    except (AttributeError, TypeError) as error:
+        raise InvalidInput("a batch is a list of Message") from error
     topic = preparing.wire_topic(messages[0].topic)
     now_ms = preparing.clock.now_ms()
     ids = preparing.ids.next_ids(now_ms, len(messages))

@@ -40,8 +40,10 @@ def choice_of(
     topic = wrap_namespace(namespace, message.topic)
     if selector is not None:
         return partial(_ask, message=message, selector=selector, namespace=namespace)
-    assert queue is not None
-    return partial(_one_of, wanted=with_namespace(queue, namespace), topic=topic)
+    given: object = queue
+    if not isinstance(given, MessageQueue):
+        raise InvalidInput(f"queue is a MessageQueue, such as queues() gives, not {given!r}")
+    return partial(_one_of, wanted=with_namespace(given, namespace), topic=topic)
 
 
 def with_namespace(queue: MessageQueue, namespace: str) -> MessageQueue:

@@ -53,7 +53,11 @@ class Preparing:
         `extra` are properties that the send adds, RocketMQ's own ones among them; an id found there
         stays. Raises `InvalidInput` for a message no broker would take.
         """
-        topic = self._plain.get(message.topic)
+        try:
+            topic = self._plain.get(message.topic)
+        except (AttributeError, TypeError) as error:
+            kind = type(message).__name__
+            raise InvalidInput(f"a message is a Message with a topic, not {kind}") from error
         if topic is None or message.properties or message.keys or extra:
             return self._prepare_rich(message, extra, code)
         body = message.body
@@ -114,6 +118,9 @@ class Preparing:
         known = self._topics.get(topic)
         if known is not None:
             return known
+        given: object = topic
+        if not isinstance(given, str):
+            raise InvalidInput(f"a topic is text, not {type(given).__name__}")
         check_topic(topic)
         if topic in NOT_SENDABLE_TOPICS:
             raise InvalidInput(f"topic {topic!r} is RocketMQ's own: no client may send to it")

@@ -12,6 +12,7 @@ from pocketmq.balance.producer.retry import SendMode, SendPlan, TryEnded
 from pocketmq.balance.profile import V4
 from pocketmq.client.addresses import UNKNOWN_VERSION
 from pocketmq.client.brokers import vip_address
+from pocketmq.client.checks import LONGEST
 from pocketmq.client.producer.choices import Choice
 from pocketmq.client.producer.faults import Faults
 from pocketmq.client.producer.hooks import SendHook
@@ -245,8 +246,8 @@ class Sending:
         """Give the seconds a send may take; raises `InvalidInput` for what cannot be."""
         if timeout is None:
             return self.options.send_timeout
-        if not timeout > 0:
-            raise InvalidInput(f"timeout is in seconds, more than 0, not {timeout!r}")
+        if not 0 < timeout <= LONGEST:
+            raise InvalidInput(f"timeout is in seconds, up to {LONGEST:g}, not {timeout!r}")
         return timeout
 
     def plan(self, topic: str, mode: SendMode, choice: Choice | None, timeout: float) -> SendPlan:
