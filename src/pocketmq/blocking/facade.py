@@ -11,8 +11,17 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
+class _Options(Protocol):
+    @property
+    def group(self) -> str: ...
+
+
 class Client(Protocol):
     """An asyncio client, as far as they are all alike."""
+
+    @property
+    def options(self) -> _Options:
+        """How it works."""
 
     async def start(self) -> object:
         """Make ready."""
@@ -62,6 +71,9 @@ class Facade(Generic[C]):
         trace: TracebackType | None,
     ) -> None:
         self.close()
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of group {self._client.options.group!r}>"
 
     def last_words(self) -> Coroutine[Any, Any, None]:
         """Give the work of closing, for the end of the process."""

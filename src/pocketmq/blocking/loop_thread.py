@@ -78,7 +78,7 @@ class LoopThread:
         """End the loop and the thread; what is under way has so many seconds to end before."""
         self.call(self._settle(patience))
         self.loop.call_soon_threadsafe(self.loop.stop)
-        self._thread.join()
+        self._thread.join(CLEAN_UP)
 
     async def _settle(self, patience: float) -> None:
         others = asyncio.all_tasks() - {asyncio.current_task()}

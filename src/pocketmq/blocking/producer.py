@@ -21,7 +21,7 @@ from pocketmq.client.producer.check_backs import TransactionCheck
 from pocketmq.client.producer.choices import QueueSelector, choice_of
 from pocketmq.client.producer.hooks import SendHook
 from pocketmq.client.producer.preparing import delay_properties
-from pocketmq.client.producer_options import ProducerSettings
+from pocketmq.client.producer_options import ProducerOptions, ProducerSettings
 from pocketmq.errors import ClientClosed, SendFailed
 from pocketmq.model.message import Message
 from pocketmq.model.queue import MessageQueue
@@ -54,6 +54,11 @@ class Producer(Exchanging):
         self._busy: set[int] = set()  # threads that send by themselves
         self._idle = threading.Condition()
         self._closing = False
+
+    @property
+    def options(self) -> ProducerOptions:
+        """How it sends."""
+        return self._client.options
 
     # Life
 

@@ -24,8 +24,10 @@ LONGEST_LINE = 1000
 SUBCOMMANDS = {
     "allocate": ("pocketmq.cli.allocate", "Preview and compare allocations, without a cluster."),
     "broker": ("pocketmq.cli.broker", "Run a broker alone."),
+    "consume": ("pocketmq.cli.consume", "Print the messages of a topic, one a line."),
     "demo": ("pocketmq.cli.demo", "See load balancing at work."),
     "namesrv": ("pocketmq.cli.namesrv", "Run a name server alone."),
+    "produce": ("pocketmq.cli.produce", "Send lines of stdin as messages."),
     "up": ("pocketmq.cli.up", "Run a cluster on this machine."),
 }
 

@@ -1,0 +1,87 @@
+"""`pocketmq produce`: lines of stdin become messages."""
+
+import sys
+from collections import deque
+from collections.abc import Iterator
+from concurrent.futures import Future
+from typing import TYPE_CHECKING
+
+import click
+
+from pocketmq.cli.client_options import client_options, prepare_client
+from pocketmq.cli.lines import message_of, read_line, receipt_line
+from pocketmq.errors import InvalidInput, MQError
+from pocketmq.model.message import Message
+
+if TYPE_CHECKING:
+    from pocketmq.model.receipt import SendReceipt
+
+
+@click.command("produce", context_settings={"help_option_names": ["-h", "--help"]})
+@client_options("pocketmq_produce")
+@click.option("--tag", help="Tag of the messages.")
+@click.option("--key", "keys", multiple=True, help="Key to find the messages by; repeatable.")
+@click.option("--json", "as_json", is_flag=True, help="Each line is a JSON object.")
+@click.option("--count", type=click.IntRange(1), help="Stop after so many messages.")
+@click.option(
+    "--timeout", type=click.FloatRange(0.001), help="Seconds for each message, usually 3."
+)
+@click.option("--receipts", is_flag=True, help="Print where each message is, as JSON.")
+def command(
+    *,
+    namesrv: str,
+    topic: str,
+    group: str,
+    tag: str | None,
+    keys: tuple[str, ...],
+    as_json: bool,
+    count: int | None,
+    timeout: float | None,
+    receipts: bool,
+) -> None:
+    """Send each line of stdin as a message.
+
+    With --json a line is an object with `body` (or `body_base64`), and if wanted `tag`, `keys`,
+    `properties`, `ordering_key`: what `pocketmq consume --json` prints can be sent again.
+
+    Ends with 0 when every message is stored, with 1 at the first that is not.
+    """
+    from pocketmq.blocking.producer import Producer
+
+    prepare_client()
+    waiting: deque[tuple[int, Future[SendReceipt]]] = deque()
+
+    def settle(*, until_done: bool) -> None:
+        while waiting and (until_done or waiting[0][1].done()):
+            number, future = waiting.popleft()
+            try:
+                receipt = future.result()
+            except MQError as error:
+                raise click.ClickException(f"line {number}: {error}") from error
+            if receipts:
+                sys.stdout.buffer.write(receipt_line(receipt))
+
+    with Producer(namesrv, group=group) as producer:
+        for number, message, key in _messages(topic, tag, keys, as_json=as_json):
+            future = producer.submit(message, ordering_key=key, timeout=timeout)
+            waiting.append((number, future))
+            settle(until_done=False)
+            if number == count:
+                break
+        settle(until_done=True)
+
+
+def _messages(
+    topic: str, tag: str | None, keys: tuple[str, ...], *, as_json: bool
+) -> Iterator[tuple[int, Message, str | None]]:
+    """Read stdin: the number of each line, its message, its ordering key."""
+    for number, line in enumerate(sys.stdin.buffer, 1):
+        text = line.removesuffix(b"\n").removesuffix(b"\r")
+        try:
+            if as_json:
+                read = read_line(text)
+                yield number, message_of(read, topic, tag, keys), read.ordering_key
+            else:
+                yield number, Message(topic, text, tag=tag, keys=keys), None
+        except InvalidInput as error:
+            raise InvalidInput(f"line {number}: {error}") from None
