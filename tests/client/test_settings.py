@@ -1,6 +1,12 @@
+from typing import get_type_hints
+
+import msgspec
 import pytest
 
-from pocketmq.client import ClientOptions, PullConsumerOptions
+from pocketmq.client import ClientOptions, PullConsumerOptions, PushConsumerOptions
+from pocketmq.client.consumer_options import PushConsumerSettings
+from pocketmq.client.pop.options import PopConsumerOptions, PopSettings
+from pocketmq.client.pull.settings import PullSettings
 from pocketmq.client.settings import ClientSettings, sort_settings
 from pocketmq.errors import InvalidInput
 
@@ -34,3 +40,14 @@ def test_values_are_checked_as_if_given_to_the_options() -> None:
 def test_type_checkers_know_every_field_of_the_client() -> None:
     fields = set(ClientOptions.__struct_fields__) - {"name_servers"}
     assert set(ClientSettings.__annotations__) == fields
+
+
+def test_type_checkers_know_every_field_of_the_members() -> None:
+    kinds: list[tuple[type[msgspec.Struct], type]] = [
+        (PullConsumerOptions, PullSettings),
+        (PopConsumerOptions, PopSettings),
+        (PushConsumerOptions, PushConsumerSettings),
+    ]
+    for options, settings in kinds:
+        known = get_type_hints(settings).keys() - get_type_hints(ClientSettings).keys()
+        assert known == set(options.__struct_fields__) - {"group"}

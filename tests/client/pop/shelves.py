@@ -103,9 +103,13 @@ class Shelf(Recorder):
                     ),
                 )
             else:
-                answer = request.reply(0)
+                answer = self.answer_other(request)
             if answer is not None and not request.is_oneway:
                 connection.write(answer.encode())
+
+    def answer_other(self, request: Command) -> Command:
+        """Answer what is not about pops."""
+        return request.reply(0)
 
     def _hold(self, connection: Connection, request: Command) -> Command | None:
         if int(request.ext["pollTime"]) == 0:

@@ -32,12 +32,12 @@ class Call:
         self.watch = watch
         self.failure: Failure | None = None
         self.skipped = False
-        """Whether the queue was lost before the call."""
+        """Whether the queue, or the popped messages, were lost before the call."""
         self.took = 0
 
     def make(self) -> None:
         """Call a plain handler."""
-        if self.held.process.dropped:
+        if self._lost():
             self.skipped = True
         elif self.watch.hooks:
             context = self.watch.before(self.held.queue, self.messages)
@@ -49,11 +49,17 @@ class Call:
 
     def make_async(self) -> Awaitable[Failure | None]:
         """Call a coroutine handler."""
-        if self.held.process.dropped:
+        if self._lost():
             return self._skip()
         if self.watch.hooks:
             return self._make_watched()
         return self.handler.call_async(self.messages)
+
+    def _lost(self) -> bool:
+        held = self.held
+        if held.popped is None:
+            return held.process.dropped
+        return held.process.dropped or not held.popped.has(self.messages)
 
     async def _make_watched(self) -> Failure | None:
         context = self.watch.before(self.held.queue, self.messages)

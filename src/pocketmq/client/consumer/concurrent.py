@@ -75,9 +75,11 @@ class ConcurrentWork(WorkRoom):
             if not isinstance(job, Call):
                 self.conclude(job)
                 continue
-            if job.skipped:
-                continue
             held = job.held
+            if job.skipped:
+                if held.popped is not None:
+                    held.popped.lose(job.messages)
+                continue
             times = spent.get(held)
             if times is None:
                 times, done[held] = spent.setdefault(held, []), []

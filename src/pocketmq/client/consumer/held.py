@@ -19,6 +19,12 @@ from pocketmq.protocol.received import ReceivedMessage
 class PoppedMessages(Protocol):
     """What is told how handlers of popped messages fared."""
 
+    def has(self, messages: Sequence[ReceivedMessage]) -> bool:
+        """Tell whether messages are still hidden from others; any thread may ask."""
+
+    def lose(self, messages: Sequence[ReceivedMessage]) -> None:
+        """Forget messages that are not handled; they come again."""
+
     def done(self, messages: Sequence[ReceivedMessage]) -> None:
         """Acknowledge messages."""
 

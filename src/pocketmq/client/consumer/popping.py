@@ -141,6 +141,7 @@ class PopSettling:
         self._requests = requests
         self._until: dict[PopHandle, float] = {}  # the loop's time when others may get it
         self._acks: list[tuple[str, PopHandle]] = []
+        self._now = asyncio.get_running_loop().time
 
     @property
     def waiting(self) -> int:
@@ -160,6 +161,15 @@ class PopSettling:
             else:
                 self._ack(handle)
         return wanted
+
+    def has(self, messages: Sequence[ReceivedMessage]) -> bool:
+        """Tell whether messages are still hidden from others."""
+        now = self._now()
+        return all(self._until.get(handle_of(message), 0.0) > now for message in messages)
+
+    def lose(self, messages: Sequence[ReceivedMessage]) -> None:
+        """Forget messages that are not handled; they come again."""
+        self._settle(messages)
 
     def done(self, messages: Sequence[ReceivedMessage]) -> None:
         """Acknowledge messages that are still ours; others have them, or will, if not."""
@@ -186,7 +196,7 @@ class PopSettling:
                 self._parts.tasks.spawn(self._hide(handle, delay), "hide a message")
 
     def _settle(self, messages: Sequence[ReceivedMessage]) -> list[PopHandle]:
-        now = asyncio.get_running_loop().time()
+        now = self._now()
         settled = [handle_of(message) for message in messages]
         ours = [handle for handle in settled if self._until.pop(handle, 0.0) > now]
         self._held.wake()

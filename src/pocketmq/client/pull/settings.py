@@ -1,20 +1,12 @@
 """The keywords of a pull consumer, for type checkers; meanings and defaults are the options'."""
 
-from pocketmq.balance.allocation import Strategy, StrategySettings
 from pocketmq.balance.consumer.limits import LitePullLimits
-from pocketmq.client.settings import ClientSettings
-from pocketmq.model.kinds import ConsumeFromWhere, MessageModel
+from pocketmq.client.consumer_options import ConsumerSettings
 
 
-class PullSettings(ClientSettings, total=False):
+class PullSettings(ConsumerSettings, total=False):
     """The fields of `PullConsumerOptions`, and those of the client."""
 
-    model: MessageModel
-    consume_from: ConsumeFromWhere
-    start_at: float | None
-    strategy: str | Strategy
-    strategy_settings: StrategySettings
-    unit_mode: bool
     offsets_dir: str
     history_size: int
     limits: LitePullLimits
