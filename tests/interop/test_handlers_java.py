@@ -94,6 +94,7 @@ def test_mqadmin_shows_a_consumer_and_has_it_handle_a_message(
     brokers: JavaBroker, jars: Jars, tmp_path: Path
 ) -> None:
     brokers.create_topic("shown", 2)
+    topic = "-t shown" if jars.is_5 else ""
     seen: list[bytes] = []
 
     def stuck_or_not(message: ReceivedMessage) -> None:
@@ -121,7 +122,7 @@ def test_mqadmin_shows_a_consumer_and_has_it_handle_a_message(
                 again = [
                     await asyncio.to_thread(
                         ask,
-                        f"queryMsgById -t shown -i {receipt.offset_message_id} "
+                        f"queryMsgById {topic} -i {receipt.offset_message_id} "
                         f"-g shown_group -d {client}",
                     )
                     for _ in range(2)
