@@ -146,3 +146,19 @@ async def test_a_held_queue_tells_when_its_handlers_have_finished() -> None:
     assert not waiting.done()
     one.end_work()
     assert await waiting
+
+
+def test_pulls_ask_for_the_version_in_which_the_expression_came() -> None:
+    """Brokers refuse pulls of a later version than they know, such as one just made."""
+    subscriptions = Subscriptions("")
+    subscribed(subscriptions, "a")
+    subscriptions.bump("orders", 99)
+    bumped = subscriptions.get("orders")
+    assert bumped is not None
+    options = PushConsumerOptions(group="billing")
+    fields = PullTemplate("billing", held(), bumped, options, V5).fields(0, NO_COMMIT)
+    assert (bumped.subscription.sub_version, fields["subVersion"]) == (99, "77")
+    subscriptions.bump("orders", 42)  # the clock was set back
+    again = subscriptions.get("orders")
+    assert again is not None
+    assert again.subscription.sub_version == 99

@@ -121,9 +121,8 @@ class RemoteOffsets:
                 self._group, offset, queue, error)  # fmt: skip
             return
         connection = session.calls.connected(address)
-        if connection is not None:
-            request = session.calls.request(RequestCode.UPDATE_CONSUMER_OFFSET, header)
-            connection.send_oneway(request)
+        request = session.calls.request(RequestCode.UPDATE_CONSUMER_OFFSET, header)
+        if connection is not None and connection.send_oneway(request):
             return
         task = self._tasks.spawn(self._send_later(queue, header), f"offset of {queue}")
         self._under_way.add(task)

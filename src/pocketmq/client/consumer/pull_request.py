@@ -65,7 +65,7 @@ class PullTemplate:
             commit_offset=0,
             suspend_timeout_millis=int(BROKER_SUSPEND * 1000),
             subscription=subscription.sub_string if posted else None,
-            sub_version=subscription.sub_version,
+            sub_version=subscribed.wanted_since,
             expression_type=subscription.expression_type,
             max_msg_bytes=options.pull_batch_bytes if modern else None,
             bname=held.queue.broker_name if modern else None,

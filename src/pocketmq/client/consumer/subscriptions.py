@@ -24,12 +24,15 @@ class Subscribed(msgspec.Struct, frozen=True):
     shown: str
     """The topic as the application calls it."""
     tags: TagFilter
+    wanted_since: int
+    """The version in which the expression came. Pulls ask for this one and not for the latest,
+    which differs in nothing and which brokers may not have heard of yet: they refuse such pulls."""
 
     @classmethod
     def of(cls, subscription: Subscription, namespace: str) -> "Subscribed":
-        """Work out the rest."""
+        """Work out the rest of a new subscription."""
         shown = unwrap_namespace(namespace, subscription.topic)
-        return cls(subscription, shown, tag_filter(subscription))
+        return cls(subscription, shown, tag_filter(subscription), subscription.sub_version)
 
 
 class Subscriptions:
@@ -86,7 +89,8 @@ class Subscriptions:
         known = self._by_topic.get(topic)
         if known is not None:
             newer = max(version_ms, known.subscription.sub_version)  # clocks may step back
-            self._put(msgspec.structs.replace(known.subscription, sub_version=newer))
+            subscription = msgspec.structs.replace(known.subscription, sub_version=newer)
+            self._by_topic[topic] = msgspec.structs.replace(known, subscription=subscription)
 
     def get(self, topic: str) -> Subscribed | None:
         """Give what is subscribed of a topic, by the wire's name."""
