@@ -125,10 +125,17 @@ async def test_how_a_handler_failed_is_told(
     assert (after.ok, after.handled_as) == (False, handled_as)
 
 
+async def test_a_message_that_names_no_region_is_of_the_usual_one() -> None:
+    tracing = Tracing()
+    tracing.hook.before_consume(context(received(UNIQ_KEY="M1")))
+    (told,) = await tracing.told()
+    assert isinstance(told, TracedDelivery)
+    assert told.region == "DefaultRegion"
+
+
 async def test_only_what_shall_be_traced_is_told() -> None:
     tracing = Tracing()
     call = context(
-        received(UNIQ_KEY="M1"),  # of a broker that knows no traces
         received(UNIQ_KEY="M2", MSG_REGION="eu", TRACE_ON="false"),
         received(UNIQ_KEY="M3", MSG_REGION="eu", topic="traces"),
     )

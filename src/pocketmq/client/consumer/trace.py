@@ -17,6 +17,7 @@ from pocketmq.client.tasks import Tasks
 from pocketmq.client.tracing import Tracer
 from pocketmq.model import properties as names
 from pocketmq.model.names import unwrap_namespace
+from pocketmq.model.receipt import DEFAULT_REGION
 from pocketmq.protocol.message_ids import UniqueIds
 from pocketmq.protocol.received import ReceivedMessage
 from pocketmq.protocol.trace_text import HandledAs, Traced, TracedDelivery, TracedHandling
@@ -53,7 +54,9 @@ class _Told(msgspec.Struct, frozen=True):
 class HandlingTrace:
     """A hook that traces the calls of a consumer's handlers, on the loop or in threads.
 
-    Messages of brokers that want no traces, or know none, tell nothing. Make it on the loop.
+    Nothing is told about messages of brokers that want no traces. Those of 4.x do not say which
+    region they are of: it is the usual one then, where Java's 5.x client would tell nothing. Make
+    it on the loop.
     """
 
     def __init__(self, tracer: Tracer, clock: Clock, ids: UniqueIds) -> None:
@@ -70,7 +73,7 @@ class HandlingTrace:
         events = [
             TracedDelivery(
                 time_ms=context.began_ms,
-                region=region,
+                region=message.get_property(names.MSG_REGION) or DEFAULT_REGION,
                 group=group,
                 request_id=request_id,
                 message_id=message.message_id,
@@ -78,7 +81,7 @@ class HandlingTrace:
                 keys=message.get_property(names.KEYS),
             )
             for message in context.messages
-            if (region := self._region(message)) is not None
+            if self._traces(message)
         ]
         if events:
             told = [(event.message_id, event.keys) for event in events]
@@ -110,13 +113,9 @@ class HandlingTrace:
             ]
         )
 
-    def _region(self, message: ReceivedMessage) -> str | None:
-        """Give the region a message says it is of; None if it is not to be traced."""
-        if message.get_property(names.TRACE_ON) == "false":
-            return None
-        if not self._tracer.traces(message.topic):
-            return None
-        return message.get_property(names.MSG_REGION)
+    def _traces(self, message: ReceivedMessage) -> bool:
+        wanted = message.get_property(names.TRACE_ON) != "false"
+        return wanted and self._tracer.traces(message.topic)
 
     def _add(self, events: "list[TracedDelivery] | list[TracedHandling]") -> None:
         known: list[Traced] = [*events]
