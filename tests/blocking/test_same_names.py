@@ -19,7 +19,7 @@ CLIENTS = ["PopConsumer", "Producer", "PullConsumer", "PushConsumer"]
 OF_THE_LOOP = {
     "PopConsumer": set[str](),
     "Producer": {"sending", "session", "submitting"},
-    "PullConsumer": set[str](),
+    "PullConsumer": {"begun"},
     "PushConsumer": {"session"},
 }
 BLOCKING_ALONE = {"last_words", "options"}  # for the process's end; an attribute in asyncio

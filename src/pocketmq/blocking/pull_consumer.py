@@ -1,5 +1,6 @@
 """The blocking pull consumer: `pocketmq.aio.PullConsumer` for ordinary threads."""
 
+import threading
 from collections.abc import Coroutine, Iterable, Mapping
 from types import TracebackType
 from typing import Any, Self, Unpack
@@ -11,6 +12,7 @@ from pocketmq.client.consumer_options import PullConsumerOptions
 from pocketmq.client.filters import Filter
 from pocketmq.client.options import ClientOptions
 from pocketmq.client.pull import PullConsumer as AsyncPullConsumer
+from pocketmq.client.pull.cache import Batch
 from pocketmq.client.pull.settings import PullSettings
 from pocketmq.client.pull.watching import QueuesListener
 from pocketmq.model.queue import MessageQueue
@@ -39,6 +41,8 @@ class PullConsumer(Facade[AsyncPullConsumer]):
         **settings: Unpack[PullSettings],
     ) -> None:
         super().__init__(AsyncPullConsumer(name_servers, group=group, options=options, **settings))
+        self._turn = threading.Lock()  # whose message is next
+        self._begun: Batch | None = None  # taken from by iterations, without asking the loop
 
     @property
     def options(self) -> PullConsumerOptions:
@@ -53,6 +57,7 @@ class PullConsumer(Facade[AsyncPullConsumer]):
         `commit` says whether what was polled counts as done; if not given, as `auto_commit` says.
         """
         if self._thread is not None:
+            self._forget_batch()
             self._thread.call(self._client.close(commit=commit))
             closed(self)
 
@@ -78,10 +83,12 @@ class PullConsumer(Facade[AsyncPullConsumer]):
 
     def unsubscribe(self, topic: str) -> None:
         """Read no more of a topic; what was committed is stored."""
+        self._forget_batch()
         self._do(self._client.unsubscribe, topic)
 
     def assign(self, queues: Iterable[MessageQueue], expression: str | Filter = "*") -> Self:
         """Read exactly these queues, whoever else reads them; others assigned before are left."""
+        self._forget_batch()
         self._do(self._client.assign, queues, expression)
         return self
 
@@ -113,6 +120,7 @@ class PullConsumer(Facade[AsyncPullConsumer]):
 
     def poll(self, timeout: float | None = None) -> list[ReceivedMessage]:
         """Give the messages of the next pull; none if none comes within `timeout`."""
+        self._forget_batch()
         return self._call(self._client.poll(timeout))
 
     def __iter__(self) -> Self:
@@ -121,12 +129,30 @@ class PullConsumer(Facade[AsyncPullConsumer]):
 
     def __next__(self) -> ReceivedMessage:
         """Give the next message; the one before counts as done."""
+        with self._turn:
+            batch = self._begun
+            if batch is not None:
+                at = batch.at
+                if at + 1 < len(batch.messages) and not batch.assigned.dropped:
+                    batch.at = at + 1
+                    return batch.messages[at]
+                self._begun = None
         if self._thread is None:
             self.start()
         try:
-            return self._call(self._client.__anext__())
+            return self._call(self._next())
         except StopAsyncIteration:
             raise StopIteration from None
+
+    async def _next(self) -> ReceivedMessage:
+        message = await self._client.__anext__()
+        self._begun = self._client.begun
+        return message
+
+    def _forget_batch(self) -> None:
+        """Leave the rest of a batch to the loop: where reading goes on has changed."""
+        with self._turn:
+            self._begun = None
 
     # Offsets
 
@@ -142,14 +168,17 @@ class PullConsumer(Facade[AsyncPullConsumer]):
 
     def seek(self, queue: MessageQueue, offset: int) -> None:
         """Go on from an offset that the queue holds, or from its end."""
+        self._forget_batch()
         self._call(self._client.seek(queue, offset))
 
     def seek_to_begin(self, queue: MessageQueue) -> None:
         """Go on from the first message that the queue holds."""
+        self._forget_batch()
         self._call(self._client.seek_to_begin(queue))
 
     def seek_to_end(self, queue: MessageQueue) -> None:
         """Go on with messages to come."""
+        self._forget_batch()
         self._call(self._client.seek_to_end(queue))
 
     def offset_for_time(self, queue: MessageQueue, timestamp: float) -> int:

@@ -14,6 +14,7 @@ from pocketmq.client.consumer.subscriptions import Subscribed
 from pocketmq.client.consumer_options import PullConsumerOptions
 from pocketmq.client.filters import Filter, subscription_to
 from pocketmq.client.options import ClientOptions
+from pocketmq.client.pull.cache import Batch
 from pocketmq.client.pull.running import PullRunning
 from pocketmq.client.pull.settings import PullSettings
 from pocketmq.client.pull.watching import QueuesListener
@@ -244,6 +245,14 @@ class PullConsumer:
             cache.take()
             batch.settle(asyncio.get_running_loop().time())
         return message
+
+    @property
+    def begun(self) -> Batch | None:
+        """The batch an iteration is in, for whoever takes its messages without a turn of the loop.
+
+        One who does so counts `at` up for each, and leaves the last one to `__anext__`.
+        """
+        return None if self._running is None else self._running.parts.cache.first()
 
     # Offsets
 
