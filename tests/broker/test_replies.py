@@ -55,9 +55,8 @@ async def test_a_reply_is_pushed_to_who_asked_and_stored() -> None:
 
 
 async def test_a_reply_need_not_be_stored() -> None:
-    settings = {"store_reply_message_enable": False}
     async with (
-        running(**settings) as (broker, address),
+        running(store_reply_message_enable=False) as (broker, address),
         client(address) as asker,
         client(address) as peer,
     ):
@@ -102,11 +101,15 @@ async def test_a_client_that_says_nothing_is_waited_for_only_so_long() -> None:
 
 
 async def test_a_broker_stops_while_a_reply_is_on_its_way() -> None:
-    async with asyncio.timeout(20), running() as (_, address):
-        async with client(address) as asker, client(address) as peer:
-            await appear(asker, "asking", "asker")
-            post(peer)
-            await asker.question()
+    async with (
+        asyncio.timeout(20),
+        running() as (_, address),
+        client(address) as asker,
+        client(address) as peer,
+    ):
+        await appear(asker, "asking", "asker")
+        post(peer)
+        await asker.question()
 
 
 async def test_a_topic_that_does_not_exist_gets_no_replies() -> None:

@@ -93,8 +93,13 @@ async def test_a_timed_message_comes_at_its_moment_and_no_earlier() -> None:
 @leaping
 async def test_what_is_due_already_does_not_wait() -> None:
     async with running() as (broker, address), client(address) as peer:
-        for name, value in (("TIMER_DELIVER_MS", 17), ("TIMER_DELAY_MS", 0), ("TIMER_DELAY_SEC", -9)):
-            answer = await send(peer, name, **{name: value})
+        for name, value in (
+            ("TIMER_DELIVER_MS", 17),
+            ("TIMER_DELAY_MS", 0),
+            ("TIMER_DELAY_SEC", -9),
+        ):
+            wanted: dict[str, Any] = {name: value}
+            answer = await send(peer, name, **wanted)
             assert (answer.code, "recallHandle" in (answer.ext or {})) == (0, False)
         assert keys(broker) == ["TIMER_DELIVER_MS", "TIMER_DELAY_MS", "TIMER_DELAY_SEC"]
 

@@ -53,8 +53,7 @@ class Timed:
 
     def recall(self, key: str, due_ms: int) -> None:
         """Take a message back."""
-        wanted = {"TIMER_DELIVER_MS": str(due_ms), "TIMER_DEL_UNIQKEY": f"T+{key}"}
-        self.append(draft(key, **wanted))
+        self.append(draft(key, TIMER_DELIVER_MS=str(due_ms), TIMER_DEL_UNIQKEY=f"T+{key}"))
 
     def append(self, message: Draft) -> None:
         hold_back(message, LIMITS, self.now_ms, self.timers.done_ms)

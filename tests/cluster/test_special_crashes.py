@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from pocketmq.embedded import Cluster
+from pocketmq.embedded.settings import Setting
 from pocketmq.model.queue import MessageQueue
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.header import Header
@@ -92,7 +93,7 @@ def test_no_commit_is_lost_and_none_is_seen_twice(tmp_path: Path, flush: str) ->
             assert client.call(RequestCode.END_TRANSACTION, halves[key]).code == 0
             fates[key] = fate == 8
 
-    settings = {"flushDiskType": flush, "transactionCheckInterval": 100_000}
+    settings: dict[str, Setting] = {"flushDiskType": flush, "transactionCheckInterval": 100_000}
     with Cluster(data=tmp_path, in_process=False, config=settings) as cluster:
         cluster.create_topic("special", 1)
         seen = 0
