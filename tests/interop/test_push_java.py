@@ -1,0 +1,130 @@
+"""Java and Python members in one group, on a Java cluster and on ours: each queue has one owner."""
+
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from pocketmq.model.queue import MessageQueue
+from tests.interop.groups import Load, Member, consumed, settled
+from tests.interop.jvm import Admin, Jars, broker, free_port, nameserver, wait_until
+from tests.server_process import ServerProcess
+
+pytestmark = [pytest.mark.java, pytest.mark.timeout(600)]
+
+TOPIC, GROUP, BROKER = "shared", "sharers", "broker-0"
+QUEUES = {MessageQueue(TOPIC, BROKER, each) for each in range(8)}
+
+
+class Stand:
+    """A cluster of one broker, Java's or ours, and members of both kinds."""
+
+    def __init__(self, jars: Jars, home: Path, stack: ExitStack, kind: str) -> None:
+        self._jars = jars
+        self._home = home
+        self._stack = stack
+        if kind == "java":
+            port = free_port()
+            stack.enter_context(nameserver(jars, home, port))
+            self.address = f"127.0.0.1:{port}"
+            settings = {"brokerName": BROKER, "brokerClusterName": "C", "listenPort": free_port()}
+            stack.enter_context(broker(jars, home, self.address, **settings))
+        else:
+            server = ServerProcess("namesrv", "--port", "0", "--host", "127.0.0.1")
+            self.address = stack.enter_context(server).namesrv
+            words = ["--namesrv", self.address, "--name", BROKER, "--cluster", "C", "--port", "0"]
+            stack.enter_context(ServerProcess("broker", *words, "--data", str(home / "ours")))
+        admin = stack.enter_context(Admin(jars, home))
+        make = f"updateTopic -n {self.address} -c C -t {TOPIC} -r 8 -w 8"
+        wait_until(lambda: "success" in admin.run(make), "the topic to be made")
+
+    def java(self, name: str, *options: str) -> Member:
+        words = (self.address, GROUP, TOPIC, name, *options)
+        command = self._jars.compiled(self._home, "Member", *words)
+        return self._stack.enter_context(Member(command, self._home))
+
+    def python(self, name: str, *options: str) -> Member:
+        words = (self.address, GROUP, TOPIC, name, *options)
+        command = [sys.executable, "-m", "tests.interop.push_member", *words]
+        return self._stack.enter_context(Member(command, Path(__file__).parents[2]))
+
+    def load(self, keys: int = 0) -> Load:
+        words = [self.address, TOPIC, "5", *([str(keys)] if keys else [])]
+        return self._stack.enter_context(
+            Load(self._jars.compiled(self._home, "Load", *words), self._home)
+        )
+
+
+@pytest.fixture(params=["java", "ours"])
+def stand(request: pytest.FixtureRequest, jars: Jars, tmp_path: Path) -> Iterator[Stand]:
+    with ExitStack() as stack:
+        yield Stand(jars, tmp_path, stack, request.param)
+
+
+def _share(members: list[Member], what: str) -> None:
+    """Wait until each member owns what the rule gives it; else say who owns what."""
+    try:
+        wait_until(settled(members, QUEUES), what)
+    except AssertionError as error:
+        told = {member.client_id or str(member.lines[-3:]): member.owned for member in members}
+        raise AssertionError(f"{error}: {told}") from None
+
+
+def _leave(member: Member) -> None:
+    member.say("leave")
+    assert member.wait_for_end()[-1] == "left"
+
+
+@pytest.mark.parametrize("line", ["5.x", "4.x"])
+def test_members_of_both_kinds_share_by_the_same_rule(stand: Stand, line: str) -> None:
+    first, second = stand.java("a"), stand.python("b", line)
+    _share([first, second], "two members to share")
+    load = stand.load()
+    third = stand.python("c", line)
+    _share([first, second, third], "three members to share")
+    fourth = stand.java("d")
+    members = [first, second, third, fourth]
+    _share(members, "four members to share")
+    _leave(third)
+    _share([first, second, fourth], "what the third left")
+    second.kill()
+    _share([first, fourth], "what the second left behind")
+    accepted = load.stop()
+    wait_until(lambda: accepted <= consumed(members), "every message to be consumed")
+
+
+def test_orderly_members_of_both_kinds_keep_the_order_of_each_key(stand: Stand) -> None:
+    first, second = stand.java("a", "orderly"), stand.python("b", "orderly")
+    _share([first, second], "two members to share")
+    load = stand.load(keys=6)
+    third = stand.python("c", "orderly")
+    members = [first, second, third]
+    _share(members, "three members to share")
+    wait_until(lambda: len(load.accepted) > 300, "messages")
+    _leave(third)
+    _share([first, second], "what the third left")
+    accepted = load.stop()
+    wait_until(lambda: accepted <= consumed(members), "every message to be consumed")
+    for member in members:
+        for key in range(6):
+            numbers = [
+                int(body.split(":")[1]) for _, body in member.got if body.startswith(f"{key}:")
+            ]
+            assert numbers == sorted(numbers)
+
+
+def test_a_broker_assigns_queues_to_members_of_both_kinds(stand: Stand, jars: Jars) -> None:
+    if not jars.is_5:
+        pytest.skip("a broker assigns queues from 5.x on")
+    told = "balanced-by-broker"
+    first, second = stand.java("a", told), stand.python("b", told)
+    _share([first, second], "two members to share")
+    third = stand.python("c", told)
+    _share([first, second, third], "three members to share")
+    load = stand.load()
+    wait_until(lambda: len(load.accepted) > 100, "messages")
+    accepted = load.stop()
+    members = [first, second, third]
+    wait_until(lambda: accepted <= consumed(members), "every message to be consumed")
