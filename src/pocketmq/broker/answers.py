@@ -33,7 +33,7 @@ def _quoted(text: str) -> str:
 class SendAnswers:
     """What senders are told. Made once the broker's address and region are known."""
 
-    __slots__ = ("_host", "_many", "_one", "_region", "_trace_on")
+    __slots__ = ("_host", "_many", "_one", "_recallable", "_region", "_trace_on")
 
     def __init__(self, region: str, store_host: bytes, *, trace_on: bool) -> None:
         self._region = region
@@ -50,6 +50,8 @@ class SendAnswers:
         )
         self._one = f"{start}{shared}%016X{end}".encode()
         self._many = f"{start}{shared}%b{end}".encode()
+        handle = start.replace('"transactionId"', '"recallHandle":"%b","transactionId"')
+        self._recallable = f"{handle}{shared}%016X{end}".encode()
 
     def stored(
         self, request: Command, queue_id: int, offset: int, position: int, unique_key: str
@@ -89,12 +91,18 @@ class SendAnswers:
         offset: int,
         position: int,
         *,
-        unique_key: str | None,
+        unique_key: str,
         recall_handle: str | None,
     ) -> bytes:
         """Give the frame for a message that went elsewhere first, such as a delayed one."""
-        identity = self.identity(position)
-        return self._general(request, queue_id, offset, identity, unique_key, recall_handle)
+        if recall_handle is None:
+            return self.stored(request, queue_id, offset, position, unique_key)
+        if request.serialize != _JSON or not (unique_key.isalnum() and unique_key.isascii()):
+            identity = self.identity(position)
+            return self._general(request, queue_id, offset, identity, unique_key, recall_handle)
+        handle = recall_handle.encode()
+        fields = (queue_id, handle, unique_key.encode(), position, offset, request.opaque)
+        return encode_frame(_JSON, self._recallable % fields)
 
     def refused(self, request: Command, code: int, remark: str | None) -> Command:
         """Make a refusal; clients look for region and trace switch in it, too (seen in Go)."""

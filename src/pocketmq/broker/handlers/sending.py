@@ -4,6 +4,8 @@ A plain message takes the short way: its target is known, its properties are onl
 answer is a template. Whatever asks for more (retries, delays, transactions) becomes a draft.
 """
 
+from functools import lru_cache
+
 from pocketmq.broker.appending import Draft, append, append_batch, message_illegal, place
 from pocketmq.broker.born_host import born_host
 from pocketmq.broker.dead_letters import give_up_retries
@@ -34,7 +36,8 @@ NO_ROOM = (
 )
 
 _NOT_WAITING = "WAIT\1false"
-_NOT_PLAIN = TRANSACTION_MASK | int(SysFlag.INNER_BATCH)
+_INNER_BATCH = int(SysFlag.INNER_BATCH)
+_NOT_PLAIN = TRANSACTION_MASK | _INNER_BATCH
 
 
 def send(state: BrokerState, connection: Connection, request: Command) -> Answer:
@@ -136,6 +139,12 @@ def _value(text: str, start: str) -> str | None:
     return decode_properties(text.encode("utf-8", "replace")).get(start[:-1])
 
 
+@lru_cache(maxsize=8)
+def _decoded(stamp: str) -> dict[str, str]:
+    """Give the properties every message gets; not to be changed."""
+    return decode_properties(stamp.encode())
+
+
 def _take_draft(
     state: BrokerState,
     connection: Connection,
@@ -144,13 +153,14 @@ def _take_draft(
     target: Target,
 ) -> bytes:
     text = (header.properties or "").encode("utf-8", "replace")
-    properties = decode_properties(text) | decode_properties(state.stamp.encode())
+    properties = decode_properties(text) | _decoded(state.stamp)
     properties.pop(names.POP_CHECKPOINT, None)
-    if names.INNER_NUM in properties or header.sys_flag & SysFlag.INNER_BATCH:
+    if names.INNER_NUM in properties or header.sys_flag & _INNER_BATCH:
         raise message_illegal(state.config.max_message_size)
-    unique_key = properties.setdefault(
-        names.UNIQUE_KEY, state.unique_ids.next_id(state.turn.now_ms)
-    )
+    unique_key = properties.get(names.UNIQUE_KEY)
+    if unique_key is None:
+        unique_key = state.unique_ids.next_id(state.turn.now_ms)
+        properties[names.UNIQUE_KEY] = unique_key
     draft = Draft(
         topic=header.topic,
         queue_id=target.queue.queue_id,
