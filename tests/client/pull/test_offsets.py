@@ -91,6 +91,23 @@ async def test_what_was_polled_before_a_failure_comes_again() -> None:
             assert bodies(await read(consumer, 10)) == sorted(sent)
 
 
+async def test_a_queue_goes_to_another_member_with_all_but_what_was_polled_last() -> None:
+    """Though no automatic commit was due: the last batch may not be done, all before it is."""
+    async with cluster(1, 2) as running:
+        sent = await send(running.address, 40)  # one queue after another
+        a, b = (reader(running.address, name, pull_batch=5).subscribe("orders") for name in "ab")
+        async with a:
+            got = await read(a, 40)
+            assert bodies(got) == sorted(sent)
+            last = got[-5:]
+            async with b:
+                await until(lambda: len(b.assignment().get("orders", ())) == 1, "a share")
+                (moved,) = b.assignment()["orders"]
+                again = [m for m in last if m.queue_id == moved.queue_id]
+                seen = await b.poll(1.0 if again else 0.1)
+                assert bodies(seen) == bodies(again)
+
+
 async def _fail_after_ten(address: str) -> None:
     async with reader(address).subscribe("orders") as consumer:
         await read(consumer, 10)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 
 import msgspec
 
-from pocketmq.balance.consumer.lite_pull import AssignedState
+from pocketmq.balance.consumer.lite_pull import NONE, AssignedState
 from pocketmq.client.consumer.held import HeldQueue
 from pocketmq.model.queue import MessageQueue
 
@@ -16,11 +16,13 @@ from pocketmq.model.queue import MessageQueue
 class AssignedQueue:
     """One assignment of one queue: given up and assigned anew, a queue gets a new one."""
 
-    __slots__ = ("held", "state")
+    __slots__ = ("before_last", "held", "state")
 
     def __init__(self, held: HeldQueue) -> None:
         self.held = held
         self.state = AssignedState()
+        self.before_last = NONE
+        """The offset to commit as it was before the last poll of this queue."""
 
     @property
     def queue(self) -> MessageQueue:

@@ -25,11 +25,12 @@ class Batch:
         """Note that what was taken is out of the cache, and where a commit would stand."""
         some = self.messages[self.settled : self.at]
         self.settled = self.at
-        held = self.assigned.held
-        offset = held.process.remove(some, now)
+        assigned = self.assigned
+        offset = assigned.held.process.remove(some, now)
         if offset >= 0:
-            self.assigned.change(consume_offset=offset)
-        held.made_room()
+            assigned.before_last = assigned.state.consume_offset
+            assigned.change(consume_offset=offset)
+        assigned.held.made_room()
 
 
 class Cache:
@@ -39,6 +40,8 @@ class Cache:
         self._batches: deque[Batch] = deque()
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._closed = False
+        self.last: AssignedQueue | None = None
+        """The queue that was polled last: its last batch may still be worked on."""
 
     def __len__(self) -> int:
         return len(self._batches)
@@ -64,6 +67,7 @@ class Cache:
         batch = self.first()
         if batch is not None:
             self._batches.popleft()
+            self.last = batch.assigned
         return batch
 
     def settle(self, now: float) -> None:

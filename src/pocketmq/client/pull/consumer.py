@@ -81,7 +81,8 @@ class PullConsumer:
     async def close(self, *, commit: bool | None = None) -> None:
         """Store offsets, leave the group, end polls and iterations. Harmless twice.
 
-        `commit` says whether what was polled counts as done; if not given, as `auto_commit` says.
+        `commit` says whether what was polled last counts as done; if not given, as `auto_commit`
+        says.
         """
         self._ended = True
         lease, self._lease = self._lease, None

@@ -86,6 +86,9 @@ class PullHoldings:
 
     def _drop(self, step: do.DropQueue) -> None:
         held = self._parts.held.get(step.queue)
+        assigned = self._parts.assignment.get(step.queue)
+        if assigned is not None and assigned.held is held:
+            self._parts.note_done(assigned)
         if held is not None:
             held.process.dropped = True
             if held.pulling is not None:

@@ -2,6 +2,9 @@
 
 from dataclasses import dataclass, field
 
+import msgspec
+
+from pocketmq.balance.consumer.lite_pull import commit_step
 from pocketmq.balance.consumer.start_offset import StartRule
 from pocketmq.balance.profile import Profile
 from pocketmq.client.consumer.held import HeldQueue
@@ -9,7 +12,7 @@ from pocketmq.client.consumer.offsets import OffsetStore
 from pocketmq.client.consumer.pauses import Pauses
 from pocketmq.client.consumer.subscriptions import Subscribed, Subscriptions
 from pocketmq.client.consumer_options import PullConsumerOptions
-from pocketmq.client.pull.assigned import Assignment
+from pocketmq.client.pull.assigned import AssignedQueue, Assignment
 from pocketmq.client.pull.cache import Cache
 from pocketmq.client.session import Session
 from pocketmq.client.tasks import Tasks
@@ -48,3 +51,15 @@ class PullParts:
             known = Subscribed.of(Subscription(topic=topic), self.session.options.namespace)
             self.by_hand[topic] = known
         return known
+
+    def note_done(self, assigned: AssignedQueue) -> None:
+        """Note what is surely done of a queue that is given up: all but what was polled last.
+
+        Java stores what its last automatic commit noted, and everything since comes twice.
+        """
+        state = assigned.state
+        if self.cache.last is assigned:
+            state = msgspec.structs.replace(state, consume_offset=assigned.before_last)
+        step = commit_step(assigned.queue, state, dropped=assigned.dropped)
+        if step is not None and self.options.auto_commit:
+            self.offsets.table.update(step.queue, step.offset, increase_only=True)

@@ -61,6 +61,7 @@ class Positions:
         assigned.held.process.clear()
         self._parts.cache.drop(assigned)
         assigned.change(seek_offset=offset, consume_offset=offset)
+        assigned.before_last = offset
         self._pulling.begin(assigned)
 
     # What is done

@@ -114,6 +114,9 @@ class PullRunning:
         await self.rebalancing.stop(STOP_PATIENCE)
         if commit:
             self.positions.note_polled()
+        else:
+            for assigned in self.parts.assignment:
+                self.parts.note_done(assigned)
         for step in life.stop_steps(self._facts()):
             try:
                 await self._stop_step(step)
@@ -145,6 +148,9 @@ class PullRunning:
     def leave(self, topic: str) -> None:
         """Give a topic's queues up that was unsubscribed, by the wire's name."""
         parts = self.parts
+        for assigned in parts.assignment:
+            if assigned.queue.topic == topic:
+                parts.note_done(assigned)
         parts.assignment.remove_topic(topic)
         for queue in [queue for queue in parts.held if queue.topic == topic]:
             parts.offsets.persist(queue)
