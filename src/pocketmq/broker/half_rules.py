@@ -38,6 +38,7 @@ _OURS = (  # nobody else decides about these
     names.TIMER_DELAY_MS,
     names.TIMER_DELIVER_MS,
 )
+_COMMITTED = int(SysFlag.COMMITTED)
 _STATE = b"TRAN_STATE"
 _OP_TEXT = {
     state: b"TAGS\1d\2%b\1%d\2" % (_STATE, state) for state in (COMMITTED, ROLLED_BACK, GIVEN_UP)
@@ -117,12 +118,13 @@ def comes_too_late(half: RecordView, now_ms: int, timeout_ms: int) -> bool:
 
 def committed(half: RecordView, checks: int) -> Ending | None:
     """Give the message that consumers see; None for a half message without a topic to go to."""
-    place = real_place(half.property_bytes)
+    text = half.property_bytes
+    place = real_place(text)
     if place is None:
         return None
     topic, queue_id = place
-    sys_flag = half.sys_flag & ~TRANSACTION_MASK | SysFlag.COMMITTED
-    text = _with_checks(_without_place(half.property_bytes, topic, queue_id), checks)
+    sys_flag = half.sys_flag & ~TRANSACTION_MASK | _COMMITTED
+    text = _with_checks(_without_place(text, topic, queue_id), checks)
     return Ending(topic, queue_id, _copy(half, topic, queue_id, sys_flag, text))
 
 
