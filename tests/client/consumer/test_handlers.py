@@ -1,5 +1,6 @@
 """What a handler may be, and what its answers mean."""
 
+import asyncio
 import functools
 import subprocess
 import sys
@@ -94,6 +95,49 @@ def test_an_error_means_again_and_is_kept() -> None:
         raise mistake
 
     assert Handler(handler).call(messages(1)) == Failure("it raised ValueError: bad", mistake)
+
+
+class Unshowable(Exception):
+    def __str__(self) -> str:
+        raise ValueError("no")
+
+    __repr__ = __str__
+
+
+class Rare(BaseException): ...
+
+
+async def test_nothing_a_handler_does_reaches_its_caller() -> None:
+    """It would end the thread or the task that has to make the next call."""
+    reasons = []
+    for error in (Unshowable(), Rare("x"), GeneratorExit(), asyncio.CancelledError()):
+
+        def handler(message: ReceivedMessage, error: BaseException = error) -> None:
+            raise error
+
+        async def coro(message: ReceivedMessage, error: BaseException = error) -> None:
+            raise error
+
+        failure = Handler(handler).call(messages(1))
+        assert failure is not None
+        reasons.append(failure.reason)
+        if not isinstance(error, GeneratorExit | asyncio.CancelledError):
+            assert await Handler(coro).call_async(messages(1)) == failure
+    assert reasons == [
+        "it raised Unshowable: something that cannot be shown",
+        "it raised Rare: x",
+        "it raised GeneratorExit: ",
+        "it raised CancelledError: ",
+    ]
+    failure = Handler(lambda message: Unshowable()).call(messages(1))
+    assert failure is not None
+    assert "something that cannot be shown" in failure.reason
+
+
+def test_an_answer_that_makes_no_sense_is_an_error_of_the_handler() -> None:
+    for wrong in ({"delay_level": "3"}, {"wait": -1.0}, {"wait": float("nan")}, {"done": -1}):
+        with pytest.raises(InvalidInput):
+            RetryLater(**wrong)
 
 
 @pytest.mark.parametrize("answer", [0, False, True, "OK", 17, object()])

@@ -145,8 +145,12 @@ class ConcurrentWork(WorkRoom):
             async with self._turn:
                 return await self.sending_back.send_back(message, level, held.queue.broker_name)
 
-        sent = await asyncio.gather(*map(send, verdict.send_back))
-        failed = [one for one, ok in zip(verdict.send_back, sent, strict=True) if not ok]
+        # Whatever goes wrong, the messages have to be settled: one left over holds its queue up.
+        sent = await asyncio.gather(*map(send, verdict.send_back), return_exceptions=True)
+        failed = [one for one, ok in zip(verdict.send_back, sent, strict=True) if ok is not True]
+        for error in sent:
+            if isinstance(error, BaseException):
+                logger.error("group %s: sending back failed", self.consuming.group, exc_info=error)
         self._count(held, verdict)
         self._remove(held, messages, failed)
 

@@ -6,6 +6,7 @@ rooms.
 """
 
 import _thread
+import asyncio
 import inspect
 from collections.abc import Callable, Sequence
 from enum import Enum
@@ -14,6 +15,8 @@ from typing import Any
 
 import msgspec
 
+from pocketmq.client.checks import check_seconds
+from pocketmq.errors import InvalidInput
 from pocketmq.protocol.received import ReceivedMessage
 
 
@@ -36,6 +39,12 @@ class RetryLater(Exception):
     """
 
     def __init__(self, delay_level: int = 0, *, wait: float | None = None, done: int = 0) -> None:
+        if type(delay_level) is not int or type(done) is not int or done < 0:
+            raise InvalidInput(
+                f"a delay level and a count are whole numbers: {delay_level}, {done}"
+            )
+        if wait is not None:
+            check_seconds("wait", wait)
         super().__init__(delay_level, wait, done)
         self.delay_level = delay_level
         self.wait = wait
@@ -73,24 +82,18 @@ class Handler:
         try:
             # A list of its own: what it does to it must not change what is settled.
             answer = self.function(list(messages) if self.batch else messages[0])
-        except RetryLater as answer_raised:
-            return understood(answer_raised)
-        except Exception as error:  # noqa: BLE001 - any error means: later again
+        except BaseException as error:  # noqa: BLE001 - whatever it is, it means: later again
             return raised(error)
-        except BaseException as error:  # noqa: BLE001 - and is passed on to the main thread
-            return interrupted(error)
         return None if answer is None or answer is Consumed.OK else understood(answer)
 
     async def call_async(self, messages: Sequence[ReceivedMessage]) -> Failure | None:
         """Call a coroutine function; None if all is done. Raises nothing but `CancelledError`."""
         try:
             answer = await self.function(list(messages) if self.batch else messages[0])
-        except RetryLater as answer_raised:
-            return understood(answer_raised)
-        except Exception as error:  # noqa: BLE001 - any error means: later again
+        except (asyncio.CancelledError, GeneratorExit):
+            raise
+        except BaseException as error:  # noqa: BLE001 - whatever it is, it means: later again
             return raised(error)
-        except (KeyboardInterrupt, SystemExit) as error:
-            return interrupted(error)
         return None if answer is None or answer is Consumed.OK else understood(answer)
 
 
@@ -120,21 +123,29 @@ def understood(answer: object) -> Failure | None:
         answer.close()
         return Failure("it returned a coroutine; make the handler itself `async def`")
     return Failure(
-        f"it returned {answer!r:.80}, which is no answer; return None or Consumed.OK when all is "
-        "done, Consumed.RETRY or RetryLater(...) for later again"
+        f"it returned {_text(repr, answer)}, which is no answer; return None or Consumed.OK when "
+        "all is done, Consumed.RETRY or RetryLater(...) for later again"
     )
 
 
-def raised(error: Exception) -> Failure:
-    """Give what an error means: later again."""
-    return Failure(f"it raised {type(error).__name__}: {error}"[:300], error)
+def raised(error: BaseException) -> Failure | None:
+    """Give what an error means: later again.
 
-
-def interrupted(error: BaseException) -> Failure:
-    """Pass KeyboardInterrupt or SystemExit on to the main thread, as if Ctrl-C had been pressed.
-
-    Neither ends a pool's thread, and both would end an event loop that others need. The message
-    comes again later.
+    KeyboardInterrupt and SystemExit are passed on to the main thread, as if Ctrl-C had been
+    pressed: they do not end a pool's thread, and would end an event loop that others need.
     """
-    _thread.interrupt_main()
-    return Failure(f"it raised {type(error).__name__}, which stops the program", error)
+    if isinstance(error, RetryLater):
+        return understood(error)
+    kind = type(error).__name__
+    if isinstance(error, KeyboardInterrupt | SystemExit):
+        _thread.interrupt_main()
+        return Failure(f"it raised {kind}, which stops the program", error)
+    return Failure(f"it raised {kind}: {_text(str, error)}", error)
+
+
+def _text(show: Callable[[Any], str], what: object) -> str:
+    """Show something of a handler's; even that may fail."""
+    try:
+        return show(what)[:200]
+    except Exception:  # noqa: BLE001 - the handler's, again
+        return "something that cannot be shown"

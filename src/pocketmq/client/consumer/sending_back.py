@@ -69,8 +69,8 @@ class SendingBack:
 
     async def send_copy(self, message: ReceivedMessage, reconsume_times: int, limit: int) -> bool:
         """Send a copy to the retry topic, which says how often it was tried; False if it fails."""
-        copy, extra = self.copy_of(message, reconsume_times, limit)
         try:
+            copy, extra = self.copy_of(message, reconsume_times, limit)
             # Made anew each time: this is rare, and a kept one would miss changes of the route.
             await Sending(self._consuming.session, _INNER).send(copy, extra)
         except MQError as error:
