@@ -20,6 +20,7 @@ from pocketmq.model.message import Message
 from pocketmq.model.receipt import SendReceipt
 
 _PENDING, _FINISHED = "PENDING", "FINISHED"  # the parent's states
+_UNDER_WAY = frozenset({_PENDING, "RUNNING"})
 _first_wait = threading.Lock()
 
 
@@ -74,34 +75,56 @@ class Handed(Future[SendReceipt]):
         self._waiters = []
         self._done_callbacks: list[object] = []
         self._waited_for: threading.Condition | None = None
+        self._left = False
         self._gate = gate
         self._send = (outgoing, message, choice, timeout)
 
     def begin(self, on_loop: Submitting) -> None:
         """Begin the send; on the loop."""
         try:
-            on_loop.submit(*self._send).add_done_callback(self._ended)
+            on_loop.submit_into(self, *self._send)
         except MQError as error:
-            self._gate.leave(len(self._send[0].body))
-            self._fail(error)
+            self.set_exception(error)
 
-    def _ended(self, receipt: asyncio.Future[SendReceipt]) -> None:
-        self._gate.leave(len(self._send[0].body))
-        if receipt.cancelled():
-            self._fail(ClientClosed(f"the producer's loop, {self._send[1].topic}"))
-        elif (error := receipt.exception()) is not None:
-            self._fail(error)
-        else:
-            self._take(receipt.result())
+    # Where the receipt goes: called on the loop.
 
-    def _take(self, receipt: SendReceipt) -> None:
+    def set_result(self, receipt: SendReceipt) -> None:
+        """Take the receipt."""
         with _first_wait:
-            if self._waited_for is None:
+            alone = self._waited_for is None  # nobody waits, has called back or cancelled
+            if alone:
                 self._result = receipt
                 self._state = _FINISHED
-                return  # a callback would have made the condition
-        with suppress(InvalidStateError):  # whoever cancelled it does not want to know
-            self.set_result(receipt)
+        self._leave()
+        if not alone:
+            with suppress(InvalidStateError):  # whoever cancelled it does not want to know
+                super().set_result(receipt)
+
+    def set_exception(self, error: BaseException | None) -> None:
+        """Take the error."""
+        self._leave()
+        if isinstance(error, asyncio.CancelledError):  # by the end of the loop
+            error = ClientClosed("producer")
+        with suppress(InvalidStateError):
+            super().set_exception(error)
+
+    def cancel(self) -> bool:
+        """Want the receipt no more; the message goes its way."""
+        cancelled = super().cancel()
+        if cancelled:
+            self._leave()
+        return cancelled
+
+    def _leave(self) -> None:
+        """Make room for others, once."""
+        with _first_wait:
+            left, self._left = self._left, True
+        if not left:
+            self._gate.leave(len(self._send[0].body))
+
+    def done(self) -> bool:
+        """Whether the receipt is there, or will not come."""
+        return self._state not in _UNDER_WAY
 
     @property
     def _condition(self) -> threading.Condition:  # type: ignore[override]
@@ -113,10 +136,6 @@ class Handed(Future[SendReceipt]):
                 if condition is None:
                     condition = self._waited_for = threading.Condition()
         return condition
-
-    def _fail(self, error: BaseException) -> None:
-        with suppress(InvalidStateError):
-            self.set_exception(error)
 
     def _invoke_callbacks(self) -> None:
         if self._done_callbacks:

@@ -7,7 +7,7 @@ one event loop.
 """
 
 import asyncio
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 from pocketmq.balance.producer.retry import SendMode, TryEnded
 from pocketmq.client.producer.choices import Choice
@@ -24,6 +24,19 @@ from pocketmq.protocol.command import Command
 Receipt: TypeAlias = asyncio.Future[SendReceipt]
 
 
+class Taker(Protocol):
+    """What a receipt, or what came instead, is given to; on the loop, and once."""
+
+    def done(self) -> bool:
+        """Whether nobody wants it any more."""
+
+    def set_result(self, result: SendReceipt, /) -> None:
+        """Take the receipt."""
+
+    def set_exception(self, exception: BaseException, /) -> None:
+        """Take the error."""
+
+
 class Submitting:
     """Begins sends for one producer."""
 
@@ -36,6 +49,31 @@ class Submitting:
         self, outgoing: Outgoing, message: Message, choice: Choice | None, timeout: float | None
     ) -> Receipt:
         """Begin to send by the rules of Java's asynchronous send; the future fails as it does."""
+        receipt: Receipt = self.loop.create_future()
+        return self._begin(receipt, outgoing, message, choice, timeout) or receipt
+
+    def submit_into(
+        self,
+        taker: Taker,
+        outgoing: Outgoing,
+        message: Message,
+        choice: Choice | None,
+        timeout: float | None,
+    ) -> None:
+        """Do the same for somebody who waits elsewhere."""
+        task = self._begin(taker, outgoing, message, choice, timeout)
+        if task is not None:
+            _pass_on(task, taker)
+
+    def _begin(
+        self,
+        taker: Taker,
+        outgoing: Outgoing,
+        message: Message,
+        choice: Choice | None,
+        timeout: float | None,
+    ) -> asyncio.Task[SendReceipt] | None:
+        """Begin; what cannot leave at once is left to a task, and `taker` not used."""
         sending = self.sending
         sending.session.check()
         limit = sending.limit(timeout)
@@ -48,7 +86,9 @@ class Submitting:
             and sending.window.try_enter(len(outgoing.body))
         ):
             try:
-                return _Submitted(self, outgoing, message, publication, limit).begin()
+                return _Submitted(
+                    self, taker, outgoing, message, publication, timeout=limit
+                ).begin()
             except BaseException:
                 sending.window.leave(len(outgoing.body))
                 raise
@@ -75,19 +115,22 @@ class _Submitted:
     """One message that has entered the window."""
 
     __slots__ = (
-        "_connection", "_message", "_outgoing", "_owner", "_publication", "_queue",
-        "_receipt", "_started", "_timeout",
+        "_connection", "_message", "_outgoing", "_owner", "_publication", "_queue", "_started",
+        "_taker", "_timeout",
     )  # fmt: skip
 
     def __init__(
         self,
         owner: Submitting,
+        taker: Taker,
         outgoing: Outgoing,
         message: Message,
         publication: Publication,
+        *,
         timeout: float,
     ) -> None:
         self._owner = owner
+        self._taker = taker
         self._outgoing = outgoing
         self._message = message
         self._publication = publication
@@ -96,7 +139,7 @@ class _Submitted:
         self._started = owner.sending.now()
         self._connection: Connection | None = None
 
-    def begin(self) -> Receipt:
+    def begin(self) -> asyncio.Task[SendReceipt] | None:
         """Send the request if there is a connection, else have a task make one."""
         sending = self._owner.sending
         queue = self._queue
@@ -106,8 +149,7 @@ class _Submitted:
         opaque = connection.expect_into(self, self._outgoing.code, self._timeout)
         now_ms = sending.session.clock.now_ms()
         connection.post(sending.writer.frame(self._outgoing, queue, opaque, now_ms))
-        self._receipt: Receipt = self._owner.loop.create_future()
-        return self._receipt
+        return None
 
     # Where the answer goes: called by the connection.
 
@@ -127,8 +169,8 @@ class _Submitted:
             return
         if read.ok or not sending.options.retry_when_not_stored_ok:
             sending.window.leave(len(self._outgoing.body))
-            if not self._receipt.done():
-                self._receipt.set_result(read)
+            if not self._taker.done():
+                self._taker.set_result(read)
         else:
             self._ended(read)
 
@@ -142,11 +184,11 @@ class _Submitted:
     def _ended(self, outcome: SendReceipt | MQError) -> None:
         """Have a task go on after a first try that was none too good."""
         sending = self._owner.sending
-        if self._receipt.done():  # nobody wants it any more
+        if self._taker.done():  # nobody wants it any more
             sending.window.leave(len(self._outgoing.body))
             return
         latency = sending.now() - self._started
-        _pass_on(self._take_over(TryEnded(self._queue, latency, outcome)), self._receipt)
+        _pass_on(self._take_over(TryEnded(self._queue, latency, outcome)), self._taker)
 
     def _take_over(self, ended: TryEnded | None) -> asyncio.Task[SendReceipt]:
         task = self._owner.loop.create_task(self._go_on(ended))
@@ -171,18 +213,19 @@ class _Submitted:
             sending.window.leave(len(outgoing.body))
 
 
-def _pass_on(task: asyncio.Task[SendReceipt], receipt: Receipt) -> None:
+def _pass_on(task: asyncio.Task[SendReceipt], taker: Taker) -> None:
     """Let a future end as a task does, and the task end when nobody wants its outcome."""
 
     def ended(_: object) -> None:
-        if receipt.done():
+        if taker.done():
             return
         if task.cancelled():
-            receipt.cancel()
+            taker.set_exception(asyncio.CancelledError())
         elif (error := task.exception()) is not None:
-            receipt.set_exception(error)
+            taker.set_exception(error)
         else:
-            receipt.set_result(task.result())
+            taker.set_result(task.result())
 
     task.add_done_callback(ended)
-    receipt.add_done_callback(lambda _: task.cancel() if receipt.cancelled() else None)
+    if isinstance(taker, asyncio.Future):
+        taker.add_done_callback(lambda future: task.cancel() if future.cancelled() else None)
