@@ -7,7 +7,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from cryptography.hazmat.primitives import serialization
 
+from pocketmq.embedded import Cluster
+from pocketmq.embedded.settings import Setting
 from pocketmq.net import Address
 from tests.access.attempts import (
     ACCESS_FILE,
@@ -26,7 +29,8 @@ from tests.access.attempts import (
 )
 from tests.broker.running import client
 from tests.interop import jvm
-from tests.interop.jvm import Jars
+from tests.interop.jvm import Jars, Process
+from tests.net.certificates import Certificates, make_certificates
 from tests.wire_client import WireClient
 
 pytestmark = [pytest.mark.java, pytest.mark.timeout(600)]
@@ -100,3 +104,94 @@ def test_javas_broker_gives_the_answers_written_down(jars: Jars, tmp_path: Path)
     with java_broker(jars, home, **settings) as address:
         found = asyncio.run(answers_of(address, setup, attempts, secrets))
     assert differing(found, attempts) == {}
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
+    return make_certificates(tmp_path_factory.mktemp("certificates"))
+
+
+def guarded_config(kind: str, directory: Path, made: Certificates) -> dict[str, Setting]:
+    """Settings of a cluster that asks who one is, and of one that speaks TLS only, too."""
+    config: dict[str, Setting] = {}
+    if "users" in kind:
+        config |= {"authenticationEnabled": True, "authorizationEnabled": True}
+        config |= {"initAuthenticationUser": ROOT}
+    if "accounts" in kind:
+        (directory / "plain_acl.yml").write_text(ACCESS_FILE)
+        config |= {"aclEnable": True, "aclFile": str(directory / "plain_acl.yml")}
+    if "TLS" in kind:
+        config |= {"tls.server.certPath": made.server, "tls.server.keyPath": made.server_key}
+        config |= {"tls.server.trustCertPath": made.root, "tls.server.mode": "enforcing"}
+    if "certificates" in kind:
+        config |= {"tls.server.need.client.auth": "require"}
+    return config
+
+
+def guarded(jars: Jars, home: Path, kind: str, made: Certificates, *arguments: str) -> list[str]:
+    """Run the Java client and give what it says; over TLS it checks whom it talks to."""
+    command = jars.compiled(home, "Guarded", *arguments)
+    if "TLS" in kind:
+        settings = {
+            "enable": "true",
+            "test.mode.enable": "false",
+            "client.authServer": "true",
+            "client.trustCertPath": made.root,
+        }
+        if "certificates" in kind:
+            settings |= {"client.certPath": made.client, "client.keyPath": pkcs8(made.client_key)}
+        command[1:1] = [f"-Dtls.{key}={value}" for key, value in settings.items()]
+    with Process(command, home) as process:
+        return process.wait_for_end()
+
+
+def pkcs8(key: str) -> str:
+    """Write a key in the one form Java reads."""
+    private = serialization.load_pem_private_key(Path(key).read_bytes(), None)
+    written = Path(key).with_suffix(".pkcs8")
+    written.write_bytes(
+        private.private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.PKCS8,
+            serialization.NoEncryption(),
+        )
+    )
+    return str(written)
+
+
+EVERYTHING = ["sent 20", "consumed 20", "found 1", "end"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "user", "secret"),
+    [
+        ("users", "root", USERS["root"]),
+        ("users, TLS", "root", USERS["root"]),
+        ("accounts", "rootkey1", ACCOUNTS["rootkey1"]),
+        ("TLS with certificates", "", ""),
+    ],
+)
+def test_java_clients_pass(
+    jars: Jars, tmp_path: Path, made: Certificates, kind: str, user: str, secret: str
+) -> None:
+    with Cluster(config=guarded_config(kind, tmp_path, made)) as cluster:
+        said = guarded(jars, tmp_path, kind, made, cluster.address, user, secret, "made", "g", "20")
+    assert said == EVERYTHING
+
+
+@pytest.mark.parametrize(
+    ("kind", "user", "refusal"),
+    [
+        ("users", "", "refused 16 username cannot be null."),
+        ("users", "root", "refused 16 check signature failed."),
+        ("accounts", "alicekey", "refused 1 {}: Check signature failed for accessKey=alicekey"),
+    ],
+)
+def test_java_clients_are_refused(
+    jars: Jars, tmp_path: Path, made: Certificates, kind: str, user: str, refusal: str
+) -> None:
+    exception = "org.apache.rocketmq.acl.common.AclException"
+    with Cluster(config=guarded_config(kind, tmp_path, made)) as cluster:
+        arguments = (cluster.address, user, "wrong secret", "made", "g", "20")
+        said = guarded(jars, tmp_path, kind, made, *arguments)
+    assert said == [refusal.format(exception), "sent 0", "consumed 0", "end"]

@@ -120,6 +120,8 @@ def _read(path: Path) -> dict[str, Any]:
         raise InvalidInput(f"the access file {path} is larger than {_LARGEST} bytes")
     try:
         content = _parsed(path, data.decode())
+    except InvalidInput:
+        raise
     except (ValueError, msgspec.DecodeError):
         # What was wrong may quote a secret, so it is not told.
         raise InvalidInput(f"the access file {path} is not well-formed") from None

@@ -83,7 +83,7 @@ def _ends(part: str, base: int, most: int) -> tuple[int, int]:
     if part == "*":
         return 0, most
     low, minus, high = part.partition("-")
-    if not minus or not low.isalnum() or not high.isalnum():
+    if not (minus and part.isascii() and low.isalnum() and high.isalnum()):
         raise ValueError(f"{part!r} is no range")
     lowest, highest = int(low, base), int(high, base)
     if not 0 <= lowest <= highest <= most:
