@@ -14,6 +14,7 @@ CALLED_FROM_OUTSIDE = [
     "connection_made", "connection_lost", "data_received", "eof_received",  # asyncio
     "get_buffer", "buffer_updated",
     "pause_writing", "resume_writing",
+    "_condition",  # concurrent.futures: of its futures
     "pytest_*", "rocketmq*", "teardown",  # pytest: hooks, fixtures we offer; Hypothesis
     "__getattr__", "__dir__",  # Python: of modules
 ]  # fmt: skip
