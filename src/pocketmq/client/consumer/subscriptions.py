@@ -76,8 +76,10 @@ class Subscriptions:
         self._put(subscription_to(topic, "*", version_ms))
 
     def remove(self, topic: str) -> bool:
-        """Leave a topic; False if it was not subscribed."""
-        self._handlers.pop(topic, None)
+        """Leave a topic; False if it was not subscribed.
+
+        Its handler stays, for messages that are cached, or failed and come again.
+        """
         return self._by_topic.pop(self.wire(topic), None) is not None
 
     def remove_own(self, topic: str) -> None:
