@@ -17,7 +17,7 @@ def test_applications_and_the_wire_have_names_of_their_own() -> None:
     found = subscriptions.get("shop%orders")
     assert found is not None
     assert (found.shown, found.subscription.topic, found.subscription.tags_set) == (
-        "orders", "shop%orders", {"paid"},
+        "orders", "shop%orders", frozenset({"paid"}),
     )  # fmt: skip
     handler = subscriptions.handler_for("orders")
     assert handler is not None
