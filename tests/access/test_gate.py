@@ -117,7 +117,7 @@ async def test_both_kinds_have_to_be_passed(tmp_path: Path) -> None:
 async def test_accounts_can_become_users(tmp_path: Path) -> None:
     path = tmp_path / "plain_acl.yml"
     path.write_text(ACCESS_FILE)
-    moved = {"migrate_auth_from_v1_enabled": True, "acl_file": str(path)} | USERS
+    moved: dict[str, Any] = {"migrate_auth_from_v1_enabled": True, "acl_file": str(path)} | USERS
     async with running(**moved) as (_, address), client(address) as connected:
         for user, secret, request, code in (
             ("rootkey1", "rootsecret", send("anything"), 0),

@@ -9,6 +9,7 @@ import org.apache.rocketmq.client.consumer.listener.ConsumeConcurrentlyStatus;
 import org.apache.rocketmq.client.consumer.listener.MessageListenerConcurrently;
 import org.apache.rocketmq.client.consumer.rebalance.AllocateMessageQueueAveragely;
 import org.apache.rocketmq.client.exception.MQBrokerException;
+import org.apache.rocketmq.client.exception.MQClientException;
 import org.apache.rocketmq.client.producer.DefaultMQProducer;
 import org.apache.rocketmq.common.consumer.ConsumeFromWhere;
 import org.apache.rocketmq.common.message.Message;
@@ -16,7 +17,17 @@ import org.apache.rocketmq.remoting.RPCHook;
 
 /** Sends and consumes with an account: name server, key, secret, topic, group, count. */
 public class Guarded {
-    public static void main(String[] args) throws Exception {
+    public static void main(String[] args) {
+        try {
+            work(args);
+            System.out.println("end");
+        } catch (Throwable problem) {
+            System.out.println(problem + " because of " + problem.getCause());
+        }
+        System.exit(0);
+    }
+
+    static void work(String[] args) throws Exception {
         RPCHook hook = args[1].isEmpty()
             ? null : new AclClientRPCHook(new SessionCredentials(args[1], args[2]));
         int count = Integer.parseInt(args[5]);
@@ -29,7 +40,11 @@ public class Guarded {
             try {
                 producer.send(new Message(args[3], "tag", "key" + i, ("message " + i).getBytes()));
                 sent++;
-            } catch (MQBrokerException refused) {
+            } catch (MQClientException failed) {
+                if (!(failed.getCause() instanceof MQBrokerException)) {
+                    throw failed;
+                }
+                MQBrokerException refused = (MQBrokerException) failed.getCause();
                 System.out.println("refused " + refused.getResponseCode() + " "
                     + refused.getErrorMessage());
                 break;
@@ -60,7 +75,5 @@ public class Guarded {
         }
         consumer.shutdown();
         producer.shutdown();
-        System.out.println("end");
-        System.exit(0);
     }
 }

@@ -1,15 +1,15 @@
 """The gate before every request: who asks, and may they? One for a broker with access control.
 
 Accounts of 4.x come first, users and rules of 5.x after them; a request has to pass all that are
-enabled, and of two refusals the later counts, as in Java. A broker without access control has no
-gate, and its requests pay nothing.
+enabled, and of two refusals the later counts, as in Java. What is checked is what handlers see: the
+fields are read once, for both. A broker without access control has no gate and pays nothing.
 """
 
 from typing import Protocol
 
 from pocketmq.broker.access.accounts import Accounts, check_account
-from pocketmq.broker.access.needs import Need, needs_of
-from pocketmq.broker.access.rules import NO_RULE, Rules, decide
+from pocketmq.broker.access.needs import Need, deciding_fields, needs_of
+from pocketmq.broker.access.rules import Rules, decide
 from pocketmq.broker.access.settings import AccessSettings
 from pocketmq.broker.access.signature import ACCESS_KEY, is_signed_with
 from pocketmq.broker.access.users import (
@@ -50,9 +50,8 @@ class Gate:
         self._authorizes = settings.authorization_enabled
         self._unauthenticated = _codes(settings.authentication_whitelist)
         self._unauthorized = _codes(settings.authorization_whitelist)
-        self._verdicts: dict[tuple[str, Need, str], str | None] = {}
-        self._rules: dict[str, Rules] = {}
-        self._seen = acls.version
+        self._allowed: set[tuple[object, ...]] = set()  # what was asked and may pass again
+        self._seen = acls.version, users.version
 
     def check(self, peer: Peer, request: Command) -> None:
         """Raise `ServerError` with Java's code and words unless a request may pass."""
@@ -84,49 +83,44 @@ class Gate:
             raise refused("check signature failed.")
 
     def _authorize(self, request: Command, source: str) -> None:
-        if not request.ext:
+        fields = request.ext
+        if not fields:
+            return
+        self._forget_if_changed()
+        name, deciding = fields.get(ACCESS_KEY), deciding_fields(request)
+        asked = name, source, request.code, deciding
+        if deciding is not None and asked in self._allowed:
             return
         needs = needs_of(request, self._cluster)
-        if not needs:
-            return
-        name = request.ext.get(ACCESS_KEY)
+        if needs:
+            self._check_user(name, needs, source)
+        if deciding is not None:
+            if len(self._allowed) >= _REMEMBERED:
+                self._allowed.clear()
+            self._allowed.add(asked)
+
+    def _check_user(self, name: str | None, needs: list[Need], source: str) -> None:
         if name is None:
             raise refused("Authorization failed. Please verify your access rights and try again.")
         if name not in self._users:
             raise refused(f"User:{name} not found.")
         if self._users.is_super(name):
             return
-        self._forget_if_changed()
+        acl = self._acls.entries.get(subject_of(name))
+        rules = Rules() if acl is None else compiled(acl)
         for need in needs:
-            key = name, need, source
-            try:
-                verdict = self._verdicts[key]
-            except KeyError:
-                verdict = self._decide(name, need, source)
-                if len(self._verdicts) >= _REMEMBERED:
-                    self._verdicts.clear()
-                self._verdicts[key] = verdict
+            verdict = decide(rules, need.resource, need.actions, source)
             if verdict is not None:
                 raise refused(
                     f"{subject_of(name)} has no permission to access {need.resource} "
                     f"from {source}, {verdict}"
                 )
 
-    def _decide(self, name: str, need: Need, source: str) -> str | None:
-        subject = subject_of(name)
-        rules = self._rules.get(subject)
-        if rules is None:
-            acl = self._acls.entries.get(subject)
-            if acl is None:
-                return NO_RULE
-            rules = self._rules[subject] = compiled(acl)
-        return decide(rules, need.resource, need.actions, source)
-
     def _forget_if_changed(self) -> None:
-        if self._acls.version is not self._seen:
-            self._seen = self._acls.version
-            self._verdicts.clear()
-            self._rules.clear()
+        """Decide anew what was decided by rules, or about users, that are no more."""
+        if self._acls.version is not self._seen[0] or self._users.version is not self._seen[1]:
+            self._seen = self._acls.version, self._users.version
+            self._allowed.clear()
 
 
 def _codes(text: str) -> frozenset[int]:

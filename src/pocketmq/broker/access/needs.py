@@ -5,7 +5,7 @@ through which messages can be taken or a broker changed; here they need what the
 """
 
 from collections.abc import Callable
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 from pocketmq.broker.access.accounts import popped_from
 from pocketmq.broker.access.rules import Action, Kind, Resource
@@ -26,11 +26,26 @@ class Need(NamedTuple):
     actions: tuple[Action, ...]
 
 
-Needs: TypeAlias = Callable[[Command], list[Need]]
+class Needs(NamedTuple):
+    """How the needs of a request are found."""
 
+    read: Callable[[Command], list[Need]]
+    keys: tuple[str, ...] | None
+    """The fields they depend on; None if the body counts."""
+
+
+_TOPIC_AND_GROUP = ("topic", "consumerGroup")
 _PUB, _SUB, _GET = (Action.PUB,), (Action.SUB,), (Action.GET,)
 _SUB_GET, _SUB_UPDATE = (Action.SUB, Action.GET), (Action.SUB, Action.UPDATE)
 _CREATE, _UPDATE, _DELETE = (Action.CREATE,), (Action.UPDATE,), (Action.DELETE,)
+
+
+def deciding_fields(request: Command) -> tuple[str | None, ...] | None:
+    """Give the fields on which a request's needs depend; None if its body counts."""
+    rule = _BY_CODE.get(request.code)
+    if rule is None:
+        return ()
+    return None if rule.keys is None else tuple([request.ext.get(key) for key in rule.keys])
 
 
 def needs_of(request: Command, cluster: str) -> list[Need]:
@@ -42,7 +57,7 @@ def needs_of(request: Command, cluster: str) -> list[Need]:
             return [Need(whole, _UPDATE)]
         return [Need(whole, _GET)] if request.code in _READING else []
     try:
-        return rule(request)
+        return rule.read(request)
     except MQError as error:
         remark = "parse authorization context error."
         raise server_error(ResponseCode.NO_PERMISSION, remark) from error
@@ -66,14 +81,14 @@ def _sending(topic_key: str, group_key: str) -> Needs:
             return [Need(_group(group if group and group.strip() else topic), _SUB)]
         return [Need(_topic(topic), _PUB)]
 
-    return needs
+    return Needs(needs, (topic_key, group_key))
 
 
 def _taking(actions: tuple[Action, ...]) -> Needs:
     def needs(request: Command) -> list[Need]:
         return _taken(request.ext.get("topic"), request.ext.get("consumerGroup"), actions)
 
-    return needs
+    return Needs(needs, _TOPIC_AND_GROUP)
 
 
 def _taken(topic: str | None, group: str | None, actions: tuple[Action, ...]) -> list[Need]:
@@ -97,7 +112,7 @@ def _fields(actions: tuple[Action, ...], **kinds: Kind) -> Needs:
                 found.append(Need(resource, actions))
         return found
 
-    return needs
+    return Needs(needs, tuple(kinds))
 
 
 _LISTS = {"topicList": ";", "filterGroups": ","}
@@ -147,23 +162,23 @@ _BY_CODE: dict[int, Needs] = {
     Code.SEND_MESSAGE_V2: _sending("b", "a"),
     Code.SEND_BATCH_MESSAGE: _sending("b", "a"),
     Code.RECALL_MESSAGE: _fields(_PUB, topic=_T),
-    Code.END_TRANSACTION: _ending,
+    Code.END_TRANSACTION: Needs(_ending, ("topic",)),
     Code.CONSUMER_SEND_MSG_BACK: _fields(_SUB, group=_G),
     Code.PULL_MESSAGE: _taking(_SUB),
     Code.LITE_PULL_MESSAGE: _taking(_SUB),  # Java: nothing
     Code.QUERY_MESSAGE: _fields(_SUB_GET, topic=_T),
-    Code.HEART_BEAT: _heartbeat,
-    Code.UNREGISTER_CLIENT: _leaving,
+    Code.HEART_BEAT: Needs(_heartbeat, None),
+    Code.UNREGISTER_CLIENT: Needs(_leaving, ("consumerGroup",)),
     Code.GET_CONSUMER_LIST_BY_GROUP: _fields(_SUB_GET, consumerGroup=_G),
     Code.QUERY_CONSUMER_OFFSET: _taking(_SUB_GET),
     Code.UPDATE_CONSUMER_OFFSET: _taking(_SUB_UPDATE),
-    Code.LOCK_BATCH_MQ: _locking,
-    Code.UNLOCK_BATCH_MQ: _locking,
+    Code.LOCK_BATCH_MQ: Needs(_locking, None),
+    Code.UNLOCK_BATCH_MQ: Needs(_locking, None),
     Code.POP_MESSAGE: _taking(_SUB),
     Code.PEEK_MESSAGE: _taking(_SUB),
-    Code.ACK_MESSAGE: _ack,
-    Code.BATCH_ACK_MESSAGE: _batch_ack,  # Java: nothing
-    Code.CHANGE_MESSAGE_INVISIBLETIME: _ack,
+    Code.ACK_MESSAGE: Needs(_ack, _TOPIC_AND_GROUP),
+    Code.BATCH_ACK_MESSAGE: Needs(_batch_ack, None),  # Java: nothing
+    Code.CHANGE_MESSAGE_INVISIBLETIME: Needs(_ack, _TOPIC_AND_GROUP),
     Code.NOTIFICATION: _taking(_SUB),
     Code.POLLING_INFO: _fields(_GET, consumerGroup=_G, topic=_T),
     Code.UPDATE_AND_CREATE_TOPIC: _fields(_CREATE, topic=_T),
