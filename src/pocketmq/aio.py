@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from pocketmq.model.message import Message
     from pocketmq.model.queue import MessageQueue
     from pocketmq.model.receipt import SendReceipt, SendStatus
+    from pocketmq.net.tls import Tls
     from pocketmq.protocol.received import ReceivedMessage
 
 __all__ = [
@@ -54,6 +55,7 @@ __all__ = [
     "SendHook",
     "SendReceipt",
     "SendStatus",
+    "Tls",
     "TransactionReceipt",
     "TransactionState",
     "by_sql",
@@ -78,6 +80,7 @@ VALUES = {
     "SendHook": "pocketmq.client.producer.hooks",
     "SendReceipt": "pocketmq.model.receipt",
     "SendStatus": "pocketmq.model.receipt",
+    "Tls": "pocketmq.net.tls",
     "TransactionReceipt": "pocketmq.client.producer.transactions",
     "TransactionState": "pocketmq.model.flags",
     "V4": "pocketmq.balance.profile",
