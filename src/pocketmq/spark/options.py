@@ -1,0 +1,119 @@
+"""The options that say how to reach a cluster, the same for the source and the sink.
+
+`Reach` is what they come to: a frozen value that pickles, and prints without its secrets.
+"""
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from pocketmq.client.name_servers import name_server_addresses
+from pocketmq.client.options import ClientOptions, Credentials
+from pocketmq.errors import MQError
+from pocketmq.net import Tls
+from pocketmq.spark.option_values import (
+    OptionInvalid,
+    Read,
+    flag,
+    seconds,
+    text,
+    together,
+)
+
+REACH: dict[str, Read] = {
+    "nameServer": text,
+    "accessKey": text,
+    "secretKey": text,
+    "securityToken": text,
+    "tls": flag,
+    "tlsCa": text,
+    "tlsCert": text,
+    "tlsKey": text,
+    "tlsKeyPassword": str,
+    "tlsVerify": flag,
+    "tlsCheckHostname": flag,
+    "tlsServerName": text,
+    "namespace": text,
+    "namespaceV2": text,
+    "requestTimeout": seconds,
+    "retryTimeout": seconds,
+}
+"""How each is read."""
+
+SPARK_OWN = ("path", "checkpointLocation", "queryName", "serialization.format", "streamName")
+"""What Spark adds to the options of its own accord."""
+
+_TLS_FIELDS = {
+    "tlsCa": "ca",
+    "tlsCert": "cert",
+    "tlsKey": "key",
+    "tlsKeyPassword": "key_password",
+    "tlsVerify": "verify",
+    "tlsCheckHostname": "check_hostname",
+    "tlsServerName": "server_name",
+}
+
+
+class Reach(msgspec.Struct, frozen=True, kw_only=True):
+    """How a cluster is reached."""
+
+    name_servers: str
+    credentials: Credentials | None = None
+    tls: Tls | None = None
+    namespace: str = ""
+    namespace_v2: str = ""
+    request_timeout: float = 3.0
+    """Seconds for one request; pulls of many messages have more."""
+    retry_timeout: float = 30.0
+    """Seconds in which what failed for a reason that may pass is tried again."""
+
+    def client(self) -> ClientOptions:
+        """Give the same as options of a client."""
+        return ClientOptions(
+            name_servers=self.name_servers,
+            credentials=self.credentials,
+            tls=self.tls,
+            namespace=self.namespace,
+            namespace_v2=self.namespace_v2,
+            request_timeout=self.request_timeout,
+        )
+
+
+def reach_of(found: Mapping[str, Any]) -> Reach:
+    """Join the options that were read; raises `OptionInvalid` for what contradicts itself."""
+    try:
+        addresses = name_server_addresses(found.get("nameServer", ""), os.environ)
+    except MQError as error:
+        raise OptionInvalid("nameServer", f"cannot be used: {error}") from error
+    together(found, "secretKey", "accessKey")
+    together(found, "accessKey", "secretKey")
+    together(found, "securityToken", "accessKey")
+    for name in _TLS_FIELDS:
+        if name in found and not found.get("tls"):
+            raise OptionInvalid(name, "needs option 'tls' to be true")
+    if "namespace" in found and "namespaceV2" in found:
+        raise OptionInvalid("namespaceV2", "contradicts 'namespace'; give one of them")
+    for name in ("requestTimeout", "retryTimeout"):
+        if name in found and not 0.01 <= found[name] <= 86400:
+            raise OptionInvalid(name, "must be from 10ms to 1d")
+    credentials = None
+    if "accessKey" in found:
+        credentials = Credentials(
+            access_key=found["accessKey"],
+            secret_key=found["secretKey"],
+            security_token=found.get("securityToken"),
+        )
+    tls = None
+    if found.get("tls"):
+        tls = Tls(**{field: found[name] for name, field in _TLS_FIELDS.items() if name in found})
+    return Reach(
+        name_servers=";".join(addresses),
+        credentials=credentials,
+        tls=tls,
+        namespace=found.get("namespace", ""),
+        namespace_v2=found.get("namespaceV2", ""),
+        request_timeout=found.get("requestTimeout", 3.0),
+        retry_timeout=found.get("retryTimeout", 30.0),
+    )

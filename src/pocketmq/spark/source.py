@@ -1,0 +1,52 @@
+"""The data source `rocketmq`: what Spark asks for, and which room answers.
+
+Imports nothing heavy: Spark loads this in every process that plans or reads.
+"""
+
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    DataSourceStreamWriter,
+    DataSourceWriter,
+)
+from pyspark.sql.types import StructType
+
+
+class RocketMQDataSource(DataSource):
+    """Topics as DataFrames, read and written, at once or as a stream."""
+
+    @classmethod
+    def name(cls) -> str:
+        """Give what `format(…)` is told."""
+        return "rocketmq"
+
+    def schema(self) -> StructType:
+        """Give all columns; a schema of the user's own may name fewer."""
+        from pocketmq.spark.schema import full_schema
+
+        return full_schema()
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        """Read what topics hold now."""
+        from pocketmq.spark.batch_reader import batch_reader
+
+        return batch_reader(self.options, schema)
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
+        """Read what topics hold and what comes."""
+        from pocketmq.spark.stream_reader import stream_reader
+
+        return stream_reader(self.options, schema)
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:  # noqa: FBT001 - Spark's
+        """Append rows to topics."""
+        from pocketmq.spark.sink import batch_writer
+
+        return batch_writer(self.options, schema, overwrite=overwrite)
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802, FBT001 - Spark's
+        """Append the rows of a stream to topics."""
+        from pocketmq.spark.stream_sink import stream_writer
+
+        return stream_writer(self.options, schema, overwrite=overwrite)
