@@ -132,7 +132,7 @@ def test_without_a_disk_senders_are_refused_until_old_messages_went() -> None:
         "fileReservedTime=-1",
         "fileReservedBytes=-1",
         "brokerName='a b'",
-        "brokerName='a@b'",
+        "brokerName='a;b'",
         "brokerClusterName='a;b'",
     ],
 )

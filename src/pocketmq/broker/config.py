@@ -191,7 +191,7 @@ class BrokerConfig(AccessSettings, frozen=True, kw_only=True, rename="camel"):
 
 def _is_name(text: str) -> bool:
     """Tell whether a name has nothing in it that name servers and scripts stumble over."""
-    return text.isprintable() and not any(c.isspace() or c in "@,;" for c in text)
+    return text.isprintable() and not any(c.isspace() or c in ",;" for c in text)
 
 
 _FLUSH_KINDS = {"ASYNC_FLUSH", "SYNC_FLUSH"}
