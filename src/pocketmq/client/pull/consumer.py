@@ -4,7 +4,7 @@ Owns its life, what is asked for, and how messages are taken; the rest is in `ru
 """
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from types import TracebackType
 from typing import Self, Unpack
 
@@ -17,6 +17,7 @@ from pocketmq.client.options import ClientOptions
 from pocketmq.client.pull.cache import Batch
 from pocketmq.client.pull.running import PullRunning
 from pocketmq.client.pull.settings import PullSettings
+from pocketmq.client.pull.steering import PullSteering
 from pocketmq.client.pull.watching import QueuesListener
 from pocketmq.client.pull.wishes import Wishes
 from pocketmq.client.sessions import Lease, lease_session
@@ -28,7 +29,7 @@ from pocketmq.model.queue import MessageQueue, sort_queues
 from pocketmq.protocol.received import ReceivedMessage
 
 
-class PullConsumer:
+class PullConsumer(PullSteering):
     """Reads queues at the caller's pace: poll, or iterate.
 
         async with PullConsumer("127.0.0.1:9876", group="audit") as consumer:
@@ -52,9 +53,8 @@ class PullConsumer:
         client, own = sort_settings(PullConsumerOptions, group, name_servers, options, settings)
         self._client_options = client
         self.options = own
-        self._wishes = Wishes(client.namespace)
+        super().__init__(Wishes(client.namespace), client.request_timeout)
         self._lease: Lease | None = None
-        self._running: PullRunning | None = None
         self._ended = False
 
     # Life
@@ -163,16 +163,6 @@ class PullConsumer:
             found.setdefault(shown.topic, set()).add(shown)
         return {topic: tuple(sort_queues(queues)) for topic, queues in found.items()}
 
-    def pause(self, what: str | Iterable[MessageQueue] | None = None) -> None:
-        """Pull no more of a topic, of some queues, or at all; what is cached can be polled."""
-        self._wishes.pauses.pause(self._wishes.wire_any(what))
-        self._apply_pauses()
-
-    def resume(self, what: str | Iterable[MessageQueue] | None = None) -> None:
-        """Pull a topic, some queues, or everything again."""
-        self._wishes.pauses.resume(self._wishes.wire_any(what))
-        self._apply_pauses()
-
     def on_assigned(self, listener: QueueListener) -> QueueListener:
         """Have a function called with queues that come to be this member's share."""
         self._wishes.listeners.on_assigned.append(listener)
@@ -255,62 +245,7 @@ class PullConsumer:
         """
         return None if self._running is None else self._running.parts.cache.first()
 
-    # Offsets
-
-    async def commit(
-        self, what: Mapping[MessageQueue, int] | Iterable[MessageQueue] | None = None
-    ) -> None:
-        """Store how far this consumer has come: everything polled, of some queues, or as given.
-
-        Back when the brokers have it. Raises `InvalidInput` for queues that are not assigned (any
-        more), and the error of a broker that did not take it.
-        """
-        positions = self._started().positions
-        if isinstance(what, Mapping):
-            offsets = {self._wishes.wire(queue): offset for queue, offset in what.items()}
-        else:
-            some = None if what is None else [self._wishes.wire(queue) for queue in what]
-            offsets = positions.polled(some)
-        await positions.commit(offsets)
-
-    async def committed(self, queue: MessageQueue) -> int | None:
-        """Give the group's offset in a queue; None if it has none."""
-        return await self._started().positions.committed(self._wishes.wire(queue))
-
-    async def seek(self, queue: MessageQueue, offset: int) -> None:
-        """Go on from an offset that the queue holds, or from its end.
-
-        Raises `InvalidInput` for any other, and for a queue that is not assigned (yet).
-        """
-        await self._started().positions.seek(self._wishes.wire(queue), offset)
-
-    async def seek_to_begin(self, queue: MessageQueue) -> None:
-        """Go on from the first message that the queue holds."""
-        positions, wire = self._started().positions, self._wishes.wire(queue)
-        await positions.seek(wire, await positions.first(wire))
-
-    async def seek_to_end(self, queue: MessageQueue) -> None:
-        """Go on with messages to come."""
-        positions, wire = self._started().positions, self._wishes.wire(queue)
-        await positions.seek(wire, await positions.end(wire))
-
-    async def offset_for_time(self, queue: MessageQueue, timestamp: float) -> int:
-        """Give the offset of the first message stored at a time (since 1970) or later."""
-        timestamp_ms = round(timestamp * 1000)
-        return await self._started().positions.at_time(self._wishes.wire(queue), timestamp_ms)
-
-    async def queues(self, topic: str) -> list[MessageQueue]:
-        """List a topic's queues; raises `RouteNotFound`, `NameServersUnreachable`."""
-        running = self._started()
-        check_topic(topic)
-        timeout = self._client_options.request_timeout
-        return list(await self._wishes.watch.queues(running.session.routes, topic, timeout))
-
     def _started(self) -> PullRunning:
         if self._running is None:
             raise ClientClosed(self.options.group)
         return self._running
-
-    def _apply_pauses(self) -> None:
-        if self._running is not None:
-            self._running.apply_pauses()
