@@ -93,6 +93,9 @@ class TimerQueue:
 
     def _add(self, queue: QueueIndex, first: int, tags: list[int]) -> None:
         done_ms, done_offset, ahead = self.done_ms, self._done_offset, self._ahead
+        if not ahead and min(tags) > done_ms:  # as nearly always
+            self.wheel.add(zip(tags, range(first, first + len(tags)), strict=True))
+            return
         self.wheel.add(
             [
                 (tag, offset)

@@ -40,21 +40,23 @@ class TimerWheel:
 
     def add(self, entries: Iterable[Entry]) -> None:
         """Take in messages; an offset must be below 2**48."""
-        minutes, near = self._minutes, self._near
+        minutes, far = self._minutes, max(self._near, self._ready_end)
+        count = 0
         for due_ms, offset in entries:
-            self.count += 1
-            if due_ms < self._ready_end:
-                insort(self._ready, (due_ms, offset), key=_reversed)
-            elif due_ms < near:
-                self._add_second(due_ms, offset)
-            else:
+            count += 1
+            if due_ms >= far:
                 minute = due_ms // _MINUTE
-                packed = (due_ms % _MINUTE) << _SHIFT | offset
-                try:
+                packed = (due_ms - minute * _MINUTE) << _SHIFT | offset
+                if minute in minutes:
                     minutes[minute].append(packed)
-                except KeyError:
+                else:
                     minutes[minute] = array("Q", (packed,))
                     heapq.heappush(self._minute_heap, minute)
+            elif due_ms < self._ready_end:
+                insort(self._ready, (due_ms, offset), key=_reversed)
+            else:
+                self._add_second(due_ms, offset)
+        self.count += count
 
     def take_due(self, now_ms: int, limit: int) -> list[Entry]:
         """Give up to `limit` messages that are due, in the order in which they are."""
