@@ -33,7 +33,9 @@ class TimerMachine(RuleBasedStateMachine):
         disk = FaultyDisk(path, self.fault)
         self.broker = Timed(path, now_ms, disk=disk, segment_size=SEGMENT)
 
-    @rule(delay=st.sampled_from([1, 2, 500, 999, 1000, 1001, 3000, 70_000]), twins=st.integers(1, 3))
+    @rule(
+        delay=st.sampled_from([1, 2, 500, 999, 1000, 1001, 3000, 70_000]), twins=st.integers(1, 3)
+    )
     def send(self, delay: int, twins: int) -> None:
         for _ in range(twins):
             key = str(len(self.sent))

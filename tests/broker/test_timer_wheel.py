@@ -6,9 +6,7 @@ from hypothesis import strategies as st
 from pocketmq.broker.timer_wheel import Entry, TimerWheel
 
 NOW = 1_700_000_030_000
-DELAYS = st.one_of(
-    st.integers(-5_000, 5_000), st.integers(0, 200_000), st.integers(0, 300_000_000)
-)
+DELAYS = st.one_of(st.integers(-5_000, 5_000), st.integers(0, 200_000), st.integers(0, 300_000_000))
 STEPS = st.lists(
     st.one_of(
         st.tuples(st.just("add"), st.lists(DELAYS, max_size=20)),
