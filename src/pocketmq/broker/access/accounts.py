@@ -22,6 +22,7 @@ from pocketmq.protocol.json_values import decode_body
 
 _EXCEPTION = "org.apache.rocketmq.acl.common.AclException"
 _SHORTEST = 7
+_REMEMBERED = 10_000
 _ADMIN = frozenset(
     {Code.UPDATE_AND_CREATE_TOPIC, Code.UPDATE_BROKER_CONFIG, Code.DELETE_TOPIC_IN_BROKER}
     | {Code.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, Code.DELETE_SUBSCRIPTIONGROUP}  # until here Java's
@@ -68,6 +69,8 @@ class Accounts(msgspec.Struct, frozen=True, kw_only=True, eq=False):
 
     holders: dict[str, Holder] = {}
     white: tuple[AddressPattern, ...] = ()
+    allowed: set[tuple[object, ...]] = set()
+    """What was asked and may pass again."""
 
 
 def read_accounts(white: list[str], accounts: list[Account]) -> Accounts:
@@ -95,7 +98,15 @@ def check_account(accounts: Accounts, source: str, request: Command) -> None:
         return
     if not is_signed_with(holder.secret, fields, request.body):
         raise _refused(f"Check signature failed for accessKey={name}")
-    _check_rights(holder, request)
+    if request.code not in _KEYS:
+        _check_rights(holder, request)
+        return
+    asked = name, request.code, *_named(request)
+    if asked not in accounts.allowed:
+        _check_rights(holder, request)
+        if len(accounts.allowed) >= _REMEMBERED:
+            accounts.allowed.clear()
+        accounts.allowed.add(asked)
 
 
 def needed_rights(request: Command) -> dict[str, Right]:
@@ -103,22 +114,12 @@ def needed_rights(request: Command) -> dict[str, Right]:
 
     Raises a `ProtocolError` if its body cannot be read.
     """
-    fields, code = request.ext, request.code
-    if code == Code.SEND_MESSAGE:
-        return _sent_to(fields.get("topic"), fields.get("group"))
-    if code in {Code.SEND_MESSAGE_V2, Code.SEND_BATCH_MESSAGE}:
-        return _sent_to(fields.get("b"), fields.get("a"))
-    if code == Code.CONSUMER_SEND_MSG_BACK:
-        return _taken(None, fields.get("group"))
-    if code in _TAKING:
-        return _taken(fields.get("topic"), fields.get("consumerGroup"))
-    if code in {Code.ACK_MESSAGE, Code.CHANGE_MESSAGE_INVISIBLETIME}:
-        group = fields.get("consumerGroup")
-        return _taken(popped_from(fields.get("topic"), group), group)
-    if code == Code.QUERY_MESSAGE:
-        return _taken(fields.get("topic"), None)
-    if code in {Code.UNREGISTER_CLIENT, Code.GET_CONSUMER_LIST_BY_GROUP}:
-        return _taken(None, fields.get("consumerGroup"))
+    code = request.code
+    if code in _KEYS:
+        topic, group = _named(request)
+        if code in _SENDING:
+            return _sent_to(topic, group)
+        return _taken(popped_from(topic, group) if code in _ACKING else topic, group)
     needed: dict[str, Right] = {}
     if code == Code.HEART_BEAT:
         for data in decode_body(request.body, Heartbeat).consumer_data_set:
@@ -131,6 +132,35 @@ def needed_rights(request: Command) -> dict[str, Right]:
     return needed
 
 
+_NONE = ""
+_KEYS: dict[int, tuple[str, str]] = {
+    Code.SEND_MESSAGE: ("topic", "group"),
+    Code.SEND_MESSAGE_V2: ("b", "a"),
+    Code.CONSUMER_SEND_MSG_BACK: (_NONE, "group"),
+    Code.PULL_MESSAGE: ("topic", "consumerGroup"),
+    Code.QUERY_MESSAGE: ("topic", _NONE),
+    Code.UNREGISTER_CLIENT: (_NONE, "consumerGroup"),
+    Code.GET_CONSUMER_LIST_BY_GROUP: (_NONE, "consumerGroup"),
+    Code.UPDATE_CONSUMER_OFFSET: ("topic", "consumerGroup"),
+    Code.SEND_BATCH_MESSAGE: ("b", "a"),  # from here on Java looks at the signature only
+    Code.LITE_PULL_MESSAGE: ("topic", "consumerGroup"),
+    Code.POP_MESSAGE: ("topic", "consumerGroup"),
+    Code.PEEK_MESSAGE: ("topic", "consumerGroup"),
+    Code.NOTIFICATION: ("topic", "consumerGroup"),
+    Code.ACK_MESSAGE: ("topic", "consumerGroup"),
+    Code.CHANGE_MESSAGE_INVISIBLETIME: ("topic", "consumerGroup"),
+}
+"""The fields that hold topic and group."""
+_SENDING = frozenset({Code.SEND_MESSAGE, Code.SEND_MESSAGE_V2, Code.SEND_BATCH_MESSAGE})
+_ACKING = frozenset({Code.ACK_MESSAGE, Code.CHANGE_MESSAGE_INVISIBLETIME})
+
+
+def _named(request: Command) -> tuple[str | None, str | None]:
+    topic_key, group_key = _KEYS[request.code]
+    fields = request.ext
+    return fields.get(topic_key), fields.get(group_key)
+
+
 def popped_from(topic: str | None, group: str | None) -> str | None:
     """Give the topic of a popped message; one that came again is in a topic of group and topic."""
     for mark in ("_", "+"):
@@ -138,12 +168,6 @@ def popped_from(topic: str | None, group: str | None) -> str | None:
         if topic is not None and topic.startswith(start):
             return topic.removeprefix(start)
     return topic
-
-
-_TAKING = frozenset(
-    {Code.PULL_MESSAGE, Code.UPDATE_CONSUMER_OFFSET}  # until here Java's
-    | {Code.LITE_PULL_MESSAGE, Code.POP_MESSAGE, Code.PEEK_MESSAGE, Code.NOTIFICATION}
-)
 
 
 def _sent_to(topic: str | None, group: str | None) -> dict[str, Right]:
