@@ -116,19 +116,17 @@ def test_a_signal_ends_it_cleanly_and_what_was_printed_is_consumed(
 ) -> None:
     produce(cluster, topic, b"first\n")
     group = f"g-{topic}"
-    running = subprocess.Popen(
-        [
-            str(POCKETMQ),
-            *("consume", "-n", cluster.address, "-t", topic, "-g", group, "--from", "first"),
-            *way,
-        ],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    )
-    assert running.stdout is not None
-    assert running.stdout.readline() == b"first\n"
-    running.send_signal(number)
-    out, err = running.communicate(timeout=60)
+    words = ["consume", "-n", cluster.address, "-t", topic, "-g", group, "--from", "first", *way]
+    with subprocess.Popen(
+        [str(POCKETMQ), *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as running:
+        try:
+            assert running.stdout is not None
+            assert running.stdout.readline() == b"first\n"
+            running.send_signal(number)
+            out, err = running.communicate(timeout=60)
+        finally:
+            running.kill()
     assert (running.returncode, out, err) == (0, b"", b"")
     with mq.PullConsumer(cluster.address, group=group) as consumer:
         offsets = [consumer.committed(queue) for queue in consumer.queues(topic)]

@@ -324,7 +324,7 @@ def test_the_package_itself_imports_next_to_nothing() -> None:
         text=True,
         check=True,
     )
-    assert done.stdout == "['pocketmq']\n"
+    assert done.stdout == "['pocketmq', 'pocketmq.aio']\n"
 
 
 def test_what_the_package_does_not_have_is_told_as_usual() -> None:
