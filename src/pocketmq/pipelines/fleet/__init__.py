@@ -1,0 +1,37 @@
+"""What if, for a whole estate: every group under every strategy, event after event.
+
+`fleet` is the way in. Every number is the one `pocketmq.balance.what_if` gives for the group alone;
+here thousands of groups are computed at once, as arrays. What an estate is stands in `estate`, what
+may befall it in `events`, the numbers of a part of it in `part`, the summary in `report`.
+"""
+
+from pocketmq.pipelines.fleet.estate import Estate, Group, read_estate, uniform_estate
+from pocketmq.pipelines.fleet.events import (
+    AddBroker,
+    AddQueues,
+    FleetEvent,
+    Join,
+    Leave,
+    LoseBroker,
+    SwitchTo,
+)
+from pocketmq.pipelines.fleet.report import FleetReport, StepSummary, StrategySummary
+from pocketmq.pipelines.fleet.running import fleet
+
+__all__ = [
+    "AddBroker",
+    "AddQueues",
+    "Estate",
+    "FleetEvent",
+    "FleetReport",
+    "Group",
+    "Join",
+    "Leave",
+    "LoseBroker",
+    "StepSummary",
+    "StrategySummary",
+    "SwitchTo",
+    "fleet",
+    "read_estate",
+    "uniform_estate",
+]

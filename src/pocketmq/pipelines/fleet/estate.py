@@ -1,0 +1,160 @@
+"""An estate: topics with their queues, groups with their members, and the files it is read from.
+
+Owns the forms of the files. One JSON document, or a directory with the three tables `topics`
+(topic, broker, queues), `subscriptions` (group, topic) and `members` (group, member), each as
+Parquet, CSV or JSON lines.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+
+from pocketmq.errors import InvalidInput
+
+Count = Annotated[int, msgspec.Meta(ge=0, le=1_000_000)]
+Name = Annotated[str, msgspec.Meta(min_length=1, max_length=1_000)]
+
+
+class Group(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A consumer group: what it subscribes to, and its members or how many there are."""
+
+    topics: tuple[Name, ...]
+    members: tuple[Name, ...] | Count
+
+    def member_ids(self) -> tuple[str, ...]:
+        """Give the ids; 3 stands for c1, c2, c3."""
+        if isinstance(self.members, tuple):
+            return self.members
+        width = len(str(self.members))
+        return tuple(f"c{number:0{width}}" for number in range(1, self.members + 1))
+
+
+class Estate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Topics with the number of queues on each of their brokers, and groups."""
+
+    topics: dict[Name, dict[Name, Count]]
+    groups: dict[Name, Group]
+
+    def parts(self, groups: int) -> "Iterator[Estate]":
+        """Cut the estate into pieces of so many groups, each with the topics it needs."""
+        names = list(self.groups)
+        for first in range(0, len(names), groups):
+            some = {name: self.groups[name] for name in names[first : first + groups]}
+            topics = {topic: self.topics[topic] for g in some.values() for topic in g.topics}
+            yield Estate(topics, some)
+
+
+def checked(estate: Estate) -> Estate:
+    """Give the estate back; raises `InvalidInput` where its parts do not fit together."""
+    if not estate.groups:
+        raise InvalidInput("the estate has no groups")
+    for name, group in estate.groups.items():
+        if not group.topics:
+            raise InvalidInput(f"group {name} subscribes to no topic")
+        for topic in group.topics:
+            if topic not in estate.topics:
+                raise InvalidInput(f"group {name} subscribes to {topic}, which is not listed")
+        if len(set(group.topics)) < len(group.topics):
+            raise InvalidInput(f"group {name} lists a topic twice")
+    return estate
+
+
+def uniform_estate(groups: int, queues: int, members: int, brokers: int = 4) -> Estate:
+    """Make an estate of equal groups, each with a topic of its own: to try, and to measure."""
+    if min(groups, queues, members, brokers) < 1:
+        raise InvalidInput("an estate has at least one group, queue, member and broker")
+    size, more = divmod(queues, brokers)
+    layout = {f"broker-{n}": size + (n < more) for n in range(brokers) if size + (n < more)}
+    return Estate(
+        topics={f"topic-{number}": layout for number in range(groups)},
+        groups={
+            f"group-{number}": Group(
+                (f"topic-{number}",),
+                tuple(f"10.{number >> 8 & 255}.{number & 255}.{m}@{4000 + m}" for m in range(members)),
+            )
+            for number in range(groups)
+        },
+    )
+
+
+def read_estate(path: str | Path) -> Estate:
+    """Read an estate from a JSON file or a directory of tables.
+
+    Raises `InvalidInput` for what is not there, not readable or does not fit together.
+    """
+    place = Path(path)
+    if place.is_dir():
+        return checked(_from_tables(place))
+    try:
+        return checked(msgspec.json.decode(place.read_bytes(), type=Estate))
+    except OSError as problem:
+        raise InvalidInput(f"cannot read {path}: {problem.strerror}") from problem
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as problem:
+        raise InvalidInput(f"{path} is not an estate: {problem}") from problem
+
+
+def _from_tables(place: Path) -> Estate:
+    topics: dict[str, dict[str, int]] = {}
+    for topic, broker, queues in _rows(place, "topics", ("topic", "broker", "queues")):
+        topics.setdefault(topic, {})[broker] = queues
+    subscribed: dict[str, list[str]] = {}
+    for group, topic in _rows(place, "subscriptions", ("group", "topic")):
+        subscribed.setdefault(group, []).append(topic)
+    members: dict[str, list[str]] = {}
+    for group, member in _rows(place, "members", ("group", "member")):
+        members.setdefault(group, []).append(member)
+    strangers = sorted(set(members) - set(subscribed))
+    if strangers:
+        raise InvalidInput(f"{place}: group {strangers[0]} has members but no subscription")
+    plain = {
+        "topics": topics,
+        "groups": {
+            name: {"topics": listed, "members": members.get(name, [])}
+            for name, listed in subscribed.items()
+        },
+    }
+    try:
+        return msgspec.convert(plain, Estate)
+    except msgspec.ValidationError as problem:
+        raise InvalidInput(f"{place} is not an estate: {problem}") from problem
+
+
+def _rows(place: Path, name: str, columns: tuple[str, ...]) -> Iterator[tuple[Any, ...]]:
+    """Give the rows of one table, whichever of the forms it has."""
+    found = [p for p in sorted(place.glob(f"{name}.*")) if p.suffix in _READERS]
+    if not found:
+        forms = ", ".join(f"{name}{suffix}" for suffix in _READERS)
+        raise InvalidInput(f"{place} has none of {forms}")
+    try:
+        table = _READERS[found[0].suffix](found[0])
+        missing = [column for column in columns if column not in table.column_names]
+        if missing:
+            raise InvalidInput(f"{found[0]} has no column {missing[0]}")
+        return zip(*(table.column(column).to_pylist() for column in columns), strict=True)
+    except (OSError, ValueError) as problem:  # Arrow's own errors are ValueErrors
+        raise InvalidInput(f"cannot read {found[0]}: {problem}") from problem
+
+
+def _parquet(path: Path) -> Any:
+    from pyarrow import parquet
+
+    return parquet.read_table(path)
+
+
+def _csv(path: Path) -> Any:
+    from pyarrow import csv, string
+
+    texts = dict.fromkeys(("topic", "broker", "group", "member"), string())
+    options = csv.ConvertOptions(column_types=texts, strings_can_be_null=False)
+    return csv.read_csv(path, convert_options=options)
+
+
+def _json(path: Path) -> Any:
+    from pyarrow import json
+
+    return json.read_json(path)
+
+
+_READERS = {".parquet": _parquet, ".csv": _csv, ".json": _json, ".jsonl": _json}

@@ -1,0 +1,137 @@
+"""The summary of an estate: a few numbers for each strategy and moment.
+
+Groups' own numbers are merged part by part, so that an estate of any size is summed up in little
+memory; the worst groups are kept by name.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+
+import msgspec
+
+from pocketmq.pipelines.fleet.measures import Measured
+
+WORST = 10
+
+
+class WorstGroup(msgspec.Struct, frozen=True):
+    """A group whose members' totals differ most, or most of whose queues move."""
+
+    group: str
+    spread: int
+    moved: int
+    minimum: int
+
+
+class StepSummary(msgspec.Struct, frozen=True):
+    """All groups at one moment. `uneven` counts groups with a spread of more than one queue."""
+
+    event: str
+    strategy: str
+    queues: int
+    unowned: int
+    uneven: int
+    mean_spread: float
+    spread_99: int
+    largest_spread: int
+    largest_topic_spread: int
+    moved: int
+    minimum: int
+    added: int
+    removed: int
+    worst: list[WorstGroup]
+
+
+class StrategySummary(msgspec.Struct, frozen=True):
+    """One strategy from the first moment to the last."""
+
+    strategy: str
+    steps: list[StepSummary]
+
+    @property
+    def moved(self) -> int:
+        """How many queues changed hands in all."""
+        return sum(step.moved for step in self.steps)
+
+    @property
+    def minimum(self) -> int:
+        """How few would have had to."""
+        return sum(step.minimum for step in self.steps)
+
+
+class FleetReport(msgspec.Struct, frozen=True):
+    """The estate, and what each strategy makes of it."""
+
+    groups: int
+    members: int
+    pairs: int
+    strategies: list[StrategySummary]
+    seconds: float
+
+
+class Tally(msgspec.Struct):
+    """One strategy's moment, summed up so far; pickles, and two can be added."""
+
+    strategy: str
+    totals: dict[str, int]
+    spreads: dict[int, int]
+    topic_spread: int
+    worst: list[WorstGroup]
+
+    def add(self, other: "Tally") -> None:
+        """Take another part's numbers in."""
+        for name, value in other.totals.items():
+            self.totals[name] += value
+        for spread, count in other.spreads.items():
+            self.spreads[spread] = self.spreads.get(spread, 0) + count
+        self.topic_spread = max(self.topic_spread, other.topic_spread)
+        self.worst = _worst([*self.worst, *other.worst])
+
+    def summary(self, event: str) -> StepSummary:
+        """Put the numbers into words' order."""
+        groups = sum(self.spreads.values())
+        seen, spread_99 = 0, 0
+        for spread in sorted(self.spreads):
+            seen += self.spreads[spread]
+            spread_99 = spread
+            if seen * 100 >= groups * 99:
+                break
+        return StepSummary(
+            event=event,
+            strategy=self.strategy,
+            uneven=sum(count for spread, count in self.spreads.items() if spread > 1),
+            mean_spread=round(sum(s * n for s, n in self.spreads.items()) / groups, 3),
+            spread_99=spread_99,
+            largest_spread=max(self.spreads),
+            largest_topic_spread=self.topic_spread,
+            worst=self.worst,
+            **self.totals,
+        )
+
+
+def tally(groups: Sequence[str], measured: Measured) -> Tally:
+    """Sum one part's moment up."""
+    summed = ("queues", "unowned", "moved", "minimum", "added", "removed")
+    rank = (measured.spread * 1_000_000 + measured.moved).argsort()[::-1][:WORST].tolist()
+    worst = [
+        WorstGroup(
+            groups[at],
+            int(measured.spread[at]),
+            int(measured.moved[at]),
+            int(measured.minimum[at]),
+        )
+        for at in rank
+    ]
+    return Tally(
+        strategy=measured.strategy,
+        totals={name: int(getattr(measured, name).sum()) for name in summed},
+        spreads=dict(Counter(measured.spread.tolist())),
+        topic_spread=int(measured.topic_spread.max()),
+        worst=_worst(worst),
+    )
+
+
+def _worst(groups: list[WorstGroup]) -> list[WorstGroup]:
+    """Keep those that are worth a look, the most uneven first."""
+    some = [group for group in groups if group.spread > 1 or group.moved > group.minimum]
+    return sorted(some, key=lambda g: (-g.spread, g.minimum - g.moved, g.group))[:WORST]

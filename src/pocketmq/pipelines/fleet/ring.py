@@ -1,0 +1,122 @@
+"""Places on the consistent-hash ring for many names at once: MD5 over arrays.
+
+Owns the array form of `pocketmq.balance.allocation.md5_hash`. Names that Java would encode in
+another way than plain UTF-8 are hashed one by one by the rule itself.
+"""
+
+from math import floor, sin
+
+import numpy as np
+import numpy.typing as npt
+
+from pocketmq.balance.allocation import md5_hash
+from pocketmq.pipelines.fleet.part import Part
+
+Words = npt.NDArray[np.uint32]
+Places = npt.NDArray[np.uint64]
+
+_AT_ONCE = 8192  # names; their blocks and the work on them stay in the processor's cache
+_SHIFTS = ((7, 12, 17, 22), (5, 9, 14, 20), (4, 11, 16, 23), (6, 10, 15, 21))
+_SINES = np.array([floor(abs(sin(i + 1)) * 2**32) for i in range(64)], dtype=np.uint32)
+_START = np.array([0x67452301, 0xEFCDAB89, 0x98BADCFE, 0x10325476], dtype=np.uint32)
+_WORD_OF = [
+    *range(16),
+    *((5 * i + 1) % 16 for i in range(16)),
+    *((3 * i + 5) % 16 for i in range(16)),
+    *((7 * i) % 16 for i in range(16)),
+]
+
+
+def places_of(names: list[str]) -> Places:
+    """Give the ring position of every name."""
+    result = np.zeros(len(names), dtype=np.uint64)
+    by_blocks: dict[int, list[int]] = {}
+    raw: list[bytes] = []
+    for at, name in enumerate(names):
+        try:
+            text = name.encode()
+        except UnicodeEncodeError:  # halves of surrogate pairs
+            text = b""
+            result[at] = md5_hash(name)
+        else:
+            by_blocks.setdefault((len(text) + 8) // 64 + 1, []).append(at)
+        raw.append(text)
+    for blocks, members in by_blocks.items():
+        for first in range(0, len(members), _AT_ONCE):
+            some = members[first : first + _AT_ONCE]
+            result[some] = _hashed([raw[at] for at in some], blocks)
+    return result
+
+
+def member_positions(part: Part, nodes: int) -> Places:
+    """Give the positions of each roster's members: [group, place, node]."""
+    result = np.zeros((*part.members.shape[1:], nodes), dtype=np.uint64)
+    endings = [f"-{node}" for node in range(nodes)]
+    names = [member + ending for roster in part.rosters for member in roster for ending in endings]
+    sizes = np.array([len(roster) for roster in part.rosters])
+    held = np.arange(part.roster_size)[None, :] < sizes[:, None]
+    result[held] = places_of(names).reshape(-1, nodes)
+    return result
+
+
+def queue_positions(part: Part) -> Places:
+    """Give the position of every row's queue; a topic that several groups share is hashed once."""
+    rosters = dict(zip(part.pair_topic, part.pair_roster, strict=True))
+    names: list[str] = []
+    for topic, roster in rosters.items():
+        start = f"MessageQueue [topic={topic}"  # MessageQueue.__str__
+        names += [start + ending for ending in roster.endings]
+    places = places_of(names)
+    if len(rosters) == len(part.pair_topic):
+        return places
+    ends = np.cumsum([len(roster.queues) for roster in rosters.values()])
+    of_topic = dict(zip(rosters, np.split(places, ends[:-1]), strict=True))
+    return np.concatenate([of_topic[topic] for topic in part.pair_topic])
+
+
+def _hashed(texts: list[bytes], blocks: int) -> Places:
+    """Give the first four bytes, read as Java reads them, of the MD5 of texts of equal blocks."""
+    size = 64 * blocks
+    padded = b"".join(
+        [(text + b"\x80").ljust(size - 8, b"\0") + (8 * len(text)).to_bytes(8, "little") for text in texts]
+    )
+    words = np.frombuffer(padded, dtype="<u4").reshape(len(texts), blocks, 16)
+    # One row for each word, so that every step below runs over neighbours in memory.
+    by_word = np.ascontiguousarray(words.transpose(1, 2, 0)).astype(np.uint32, copy=False)
+    state = tuple(np.full(len(texts), word, dtype=np.uint32) for word in _START)
+    for block in by_word:
+        state = _compressed(state, block)
+    return state[0].byteswap().astype(np.uint64)
+
+
+def _compressed(state: tuple[Words, ...], block: Words) -> tuple[Words, ...]:
+    """Mix one block into the state: RFC 1321's 64 steps, each for all names."""
+    a, b, c, d = (word.copy() for word in state)
+    mixed, turned = np.empty_like(a), np.empty_like(a)
+    for step in range(64):
+        kind = step // 16
+        if kind == 0:  # d ^ (b & (c ^ d))
+            np.bitwise_xor(c, d, out=mixed)
+            np.bitwise_and(mixed, b, out=mixed)
+            np.bitwise_xor(mixed, d, out=mixed)
+        elif kind == 1:  # c ^ (d & (b ^ c))
+            np.bitwise_xor(b, c, out=mixed)
+            np.bitwise_and(mixed, d, out=mixed)
+            np.bitwise_xor(mixed, c, out=mixed)
+        elif kind == 2:
+            np.bitwise_xor(b, c, out=mixed)
+            np.bitwise_xor(mixed, d, out=mixed)
+        else:  # c ^ (b | ~d)
+            np.bitwise_not(d, out=mixed)
+            np.bitwise_or(mixed, b, out=mixed)
+            np.bitwise_xor(mixed, c, out=mixed)
+        mixed += a
+        mixed += block[_WORD_OF[step]]
+        mixed += _SINES[step]
+        shift = _SHIFTS[kind][step % 4]
+        np.left_shift(mixed, np.uint32(shift), out=turned)
+        np.right_shift(mixed, np.uint32(32 - shift), out=mixed)
+        np.bitwise_or(turned, mixed, out=turned)
+        turned += b
+        a, d, c, b, turned = d, c, b, turned, a
+    return tuple(old + new for old, new in zip(state, (a, b, c, d), strict=True))
