@@ -81,7 +81,7 @@ public class Special {
         });
         producer.setHeartbeatBrokerInterval(500);
         producer.start();
-        createTopic(producer, "transactions");
+        Compatible.createTopic(producer, "transactions", 1);
         DefaultMQPushConsumer consumer = consume("transactions");
         for (String fate : new String[] {"commit", "roll back", "ask, then commit", "ask, then roll back"}) {
             Message message = new Message("transactions", "t", "k", fate.getBytes(StandardCharsets.UTF_8));
@@ -119,7 +119,7 @@ public class Special {
         });
         producer.setHeartbeatBrokerInterval(500);
         producer.start();
-        createTopic(producer, "lost");
+        Compatible.createTopic(producer, "lost", 1);
         long before = givenUp(producer);
         producer.sendMessageInTransaction(new Message("lost", "nobody knows".getBytes()), null);
         until(() -> givenUp(producer) == before + 1);
@@ -140,7 +140,7 @@ public class Special {
     /** Delays by seconds, by milliseconds and to a moment; one is taken back. */
     static void timers() throws Exception {
         DefaultMQProducer producer = producer("timer-shop");
-        createTopic(producer, "timers");
+        Compatible.createTopic(producer, "timers", 1);
         DefaultMQPushConsumer consumer = consume("timers");
         long start = System.currentTimeMillis();
         SendResult gone = send(producer, "taken back", "TIMER_DELAY_MS", "4000");
@@ -192,7 +192,7 @@ public class Special {
     static void requests() throws Exception {
         DefaultMQProducer producer = producer("asking");
         DefaultMQProducer replier = producer("replying");
-        createTopic(producer, "requests");
+        Compatible.createTopic(producer, "requests", 1);
         DefaultMQPushConsumer consumer = new DefaultMQPushConsumer("answering");
         consumer.setNamesrvAddr(servers);
         consumer.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
@@ -243,20 +243,6 @@ public class Special {
         consumer.shutdown();
         producer.shutdown();
         replier.shutdown();
-    }
-
-    /** Makes a topic; a 4.x client that has just started may find its connection closed by itself. */
-    static void createTopic(DefaultMQProducer producer, String topic) throws Exception {
-        for (int tries = 1; ; tries++) {
-            try {
-                Compatible.createTopic(producer, topic, 1);
-                return;
-            } catch (java.lang.reflect.InvocationTargetException failed) {
-                if (tries == 3) {
-                    throw failed;
-                }
-            }
-        }
     }
 
     static DefaultMQProducer producer(String group) throws Exception {
