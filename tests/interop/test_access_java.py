@@ -195,3 +195,63 @@ def test_java_clients_are_refused(
         arguments = (cluster.address, user, "wrong secret", "made", "g", "20")
         said = guarded(jars, tmp_path, kind, made, *arguments)
     assert said == [refusal.format(exception), "sent 0", "consumed 0", "end"]
+
+
+@contextmanager
+def operator(jars: Jars, home: Path, user: str, secret: str) -> Iterator[jvm.Admin]:
+    """Give mqadmin with the credentials its own file names."""
+    (home / "conf").mkdir()
+    (home / "conf" / "tools.yml").write_text(f"accessKey: {user}\nsecretKey: {secret}\n")
+    with jvm.Admin(jars, home) as admin:
+        yield admin
+
+
+def test_mqadmin_makes_users_and_rules(jars: Jars, tmp_path: Path, made: Certificates) -> None:
+    if not jars.is_5:
+        pytest.skip("4.x knows no users")
+    with (
+        Cluster(config=guarded_config("users", tmp_path, made)) as cluster,
+        operator(jars, tmp_path, "root", USERS["root"]) as admin,
+    ):
+        (broker,) = cluster.brokers.values()
+        at = f"-n {cluster.address} -b {broker.address}"
+        assert "success" in admin.run(f"createUser {at} -u alice -p alice-secret -t Normal")
+        rule = "-s User:alice -r Topic:made,Group:g -a Pub,Sub -d Allow -i 127.0.0.1"
+        assert "success" in admin.run(f"createAcl {at} {rule}")
+        assert "alice" in admin.run(f"listUser {at}")
+        listed = admin.run(f"listAcl {at}")
+        for word in ("User:alice", "Topic:made", "Group:g", "Pub", "127.0.0.1", "Allow"):
+            assert word in listed
+        cluster.create_topic("made", 4)
+        arguments = (cluster.address, "alice", "alice-secret", "made", "g", "20")
+        assert guarded(jars, tmp_path, "users", made, *arguments) == EVERYTHING
+        assert "success" in admin.run(f"deleteAcl {at} -s User:alice")
+        said = guarded(jars, tmp_path, "users", made, *arguments)
+        refusal = "has no permission to access Topic:made from 127.0.0.1, no matched policies."
+        assert said[0] == f"refused 16 User:alice {refusal}"
+        assert "success" in admin.run(f"updateUser {at} -u alice -s disable")
+        assert "disable" in admin.run(f"getUser {at} -u alice")
+        assert "success" in admin.run(f"deleteUser {at} -u alice")
+        assert "alice" not in admin.run(f"listUser {at}")
+
+
+def test_mqadmin_makes_accounts(jars: Jars, tmp_path: Path, made: Certificates) -> None:
+    if jars.is_5:
+        pytest.skip("5.x has no commands for accounts")
+    with (
+        Cluster(config=guarded_config("accounts", tmp_path, made)) as cluster,
+        operator(jars, tmp_path, "rootkey1", ACCOUNTS["rootkey1"]) as admin,
+    ):
+        (broker,) = cluster.brokers.values()
+        at = f"-n {cluster.address} -b {broker.address}"
+        account = "-a newcomer -s newsecret -t made=PUB|SUB -g g=SUB -m false"
+        assert "success" in admin.run(f"updateAclConfig {at} {account}")
+        assert "newcomer" in admin.run(f"getAclConfig {at}")
+        assert "broker-0" in admin.run(f"clusterAclConfigVersion {at}")
+        arguments = (cluster.address, "newcomer", "newsecret", "made", "g", "20")
+        assert guarded(jars, tmp_path, "accounts", made, *arguments) == EVERYTHING
+        assert "success" in admin.run(f"deleteAclConfig {at} -a newcomer")
+        said = guarded(jars, tmp_path, "accounts", made, *arguments)
+        assert said[0].endswith("AclException: No acl config for newcomer")
+        assert "success" in admin.run(f"updateGlobalWhiteAddr {at} -g 127.0.0.1")
+        assert guarded(jars, tmp_path, "accounts", made, *arguments)[0] == "sent 20"

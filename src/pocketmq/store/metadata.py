@@ -8,7 +8,7 @@ Any thread may write, one after another; what is read on the owner's thread wait
 import sqlite3
 import threading
 from collections.abc import Iterable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -204,14 +204,13 @@ def _connect(path: Path | None) -> sqlite3.Connection:
     """
     try:
         if path is not None and not path.exists():
-            path.touch(0o600)
+            with suppress(OSError):  # told by SQLite, which cannot open it either
+                path.touch(0o600)
         return sqlite3.connect(
             path or ":memory:", _LOCKED_OUT, isolation_level=None, check_same_thread=False
         )
     except sqlite3.Error as error:
         raise _translated(error) from error
-    except OSError as error:
-        raise StoreFailed(f"meta.sqlite: {error.strerror}") from error
 
 
 def _prepare(connection: sqlite3.Connection) -> None:

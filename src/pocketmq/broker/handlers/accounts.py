@@ -15,7 +15,6 @@ from pocketmq.protocol.headers.auth_49 import (
     CreateAccessConfigRequest,
     DeleteAccessConfigRequest,
     GetBrokerAclVersionResponse,
-    UpdateGlobalWhiteAddrsRequest,
 )
 from pocketmq.protocol.json_values import encode_body
 
@@ -56,11 +55,16 @@ def delete_account(state: BrokerState, _: Connection, request: Command) -> Comma
 
 
 def set_white_addresses(state: BrokerState, _: Connection, request: Command) -> Command:
-    """Replace the addresses from where nobody is asked; there is one file, its path is ours."""
+    """Replace the addresses from where nobody is asked.
+
+    There is one file; tools may leave out which they mean, though Java's header says they must not.
+    """
     file = _file(state, _WHITE_FAILED)
-    listed = _listed(request.header(UpdateGlobalWhiteAddrsRequest).global_white_addrs)
+    listed = _listed(request.ext.get("globalWhiteAddrs"))
+    if listed is None:
+        raise server_error(_WHITE_FAILED, "The globalWhiteAddresses[null] has been updated failed.")
     try:
-        file.set_white(listed or [], state.turn.now_ms)
+        file.set_white(listed, state.turn.now_ms)
     except InvalidInput as error:
         raise server_error(_WHITE_FAILED, str(error)) from error
     return _changed(state, file, request)
