@@ -1,5 +1,6 @@
 """The gate of a running broker: users that stay, both kinds of access control, what costs nothing."""
 
+import asyncio
 import json
 import logging
 from pathlib import Path
@@ -225,3 +226,20 @@ def test_settings_that_cannot_work_are_refused(settings: dict[str, str]) -> None
     with pytest.raises(InvalidInput) as caught:
         BrokerConfig.from_properties(settings)
     assert "hush!" not in str(caught.value)
+
+
+async def test_addresses_that_a_listed_balancer_tells_count(tmp_path: Path) -> None:
+    """Who comes through it is known by their own address, not by the balancer's."""
+    path = tmp_path / "plain_acl.yml"
+    path.write_text(ACCESS_FILE)
+    settings: dict[str, Any] = {"acl_enable": True, "acl_file": str(path)}
+    code, fields, body = send("orders")
+    request = Command.request(code, 7, fields, body).encode()
+    async with running(**settings | {"ha_proxy_addresses": "127.0.0.1"}) as (_, address):
+        for source, served in (("10.10.103.7", True), ("10.10.104.7", False)):
+            reader, writer = await asyncio.open_connection(*address)
+            writer.write(f"PROXY TCP4 {source} 10.0.0.1 5000 10911\r\n".encode() + request)
+            answer = await reader.read(1 << 16)
+            assert (b"No accessKey is configured" in answer) is not served
+            writer.close()
+            await writer.wait_closed()

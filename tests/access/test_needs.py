@@ -1,0 +1,84 @@
+"""What each request needs, against the annotations of Java's own headers (5.5.0)."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pocketmq.broker.access.accounts import popped_from
+from pocketmq.broker.access.needs import needs_of
+from pocketmq.broker.access.signature import is_signed_with
+from pocketmq.client.hooks import Signing
+from pocketmq.client.options import Credentials
+from pocketmq.protocol.codes import RequestCode as Code
+from pocketmq.protocol.command import Command
+
+VECTORS = Path(__file__).parent.parent / "vectors" / "java-request-needs.txt"
+LINES = [line.split() for line in VECTORS.read_text().splitlines()]
+OTHERWISE = {
+    # Java's builder has code for these, which counts before the annotations.
+    Code.PULL_MESSAGE, Code.HEART_BEAT, Code.UNREGISTER_CLIENT, Code.CONSUMER_SEND_MSG_BACK,
+    Code.GET_CONSUMER_LIST_BY_GROUP, Code.QUERY_CONSUMER_OFFSET, Code.UPDATE_CONSUMER_OFFSET,
+    Code.LOCK_BATCH_MQ, Code.UNLOCK_BATCH_MQ, Code.GET_ROUTEINFO_BY_TOPIC,
+    # Stricter here.
+    Code.UPDATE_AND_CREATE_TOPIC_LIST,
+}  # fmt: skip
+NOT_A_BROKERS = range(1000, 1100), range(100, 106), {205, 216, 217, 219, 327, 901, 902, 903, 904}
+TO_CLIENTS = {Code.CHECK_TRANSACTION_STATE, Code.NOTIFY_CONSUMER_IDS_CHANGED}
+TO_CLIENTS |= {Code.PUSH_REPLY_MESSAGE_TO_CLIENT, Code.NOTIFY_UNSUBSCRIBE_LITE}
+ROCKSDB = {354, 355}  # refused here
+
+
+def is_compared(code: int) -> bool:
+    foreign = any(code in codes for codes in NOT_A_BROKERS)
+    return not foreign and code not in OTHERWISE | TO_CLIENTS | ROCKSDB
+
+
+@pytest.mark.parametrize(
+    "line", [line for line in LINES if is_compared(int(line[0]))], ids=" ".join
+)
+def test_requests_need_what_javas_headers_say(line: list[str]) -> None:
+    code, _, resource, actions, *fields = line
+    names = {key: f"the-{key}" for key, _ in (field.split(":") for field in fields)}
+    found = needs_of(Command.request(int(code), 0, names), "C1")
+    kinds = dict(field.split(":") for field in fields if not field.endswith(":CLUSTER"))
+    expected = {f"{kind.title()}:the-{key}" for key, kind in kinds.items()}
+    if not expected and resource == "CLUSTER":
+        expected = {"Cluster:C1"}
+    assert {str(need.resource) for need in found} == expected
+    wanted = set(actions.strip("[]").split(","))
+    assert all({action.name for action in need.actions} == wanted for need in found)
+
+
+@pytest.mark.parametrize(
+    ("topic", "found"),
+    [
+        ("orders", "orders"),
+        ("%RETRY%g_orders", "orders"),
+        ("%RETRY%g+orders", "orders"),
+        ("%RETRY%g", "%RETRY%g"),
+        ("%RETRY%g2_orders", "%RETRY%g2_orders"),
+        (None, None),
+    ],
+)
+def test_acknowledged_is_what_was_popped(topic: str | None, found: str | None) -> None:
+    """Messages that were popped and came again are in a topic of both names."""
+    assert popped_from(topic, "g") == found
+
+
+TEXT = st.text(max_size=12)
+
+
+@given(st.dictionaries(TEXT, TEXT, max_size=8), st.binary(max_size=40), TEXT, st.data())
+def test_what_clients_sign_is_what_brokers_check(
+    fields: dict[str, str], body: bytes, secret: str, data: st.DataObject
+) -> None:
+    secret += "s"
+    fields = {k: v for k, v in fields.items() if k not in {"Signature", "SecurityToken"}}
+    Signing(Credentials(access_key="somebody", secret_key=secret))(10, fields, body)
+    assert is_signed_with(secret.encode(), fields, body)
+    assert not is_signed_with(secret.encode() + b"x", fields, body)
+    assert not is_signed_with(secret.encode(), fields, body + b"x")
+    key = data.draw(st.sampled_from([key for key in fields if key != "Signature"]))
+    assert not is_signed_with(secret.encode(), fields | {key: fields[key] + "x"}, body)
