@@ -4,18 +4,20 @@ Owns the array form of `pocketmq.balance.allocation.md5_hash`. Names that Java w
 another way than plain UTF-8 are hashed one by one by the rule itself.
 """
 
+from collections.abc import Sequence
 from math import floor, sin
 
 import numpy as np
 import numpy.typing as npt
 
 from pocketmq.balance.allocation import md5_hash
-from pocketmq.pipelines.fleet.part import Part
+from pocketmq.pipelines.fleet.part import Part, Roster
 
+Bytes = npt.NDArray[np.uint8]
 Words = npt.NDArray[np.uint32]
 Places = npt.NDArray[np.uint64]
 
-_AT_ONCE = 8192  # names; their blocks and the work on them stay in the processor's cache
+_AT_ONCE = 8192  # keys; their blocks and the work on them stay in the processor's cache
 _SHIFTS = ((7, 12, 17, 22), (5, 9, 14, 20), (4, 11, 16, 23), (6, 10, 15, 21))
 _SINES = np.array([floor(abs(sin(i + 1)) * 2**32) for i in range(64)], dtype=np.uint32)
 _START = np.array([0x67452301, 0xEFCDAB89, 0x98BADCFE, 0x10325476], dtype=np.uint32)
@@ -27,66 +29,79 @@ _WORD_OF = [
 ]
 
 
-def places_of(names: list[str]) -> Places:
-    """Give the ring position of every name."""
-    result = np.zeros(len(names), dtype=np.uint64)
-    by_blocks: dict[int, list[int]] = {}
-    raw: list[bytes] = []
+def places_of(names: Sequence[str], endings: Sequence[str]) -> Places:
+    """Give the ring position of every name with every ending: [name, ending].
+
+    Names of one length, and endings of one length, are laid out and hashed together.
+    """
+    result = np.zeros((len(names), len(endings)), dtype=np.uint64)
+    raw: dict[int, tuple[list[int], list[bytes]]] = {}
     for at, name in enumerate(names):
         try:
             text = name.encode()
         except UnicodeEncodeError:  # halves of surrogate pairs
-            text = b""
-            result[at] = md5_hash(name)
+            result[at] = [md5_hash(name + ending) for ending in endings]
         else:
-            by_blocks.setdefault((len(text) + 8) // 64 + 1, []).append(at)
-        raw.append(text)
-    for blocks, members in by_blocks.items():
-        for first in range(0, len(members), _AT_ONCE):
-            some = members[first : first + _AT_ONCE]
-            result[some] = _hashed([raw[at] for at in some], blocks)
+            places, texts = raw.setdefault(len(text), ([], []))
+            places.append(at)
+            texts.append(text)
+    by_length: dict[int, list[int]] = {}
+    encoded = [ending.encode() for ending in endings]
+    for at, text in enumerate(encoded):
+        by_length.setdefault(len(text), []).append(at)
+    for length, (places, texts) in raw.items():
+        heads = np.frombuffer(b"".join(texts), dtype=np.uint8).reshape(len(texts), length)
+        for size, columns in by_length.items():
+            joined = b"".join([encoded[at] for at in columns])
+            tails = np.frombuffer(joined, dtype=np.uint8).reshape(len(columns), size)
+            step = max(1, _AT_ONCE // len(columns))
+            for first in range(0, len(places), step):
+                some = heads[first : first + step]
+                result[np.ix_(places[first : first + step], columns)] = _hashed(some, tails)
     return result
 
 
 def member_positions(part: Part, nodes: int) -> Places:
     """Give the positions of each roster's members: [group, place, node]."""
     result = np.zeros((*part.members.shape[1:], nodes), dtype=np.uint64)
-    endings = [f"-{node}" for node in range(nodes)]
-    names = [member + ending for roster in part.rosters for member in roster for ending in endings]
+    names = [member for roster in part.rosters for member in roster]
     sizes = np.array([len(roster) for roster in part.rosters])
     held = np.arange(part.roster_size)[None, :] < sizes[:, None]
-    result[held] = places_of(names).reshape(-1, nodes)
+    result[held] = places_of(names, [f"-{node}" for node in range(nodes)])
     return result
 
 
 def queue_positions(part: Part) -> Places:
     """Give the position of every row's queue; a topic that several groups share is hashed once."""
-    rosters = dict(zip(part.pair_topic, part.pair_roster, strict=True))
-    names: list[str] = []
-    for topic, roster in rosters.items():
-        start = f"MessageQueue [topic={topic}"  # MessageQueue.__str__
-        names += [start + ending for ending in roster.endings]
-    places = places_of(names)
-    if len(rosters) == len(part.pair_topic):
-        return places
-    ends = np.cumsum([len(roster.queues) for roster in rosters.values()])
-    of_topic = dict(zip(rosters, np.split(places, ends[:-1]), strict=True))
+    alike: dict[int, dict[str, None]] = {}
+    rosters: dict[int, Roster] = {}
+    for topic, roster in zip(part.pair_topic, part.pair_roster, strict=True):
+        alike.setdefault(id(roster), {})[topic] = None
+        rosters[id(roster)] = roster
+    of_topic: dict[str, Places] = {}
+    for key, topics in alike.items():
+        starts = [f"MessageQueue [topic={topic}" for topic in topics]  # MessageQueue.__str__
+        of_topic |= zip(topics, places_of(starts, rosters[key].endings), strict=True)
     return np.concatenate([of_topic[topic] for topic in part.pair_topic])
 
 
-def _hashed(texts: list[bytes], blocks: int) -> Places:
-    """Give the first four bytes, read as Java reads them, of the MD5 of texts of equal blocks."""
-    size = 64 * blocks
-    padded = b"".join(
-        [(text + b"\x80").ljust(size - 8, b"\0") + (8 * len(text)).to_bytes(8, "little") for text in texts]
-    )
-    words = np.frombuffer(padded, dtype="<u4").reshape(len(texts), blocks, 16)
+def _hashed(heads: Bytes, tails: Bytes) -> Places:
+    """Give the first four bytes, read as Java reads them, of the MD5 of every head with tail."""
+    (count, length), (ends, size) = heads.shape, tails.shape
+    total = length + size
+    blocks = (total + 8) // 64 + 1
+    padded = np.zeros((count, ends, 64 * blocks), dtype=np.uint8)
+    padded[:, :, :length] = heads[:, None, :]
+    padded[:, :, length:total] = tails[None, :, :]
+    padded[:, :, total] = 0x80
+    padded[:, :, -8:] = np.frombuffer((8 * total).to_bytes(8, "little"), dtype=np.uint8)
+    words = padded.view("<u4").reshape(count * ends, blocks, 16)
     # One row for each word, so that every step below runs over neighbours in memory.
     by_word = np.ascontiguousarray(words.transpose(1, 2, 0)).astype(np.uint32, copy=False)
-    state = tuple(np.full(len(texts), word, dtype=np.uint32) for word in _START)
+    state = tuple(np.full(count * ends, word, dtype=np.uint32) for word in _START)
     for block in by_word:
         state = _compressed(state, block)
-    return state[0].byteswap().astype(np.uint64)
+    return state[0].byteswap().astype(np.uint64).reshape(count, ends)
 
 
 def _compressed(state: tuple[Words, ...], block: Words) -> tuple[Words, ...]:
