@@ -11,7 +11,7 @@ import socket
 import struct
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from pocketmq.client.calls import request_name
 from pocketmq.errors import ConnectFailed, ConnectionLost, RequestTimedOut
@@ -28,13 +28,20 @@ _PRECISION = 0.01
 _TIMEVAL = struct.Struct("@ll")
 _KERNEL_TIMERS = sys.platform != "win32"
 
+MakeWire = Callable[[str, socket.socket, Limits], "Wire"]
+"""Makes a wire of a connected socket; raises OSError."""
+
 
 def connect(
-    address: str, places: Sequence[tuple[str, int]], limits: Limits, deadline: float
+    address: str,
+    places: Sequence[tuple[str, int]],
+    limits: Limits,
+    deadline: float,
+    make: "MakeWire | None" = None,
 ) -> "Wire":
     """Connect to the first of `places` that lets us, until `deadline` by the monotonic clock.
 
-    Raises `ConnectFailed`.
+    `make` gives the wire for a socket, whose timeout is what is left. Raises `ConnectFailed`.
     """
     failure = ConnectFailed(address, "the host name does not resolve to any address")
     for place in places:
@@ -42,7 +49,7 @@ def connect(
         if left <= 0:
             raise ConnectFailed(address, "no connection in the time allowed")
         try:
-            return Wire(address, socket.create_connection(place, left), limits)
+            return (make or Wire)(address, socket.create_connection(place, left), limits)
         except TimeoutError as error:
             failure = ConnectFailed(address, f"no connection within {left:g} s")
             failure.__cause__ = error

@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 
-from pocketmq.blocking.wire import Wire, connect
+from pocketmq.blocking.wire import MakeWire, Wire, connect
 from pocketmq.net import Limits
 
 MOST = 16
@@ -25,9 +25,12 @@ Resolve = Callable[[str, float], Sequence[tuple[str, int]]]
 class Wires:
     """Keeps wires that are not in use."""
 
-    def __init__(self, resolve: Resolve, limits: Limits | None = None) -> None:
+    def __init__(
+        self, resolve: Resolve, limits: Limits | None = None, make: MakeWire | None = None
+    ) -> None:
         self._resolve = resolve
         self._limits = limits or Limits()
+        self._make = make
         self._idle: dict[str, list[Wire]] = {}  # the last used is the last
         self._count: dict[str, int] = {}  # all there are, idle or not
         self._lock = threading.Lock()  # of the counts; lists do without
@@ -81,7 +84,8 @@ class Wires:
                 return None
             self._count[address] = count + 1
         try:
-            return connect(address, self._resolve(address, deadline), self._limits, deadline)
+            places = self._resolve(address, deadline)
+            return connect(address, places, self._limits, deadline, self._make)
         except BaseException:
             with self._lock:
                 self._count[address] -= 1

@@ -18,6 +18,7 @@ from pocketmq.errors.invalid import (
     NameInvalid,
     StrategyUnknown,
 )
+from pocketmq.errors.pipeline import DataLost, OptionInvalid
 from pocketmq.errors.response import ResponseCode
 from pocketmq.errors.server import (
     ConsumerOffline,
@@ -80,6 +81,7 @@ __all__ = [
     "ConnectFailed",
     "ConnectionLost",
     "ConsumerOffline",
+    "DataLost",
     "FilterSyntaxError",
     "FilterUndecided",
     "FlowControlled",
@@ -98,6 +100,7 @@ __all__ = [
     "NameServersUnreachable",
     "NoPermission",
     "OffsetMoved",
+    "OptionInvalid",
     "PartEnded",
     "ProtocolError",
     "QueueNotSelected",

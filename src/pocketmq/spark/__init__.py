@@ -17,7 +17,7 @@ from pocketmq.spark.engine import spark_session
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["spark_session", "register"]
+__all__ = ["register", "spark_session"]
 
 
 def register(spark: "SparkSession") -> None:

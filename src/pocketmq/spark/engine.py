@@ -138,10 +138,12 @@ _SCRIPT = """#!/bin/sh
 # Written by pocketmq: starts {java} for Spark.
 # Without SPARK_HOME Python workers import the pyspark that is installed; the launcher needs it.
 # jdk.incubator.vector, which Spark always asks for, is not part of every Java.
+launcher=no
 for argument do
   shift
   case "$argument" in
     --add-modules=jdk.incubator.vector) {vector} ;;
+    org.apache.spark.launcher.Main) launcher=yes; set -- "$@" "$argument" ;;
     org.apache.spark.deploy.SparkSubmit) {home}; set -- "$@" "$argument" ;;
     *) set -- "$@" "$argument" ;;
   esac
@@ -157,7 +159,7 @@ def _wrapped(java: Path, *, local: bool) -> Path:
     script = _SCRIPT.format(
         java=java,
         vector='set -- "$@" "$argument"' if keep or _has_vector(java) else ":",
-        home="unset SPARK_HOME" if local else ":",
+        home="[ $launcher = yes ] || unset SPARK_HOME" if local else ":",
     )
     owner = os.getuid() if hasattr(os, "getuid") else 0
     digest = sha256(script.encode()).hexdigest()[:16]

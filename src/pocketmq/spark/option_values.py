@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from difflib import get_close_matches
 from typing import Any, TypeVar
 
-from pocketmq.errors import InvalidInput
+from pocketmq.errors import InvalidInput, OptionInvalid
 
 T = TypeVar("T")
 Read = Callable[[str], Any]
@@ -20,15 +20,6 @@ _SECONDS = re.compile(r"(\d+(?:\.\d+)?)\s*([a-z]*)\Z")
 _SIZES = {"": 1, "b": 1, "k": 1024, "kb": 1024, "m": 1 << 20, "mb": 1 << 20}
 _SIZE = re.compile(r"(\d+)\s*([a-z]*)\Z")
 _FLAGS = {"true": True, "false": False}
-
-
-class OptionInvalid(InvalidInput):
-    """An option of a data source that cannot work; `option` is its name."""
-
-    def __init__(self, option: str, reason: str) -> None:
-        self.option = option
-        self.reason = reason
-        super().__init__(f"option {option!r} {reason}")
 
 
 def read_options(

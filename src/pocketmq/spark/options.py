@@ -11,10 +11,9 @@ import msgspec
 
 from pocketmq.client.name_servers import name_server_addresses
 from pocketmq.client.options import ClientOptions, Credentials
-from pocketmq.errors import MQError
+from pocketmq.errors import MQError, OptionInvalid
 from pocketmq.net import Tls
 from pocketmq.spark.option_values import (
-    OptionInvalid,
     Read,
     flag,
     seconds,

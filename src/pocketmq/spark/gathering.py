@@ -1,0 +1,62 @@
+"""Pieces of a buffer as Arrow and numpy arrays, without a Python object for each.
+
+Knows bytes and positions; what they mean is for others to know.
+"""
+
+from typing import Any, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+
+Ints: TypeAlias = "np.ndarray[Any, np.dtype[np.int64]]"
+Bytes: TypeAlias = "np.ndarray[Any, np.dtype[np.uint8]]"
+
+_SIZES = {">i2": 2, ">u2": 2, ">i4": 4, ">i8": 8, "<u8": 8}
+
+
+def numbers_at(buffer: Any, kind: str, places: Ints) -> Any:
+    """Read numbers of a kind, such as `>i4`, that lie at any places of a buffer."""
+    count = memoryview(buffer).nbytes - _SIZES[kind] + 1
+    return np.ndarray((count,), kind, buffer, strides=(1,))[places]
+
+
+def pieces(buffer: pa.Buffer, starts: Any, ends: Any, kind: pa.DataType) -> Any:
+    """Give the pieces of a buffer from `starts` to `ends`, which ascend, as one Arrow array.
+
+    The buffer itself serves as an array whose every second value is one of the gaps between; Arrow
+    then takes the others, which is a copy and no more.
+    """
+    count = len(starts)
+    if count == 0:
+        return pa.array([], kind)
+    offsets = np.empty(2 * count, np.int32)
+    offsets[0::2] = starts
+    offsets[1::2] = ends
+    both = pa.Array.from_buffers(kind, 2 * count - 1, [None, pa.py_buffer(offsets), buffer])
+    return both.take(pa.array(np.arange(0, 2 * count - 1, 2, dtype=np.int32)))
+
+
+def repeated(value: str, count: int) -> Any:
+    """Give an Arrow array of one text, again and again."""
+    raw = value.encode()
+    offsets = np.arange(count + 1, dtype=np.int64) * len(raw)
+    if offsets[-1] > 0x7FFFFFFF:
+        return pa.array([value] * count, pa.string())
+    held = pa.py_buffer(offsets.astype(np.int32))
+    return pa.Array.from_buffers(pa.string(), count, [None, held, pa.py_buffer(raw * count)])
+
+
+def chosen(values: Any, which: Any) -> Any:
+    """Give the values with these numbers, null for -1."""
+    return values.take(pa.array(which, mask=which < 0))
+
+
+def valid_text(values: Any) -> Any:
+    """Give texts of which some may not be UTF-8; there U+FFFD stands for what is not."""
+    try:
+        values.validate(full=True)
+    except pa.ArrowInvalid:
+        raw = values.view(pa.binary()).to_pylist()
+        texts = [None if each is None else each.decode("utf-8", "replace") for each in raw]
+        return pa.array(texts, pa.string())
+    return values

@@ -1,0 +1,161 @@
+"""Where everything lies in stored records: found and proved for many of them at once.
+
+Lengths are checked before anything is read by them; a record that breaks the format raises
+`MessageMalformed`. Inner batches are unwrapped here, one by one. Knows no columns.
+"""
+
+import struct
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+
+from pocketmq.errors import MessageMalformed
+from pocketmq.model.flags import SysFlag
+from pocketmq.model.queue import MessageQueue
+from pocketmq.protocol.pulled import decode_pulled
+from pocketmq.protocol.received import Delivery
+from pocketmq.protocol.record_scan import MAGIC_V1, MAGIC_V2, scan_records
+from pocketmq.spark.gathering import numbers_at, pieces
+from pocketmq.spark.property_columns import PropertyColumns
+
+_SMALLEST = 91
+_INNER_BATCH = int(SysFlag.INNER_BATCH | SysFlag.NEED_UNWRAP)
+_BORN_V6 = int(SysFlag.BORN_HOST_V6)
+_SIZE = struct.Struct(">i").unpack_from
+
+
+class Part(msgspec.Struct, frozen=True):
+    """Records of one queue, and which of its offsets are wanted."""
+
+    queue: MessageQueue
+    records: bytes
+    start: int
+    end: int
+    offset_delta: int = 0
+
+
+class Layout:
+    """The records of some parts as rows: arrays of places, one entry for each row."""
+
+    def __init__(self, parts: Sequence[Part]) -> None:
+        """Find all of them. Raises `MessageMalformed`, and `CodecMissing` for an inner batch."""
+        found = [_starts(part.records) for part in parts]
+        if any(_has_batches(part.records, at) for part, at in zip(parts, found, strict=True)):
+            parts = [_unwrapped(part) for part in parts]
+            found = [_starts(part.records) for part in parts]
+        self.parts = parts
+        self.counts = [len(at) for at in found]
+        """Rows of each part."""
+        if len(parts) == 1:
+            self.data, self.at = parts[0].records, found[0]
+        else:
+            self.data = b"".join([part.records for part in parts])
+            sizes = [len(part.records) for part in parts]
+            shifts = np.cumsum([0, *sizes[:-1]])
+            self.at = np.concatenate([at + by for at, by in zip(found, shifts, strict=True)])
+        self.count = len(self.at)
+        self.buffer = pa.py_buffer(self.data)
+        self._measure()
+
+    def _measure(self) -> None:
+        """Find bodies and properties, and prove that all lengths fit."""
+        data, at = self.data, self.at
+        ends = np.append(at[1:], len(data))
+        flags = numbers_at(data, ">i4", at + 36).astype(np.int32)
+        magic = numbers_at(data, ">i4", at + 4)
+        hosts = (flags >> 4) & 3
+        body_at = at + 88
+        self.v6 = bool(hosts.any())
+        if self.v6:
+            body_at += 12 * ((hosts & 1) + (hosts >> 1))
+            if (body_at + 3 > ends).any():
+                raise _malformed(data)
+        sizes = numbers_at(data, ">i4", body_at - 4)
+        body_end = body_at + sizes
+        if (sizes < 0).any() or (body_end + 3 > ends).any():
+            raise _malformed(data)
+        topic_sizes = np.frombuffer(data, np.uint8)[body_end]
+        text_at = body_end + 3 + topic_sizes
+        long = magic != MAGIC_V1
+        if long.any():
+            if (magic[long] != MAGIC_V2).any() or (body_end[long] + 4 > ends[long]).any():
+                raise _malformed(data)
+            text_at[long] = body_end[long] + 4 + numbers_at(data, ">i2", body_end[long])
+            topic_sizes = topic_sizes[~long]
+        if (topic_sizes > 127).any() or (text_at > ends).any() or (text_at < body_end + 3).any():
+            raise _malformed(data)
+        if (numbers_at(data, ">i2", text_at - 2) != ends - text_at).any():
+            raise _malformed(data)
+        self.flags, self.ends = flags, ends
+        self.body_at, self.body_end, self.text_at = body_at, body_end, text_at
+
+    @cached_property
+    def offsets(self) -> Any:
+        """The rows' offsets in their queues."""
+        stored = numbers_at(self.data, ">i8", self.at + 20).astype(np.int64)
+        if any(part.offset_delta for part in self.parts):
+            stored += self.each([part.offset_delta for part in self.parts])
+        return stored
+
+    @cached_property
+    def properties(self) -> PropertyColumns:
+        """The properties of all rows, cut when first asked for."""
+        return PropertyColumns(pieces(self.buffer, self.text_at, self.ends, pa.binary()))
+
+    def each(self, of_parts: list[int]) -> Any:
+        """Give a number of each part for each of its rows; the number alone if there is one."""
+        if len(of_parts) == 1:
+            return of_parts[0]
+        return np.repeat(np.array(of_parts, np.int64), self.counts)
+
+    def queue_of(self, row: int) -> MessageQueue:
+        """Give the queue a row came from."""
+        return self.parts[int(np.searchsorted(np.cumsum(self.counts), row, "right"))].queue
+
+    def born_host_size(self, row: int) -> int:
+        """Give how many bytes the sender's address has."""
+        return 20 if self.flags[row] & _BORN_V6 else 8
+
+
+def _starts(data: bytes) -> Any:
+    """Walk over the records by their sizes; raises `MessageMalformed` if they do not fit."""
+    found: list[int] = []
+    add, size_at, at = found.append, _SIZE, 0
+    last = len(data) - _SMALLEST
+    while at <= last:
+        add(at)
+        (size,) = size_at(data, at)
+        if size < _SMALLEST:
+            raise _malformed(data)
+        at += size
+    if at != len(data):
+        raise _malformed(data)
+    return np.array(found, np.int64)
+
+
+def _malformed(data: bytes) -> MessageMalformed:
+    """Give the reason in full, which takes a second, slower look."""
+    end = 0
+    try:
+        for position, size, *_ in scan_records(data):
+            end = position + size
+    except MessageMalformed as error:
+        return error
+    return MessageMalformed("a blank record, which only commit logs have", end)
+
+
+def _has_batches(data: bytes, at: Any) -> bool:
+    if not len(at):
+        return False
+    flags = numbers_at(data, ">i4", at + 36)
+    return bool(((flags & _INNER_BATCH) == _INNER_BATCH).any())
+
+
+def _unwrapped(part: Part) -> Part:
+    """Give every message of an inner batch a record of its own."""
+    messages = decode_pulled(part.records, Delivery())
+    return msgspec.structs.replace(part, records=b"".join([each.record() for each in messages]))

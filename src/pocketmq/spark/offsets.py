@@ -1,0 +1,124 @@
+"""Offsets of many queues: as JSON that Spark keeps, as users write them, and where reading begins.
+
+A stream's offset is `{topic: {broker: {queue: offset}}}`. Two marks stand beside the topics, under
+names no topic can have: `@fresh` says that an offset is an initial one, and `@begin` tells where
+those queues begin that were not in the offset before. Spark asks for the initial offset anew after
+a restart, by when `latest` is another place; batch 0 begins where its own end says instead.
+
+Pure: asks nobody, keeps nothing.
+"""
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+
+from pocketmq.blocking.record_reader import Bounds
+from pocketmq.errors import InvalidInput
+from pocketmq.model.queue import MessageQueue
+
+Offsets = dict[MessageQueue, int]
+
+EARLIEST = -2
+LATEST = -1
+_BEGIN = "@begin"
+_FRESH = "@fresh"
+
+
+class StreamOffset(msgspec.Struct, frozen=True):
+    """How far a stream has come."""
+
+    queues: Offsets
+    begin: Offsets = {}
+    """Where queues begin that the offset before did not have."""
+    fresh: bool = False
+    """Whether this is an initial offset, which a restart may find elsewhere."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Give what Spark keeps."""
+        found: dict[str, Any] = nested(self.queues)
+        if self.begin:
+            found[_BEGIN] = nested(self.begin)
+        if self.fresh:
+            found[_FRESH] = True
+        return found
+
+    @classmethod
+    def from_json(cls, found: Mapping[str, Any]) -> "StreamOffset":
+        """Read what Spark kept; raises `InvalidInput` for anything else."""
+        plain = {name: table for name, table in found.items() if not name.startswith("@")}
+        return cls(flat(plain), flat(found.get(_BEGIN, {})), bool(found.get(_FRESH)))
+
+
+class Place(msgspec.Struct, frozen=True):
+    """Where to begin or to end: at one end of all queues, at a moment, or queue by queue."""
+
+    offset: int = LATEST
+    """`EARLIEST` or `LATEST`, for queues that are not in `each`."""
+    each: Offsets = {}
+    moment_ms: int | None = None
+
+    def of(self, queue: MessageQueue, bounds: Bounds, at_moment: Callable[[int], int]) -> int:
+        """Give the offset in a queue; it may lie outside of its bounds if the user named it."""
+        if self.moment_ms is not None:
+            return at_moment(self.moment_ms)
+        named = self.each.get(queue, self.offset)
+        if named == EARLIEST:
+            return bounds.first
+        return bounds.end if named == LATEST else named
+
+
+def read_place(text: str, default: int) -> Place:
+    """Read `earliest`, `latest`, or JSON such as `{"orders": {"broker-a": {"0": 12, "1": -2}}}`.
+
+    Queues that the JSON does not name are at `default`. Raises `InvalidInput`.
+    """
+    word = text.strip().lower()
+    if word in ("earliest", "latest"):
+        return Place(EARLIEST if word == "earliest" else LATEST)
+    try:
+        return Place(default, flat(json.loads(text)))
+    except ValueError as error:
+        raise InvalidInput(
+            'must be earliest, latest or JSON such as {"orders": {"broker-a": {"0": 12, "1": -2}}}'
+            f" (-2 is earliest, -1 latest): {error}"
+        ) from None
+
+
+def nested(offsets: Mapping[MessageQueue, int]) -> dict[str, Any]:
+    """Give offsets as topics of brokers of queues."""
+    found: dict[str, dict[str, dict[str, int]]] = {}
+    for queue in sorted(offsets, key=_order):
+        brokers = found.setdefault(queue.topic, {})
+        brokers.setdefault(queue.broker_name, {})[str(queue.queue_id)] = offsets[queue]
+    return found
+
+
+def flat(found: Any) -> Offsets:
+    """Undo `nested`; raises `InvalidInput` for what has another form."""
+    offsets: Offsets = {}
+    for topic, brokers in _items(found):
+        for broker, queues in _items(brokers):
+            for number, offset in _items(queues):
+                if not (number.isascii() and number.isdigit() and len(number) < 10):
+                    raise InvalidInput(f"{number!r} is not the number of a queue")
+                if isinstance(offset, bool) or not isinstance(offset, int) or offset < EARLIEST:
+                    raise InvalidInput(f"{offset!r} is not an offset")
+                offsets[MessageQueue(topic, broker, int(number))] = offset
+    return offsets
+
+
+def _items(found: Any) -> list[tuple[str, Any]]:
+    if not isinstance(found, Mapping):
+        raise InvalidInput(f"{found!r} is not an object")
+    return list(found.items())
+
+
+def _order(queue: MessageQueue) -> tuple[str, str, int]:
+    return queue.topic, queue.broker_name, queue.queue_id
+
+
+def lag(ends: Mapping[MessageQueue, int], reached: Mapping[MessageQueue, int]) -> Offsets:
+    """Give how many messages of each queue are still to be read; of an unknown queue none."""
+    return {queue: max(0, end - reached.get(queue, end)) for queue, end in ends.items()}

@@ -1,0 +1,215 @@
+"""The options of the source, read and checked: what to read, from where to where, and how."""
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from pocketmq.client.filters import Filter, by_sql, subscription_to
+from pocketmq.errors import InvalidInput, MQError, OptionInvalid
+from pocketmq.model.names import TOOLS_GROUP, check_consumer_group, check_topic
+from pocketmq.model.queue import MessageQueue
+from pocketmq.spark.offsets import EARLIEST, LATEST, Place, read_place
+from pocketmq.spark.option_values import (
+    Read,
+    alone,
+    flag,
+    moment_ms,
+    names,
+    read_options,
+    seconds,
+    size,
+    text,
+    together,
+    whole,
+)
+from pocketmq.spark.options import REACH, SPARK_OWN, Reach, reach_of
+from pocketmq.spark.planning import PER_TASK
+
+_DEFAULT_DELAY = 900.0
+
+
+class Topics(msgspec.Struct, frozen=True):
+    """Which queues are read; one of the three is set."""
+
+    names: tuple[str, ...] = ()
+    pattern: str | None = None
+    assigned: tuple[MessageQueue, ...] = ()
+
+
+class Pulling(msgspec.Struct, frozen=True):
+    """How tasks pull."""
+
+    reach: Reach
+    group: str = TOOLS_GROUP
+    wanted: Filter = Filter("*")
+    tags: frozenset[str] = frozenset()
+    fail_on_data_loss: bool = True
+    messages: int = 4096
+    """Messages of one pull, if the broker gives as many."""
+    size: int = 4 * 1024 * 1024
+    """Bytes of one pull."""
+    rows: int = 8192
+    """Rows that are decoded together."""
+
+
+class SourceOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """All of them, for batch and stream."""
+
+    topics: Topics
+    pulling: Pulling
+    starting: Place
+    ending: Place = Place(LATEST)
+    group: str | None = None
+    """The group whose progress shows how far a stream has come."""
+    max_offsets: int | None = None
+    min_offsets: int | None = None
+    max_delay: float = _DEFAULT_DELAY
+    min_partitions: int = 1
+    per_partition: int = PER_TASK
+    push_down: bool = False
+    discovery: float = 2.0
+    """Seconds between looks for new topics and queues."""
+
+    @property
+    def reach(self) -> Reach:
+        """How the cluster is reached."""
+        return self.pulling.reach
+
+
+def _topics(value: str) -> tuple[str, ...]:
+    found = names(value)
+    for topic in found:
+        check_topic(topic)
+    return found
+
+
+def _pattern(value: str) -> str:
+    try:
+        re.compile(text(value))
+    except re.error as error:
+        raise InvalidInput(f"is not a regular expression: {error}") from None
+    return text(value)
+
+
+def _assigned(value: str) -> tuple[MessageQueue, ...]:
+    """Read `{"orders": {"broker-a": [0, 1]}}`."""
+    try:
+        found = msgspec.convert(json.loads(value), dict[str, dict[str, list[int]]])
+    except (ValueError, msgspec.ValidationError) as error:
+        raise InvalidInput(
+            f'must be JSON such as {{"orders": {{"broker-a": [0, 1]}}}}: {error}'
+        ) from None
+    queues = [
+        MessageQueue(topic, broker, number)
+        for topic, brokers in found.items()
+        for broker, numbers in brokers.items()
+        for number in numbers
+    ]
+    if not queues or min(queue.queue_id for queue in queues) < 0:
+        raise InvalidInput("must name at least one queue, by a number from 0 on")
+    return tuple(dict.fromkeys(queues))
+
+
+def _group(value: str) -> str:
+    check_consumer_group(value.strip())
+    return value.strip()
+
+
+KNOWN: dict[str, Read] = REACH | {
+    "subscribe": _topics,
+    "subscribePattern": _pattern,
+    "assign": _assigned,
+    "startingOffsets": lambda value: read_place(value, EARLIEST),
+    "endingOffsets": lambda value: read_place(value, LATEST),
+    "startingTimestamp": moment_ms,
+    "endingTimestamp": moment_ms,
+    "tags": text,
+    "sql": text,
+    "groupId": _group,
+    "failOnDataLoss": flag,
+    "maxOffsetsPerTrigger": whole(1),
+    "minOffsetsPerTrigger": whole(1),
+    "maxTriggerDelay": seconds,
+    "minPartitions": whole(1, 100_000),
+    "maxRecordsPerPartition": whole(1),
+    "pullMessages": whole(1, 1_000_000),
+    "pullBytes": size,
+    "batchRows": whole(1, 1_000_000),
+    "pushdown": flag,
+    "discoveryInterval": seconds,
+}
+"""How each is read."""
+
+_STREAM_ONLY = (
+    "maxOffsetsPerTrigger",
+    "minOffsetsPerTrigger",
+    "maxTriggerDelay",
+    "discoveryInterval",
+)
+_BATCH_ONLY = ("endingOffsets", "endingTimestamp", "pushdown")
+
+
+def source_options(given: Mapping[str, str], *, stream: bool) -> SourceOptions:
+    """Read the options of a batch or a stream. Raises `OptionInvalid`."""
+    found = read_options(given, KNOWN, spark_own=SPARK_OWN)
+    for name in _BATCH_ONLY if stream else _STREAM_ONLY:
+        if name in found:
+            kind = ("a stream", "batches") if stream else ("a batch", "streams")
+            raise OptionInvalid(name, f"has no meaning for {kind[0]}; it is for {kind[1]}")
+    selected = alone(found, "subscribe", "subscribePattern", "assign")
+    if selected is None:
+        raise OptionInvalid("subscribe", "is missing; or give 'subscribePattern' or 'assign'")
+    together(found, "maxTriggerDelay", "minOffsetsPerTrigger")
+    most, least = found.get("maxOffsetsPerTrigger"), found.get("minOffsetsPerTrigger")
+    if most is not None and least is not None and least > most:
+        raise OptionInvalid("minOffsetsPerTrigger", f"is over maxOffsetsPerTrigger ({most})")
+    return SourceOptions(
+        topics=Topics(
+            found.get("subscribe", ()), found.get("subscribePattern"), found.get("assign", ())
+        ),
+        pulling=_pulling(found),
+        starting=_place(found, "starting", LATEST if stream else EARLIEST),
+        ending=_place(found, "ending", LATEST),
+        group=found.get("groupId"),
+        max_offsets=most,
+        min_offsets=least,
+        max_delay=found.get("maxTriggerDelay", _DEFAULT_DELAY),
+        min_partitions=found.get("minPartitions", 1),
+        per_partition=found.get("maxRecordsPerPartition", PER_TASK),
+        push_down=found.get("pushdown", False),
+        discovery=found.get("discoveryInterval", 2.0),
+    )
+
+
+def _place(found: Mapping[str, Any], which: str, default: int) -> Place:
+    given = alone(found, f"{which}Offsets", f"{which}Timestamp")
+    if given is None:
+        return Place(default)
+    value = found[given]
+    return value if isinstance(value, Place) else Place(moment_ms=value)
+
+
+def _pulling(found: Mapping[str, Any]) -> Pulling:
+    wanted, tags = Filter("*"), frozenset[str]()
+    given = alone(found, "tags", "sql")
+    try:
+        if given == "sql":
+            wanted = by_sql(found["sql"])
+        elif given == "tags":
+            tags = subscription_to("", found["tags"], 0).tags_set
+            wanted = Filter(found["tags"])
+    except MQError as error:
+        raise OptionInvalid(str(given), f"cannot be read: {error}") from None
+    return Pulling(
+        reach_of(found),
+        found.get("groupId", TOOLS_GROUP),
+        wanted,
+        tags,
+        found.get("failOnDataLoss", True),
+        found.get("pullMessages", 4096),
+        min(found.get("pullBytes", 4 * 1024 * 1024), 8 * 1024 * 1024),
+        found.get("batchRows", 8192),
+    )
