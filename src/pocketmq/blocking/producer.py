@@ -6,7 +6,7 @@ handed to the loop.
 
 import threading
 import time
-from collections.abc import Coroutine, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from concurrent.futures import Future
 from typing import Any, Literal, Self, TypeVar, Unpack, overload
 
@@ -18,7 +18,7 @@ from pocketmq.blocking.submitting import HandingOver
 from pocketmq.client.options import ClientOptions
 from pocketmq.client.producer import Producer as AsyncProducer
 from pocketmq.client.producer.check_backs import TransactionCheck
-from pocketmq.client.producer.choices import QueueSelector, choice_of
+from pocketmq.client.producer.choices import Choice, QueueSelector, choice_of
 from pocketmq.client.producer.hooks import SendHook
 from pocketmq.client.producer.preparing import delay_properties
 from pocketmq.client.producer_options import ProducerOptions, ProducerSettings
@@ -139,14 +139,23 @@ class Producer(Exchanging):
         run in threads of their own and may block; cancelling it does not take the message back.
         `selector` runs on the loop and must not block.
         """
+        extra = delay_properties(delay, delay_level, deliver_at)
+        choice = choice_of(message, queue, ordering_key, selector, self._client.sending.namespace)
+        return self._submit(message, extra, choice, timeout)
+
+    def _submit(
+        self,
+        message: Message,
+        extra: Mapping[str, str],
+        choice: Choice | None,
+        timeout: float | None,
+    ) -> Future[SendReceipt]:
         client, handing = self._client, self._handing
         if handing is None or self._closing:
             raise self._closed()
         self._refuse_loop()
         sending = client.sending
         sending.session.check()
-        choice = choice_of(message, queue, ordering_key, selector, sending.namespace)
-        extra = delay_properties(delay, delay_level, deliver_at)
         outgoing = sending.preparing.prepare(message, extra)
         size = len(outgoing.body)
         limit = sending.limit(timeout)

@@ -18,7 +18,14 @@ from pocketmq.errors.invalid import (
     NameInvalid,
     StrategyUnknown,
 )
-from pocketmq.errors.pipeline import DataLost, OptionInvalid
+from pocketmq.errors.pipeline import (
+    BatchDecided,
+    DataLost,
+    LedgerUnusable,
+    OptionInvalid,
+    RowRefused,
+    RowsNotSent,
+)
 from pocketmq.errors.response import ResponseCode
 from pocketmq.errors.server import (
     ConsumerOffline,
@@ -72,6 +79,7 @@ from pocketmq.errors.wire import (
 __all__ = [
     "AllocationInputInvalid",
     "AttributeRefused",
+    "BatchDecided",
     "BodyMalformed",
     "BrokerNotFound",
     "CannotStart",
@@ -91,6 +99,7 @@ __all__ = [
     "GroupTaken",
     "HeaderMalformed",
     "InvalidInput",
+    "LedgerUnusable",
     "ListenFailed",
     "MQError",
     "MessageIllegal",
@@ -108,6 +117,8 @@ __all__ = [
     "RequestTimedOut",
     "ResponseCode",
     "RouteNotFound",
+    "RowRefused",
+    "RowsNotSent",
     "SendFailed",
     "ServerError",
     "ServiceNotAvailable",

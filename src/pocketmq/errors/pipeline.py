@@ -32,3 +32,52 @@ class DataLost(MQError):
             f"{what} of queue {queue_id} of topic {topic!r} on broker {broker!r} cannot be read: "
             f"{why}; with failOnDataLoss=false the stream goes on without them"
         )
+
+
+class RowRefused(InvalidInput):
+    """A row that cannot become a message; `row` counts from 0 in its partition."""
+
+    def __init__(self, row: int, partition: int | None, column: str, reason: str) -> None:
+        self.row = row
+        self.partition = partition
+        self.column = column
+        self.reason = reason
+        place = "" if partition is None else f" of partition {partition}"
+        super().__init__(f"row {row}{place} (from 0): column {column!r} {reason}")
+
+
+class RowsNotSent(MQError):
+    """Rows that no broker acknowledged; `first` and `last` count from 0 in their partition."""
+
+    def __init__(
+        self, topic: str, first: int, last: int, partition: int | None, error: MQError
+    ) -> None:
+        self.topic = topic
+        self.first = first
+        self.last = last
+        self.partition = partition
+        rows = f"row {first}" if first == last else f"rows {first} to {last}"
+        place = "" if partition is None else f" of partition {partition}"
+        super().__init__(f"{rows}{place} (from 0) did not get to topic {topic!r}: {error}")
+
+
+class LedgerUnusable(MQError):
+    """The ledger of an exactly-once stream cannot be read or written."""
+
+    def __init__(self, path: str, reason: str) -> None:
+        self.path = path
+        self.reason = reason
+        super().__init__(f"the ledger at {path!r} cannot be used: {reason}")
+
+
+class BatchDecided(MQError):
+    """A micro-batch was to be decided after a later one: another run of the query is further on."""
+
+    def __init__(self, query: str, batch: int, last: int) -> None:
+        self.query = query
+        self.batch = batch
+        self.last = last
+        super().__init__(
+            f"batch {batch} of query {query} comes after batch {last} was decided; "
+            "is the same query running twice?"
+        )

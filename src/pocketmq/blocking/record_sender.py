@@ -1,0 +1,215 @@
+"""A producer for pipelines: batches that are encoded already, half messages that end elsewhere.
+
+What a pipeline makes by the ten thousand never becomes a `Message` here. A half message is ended
+by whoever has its `HalfMessage`, in this process or another one. Knows no pipeline.
+"""
+
+import asyncio
+import threading
+from collections.abc import Iterable, Sequence
+from concurrent.futures import Future
+from typing import Self
+
+import msgspec
+
+from pocketmq.balance.producer.transactions import half_properties
+from pocketmq.blocking.producer import Producer
+from pocketmq.client.producer.choices import choice_of
+from pocketmq.client.producer.identifiers import unique_ids
+from pocketmq.client.producer.requests import Outgoing
+from pocketmq.errors import MQError, ResponseCode
+from pocketmq.model import properties as names
+from pocketmq.model.flags import TransactionState
+from pocketmq.model.message import Message
+from pocketmq.model.names import wrap_namespace
+from pocketmq.model.queue import MessageQueue
+from pocketmq.model.receipt import SendReceipt
+from pocketmq.net import Connection
+from pocketmq.protocol.codes import RequestCode
+from pocketmq.protocol.headers.transactions import EndTransactionRequest
+from pocketmq.protocol.message_ids import UniqueIds, parse_offset_id
+
+ID_DIGITS = 4
+"""Last digits of an id that count; those before are the same for all of a range."""
+AT_ONCE = 512
+"""Ends of half messages under way at once."""
+
+_SEND_BATCH = int(RequestCode.SEND_BATCH_MESSAGE)
+_END = int(RequestCode.END_TRANSACTION)
+_SUCCESS = int(ResponseCode.SUCCESS)
+
+
+class IdRange(msgspec.Struct, frozen=True):
+    """Ids that nobody else has: `prefix` and, in four hexadecimal digits, `first` and those after.
+
+    Past FFFF they go on with 0000.
+    """
+
+    prefix: str
+    first: int
+
+
+class HalfMessage(msgspec.Struct, frozen=True, array_like=True):
+    """Where a half message lies, as far as it takes to end it."""
+
+    broker: str
+    topic: str
+    queue_offset: int
+    commit_log_offset: int
+    message_id: str
+
+    @classmethod
+    def of(cls, receipt: SendReceipt) -> Self:
+        """Give that of a receipt; raises `InvalidInput` if the broker's id makes no sense."""
+        place = parse_offset_id(receipt.offset_message_id or "")
+        queue = receipt.queue
+        return cls(
+            queue.broker_name,
+            queue.topic,
+            receipt.queue_offset,
+            place.commit_log_offset,
+            receipt.message_id,
+        )
+
+
+class RecordSender(Producer):
+    """A blocking producer with a short way for what is encoded. Threads may share it."""
+
+    # Of its own: these ids are counted in strides, those of single messages one by one.
+    _ids: UniqueIds
+
+    def start(self) -> Self:
+        """Make ready to send; does nothing if it is running."""
+        super().start()
+        if not hasattr(self, "_ids"):
+            self._ids = unique_ids(self._client.session, f"{self.options.group} records")
+            self._taking = threading.Lock()
+            self._taken = 0
+        return self
+
+    def take_ids(self, amount: int) -> IdRange:
+        """Give the ids of as many messages, at most 65536, that are sent now."""
+        with self._taking:
+            first, self._taken = self._taken, self._taken + amount & 0xFFFF
+        newest = self._ids.next_ids(self._client.session.clock.now_ms(), 1)[0]
+        return IdRange(newest[:-ID_DIGITS], first)
+
+    def send_packed(
+        self,
+        topic: str,
+        body: bytes,
+        *,
+        queue: MessageQueue | None = None,
+        timeout: float | None = None,
+    ) -> SendReceipt:
+        """Send a batch whose body is encoded as `protocol.batch` has it; raises as `send` does."""
+        sender = self._sender()
+        sending = sender.sending
+        preparing = sending.preparing
+        batch_id = preparing.ids.next_id(preparing.clock.now_ms())
+        outgoing = Outgoing(
+            preparing.wire_topic(topic),
+            body,
+            preparing.batch_properties(batch_id),
+            batch_id,
+            code=_SEND_BATCH,
+            batch_id=batch_id,
+            for_5x=True,
+        )
+        stands_for_all = Message(topic, body)
+        choice = choice_of(stands_for_all, queue, None, None, sending.namespace)
+        return self._run(
+            sender, sending.deliver(outgoing, (stands_for_all,), choice, timeout=timeout)
+        )
+
+    def submit_half(
+        self,
+        message: Message,
+        message_id: str,
+        *,
+        queue: MessageQueue | None = None,
+        timeout: float | None = None,
+    ) -> Future[SendReceipt]:
+        """Begin to send a half message and give a future of its receipt; raises as `submit` does.
+
+        Nobody sees it until it is ended. An error whose `outcome_unknown` is true may have left a
+        half message with this id.
+        """
+        sending = self._client.sending
+        extra = half_properties({names.UNIQUE_KEY: message_id}, sending.group)
+        choice = choice_of(message, queue, None, None, sending.namespace)
+        return self._submit(message, extra, choice, timeout)
+
+    def end_halves(
+        self, halves: Sequence[HalfMessage], state: TransactionState, timeout: float = 30.0
+    ) -> int:
+        """End half messages, in their order, and tell how many of the ends were acknowledged.
+
+        A broker asks about the others later on, or has been told already that they have ended.
+        """
+        return self._call(self._end_halves(halves, state, timeout))
+
+    async def _end_halves(
+        self,
+        halves: Sequence[HalfMessage],
+        state: TransactionState,
+        timeout: float,  # noqa: ASYNC109 - for each question
+    ) -> int:
+        done = 0
+        by_broker: dict[str, list[HalfMessage]] = {}
+        for half in halves:
+            by_broker.setdefault(half.broker, []).append(half)
+        for broker, here in by_broker.items():
+            for start in range(0, len(here), AT_ONCE):
+                some = here[start : start + AT_ONCE]
+                try:
+                    connection = await self._way_to(broker, {half.topic for half in some}, timeout)
+                except MQError:
+                    break
+                done += await self._end_some(connection, some, state, timeout)
+        return done
+
+    async def _way_to(
+        self,
+        broker: str,
+        topics: Iterable[str],
+        timeout: float,  # noqa: ASYNC109 - for each question
+    ) -> Connection:
+        for topic in topics:  # whose routes tell where the broker is
+            await self._client.queues(topic, timeout)
+        session = self._client.session
+        address = session.brokers.address(broker, master_only=True)
+        return await session.calls.dialer.connect(address, timeout)
+
+    async def _end_some(
+        self,
+        connection: Connection,
+        halves: Sequence[HalfMessage],
+        state: TransactionState,
+        timeout: float,  # noqa: ASYNC109 - one timer serves all requests
+    ) -> int:
+        session = self._client.session
+        answers = []
+        for half in halves:
+            if connection.closed:
+                break
+            request = EndTransactionRequest(
+                topic=wrap_namespace(session.options.namespace, half.topic),
+                producer_group=self._client.sending.group,
+                tran_state_table_offset=half.queue_offset,
+                commit_log_offset=half.commit_log_offset,
+                commit_or_rollback=int(state),
+                msg_id=half.message_id,
+                transaction_id=half.message_id,
+                bname=half.broker,
+            )
+            opaque, answer = connection.expect(_END, timeout)
+            command = session.calls.request(_END, request)
+            connection.post(msgspec.structs.replace(command, opaque=opaque).encode())
+            answers.append(answer)
+        done = 0
+        for outcome in await asyncio.gather(*answers, return_exceptions=True):
+            if isinstance(outcome, Exception) and not isinstance(outcome, MQError):
+                raise outcome
+            done += not isinstance(outcome, BaseException) and outcome.code == _SUCCESS
+        return done

@@ -1,0 +1,177 @@
+"""Rows as requests: batches for one queue each, written without a step of Python for each row.
+
+What cannot travel in a batch (delayed, too large, for a retry topic) goes alone. Rows with the same
+ordering key keep their order. Knows no connection: who sends is told what, in which order.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from pocketmq.balance.producer.selectors import by_hash, long_hash
+from pocketmq.blocking.record_sender import IdRange
+from pocketmq.model.names import is_retry_topic
+from pocketmq.model.queue import MessageQueue
+from pocketmq.protocol.batch import ENTRY_OVERHEAD
+from pocketmq.spark.rows import Rows, join, sizes_of
+
+Queues = Callable[[str], Sequence[MessageQueue]]
+"""Gives the queues of a topic that can be written to, in the order Java's selectors see them."""
+
+MOST_ROWS = 32_768
+"""Rows encoded together: half of the ids there are in a millisecond."""
+MOST_BYTES = 64 << 20
+
+_WAIT = b"WAIT\1true\2"
+_DIGITS = np.array([b"%04X" % number for number in range(1 << 16)], "S4")
+
+
+class Packed(NamedTuple):
+    """A batch: its encoded body, and the rows in it by their numbers."""
+
+    topic: str
+    queue: MessageQueue | None
+    body: bytes
+    first: int
+    last: int
+    rows: int
+
+
+class Alone(NamedTuple):
+    """One row of `rows` that travels by itself."""
+
+    rows: Rows
+    at: int
+    queue: MessageQueue | None
+    delay: float | None
+
+
+def slices(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """Give a batch in parts small enough for what is done with them, in order."""
+    if batch.num_rows > 1 and (batch.num_rows > MOST_ROWS or batch.nbytes > MOST_BYTES):
+        half = batch.num_rows // 2
+        yield from slices(batch.slice(0, half))
+        yield from slices(batch.slice(half))
+    elif batch.num_rows:
+        yield batch
+
+
+def pack(
+    rows: Rows, limit: int, take_ids: Callable[[int], IdRange], queues: Queues
+) -> Iterator[Packed | Alone]:
+    """Give what is to be sent for some rows; no batch has more than `limit` bytes."""
+    rows, targets, bounds = grouped(rows, queues)
+    entries = encode(rows, take_ids(len(rows)))
+    ends = np.frombuffer(entries.buffers()[1], np.int32)[: len(rows) + 1]
+    alone = np.diff(ends) > limit
+    if rows.delay is not None:
+        alone |= rows.delay > 0
+    data = entries.buffers()[2]
+    for (topic, queue), start, stop in zip(targets, bounds, bounds[1:], strict=False):
+        if is_retry_topic(topic):
+            alone[start:stop] = True
+        at = start
+        for odd in (*np.flatnonzero(alone[start:stop]) + start, stop):
+            while at < odd:
+                cut = int(np.searchsorted(ends, ends[at] + limit, side="right")) - 1
+                cut = min(cut, int(odd))
+                body = data.slice(int(ends[at]), int(ends[cut] - ends[at])).to_pybytes()
+                numbers = rows.numbers[at:cut]
+                yield Packed(topic, queue, body, int(numbers[0]), int(numbers[-1]), cut - at)
+                at = cut
+            if odd < stop:
+                delay = 0.0 if rows.delay is None else float(rows.delay[odd])
+                yield Alone(rows, int(odd), queue, delay or None)
+                at = int(odd) + 1
+
+
+def grouped(
+    rows: Rows, queues: Queues
+) -> tuple[Rows, list[tuple[str, MessageQueue | None]], list[int]]:
+    """Bring rows for the same topic and queue together, each in their order.
+
+    Gives the rows, the places they go to, and where the rows of each begin and end.
+    """
+    if rows.ordering is None and rows.topic_codes is None:
+        return rows, [(rows.topics[0], None)], [0, len(rows)]
+    codes = np.zeros(len(rows), np.int64) if rows.topic_codes is None else rows.topic_codes
+    places: list[tuple[str, MessageQueue | None]] = []
+    place_of = np.zeros(len(rows), np.int64)
+    for code, topic in enumerate(rows.topics):
+        here = np.flatnonzero(codes == code)
+        chosen: Sequence[MessageQueue | None] = (None,)
+        choice = np.zeros(len(here), np.int64)
+        if rows.ordering is not None:
+            all_queues = queues(topic)
+            chosen = (None, *all_queues)
+            choice = _choices(rows.ordering.take(pa.array(here)), all_queues)
+        place_of[here] = len(places) + choice
+        places += [(topic, queue) for queue in chosen]
+    order = np.argsort(place_of, kind="stable")
+    used, starts = np.unique(place_of[order], return_index=True)
+    bounds = [*(int(start) for start in starts), len(rows)]
+    return rows.take(order), [places[place] for place in used], bounds
+
+
+def _choices(keys: pa.Array, queues: Sequence[MessageQueue]) -> npt.NDArray[np.int64]:
+    """Give which queue each key chooses, from 1 on; 0 is a key that is null: any."""
+    coded = keys.dictionary_encode()
+    wide = pa.types.is_int64(keys.type)
+    position = {queue: place for place, queue in enumerate(queues, 1)}
+    of_key = [0]
+    of_key += [
+        position[by_hash(queues, long_hash(key) if wide else key)]
+        for key in coded.dictionary.to_pylist()
+    ]
+    codes = np.asarray(coded.indices.fill_null(-1), np.int64)
+    return np.array(of_key, np.int64)[codes + 1]
+
+
+def encode(rows: Rows, ids: IdRange) -> pa.Array:
+    """Give each row as the bytes of its entry in a batch, as `protocol.batch` writes them."""
+    amount = len(rows)
+    before_id = f"UNIQ_KEY\1{ids.prefix}".encode()
+    pieces: list[pa.Array | pa.Scalar] = []
+    size: npt.NDArray[np.int64] | int = 0
+    if rows.properties is not None:
+        pieces.append(rows.properties)
+        size = size + sizes_of(rows.properties)
+    if rows.keys is not None:
+        pieces.append(_named(b"KEYS", rows.keys))
+        size = size + sizes_of(pieces[-1])
+    pieces.append(pa.scalar(_WAIT, pa.binary()))
+    if rows.tags is not None:
+        pieces.append(_named(b"TAGS", rows.tags))
+        size = size + sizes_of(pieces[-1])
+    pieces.append(pa.scalar(before_id, pa.binary()))
+    pieces.append(_fixed(_DIGITS[np.arange(ids.first, ids.first + amount) & 0xFFFF]))
+    pieces.append(pa.scalar(b"\2", pa.binary()))
+    size = size + len(_WAIT) + len(before_id) + 5
+    body_sizes = sizes_of(rows.body)
+    head = np.zeros((amount, 5), ">i4")  # size, magic, checksum, flag, size of the body
+    head[:, 0] = ENTRY_OVERHEAD + body_sizes + size
+    head[:, 4] = body_sizes
+    text_size = np.zeros(amount, ">i2")
+    text_size[:] = size
+    return join(
+        _fixed(head.view("S20").ravel()),
+        rows.body,
+        _fixed(text_size.view("S2")),
+        *pieces,
+        nulls="replace",
+    )
+
+
+def _named(name: bytes, values: pa.Array) -> pa.Array:
+    """Give a property; null where there is no value."""
+    return join(pa.scalar(name + b"\1", pa.binary()), values, pa.scalar(b"\2", pa.binary()))
+
+
+def _fixed(values: npt.NDArray[np.bytes_]) -> pa.Array:
+    width = values.dtype.itemsize
+    raw = pa.py_buffer(np.ascontiguousarray(values))
+    whole = pa.Array.from_buffers(pa.binary(width), len(values), [None, raw])
+    return whole.cast(pa.binary())

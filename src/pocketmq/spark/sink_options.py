@@ -1,0 +1,147 @@
+"""The options of the sink, read and checked when a write is planned.
+
+`SinkPlan` is what they and the columns come to: a frozen value that pickles.
+"""
+
+from collections.abc import Callable, Mapping
+from hashlib import sha256
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import msgspec
+from pyspark.sql.types import StructType
+
+from pocketmq.errors import InvalidInput, MQError, OptionInvalid
+from pocketmq.model.names import check_producer_group, check_topic
+from pocketmq.spark.option_values import (
+    Read,
+    flag,
+    read_options,
+    seconds,
+    size,
+    text,
+)
+from pocketmq.spark.options import REACH, SPARK_OWN, Reach, reach_of
+from pocketmq.spark.sink_columns import SinkColumns, sink_columns
+
+GROUP = "pocketmq-spark-sink"
+BATCH_SIZE = 512 << 10
+LARGEST_BATCH = 4 << 20
+DECIDE_WITHIN = 120.0
+RETENTION = 7 * 86_400.0
+
+SINK: dict[str, Read] = {
+    **REACH,
+    "topic": text,
+    "producerGroup": text,
+    "batchSize": size,
+    "exactlyOnce": flag,
+    "ledger": text,
+    "ledgerRetention": seconds,
+    "decideWithin": seconds,
+}
+"""How each is read."""
+
+_FOR_EXACTLY_ONCE = ("ledger", "ledgerRetention", "decideWithin")
+
+
+class ExactlyOnce(msgspec.Struct, frozen=True):
+    """How each row of a stream is brought over once: see `exactly_once`."""
+
+    ledger: str
+    """A directory, as absolute path."""
+    retention: float = RETENTION
+    """Seconds that decisions are kept for brokers that may ask."""
+    decide_within: float = DECIDE_WITHIN
+    """Seconds after which brokers ask about a half message of whose end they know nothing."""
+
+
+class SinkPlan(msgspec.Struct, frozen=True, kw_only=True):
+    """Where rows go, and how."""
+
+    reach: Reach
+    columns: SinkColumns
+    group: str
+    topic: str | None = None
+    batch_size: int = BATCH_SIZE
+    exactly_once: ExactlyOnce | None = None
+
+
+def sink_plan(
+    given: Mapping[str, str], schema: StructType, *, overwrite: bool, stream: bool
+) -> SinkPlan:
+    """Read the options of a write of rows with this schema; raises `InvalidInput`."""
+    if overwrite:
+        raise InvalidInput(
+            "topics can only be appended to; use mode('append'), outputMode('append') in streams"
+        )
+    found = read_options(given, SINK, spark_own=SPARK_OWN)
+    reach = reach_of(found)
+    topic = found.get("topic")
+    if topic is not None:
+        _check("topic", check_topic, topic)
+    if not 1024 <= found.get("batchSize", BATCH_SIZE) <= LARGEST_BATCH:
+        raise OptionInvalid("batchSize", f"must be from 1024 to {LARGEST_BATCH} bytes")
+    exactly_once = None
+    if found.get("exactlyOnce"):
+        if not stream:
+            raise OptionInvalid("exactlyOnce", "is for streams: only they can continue a write")
+        exactly_once = _exactly_once(given, found)
+    for name in _FOR_EXACTLY_ONCE:
+        if name in found and exactly_once is None:
+            raise OptionInvalid(name, "needs option 'exactlyOnce' to be true")
+    columns = sink_columns(schema, topic_given=topic is not None)
+    if exactly_once is not None and columns.delay >= 0:
+        raise OptionInvalid("exactlyOnce", "cannot hold rows back; leave column 'delay' out")
+    group = found.get("producerGroup") or _group(exactly_once)
+    _check("producerGroup", check_producer_group, group)
+    return SinkPlan(
+        reach=reach,
+        columns=columns,
+        group=group,
+        topic=topic,
+        batch_size=found.get("batchSize", BATCH_SIZE),
+        exactly_once=exactly_once,
+    )
+
+
+def _exactly_once(given: Mapping[str, str], found: Mapping[str, object]) -> ExactlyOnce:
+    told = {name.lower(): value for name, value in given.items()}
+    checkpoint = told.get("checkpointlocation", "")
+    place = str(found.get("ledger") or (checkpoint and f"{checkpoint.rstrip('/')}/ledger"))
+    if not place:
+        raise OptionInvalid(
+            "exactlyOnce", "needs option 'ledger', a directory, if there is no checkpointLocation"
+        )
+    parts = urlsplit(place)
+    if parts.scheme not in ("", "file") or parts.netloc:
+        name = "ledger" if "ledger" in found else "exactlyOnce"
+        raise OptionInvalid(
+            name,
+            f"cannot keep its ledger in {place!r}; "
+            "give a directory as option 'ledger' that lasts as long as the checkpoint",
+        )
+    path = Path(unquote(parts.path) if parts.scheme else place).absolute()
+    retention = found.get("ledgerRetention", RETENTION)
+    within = found.get("decideWithin", DECIDE_WITHIN)
+    assert isinstance(retention, float)
+    assert isinstance(within, float)
+    if retention < 3600:
+        raise OptionInvalid("ledgerRetention", "must be an hour at least: brokers may ask so long")
+    if not 1 <= within <= 86_400:
+        raise OptionInvalid("decideWithin", "must be from 1s to 1d")
+    return ExactlyOnce(str(path), retention, within)
+
+
+def _group(exactly_once: ExactlyOnce | None) -> str:
+    """Give a group; brokers ask its members about transactions, so each ledger has its own."""
+    if exactly_once is None:
+        return GROUP
+    return f"{GROUP}-{sha256(exactly_once.ledger.encode()).hexdigest()[:16]}"
+
+
+def _check(option: str, check: Callable[[str], None], value: str) -> None:
+    try:
+        check(value)
+    except MQError as error:
+        raise OptionInvalid(option, f"cannot be used: {error}") from None
