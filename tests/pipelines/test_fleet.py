@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -138,9 +139,9 @@ def numbers_alone(
         for topic in group.topics
     }
     situation = Situation.of(queues, group.member_ids(), strategy, name)
-    result = []
+    result: list[tuple[int, ...]] = []
     answer = what_if(situation)
-    for step, event in enumerate([None, *happening]):
+    for event in (None, *happening):
         moved = minimum = added = removed = 0
         if event is not None:
             plain = plain_events(situation, event)
@@ -154,7 +155,6 @@ def numbers_alone(
         count = sum(topic.queues for topic in now.topics)
         topic_spread = max(topic.spread for topic in now.topics)
         unowned = len(now.unowned)
-        assert step >= 0
         result.append((count, unowned, now.spread, topic_spread, moved, minimum, added, removed))
     return result
 
@@ -275,7 +275,7 @@ def test_an_estate_is_read_from_tables(tmp_path: Path, suffix: str) -> None:
     import pyarrow as pa
     from pyarrow import csv, parquet
 
-    tables = {
+    tables: dict[str, dict[str, list[Any]]] = {
         "topics": {"topic": ["orders", "orders", "7"], "broker": ["a", "b", "a"], "queues": [4, 4, 2]},
         "subscriptions": {"group": ["shop", "shop", "audit"], "topic": ["orders", "7", "7"]},
         "members": {"group": ["shop", "shop"], "member": ["1", "2"]},
@@ -287,7 +287,9 @@ def test_an_estate_is_read_from_tables(tmp_path: Path, suffix: str) -> None:
         elif suffix == "parquet":
             parquet.write_table(pa.table(columns), path)
         else:
-            rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+            rows = [
+                dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)
+            ]
             path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     assert read_estate(tmp_path) == Estate(
         {"orders": {"a": 4, "b": 4}, "7": {"a": 2}},

@@ -72,7 +72,9 @@ def uniform_estate(groups: int, queues: int, members: int, brokers: int = 4) -> 
         groups={
             f"group-{number}": Group(
                 (f"topic-{number}",),
-                tuple(f"10.{number >> 8 & 255}.{number & 255}.{m}@{4000 + m}" for m in range(members)),
+                tuple(
+                    f"10.{number >> 8 & 255}.{number & 255}.{m}@{4000 + m}" for m in range(members)
+                ),
             )
             for number in range(groups)
         },

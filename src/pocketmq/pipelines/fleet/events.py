@@ -110,29 +110,32 @@ def check_events(topics: dict[str, dict[str, int]], events: list[FleetEvent]) ->
     """Raise `InvalidInput` for an event that can happen to no topic of the estate."""
     brokers = {broker for layout in topics.values() for broker, count in layout.items() if count}
     for event in events:
-        match event:
-            case LoseBroker(broker):
-                if broker not in brokers:
-                    raise InvalidInput(f"no topic has queues on broker {broker}")
-                brokers.discard(broker)
-            case AddBroker(broker, queues):
-                if broker in brokers:
-                    raise InvalidInput(f"broker {broker} has queues already")
-                if queues < 1:
-                    raise InvalidInput(f"broker {broker} must come with 1 queue or more")
-                brokers.add(broker)
-            case AddQueues(count, topic, on_broker):
-                if count < 1:
-                    raise InvalidInput(f"{count} queues cannot be added")
-                if topic is not None and topic not in topics:
-                    raise InvalidInput(f"there is no topic {topic}")
-                if on_broker is not None and on_broker not in brokers:
-                    raise InvalidInput(f"no topic has queues on broker {on_broker}")
-            case Join(member):
-                if not member:
-                    raise InvalidInput("a member id is empty")
-            case Leave(which):
-                if which in (0, ""):
-                    raise InvalidInput("members are counted from 1, or from the last with -1")
-            case SwitchTo():
-                pass
+        reason = _impossible(event, set(topics), brokers)
+        if reason:
+            raise InvalidInput(reason)
+        if isinstance(event, LoseBroker):
+            brokers.discard(event.broker)
+        elif isinstance(event, AddBroker):
+            brokers.add(event.broker)
+
+
+def _impossible(event: FleetEvent, topics: set[str], brokers: set[str]) -> str | None:
+    """Say why an event cannot happen."""
+    match event:
+        case LoseBroker(broker) if broker not in brokers:
+            return f"no topic has queues on broker {broker}"
+        case AddBroker(broker) if broker in brokers:
+            return f"broker {broker} has queues already"
+        case AddBroker(broker, queues) if queues < 1:
+            return f"broker {broker} must come with 1 queue or more"
+        case AddQueues(count) if count < 1:
+            return f"{count} queues cannot be added"
+        case AddQueues(_, str(topic)) if topic not in topics:
+            return f"there is no topic {topic}"
+        case AddQueues(_, _, str(broker)) if broker not in brokers:
+            return f"no topic has queues on broker {broker}"
+        case Join(""):
+            return "a member id is empty"
+        case Leave(0 | ""):
+            return "members are counted from 1, or from the last with -1"
+    return None

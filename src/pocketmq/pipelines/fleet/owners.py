@@ -55,7 +55,7 @@ def owners_at(part: Part, moment: int, strategy: Strategy) -> Owners:
 
 
 def _positions(part: Part, rows: Bools) -> tuple[Ints, Ints]:
-    """Number the rows that count within their pair; give each row's number and its pair's total."""
+    """Give each row's number among those of its pair that count, and how many those are."""
     counted = np.concatenate([[0], np.cumsum(rows)])
     before, after = counted[part.pair_first[:-1]], counted[part.pair_first[1:]]
     position = counted[:-1] - before[part.row_pair]
@@ -105,15 +105,11 @@ def _machine_room(part: Part, moment: int, strategy: MachineRoom) -> Owners:
     position, queues = _positions(part, rows)
     size, _ = np.divmod(queues, np.maximum(_members(part, moment), 1))
     in_blocks = size * _members(part, moment)
-    seat = np.where(
-        position < in_blocks, position // np.maximum(size, 1), position - in_blocks
-    )
+    seat = np.where(position < in_blocks, position // np.maximum(size, 1), position - in_blocks)
     return _seated(part, moment, seat, rows)
 
 
-def _consistent_hash(
-    part: Part, moment: int, strategy: ConsistentHash
-) -> tuple[Owners, list[int]]:
+def _consistent_hash(part: Part, moment: int, strategy: ConsistentHash) -> tuple[Owners, list[int]]:
     """Give the owners, and the groups where two nodes meet on the ring."""
     rows, present = part.rows[moment], part.members[moment]
     nodes = strategy.virtual_nodes

@@ -113,9 +113,7 @@ def _presence(rosters: list[tuple[str, ...]], moments: list[list[tuple[str, ...]
     return members
 
 
-def _rosters(
-    topics: dict[str, dict[str, int]], events: Sequence[FleetEvent]
-) -> dict[str, Roster]:
+def _rosters(topics: dict[str, dict[str, int]], events: Sequence[FleetEvent]) -> dict[str, Roster]:
     """Give each topic's roster; topics of one layout, to which the same happens, share it."""
     singled_out = {event.topic for event in events if isinstance(event, AddQueues)}
     made: dict[object, Roster] = {}
@@ -135,7 +133,9 @@ def _roster(topic: str, layout: dict[str, int], events: Sequence[FleetEvent]) ->
         if not isinstance(event, Join | Leave | SwitchTo):
             now = event.layout(topic, now)
         moments.append(now)
-    there = [{(broker, number) for broker, ids in some.items() for number in ids} for some in moments]
+    there = [
+        {(broker, number) for broker, ids in some.items() for number in ids} for some in moments
+    ]
     ever = sort_queues({MessageQueue(topic, *queue) for some in there for queue in some})
     queues = tuple((queue.broker_name, queue.queue_id) for queue in ever)
     present = np.array([[queue in some for queue in queues] for some in there], dtype=np.bool_)

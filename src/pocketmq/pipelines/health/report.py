@@ -1,0 +1,182 @@
+"""The report: for each group what happened to its queues, and how well it went."""
+
+from collections import defaultdict
+from collections.abc import Iterable
+from itertools import pairwise
+
+import msgspec
+
+from pocketmq import RebalanceEvent
+from pocketmq.errors import InvalidInput
+from pocketmq.pipelines.health.lag import Lag, lag_of
+from pocketmq.pipelines.health.moves import (
+    Handover,
+    Rebalance,
+    handovers,
+    rebalances,
+    returned,
+)
+from pocketmq.pipelines.health.observed import BadLine, Delivery, Observations, QueueName
+from pocketmq.pipelines.health.ownership import Owned, Timeline, timeline
+from pocketmq.pipelines.health.spans import Span, overlaps, rest, total
+
+RETRY = "%RETRY%"
+FLAP_WITHIN = 60.0
+"""A queue that comes back to a member within so many seconds flaps."""
+
+
+class QueueHealth(msgspec.Struct, frozen=True):
+    """One queue's story."""
+
+    queue: QueueName
+    owners: list[Owned]
+    unowned: list[Span]
+    shared: list[Span]
+    absent: list[Span]
+    unowned_seconds: float
+    shared_seconds: float
+    moves: int
+    duplicates: int | None
+
+
+class GroupHealth(msgspec.Struct, frozen=True):
+    """One group's story, and its numbers."""
+
+    group: str
+    strategies: list[str]
+    members: list[str]
+    began: float
+    ended: float
+    queues: list[QueueHealth]
+    handovers: list[Handover]
+    rebalances: list[Rebalance]
+    flapping: list[Handover]
+    lag: Lag | None
+    deliveries: int | None
+    duplicates: int | None
+
+    @property
+    def moved(self) -> int:
+        """How many queues changed hands in rebalances of the group."""
+        return sum(one.moved for one in self.rebalances)
+
+    @property
+    def minimum(self) -> int:
+        """How few would have had to."""
+        return sum(one.minimum for one in self.rebalances)
+
+    @property
+    def unowned_seconds(self) -> float:
+        """Time without owner, all queues together."""
+        return sum(queue.unowned_seconds for queue in self.queues)
+
+    @property
+    def shared_seconds(self) -> float:
+        """Time with two owners, all queues together."""
+        return sum(queue.shared_seconds for queue in self.queues)
+
+    @property
+    def longest_pause(self) -> float:
+        """The longest any queue waited for its next owner."""
+        return max((move.pause for move in self.handovers), default=0.0)
+
+
+class HealthReport(msgspec.Struct, frozen=True):
+    """All groups, and what could not be read."""
+
+    groups: list[GroupHealth]
+    bad: list[BadLine]
+
+
+def examine(observed: Observations, *, groups: Iterable[str] = ()) -> HealthReport:
+    """Make the report of all groups, or of those named.
+
+    Raises `InvalidInput` if there is no event, or none of a group that was named.
+    """
+    by_group: dict[str, list[RebalanceEvent]] = defaultdict(list)
+    for event in observed.events:
+        if not event.topic.startswith(RETRY):  # every group has one; it moves with the others
+            by_group[event.group].append(event)
+    wanted = list(groups) or sorted(by_group)
+    if not wanted:
+        raise InvalidInput("there is no rebalance event to report on")
+    for name in wanted:
+        if name not in by_group:
+            raise InvalidInput(f"there is no rebalance event of group {name}")
+    return HealthReport([_group(name, by_group[name], observed) for name in wanted], observed.bad)
+
+
+def _group(name: str, events: list[RebalanceEvent], observed: Observations) -> GroupHealth:
+    samples = [sample for sample in observed.offsets if sample.group == name]
+    delivered = (
+        None if observed.deliveries is None
+        else [delivery for delivery in observed.deliveries if delivery.group == name]
+    )  # fmt: skip
+    signs: dict[tuple[str, QueueName], float] = {}
+    for one in delivered or ():
+        key = one.client_id, one.name
+        signs[key] = max(one.time, signs.get(key, 0.0))
+    last = max(
+        max((sample.time for sample in samples), default=0.0), max(signs.values(), default=0.0)
+    )
+    story = timeline(events, signs, last)
+    twice = None if delivered is None else _given_twice(delivered)
+    moves = [_with_duplicates(move, twice) for move in handovers(story)]
+    return GroupHealth(
+        group=name,
+        strategies=sorted({event.strategy for event in events}),
+        members=sorted({event.client_id for event in events}),
+        began=story.began,
+        ended=story.ended,
+        queues=[_queue(queue, story, moves, twice) for queue in story.owned],
+        handovers=moves,
+        rebalances=rebalances(story, events),
+        flapping=returned(moves, FLAP_WITHIN),
+        lag=lag_of(samples),
+        deliveries=None if delivered is None else len(delivered),
+        duplicates=None if twice is None else sum(len(m) - 1 for q in twice.values() for m in q),
+    )
+
+
+# For each queue the messages given more than once: to whom, in order of time.
+Twice = dict[QueueName, list[list[str]]]
+
+
+def _given_twice(delivered: list[Delivery]) -> Twice:
+    given: dict[tuple[QueueName, int], list[Delivery]] = defaultdict(list)
+    for one in delivered:
+        given[one.name, one.offset].append(one)
+    twice: Twice = defaultdict(list)
+    for (queue, _), times in given.items():
+        if len(times) > 1:
+            twice[queue].append([t.client_id for t in sorted(times, key=lambda d: d.time)])
+    return twice
+
+
+def _with_duplicates(move: Handover, twice: Twice | None) -> Handover:
+    if twice is None:
+        return move
+    pair = (move.left, move.took)
+    count = sum(pair in pairwise(members) for members in twice.get(move.queue, ()))
+    return msgspec.structs.replace(move, duplicates=count)
+
+
+def _queue(
+    queue: QueueName, story: Timeline, moves: list[Handover], twice: Twice | None
+) -> QueueHealth:
+    owners = story.owned[queue]
+    absent = story.absent.get(queue, [])
+    held = [(one.since, one.until) for one in owners]
+    unowned = rest(story.known[queue], [*held, *absent])
+    shared = overlaps(held)
+    return QueueHealth(
+        queue=queue,
+        owners=owners,
+        unowned=unowned,
+        shared=shared,
+        absent=absent,
+        unowned_seconds=total(unowned),
+        shared_seconds=total(shared),
+        moves=sum(move.queue == queue for move in moves),
+        duplicates=None if twice is None else sum(len(m) - 1 for m in twice.get(queue, ())),
+    )

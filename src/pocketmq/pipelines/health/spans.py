@@ -1,0 +1,58 @@
+"""Stretches of time: their union, what they leave out, where they overlap."""
+
+from collections.abc import Iterable
+
+Span = tuple[float, float]
+
+
+def union(spans: Iterable[Span]) -> list[Span]:
+    """Join spans that touch or overlap; empty ones fall away."""
+    joined: list[Span] = []
+    for since, until in sorted(span for span in spans if span[1] > span[0]):
+        if joined and since <= joined[-1][1]:
+            joined[-1] = joined[-1][0], max(joined[-1][1], until)
+        else:
+            joined.append((since, until))
+    return joined
+
+
+def rest(whole: Span, taken: Iterable[Span]) -> list[Span]:
+    """Give what of a span is not taken."""
+    left: list[Span] = []
+    at = whole[0]
+    for since, until in union(taken):
+        if since > at:
+            left.append((at, min(since, whole[1])))
+        at = max(at, until)
+        if at >= whole[1]:
+            break
+    if at < whole[1]:
+        left.append((at, whole[1]))
+    return [span for span in left if span[1] > span[0]]
+
+
+def overlaps(spans: Iterable[Span]) -> list[Span]:
+    """Give where two or more of the spans hold at once."""
+    edges = sorted(
+        [(since, 1) for since, until in spans_of(spans)]
+        + [(until, -1) for _, until in spans_of(spans)]
+    )
+    result: list[Span] = []
+    depth, since = 0, 0.0
+    for at, step in edges:
+        if depth < 2 <= depth + step:
+            since = at
+        elif depth >= 2 > depth + step and at > since:
+            result.append((since, at))
+        depth += step
+    return union(result)
+
+
+def spans_of(spans: Iterable[Span]) -> list[Span]:
+    """Leave empty spans out."""
+    return [span for span in spans if span[1] > span[0]]
+
+
+def total(spans: Iterable[Span]) -> float:
+    """Give the length of spans that do not overlap."""
+    return sum(until - since for since, until in spans)

@@ -1,0 +1,274 @@
+"""What is told of a group's health, from stories whose ends are known."""
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pocketmq import MessageQueue, RebalanceEvent
+from pocketmq.errors import InvalidInput
+from pocketmq.pipelines.health import (
+    Delivery,
+    GroupHealth,
+    Observations,
+    OffsetSample,
+    QueueName,
+    examine,
+    read_events,
+)
+from pocketmq.pipelines.health.observed import BadLine
+from pocketmq.pipelines.health.spans import overlaps, rest, total, union
+
+
+def queues(*names: str) -> tuple[MessageQueue, ...]:
+    """`a1` is queue 1 of broker a."""
+    return tuple(MessageQueue("orders", name[0], int(name[1:])) for name in names)
+
+
+ALL = ("a0", "a1", "b0", "b1")
+
+
+def event(
+    member: str,
+    at: float,
+    before: Sequence[str],
+    after: Sequence[str],
+    *,
+    members: Iterable[str] = (),
+    route: Sequence[str] = ALL,
+    trigger: str = "timer",
+    took: float = 0.0,
+) -> RebalanceEvent:
+    return RebalanceEvent(
+        group="shop",
+        client_id=member,
+        topic="orders",
+        strategy="AVG",
+        trigger=trigger,
+        started=at - took,
+        carried_out=took,
+        members=tuple(members) or None,
+        queues=queues(*route),
+        before=queues(*before),
+        after=queues(*after),
+        revoked=queues(*(name for name in before if name not in after)),
+        assigned={f"{name[0]}:{name[1:]}": 0 for name in after if name not in before},
+    )
+
+
+def group(*events: RebalanceEvent, **more: list[OffsetSample] | list[Delivery]) -> GroupHealth:
+    report = examine(Observations(list(events), **more))  # type: ignore[arg-type]
+    assert [one.group for one in report.groups] == ["shop"]
+    return report.groups[0]
+
+
+def story(health: GroupHealth, name: str) -> list[tuple[str, float, float, str]]:
+    wanted = QueueName("orders", name[0], int(name[1:]))
+    [queue] = [one for one in health.queues if one.queue == wanted]
+    return [(one.member, one.since, one.until, one.ended) for one in queue.owners]
+
+
+JOIN = (
+    event("m1", 10.0, (), ALL, members=["m1"], trigger="start"),
+    event("m2", 20.0, (), ("b0", "b1"), members=["m1", "m2"], trigger="start"),
+    event("m1", 21.5, ALL, ("a0", "a1"), members=["m1", "m2"], trigger="members changed"),
+    event("m1", 40.0, ("a0", "a1"), (), trigger="stop"),
+)
+
+
+def test_a_join_moves_queues_and_both_own_them_for_a_while() -> None:
+    health = group(*JOIN)
+    assert story(health, "a0") == [("m1", 10.0, 40.0, "stopped")]
+    assert story(health, "b0") == [("m1", 10.0, 21.5, "released"), ("m2", 20.0, 40.0, "held")]
+    assert [(str(m.queue), m.left, m.took, m.pause, m.overlap) for m in health.handovers] == [
+        ("b:0", "m1", "m2", 0.0, 1.5),
+        ("b:1", "m1", "m2", 0.0, 1.5),
+    ]
+    assert (health.shared_seconds, health.unowned_seconds) == (3.0, 0.0)
+    assert health.duplicates is None
+
+
+def test_what_happens_close_together_is_one_rebalance_of_the_group() -> None:
+    first, second, third = group(*JOIN).rebalances
+    assert (first.joined, first.first_taken, first.moved, first.minimum) == (["m1"], 4, 0, 0)
+    assert (second.joined, second.moved, second.minimum) == (["m2"], 2, 2)
+    assert (second.since, second.until, second.cause) == (20.0, 21.5, "m2 joined")
+    assert (second.after.topics, second.after.group, second.after.unowned) == ({"orders": 0}, 0, 0)
+    assert (third.gone, third.after.unowned) == (["m1"], 2)
+
+
+def test_more_moves_than_needed_are_counted_against_the_fewest() -> None:
+    both = ["m1", "m2"]
+    health = group(
+        event("m1", 10.0, (), ("a0", "a1"), members=both),
+        event("m2", 10.5, (), ("b0", "b1"), members=both),
+        event("m1", 30.0, ("a0", "a1"), ("b0", "b1"), members=both),
+        event("m2", 30.5, ("b0", "b1"), ("a0", "a1"), members=both),
+    )
+    assert (health.moved, health.minimum) == (4, 0)
+
+
+def test_a_dead_member_owned_its_queues_until_its_last_sign_of_life() -> None:
+    """Nobody says good-bye for it: the others' member lists tell."""
+    both = ["m1", "m2"]
+    events = (
+        event("m1", 10.0, (), ("a0", "a1"), members=both),
+        event("m2", 10.0, (), ("b0", "b1"), members=both),
+        event("m1", 50.0, ("a0", "a1"), ALL, members=["m1"], trigger="members changed"),
+    )
+    given = Delivery(
+        time=33.0, group="shop", client_id="m2", topic="orders", broker="b", queue=0, offset=7
+    )
+    health = group(*events, deliveries=[given])
+    assert story(health, "b0") == [("m2", 10.0, 33.0, "died"), ("m1", 50.0, 50.0, "held")]
+    assert story(health, "b1") == [("m2", 10.0, 10.0, "died"), ("m1", 50.0, 50.0, "held")]
+    assert [(m.pause, m.died) for m in health.handovers] == [(17.0, True), (40.0, True)]
+    assert health.longest_pause == 40.0
+
+
+def test_a_member_that_was_only_missing_from_a_list_has_owned_its_queues_throughout() -> None:
+    health = group(
+        event("m1", 10.0, (), ("a0", "a1"), members=["m1", "m2"]),
+        event("m2", 11.0, (), ("b0", "b1"), members=["m1", "m2"]),
+        event("m1", 20.0, ("a0", "a1"), ("a0", "a1"), members=["m1"]),
+        event("m2", 30.0, ("b0", "b1"), ("b0", "b1"), members=["m1", "m2"]),
+    )
+    assert story(health, "b0") == [("m2", 11.0, 30.0, "held")]
+    assert health.handovers == []
+
+
+def test_queues_of_a_lost_broker_are_not_without_owner() -> None:
+    health = group(
+        event("m1", 10.0, (), ALL, members=["m1"]),
+        event("m1", 20.0, ALL, ("a0", "a1"), members=["m1"], route=("a0", "a1")),
+        event("m1", 35.0, ("a0", "a1"), ALL, members=["m1"], took=1.0),
+    )
+    [b0] = [queue for queue in health.queues if str(queue.queue) == "b:0"]
+    assert b0.absent == [(20.0, 34.0)]
+    assert b0.unowned == [(34.0, 35.0)]
+    assert [one.cause for one in health.rebalances] == ["m1 joined", "b lost", "b came"]
+    assert (health.moved, health.minimum) == (0, 0)
+
+
+def test_messages_given_to_both_owners_are_duplicates_of_the_move() -> None:
+    def given(member: str, time: float, offset: int) -> Delivery:
+        return Delivery(
+            time=time, group="shop", client_id=member, topic="orders", broker="b", queue=0,
+            offset=offset,
+        )  # fmt: skip
+
+    deliveries = [
+        given("m1", 19.0, 1), given("m1", 19.5, 2), given("m1", 20.5, 3),
+        given("m2", 21.0, 2), given("m2", 21.1, 3), given("m2", 21.2, 4), given("m2", 21.3, 4),
+    ]  # fmt: skip
+    health = group(*JOIN, deliveries=deliveries)
+    assert [move.duplicates for move in health.handovers] == [2, 0]
+    assert (health.deliveries, health.duplicates) == (7, 3)
+
+
+def test_a_queue_that_comes_back_soon_flaps() -> None:
+    both = ["m1", "m2"]
+    events = []
+    for turn, at in enumerate((10.0, 20.0, 30.0, 200.0)):
+        owner, other = ("m1", "m2") if turn % 2 == 0 else ("m2", "m1")
+        events.append(event(other, at, ("a0",) if turn else (), (), members=both))
+        events.append(event(owner, at + 0.5, (), ("a0",), members=both))
+    assert [(move.took, move.at) for move in group(*events).flapping] == [("m1", 30.5)]
+
+
+def sample(time: float, queue: int, committed: int | None, highest: int) -> OffsetSample:
+    return OffsetSample(
+        time=time, group="shop", topic="orders", broker="a", queue=queue,
+        committed=committed, highest=highest,
+    )  # fmt: skip
+
+
+def test_lag_is_summed_over_queues_and_its_spikes_are_found() -> None:
+    samples = [sample(float(t), q, 100 * t, 100 * t + 10) for t in range(10, 20) for q in (0, 1)]
+    samples[8] = sample(14.0, 0, 0, 400)
+    samples[10] = sample(15.0, 0, 100, 500)
+    lag = group(*JOIN, offsets=samples).lag
+    assert lag is not None
+    assert (lag.median, lag.largest, lag.last) == (20, 410, 20)
+    # while the second queue's sample of the same time is not in yet, the first one's counts
+    [spike] = lag.spikes
+    assert (spike.since, spike.until, spike.peak) == (14.0, 15.0, 410)
+
+
+def test_a_group_without_offsets_lags_by_all_there_is() -> None:
+    assert sample(1.0, 0, None, 42).lag == 42
+    assert sample(1.0, 0, 50, 42).lag == 0
+
+
+def test_what_is_no_event_is_kept_with_the_reason(tmp_path: Path) -> None:
+    path = tmp_path / "events.jsonl"
+    path.write_bytes(JOIN[0].to_json() + b"\n\n{}\n\xff\n" + JOIN[1].to_json())
+    bad: list[BadLine] = []
+    assert read_events(path, bad) == [JOIN[0], JOIN[1]]
+    assert [line.where for line in bad] == ["events.jsonl line 3", "events.jsonl line 4"]
+    assert "group" in bad[0].reason
+
+
+def test_no_event_at_all_and_a_group_unknown_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match="no rebalance event to report on"):
+        examine(Observations([]))
+    with pytest.raises(InvalidInput, match="no rebalance event of group bills"):
+        examine(Observations(list(JOIN)), groups=["bills"])
+    with pytest.raises(InvalidInput, match="cannot read"):
+        read_events(tmp_path / "none", [])
+
+
+def test_a_report_is_json() -> None:
+    report = examine(Observations(list(JOIN)))
+    plain = msgspec.json.decode(msgspec.json.encode(report))
+    assert plain["groups"][0]["group"] == "shop"
+    assert plain["groups"][0]["rebalances"][1]["moved"] == 2
+
+
+spans = st.lists(
+    st.tuples(st.integers(0, 30), st.integers(0, 30)).map(
+        lambda pair: (float(min(pair)), float(max(pair)))
+    )
+)
+
+
+@given(spans)
+def test_spans_add_up_second_by_second(some: list[tuple[float, float]]) -> None:
+    held = [sum(a <= second < b for a, b in some) for second in range(30)]
+    assert total(union(some)) == sum(count > 0 for count in held)
+    assert total(rest((0.0, 30.0), some)) == sum(count == 0 for count in held)
+    assert total(overlaps(some)) == sum(count > 1 for count in held)
+
+
+def test_the_page_stands_alone_and_shows_names_as_they_are() -> None:
+    """Nothing is fetched, and no name of a member or queue becomes markup."""
+    from xml.etree import ElementTree as ET
+
+    from pocketmq.pipelines.health.page import page
+
+    odd = '<script>alert("1")</script>&'
+    both = ["m1", odd]
+    events = [
+        event("m1", 10.0, (), ALL, members=["m1"], trigger="start"),
+        event(odd, 20.0, (), ("b0", "b1"), members=both, trigger="start"),
+        event("m1", 21.5, ALL, ("a0", "a1"), members=both),
+        event("m1", 60.0, ("a0", "a1"), ("a0",), members=both, route=("a0", "b0", "b1")),
+    ]
+    offsets = [sample(float(t), q, 100 * t, 100 * t + 10) for t in range(10, 60) for q in (0, 1)]
+    offsets[40] = sample(30.0, 0, 0, 5000)
+    text = page(examine(Observations(events, offsets, [])))
+    assert "<script" not in text
+    assert "http" not in text.replace('xmlns="http://www.w3.org/2000/svg"', "")
+    assert "url(" not in text
+    assert "@import" not in text
+    plots = [f"<svg{part.split('</svg>')[0]}</svg>" for part in text.split("<svg")[1:]]
+    assert len(plots) == 3
+    for plot in plots:
+        ET.fromstring(plot)
+    assert plots[0].count('class="shared"') == 2
+    assert "b:0 with two owners for 1.5 s" in plots[0]
+    assert "spike of 5,010 messages" in plots[1]
+    assert "2 moved" in plots[2]
