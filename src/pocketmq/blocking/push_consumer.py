@@ -11,7 +11,6 @@ from pocketmq.client.clock import Clock
 from pocketmq.client.consumer.history import RebalanceEvent
 from pocketmq.client.consumer.push import L
 from pocketmq.client.consumer.push import PushConsumer as AsyncPushConsumer
-from pocketmq.client.consumer.until_told import LAST_HANDLERS
 from pocketmq.client.consumer.warnings import MembershipWarning
 from pocketmq.client.consumer.work import Handler
 from pocketmq.client.consumer_options import PushConsumerOptions, PushConsumerSettings
@@ -55,8 +54,8 @@ class PushConsumer(Facade[AsyncPushConsumer]):
     def run(self) -> None:
         """Consume until SIGINT (Ctrl-C) or SIGTERM comes, or `close` is called; then leave.
 
-        Handlers at work have `PushConsumerOptions.stop_wait` seconds to finish, 30 if that is 0. A
-        second signal does not wait for them. Signals are seen in the main thread alone, which is
+        Handlers at work have `PushConsumerOptions.stop_wait` seconds to finish. A second
+        signal does not wait for them. Signals are seen in the main thread alone, which is
         Python's rule.
         """
         with self._stop:
@@ -67,7 +66,7 @@ class PushConsumer(Facade[AsyncPushConsumer]):
                 if not self._stop.asked:
                     raise
         if self.running:
-            self.close(self.options.stop_wait or LAST_HANDLERS)
+            self.close()
 
     def close(self, wait: float | None = None) -> None:
         """Leave the group in order: handlers, locks, offsets, brokers. Closing twice is harmless.

@@ -11,10 +11,14 @@ from pocketmq.balance.consumer.popping import POP_BATCH, POP_INVISIBLE, POP_LIMI
 from pocketmq.balance.consumer.pulling import RETRY_AFTER_ERROR
 from pocketmq.client.checks import check_range, check_seconds
 from pocketmq.client.settings import ClientSettings
+from pocketmq.client.words import ModelWord, StartWord, settle_kinds
+from pocketmq.errors import InvalidInput
 from pocketmq.model.kinds import ConsumeFromWhere, MessageModel
 from pocketmq.model.names import TRACE_TOPIC, check_consumer_group, check_topic
 
 LAST = ConsumeFromWhere.CONSUME_FROM_LAST_OFFSET
+LATEST = 1e11
+"""No start is later than the year 5138: a larger number is most likely milliseconds."""
 
 
 class ConsumerOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -22,10 +26,11 @@ class ConsumerOptions(msgspec.Struct, frozen=True, kw_only=True):
 
     group: str
     model: MessageModel = MessageModel.CLUSTERING
+    """`clustering`: each message to one member; `broadcasting`: to all."""
     consume_from: ConsumeFromWhere = LAST
-    """Where a group begins that has no offset stored."""
+    """Where a group begins that has no offset stored: `first`, `last` or `timestamp`."""
     start_at: float | None = None
-    """With CONSUME_FROM_TIMESTAMP: seconds since 1970. None: half an hour before the start."""
+    """With `timestamp`: when, in seconds since 1970. None: half an hour before the start."""
     strategy: str | Strategy = "AVG"
     """The allocation strategy, by Java's name, or one of your own."""
     strategy_settings: StrategySettings = StrategySettings()
@@ -37,7 +42,9 @@ class ConsumerOptions(msgspec.Struct, frozen=True, kw_only=True):
     """How many rebalances the consumer remembers."""
 
     def __post_init__(self) -> None:
+        settle_kinds(self)
         check_consumer_group(self.group)
+        self._check_start()
         check_range("history_size", self.history_size, 1, 100_000)
         self.allocation()
 
@@ -45,7 +52,18 @@ class ConsumerOptions(msgspec.Struct, frozen=True, kw_only=True):
         """Give the strategy; raises `StrategyUnknown` or `AllocationInputInvalid`."""
         if isinstance(self.strategy, str):
             return strategy_by_name(self.strategy, self.strategy_settings)
+        if not callable(getattr(self.strategy, "allocate", None)):
+            raise InvalidInput(f"strategy is a name such as 'AVG', not {self.strategy!r}")
         return self.strategy
+
+    def _check_start(self) -> None:
+        at = self.start_at
+        if at is None:
+            return
+        if self.consume_from is not ConsumeFromWhere.CONSUME_FROM_TIMESTAMP:
+            raise InvalidInput("start_at counts only with consume_from='timestamp'")
+        if not 0 <= at <= LATEST:
+            raise InvalidInput(f"start_at is in seconds since 1970, not {at!r}")
 
 
 class PushConsumerOptions(ConsumerOptions, frozen=True, kw_only=True):
@@ -80,8 +98,8 @@ class PushConsumerOptions(ConsumerOptions, frozen=True, kw_only=True):
     """How long popped messages are hidden from others, to be handled."""
     pop_limit: int = POP_LIMIT
     """With more messages of a queue under handlers nothing is popped."""
-    stop_wait: float = 0.0
-    """How long `stop` waits for handlers that are at work."""
+    stop_wait: float = 10.0
+    """How long `close` lets handlers that are at work finish. Java's default is 0."""
     trace: bool = False
     """Tell the trace topic about every message handled."""
     trace_topic: str = TRACE_TOPIC
@@ -107,8 +125,8 @@ class PushConsumerOptions(ConsumerOptions, frozen=True, kw_only=True):
 class ConsumerSettings(ClientSettings, total=False):
     """The fields of `ConsumerOptions`, and of `ClientOptions`, as keywords of a consumer."""
 
-    model: MessageModel
-    consume_from: ConsumeFromWhere
+    model: MessageModel | ModelWord
+    consume_from: ConsumeFromWhere | StartWord
     start_at: float | None
     strategy: str | Strategy
     strategy_settings: StrategySettings

@@ -10,6 +10,7 @@ import msgspec
 from pocketmq.balance.profile import V5, Profile
 from pocketmq.client.checks import check_seconds
 from pocketmq.client.identity import DEFAULT_INSTANCE
+from pocketmq.client.words import settle_kinds
 from pocketmq.errors import InvalidInput
 from pocketmq.model.guarded import HIDDEN
 from pocketmq.net import Tls, parse_addresses
@@ -23,6 +24,9 @@ class Credentials(msgspec.Struct, frozen=True, kw_only=True):
     security_token: str | None = None
 
     def __post_init__(self) -> None:
+        given: tuple[object, ...] = (self.access_key, self.secret_key, self.security_token or "")
+        if not all(isinstance(each, str) for each in given):
+            raise InvalidInput("access key, secret key and security token are text")
         if not self.access_key or not self.secret_key:
             raise InvalidInput("credentials need an access key and a secret key")
 
@@ -77,6 +81,7 @@ class ClientOptions(msgspec.Struct, frozen=True, kw_only=True):
     _NOT_NEGATIVE: ClassVar = ("heartbeat_first_after", "persist_first_after", "start_wait")
 
     def __post_init__(self) -> None:
+        settle_kinds(self)
         if self.name_servers:
             parse_addresses(self.name_servers)
         for name in self._POSITIVE:

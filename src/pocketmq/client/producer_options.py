@@ -8,6 +8,7 @@ import msgspec
 from pocketmq.balance.producer.rules import COMPRESS_FROM, RETRIES, SEND_TIMEOUT
 from pocketmq.client.checks import check_range, check_seconds
 from pocketmq.client.settings import ClientSettings
+from pocketmq.client.words import CodecWord, settle_kinds
 from pocketmq.model.names import (
     AUTO_CREATE_TOPIC,
     TRACE_TOPIC,
@@ -60,6 +61,7 @@ class ProducerOptions(msgspec.Struct, frozen=True, kw_only=True):
     trace_topic: str = TRACE_TOPIC
 
     def __post_init__(self) -> None:
+        settle_kinds(self)
         check_producer_group(self.group)
         check_topic(self.template_topic)
         check_topic(self.trace_topic)
@@ -83,7 +85,7 @@ class ProducerSettings(ClientSettings, total=False):
     retries: int
     retry_when_not_stored_ok: bool
     compress_from: int
-    compression: Codec
+    compression: Codec | CodecWord
     compression_level: int
     max_message_size: int
     template_topic: str

@@ -11,6 +11,7 @@ import msgspec
 
 from pocketmq.balance.profile import Profile
 from pocketmq.client.options import ClientOptions, Credentials
+from pocketmq.client.words import ProfileWord
 from pocketmq.errors import InvalidInput
 from pocketmq.net import Tls
 
@@ -27,7 +28,7 @@ class ClientSettings(TypedDict, total=False):
     namespace_v2: str
     credentials: Credentials | None
     tls: Tls | None
-    profile: Profile
+    profile: Profile | ProfileWord
     request_timeout: float
     start_wait: float | None
     route_interval: float
@@ -51,18 +52,28 @@ def sort_settings(
     `options` are a start that keywords change. Raises `InvalidInput` for an unknown keyword, and
     for values that can never work.
     """
+    _check_given(name_servers, options)
     of_client = set(ClientOptions.__struct_fields__) - {"name_servers"}
     of_member = set(own.__struct_fields__) - {"group"}
     for name in settings:
         if name not in of_client and name not in of_member:
-            near = get_close_matches(name, of_client | of_member, 1)
+            near = get_close_matches(name, of_client | of_member | {"name_servers", "group"}, 1)
             hint = f"; did you mean {near[0]!r}?" if near else ""
             raise InvalidInput(f"there is no setting {name!r}{hint}")
     client = {name: value for name, value in settings.items() if name in of_client}
-    if name_servers:
+    if name_servers != "":
         client["name_servers"] = name_servers
     member = {name: value for name, value in settings.items() if name in of_member}
     common = options or ClientOptions()
     # `replace` alone would not check the new values.
     fields = {name: getattr(common, name) for name in ClientOptions.__struct_fields__}
     return ClientOptions(**fields | client), own(group=group, **member)
+
+
+def _check_given(name_servers: object, options: object) -> None:
+    if not isinstance(name_servers, str):
+        raise InvalidInput(
+            f"name servers are text such as 'host1:9876;host2:9876', not {name_servers!r}"
+        )
+    if options is not None and not isinstance(options, ClientOptions):
+        raise InvalidInput(f"options are a ClientOptions, not a {type(options).__name__}")

@@ -68,12 +68,14 @@ _GROUP_LIMIT = 120
 
 def check_topic(topic: str) -> None:
     """Raise `NameInvalid` unless RocketMQ 5.x would accept this topic name."""
+    _check_text("topic", topic)
     derived = topic.startswith((RETRY_PREFIX, DLQ_PREFIX))
     _check("topic", topic, _DERIVED_TOPIC_LIMIT if derived else _TOPIC_LIMIT)
 
 
 def check_group(group: str) -> None:
     """Raise `NameInvalid` unless RocketMQ 5.x would accept this group name."""
+    _check_text("group", group)
     _check("group", group, _GROUP_LIMIT)
 
 
@@ -89,6 +91,11 @@ def check_consumer_group(group: str) -> None:
     check_group(group)
     if group == "DEFAULT_CONSUMER":
         raise NameInvalid("group", group, "it is reserved; choose a name of your own")
+
+
+def _check_text(kind: str, name: object) -> None:
+    if not isinstance(name, str):
+        raise NameInvalid(kind, repr(name), "a name is text")
 
 
 def _check(kind: str, name: str, limit: int) -> None:

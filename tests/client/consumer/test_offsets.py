@@ -88,7 +88,7 @@ async def test_what_a_handler_has_not_finished_comes_again() -> None:
                 await stuck.wait()
             one.got.append(message)
 
-        one = Member(running.address, "a")
+        one = Member(running.address, "a", stop_wait=0.0)
         one.consumer.subscribe("orders", "*", handle)
         async with one.consumer:
             await until(lambda: len(one.got) == 9, "all but one")

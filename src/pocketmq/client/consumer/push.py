@@ -19,7 +19,7 @@ from pocketmq.client.consumer.listeners import QueueListener, QueueListeners
 from pocketmq.client.consumer.orderly import OrderlyWork
 from pocketmq.client.consumer.steering import Steering
 from pocketmq.client.consumer.subscriptions import Subscriptions
-from pocketmq.client.consumer.until_told import LAST_HANDLERS, until_told
+from pocketmq.client.consumer.until_told import until_told
 from pocketmq.client.consumer.warnings import MembershipWarning
 from pocketmq.client.consumer.work import Consuming, Handler, Work
 from pocketmq.client.consumer_options import PushConsumerOptions, PushConsumerSettings
@@ -111,11 +111,11 @@ class PushConsumer(Steering):
     async def run(self) -> None:
         """Consume until SIGINT (Ctrl-C) or SIGTERM comes, or `close` is called; then leave.
 
-        Handlers at work have `PushConsumerOptions.stop_wait` seconds to finish, 30 if that is 0. A
-        second signal does not wait for them.
+        Handlers at work have `PushConsumerOptions.stop_wait` seconds to finish. A second
+        signal does not wait for them.
         """
         await until_told(self.start, self._told)
-        await self.close(self.options.stop_wait or LAST_HANDLERS)
+        await self.close()
 
     async def close(self, wait: float | None = None) -> None:
         """Leave the group in order: handlers, locks, offsets, brokers. Closing twice is harmless.

@@ -6,8 +6,6 @@ from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
-LAST_HANDLERS = 30.0
-"""Seconds that handlers at work have then, if the options say nothing."""
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 

@@ -4,6 +4,7 @@ import msgspec
 
 from pocketmq.client.checks import check_range, check_seconds
 from pocketmq.client.settings import ClientSettings
+from pocketmq.client.words import StartWord, settle_kinds
 from pocketmq.errors import InvalidInput
 from pocketmq.model.kinds import ConsumeFromWhere
 from pocketmq.model.names import check_consumer_group
@@ -29,6 +30,7 @@ class PopConsumerOptions(msgspec.Struct, frozen=True, kw_only=True):
     """How long `receive` waits for a message if it is not told."""
 
     def __post_init__(self) -> None:
+        settle_kinds(self)
         check_consumer_group(self.group)
         if self.consume_from not in (FIRST, LAST):
             raise InvalidInput("a POP consumer begins with the first or the last message")
@@ -40,7 +42,7 @@ class PopConsumerOptions(msgspec.Struct, frozen=True, kw_only=True):
 class PopSettings(ClientSettings, total=False):
     """The keywords of a POP consumer."""
 
-    consume_from: ConsumeFromWhere
+    consume_from: ConsumeFromWhere | StartWord
     ordered: bool
     max_messages: int
     invisible: float

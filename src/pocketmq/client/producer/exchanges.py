@@ -25,6 +25,7 @@ from pocketmq.client.producer.transactions import (
 )
 from pocketmq.client.tasks import Tasks
 from pocketmq.client.tracing import Tracer
+from pocketmq.errors import InvalidInput
 from pocketmq.model.message import Message
 from pocketmq.model.queue import MessageQueue
 from pocketmq.model.receipt import SendReceipt
@@ -69,6 +70,8 @@ class Exchanging(ABC):
     """Transactions, requests and replies of a producer."""
 
     def __init__(self, check: TransactionCheck | None = None) -> None:
+        if check is not None and not callable(check):
+            raise InvalidInput(f"check is a function of a half message, not {check!r}")
         self._check = check
         self._parts: _Parts | None = None
 
