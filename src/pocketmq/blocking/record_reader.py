@@ -24,6 +24,7 @@ from pocketmq.client.addresses import BrokerAddresses
 from pocketmq.client.calls import request_name
 from pocketmq.client.filters import Filter
 from pocketmq.client.hooks import hooks_for
+from pocketmq.client.identity import client_id, local_ip
 from pocketmq.client.name_servers import name_server_addresses
 from pocketmq.client.options import ClientOptions
 from pocketmq.errors import (
@@ -37,16 +38,26 @@ from pocketmq.errors import (
     server_error,
 )
 from pocketmq.model.flags import PullFlag
-from pocketmq.model.names import TOOLS_GROUP, is_system_topic, unwrap_namespace, wrap_namespace
+from pocketmq.model.kinds import ConsumeType
+from pocketmq.model.members import ConsumerData
+from pocketmq.model.names import (
+    TOOLS_GROUP,
+    is_system_topic,
+    retry_topic,
+    unwrap_namespace,
+    wrap_namespace,
+)
 from pocketmq.model.queue import MessageQueue, sort_queues
 from pocketmq.model.route import MASTER_ID, TopicRoute
-from pocketmq.model.subscription import TAG
+from pocketmq.model.subscription import TAG, Subscription
 from pocketmq.net import parse_address
 from pocketmq.net.reasons import reason_of
+from pocketmq.protocol.bodies.heartbeat import Heartbeat
 from pocketmq.protocol.bodies.topics import TopicNames
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import Command
 from pocketmq.protocol.header import Header
+from pocketmq.protocol.headers.membership import HeartbeatRequest, UnregisterClientRequest
 from pocketmq.protocol.headers.nameserver import GetRouteRequest
 from pocketmq.protocol.headers.offsets import (
     GetMaxOffsetRequest,
@@ -60,7 +71,7 @@ from pocketmq.protocol.headers.offsets import (
     UpdateConsumerOffsetRequest,
 )
 from pocketmq.protocol.headers.pulling import PullRequest, PullResponse
-from pocketmq.protocol.json_values import decode_body
+from pocketmq.protocol.json_values import decode_body, encode_body
 
 EVERYTHING = Filter("*")
 PULL_TIMEOUT = 10.0
@@ -194,6 +205,33 @@ class RecordReader:
         )
         self._ask(queue, RequestCode.UPDATE_CONSUMER_OFFSET, asked)
 
+    def introduce(self, group: str, topics: Sequence[str]) -> None:
+        """Make a group known to the brokers of its topics, so that operators can look at it.
+
+        Tools find a group by its retry topic, which brokers make when a member first says hello.
+        A member says hello, and leaves; if the topic is there already, nothing is done.
+        """
+        try:
+            self._route(retry_topic(group), patience=0.0)
+        except RouteNotFound:
+            pass
+        else:
+            return
+        name = client_id(local_ip(), f"{os.getpid()}#{time.monotonic_ns()}", stream=True)
+        subscriptions = [Subscription(topic=self._wrap(topic)) for topic in topics]
+        member = ConsumerData(
+            group_name=self._wrap(group),
+            consume_type=ConsumeType.CONSUME_ACTIVELY,
+            subscription_data_set=subscriptions,
+        )
+        hello = encode_body(Heartbeat(client_id=name, consumer_data_set=[member]))
+        goodbye = UnregisterClientRequest(client_id=name, consumer_group=self._wrap(group))
+        brokers = [self._route(topic, patience=0.0).broker_datas for topic in topics]
+        masters = {data.master() for datas in brokers for data in datas}
+        for address in sorted(filter(None, masters)):
+            self._ask_at(address, RequestCode.HEART_BEAT, HeartbeatRequest(), body=hello)
+            self._ask_at(address, RequestCode.UNREGISTER_CLIENT, goodbye)
+
     # Records
 
     def pull(
@@ -292,8 +330,7 @@ class RecordReader:
             failure: TransportError | None = None
             for server in self._servers:
                 try:
-                    timeout = self.options.request_timeout
-                    return self._ask_at(server, code, asked, accept=accept, timeout=timeout)
+                    return self._ask_at(server, code, asked, accept=accept)
                 except TransportError as error:
                     failure = error
                     servers = [each for each in self._servers if each != server]
@@ -321,7 +358,7 @@ class RecordReader:
                     code,
                     asked,
                     accept=accept,
-                    timeout=self.options.request_timeout if timeout is None else timeout,
+                    timeout=timeout,
                 )
             except MQError as error:
                 self._suggested.pop(queue, None)
@@ -354,21 +391,23 @@ class RecordReader:
         code: RequestCode,
         asked: Header | None,
         *,
-        accept: frozenset[int],
-        timeout: float,
+        accept: frozenset[int] = _SUCCESS,
+        timeout: float | None = None,
+        body: bytes = b"",
     ) -> Command:
+        timeout = self.options.request_timeout if timeout is None else timeout
         if self._closed:
             raise ClientClosed("record reader")
         fields = {} if asked is None else asked.to_ext()
         for hook in self._hooks:
-            hook(code, fields, b"")
+            hook(code, fields, body)
         with self._room:  # so there is always a wire left
             wire = self._wires.take(address, time.monotonic() + timeout)
             if wire is None:
                 raise ClientClosed("record reader")
             try:
                 opaque = wire.take_number()
-                frame = Command.request(code, opaque, fields).encode()
+                frame = Command.request(code, opaque, fields, body).encode()
                 answer = wire.ask(frame, opaque, code, timeout)
             except BaseException:
                 self._wires.drop(wire)

@@ -1,6 +1,6 @@
 """What the driver sees of a cluster: the queues that are read, and how far they reach.
 
-Answers are kept for a moment: Spark asks an idle stream 90 times a second. Runs in one thread.
+Which queues there are is asked now and then, where they end every time. Runs in one thread.
 """
 
 import re
@@ -12,9 +12,6 @@ from pocketmq.errors import MQError, RouteNotFound
 from pocketmq.model.names import is_dead_letter_topic, is_retry_topic
 from pocketmq.model.queue import MessageQueue
 from pocketmq.spark.source_options import Topics
-
-ENDS_AGE = 0.1
-"""Seconds for which the ends of queues are not asked for again."""
 
 
 class ClusterView:
@@ -53,10 +50,10 @@ class ClusterView:
         """Give what each queue holds, by now."""
         return {queue: self.reader.bounds(queue) for queue in self.queues(fresh=fresh)}
 
-    def ends(self, *, fresh: bool = False) -> dict[MessageQueue, int]:
-        """Give where each queue ends, as of a moment ago."""
+    def ends(self, *, age: float = 0.0, fresh: bool = False) -> dict[MessageQueue, int]:
+        """Give where each queue ends, not longer than `age` ago; `fresh` looks for queues, too."""
         now = self._clock()
-        if fresh or self._ends_at is None or now - self._ends_at >= ENDS_AGE:
+        if fresh or self._ends_at is None or now - self._ends_at >= age:
             self._ends = {queue: self.reader.end(queue) for queue in self.queues(fresh=fresh)}
             self._ends_at = now
         return self._ends
