@@ -27,6 +27,7 @@ SUBCOMMANDS = {
     "consume": ("pocketmq.cli.consume", "Print the messages of a topic, one a line."),
     "demo": ("pocketmq.cli.demo", "See load balancing at work."),
     "namesrv": ("pocketmq.cli.namesrv", "Run a name server alone."),
+    "pipeline": ("pocketmq.cli.pipeline", "Jobs over topics: ingest, health, fleet."),
     "produce": ("pocketmq.cli.produce", "Send lines of stdin as messages."),
     "up": ("pocketmq.cli.up", "Run a cluster on this machine."),
 }

@@ -1,0 +1,215 @@
+"""`pocketmq pipeline fleet`: every group of an estate under every strategy, event after event."""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from pocketmq.balance.allocation import Strategy, StrategySettings, strategy_by_name
+from pocketmq.cli.allocate import EventsInOrder
+from pocketmq.cli.allocate.reading import COMPARED_BY_DEFAULT, split_names
+from pocketmq.cli.pipeline.showing import ProgressLine, print_json, print_table
+from pocketmq.pipelines.fleet import (
+    AddBroker,
+    AddQueues,
+    Estate,
+    FleetEvent,
+    FleetReport,
+    Join,
+    Leave,
+    LoseBroker,
+    SwitchTo,
+    fleet,
+    read_estate,
+    uniform_estate,
+)
+
+MOST_UNIFORM = 100_000_000
+_UNIFORM = re.compile(r"([1-9][0-9]{0,8})[,x]([1-9][0-9]{0,8})[,x]([1-9][0-9]{0,8})\Z")
+_QUEUES = re.compile(r"(?:([^:*]+):)?(?:([^:*]+)\*)?([1-9][0-9]{0,5})\Z")
+_BROKER = re.compile(r"([^*]+)\*([1-9][0-9]{0,5})\Z")
+
+
+def _event(name: str, metavar: str, text: str) -> Callable[[Any], Any]:
+    return click.option(name, multiple=True, expose_value=False, metavar=metavar, help=text)
+
+
+@click.command(
+    "fleet",
+    cls=EventsInOrder,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="Events happen in the order they are given, with a complete rebalance after each.",
+)
+@click.argument("estate", required=False, type=click.Path(path_type=Path))
+@click.option(
+    "--uniform",
+    metavar="GROUPS,QUEUES,MEMBERS",
+    help="Instead of a file: equal groups, each with a topic of its own.",
+)
+@click.option(
+    "--strategy",
+    "strategies",
+    multiple=True,
+    metavar="NAME,...",
+    help="Strategies to compare; default AVG,AVG_BY_CIRCLE,CONSISTENT_HASH.",
+)
+@_event("--join", "ID", "Event: a member joins every group.")
+@_event("--leave", "N|ID", "Event: a group's member leaves, the N-th (-1 is the last) or by id.")
+@_event("--broker-down", "BROKER", "Event: a broker goes down with its queues.")
+@_event("--add-broker", "BROKER*N", "Event: a broker comes with N queues of every topic.")
+@_event(
+    "--add-queues",
+    "[TOPIC:][BROKER*]N",
+    "Event: N more queues, of one topic or all, on one broker or all.",
+)
+@_event("--switch-to", "NAME", "Event: all members change to this strategy.")
+@click.option("--rooms", metavar="ROOM,...", default="", help="MACHINE_ROOM: the rooms.")
+@click.option(
+    "--virtual-nodes",
+    type=click.IntRange(0, 10_000),
+    default=10,
+    show_default=True,
+    help="CONSISTENT_HASH: places of each member on the ring.",
+)
+@click.option(
+    "--details",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Write every group's numbers there, as Parquet.",
+)
+@click.option("--master", metavar="URL", help="Compute on a Spark cluster, or local[*].")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@click.pass_context
+def command(
+    ctx: click.Context,
+    *,
+    estate: Path | None,
+    uniform: str | None,
+    strategies: tuple[str, ...],
+    rooms: str,
+    virtual_nodes: int,
+    details: Path | None,
+    master: str | None,
+    as_json: bool,
+) -> None:
+    """Compare strategies over a whole estate: balance, and queues moved by each event.
+
+    ESTATE is a JSON file {"topics": {TOPIC: {BROKER: QUEUES}}, "groups": {GROUP: {"topics":
+    [TOPIC], "members": [ID] or N}}}, or a directory with the tables topics (topic, broker, queues),
+    subscriptions (group, topic) and members (group, member) as Parquet, CSV or JSON lines.
+    """
+    settings = StrategySettings(
+        virtual_nodes=virtual_nodes,
+        rooms=frozenset(split_names("--rooms", rooms)) if rooms else frozenset(),
+    )
+    compared = [
+        _strategy(name, settings)
+        for text in strategies or COMPARED_BY_DEFAULT
+        for name in split_names("--strategy", text)
+    ]
+    events = [_read_event(kind, text, settings) for kind, text in ctx.meta["events"]]
+    whole = _estate(estate, uniform)
+    with ProgressLine() as line:
+        spark = None
+        if master is not None:
+            line.say("starting Spark …")
+            from pocketmq.spark import spark_session
+
+            spark = spark_session("pocketmq fleet", master=master)
+        try:
+            report = fleet(
+                whole,
+                compared,
+                events,
+                spark=spark,
+                details=details,
+                progress=lambda done: line.say(f"{done:,} of {len(whole.groups):,} groups"),
+            )
+        finally:
+            if spark is not None:
+                spark.stop()
+    if as_json:
+        print_json(report)
+    else:
+        _print(report, details)
+
+
+def _estate(path: Path | None, uniform: str | None) -> Estate:
+    if (path is None) == (uniform is None):
+        raise click.UsageError("give an estate's file or directory, or --uniform, one of them")
+    if path is not None:
+        return read_estate(path)
+    assert uniform is not None
+    found = _UNIFORM.match(uniform.replace(" ", ""))
+    if not found:
+        raise click.UsageError(f"--uniform {uniform!r} must look like 1000,64,16")
+    groups, queues, members = map(int, found.groups())
+    if groups * (queues + members) > MOST_UNIFORM:
+        raise click.UsageError(f"--uniform {uniform}: at most {MOST_UNIFORM:,} queues and members")
+    return uniform_estate(groups, queues, members)
+
+
+def _strategy(name: str, settings: StrategySettings) -> Strategy:
+    strategy = strategy_by_name(name, settings)
+    if strategy.name.endswith("CONFIG"):
+        reason = f"{name} gives each member the queues it was configured with: nothing to compare"
+        raise click.UsageError(reason)
+    return strategy
+
+
+def _read_event(kind: str, text: str, settings: StrategySettings) -> FleetEvent:
+    option = "--" + kind.replace("_", "-")
+    [name] = split_names(option, text) if "," not in text else [""]
+    if not name:
+        raise click.UsageError(f"{option} takes one at a time: repeat it instead of using commas")
+    match kind:
+        case "join":
+            return Join(name)
+        case "leave":
+            number = re.fullmatch(r"-?[0-9]{1,9}", name)
+            return Leave(int(name) if number else name)
+        case "broker_down":
+            return LoseBroker(name)
+        case "add_broker":
+            found = _BROKER.match(name)
+            if not found:
+                raise click.UsageError(f"{option} {text!r} must look like broker-c*8")
+            return AddBroker(found[1], int(found[2]))
+        case "add_queues":
+            found = _QUEUES.match(name)
+            if not found:
+                raise click.UsageError(f"{option} {text!r} must look like 4 or orders:broker-a*4")
+            return AddQueues(int(found[3]), found[1], found[2])
+        case _:
+            return SwitchTo(_strategy(name, settings))
+
+
+def _print(report: FleetReport, details: Path | None) -> None:
+    columns = [
+        ("event", "left"), ("strategy", "left"), ("queues", "right"), ("unowned", "right"),
+        ("uneven groups", "right"), ("mean spread", "right"), ("99 %", "right"),
+        ("largest", "right"), ("moved", "right"), ("had to", "right"),
+    ]  # fmt: skip
+    rows = [
+        (
+            step.event, step.strategy, f"{step.queues:,}", f"{step.unowned:,}", f"{step.uneven:,}",
+            f"{step.mean_spread:.2f}", step.spread_99, step.largest_spread,
+            f"{step.moved:,}", f"{step.minimum:,}",
+        )
+        for steps in zip(*(summary.steps for summary in report.strategies), strict=True)
+        for step in steps
+    ]  # fmt: skip
+    print_table(f"{report.groups:,} groups, {report.members:,} members", columns, rows)
+    totals = [
+        (summary.strategy, f"{summary.moved:,}", f"{summary.minimum:,}")
+        for summary in report.strategies
+    ]
+    if len(report.strategies[0].steps) > 1:
+        print()
+        print_table(
+            "all events", [("strategy", "left"), ("moved", "right"), ("had to", "right")], totals
+        )
+    where = f"; every group's numbers are in {details}" if details is not None else ""
+    print(f"\n{report.groups:,} groups computed in {report.seconds:.1f} s{where}")

@@ -1,0 +1,199 @@
+"""`pocketmq pipeline health`: how rebalances went, as a table, as JSON, as a page."""
+
+from pathlib import Path
+
+import click
+
+from pocketmq.cli.pipeline.showing import ProgressLine, print_json, print_table, write_whole
+from pocketmq.pipelines.health import (
+    GroupHealth,
+    HealthReport,
+    Observations,
+    OffsetSample,
+    examine,
+    read_deliveries,
+    read_events,
+    read_offsets,
+)
+from pocketmq.pipelines.health.observed import BadLine
+
+_FILE = click.Path(path_type=Path)
+MOST_ROWS = 40
+
+
+@click.command("health", context_settings={"help_option_names": ["-h", "--help"]})
+@click.option(
+    "--events", type=_FILE, help="Rebalance events: a file of JSON lines, or a directory."
+)
+@click.option("--offsets", type=_FILE, help="Samples of offsets, JSON lines; for the lag.")
+@click.option(
+    "--deliveries", type=_FILE, help="What handlers were given, JSON lines; for duplicates."
+)
+@click.option("-n", "--namesrv", metavar="HOST:PORT", default="", help="Name server, for topics.")
+@click.option("--events-topic", metavar="TOPIC", help="Topic the members publish their history to.")
+@click.option("--offsets-topic", metavar="TOPIC", help="Topic with samples of offsets.")
+@click.option("--deliveries-topic", metavar="TOPIC", help="Topic with deliveries.")
+@click.option(
+    "--watch",
+    type=click.FloatRange(0, 86_400),
+    metavar="SECONDS",
+    help="Sample the groups' offsets at the brokers for so long first.",
+)
+@click.option("-g", "--group", "groups", multiple=True, help="Group to report on; usually all.")
+@click.option("--html", type=_FILE, metavar="FILE", help="Write a page with plots.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@click.option(
+    "--master", metavar="URL", default="local[*]", help="Spark, for topics; usually local."
+)
+def command(
+    *,
+    events: Path | None,
+    offsets: Path | None,
+    deliveries: Path | None,
+    namesrv: str,
+    events_topic: str | None,
+    offsets_topic: str | None,
+    deliveries_topic: str | None,
+    watch: float | None,
+    groups: tuple[str, ...],
+    html: Path | None,
+    as_json: bool,
+    master: str,
+) -> None:
+    """Report how a group's rebalances went.
+
+    Who owned which queue when, time without owner and with two, pauses, duplicates, queues moved
+    against the fewest possible, balance, lag and its spikes, flapping.
+    """
+    if (events is None) == (events_topic is None):
+        raise click.UsageError("give --events, or --events-topic with -n, one of them")
+    bad: list[BadLine] = []
+    topics = {
+        kind: topic
+        for kind, topic in (
+            ("events", events_topic),
+            ("offsets", offsets_topic),
+            ("deliveries", deliveries_topic),
+        )
+        if topic is not None
+    }
+    with ProgressLine() as line:
+        observed = Observations(
+            events=[] if events is None else read_events(events, bad),
+            offsets=[] if offsets is None else read_offsets(offsets, bad),
+            deliveries=None if deliveries is None else read_deliveries(deliveries, bad),
+            bad=bad,
+        )
+        if topics:
+            observed = _with_topics(observed, namesrv, topics, master, line)
+        if watch is not None:
+            observed = _with_samples(observed, namesrv, groups, watch, line)
+        line.say("examining …")
+        report = examine(observed, groups=groups)
+    if html is not None:
+        from pocketmq.pipelines.health.page import page
+
+        write_whole(html, page(report).encode("utf-8", "backslashreplace"))
+    if as_json:
+        print_json(report)
+    else:
+        print_report(report)
+        if html is not None:
+            print(f"\nthe page is {html}")
+
+
+def _with_topics(
+    observed: Observations, namesrv: str, topics: dict[str, str], master: str, line: ProgressLine
+) -> Observations:
+    from pocketmq.pipelines.health.from_topics import read_topics
+    from pocketmq.spark import spark_session
+
+    line.say("starting Spark …")
+    spark = spark_session("pocketmq health", master=master)
+    try:
+        line.say(f"reading {', '.join(topics.values())} …")
+        return read_topics(spark, observed, name_server=namesrv, topics=topics)
+    finally:
+        spark.stop()
+
+
+def _with_samples(
+    observed: Observations,
+    namesrv: str,
+    groups: tuple[str, ...],
+    seconds: float,
+    line: ProgressLine,
+) -> Observations:
+    from pocketmq.pipelines.health.sampling import watch_offsets
+
+    wanted = {
+        (event.group, event.topic)
+        for event in observed.events
+        if event.group in groups or not groups
+    }
+    samples: list[OffsetSample] = []
+    for some in watch_offsets(namesrv, wanted, seconds):
+        samples += some
+        line.say(f"watching offsets, {len(samples)} samples so far")
+    return Observations(
+        observed.events, [*observed.offsets, *samples], observed.deliveries, observed.bad
+    )
+
+
+def print_report(report: HealthReport) -> None:
+    """Print each group's numbers and rebalances."""
+    for group in report.groups:
+        _print_group(group)
+    if report.bad:
+        rows = [(line.where, line.reason) for line in report.bad[:MOST_ROWS]]
+        print_table("\nnot readable", [("where", "left"), ("reason", "left")], rows)
+
+
+def _print_group(group: GroupHealth) -> None:
+    print_table(
+        f"group {group.group}, {', '.join(group.strategies)}", [("", "left"), ("", "left")],
+        _numbers(group),
+    )  # fmt: skip
+    print()
+    rows = [
+        (
+            f"{one.since - group.began:.1f} s", one.cause, f"{one.until - one.since:.2f} s",
+            one.moved, one.minimum, one.after.group, one.after.unowned,
+        )
+        for one in group.rebalances[:MOST_ROWS]
+    ]  # fmt: skip
+    columns = [
+        ("at", "right"), ("rebalance", "left"), ("took", "right"), ("moved", "right"),
+        ("had to", "right"), ("spread", "right"), ("unowned", "right"),
+    ]  # fmt: skip
+    print_table("", columns, rows)
+    if len(group.rebalances) > MOST_ROWS:
+        print(f"and {len(group.rebalances) - MOST_ROWS} more; --json shows all")
+
+
+def _numbers(group: GroupHealth) -> list[tuple[str, str]]:
+    worst = max(group.queues, key=lambda queue: queue.unowned_seconds, default=None)
+    unowned = f"{group.unowned_seconds:.2f} s"
+    if worst is not None and worst.unowned_seconds:
+        unowned += f", most of it {worst.queue} with {worst.unowned_seconds:.2f} s"
+    spreads = [one.after for one in group.rebalances[-1:]]
+    numbers = [
+        ("observed", f"{group.ended - group.began:.1f} s"),
+        ("queues, members", f"{len(group.queues)}, {len(group.members)}"),
+        ("time without owner", unowned),
+        ("time with two owners", f"{group.shared_seconds:.2f} s"),
+        ("longest pause of a moved queue", f"{group.longest_pause:.2f} s"),
+        ("changes of hands", str(len(group.handovers))),
+        ("moved, had to", f"{group.moved}, {group.minimum}"),
+        ("flapping", str(len(group.flapping))),
+    ]
+    for after in spreads:
+        topics = ", ".join(f"{topic} {spread}" for topic, spread in after.topics.items())
+        numbers.append(("spread at the end", f"{after.group} ({topics})"))
+    if group.duplicates is not None:
+        numbers.append(("seen twice", f"{group.duplicates:,} of {group.deliveries:,}"))
+    if group.lag is not None:
+        lag = group.lag
+        text = f"{lag.last:,} at the end, {lag.largest:,} at most, median {lag.median:,.0f}"
+        numbers.append(("lag", f"{text}, {len(lag.spikes)} spikes"))
+    return numbers

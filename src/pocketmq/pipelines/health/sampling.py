@@ -1,0 +1,64 @@
+"""Samples of a group's offsets, taken from the brokers while they run."""
+
+import time
+from collections.abc import Iterable, Iterator
+from typing import Self
+
+from pocketmq import ClientOptions
+from pocketmq.blocking.record_reader import RecordReader
+from pocketmq.errors import MQError
+from pocketmq.pipelines.health.observed import OffsetSample
+
+PATIENCE = 1.0
+"""Seconds to wait for a broker; one that is away is left out of the sample."""
+
+
+class OffsetSampler:
+    """Asks brokers how far groups have come. Used with `with`."""
+
+    def __init__(self, name_servers: str, wanted: Iterable[tuple[str, str]]) -> None:
+        self._wanted = sorted(set(wanted))
+        self._reader = RecordReader(ClientOptions(name_servers=name_servers), patience=PATIENCE)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._reader.close()
+
+    def sample(self) -> list[OffsetSample]:
+        """Take one sample of every queue that can be reached."""
+        found = []
+        for group, topic in self._wanted:
+            try:
+                queues = self._reader.queues(topic)
+            except MQError:
+                continue
+            for queue in queues:
+                try:
+                    bounds = self._reader.bounds(queue)
+                    committed = self._reader.committed(group, queue)
+                except MQError:
+                    continue
+                found.append(
+                    OffsetSample(
+                        time=time.time(), group=group, topic=topic, broker=queue.broker_name,
+                        queue=queue.queue_id, committed=committed, lowest=bounds.first,
+                        highest=bounds.end,
+                    )
+                )  # fmt: skip
+        return found
+
+
+def watch_offsets(
+    name_servers: str, wanted: Iterable[tuple[str, str]], seconds: float, every: float = 1.0
+) -> Iterator[list[OffsetSample]]:
+    """Sample groups' topics again and again: at once, and until the time is over."""
+    deadline = time.monotonic() + seconds
+    with OffsetSampler(name_servers, wanted) as sampler:
+        while True:
+            yield sampler.sample()
+            left = deadline - time.monotonic()
+            if left <= 0:
+                return
+            time.sleep(min(every, left))
