@@ -257,6 +257,39 @@ async def test_a_lost_queue_stops_at_once_and_counts_for_nothing(kind: Any) -> N
         assert max(one.noted, default=0) < 26
 
 
+@pytest.mark.parametrize("kind", [plain, coroutine])
+async def test_a_queue_taken_again_waits_for_the_handler_of_its_last_holding(kind: Any) -> None:
+    """Sought, reset or lost and won back: never two calls for one queue at the same time."""
+    entered: list[int] = []
+    gate, async_gate = threading.Event(), asyncio.Event()
+
+    def handler(message: ReceivedMessage) -> None:
+        entered.append(message.queue_offset)
+        if len(entered) == 1:
+            gate.wait(10.0)
+
+    async def async_handler(message: ReceivedMessage) -> None:
+        entered.append(message.queue_offset)
+        if len(entered) == 1:
+            await async_gate.wait()
+
+    async with stand(handler if kind is plain else async_handler, orderly=True) as (one, _):
+        first = one.hold()
+        one.arrive(first, messages(3))
+        await until(lambda: entered == [0], "the first call")
+        for _ in range(2):  # the last of several holdings goes on
+            one.drop(first)
+            first = one.hold()
+            one.arrive(first, messages(2))
+            one.arrive(first, messages(1, 2))
+        await asyncio.sleep(0.05)
+        assert entered == [0]
+        gate.set()
+        async_gate.set()
+        await until(lambda: one.offsets == {QUEUE: 3}, "the rest")
+        assert entered == [0, 0, 1, 2]
+
+
 async def test_a_queue_is_busy_as_long_as_its_handler_is() -> None:
     release = threading.Event()
     async with stand(lambda message: release.wait(10) and None, orderly=True) as (one, _):

@@ -34,6 +34,7 @@ from pocketmq.client.consumer.stretch import Pace, Stretch
 from pocketmq.client.consumer.threads import Job
 from pocketmq.client.consumer.work import Consuming
 from pocketmq.model.kinds import MessageModel
+from pocketmq.model.queue import MessageQueue
 from pocketmq.protocol.received import ReceivedMessage
 
 logger = logging.getLogger("pocketmq.client")
@@ -47,6 +48,10 @@ class OrderlyWork(WorkRoom):
     def __init__(self, consuming: Consuming) -> None:
         super().__init__(consuming)
         self._pace: dict[HeldQueue, Pace] = {}
+        # A queue that was lost and taken again may still be under the hand of its last holding's
+        # handler (Java: MessageQueueLock, which outlives holdings); the new one comes after it.
+        self._at_work: set[MessageQueue] = set()
+        self._next: dict[MessageQueue, HeldQueue] = {}
         self._locking = consuming.model is MessageModel.CLUSTERING
 
     def arrived(
@@ -64,6 +69,8 @@ class OrderlyWork(WorkRoom):
         """Forget a holding."""
         super().dropped(held)
         self._pace.pop(held, None)
+        if self._next.get(held.queue) is held:
+            del self._next[held.queue]
 
     def _begin(self, held: HeldQueue) -> None:
         self._go_on(held, None)
@@ -97,6 +104,9 @@ class OrderlyWork(WorkRoom):
 
     def _take(self, held: HeldQueue, began: float, now: float) -> None:
         consuming, process = self.consuming, held.process
+        if held.queue in self._at_work:
+            self._next[held.queue] = held
+            return
         pace = self._pace.setdefault(held, Pace())
         most = consuming.options.handler_batch
         calls = 1 if held.retries else pace.calls
@@ -115,6 +125,7 @@ class OrderlyWork(WorkRoom):
             self._failed(held, messages, NO_HANDLER, began)
             return
         held.begin_work()
+        self._at_work.add(held.queue)
         stretch = Stretch(
             held,
             handler,
@@ -139,6 +150,7 @@ class OrderlyWork(WorkRoom):
 
     def _settle(self, stretch: Stretch) -> None:
         held, process = stretch.held, stretch.held.process
+        self._at_work.discard(held.queue)
         pace = self._pace.get(held)
         if pace is not None:
             pace.learn(stretch.calls, stretch.took)
@@ -147,6 +159,8 @@ class OrderlyWork(WorkRoom):
             stats.consume_rt.add(stretch.took / 1e6, stretch.calls)
         if held.dropped:
             held.end_work()
+            if (following := self._next.pop(held.queue, None)) is not None:
+                self._begin(following)
             return
         done, failed, rest = stretch.outcome()
         if failed or rest:
