@@ -15,6 +15,9 @@ logger = logging.getLogger("pocketmq.client")
 
 T = TypeVar("T")
 
+CANCEL_WAIT = 3.0
+"""Seconds for cancelled tasks to clean up. Ours need none; an application's may never end."""
+
 
 class Tasks:
     """Keeps tasks until they end; `stop` ends them all."""
@@ -60,14 +63,16 @@ class Tasks:
         self.spawn(self._repeat(interval, work, name, first_after), name)
 
     async def stop(self) -> None:
-        """Cancel all tasks but the caller's own and wait for their end."""
+        """Cancel all tasks but the caller's own and wait for their end, within a limit."""
         self._stopped = True
         this = asyncio.current_task()
         others = {task for task in self._running if task is not this}
         for task in others:
             task.cancel()
         if others:
-            await asyncio.wait(others)
+            _, late = await asyncio.wait(others, timeout=CANCEL_WAIT)
+            for task in late:
+                logger.warning("%s does not end although it was cancelled", task.get_name())
 
     async def _repeat(
         self, interval: float, work: Callable[[], Awaitable[object]], name: str, first_after: float

@@ -1,8 +1,13 @@
 """Callbacks about queues: in order, beside everything else, without harm."""
 
 import asyncio
+import signal
 import threading
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+
+import pytest
 
 from pocketmq.balance.allocation import Average
 from pocketmq.model.queue import MessageQueue
@@ -83,3 +88,78 @@ async def test_a_listener_that_never_ends_does_not_hold_up_a_stop() -> None:
         async with one.consumer:
             await shared([one], queues_of(1, 1), AVG)
         assert not one.consumer.running
+
+
+async def test_listeners_that_are_stuck_take_nothing_from_others() -> None:
+    """Not the threads in which host names are looked up, and nothing of the program's end."""
+    gate = threading.Event()
+    threads: list[threading.Thread] = []
+    async with cluster(1, 1) as running:
+        one = Member(running.address, "a")
+        one.consumer.subscribe("orders", "*", one.handle)
+
+        @one.consumer.on_assigned
+        def stuck(queues: Queues) -> None:
+            threads.append(threading.current_thread())
+            gate.wait(30.0)
+
+        loop = asyncio.get_running_loop()
+        loop.set_default_executor(ThreadPoolExecutor(1))
+        async with one.consumer:
+            await until(lambda: len(threads) == 1, "the call")
+            async with asyncio.timeout(5.0):
+                await loop.run_in_executor(None, int)
+        assert threads[0].daemon
+        gate.set()
+
+
+@pytest.mark.parametrize("error", [SystemExit(3), StopIteration(), asyncio.CancelledError()])
+async def test_whatever_a_listener_raises_stays_there(error: BaseException) -> None:
+    calls: list[str] = []
+    async with cluster(1, 1) as running:
+        one = Member(running.address, "a")
+        one.consumer.subscribe("orders", "*", one.handle)
+
+        def raising(queues: Queues) -> None:
+            calls.append("plain")
+            raise error
+
+        async def raising_too(queues: Queues) -> None:
+            calls.append("coroutine")
+            if not isinstance(error, StopIteration):
+                raise error
+
+        one.consumer.on_assigned(raising)
+        one.consumer.on_assigned(raising_too)
+
+        @one.consumer.on_assigned
+        async def last(queues: Queues) -> None:
+            calls.append("last")
+
+        told = signal.signal(signal.SIGINT, lambda *_: calls.append("told"))
+        try:
+            async with one.consumer:
+                await until(lambda: "last" in calls, "all calls")
+        finally:
+            signal.signal(signal.SIGINT, told)
+        heard = [each for each in calls if each != "told"]
+        assert heard == ["plain", "coroutine", "last"]
+        assert ("told" in calls) is isinstance(error, SystemExit)
+
+
+async def test_a_coroutine_listener_that_ignores_its_cancellation_does_not_hold_up_a_stop() -> None:
+    ended = asyncio.Event()
+    async with cluster(1, 1) as running:
+        one = Member(running.address, "a")
+        one.consumer.subscribe("orders", "*", one.handle)
+
+        @one.consumer.on_revoked
+        async def stubborn(queues: Queues) -> None:
+            while not ended.is_set():
+                with suppress(asyncio.CancelledError):
+                    await ended.wait()
+
+        async with asyncio.timeout(20.0), one.consumer:
+            await shared([one], queues_of(1, 1), AVG)
+        assert not one.consumer.running
+    ended.set()

@@ -5,12 +5,13 @@ import random
 import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 import pytest
 
 from pocketmq.client.clock import SystemClock
 from pocketmq.client.consumer.handlers import Failure
-from pocketmq.client.consumer.runners import Runners
+from pocketmq.client.consumer.runners import CANCEL_WAIT, Runners
 from pocketmq.client.consumer.threads import Job, Threads
 from tests.loops import until
 
@@ -209,3 +210,24 @@ async def test_quick_coroutines_share_a_task_and_waiting_ones_do_not() -> None:
     await until(lambda: len(done.jobs) == 108, "all jobs")
     assert len(tasks) == 4
     assert await runners.stop(1.0) == 0
+
+
+async def test_a_coroutine_that_ignores_its_cancellation_does_not_hold_up_a_stop() -> None:
+    done, ended = Done(), asyncio.Event()
+    runners = Runners("test", 4, SystemClock(), done)
+
+    class Stubborn(Task):
+        async def make_async(self) -> Failure | None:
+            while not ended.is_set():
+                with suppress(asyncio.CancelledError):
+                    await ended.wait()
+            return None
+
+    runners.give([Stubborn(int)])
+    await until(lambda: any(True for _ in runners.under_way()), "it to begin")
+    loop = asyncio.get_running_loop()
+    began = loop.time()
+    assert await runners.stop(0.0) == 1
+    assert CANCEL_WAIT <= loop.time() - began < CANCEL_WAIT + 2.0
+    ended.set()
+    await until(lambda: not runners.tasks(), "it to end")

@@ -1,7 +1,8 @@
 """The application's callbacks about queues that come and go: in order, beside everything else.
 
-A callback may be slow or raise: the next one waits for it, the consumer does not. Coroutine
-functions run on the loop, plain functions in a thread.
+A callback may be slow, stuck or raise: the next one waits for it, the consumer does not. Coroutine
+functions run on the loop, plain functions in a thread of their own: one that never returns takes
+nothing from others, and does not keep the program from ending.
 """
 
 import asyncio
@@ -11,6 +12,8 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from pocketmq.client.consumer.handlers import is_coroutine_function, raised
+from pocketmq.client.own_thread import call_in_own_thread
 from pocketmq.client.tasks import Tasks
 from pocketmq.model.queue import MessageQueue
 
@@ -52,14 +55,21 @@ class QueueListeners:
             self._calling = tasks.spawn(self._call_all(), "queue listeners")
 
     async def _call_all(self) -> None:
+        this = asyncio.current_task()
+        assert this is not None
         while self._due:
             listener, queues = self._due.popleft()
             try:
-                if inspect.iscoroutinefunction(listener):
+                if is_coroutine_function(listener):
                     await listener(queues)
                 else:
-                    outcome = await asyncio.to_thread(listener, queues)
+                    outcome = await call_in_own_thread("queue listener", listener, queues)
                     if inspect.isawaitable(outcome):
                         await outcome
-            except Exception:
+            except GeneratorExit:
+                raise
+            except BaseException as error:
+                if isinstance(error, asyncio.CancelledError) and this.cancelling():
+                    raise  # meant for this task, not only for what the listener waited for
+                raised(error)  # sys.exit() is for the main thread, not for this loop
                 logger.exception("a queue listener failed on %s", [str(each) for each in queues])

@@ -16,6 +16,8 @@ from pocketmq.client.consumer.threads import Finished, Job
 
 TURN = 3_000_000
 """Nanoseconds after which a task lets the rest of the loop have a turn."""
+CANCEL_WAIT = 1.0
+"""Seconds a handler may take to clean up when it is cancelled; one that goes on is left alone."""
 
 
 class Runners:
@@ -56,7 +58,10 @@ class Runners:
         self._pending.clear()
 
     async def stop(self, wait: float) -> int:
-        """Begin no more jobs; wait for those under way, then cancel them. Gives how many."""
+        """Begin no more jobs; wait for those under way, then cancel them. Gives how many.
+
+        Every wait has an end, whatever a handler makes of being cancelled.
+        """
         self.halt()
         late: set[asyncio.Task[None]] = set()
         if self._tasks:
@@ -64,7 +69,7 @@ class Runners:
         for task in late:
             task.cancel()
         if late:
-            await asyncio.wait(late)
+            await asyncio.wait(late, timeout=CANCEL_WAIT)
         self._report()
         return len(late)
 
