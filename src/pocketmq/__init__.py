@@ -13,6 +13,7 @@ about those imported before it starts. There is none here, so there is nothing t
 
 from typing import TYPE_CHECKING, Any
 
+from pocketmq import aio
 from pocketmq.aio import VALUES, lazily
 
 if TYPE_CHECKING:
@@ -21,14 +22,25 @@ if TYPE_CHECKING:
         V4,
         V5,
         ClientOptions,
+        Codec,
+        ConsumeContext,
         Consumed,
         ConsumeFromWhere,
+        ConsumeHook,
         Credentials,
         Filter,
+        LitePullLimits,
+        MembershipWarning,
         Message,
         MessageModel,
         MessageQueue,
         MQError,
+        PopConsumerOptions,
+        ProducerOptions,
+        PullConsumerOptions,
+        PullLimits,
+        PushConsumerOptions,
+        QueueLimits,
         RebalanceEvent,
         ReceivedMessage,
         RetryLater,
@@ -36,6 +48,8 @@ if TYPE_CHECKING:
         SendHook,
         SendReceipt,
         SendStatus,
+        Strategy,
+        StrategySettings,
         Tls,
         TransactionReceipt,
         TransactionState,
@@ -54,18 +68,29 @@ __all__ = [
     "V5",
     "ClientOptions",
     "Cluster",
+    "Codec",
+    "ConsumeContext",
     "ConsumeFromWhere",
+    "ConsumeHook",
     "Consumed",
     "Credentials",
     "Filter",
+    "LitePullLimits",
     "MQError",
+    "MembershipWarning",
     "Message",
     "MessageModel",
     "MessageQueue",
     "PopConsumer",
+    "PopConsumerOptions",
     "Producer",
+    "ProducerOptions",
     "PullConsumer",
+    "PullConsumerOptions",
+    "PullLimits",
     "PushConsumer",
+    "PushConsumerOptions",
+    "QueueLimits",
     "RebalanceEvent",
     "ReceivedMessage",
     "RetryLater",
@@ -73,10 +98,13 @@ __all__ = [
     "SendHook",
     "SendReceipt",
     "SendStatus",
+    "Strategy",
+    "StrategySettings",
     "Tls",
     "TransactionReceipt",
     "TransactionState",
     "__version__",
+    "aio",
     "by_sql",
     "by_tags",
     "errors",
@@ -97,4 +125,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_LAZY})
+    return list(__all__)

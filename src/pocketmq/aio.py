@@ -12,16 +12,23 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pocketmq import errors
+    from pocketmq.balance.allocation import Strategy, StrategySettings
+    from pocketmq.balance.consumer.limits import LitePullLimits, PullLimits, QueueLimits
     from pocketmq.balance.profile import V4, V5
+    from pocketmq.client.consumer.consume_hooks import ConsumeContext, ConsumeHook
     from pocketmq.client.consumer.handlers import Consumed, RetryLater
     from pocketmq.client.consumer.history import RebalanceEvent
     from pocketmq.client.consumer.push import PushConsumer
+    from pocketmq.client.consumer.warnings import MembershipWarning
+    from pocketmq.client.consumer_options import PullConsumerOptions, PushConsumerOptions
     from pocketmq.client.filters import Filter, by_sql, by_tags
     from pocketmq.client.options import ClientOptions, Credentials
     from pocketmq.client.pop.consumer import PopConsumer
+    from pocketmq.client.pop.options import PopConsumerOptions
     from pocketmq.client.producer.hooks import SendContext, SendHook
     from pocketmq.client.producer.producer import Producer
     from pocketmq.client.producer.transactions import TransactionReceipt
+    from pocketmq.client.producer_options import ProducerOptions
     from pocketmq.client.pull.consumer import PullConsumer
     from pocketmq.errors import MQError
     from pocketmq.model.flags import TransactionState
@@ -30,24 +37,36 @@ if TYPE_CHECKING:
     from pocketmq.model.queue import MessageQueue
     from pocketmq.model.receipt import SendReceipt, SendStatus
     from pocketmq.net.tls import Tls
+    from pocketmq.protocol.compression import Codec
     from pocketmq.protocol.received import ReceivedMessage
 
 __all__ = [
     "V4",
     "V5",
     "ClientOptions",
+    "Codec",
+    "ConsumeContext",
     "ConsumeFromWhere",
+    "ConsumeHook",
     "Consumed",
     "Credentials",
     "Filter",
+    "LitePullLimits",
     "MQError",
+    "MembershipWarning",
     "Message",
     "MessageModel",
     "MessageQueue",
     "PopConsumer",
+    "PopConsumerOptions",
     "Producer",
+    "ProducerOptions",
     "PullConsumer",
+    "PullConsumerOptions",
+    "PullLimits",
     "PushConsumer",
+    "PushConsumerOptions",
+    "QueueLimits",
     "RebalanceEvent",
     "ReceivedMessage",
     "RetryLater",
@@ -55,6 +74,8 @@ __all__ = [
     "SendHook",
     "SendReceipt",
     "SendStatus",
+    "Strategy",
+    "StrategySettings",
     "Tls",
     "TransactionReceipt",
     "TransactionState",
@@ -65,14 +86,25 @@ __all__ = [
 
 VALUES = {
     "ClientOptions": "pocketmq.client.options",
+    "Codec": "pocketmq.protocol.compression",
+    "ConsumeContext": "pocketmq.client.consumer.consume_hooks",
     "ConsumeFromWhere": "pocketmq.model.kinds",
+    "ConsumeHook": "pocketmq.client.consumer.consume_hooks",
     "Consumed": "pocketmq.client.consumer.handlers",
     "Credentials": "pocketmq.client.options",
     "Filter": "pocketmq.client.filters",
+    "LitePullLimits": "pocketmq.balance.consumer.limits",
     "MQError": "pocketmq.errors",
+    "MembershipWarning": "pocketmq.client.consumer.warnings",
     "Message": "pocketmq.model.message",
     "MessageModel": "pocketmq.model.kinds",
     "MessageQueue": "pocketmq.model.queue",
+    "PopConsumerOptions": "pocketmq.client.pop.options",
+    "ProducerOptions": "pocketmq.client.producer_options",
+    "PullConsumerOptions": "pocketmq.client.consumer_options",
+    "PullLimits": "pocketmq.balance.consumer.limits",
+    "PushConsumerOptions": "pocketmq.client.consumer_options",
+    "QueueLimits": "pocketmq.balance.consumer.limits",
     "RebalanceEvent": "pocketmq.client.consumer.history",
     "ReceivedMessage": "pocketmq.protocol.received",
     "RetryLater": "pocketmq.client.consumer.handlers",
@@ -80,6 +112,8 @@ VALUES = {
     "SendHook": "pocketmq.client.producer.hooks",
     "SendReceipt": "pocketmq.model.receipt",
     "SendStatus": "pocketmq.model.receipt",
+    "Strategy": "pocketmq.balance.allocation",
+    "StrategySettings": "pocketmq.balance.allocation",
     "Tls": "pocketmq.net.tls",
     "TransactionReceipt": "pocketmq.client.producer.transactions",
     "TransactionState": "pocketmq.model.flags",
@@ -115,4 +149,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_LAZY})
+    return list(__all__)

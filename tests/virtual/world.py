@@ -116,7 +116,7 @@ class Person:
     async def die(self) -> None:
         """Be gone without a word to anyone."""
         await self.lose_network(for_good=True)
-        await self.consumer.close()
+        await self.consumer.close(0.0)
 
     async def lose_network(self, *, for_good: bool = False) -> None:
         """Have all connections reset, and get no new ones if it is for good."""

@@ -14,7 +14,7 @@ from pocketmq.protocol.received import ReceivedMessage
 
 
 class Exchanging(Facade[AsyncProducer]):
-    """What takes more than a send. Told in full at the methods of `pocketmq.aio.Producer`."""
+    """What takes more than a send. Threads may share it."""
 
     def send_in_transaction(
         self,
@@ -26,10 +26,7 @@ class Exchanging(Facade[AsyncProducer]):
         selector: QueueSelector | None = None,
         timeout: float | None = None,
     ) -> TransactionReceipt:
-        """Send a message that consumers see once, and only if, `local` says so.
-
-        `local` runs in a thread, and may block.
-        """
+        """Send a message that consumers see once, and only if, `local` says so."""
         return self._call(
             self._client.send_in_transaction(
                 message,

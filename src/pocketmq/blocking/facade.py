@@ -1,6 +1,8 @@
 """What all blocking clients are: an asyncio client, and the process's loop to run it on."""
 
+import inspect
 from collections.abc import Callable, Coroutine
+from inspect import isfunction
 from types import TracebackType
 from typing import Any, Generic, ParamSpec, Protocol, Self, TypeVar
 
@@ -33,6 +35,24 @@ class Client(Protocol):
 C = TypeVar("C", bound=Client)
 
 
+def told_in_full(asyncios: type) -> Callable[[type[T]], type[T]]:
+    """Have methods that say one line of themselves say the rest as asyncio's client does.
+
+    So `help` tells everything, and it is written in one place.
+    """
+
+    def tell(cls: type[T]) -> type[T]:
+        for base in cls.__mro__:
+            for name, method in vars(base).items():
+                full = inspect.getdoc(getattr(asyncios, name, None)) or ""
+                if isfunction(method) and "\n" not in (method.__doc__ or "\n"):
+                    _, gap, rest = full.partition("\n\n")
+                    method.__doc__ = f"{method.__doc__}{gap}{rest}"
+        return cls
+
+    return tell
+
+
 class Facade(Generic[C]):
     """Runs one asyncio client from threads. Any thread may call; none needs an event loop.
 
@@ -45,7 +65,12 @@ class Facade(Generic[C]):
         self._thread: LoopThread | None = None
 
     def start(self) -> Self:
-        """Make ready; `with` does it, too. Errors are those of the asyncio client."""
+        """Make ready; `with` does it, too.
+
+        Raises `NameServersUnreachable` (see `ClientOptions.start_wait`), `GroupTaken` if the
+        client has such a member in this group already, `ServerError` if a broker refuses a filter,
+        `ClientClosed` or `InvalidInput` once it has been closed. Nothing is left running then.
+        """
         thread = self._thread or loop_thread()
         thread.call(self._client.start())
         self._thread = thread
@@ -55,7 +80,7 @@ class Facade(Generic[C]):
     def close(self) -> None:
         """Finish what was promised, and leave; the end of `with` does it, too.
 
-        Closing twice is harmless.
+        Closing twice is harmless. Raises `ClientForked`.
         """
         if self._thread is not None:
             self._thread.call(self._client.close())
@@ -73,7 +98,7 @@ class Facade(Generic[C]):
         self.close()
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__} of group {self._client.options.group!r}>"
+        return repr(self._client)
 
     def last_words(self) -> Coroutine[Any, Any, None]:
         """Give the work of closing, for the end of the process."""

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Self, Unpack
 
-from pocketmq.blocking.facade import Facade
+from pocketmq.blocking.facade import Facade, told_in_full
 from pocketmq.client.filters import Filter
 from pocketmq.client.options import ClientOptions
 from pocketmq.client.pop import PopConsumer as AsyncPopConsumer
@@ -11,6 +11,7 @@ from pocketmq.client.pop.options import PopConsumerOptions, PopSettings
 from pocketmq.protocol.received import ReceivedMessage
 
 
+@told_in_full(AsyncPopConsumer)
 class PopConsumer(Facade[AsyncPopConsumer]):
     """Takes messages one receive at a time; each is the caller's until it is not hidden any more.
 
@@ -20,8 +21,9 @@ class PopConsumer(Facade[AsyncPopConsumer]):
                 ...
                 consumer.ack(message)
 
-    Threads may share it. What the methods do and raise is told in full at those of
-    `pocketmq.aio.PopConsumer`.
+    Needs brokers of RocketMQ 5.x; others refuse with `RequestNotSupported`. Every call ends by its
+    deadline. Threads may share it. Keywords are the fields of `PopConsumerOptions` and
+    `ClientOptions`.
     """
 
     def __init__(

@@ -13,6 +13,7 @@ from typing import Any, Literal, Self, TypeVar, Unpack, overload
 from pocketmq.balance.producer.selectors import OrderingKey
 from pocketmq.blocking.direct import DirectProducer, run_here
 from pocketmq.blocking.exchanges import Exchanging
+from pocketmq.blocking.facade import told_in_full
 from pocketmq.blocking.gate import Gate
 from pocketmq.blocking.submitting import HandingOver
 from pocketmq.client.options import ClientOptions
@@ -30,12 +31,13 @@ from pocketmq.model.receipt import SendReceipt
 T = TypeVar("T")
 
 
+@told_in_full(AsyncProducer)
 class Producer(Exchanging):
     """Sends messages. Used with `with`, or with `start` and `close`; threads may share it.
 
     Keywords are the fields of `ProducerOptions` and `ClientOptions`; making a producer does no
-    input or output. Raises `InvalidInput` for what can never work. What the methods do and raise is
-    told in full at those of `pocketmq.aio.Producer`.
+    input or output. Raises `InvalidInput` for what can never work. `check` is asked what became of
+    a transaction whose end a broker does not know; see `send_in_transaction`.
     """
 
     def __init__(
@@ -63,7 +65,11 @@ class Producer(Exchanging):
     # Life
 
     def start(self) -> Self:
-        """Make ready to send; does nothing if it is running."""
+        """Make ready to send; does nothing if it is running.
+
+        Raises `NameServersUnreachable` (see `ClientOptions.start_wait`), `GroupTaken` if the
+        client has a producer in this group already, `ClientClosed` once it has been closed.
+        """
         super().start()
         if self._handing is None:
             self._call(self._begin())

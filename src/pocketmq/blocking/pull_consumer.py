@@ -5,7 +5,7 @@ from collections.abc import Coroutine, Iterable, Mapping
 from types import TracebackType
 from typing import Any, Self, Unpack
 
-from pocketmq.blocking.facade import Facade
+from pocketmq.blocking.facade import Facade, told_in_full
 from pocketmq.blocking.process_loop import closed
 from pocketmq.client.consumer.listeners import QueueListener
 from pocketmq.client.consumer_options import PullConsumerOptions
@@ -19,6 +19,7 @@ from pocketmq.model.queue import MessageQueue
 from pocketmq.protocol.received import ReceivedMessage
 
 
+@told_in_full(AsyncPullConsumer)
 class PullConsumer(Facade[AsyncPullConsumer]):
     """Reads queues at the caller's pace: poll, or iterate.
 
@@ -28,8 +29,9 @@ class PullConsumer(Facade[AsyncPullConsumer]):
                 ...
 
     What was polled before counts as done when the next poll comes; a timer commits it, or `commit`.
-    Threads may share it. What the methods do and raise is told in full at those of
-    `pocketmq.aio.PullConsumer`.
+    Queues come from the group's share (`subscribe`) or from the caller (`assign`), not both. Every
+    call ends by its deadline. Threads may share it. Keywords are the fields of
+    `PullConsumerOptions` and `ClientOptions`.
     """
 
     def __init__(

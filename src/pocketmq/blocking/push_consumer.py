@@ -4,10 +4,11 @@ from collections.abc import Iterable
 from random import Random
 from typing import Unpack
 
-from pocketmq.blocking.facade import Facade
+from pocketmq.blocking.facade import Facade, told_in_full
 from pocketmq.blocking.process_loop import closed
 from pocketmq.blocking.stop_signals import StopSignals
 from pocketmq.client.clock import Clock
+from pocketmq.client.consumer.consume_hooks import ConsumeHook
 from pocketmq.client.consumer.history import RebalanceEvent
 from pocketmq.client.consumer.push import L
 from pocketmq.client.consumer.push import PushConsumer as AsyncPushConsumer
@@ -19,12 +20,17 @@ from pocketmq.client.options import ClientOptions
 from pocketmq.model.queue import MessageQueue
 
 
+@told_in_full(AsyncPushConsumer)
 class PushConsumer(Facade[AsyncPushConsumer]):
     """Hands the messages of a group to handlers. Used with `with`, `run`, or `start` and `close`.
 
-    Handlers are plain functions, which run in threads and may block, or coroutine functions, which
-    run on the loop and may not. Threads may share it. What the methods do and raise is told in full
-    at those of `pocketmq.aio.PushConsumer`.
+    Members of a group share the queues of their topics by the rules of `pocketmq.balance`, Java
+    members among them. A handler gets a message, or a list of them. Handlers are plain functions,
+    which run in threads and may block, or coroutine functions, which run on the loop and may not.
+    What a handler raises makes the message come again later. Threads may share a consumer.
+
+    Keywords are the fields of `PushConsumerOptions` and `ClientOptions`; making a consumer does no
+    input or output. Raises `InvalidInput` for what can never work.
     """
 
     def __init__(
@@ -72,7 +78,7 @@ class PushConsumer(Facade[AsyncPushConsumer]):
         """Leave the group in order: handlers, locks, offsets, brokers. Closing twice is harmless.
 
         Handlers at work have `wait` seconds to finish, `PushConsumerOptions.stop_wait` if not
-        given.
+        given. Raises `ClientForked`.
         """
         self._stop.ask()
         if self._thread is not None:
@@ -106,6 +112,10 @@ class PushConsumer(Facade[AsyncPushConsumer]):
     def on_revoked(self, listener: L) -> L:
         """Have a function called with queues this member has lost; a decorator, too."""
         return self._client.on_revoked(listener)
+
+    def add_consume_hook(self, hook: ConsumeHook) -> None:
+        """Have a hook told before and after every handler call from now on."""
+        self._do(self._client.add_consume_hook, hook)
 
     # What is going on
 

@@ -2,6 +2,7 @@
 
 import msgspec
 
+from pocketmq.errors import InvalidInput
 from pocketmq.model.subscription import SQL92, TAG, Subscription
 from pocketmq.protocol.filter import compile_sql, subscribe
 
@@ -34,4 +35,12 @@ def subscription_to(topic: str, wanted: "str | Filter", version_ms: int) -> Subs
     """
     if isinstance(wanted, str):
         return subscribe(topic, wanted, version_ms=version_ms)
+    _check_filter(wanted)
     return subscribe(topic, wanted.expression, wanted.kind, version_ms=version_ms)
+
+
+def _check_filter(wanted: object) -> None:
+    if not isinstance(wanted, Filter):
+        raise InvalidInput(
+            f"an expression is text such as 'paid || refunded', or a Filter, not {wanted!r}"
+        )

@@ -49,6 +49,12 @@ class Lease:
         await _let_go(entry)
 
 
+def shown(member: object, group: str, lease: Lease | None, state: str) -> str:
+    """Give the `repr` of a member of a group."""
+    client = "" if lease is None else f", client {lease.session.client_id}"
+    return f"<{type(member).__name__} of group {group!r}{client}, {state}>"
+
+
 async def lease_session(
     options: ClientOptions,
     *,

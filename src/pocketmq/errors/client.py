@@ -9,7 +9,10 @@ class ClientClosed(MQError):
 
     def __init__(self, client_id: str) -> None:
         self.client_id = client_id
-        super().__init__(f"the client {client_id!r} is not running; start one and use that")
+        super().__init__(
+            f"{client_id} is not running: use it inside `with`, or between start() and close(); "
+            "one that was closed does not start again, make a new one"
+        )
 
 
 class ClientForked(MQError):

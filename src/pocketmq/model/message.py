@@ -28,13 +28,20 @@ class Message(msgspec.Struct, frozen=True):
     def __post_init__(self) -> None:
         # Types are checked here, where the mistake is made, and not only by type checkers.
         body: object = self.body
-        if type(body) is bytes and self.keys is _NO_KEYS and not self.properties:
+        tag: object = self.tag
+        properties: object = self.properties
+        plain = type(body) is bytes and (tag is None or type(tag) is str)
+        if plain and self.keys is _NO_KEYS and not properties:
             return
         if not isinstance(body, bytes):
             kind = type(body).__name__
             raise InvalidInput(f"a body is bytes, not {kind}; text becomes bytes by text.encode()")
-        if isinstance(self.keys, str):
+        if tag is not None and not isinstance(tag, str):
+            raise InvalidInput(f"a tag is one word of text, not {tag!r}")
+        if isinstance(self.keys, str) or not isinstance(self.keys, Sequence):
             raise InvalidInput("keys must be a sequence of strings, such as keys=['A17']")
+        if not isinstance(properties, Mapping):
+            raise InvalidInput("properties are a mapping of text, such as {'region': 'eu'}")
         for key in self.keys:
             _check_key(key)
         for name, value in self.properties.items():

@@ -10,8 +10,10 @@ from types import TracebackType
 from typing import Self, TypeVar, Unpack
 
 from pocketmq.balance.consumer import schedule as when
+from pocketmq.client.checks import check_hook
 from pocketmq.client.clock import Clock, SystemClock
 from pocketmq.client.consumer.concurrent import ConcurrentWork
+from pocketmq.client.consumer.consume_hooks import ConsumeHook
 from pocketmq.client.consumer.engine import Engine
 from pocketmq.client.consumer.history import RebalanceEvent
 from pocketmq.client.consumer.life import Life
@@ -26,7 +28,7 @@ from pocketmq.client.consumer_options import PushConsumerOptions, PushConsumerSe
 from pocketmq.client.filters import Filter
 from pocketmq.client.options import ClientOptions
 from pocketmq.client.session import Session
-from pocketmq.client.sessions import Lease, lease_session
+from pocketmq.client.sessions import Lease, lease_session, shown
 from pocketmq.client.settings import sort_settings
 from pocketmq.errors import ClientClosed
 from pocketmq.model.kinds import MessageModel
@@ -68,6 +70,7 @@ class PushConsumer(Steering):
         self._random = random
         super().__init__(Subscriptions(self.client_options.namespace))
         self._listeners = QueueListeners()
+        self._hooks: list[ConsumeHook] = []
         self._lease: Lease | None = None
         self._engine: Engine | None = None
         self._life: Life | None = None
@@ -142,6 +145,11 @@ class PushConsumer(Steering):
             if self._lease is not None:
                 await self._lease.release()
 
+    def __repr__(self) -> str:
+        lease = self._lease
+        state = "running" if self.running else "not started" if lease is None else "closed"
+        return shown(self, self.options.group, lease, state)
+
     async def __aenter__(self) -> Self:
         return await self.start()
 
@@ -154,7 +162,10 @@ class PushConsumer(Steering):
         await self.close()
 
     def _make_work(self, consuming: Consuming) -> Work:
-        return OrderlyWork(consuming) if self.options.orderly else ConcurrentWork(consuming)
+        work = OrderlyWork(consuming) if self.options.orderly else ConcurrentWork(consuming)
+        for hook in self._hooks:
+            work.add_hook(hook)
+        return work
 
     # What to consume
 
@@ -198,6 +209,17 @@ class PushConsumer(Steering):
         """Have a function called with queues this member has lost; a decorator, too."""
         self._listeners.on_revoked.append(listener)
         return listener
+
+    def add_consume_hook(self, hook: ConsumeHook) -> None:
+        """Have a hook told before and after every handler call from now on.
+
+        It is called where the handler is: on the loop or in a thread. Raises `InvalidInput` for
+        what is no hook.
+        """
+        check_hook(hook, "before_consume", "after_consume")
+        self._hooks.append(hook)
+        if self._engine is not None:
+            self._engine.parts.work.add_hook(hook)
 
     # What is going on
 

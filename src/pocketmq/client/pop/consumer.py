@@ -21,7 +21,7 @@ from pocketmq.client.pop.receiving import LONGEST_WAIT, Pause, Receiving, Wanted
 from pocketmq.client.pop.requests import PopRequests
 from pocketmq.client.pop.sources import Sources
 from pocketmq.client.session import Session
-from pocketmq.client.sessions import Lease, lease_session
+from pocketmq.client.sessions import Lease, lease_session, shown
 from pocketmq.client.settings import sort_settings
 from pocketmq.errors import ClientClosed, InvalidInput, MQError
 from pocketmq.protocol.pop_handles import PopHandle
@@ -103,6 +103,11 @@ class PopConsumer:
         finally:
             await lease.release()
 
+    def __repr__(self) -> str:
+        started = self._parts is not None
+        state = "running" if started else "closed" if self._ended else "not started"
+        return shown(self, self.options.group, self._lease, state)
+
     async def __aenter__(self) -> Self:
         await self.start()
         return self
@@ -159,7 +164,8 @@ class PopConsumer:
         check_seconds("timeout", patience)
         subscribed = self._member.subscribed(topic)
         if not subscribed:
-            raise InvalidInput(f"{topic or 'no topic'} is subscribed; call subscribe() first")
+            missing = "no topic is" if topic is None else f"{topic!r} is not"
+            raise InvalidInput(f"{missing} subscribed; call subscribe() first")
         left_behind = receiving.left(topic, most)
         if left_behind:
             return left_behind
@@ -191,7 +197,7 @@ class PopConsumer:
         `TransportError`; the others of its messages may be acknowledged then.
         """
         _, requests, _, _ = self._running()
-        some = [messages] if isinstance(messages, ReceivedMessage) else messages
+        some = messages if isinstance(messages, Iterable) else [messages]
         by_broker: dict[str, list[tuple[str, PopHandle]]] = defaultdict(list)
         for message in some:
             handle = handle_of(message)
@@ -218,7 +224,7 @@ class PopConsumer:
 
     def _running(self) -> tuple[Session, PopRequests, Receiving, Sources]:
         if self._parts is None:
-            raise ClientClosed(self._member.group)
+            raise ClientClosed(f"consumer of group {self.options.group}")
         return self._parts
 
     async def _give_back(self, requests: PopRequests, messages: list[ReceivedMessage]) -> None:

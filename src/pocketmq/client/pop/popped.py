@@ -84,7 +84,8 @@ def read_popped(
 
 def handle_of(message: ReceivedMessage) -> PopHandle:
     """Give a message's handle; raises `InvalidInput` if it was not popped."""
-    text = message.get_property(names.POP_CHECKPOINT)
+    given: object = message
+    text = given.get_property(names.POP_CHECKPOINT) if isinstance(given, ReceivedMessage) else None
     if text is None:
         raise InvalidInput("the message was not received by a POP consumer")
     handle = PopHandle.parse(text)

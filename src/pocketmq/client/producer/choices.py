@@ -9,6 +9,7 @@ from functools import partial
 from typing import TypeAlias
 
 from pocketmq.balance.producer.selectors import OrderingKey, by_function, by_hash, pinned
+from pocketmq.client.checks import check_callable
 from pocketmq.errors import InvalidInput
 from pocketmq.model.message import Message
 from pocketmq.model.names import unwrap_namespace, wrap_namespace
@@ -39,6 +40,7 @@ def choice_of(
         return partial(by_hash, key=ordering_key)
     topic = wrap_namespace(namespace, message.topic)
     if selector is not None:
+        check_callable("selector", selector, "queues and a message")
         return partial(_ask, message=message, selector=selector, namespace=namespace)
     given: object = queue
     if not isinstance(given, MessageQueue):

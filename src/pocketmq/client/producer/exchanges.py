@@ -12,6 +12,7 @@ from pocketmq.balance.producer.replies import reply_properties, reply_topic
 from pocketmq.balance.producer.retry import SendMode
 from pocketmq.balance.producer.selectors import OrderingKey
 from pocketmq.balance.producer.transactions import half_properties
+from pocketmq.client.checks import check_callable
 from pocketmq.client.producer.check_backs import CheckBacks, TransactionCheck
 from pocketmq.client.producer.choices import QueueSelector, choice_of
 from pocketmq.client.producer.cluster_topics import send_to_cluster
@@ -25,7 +26,6 @@ from pocketmq.client.producer.transactions import (
 )
 from pocketmq.client.tasks import Tasks
 from pocketmq.client.tracing import Tracer
-from pocketmq.errors import InvalidInput
 from pocketmq.model.message import Message
 from pocketmq.model.queue import MessageQueue
 from pocketmq.model.receipt import SendReceipt
@@ -70,8 +70,8 @@ class Exchanging(ABC):
     """Transactions, requests and replies of a producer."""
 
     def __init__(self, check: TransactionCheck | None = None) -> None:
-        if check is not None and not callable(check):
-            raise InvalidInput(f"check is a function of a half message, not {check!r}")
+        if check is not None:
+            check_callable("check", check, "a half message")
         self._check = check
         self._parts: _Parts | None = None
 
@@ -102,6 +102,7 @@ class Exchanging(ABC):
 
         Raises what `send` does; `local` has not been called then.
         """
+        check_callable("local", local, "a message and a transaction id")
         parts = self._running()
         sending = parts.sending
         choice = choice_of(message, queue, ordering_key, selector, sending.namespace)

@@ -7,6 +7,7 @@ nothing, and knows no queue.
 from collections.abc import Mapping
 
 from pocketmq.balance.producer.packing import compresses, retry_counts
+from pocketmq.client.checks import is_number
 from pocketmq.client.clock import Clock
 from pocketmq.client.producer.requests import Outgoing
 from pocketmq.client.producer_options import ProducerOptions
@@ -176,7 +177,7 @@ def delay_properties(
     if (delay is not None) + (delay_level is not None) + (deliver_at is not None) > 1:
         raise InvalidInput("give one of delay, delay_level and deliver_at, not several")
     if delay_level is not None:
-        if not 0 <= delay_level < 2**31:
+        if type(delay_level) is not int or not 0 <= delay_level < 2**31:
             raise InvalidInput(f"a delay level is 0 (none), 1, 2, …, not {delay_level!r}")
         return {names.DELAY_LEVEL: str(delay_level)} if delay_level else _NOTHING
     if delay is not None:
@@ -185,7 +186,7 @@ def delay_properties(
 
 
 def _milliseconds(name: str, seconds: float) -> int:
-    if not 0 <= seconds < _LATEST:  # also refuses what is no number at all
+    if not is_number(seconds) or not 0 <= seconds < _LATEST:  # also refuses NaN
         raise InvalidInput(f"{name} is in seconds, not {seconds!r}")
     return round(seconds * 1000)
 

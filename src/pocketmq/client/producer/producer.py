@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import Literal, Self, Unpack, overload
 
 from pocketmq.balance.producer.selectors import OrderingKey
+from pocketmq.client.checks import check_hook
 from pocketmq.client.options import ClientOptions
 from pocketmq.client.producer.batches import deliver_batches, prepare_batches
 from pocketmq.client.producer.check_backs import TransactionCheck
@@ -22,7 +23,7 @@ from pocketmq.client.producer.sending import Sending
 from pocketmq.client.producer.submitting import Submitting
 from pocketmq.client.producer_options import ProducerOptions, ProducerSettings
 from pocketmq.client.session import Session
-from pocketmq.client.sessions import Lease, lease_session
+from pocketmq.client.sessions import Lease, lease_session, shown
 from pocketmq.client.settings import sort_settings
 from pocketmq.client.tasks import Tasks
 from pocketmq.errors import ClientClosed
@@ -116,6 +117,11 @@ class Producer(Exchanging):
         if session.running and self._member is not None:
             await session.remove_producer(self._member)
         await self._lease.release()
+
+    def __repr__(self) -> str:
+        lease = self._lease
+        state = "running" if self._open else "not started" if lease is None else "closed"
+        return shown(self, self.options.group, lease, state)
 
     async def __aenter__(self) -> Self:
         return await self.start()
@@ -286,5 +292,9 @@ class Producer(Exchanging):
         return [without_namespace(queue, sending.namespace) for queue in found.queues]
 
     def add_send_hook(self, hook: SendHook) -> None:
-        """Have a hook told of every try from now on."""
+        """Have a hook told before and after every try from now on; it runs on the loop.
+
+        Raises `InvalidInput` for what is no hook.
+        """
+        check_hook(hook, "before_send", "after_send")
         self._hooks.append(hook)

@@ -12,7 +12,7 @@ from pocketmq.balance.producer.retry import SendMode, SendPlan, TryEnded
 from pocketmq.balance.profile import V4
 from pocketmq.client.addresses import UNKNOWN_VERSION
 from pocketmq.client.brokers import vip_address
-from pocketmq.client.checks import LONGEST
+from pocketmq.client.checks import LONGEST, is_number
 from pocketmq.client.producer.choices import Choice
 from pocketmq.client.producer.faults import Faults
 from pocketmq.client.producer.hooks import SendHook
@@ -246,7 +246,7 @@ class Sending:
         """Give the seconds a send may take; raises `InvalidInput` for what cannot be."""
         if timeout is None:
             return self.options.send_timeout
-        if not 0 < timeout <= LONGEST:
+        if not is_number(timeout) or not 0 < timeout <= LONGEST:
             raise InvalidInput(f"timeout is in seconds, up to {LONGEST:g}, not {timeout!r}")
         return timeout
 

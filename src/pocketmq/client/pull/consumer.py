@@ -20,7 +20,7 @@ from pocketmq.client.pull.settings import PullSettings
 from pocketmq.client.pull.steering import PullSteering
 from pocketmq.client.pull.watching import QueuesListener
 from pocketmq.client.pull.wishes import Wishes
-from pocketmq.client.sessions import Lease, lease_session
+from pocketmq.client.sessions import Lease, lease_session, shown
 from pocketmq.client.settings import sort_settings
 from pocketmq.errors import ClientClosed, InvalidInput
 from pocketmq.model.kinds import MessageModel
@@ -94,6 +94,11 @@ class PullConsumer(PullSteering):
                 await running.stop(commit=self.options.auto_commit if commit is None else commit)
         finally:
             await lease.release()
+
+    def __repr__(self) -> str:
+        started = self._running is not None
+        state = "running" if started else "closed" if self._ended else "not started"
+        return shown(self, self.options.group, self._lease, state)
 
     async def __aenter__(self) -> Self:
         await self.start()
@@ -247,5 +252,5 @@ class PullConsumer(PullSteering):
 
     def _started(self) -> PullRunning:
         if self._running is None:
-            raise ClientClosed(self.options.group)
+            raise ClientClosed(f"consumer of group {self.options.group}")
         return self._running

@@ -9,6 +9,7 @@ from pocketmq.client.consumer.listeners import QueueListeners
 from pocketmq.client.consumer.pauses import Pauses
 from pocketmq.client.consumer.subscriptions import Subscribed, Subscriptions
 from pocketmq.client.pull.watching import QueueWatch
+from pocketmq.errors import InvalidInput
 from pocketmq.model.queue import MessageQueue
 
 
@@ -27,7 +28,10 @@ class Wishes:
         self.listeners = QueueListeners()
 
     def wire(self, queue: MessageQueue) -> MessageQueue:
-        """Give a queue with its topic's name on the wire."""
+        """Give a queue by its name on the wire; raises `InvalidInput` for what is none."""
+        given: object = queue
+        if not isinstance(given, MessageQueue):
+            raise InvalidInput(f"a queue is a MessageQueue, such as queues() gives, not {given!r}")
         return MessageQueue(self.subscriptions.wire(queue.topic), queue.broker_name, queue.queue_id)
 
     def wire_any(
