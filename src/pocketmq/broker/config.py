@@ -87,6 +87,14 @@ class BrokerConfig(AccessSettings, frozen=True, kw_only=True, rename="camel"):
 
     # Popping
     revive_queue_num: int = 8
+    enable_retry_topic_v2: bool = False
+    retrieve_message_from_pop_retry_topic_v1: bool = True
+    pop_response_return_actual_retry_topic: bool = False
+    pop_from_retry_probability: int = 20  # of a hundred pops, look for retries first
+    pop_polling_size: int = 1024  # pops of one topic, group and queue that may wait
+    max_pop_polling_size: int = 100_000
+    enable_pop_message_threshold: bool = True  # Java: false; memory must end somewhere
+    pop_inflight_message_threshold: int = 100_000  # Java: 10 000; of one queue and group
     enable_pop_buffer_merge: bool = False
     pop_consumer_kv_service_enable: bool = msgspec.field(
         name="popConsumerKVServiceEnable", default=False

@@ -97,7 +97,7 @@ class Dispatcher:
                     self.when_announced(partial(_write, connection, answer))
                 else:
                     _write(connection, answer)
-        if turn.messages and self._ending is None:
+        if (turn.messages or turn.notes) and self._ending is None:
             self._choose_end(connection)
         self._settle()
 
@@ -107,6 +107,8 @@ class Dispatcher:
         if self._latest is connection:
             self._latest = None
         self._state.waiting.drop(connection)
+        if self._state.pops is not None:
+            self._state.pops.drop(connection)
         connection_closed(self._state, connection)
 
     # What the broker calls
@@ -130,6 +132,8 @@ class Dispatcher:
         self._open = False
         for pull in self._state.waiting.close():
             self._resume(pull)
+        if self._state.pops is not None:
+            self._state.pops.close()
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -154,6 +158,8 @@ class Dispatcher:
         if self._topics is not state.topics.version:
             self._topics = state.topics.version
             self._release_orphans()
+            if state.pops is not None:
+                state.pops.topics_changed()
         self._set_timer()
 
     def _release_orphans(self) -> None:
@@ -169,6 +175,8 @@ class Dispatcher:
         state = self._state
         turn = state.turn.take()
         try:
+            if turn.notes and state.pops is not None:
+                state.pops.seal()
             state.store.write()
         except StoreError as error:
             logger.warning("messages could not be written: %s", error)
@@ -210,7 +218,11 @@ class Dispatcher:
             tags = queue.tags(first, queue.next_offset - first)
             for pull in state.waiting.take_arrived(queue, tags, self._has_match, now):
                 self._resume(pull)
+            if state.pops is not None:
+                state.pops.arrived(queue)
         self._set_timer()
+        if state.turn.notes:
+            self._end_turn()  # what was popped is put down before its answers leave
 
     def _has_match(self, pull: HeldPull) -> bool:
         return has_match(self._state, pull)

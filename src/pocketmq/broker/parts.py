@@ -23,6 +23,7 @@ from pocketmq.broker.handlers.by_code import HANDLERS
 from pocketmq.broker.housekeeping import Housekeeping
 from pocketmq.broker.long_polling import SuspendedPulls
 from pocketmq.broker.offsets import OffsetTable
+from pocketmq.broker.pop.popping import Popping
 from pocketmq.broker.registration import Registrar
 from pocketmq.broker.replies import Replies
 from pocketmq.broker.route_questions import RouteQuestions
@@ -85,6 +86,7 @@ class Parts:
             Delays(state, self.dispatcher, loop),
             Timers(state, self.dispatcher, loop),
             TransactionChecks(state, self.dispatcher, loop),
+            Popping(state, self.dispatcher, loop),
             state.replies,
             Housekeeping(state, self.dispatcher, loop),
         ]

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from pocketmq.broker.access.gate import Gate
     from pocketmq.broker.appending import Redirect
     from pocketmq.broker.half_messages import HalfMessages
+    from pocketmq.broker.pop.pops import Pops
     from pocketmq.broker.replies import Replies
     from pocketmq.broker.targets import Target
 
@@ -83,6 +84,8 @@ class BrokerState:
     """By the property that asks for it: what sends a message elsewhere first; see `appending`."""
     halves: HalfMessages | None = None
     """Open transactions, once the broker has read which there are."""
+    pops: Pops | None = None
+    """Who has popped what, once the broker has read it."""
     replies: Replies | None = None
     """Brings replies to those who asked, while the broker runs."""
     gate: Gate | None = None

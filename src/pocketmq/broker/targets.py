@@ -14,7 +14,12 @@ from pocketmq.errors import ResponseCode, server_error
 from pocketmq.model.data_version import DataVersion
 from pocketmq.model.flags import Permission, SysFlag
 from pocketmq.model.kinds import TopicFilterType
-from pocketmq.model.names import NOT_SENDABLE_TOPICS, TIMER_TOPIC, is_retry_topic
+from pocketmq.model.names import (
+    NOT_SENDABLE_TOPICS,
+    REVIVE_TOPIC_PREFIX,
+    TIMER_TOPIC,
+    is_retry_topic,
+)
 from pocketmq.model.topic_config import TopicConfig
 from pocketmq.protocol.headers.sending import SendRequest
 from pocketmq.store import QueueIndex
@@ -79,7 +84,9 @@ def _checked_topic(state: "BrokerState", header: SendRequest) -> TopicConfig:
     fault = topic_fault(topic)
     if fault is not None:
         raise server_error(ResponseCode.INVALID_PARAMETER, fault)
-    if topic in NOT_SENDABLE_TOPICS or topic == TIMER_TOPIC:  # Java stumbles over the latter
+    # Java stumbles over the latter two: what waits for its time, and the journal of pops.
+    own = topic == TIMER_TOPIC or topic.startswith(REVIVE_TOPIC_PREFIX)
+    if topic in NOT_SENDABLE_TOPICS or own:
         raise server_error(
             ResponseCode.NO_PERMISSION, f"Sending message to topic[{topic}] is forbidden."
         )

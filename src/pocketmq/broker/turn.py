@@ -18,7 +18,8 @@ class Turn:
     """What one turn collects."""
 
     __slots__ = (
-        "arrivals", "failed", "held", "last", "messages", "now_ms", "overloaded", "ready", "size",
+        "arrivals", "failed", "held", "last", "messages", "notes", "now_ms", "overloaded", "ready",
+        "size",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -28,6 +29,7 @@ class Turn:
         self.held: Answers = {}  # leave once written, and synced if the broker syncs
         self.messages = 0
         self.size = 0
+        self.notes = 0  # changes that are to be put down in the journal of pops
         self.arrivals: dict[QueueIndex, int] = {}  # queues with waiting pulls, and what is new from
         self.last: tuple[QueueIndex, int] | None = None  # the latest append, and where it ended
         self.failed = False  # the store has lost what this turn appended
@@ -70,6 +72,7 @@ class Turn:
         taken.arrivals, self.arrivals = self.arrivals, taken.arrivals
         taken.messages, self.messages = self.messages, 0
         taken.size, self.size = self.size, 0
+        taken.notes, self.notes = self.notes, 0
         taken.last, self.last = self.last, None
         taken.failed, self.failed = self.failed, False
         return taken

@@ -58,6 +58,8 @@ def delete(state: BrokerState, _: Connection, request: Command) -> Command:
     """Delete a group, and its offsets if wanted; one that is not there is deleted, too."""
     header = request.header(DeleteSubscriptionGroupRequest)
     state.groups.remove(header.group_name, state.clock.now_ms())
+    if state.pops is not None:
+        state.pops.forget(group=header.group_name)
     if header.deletes_offsets:
         state.offsets.remove_group(header.group_name)
     save_changes(state)

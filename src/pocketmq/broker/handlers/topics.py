@@ -112,6 +112,8 @@ def delete(state: BrokerState, _: Connection, request: Command) -> Command:
         state.store.delete_topic(name)  # first: if that fails, everything is as it was
         state.topics.remove(name, state.clock.now_ms())
         state.offsets.remove_topic(name)
+        if state.pops is not None:
+            state.pops.forget(topic=name)
     save_changes(state)
     submit_offsets(state)  # now: a topic of that name begins at 0, also after a crash
     return request.reply(ResponseCode.SUCCESS)

@@ -1,0 +1,123 @@
+"""Whether a pop may be served, in Java's order, codes and words (5.x)."""
+
+from typing import TYPE_CHECKING
+
+from pocketmq.broker.pop.taking import MOST_MESSAGES
+from pocketmq.broker.saving import save_changes
+from pocketmq.broker.targets import MORE_HELP
+from pocketmq.errors import ResponseCode, ServerError, server_error
+from pocketmq.model.flags import Permission
+from pocketmq.model.group_config import GroupConfig
+from pocketmq.model.topic_config import TopicConfig
+from pocketmq.net import Connection
+from pocketmq.protocol.headers.pop import (
+    AckRequest,
+    ChangeInvisibleTimeRequest,
+    NotificationRequest,
+    PeekRequest,
+    PopRequest,
+)
+
+if TYPE_CHECKING:
+    from pocketmq.broker.state import BrokerState
+
+LATE_MS = 500
+"""How long after its end a pop may still come."""
+
+
+def checked(
+    state: "BrokerState",
+    connection: Connection,
+    header: PopRequest | NotificationRequest | PeekRequest,
+) -> TopicConfig:
+    """Give the topic that messages are wanted of. Raises `ServerError`."""
+    popping = isinstance(header, PopRequest)
+    if not state.config.broker_permission & Permission.READ:
+        verb = "pop" if popping else "peeking"
+        raise _forbidden(f"the broker[{_host(state)}] {verb} message is forbidden")
+    if isinstance(header, PopRequest) and header.max_msg_nums > MOST_MESSAGES:
+        raise server_error(
+            ResponseCode.INVALID_PARAMETER,
+            f"the broker[{_host(state)}] pop message's num is greater than {MOST_MESSAGES}",
+        )
+    topic = existing_topic(state, header.topic)
+    if not topic.perm & Permission.READ:
+        raise _forbidden(f"the topic[{header.topic}] peeking message is forbidden")
+    if header.queue_id >= topic.read_queue_nums:
+        raise server_error(
+            ResponseCode.INVALID_PARAMETER, _illegal_queue(connection, header, topic)
+        )
+    name = header.consumer_group
+    group = state.groups.get(name) or _new_group(state, name)
+    if not group.consume_enable:
+        raise _forbidden(f"subscription group no permission, {name}")
+    if not state.groups.may_read(name, header.topic):
+        raise _forbidden(f"the consumer group[{name}] is forbidden for topic[{header.topic}]")
+    return topic
+
+
+def checked_place(
+    state: "BrokerState", connection: Connection, header: AckRequest | ChangeInvisibleTimeRequest
+) -> tuple[int, int]:
+    """Give the bounds of the queue a popped message lies in. Raises `ServerError`."""
+    topic = existing_topic(state, header.topic)
+    if not 0 <= header.queue_id < topic.read_queue_nums:
+        raise server_error(ResponseCode.MESSAGE_ILLEGAL, _illegal_queue(connection, header, topic))
+    queue = state.store.queue(header.topic, header.queue_id)
+    return (0, 0) if queue is None else (queue.min_offset, queue.next_offset)
+
+
+def existing_topic(state: "BrokerState", name: str) -> TopicConfig:
+    """Give a topic's set-up; raises `ServerError` if there is none."""
+    topic = state.topics.get(name)
+    if topic is None:
+        raise server_error(
+            ResponseCode.TOPIC_NOT_EXIST,
+            f"topic[{name}] not exist, apply first please! {MORE_HELP}",
+        )
+    return topic
+
+
+def too_late(state: "BrokerState") -> ServerError:
+    """Make the refusal of a pop whose time was over when it came."""
+    return server_error(
+        ResponseCode.POLLING_TIMEOUT,
+        f"the broker[{_host(state)}] pop message is timeout too much",
+    )
+
+
+def _new_group(state: "BrokerState", name: str) -> GroupConfig:
+    group = state.groups.find(
+        name, auto_create=state.config.auto_create_subscription_group, now_ms=state.turn.now_ms
+    )
+    if group is None:
+        raise server_error(
+            ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST,
+            f"subscription group [{name}] does not exist, {MORE_HELP}",
+        )
+    save_changes(state)
+    return group
+
+
+def _illegal_queue(
+    connection: Connection,
+    header: PopRequest
+    | NotificationRequest
+    | PeekRequest
+    | AckRequest
+    | ChangeInvisibleTimeRequest,
+    topic: TopicConfig,
+) -> str:
+    return (
+        f"queueId[{header.queue_id}] is illegal, topic:[{header.topic}] "
+        f"topicConfig.readQueueNums:[{topic.read_queue_nums}] "
+        f"consumer:[/{connection.remote_address}]"
+    )
+
+
+def _forbidden(remark: str) -> ServerError:
+    return server_error(ResponseCode.NO_PERMISSION, remark)
+
+
+def _host(state: "BrokerState") -> str:
+    return state.address.rpartition(":")[0]

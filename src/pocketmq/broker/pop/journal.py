@@ -1,0 +1,173 @@
+"""The journal of pops: what changed, in order, as records of a queue that recovery reads again.
+
+Owns the entries' form. Changes of one turn of the loop go into one record; consecutive
+acknowledgements of one pop into one entry. What cannot be read is passed over: at worst a message
+is delivered again. Belongs to the broker's loop.
+"""
+
+import logging
+from collections.abc import Iterator
+from typing import TypeAlias
+
+import msgspec
+
+from pocketmq.broker.pop.ordered import OrderedPop
+from pocketmq.model.names import REVIVE_TOPIC_PREFIX
+from pocketmq.protocol.record_scan import RecordView
+from pocketmq.protocol.records import Record
+from pocketmq.store import MessageStore
+
+logger = logging.getLogger("pocketmq.broker")
+
+_CHUNK = 512
+_CHUNK_SIZE = 4 << 20
+_ENTRIES = 256
+"""Entries of one record at most: a record must fit into the smallest file of a log."""
+_NOBODY = bytes(8)
+
+
+class Popped(msgspec.Struct, tag="p", array_like=True, gc=False):
+    """Messages were taken; the next pop goes on at `following`."""
+
+    topic: str
+    group: str
+    queue_id: int
+    first: int
+    following: int
+    pop_time_ms: int
+    until_ms: int
+    offsets: list[int] | None = None
+    """None for all from `first` to `following`."""
+
+    def all_offsets(self) -> list[int] | range:
+        """Give the offsets taken."""
+        return range(self.first, self.following) if self.offsets is None else self.offsets
+
+
+class Settled(msgspec.Struct, tag="a", array_like=True, gc=False):
+    """Messages of one pop were acknowledged, or copied to a retry topic."""
+
+    topic: str
+    group: str
+    queue_id: int
+    pop_time_ms: int
+    offsets: list[int]
+
+
+class Changed(msgspec.Struct, tag="c", array_like=True, gc=False):
+    """A message is hidden until another moment."""
+
+    topic: str
+    group: str
+    queue_id: int
+    offset: int
+    old_pop_time_ms: int
+    pop_time_ms: int
+    until_ms: int
+
+
+class Locked(msgspec.Struct, tag="o", array_like=True, gc=False):
+    """The state of a queue that is popped in order, and what is committed of it."""
+
+    topic: str
+    group: str
+    queue_id: int
+    committed: int
+    pop: OrderedPop
+
+
+class Cleared(msgspec.Struct, tag="r", array_like=True, gc=False):
+    """The group was sent elsewhere in a queue: what it had out does not count any more."""
+
+    topic: str
+    group: str
+    queue_id: int
+    target: int
+
+
+class Forgotten(msgspec.Struct, tag="g", array_like=True, gc=False):
+    """A topic or a group was deleted."""
+
+    topic: str | None
+    group: str | None
+
+
+Entry: TypeAlias = Popped | Settled | Changed | Locked | Cleared | Forgotten
+
+_encode = msgspec.msgpack.Encoder().encode
+_decoder = msgspec.msgpack.Decoder(list[Entry])
+
+
+class Journal:
+    """The journal of one broker."""
+
+    def __init__(self, store: MessageStore, cluster: str) -> None:
+        self._store = store
+        self._topic = REVIVE_TOPIC_PREFIX + cluster
+        self._pending: list[Entry] = []
+
+    @property
+    def end(self) -> int:
+        """Where the next record goes."""
+        queue = self._store.queue(self._topic, 0)
+        return 0 if queue is None else queue.next_offset
+
+    def note(self, entry: Entry) -> None:
+        """Add a change to the record of this turn."""
+        self._pending.append(entry)
+
+    def note_settled(
+        self, topic: str, group: str, queue_id: int, pop_time_ms: int, offset: int
+    ) -> None:
+        """Add an acknowledgement."""
+        pending = self._pending
+        if pending:
+            last = pending[-1]
+            if (
+                type(last) is Settled
+                and last.pop_time_ms == pop_time_ms
+                and last.queue_id == queue_id
+                and last.topic == topic
+                and last.group == group
+            ):
+                last.offsets.append(offset)
+                return
+        pending.append(Settled(topic, group, queue_id, pop_time_ms, [offset]))
+
+    def seal(self, now_ms: int) -> None:
+        """Append what was noted, to be written with the messages of this turn.
+
+        Raises `StoreError`; what was noted is not tried again then.
+        """
+        if not self._pending:
+            return
+        pending, self._pending = self._pending, []
+        queue = self._store.make_queue(self._topic, 0)
+        for start in range(0, len(pending), _ENTRIES):
+            record = Record(
+                topic=self._topic.encode(),
+                body=_encode(pending[start : start + _ENTRIES]),
+                property_bytes=b"",
+                queue_id=0,
+                flag=0,
+                sys_flag=0,
+                born_timestamp_ms=now_ms,
+                born_host=_NOBODY,
+            )
+            self._store.append(queue, (record,), (0,), now_ms)
+
+    def entries(self, offset: int) -> Iterator[Entry]:
+        """Give what was noted, from an offset of the journal on."""
+        queue = self._store.queue(self._topic, 0)
+        if queue is None:
+            return
+        offset = max(offset, queue.min_offset)
+        while offset < queue.next_offset:
+            read = self._store.read(queue, offset, _CHUNK, _CHUNK_SIZE)
+            for piece in read.pieces:
+                record = RecordView(piece, 0)
+                try:
+                    yield from _decoder.decode(record.stored_body)
+                except msgspec.MsgspecError as error:
+                    logger.error("journal of pops, record %d: %s", record.queue_offset, error)  # noqa: TRY400
+            offset = max(read.next_offset, offset + 1)

@@ -1,0 +1,154 @@
+"""Pops at work: one timer, set for the next message that comes back or the next who waited enough.
+
+Nothing is polled: without pops there is no timer at all. Only the clock is looked at now and then
+while messages are out, because it may be set forward. Belongs to the broker's loop.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+
+from pocketmq.broker.dispatch import Dispatcher
+from pocketmq.broker.late_saving import LateSaving
+from pocketmq.broker.pop.pops import Pops
+from pocketmq.broker.pop.reviving import revive
+from pocketmq.broker.pop.shelf import Taken
+from pocketmq.broker.saving import submit_offsets
+from pocketmq.broker.state import BrokerState
+from pocketmq.errors import StoreError
+
+logger = logging.getLogger("pocketmq.broker")
+
+KIND = "pops"
+RETRY_AFTER = 1.0
+"""Seconds until what could not be brought back is tried again."""
+LONGEST_SLEEP = 5.0
+"""Seconds after which the clock is looked at, while messages are out."""
+NEVER = float("inf")
+_MESSAGES = 256
+_SIZE = 1 << 20
+"""What is brought back before clients have their turn again."""
+_RECORDS = 10_000
+_SAVE_AFTER = 30.0
+"""Records of the journal, and seconds, after which everything is saved anew."""
+
+
+class Popping:
+    """The pops of a running broker."""
+
+    def __init__(
+        self, state: BrokerState, dispatcher: Dispatcher, loop: asyncio.AbstractEventLoop
+    ) -> None:
+        self._state = state
+        self._dispatcher = dispatcher
+        self._loop = loop
+        self._pops = Pops(state)
+        self._saving = LateSaving(state.store, loop, kind=KIND, capture=self._capture)
+        self._open = False
+        self._timer: asyncio.TimerHandle | None = None
+        self._timer_at = NEVER
+        self._save_timer: asyncio.TimerHandle | None = None
+        self._unsaved = 0  # records of the journal
+
+    def start(self) -> None:
+        """Go on where the broker stopped, and serve pops from now on."""
+        state, pops = self._state, self._pops
+        documents = dict(state.store.metadata.documents(KIND))
+        out = pops.table.recover(documents.get(KIND), state.clock.now_ms())
+        if out:
+            logger.info("%d popped messages are not acknowledged", out)
+            self._saving.changed()
+        pops.wake_by = self._wake_by
+        pops.sealed = self._sealed
+        pops.end_turn = self._dispatcher.end_turn
+        state.pops = pops
+        self._open = True
+        self._set_timer()
+
+    async def stop(self) -> None:
+        """Bring nothing back any more, and save; call before the store is closed."""
+        self._open = False
+        for timer in (self._timer, self._save_timer):
+            if timer is not None:
+                timer.cancel()
+        self._timer = self._save_timer = None
+        if self._unsaved:
+            self._saving.changed()
+        await self._saving.stop()
+
+    # The timer
+
+    def _set_timer(self) -> None:
+        self._wake_by(self._pops.waiting.wake_at)
+        due_ms = self._pops.table.deadlines.next_ms
+        if due_ms is not None:
+            wait = (due_ms - self._state.clock.now_ms()) / 1000
+            self._wake_by(self._loop.time() + min(max(wait, 0.0), LONGEST_SLEEP))
+
+    def _wake_by(self, moment: float) -> None:
+        if moment < self._timer_at and self._open:
+            if self._timer is not None:
+                self._timer.cancel()
+            self._timer_at = moment
+            self._timer = self._loop.call_at(moment, self._run)
+
+    def _run(self) -> None:
+        self._timer, self._timer_at = None, NEVER
+        self._state.turn.now_ms = self._state.clock.now_ms()
+        try:
+            self._pops.serve_due()
+            self._bring_back()
+        except Exception:
+            logger.exception("popped messages could not be brought back")
+            self._wake_by(self._loop.time() + RETRY_AFTER)
+            return
+        self._set_timer()
+
+    def _bring_back(self) -> None:
+        """Bring back a part of what is due, and serve those who wait for a locked queue."""
+        table, dispatcher, turn = self._pops.table, self._dispatcher, self._state.turn
+        due = table.deadlines.take_due(turn.now_ms)
+        if not due:
+            return
+        dispatcher.end_turn()  # if the store refuses, it shall be nobody else's message
+        messages, size, later_ms = _MESSAGES, _SIZE, turn.now_ms
+        for thing in due:
+            if not isinstance(thing, Taken):
+                self._pops.unlocked(thing.topic, thing.group, thing.queue_id)
+                continue
+            if messages > 0 and size > 0:
+                messages -= thing.left
+                try:
+                    size -= revive(self._state, self._pops, thing, _MESSAGES)
+                except StoreError as error:
+                    logger.error("popped messages have to stay out: %s", error)  # noqa: TRY400
+                    turn.doubt()
+                    messages, later_ms = 0, turn.now_ms + int(RETRY_AFTER * 1000)
+            if thing.left:
+                table.deadlines.add(thing, later_ms)
+        dispatcher.end_turn()  # wakes those who wait for them
+
+    # Saving
+
+    def _sealed(self) -> None:
+        self._unsaved += 1
+        if self._unsaved == 1 and self._open:
+            self._set_timer_for_saving()
+        elif self._unsaved == _RECORDS:
+            self._saving.changed()
+        due_ms = self._pops.table.deadlines.next_ms
+        if due_ms is not None:
+            wait = (due_ms - self._state.turn.now_ms) / 1000
+            if self._loop.time() + wait < self._timer_at:
+                self._wake_by(self._loop.time() + min(max(wait, 0.0), LONGEST_SLEEP))
+
+    def _set_timer_for_saving(self) -> None:
+        if self._save_timer is not None:
+            self._save_timer.cancel()
+        self._save_timer = self._loop.call_later(_SAVE_AFTER, self._saving.changed)
+
+    def _capture(self) -> Callable[[], bytes]:
+        """Give everything as it is; offsets are saved before it, which it relies on."""
+        self._unsaved = 0
+        submit_offsets(self._state)
+        return self._pops.table.snapshot()

@@ -1,0 +1,250 @@
+"""A broker's pops as its handlers and its dispatcher see them: take, wait, wake, settle.
+
+Whoever waits is served as soon as a message comes, a lock is released, or its time is over, one
+after another as they came. Timers are `popping`'s. Belongs to the broker's loop.
+"""
+
+import logging
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from pocketmq.broker.pop.answers import nothing_popped, notified, pop_answer
+from pocketmq.broker.pop.checks import checked
+from pocketmq.broker.pop.journal import Journal
+from pocketmq.broker.pop.table import PopTable
+from pocketmq.broker.pop.taking import Batch, Taking, retry_topics
+from pocketmq.broker.pop.waiting import ANY_QUEUE, HeldPop, Line, WaitingPops
+from pocketmq.broker.refusals import FAILED
+from pocketmq.broker.selection import Selection
+from pocketmq.errors import ResponseCode, ServerError, StoreError
+from pocketmq.net import Connection
+from pocketmq.protocol.headers.pop import NotificationRequest, PopRequest
+from pocketmq.store import QueueIndex
+
+if TYPE_CHECKING:
+    from pocketmq.broker.state import BrokerState
+
+logger = logging.getLogger("pocketmq.broker")
+
+
+def _nobody(_: float) -> None:
+    """Tell nobody."""
+
+
+def _nothing() -> None:
+    """Do nothing."""
+
+
+class Pops:
+    """The pops of one broker."""
+
+    def __init__(self, state: "BrokerState") -> None:
+        self._state = state
+        self.journal = Journal(state.store, state.config.broker_cluster_name)
+        self.table = PopTable(state.offsets, self.journal)
+        self.waiting = WaitingPops()
+        self.wake_by: Callable[[float], None] = _nobody
+        """Sees to it that `serve_due` is called by a moment of the steady clock."""
+        self.sealed: Callable[[], None] = _nothing
+        """Called after changes were put down in the journal."""
+        self.end_turn: Callable[[], None] = _nothing
+        """Has what was noted outside of a request written."""
+        self._open = True
+        self._unfinished: dict[Line, None] = {}  # more may match than one look could tell
+
+    # What handlers call
+
+    def take(self, header: PopRequest, selection: Selection) -> Batch:
+        """Take messages. Raises `StoreError`."""
+        batch = Taking(self._state, self.table, header, selection).run()
+        if batch.count:
+            state = self._state
+            state.turn.notes += 1
+            state.traffic.pulls_found += 1
+            state.traffic.messages_out += batch.count
+        return batch
+
+    def has_any(self, header: NotificationRequest) -> bool:
+        """Tell whether there is something to take, whatever a filter would say to it."""
+        state, group, topic = self._state, header.consumer_group, header.topic
+        names = [topic] if header.order else [topic, *_retries(state, topic, group)]
+        for name in names:
+            config = state.topics.get(name)
+            queue_ids = range(0 if config is None else config.read_queue_nums)
+            if name == topic and header.queue_id >= 0:
+                queue_ids = range(header.queue_id, header.queue_id + 1)
+            for queue_id in queue_ids:
+                queue = state.store.queue(name, queue_id)
+                if queue is not None and self._left(queue, header):
+                    return True
+        return False
+
+    def _left(self, queue: QueueIndex, header: NotificationRequest) -> bool:
+        topic, group, queue_id = queue.topic, header.consumer_group, queue.queue_id
+        if header.order:
+            locked = self.table.locked(topic, group, queue_id)
+            if locked and locked.pop.is_blocked(header.attempt_id, self._state.turn.now_ms):
+                return False
+        start = self.table.cursor(topic, group, queue_id)
+        return queue.next_offset > (queue.min_offset if start is None else start)
+
+    def hold(self, held: HeldPop, wait: float, *, unfinished: bool = False) -> bool:
+        """Let one wait; False if too many wait already.
+
+        `unfinished` says that there are messages at which it has not looked yet.
+        """
+        state, header, waiting = self._state, held.header, self.waiting
+        config = state.config
+        key = header.topic, header.consumer_group, max(header.queue_id, ANY_QUEUE)
+        line = waiting.line(key)
+        if (
+            not self._open
+            or held.connection.closed
+            or len(waiting) >= config.max_pop_polling_size
+            or len(line) > config.pop_polling_size
+            or waiting.of(held.connection) >= config.max_suspended_pulls_of_connection
+        ):
+            return False
+        if not line.queues:
+            self._watch(line)
+        waiting.hold(held, line, wait, state.steady())
+        self.wake_by(held.deadline)
+        if unfinished:
+            self._go_on_soon(line)
+        return True
+
+    def waiting_for(self, topic: str, group: str, queue_id: int) -> int:
+        """Give how many pops wait for a queue."""
+        line = self.waiting.lines.get((topic, group, queue_id))
+        return 0 if line is None else len(line.pops)
+
+    def unlocked(self, topic: str, group: str, queue_id: int) -> None:
+        """Serve those who wait for a queue that was locked."""
+        for each in (ANY_QUEUE, queue_id):
+            line = self.waiting.lines.get((topic, group, each))
+            if line is not None:
+                self._serve(line)
+
+    def forget(self, topic: str | None = None, group: str | None = None) -> None:
+        """Forget what is out of a topic, or of a group, that was deleted."""
+        self.table.forget(topic, group)
+        self._state.turn.notes += 1
+
+    # What the dispatcher calls
+
+    def seal(self) -> None:
+        """Put the changes of this turn down; raises `StoreError`."""
+        self.journal.seal(self._state.turn.now_ms)
+        self.sealed()
+
+    def arrived(self, queue: QueueIndex) -> None:
+        """Serve those who wait for messages of a queue."""
+        for line in self.waiting.watching(queue):
+            self._serve(line)
+
+    def topics_changed(self) -> None:
+        """Look up again by which queues messages can come."""
+        for line in self.waiting.lines.values():
+            self._watch(line)
+
+    def drop(self, connection: Connection) -> None:
+        """Forget those of a connection that is gone."""
+        self.waiting.drop(connection)
+
+    def serve_due(self) -> None:
+        """Answer those whose time is over."""
+        self._state.turn.now_ms = self._state.clock.now_ms()
+        for held in self.waiting.take_due(self._state.steady()):
+            self._answer_last(held)
+
+    def close(self) -> None:
+        """Answer everyone; nobody waits from now on."""
+        self._open = False
+        for held in self.waiting.take_all():
+            self._answer_last(held)
+
+    # Inside
+
+    def _watch(self, line: Line) -> None:
+        state = self._state
+        topic, group, queue_id = line.key
+        queues = []
+        for name in (topic, *_retries(state, topic, group)):
+            config = state.topics.get(name)
+            every = range(0 if config is None else config.read_queue_nums)
+            wanted = every if name != topic or queue_id == ANY_QUEUE else (queue_id,)
+            queues += [state.store.make_queue(name, each) for each in wanted if each in every]
+        self.waiting.watch(line, queues)
+
+    def _serve(self, line: Line) -> None:
+        try:
+            while (held := _ready(line)) is not None and self._try(held, line):
+                pass
+            while line.notifications:
+                held = next(iter(line.notifications))
+                assert isinstance(held.header, NotificationRequest)
+                if not self.has_any(held.header):
+                    break
+                self.waiting.remove(held)
+                held.connection.write(notified(held.request, found=True))
+        except Exception:
+            logger.exception("waiting pops of %s could not be served", line.key)
+
+    def _try(self, held: HeldPop, line: Line) -> bool:
+        """Answer one if there is something for it; tell whether there may be more."""
+        header = held.header
+        assert isinstance(header, PopRequest)
+        try:
+            checked(self._state, held.connection, header)
+            batch = self.take(header, held.selection)
+        except (ServerError, StoreError) as error:
+            self.waiting.remove(held)
+            if isinstance(error, StoreError):
+                self._state.turn.doubt()
+            code = error.code if isinstance(error, ServerError) else ResponseCode.SYSTEM_ERROR
+            remark = error.remark if isinstance(error, ServerError) else FAILED
+            held.connection.write(held.request.reply(code, remark).encode())
+            return True
+        if not batch.count:
+            if batch.rest and not header.order:
+                self._go_on_soon(line)
+            return False
+        self.waiting.remove(held)
+        answer = pop_answer(held.request, header, self._state.turn.now_ms, batch)
+        held.connection.write(*answer)
+        return batch.rest > 0
+
+    def _answer_last(self, held: HeldPop) -> None:
+        """Answer one whose time is over, with whatever there is."""
+        header, now_ms = held.header, self._state.turn.now_ms
+        if isinstance(header, NotificationRequest):
+            held.connection.write(notified(held.request, found=self.has_any(header)))
+        else:
+            code, rest = ResponseCode.POLLING_TIMEOUT, 0
+            held.connection.write(nothing_popped(held.request, code, header, now_ms, rest))
+
+    def _go_on_soon(self, line: Line) -> None:
+        """Look again when others have had their turn: not all could be looked at."""
+        if not self._unfinished:
+            self._state.call_soon(self._go_on)
+        self._unfinished[line] = None
+
+    def _go_on(self) -> None:
+        unfinished, self._unfinished = self._unfinished, {}
+        self._state.turn.now_ms = self._state.clock.now_ms()
+        for line in unfinished:
+            if len(line):
+                self._serve(line)
+        self.end_turn()
+
+
+def _ready(line: Line) -> HeldPop | None:
+    """Give the first pop of a line whose client takes answers."""
+    for held in line.pops:
+        if not held.connection.clogged:
+            return held
+    return None
+
+
+def _retries(state: "BrokerState", topic: str, group: str) -> list[str]:
+    return [name for _, name in retry_topics(state, topic, group)]

@@ -1,0 +1,112 @@
+"""What was not acknowledged in time: copied to the retry topic of group and topic, or given up.
+
+The copy is like the message, with one more try on its count; after the last try of its group it
+goes to the dead letters, where nobody consumes it unasked. (RocketMQ leaves that to its clients,
+and goes on for ever with those that do not.) The copy is stored before the message counts as done.
+"""
+
+import logging
+from typing import TYPE_CHECKING
+
+from pocketmq.broker.appending import Draft, place
+from pocketmq.broker.pop.pops import Pops
+from pocketmq.broker.pop.shelf import Shelf, Taken
+from pocketmq.broker.saving import save_changes
+from pocketmq.errors import ServerError
+from pocketmq.model import properties as names
+from pocketmq.model.group_config import GroupConfig
+from pocketmq.model.names import dead_letter_topic
+from pocketmq.protocol.pop_handles import TopicMark
+from pocketmq.protocol.property_text import decode_properties
+from pocketmq.protocol.record_scan import RecordView
+
+if TYPE_CHECKING:
+    from pocketmq.broker.state import BrokerState
+
+logger = logging.getLogger("pocketmq.broker")
+
+_QUEUES = 1
+_MOST_TRIES = 2**31 - 1
+
+
+def revive(state: "BrokerState", pops: Pops, taken: Taken, most: int) -> int:
+    """Bring back what is still out of a pop, at most so many; give how many bytes that were.
+
+    Raises `StoreError`; what was not brought back is still out then.
+    """
+    shelf, size = taken.shelf, 0
+    group = state.groups.get(shelf.group)
+    for offset in taken.out()[:most]:
+        failed = _record(state, shelf, offset)
+        if group is not None and failed is not None:
+            size += failed.store_size
+            _send_again(state, pops, shelf, failed, group, taken.pop_time_ms)
+        pops.table.settle(shelf.topic, shelf.group, shelf.queue_id, taken.pop_time_ms, [offset])
+        state.turn.notes += 1
+    return size
+
+
+def _record(state: "BrokerState", shelf: Shelf, offset: int) -> RecordView | None:
+    """Give a popped message; None if the log does not keep it any more."""
+    queue = state.store.queue(shelf.topic, shelf.queue_id)
+    read = state.store.read(queue, offset, 1, 1)
+    found = RecordView(bytes(read.pieces[0]), 0) if read.pieces else None
+    if found is None or found.queue_offset != offset:
+        logger.warning(
+            "%s popped message %d of queue %d of %s, which is gone by now",
+            shelf.group, offset, shelf.queue_id, shelf.topic,
+        )  # fmt: skip
+        return None
+    return found
+
+
+def _send_again(  # noqa: PLR0917 - one step of bringing a message back
+    state: "BrokerState",
+    pops: Pops,
+    shelf: Shelf,
+    failed: RecordView,
+    group: GroupConfig,
+    pop_time_ms: int,
+) -> None:
+    given_up = failed.reconsume_times >= group.retry_max_times
+    topic = dead_letter_topic(shelf.group) if given_up else retry_topic_of(state, shelf)
+    if topic not in state.topics:
+        made = state.topics.create_for_group(topic, _QUEUES, now_ms=state.turn.now_ms)
+        if made is None:
+            logger.error("there is no room for the topic %s", topic)
+        save_changes(state)
+        if not given_up and state.offsets.query(shelf.group, topic, 0) is None:
+            state.offsets.commit(shelf.group, topic, 0, 0)
+        pops.topics_changed()
+    draft = again(failed, topic, pop_time_ms)
+    try:
+        place(state, draft, ())
+    except ServerError:  # no room for a further property
+        draft.properties = decode_properties(failed.property_bytes)
+        place(state, draft, ())
+
+
+def retry_topic_of(state: "BrokerState", shelf: Shelf) -> str:
+    """Give where a message goes that was popped from this queue; retries stay where they are."""
+    if TopicMark.of(shelf.topic) is not TopicMark.NORMAL:
+        return shelf.topic
+    mark = TopicMark.RETRY_V2 if state.config.enable_retry_topic_v2 else TopicMark.RETRY
+    return mark.real_topic(shelf.topic, shelf.group)
+
+
+def again(failed: RecordView, topic: str, pop_time_ms: int) -> Draft:
+    """Make the copy of a message that comes back."""
+    properties = decode_properties(failed.property_bytes)
+    if failed.reconsume_times == 0 or names.FIRST_POP_TIME not in properties:
+        properties[names.FIRST_POP_TIME] = str(pop_time_ms)
+    return Draft(
+        topic=topic,
+        queue_id=0,
+        body=failed.stored_body,
+        properties=properties,
+        flag=failed.flag,
+        sys_flag=failed.sys_flag,
+        born_timestamp_ms=failed.born_timestamp_ms,
+        born_host=failed.born_host_bytes,
+        reconsume_times=min(failed.reconsume_times + 1, _MOST_TRIES),
+    )

@@ -1,0 +1,266 @@
+"""Taking messages: one pop over the queues of a topic and its retry topics.
+
+Owns Java's order: queues from a random one on, retries first in some pops and last in the others.
+What is found is noted in the table before it is answered. Belongs to the broker's loop.
+"""
+
+import random
+import struct
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from pocketmq.broker.pop.journal import Popped
+from pocketmq.broker.pop.ordered import OrderedPop, ordered_pop
+from pocketmq.broker.pop.table import LATEST_MS, PopTable
+from pocketmq.broker.selection import Selection
+from pocketmq.errors import InvalidInput
+from pocketmq.model import properties as names
+from pocketmq.protocol.headers.pop import PopRequest
+from pocketmq.protocol.pop_handles import ORDERED_REVIVE_QUEUE, PopHandle, TopicMark
+from pocketmq.protocol.property_text import append_property, find_property
+from pocketmq.protocol.records import decode_record, encode_record
+from pocketmq.store import QueueIndex, Read
+
+if TYPE_CHECKING:
+    from pocketmq.broker.state import BrokerState
+
+MOST_MESSAGES = 32
+"""Messages of one pop, as in Java."""
+REVIVE_QUEUE = 0
+_SCANS = 16
+"""Reads in which nothing matches before others have their turn."""
+_OFFSET: Callable[[memoryview, int], tuple[int]] = struct.Struct(">q").unpack_from
+_ATTEMPT = 256
+
+
+class Batch:
+    """What a pop has found so far."""
+
+    __slots__ = ("count", "order_counts", "pieces", "places", "rest", "size", "starts")
+
+    def __init__(self) -> None:
+        self.pieces: list[memoryview | bytes] = []
+        self.size = 0
+        self.count = 0
+        self.rest = 0  # messages that are left for others
+        self.starts: list[str] = []
+        self.places: list[str] = []
+        self.order_counts: list[str] = []
+
+
+class Taking:
+    """One pop under way."""
+
+    def __init__(
+        self, state: "BrokerState", table: PopTable, header: PopRequest, selection: Selection
+    ) -> None:
+        self._state = state
+        self._table = table
+        self._header = header
+        self._selection = selection
+        self._now_ms = state.turn.now_ms
+        self._attempt = None if header.attempt_id is None else header.attempt_id[:_ATTEMPT]
+        self._batch = Batch()
+
+    def run(self) -> Batch:
+        """Take what there is, up to what was asked for."""
+        header, config, batch = self._header, self._state.config, self._batch
+        chance = random.randrange(100)  # noqa: S311 - where to begin is no secret
+        if header.order:
+            self._from_topic(header.topic, TopicMark.NORMAL, header.queue_id, chance)
+            return batch
+        retries_first = chance < config.pop_from_retry_probability
+        if retries_first:
+            self._from_retries(chance)
+        self._from_topic(header.topic, TopicMark.NORMAL, header.queue_id, chance)
+        if not retries_first:
+            self._from_retries(chance)
+        return batch
+
+    def _from_retries(self, chance: int) -> None:
+        for mark, topic in retry_topics(
+            self._state, self._header.topic, self._header.consumer_group
+        ):
+            self._from_topic(topic, mark, -1, chance)
+
+    def _from_topic(self, topic: str, mark: TopicMark, queue_id: int, chance: int) -> None:
+        if queue_id >= 0:
+            self._from_queue(topic, mark, queue_id)
+            return
+        config = self._state.topics.get(topic)
+        count = 0 if config is None else config.read_queue_nums
+        for step in range(count):
+            self._from_queue(topic, mark, (chance + step) % count)
+
+    def _from_queue(self, topic: str, mark: TopicMark, queue_id: int) -> None:
+        state, header, batch = self._state, self._header, self._batch
+        queue = state.store.queue(topic, queue_id)
+        if queue is None:
+            return
+        group = header.consumer_group
+        start = self._start(topic, queue)
+        if header.order:
+            locked = self._table.locked(topic, group, queue_id)
+            if locked is not None and locked.pop.is_blocked(self._attempt, self._now_ms):
+                return  # whoever unlocks it wakes those who wait
+        left = queue.next_offset - start
+        if left == 0:
+            return
+        config = state.config
+        most_bytes = config.max_transfer_bytes_on_message_in_memory
+        count = min(header.max_msg_nums, MOST_MESSAGES) - batch.count
+        stopped = (
+            config.enable_pop_message_threshold
+            and self._table.count(topic, group, queue_id) >= config.pop_inflight_message_threshold
+        )
+        if count <= 0 or batch.size >= most_bytes or stopped:
+            batch.rest += max(left, 0)
+            return
+        read, first = self._read(topic, queue, start, count, most_bytes)
+        batch.rest += max(read.max_offset - read.next_offset, 0)
+        if not read.pieces:
+            if read.next_offset > start:
+                self._table.skip(topic, group, queue_id, read.next_offset)
+            return
+        offsets = _offsets_of(read, first)
+        state.stats.were_given(topic, group, read.count, read.size)
+        self._note(topic, mark, queue_id, offsets, read.next_offset)
+        self._add(read, mark, queue_id, offsets)
+
+    def _start(self, topic: str, queue: QueueIndex) -> int:
+        """Give where to go on in a queue, or where a new group begins."""
+        offsets, group = self._state.offsets, self._header.consumer_group
+        target = offsets.take_reset(group, topic, queue.queue_id)
+        if target is not None:
+            self._table.clear(topic, group, queue.queue_id, target)
+            offsets.commit(group, topic, queue.queue_id, target)
+            return target
+        start = self._table.cursor(topic, group, queue.queue_id)
+        if start is not None and start >= 0:
+            return start
+        start = first_offset(queue, topic, self._header.init_mode)
+        offsets.commit(group, topic, queue.queue_id, start)
+        return start
+
+    def _read(
+        self, topic: str, queue: QueueIndex, start: int, count: int, most_bytes: int
+    ) -> tuple[Read, int]:
+        """Read what matches; also give where that read began."""
+        store, wanted = self._state.store, self._selection
+        offset = start
+        for _ in range(_SCANS):
+            read = store.read(
+                queue, offset, count, most_bytes, matches=wanted.matches, tags=wanted.codes
+            )
+            if read.pieces or read.next_offset == offset:
+                break
+            if read.next_offset < offset:  # the queue is a new one under an old name
+                group = self._header.consumer_group
+                self._table.clear(topic, group, queue.queue_id, read.next_offset)
+                self._state.offsets.commit(group, topic, queue.queue_id, read.next_offset)
+            offset = read.next_offset
+        return read, offset
+
+    def _note(
+        self, topic: str, mark: TopicMark, queue_id: int, offsets: Sequence[int], following: int
+    ) -> None:
+        header, table, now_ms = self._header, self._table, self._now_ms
+        group, invisible_ms = header.consumer_group, min(header.invisible_time, LATEST_MS)
+        self._state.offsets.record_pull(group, topic, queue_id, following)
+        if header.order:
+            pop = ordered_pop(self._attempt, now_ms, invisible_ms, offsets)
+            table.lock(topic, group, queue_id, pop, now_ms)
+            self._batch.order_counts += _order_counts(mark, queue_id, pop)
+            return
+        whole = following - offsets[0] == len(offsets)
+        table.take(
+            Popped(
+                topic,
+                group,
+                queue_id,
+                offsets[0],
+                following,
+                now_ms,
+                now_ms + invisible_ms,
+                None if whole else list(offsets),
+            )
+        )
+
+    def _add(self, read: Read, mark: TopicMark, queue_id: int, offsets: Sequence[int]) -> None:
+        batch, start = self._batch, offsets[0]
+        batch.starts.append(f"{mark.value} {queue_id} {start}")
+        batch.places.append(f"{mark.value} {queue_id} {','.join(map(str, offsets))}")
+        batch.count += len(read.pieces)
+        actual = self._state.config.pop_response_return_actual_retry_topic
+        if mark is TopicMark.NORMAL or actual:
+            batch.pieces += read.pieces
+            batch.size += read.size
+            return
+        header = self._header
+        for piece in read.pieces:
+            handle = PopHandle(
+                start_offset=start,
+                pop_time_ms=self._now_ms,
+                invisible_time_ms=header.invisible_time,
+                revive_queue_id=ORDERED_REVIVE_QUEUE if header.order else REVIVE_QUEUE,
+                mark=mark,
+                broker_name=self._state.config.broker_name,
+                queue_id=queue_id,
+                queue_offset=_OFFSET(piece, 20)[0],
+            )
+            changed = as_first_sent(piece, header.topic, str(handle))
+            batch.pieces.append(changed)
+            batch.size += len(changed)
+
+
+def retry_topics(state: "BrokerState", topic: str, group: str) -> list[tuple[TopicMark, str]]:
+    """Give the retry topics of a topic and a group that there are, each with its mark."""
+    config = state.config
+    marks = []
+    if config.enable_retry_topic_v2:
+        marks.append(TopicMark.RETRY_V2)
+    if not config.enable_retry_topic_v2 or config.retrieve_message_from_pop_retry_topic_v1:
+        marks.append(TopicMark.RETRY)
+    pairs = [(mark, mark.real_topic(topic, group)) for mark in marks]
+    return [(mark, name) for mark, name in pairs if name in state.topics.entries]
+
+
+def first_offset(queue: QueueIndex, topic: str, init_mode: int) -> int:
+    """Give where a new group begins: at the first message, or at the last.
+
+    As with pulls a young queue, of which nothing was deleted yet, is always read from its start.
+    """
+    low = queue.min_offset
+    if init_mode == 0 or low <= 0 or TopicMark.of(topic) is not TopicMark.NORMAL:
+        return low
+    return max(queue.next_offset - 1, 0)
+
+
+def as_first_sent(piece: memoryview, topic: str, handle: str) -> bytes | memoryview:
+    """Give a message of a retry topic under the topic it is popped from, with its handle.
+
+    As in Java. One whose properties have no room for the handle stays as it is: clients can also
+    make the handle themselves from what the answer tells.
+    """
+    record = decode_record(piece)
+    text = record.property_bytes
+    if find_property(text, names.POP_CHECKPOINT.encode()) is None:
+        try:
+            text = append_property(text, names.POP_CHECKPOINT, handle)
+        except InvalidInput:
+            return piece
+    changes: dict[str, Any] = {"topic": topic.encode(), "property_bytes": text}
+    return encode_record(msgspec.structs.replace(record, **changes))
+
+
+def _offsets_of(read: Read, first: int) -> Sequence[int]:
+    if read.next_offset - first == len(read.pieces):
+        return range(first, read.next_offset)
+    return [_OFFSET(piece, 20)[0] for piece in read.pieces]
+
+
+def _order_counts(mark: TopicMark, queue_id: int, pop: OrderedPop) -> list[str]:
+    counts = [f"{mark.value} qo{queue_id}%{offset} {count}" for offset, count in pop.counts.items()]
+    return [*counts, f"{mark.value} {queue_id} {pop.count_of_queue()}"]
