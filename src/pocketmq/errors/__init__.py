@@ -8,6 +8,7 @@ of types:
 * `outcome_unknown`: the request may have taken effect although no answer came.
 """
 
+from pocketmq.errors.absent import Absent
 from pocketmq.errors.client import ClientClosed, ClientForked, GroupTaken, WouldBlockLoop
 from pocketmq.errors.invalid import (
     AllocationInputInvalid,
@@ -23,6 +24,7 @@ from pocketmq.errors.pipeline import (
     DataLost,
     LedgerUnusable,
     OptionInvalid,
+    PipelineFailed,
     RowRefused,
     RowsNotSent,
 )
@@ -77,6 +79,7 @@ from pocketmq.errors.wire import (
 )
 
 __all__ = [
+    "Absent",
     "AllocationInputInvalid",
     "AttributeRefused",
     "BatchDecided",
@@ -111,6 +114,7 @@ __all__ = [
     "OffsetMoved",
     "OptionInvalid",
     "PartEnded",
+    "PipelineFailed",
     "ProtocolError",
     "QueueNotSelected",
     "RequestNotSupported",

@@ -81,3 +81,12 @@ class BatchDecided(MQError):
             f"batch {batch} of query {query} comes after batch {last} was decided; "
             "is the same query running twice?"
         )
+
+
+class PipelineFailed(MQError):
+    """A pipeline could not go on; what it had done stays, and a new run goes on from there."""
+
+    def __init__(self, name: str, reason: str) -> None:
+        self.name = name
+        self.reason = reason
+        super().__init__(f"pipeline {name} failed: {reason}")
