@@ -1,9 +1,6 @@
 """One Spark session and one cluster for all tests that need them."""
 
-import os
-import signal
 from collections.abc import Iterator
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import pytest
@@ -11,6 +8,7 @@ import pytest
 pytest.importorskip("pyspark")
 
 from pocketmq.spark import spark_session
+from pocketmq.spark.engine import stop_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -28,15 +26,5 @@ def spark() -> "Iterator[SparkSession]":
             "spark.sql.shuffle.partitions": "2",
         },
     )
-    gateway = session.sparkContext._gateway
     yield session
-    session.stop()
-    assert gateway is not None
-    gateway.shutdown()
-    process = getattr(gateway, "proc", None)
-    if process is not None:
-        if process.stdin is not None:
-            process.stdin.close()
-        with suppress(ProcessLookupError):
-            os.kill(process.pid, signal.SIGTERM)
-        process.wait(30)
+    stop_session(session)

