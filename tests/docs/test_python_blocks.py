@@ -33,8 +33,7 @@ def test_a_snippet_runs(place: str, code: str, tmp_path: Path) -> None:
     assert done.returncode == 0, f"{place}\n{done.stderr}"
 
 
-def test_the_page_of_errors_is_up_to_date() -> None:
-    done = subprocess.run(
-        [sys.executable, str(ROOT / "tools" / "errors_page.py"), "--check"], check=False
-    )
-    assert done.returncode == 0, "run: python tools/errors_page.py"
+@pytest.mark.parametrize("tool", ["errors_page.py", "options_page.py"])
+def test_a_page_that_is_written_by_a_tool_is_up_to_date(tool: str) -> None:
+    done = subprocess.run([sys.executable, str(ROOT / "tools" / tool), "--check"], check=False)
+    assert done.returncode == 0, f"run: python tools/{tool}"

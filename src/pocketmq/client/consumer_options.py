@@ -25,6 +25,7 @@ class ConsumerOptions(msgspec.Struct, frozen=True, kw_only=True):
     """What all consumers have in common. Raises `InvalidInput` for what can never work."""
 
     group: str
+    """The name that members share who share the work."""
     model: MessageModel = MessageModel.CLUSTERING
     """`clustering`: each message to one member; `broadcasting`: to all."""
     consume_from: ConsumeFromWhere = LAST
@@ -36,6 +37,7 @@ class ConsumerOptions(msgspec.Struct, frozen=True, kw_only=True):
     strategy_settings: StrategySettings = StrategySettings()
     """What some strategies need besides their name: rooms, or the queues of CONFIG."""
     unit_mode: bool = False
+    """Tell brokers that the group is one of a unit."""
     offsets_dir: str = ""
     """Where a broadcasting consumer keeps its offsets. Empty: `.rocketmq_offsets` in the home."""
     history_size: int = 256
@@ -72,10 +74,13 @@ class PushConsumerOptions(ConsumerOptions, frozen=True, kw_only=True):
     orderly: bool = False
     """One message of a queue at a time, in order, under the broker's lock."""
     limits: PullLimits = PullLimits()
+    """How much may be waiting for handlers before pulls pause."""
     pull_interval: float = 0.0
+    """How long to rest between two pulls of a queue that found something."""
     pull_retry: float = RETRY_AFTER_ERROR
     """How long to wait after a pull that failed."""
     pull_batch: int = 32
+    """Messages of one pull, at most."""
     pull_batch_bytes: int = 256 * 1024
     """At most so many bytes a pull (5.x)."""
     handler_batch: int = 1
@@ -103,6 +108,7 @@ class PushConsumerOptions(ConsumerOptions, frozen=True, kw_only=True):
     trace: bool = False
     """Tell the trace topic about every message handled."""
     trace_topic: str = TRACE_TOPIC
+    """Where the trace goes."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -163,11 +169,15 @@ class PullConsumerOptions(ConsumerOptions, frozen=True, kw_only=True):
     """How a consumer works that is polled (Java: DefaultLitePullConsumer)."""
 
     limits: LitePullLimits = LitePullLimits()
+    """How much may be waiting to be polled before pulls pause."""
     pull_batch: int = 10
+    """Messages of one pull, and so of one poll, at most."""
     poll_timeout: float = 5.0
     """How long a poll waits if it is not told."""
     auto_commit: bool = True
+    """Whether what was polled is committed by itself when the next poll comes."""
     auto_commit_interval: float = 5.0
+    """How often, at most."""
     suspend: float = 20.0
     """How long a broker may hold a pull that finds nothing."""
     pull_timeout: float = 30.0

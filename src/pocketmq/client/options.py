@@ -20,8 +20,11 @@ class Credentials(msgspec.Struct, frozen=True, kw_only=True):
     """A user of a cluster with access control; secrets are not shown when it is printed."""
 
     access_key: str
+    """The user."""
     secret_key: str
+    """What requests are signed with; it is never sent."""
     security_token: str | None = None
+    """For keys that were lent for a while."""
 
     def __post_init__(self) -> None:
         given: tuple[object, ...] = (self.access_key, self.secret_key, self.security_token or "")
@@ -47,11 +50,13 @@ class ClientOptions(msgspec.Struct, frozen=True, kw_only=True):
     instance_name: str = DEFAULT_INSTANCE
     """Clients with the same ip and instance name are one; unnamed ones get a name of their own."""
     unit_name: str = ""
+    """A further part of the client id."""
     namespace: str = ""
     """Names of topics and groups are put into this namespace (4.x: as part of each name)."""
     namespace_v2: str = ""
     """The same the 5.x way: brokers are told the namespace beside the names."""
     credentials: Credentials | None = None
+    """Who asks, where a cluster wants to know; None: requests are not signed."""
     tls: Tls | None = None
     """How to speak TLS, to name servers and brokers alike; None: not at all."""
     profile: Profile = V5
@@ -65,11 +70,15 @@ class ClientOptions(msgspec.Struct, frozen=True, kw_only=True):
     With 0 each is tried once. None: start without asking, as Java does; routes come later.
     """
     route_interval: float = 30.0
+    """How often routes are asked for anew."""
     heartbeat_interval: float = 30.0
+    """How often brokers are told that this client lives."""
     heartbeat_first_after: float = 1.0
+    """When the first of these heartbeats comes; one at the start does not wait."""
     persist_interval: float = 5.0
     """How often consumers store their offsets."""
     persist_first_after: float = 10.0
+    """When they do so for the first time."""
     heartbeat_v2: bool = False
     """Leave subscriptions out of heartbeats to brokers that know them already (5.x)."""
     vip_channel: bool = False

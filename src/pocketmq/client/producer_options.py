@@ -27,6 +27,7 @@ class ProducerOptions(msgspec.Struct, frozen=True, kw_only=True):
     """How a producer sends. Raises `InvalidInput` for a value that can never work."""
 
     group: str
+    """The name that producers of one kind share; transactions are asked about by it."""
     send_timeout: float = SEND_TIMEOUT
     """For one send with all its tries."""
     send_timeout_per_try: float | None = None
@@ -40,7 +41,9 @@ class ProducerOptions(msgspec.Struct, frozen=True, kw_only=True):
     compression: Codec = Codec.ZLIB
     """How. Brokers do not mind, but consumers must know the codec: 4.x ones know ZLIB alone."""
     compression_level: int = DEFAULT_LEVEL
+    """From 0, the quickest, to 9, the smallest."""
     max_message_size: int = MAX_MESSAGE
+    """Of a body, and of a whole batch."""
     template_topic: str = AUTO_CREATE_TOPIC
     """The topic whose route a topic gets that does not exist yet (Java: createTopicKey)."""
     new_topic_queues: int = DEFAULT_TOPIC_QUEUE_NUMS
@@ -59,6 +62,7 @@ class ProducerOptions(msgspec.Struct, frozen=True, kw_only=True):
     trace: bool = False
     """Tell the trace topic about every send."""
     trace_topic: str = TRACE_TOPIC
+    """Where the trace goes."""
 
     def __post_init__(self) -> None:
         settle_kinds(self)

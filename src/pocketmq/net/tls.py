@@ -44,6 +44,7 @@ class _Files(msgspec.Struct, frozen=True, kw_only=True):
     key: str = ""
     """PEM file with its key; empty if `cert` holds both."""
     key_password: str = ""
+    """Of the key, if it has one."""
 
     def __repr__(self) -> str:
         shown = (

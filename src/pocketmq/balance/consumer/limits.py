@@ -39,10 +39,15 @@ class PullLimits(msgspec.Struct, frozen=True):
     """
 
     count: int = 1000
+    """Messages of a queue."""
     size_mib: int = 100
+    """MiB of a queue."""
     span: int = 2000
+    """Offsets between the first and the last message of a queue; not for orderly consumers."""
     topic_count: int = UNLIMITED
+    """Messages of a topic; -1: no limit."""
     topic_size_mib: int = UNLIMITED
+    """MiB of a topic; -1: no limit."""
 
     def __post_init__(self) -> None:
         for name, (low, high) in _RANGES.items():
@@ -63,7 +68,9 @@ class LitePullLimits(msgspec.Struct, frozen=True):
     """How much a pull consumer may cache: in all queues together, and in each."""
 
     total: int = 10000
+    """Messages of all queues."""
     queue: QueueLimits = QueueLimits(count=1000, size_mib=100, span=2000)
+    """Messages, MiB and span of each queue."""
 
 
 def spread_topic_limits(limits: PullLimits, held: int) -> SetQueueLimits | None:

@@ -19,11 +19,13 @@ class PopConsumerOptions(msgspec.Struct, frozen=True, kw_only=True):
     """How a POP consumer works. Raises `InvalidInput` for what can never work."""
 
     group: str
+    """The name that consumers share who share the work."""
     consume_from: ConsumeFromWhere = LAST
     """Where a group begins that never took a message of the topic: its first or its last."""
     ordered: bool = False
     """Take a queue's messages in order: none before those taken earlier are acknowledged."""
     max_messages: int = MOST_MESSAGES
+    """Messages of one `receive`, at most, if it is not told."""
     invisible: float = 60.0
     """How long a message is hidden from others, to be handled and acknowledged."""
     receive_timeout: float = 15.0
