@@ -163,21 +163,15 @@ class BrokerConfig(AccessSettings, frozen=True, kw_only=True, rename="camel"):
     def updated(self, properties: Mapping[str, str]) -> Self:
         """Give the settings after a change at run time.
 
-        As in Java, unknown keys and values that cannot be read change nothing; so do keys that
-        count only when a broker starts.
+        As in Java, unknown keys change nothing. Raises `InvalidInput` for a value that does not
+        fit its key, and for another value of a key that counts only when a broker starts.
         """
-        changes = {}
-        for key, text in properties.items():
-            name = _BY_KEY.get(key)
-            if name is not None and name not in _FIXED:
-                try:
-                    changes[name] = _read_value(key, text)
-                except InvalidInput:
-                    continue
-        try:
-            return msgspec.structs.replace(self, **changes)
-        except InvalidInput:
-            return self
+        changes = _read(properties)
+        for name, value in changes.items():
+            if name in _FIXED and value != getattr(self, name):
+                key = next(key for key, known in _BY_KEY.items() if known == name)
+                raise InvalidInput(f"{key} counts when a broker starts, not while it runs")
+        return msgspec.structs.replace(self, **changes)
 
     def to_properties(self) -> dict[str, str]:
         """Write every setting as Java writes it, sorted by key."""

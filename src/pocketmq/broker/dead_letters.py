@@ -45,6 +45,8 @@ def give_up_retries(
     if state.topics.create_for_group(topic, 1, now_ms=state.turn.now_ms) is None:
         raise server_error(ResponseCode.SYSTEM_ERROR, f"topic[{topic}] not exist")
     save_changes(state)
+    origin = draft.properties.get(names.RETRY_TOPIC, draft.topic)
+    state.stats.count(state.stats.dead, origin, group)
     draft.topic = topic
     draft.queue_id = 0
     draft.properties[names.DELAY_LEVEL] = "-1"  # as in Java: not delayed, and one can see why

@@ -186,8 +186,9 @@ class Dispatcher:
             self._refuse(turn.ready)
             self._wake(turn)  # what came after the failure may be stored all the same
             return
-        state.traffic.messages_in += turn.messages
-        state.traffic.bytes_in += turn.size
+        if turn.messages:
+            state.traffic.took(turn.messages, turn.size, state.clock.now_ms() - turn.now_ms)
+            state.stats.were_stored(turn.topics)
         self._release(turn)
         self._wake(turn)
 

@@ -5,6 +5,7 @@ A few short timers; between them the broker sleeps. A chore that fails is logged
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable
 
 from pocketmq.broker.dispatch import Dispatcher
@@ -91,7 +92,10 @@ class Housekeeping:
         self._state.store.clean(self._state.clock.now_ms())
 
     def _sample(self) -> None:
-        self._state.traffic.sample(self._loop.time())
+        now = self._loop.time()
+        self._state.traffic.sample(now)
+        self._state.traffic.see_day(time.localtime(self._state.clock.now()).tm_yday)
+        self._state.stats.sample(now)
 
     def _save(self) -> None:
         """Save offsets on the flusher's thread; what cannot be saved comes again."""

@@ -18,6 +18,7 @@ from pocketmq.broker.clock import Clock
 from pocketmq.broker.config import BrokerConfig
 from pocketmq.broker.delays import Delays, delay_tag_rules
 from pocketmq.broker.dispatch import Dispatcher
+from pocketmq.broker.flows import Flows
 from pocketmq.broker.groups import GroupTable
 from pocketmq.broker.handlers.by_code import HANDLERS
 from pocketmq.broker.housekeeping import Housekeeping
@@ -26,6 +27,7 @@ from pocketmq.broker.offsets import OffsetTable
 from pocketmq.broker.pop.popping import Popping
 from pocketmq.broker.registration import Registrar
 from pocketmq.broker.replies import Replies
+from pocketmq.broker.retention import store_options
 from pocketmq.broker.route_questions import RouteQuestions
 from pocketmq.broker.saving import load_tables
 from pocketmq.broker.state import BrokerState
@@ -37,7 +39,7 @@ from pocketmq.model import properties as names
 from pocketmq.net import Dialer
 from pocketmq.protocol.message_ids import UniqueIds
 from pocketmq.protocol.property_text import encode_properties
-from pocketmq.store import Flusher, MessageStore, StoreOptions
+from pocketmq.store import Flusher, MessageStore
 
 
 class Feature(Protocol):
@@ -79,6 +81,7 @@ class Parts:
         self.registrar = Registrar(state, name_servers, dialer)
         self.questions = RouteQuestions(name_servers, dialer)
         self.dispatcher.when_announced = self.registrar.when_announced
+        state.end_turn = self.dispatcher.end_turn
         state.routes.fetch = self.questions.fetch
         state.register_topics = self.registrar.register_topics
         state.replies = Replies(loop)
@@ -108,26 +111,11 @@ class Parts:
 
 def open_store(config: BrokerConfig, data: Path | None, store_host: bytes) -> MessageStore:
     """Open a broker's store as its settings say. Raises `StoreError`."""
-    options = StoreOptions(
-        segment_size=config.mapped_file_size_commit_log,
-        sync=config.sync_flush,
-        retention=config.file_reserved_time * 3600.0,
-        retention_bytes=config.file_reserved_bytes or (0 if data else _share_of_memory(config)),
-        delete_hours=config.delete_hours,
-        disk_clean_ratio=config.disk_max_used_space_ratio / 100,
-        disk_force_ratio=config.disk_space_clean_forcibly_ratio / 100,
-        disk_full_ratio=config.disk_space_warning_level_ratio / 100,
-    )
+    options = store_options(config, in_memory=data is None)
     flusher = Flusher(asyncio.get_running_loop().call_soon_threadsafe)
     rules = tag_rules() | delay_tag_rules(config.message_delay_level)
     rules |= half_tag_rules() | timer_tag_rules()
     return MessageStore.open(data, options, store_host=store_host, flusher=flusher, tag_rules=rules)
-
-
-def _share_of_memory(config: BrokerConfig) -> int:
-    """Give how much a broker without a disk keeps: the oldest messages make room for new ones."""
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return max(memory // 4, 2 * config.mapped_file_size_commit_log)
 
 
 def make_state(  # noqa: PLR0917 - what makes one broker differ from another
@@ -156,6 +144,7 @@ def make_state(  # noqa: PLR0917 - what makes one broker differ from another
             limit=config.max_suspended_pulls,
             connection_limit=config.max_suspended_pulls_of_connection,
         ),
+        stats=Flows(config.broker_cluster_name, steady()),
         stamp=_stamp(config),
         steady=steady,
         booted_ms=now_ms,

@@ -18,6 +18,7 @@ from pocketmq.broker.clock import Clock
 from pocketmq.broker.config import BrokerConfig
 from pocketmq.broker.consumers import ConsumerTable
 from pocketmq.broker.delay_progress import DelayProgress
+from pocketmq.broker.flows import Flows
 from pocketmq.broker.groups import GroupTable
 from pocketmq.broker.long_polling import SuspendedPulls
 from pocketmq.broker.offsets import OffsetTable
@@ -40,10 +41,15 @@ if TYPE_CHECKING:
     from pocketmq.broker.pop.pops import Pops
     from pocketmq.broker.replies import Replies
     from pocketmq.broker.targets import Target
+    from pocketmq.broker.timer_queue import TimerQueue
 
 
 def _nobody(_: list[str]) -> None:
     """Tell no name server."""
+
+
+def _nothing() -> None:
+    """Nothing is collected."""
 
 
 def _at_once(then: Callable[[], None]) -> None:
@@ -74,6 +80,7 @@ class BrokerState:
     routes: RouteTable = field(default_factory=RouteTable)
     delay_progress: DelayProgress = field(default_factory=DelayProgress)
     traffic: Traffic = field(default_factory=Traffic)
+    stats: Flows = field(default_factory=Flows)
     turn: Turn = field(default_factory=Turn)
     booted_ms: int = 0
     stamp: str = ""
@@ -84,6 +91,8 @@ class BrokerState:
     """By the property that asks for it: what sends a message elsewhere first; see `appending`."""
     halves: HalfMessages | None = None
     """Open transactions, once the broker has read which there are."""
+    timed: TimerQueue | None = None
+    """Messages that wait for their moment, while the broker runs."""
     pops: Pops | None = None
     """Who has popped what, once the broker has read it."""
     replies: Replies | None = None
@@ -94,6 +103,8 @@ class BrokerState:
     """The accounts of 4.x, if they count."""
     steady: Callable[[], float] = time.monotonic
     """Seconds for measuring waits: the loop's own clock."""
+    end_turn: Callable[[], None] = _nothing
+    """Writes and answers what this turn has collected, before work on the store itself."""
     call_soon: Callable[[Callable[[], None]], object] = _at_once
     """Has something done in a later turn of the loop."""
     register_topics: Callable[[list[str]], None] = _nobody

@@ -20,6 +20,8 @@ from pocketmq.broker.timer_rules import due_message, key_of, moved, taken_back, 
 from pocketmq.broker.timer_wheel import Entry, TimerWheel
 from pocketmq.errors import BodyMalformed, StoreError
 from pocketmq.model.names import TIMER_TOPIC
+from pocketmq.model.properties import REAL_TOPIC
+from pocketmq.protocol.property_text import find_property
 from pocketmq.protocol.record_scan import RecordView, tags_code
 from pocketmq.protocol.records import Record
 from pocketmq.store import MessageStore, QueueIndex
@@ -73,6 +75,33 @@ class TimerQueue:
     def queue(self) -> QueueIndex | None:
         """Where timed messages wait."""
         return self._store.queue(TIMER_TOPIC, 0)
+
+    @property
+    def not_taken(self) -> int:
+        """How many messages the wheel has yet to take in."""
+        queue = self.queue
+        return 0 if queue is None else max(queue.next_offset - self._taken, 0)
+
+    @property
+    def taken(self) -> int:
+        """Messages before this offset are in the wheel, or done with."""
+        return self._taken
+
+    def late_ms(self, now_ms: int) -> int:
+        """Give how long the next message has been due."""
+        look_ms = self.wheel.next_look_ms()
+        return 0 if look_ms is None else max(now_ms - look_ms, 0)
+
+    def by_topic(self, entries: list[Entry]) -> dict[str, int]:
+        """Count waiting messages by the topic they are for, as far as they can be read."""
+        counts: dict[str, int] = {}
+        queue = self.queue
+        if queue is not None:
+            for record in self._records(queue, sorted(offset for _, offset in entries)):
+                topic = find_property(record.property_bytes, REAL_TOPIC.encode()) or b""
+                name = topic.decode("utf-8", "replace")
+                counts[name] = counts.get(name, 0) + 1
+        return counts
 
     def take_in(self, limit: int = 1 << 62) -> bool:
         """Take messages that have been written into the wheel; tell whether any are left.

@@ -66,6 +66,7 @@ class Timers:
         for name in TIMED:
             state.redirects[name] = self._hold_back
         state.store.about_to_drop.append(self._move_before)
+        state.timed = self._queue
         self._open = True
         self._set_timer()
 

@@ -20,6 +20,7 @@ class Turn:
     __slots__ = (
         "arrivals", "failed", "held", "last", "messages", "notes", "now_ms", "overloaded", "ready",
         "size",
+        "topics",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -33,6 +34,7 @@ class Turn:
         self.arrivals: dict[QueueIndex, int] = {}  # queues with waiting pulls, and what is new from
         self.last: tuple[QueueIndex, int] | None = None  # the latest append, and where it ended
         self.failed = False  # the store has lost what this turn appended
+        self.topics: dict[str, list[int]] = {}  # messages, bytes and batches of each
 
     def answer_stored(
         self, connection: Connection, request: Command, frame: bytes, *, wait: bool = True
@@ -51,6 +53,13 @@ class Turn:
         """Take note of new messages at the end of a queue."""
         self.messages += count
         self.size += size
+        counts = self.topics.get(queue.topic)
+        if counts is None:
+            self.topics[queue.topic] = [count, size, 1]
+        else:
+            counts[0] += count
+            counts[1] += size
+            counts[2] += 1
         end = queue.next_offset
         self.last = queue, end
         if queue.waiting and queue not in self.arrivals:
@@ -67,12 +76,14 @@ class Turn:
     def take(self) -> "Turn":
         """Give what was collected and begin anew."""
         taken = Turn()
+        taken.now_ms = self.now_ms
         taken.ready, self.ready = self.ready, taken.ready
         taken.held, self.held = self.held, taken.held
         taken.arrivals, self.arrivals = self.arrivals, taken.arrivals
         taken.messages, self.messages = self.messages, 0
         taken.size, self.size = self.size, 0
         taken.notes, self.notes = self.notes, 0
+        taken.topics, self.topics = self.topics, taken.topics
         taken.last, self.last = self.last, None
         taken.failed, self.failed = self.failed, False
         return taken

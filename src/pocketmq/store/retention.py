@@ -147,7 +147,7 @@ class Retention:
         self, options: StoreOptions, disk: FileSystem, log: CommitLog, drop: Callable[[], bool]
     ) -> None:
         """`drop` deletes the oldest file, or tells that it cannot be deleted yet."""
-        self._options = options
+        self.options = options
         self._disk = disk
         self._log = log
         self._drop = drop
@@ -160,13 +160,11 @@ class Retention:
         while True:
             conditions = self._measure(now_ms, asked=asked)
             most = at_once(conditions) - len(done)
-            drops = plan(
-                self._files.list(list(self._log.segments), most), self._options, conditions
-            )
+            drops = plan(self._files.list(list(self._log.segments), most), self.options, conditions)
             if not drops[:most] or not self._carry_out(drops[:most], done):
                 break
         self._refusing = refuses_messages(
-            self._options, conditions.disk_used, refused=self._refusing
+            self.options, conditions.disk_used, refused=self._refusing
         )
         self._log.refuse(self._refusing)
         return done

@@ -9,6 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from pathlib import Path
 
+import msgspec
+
 from pocketmq.errors import InvalidInput, StoreError
 from pocketmq.protocol.records import Record
 from pocketmq.store.appending import Appended, Appender, Entry
@@ -75,6 +77,7 @@ class MessageStore:
         )
         self._retention = Retention(options, disk, self.log, self._drop_oldest)
         self._keys: KeyIndex | None = None
+        self._most_in_memory = options.retention_bytes
 
     @classmethod
     def open(
@@ -121,6 +124,16 @@ class MessageStore:
             store._release()
             raise
         return store
+
+    @property
+    def path(self) -> Path | None:
+        """The directory with the files; None for a store in memory."""
+        return None if self._directory is None else self._directory.path
+
+    @property
+    def in_memory(self) -> bool:
+        """Whether there is no directory, and everything ends with the process."""
+        return self._directory is None
 
     # Queues
 
@@ -345,6 +358,17 @@ class MessageStore:
         if dropped and self._keys is not None:
             self._keys.trim()
         return dropped
+
+    def keep(self, options: StoreOptions) -> None:
+        """Change what is kept and how often it is synced; sizes stay as they were opened with.
+
+        A store in memory never keeps more than it was opened for.
+        """
+        if self.in_memory and self.options.retention_bytes:
+            wanted = options.retention_bytes or self.options.retention_bytes
+            most = min(wanted, self._most_in_memory)
+            options = msgspec.structs.replace(options, retention_bytes=most)
+        self.options = self._retention.options = self._upkeep.options = options
 
     def close(self) -> None:
         """Write, sync and checkpoint everything, then let go of the files.

@@ -28,7 +28,7 @@ class Upkeep:
         checkpoints: Checkpoints,
         checkpoint: Callable[[], object],
     ) -> None:
-        self._options = options
+        self.options = options
         self._log = commit_log
         self._queues = queues
         self._group_commit = group_commit
@@ -39,7 +39,7 @@ class Upkeep:
 
     def run(self, now: float) -> None:
         """Do what is due; see `MessageStore.maintain`."""
-        options, checkpoints = self._options, self._checkpoints
+        options, checkpoints = self.options, self._checkpoints
         if not options.sync and now - self._synced_at >= options.sync_interval:
             self._synced_at = now
             self._group_commit.request_if_needed()

@@ -60,6 +60,7 @@ def delete(state: BrokerState, _: Connection, request: Command) -> Command:
     state.groups.remove(header.group_name, state.clock.now_ms())
     if state.pops is not None:
         state.pops.forget(group=header.group_name)
+    state.stats.forget_group(header.group_name)
     if header.deletes_offsets:
         state.offsets.remove_group(header.group_name)
     save_changes(state)

@@ -214,6 +214,8 @@ def _answer(  # noqa: PLR0917 - one step of the two ways to an answer
     if read.count:
         state.traffic.pulls_found += 1
         state.traffic.messages_out += read.count
+        queue = checked.queue
+        state.stats.were_given(queue.topic, checked.group.group_name, read.count, read.size)
     else:
         state.traffic.pulls_missed += 1
     connection.write(head, *read.pieces)

@@ -105,6 +105,9 @@ def send_back(state: BrokerState, connection: Connection, request: Command) -> A
     save_changes(state)
     # Other properties must not redirect it: it was half of a transaction, or timed, only once.
     place(state, draft, () if level is None else (names.DELAY_LEVEL,))
+    origin = draft.properties[names.RETRY_TOPIC]
+    table = state.stats.dead if level is None else state.stats.sent_back
+    state.stats.count(table, origin, header.group)
     if not request.flag & ONEWAY_FLAG:
         frame = request.reply(ResponseCode.SUCCESS).encode()
         state.turn.answer_stored(connection, request, frame, wait=False)

@@ -1,4 +1,4 @@
-"""Figures tools ask for: what the queues of a topic hold (202)."""
+"""Figures tools ask for: what the queues of a topic hold (202), how much goes through (315)."""
 
 from pocketmq.broker.state import BrokerState, Handler
 from pocketmq.errors import ResponseCode
@@ -7,6 +7,7 @@ from pocketmq.net import Connection
 from pocketmq.protocol.bodies.stats import OffsetRange, TopicStats
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import Command
+from pocketmq.protocol.headers.stats import ViewBrokerStatsRequest
 from pocketmq.protocol.headers.topics import GetTopicStatsRequest
 from pocketmq.protocol.json_values import encode_body
 
@@ -20,9 +21,8 @@ def topic(state: BrokerState, _: Connection, request: Command) -> Command:
     ids = range(max(config.read_queue_nums, config.write_queue_nums))
     broker = state.config.broker_name
     table = {MessageQueue(name, broker, number): _held(state, name, number) for number in ids}
-    return request.reply(
-        ResponseCode.SUCCESS, None, None, encode_body(TopicStats(offset_table=table))
-    )
+    body = TopicStats(offset_table=table, topic_put_tps=state.stats.stored_rate(name))
+    return request.reply(ResponseCode.SUCCESS, None, None, encode_body(body))
 
 
 def _held(state: BrokerState, name: str, number: int) -> OffsetRange:
@@ -36,4 +36,17 @@ def _held(state: BrokerState, name: str, number: int) -> OffsetRange:
     )
 
 
-HANDLERS: dict[RequestCode, Handler] = {RequestCode.GET_TOPIC_STATS_INFO: topic}
+def view(state: BrokerState, _: Connection, request: Command) -> Command:
+    """Give sums and rates of one statistic over the last minute, hour and day."""
+    header = request.header(ViewBrokerStatsRequest)
+    found = state.stats.view(header.stats_name, header.stats_key)
+    if found is None:
+        remark = f"The stats <{header.stats_name}> <{header.stats_key}> not exist"
+        return request.reply(ResponseCode.SYSTEM_ERROR, remark)
+    return request.reply(ResponseCode.SUCCESS, body=encode_body(found))
+
+
+HANDLERS: dict[RequestCode, Handler] = {
+    RequestCode.GET_TOPIC_STATS_INFO: topic,
+    RequestCode.VIEW_BROKER_STATS_DATA: view,
+}

@@ -1,4 +1,4 @@
-"""Topics as tools manage them: make or change (17, 18), delete (215), show (21, 351)."""
+"""Topics as tools manage them: make or change (17, 18), delete (215), show (21, 305, 351)."""
 
 from pocketmq.broker.attributes import parse_changes
 from pocketmq.broker.name_rules import topic_fault
@@ -7,10 +7,12 @@ from pocketmq.broker.state import BrokerState, Handler
 from pocketmq.broker.topics import MAX_QUEUES
 from pocketmq.errors import AttributeRefused, BodyMalformed, HeaderMalformed, ResponseCode
 from pocketmq.model.data_version import DataVersion
+from pocketmq.model.java_strings import java_sorted
 from pocketmq.model.kinds import TopicFilterType
+from pocketmq.model.names import SYSTEM_TOPICS
 from pocketmq.model.topic_config import TopicConfig
 from pocketmq.net import Connection
-from pocketmq.protocol.bodies.topics import TopicConfigs, TopicTable
+from pocketmq.protocol.bodies.topics import TopicConfigs, TopicNames, TopicTable
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import Command
 from pocketmq.protocol.headers.topics import (
@@ -114,6 +116,7 @@ def delete(state: BrokerState, _: Connection, request: Command) -> Command:
         state.offsets.remove_topic(name)
         if state.pops is not None:
             state.pops.forget(topic=name)
+        state.stats.forget_topic(name)
     save_changes(state)
     submit_offsets(state)  # now: a topic of that name begins at 0, also after a crash
     return request.reply(ResponseCode.SUCCESS)
@@ -159,6 +162,12 @@ def get_all(state: BrokerState, _: Connection, request: Command) -> Command:
     return request.reply(ResponseCode.SUCCESS, None, total, encode_body(body))
 
 
+def get_system(state: BrokerState, _: Connection, request: Command) -> Command:
+    """List RocketMQ's own topics and those this broker made for itself."""
+    names = TopicNames(topic_list=java_sorted(tuple(SYSTEM_TOPICS | state.topics.system_names)))
+    return request.reply(ResponseCode.SUCCESS, None, None, encode_body(names))
+
+
 def known_version(text: str | None) -> DataVersion | None:
     """Read the version a caller says it has; None if it says none, or nothing that can be read."""
     if not text:
@@ -175,4 +184,5 @@ HANDLERS: dict[RequestCode, Handler] = {
     RequestCode.DELETE_TOPIC_IN_BROKER: delete,
     RequestCode.GET_TOPIC_CONFIG: get,
     RequestCode.GET_ALL_TOPIC_CONFIG: get_all,
+    RequestCode.GET_SYSTEM_TOPIC_LIST_FROM_BROKER: get_system,
 }

@@ -1,0 +1,81 @@
+"""Requests for what this broker has not: replicas, a controller, RocksDB, cold data.
+
+Refused with the code Java gives for a request it does not know, and the reason. Where the truth
+about a single broker is an answer (it is the master, it has no slaves), that is given.
+"""
+
+from pocketmq.broker.state import BrokerState, Handler
+from pocketmq.errors import ResponseCode
+from pocketmq.net import Connection
+from pocketmq.protocol.bodies.replication import HAStatus
+from pocketmq.protocol.bodies.store_check import StoreCheck
+from pocketmq.protocol.codes import RequestCode as Code
+from pocketmq.protocol.command import Command
+from pocketmq.protocol.json_values import encode_body
+
+_COLD = "this broker does not tell cold data from other data"
+_ALONE = "this broker has no replicas, it is the only one of its name"
+_CONTROLLER = "there is no controller here"
+_CONTAINER = "this broker does not run in a container of brokers"
+_REASONS: dict[Code, str] = {
+    Code.UPDATE_COLD_DATA_FLOW_CTR_CONFIG: _COLD,
+    Code.REMOVE_COLD_DATA_FLOW_CTR_CONFIG: _COLD,
+    Code.GET_COLD_DATA_FLOW_CTR_INFO: _COLD,
+    Code.SET_COMMITLOG_READ_MODE: "the operating system decides how this broker reads ahead",
+    Code.EXCHANGE_BROKER_HA_INFO: _ALONE,
+    Code.NOTIFY_BROKER_ROLE_CHANGED: _ALONE,
+    Code.CONTROLLER_ALTER_SYNC_STATE_SET: _CONTROLLER,
+    Code.CONTROLLER_ELECT_MASTER: _CONTROLLER,
+    Code.CONTROLLER_REGISTER_BROKER: _CONTROLLER,
+    Code.CONTROLLER_GET_REPLICA_INFO: _CONTROLLER,
+    Code.CONTROLLER_GET_METADATA_INFO: _CONTROLLER,
+    Code.CONTROLLER_GET_SYNC_STATE_DATA: _CONTROLLER,
+    Code.UPDATE_CONTROLLER_CONFIG: _CONTROLLER,
+    Code.GET_CONTROLLER_CONFIG: _CONTROLLER,
+    Code.CLEAN_BROKER_DATA: _CONTROLLER,
+    Code.CONTROLLER_GET_NEXT_BROKER_ID: _CONTROLLER,
+    Code.CONTROLLER_APPLY_BROKER_ID: _CONTROLLER,
+    Code.ADD_BROKER: _CONTAINER,
+    Code.REMOVE_BROKER: _CONTAINER,
+    Code.UPDATE_AND_CREATE_STATIC_TOPIC: "static topics span brokers; this one keeps to itself",
+    Code.EXPORT_ROCKSDB_CONFIG_TO_JSON: "settings are not in RocksDB; exportMetadata exports them",
+    Code.SWITCH_TIMER_ENGINE: "there is one engine for timed messages",
+}
+
+
+def refuse(_: BrokerState, __: Connection, request: Command) -> Command:
+    """Say what is missing."""
+    remark = f" request type {request.code} not supported: {_REASONS[Code(request.code)]}"
+    return request.reply(ResponseCode.REQUEST_CODE_NOT_SUPPORTED, remark)
+
+
+def epochs(_: BrokerState, __: Connection, request: Command) -> Command:
+    """Refuse what only brokers under a controller have, as a Java broker without one does."""
+    return request.reply(ResponseCode.SYSTEM_ERROR, "this request only for controllerMode ")
+
+
+def replication_status(state: BrokerState, _: Connection, request: Command) -> Command:
+    """Tell that this is a master without slaves."""
+    status = HAStatus(master=True, master_commit_log_max_offset=state.store.log.tail)
+    return request.reply(ResponseCode.SUCCESS, body=encode_body(status))
+
+
+def take_note(_: BrokerState, __: Connection, request: Command) -> Command:
+    """Accept what concerns slaves only, as a Java master does."""
+    return request.reply(ResponseCode.SUCCESS)
+
+
+def compare_queues(_: BrokerState, __: Connection, request: Command) -> Command:
+    """Tell that there is one index of the queues, and no second one that could differ."""
+    body = StoreCheck(check_result="there is no RocksDB here, no need check", check_status=0)
+    return request.reply(ResponseCode.SUCCESS, body=encode_body(body))
+
+
+HANDLERS: dict[Code, Handler] = {
+    **dict.fromkeys(_REASONS, refuse),
+    Code.GET_BROKER_EPOCH_CACHE: epochs,
+    Code.GET_BROKER_HA_STATUS: replication_status,
+    Code.RESET_MASTER_FLUSH_OFFSET: take_note,
+    Code.NOTIFY_MIN_BROKER_ID_CHANGE: take_note,
+    Code.CHECK_ROCKSDB_CQ_WRITE_PROGRESS: compare_queues,
+}
