@@ -1,0 +1,98 @@
+"""The balance of a live group: explained, tried otherwise, asked for anew."""
+
+import asyncio
+from collections.abc import Iterable
+
+from pocketmq.admin.explaining import Explanation, explain
+from pocketmq.admin.facts import GroupFacts
+from pocketmq.admin.gathered import Gathered, Place
+from pocketmq.admin.groups import Groups, Progress, Running
+from pocketmq.admin.topics import Topics
+from pocketmq.admin.wire import Wire
+from pocketmq.balance.allocation import Strategy
+from pocketmq.balance.what_if import Event, Situation, WhatIf, what_if
+from pocketmq.errors import Absent, MQError, RouteNotFound
+from pocketmq.model.names import is_retry_topic
+from pocketmq.model.queue import MessageQueue, sort_queues
+from pocketmq.protocol.bodies.connections import ConsumerConnections
+from pocketmq.protocol.codes import RequestCode as Code
+from pocketmq.protocol.headers.membership import UnregisterClientRequest
+
+
+class Balance:
+    """Looks at how a group shares its queues."""
+
+    def __init__(self, wire: Wire, topics: Topics, groups: Groups) -> None:
+        self._wire = wire
+        self._topics = topics
+        self._groups = groups
+
+    async def facts(self, group: str) -> GroupFacts:
+        """Gather all that brokers and members tell. Raises `Absent` for an unknown group."""
+        views = (await self._groups.connections(group)).some()
+        running, progress = await asyncio.gather(self._groups.running(group), self._progress(group))
+        topics = _topics_of(views, running)
+        routes = await asyncio.gather(*(self._queues(topic) for topic in topics))
+        return GroupFacts(
+            group=group,
+            views={each.place.broker: each.value for each in views},
+            unseen_brokers={each.place.broker: str(each.error) for each in views.missing},
+            running=running.members,
+            silent={member: str(error) for member, error in running.silent.items()},
+            queues=dict(zip(topics, routes, strict=True)),
+            progress=progress.queues,
+            now_ms=self._wire.now_ms(),
+        )
+
+    async def explain(self, group: str) -> Explanation:
+        """Tell who holds which queue and why, and what is wrong. Raises `Absent`."""
+        return explain(await self.facts(group))
+
+    async def what_if(self, group: str, strategy: Strategy, events: Iterable[Event] = ()) -> WhatIf:
+        """Try events on the group as it is now; nothing is changed.
+
+        Raises `Absent` if the group is unknown or has no member, and `AllocationInputInvalid`.
+        """
+        return what_if(await self.situation(group, strategy), events)
+
+    async def situation(self, group: str, strategy: Strategy) -> Situation:
+        """Give the group as it is now, for `pocketmq.balance.what_if`."""
+        facts = await self.facts(group)
+        if not facts.members():
+            raise Absent("member", group, "the group is offline, so there is nothing to divide")
+        return Situation.of(facts.queues, facts.members(), strategy, group)
+
+    async def rebalance(self, group: str) -> Gathered[None]:
+        """Ask all members of a group to rebalance now, by way of every broker.
+
+        Brokers tell a group's members to look again whenever somebody leaves it. We leave without
+        ever having been a member: that changes nothing else. Raises `Absent`.
+        """
+        header = UnregisterClientRequest(
+            client_id=self._wire.session.client_id, consumer_group=group
+        )
+
+        async def leave(place: Place) -> None:
+            await self._wire.ask(place.address, Code.UNREGISTER_CLIENT, header)
+
+        return await self._wire.each(await self._groups.places(group), leave)
+
+    async def _progress(self, group: str) -> Progress:
+        """Give what is known of a group's offsets, which may be nothing."""
+        try:
+            return await self._groups.progress(group)
+        except MQError:
+            return Progress({}, 0.0)
+
+    async def _queues(self, topic: str) -> tuple[MessageQueue, ...]:
+        try:
+            route = await self._topics.route(topic)
+        except RouteNotFound:
+            return ()
+        return tuple(sort_queues(route.subscribe_queues(topic)))
+
+
+def _topics_of(views: Gathered[ConsumerConnections], running: Running) -> list[str]:
+    named = {topic for view in views.values() for topic in view.subscription_table}
+    named |= {each.topic for info in running.members.values() for each in info.subscription_set}
+    return sorted(topic for topic in named if not is_retry_topic(topic))

@@ -1,0 +1,208 @@
+"""Brokers: which there are, how they are, how they are set up, and what they may throw away."""
+
+from collections.abc import Mapping
+
+import msgspec
+
+from pocketmq.admin.gathered import Gathered, Place
+from pocketmq.admin.wire import Wire, body_of
+from pocketmq.errors import Absent
+from pocketmq.protocol.bodies.cluster import ClusterInfo, KVTable
+from pocketmq.protocol.bodies.connections import ProducerTable
+from pocketmq.protocol.bodies.properties_text import read_properties, write_properties
+from pocketmq.protocol.bodies.stats import BrokerConsumeStats, BrokerStats
+from pocketmq.protocol.codes import RequestCode as Code
+from pocketmq.protocol.headers.groups import GetAllProducersRequest
+from pocketmq.protocol.headers.stats import GetBrokerConsumeStatsRequest, ViewBrokerStatsRequest
+
+_PATIENT = 50.0
+"""Seconds for what a broker has to count over all its groups, as in Java."""
+
+
+class BrokerStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """How a broker is, from its own figures; None where it does not tell."""
+
+    version: str | None
+    active: bool | None
+    put_tps: float | None
+    get_tps: float | None
+    earliest_message: float | None
+    """When the oldest message it keeps was stored, in seconds since 1970."""
+    disk_ratio: float | None
+    put_today: int | None
+    put_yesterday: int | None
+    get_today: int | None
+    get_yesterday: int | None
+    figures: dict[str, str]
+    """All it tells, by RocketMQ's names."""
+
+
+class Brokers:
+    """Asks and tells brokers. A target is a cluster, or an address; without one it is all."""
+
+    def __init__(self, wire: Wire) -> None:
+        self._wire = wire
+
+    async def all(self, cluster: str | None = None) -> list[Place]:
+        """List the brokers a name server knows, slaves too, by cluster, name and id.
+
+        Raises `Absent` if there is no such cluster, `NameServersUnreachable`.
+        """
+        info = body_of(await self._wire.consult(Code.GET_BROKER_CLUSTER_INFO), ClusterInfo)
+        if cluster is not None and cluster not in info.cluster_addr_table:
+            there = ", ".join(sorted(info.cluster_addr_table)) or "none"
+            raise Absent("cluster", cluster, f"the name server knows {there}")
+        return [
+            Place(name, broker, broker_id, address)
+            for name, brokers in sorted(info.cluster_addr_table.items())
+            if cluster is None or name == cluster
+            for broker in sorted(brokers)
+            if broker in info.broker_addr_table
+            for broker_id, address in sorted(info.broker_addr_table[broker].broker_addrs.items())
+        ]
+
+    async def masters(self, cluster: str | None = None) -> list[Place]:
+        """List the brokers that take messages. Raises what `all` does."""
+        return [place for place in await self.all(cluster) if place.is_master]
+
+    async def targets(
+        self, cluster: str | None = None, address: str | None = None, *, slaves: bool = False
+    ) -> list[Place]:
+        """Give the broker at an address, or those of a cluster, or all; masters if not `slaves`.
+
+        An address the name server does not know is taken as it is. Raises what `all` does.
+        """
+        if address is None:
+            places = await self.all(cluster)
+            return places if slaves else [place for place in places if place.is_master]
+        known = [place for place in await self.all() if place.address == address]
+        return known[:1] or [Place("", address, 0, address)]
+
+    async def status(
+        self, cluster: str | None = None, address: str | None = None
+    ) -> Gathered[BrokerStatus]:
+        """Tell how brokers are, slaves too. Raises what `all` does."""
+        places = await self.targets(cluster, address, slaves=True)
+        return await self._wire.each(places, self._status)
+
+    async def config(
+        self, cluster: str | None = None, address: str | None = None
+    ) -> Gathered[dict[str, str]]:
+        """Give brokers' settings by RocketMQ's names, of slaves too."""
+        places = await self.targets(cluster, address, slaves=True)
+        return await self._wire.each(places, self._config)
+
+    async def change_config(
+        self,
+        settings: Mapping[str, str],
+        cluster: str | None = None,
+        address: str | None = None,
+        *,
+        slaves: bool = False,
+    ) -> Gathered[None]:
+        """Change settings of running brokers, of masters alone unless `slaves`."""
+        body = write_properties(settings)
+
+        async def change(place: Place) -> None:
+            await self._wire.ask(place.address, Code.UPDATE_BROKER_CONFIG, None, body)
+
+        return await self._wire.each(await self.targets(cluster, address, slaves=slaves), change)
+
+    async def counter(self, statistic: str, key: str, places: list[Place]) -> Gathered[BrokerStats]:
+        """Give one of the brokers' counters, such as TOPIC_PUT_NUMS of a topic.
+
+        Brokers that have never counted it are missing, with the `ServerError` they gave.
+        """
+        header = ViewBrokerStatsRequest(stats_name=statistic, stats_key=key)
+
+        async def view(place: Place) -> BrokerStats:
+            return await self._wire.read(
+                place.address, Code.VIEW_BROKER_STATS_DATA, header, BrokerStats
+            )
+
+        return await self._wire.each(places, view)
+
+    async def consume_stats(
+        self,
+        address: str,
+        *,
+        ordered: bool = False,
+        timeout: float = _PATIENT,  # noqa: ASYNC109
+    ) -> BrokerConsumeStats:
+        """Give how far every group of a broker is, of ordered topics or of the others."""
+        header = GetBrokerConsumeStatsRequest(is_order=ordered)
+        return await self._wire.read(
+            address, Code.GET_BROKER_CONSUME_STATS, header, BrokerConsumeStats, timeout=timeout
+        )
+
+    async def producers(self, address: str) -> ProducerTable:
+        """Give all producers connected to a broker."""
+        code = Code.GET_ALL_PRODUCER_INFO
+        return await self._wire.read(address, code, GetAllProducersRequest(), ProducerTable)
+
+    async def clean_queues(
+        self, cluster: str | None = None, address: str | None = None
+    ) -> Gathered[None]:
+        """Have brokers drop index files of queues whose messages are gone."""
+        return await self._order(Code.CLEAN_EXPIRED_CONSUMEQUEUE, cluster, address)
+
+    async def clean_topics(
+        self, cluster: str | None = None, address: str | None = None
+    ) -> Gathered[None]:
+        """Have brokers drop what is left of topics that do not exist any more."""
+        return await self._order(Code.CLEAN_UNUSED_TOPIC, cluster, address)
+
+    async def delete_expired_log(
+        self, cluster: str | None = None, address: str | None = None
+    ) -> Gathered[None]:
+        """Have brokers delete commit log files that are older than they keep them."""
+        return await self._order(Code.DELETE_EXPIRED_COMMITLOG, cluster, address)
+
+    async def _order(self, code: Code, cluster: str | None, address: str | None) -> Gathered[None]:
+        async def order(place: Place) -> None:
+            await self._wire.ask(place.address, code)
+
+        return await self._wire.each(await self.targets(cluster, address, slaves=True), order)
+
+    async def _status(self, place: Place) -> BrokerStatus:
+        table = await self._wire.read(place.address, Code.GET_BROKER_RUNTIME_INFO, None, KVTable)
+        return status_of(table.table)
+
+    async def _config(self, place: Place) -> dict[str, str]:
+        answer = await self._wire.ask(place.address, Code.GET_BROKER_CONFIG)
+        return read_properties(answer.body)
+
+
+def status_of(figures: dict[str, str]) -> BrokerStatus:
+    """Read the figures an operator looks at first."""
+    earliest = _number(figures.get("earliestMessageTimeStamp"))
+    return BrokerStatus(
+        version=figures.get("brokerVersionDesc"),
+        active=_truth(figures.get("brokerActive")),
+        put_tps=_number(figures.get("putTps")),
+        get_tps=_number(figures.get("getTransferredTps")),
+        earliest_message=earliest / 1000 if earliest is not None and earliest > 0 else None,
+        disk_ratio=_number(figures.get("commitLogDiskRatio")),
+        put_today=_between(figures, "msgPutTotalTodayMorning", "msgPutTotalTodayNow"),
+        put_yesterday=_between(figures, "msgPutTotalYesterdayMorning", "msgPutTotalTodayMorning"),
+        get_today=_between(figures, "msgGetTotalTodayMorning", "msgGetTotalTodayNow"),
+        get_yesterday=_between(figures, "msgGetTotalYesterdayMorning", "msgGetTotalTodayMorning"),
+        figures=figures,
+    )
+
+
+def _number(text: str | None) -> float | None:
+    """Read the first of the numbers in a text: rates over 10, 60 and 600 seconds are given."""
+    try:
+        return float((text or "").split()[0])
+    except (ValueError, IndexError):
+        return None
+
+
+def _truth(text: str | None) -> bool | None:
+    return None if text is None else text.lower() == "true"
+
+
+def _between(figures: dict[str, str], start: str, end: str) -> int | None:
+    first, last = _number(figures.get(start)), _number(figures.get(end))
+    return None if first is None or last is None else int(last - first)

@@ -1,0 +1,196 @@
+"""What is wrong with a group: each finding with its evidence and its cure. Pure, over facts.
+
+Only what is known is judged: as long as a member or broker is silent, a queue nobody admits to
+hold is of unknown ownership, not unowned.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+
+import msgspec
+
+from pocketmq.admin.facts import GroupFacts, is_orderly, is_push
+from pocketmq.model.kinds import MessageModel
+from pocketmq.model.names import is_retry_topic
+from pocketmq.model.queue import MessageQueue
+
+STALE_PULL_MS = 120_000
+"""A queue that was not pulled for so long counts as given up, also for its own member."""
+STUCK_MS = 60_000
+"""Messages that wait for so long mean that a handler hangs."""
+
+
+class Finding(msgspec.Struct, frozen=True):
+    """Something an operator should know: what, of whom, how it is known, what helps."""
+
+    kind: str
+    subject: str
+    evidence: str
+    cure: str
+
+
+def findings(facts: GroupFacts) -> list[Finding]:
+    """Look for everything known to go wrong."""
+    checks = (_absent, _split_views, _same_ids, _subscriptions, _silent, _ownership, _stalled)
+    return [finding for check in checks for finding in check(facts)]
+
+
+def _absent(facts: GroupFacts) -> Iterator[Finding]:
+    for broker, reason in sorted(facts.unseen_brokers.items()):
+        yield Finding(
+            "broker silent", broker, reason,
+            "what it knows of the group is missing here; bring it back, or look again",
+        )  # fmt: skip
+    if facts.views and not facts.members():
+        yield Finding(
+            "no members", facts.group, "no broker lists a member",
+            "start a consumer of this group; messages wait meanwhile",
+        )  # fmt: skip
+
+
+def _split_views(facts: GroupFacts) -> Iterator[Finding]:
+    seen = {
+        broker: {each.client_id for each in view.connection_set if each.client_id}
+        for broker, view in facts.views.items()
+    }
+    everybody = set(facts.members())
+    for broker, members in sorted(seen.items()):
+        absent = sorted(everybody - members)
+        if absent:
+            yield Finding(
+                "split view",
+                broker,
+                f"it does not list {', '.join(absent)}, others do",
+                "members that ask this broker divide the queues otherwise than the rest: "
+                "wait 30 s for the next heartbeat; if it stays, those members cannot reach it",
+            )
+
+
+def _same_ids(facts: GroupFacts) -> Iterator[Finding]:
+    told = set()
+    for view in facts.views.values():
+        counts = Counter(each.client_id for each in view.connection_set if each.client_id)
+        for member, count in counts.items():
+            if count > 1 and member not in told:
+                told.add(member)
+                addresses = sorted(
+                    each.client_addr or "?"
+                    for each in view.connection_set
+                    if each.client_id == member
+                )
+                yield Finding(
+                    "same client id",
+                    member,
+                    f"{count} connections use it: {', '.join(addresses)}",
+                    "each takes the other's queues for its own: give every process an instance "
+                    "name of its own",
+                )
+
+
+def _subscriptions(facts: GroupFacts) -> Iterator[Finding]:
+    by_wish: dict[frozenset[tuple[str, str]], list[str]] = {}
+    for member, info in sorted(facts.running.items()):
+        wish = frozenset(
+            (each.topic, each.sub_string)
+            for each in info.subscription_set
+            if not is_retry_topic(each.topic)
+        )
+        by_wish.setdefault(wish, []).append(member)
+    if len(by_wish) < 2:
+        return
+    parts = [
+        f"{', '.join(members)}: {', '.join(sorted(f'{t} ({e})' for t, e in wish)) or 'nothing'}"
+        for wish, members in by_wish.items()
+    ]
+    yield Finding(
+        "different subscriptions",
+        facts.group,
+        "; ".join(parts),
+        "brokers keep the last one heard for the whole group, so messages get lost: have all "
+        "members subscribe the same, or use another group",
+    )
+
+
+def _silent(facts: GroupFacts) -> Iterator[Finding]:
+    for member, reason in sorted(facts.silent.items()):
+        yield Finding(
+            "member silent", member, reason,
+            "it counts as a member until its connection ends or 120 s pass without a heartbeat, "
+            "and its queues are not consumed meanwhile: restart it, or end its process",
+        )  # fmt: skip
+
+
+def _ownership(facts: GroupFacts) -> Iterator[Finding]:
+    if facts.model() is MessageModel.BROADCASTING:
+        return
+    holders = facts.holders()
+    known = not facts.silent and not facts.unseen_brokers
+    for queues in facts.queues.values():
+        unowned = [queue for queue in queues if queue not in holders]
+        if unowned and facts.members():
+            yield _unowned(unowned, known=known)
+        for queue in queues:
+            if len(holders.get(queue, ())) > 1:
+                yield Finding(
+                    "owned twice", _name(queue), f"held by {' and '.join(holders[queue])}",
+                    "messages come twice until the next rebalance, 20 s at most; if it stays, "
+                    "members use different strategies, or see different members",
+                )  # fmt: skip
+    busy = {member for members in holders.values() for member in members}
+    idle = [member for member in sorted(facts.running) if member not in busy]
+    if idle and known:
+        count = sum(len(queues) for queues in facts.queues.values())
+        yield Finding(
+            "idle members", ", ".join(idle),
+            f"they hold none of the {count} queues of {len(facts.members())} members",
+            "a queue has one member at most: add queues, or do with fewer members",
+        )  # fmt: skip
+
+
+def _unowned(queues: list[MessageQueue], *, known: bool) -> Finding:
+    names = ", ".join(map(_name, queues[:8])) + (f" and {len(queues) - 8} more" * (len(queues) > 8))
+    if not known:
+        return Finding(
+            "ownership unknown", names, "no member that answered holds them",
+            "see to the silent members and brokers first",
+        )  # fmt: skip
+    return Finding(
+        "unowned queues", names, "every member has answered, and none holds them",
+        "their messages wait: ask for a rebalance; if that does not help, members use different "
+        "strategies, or one that leaves queues out (CONFIG, MACHINE_ROOM)",
+    )  # fmt: skip
+
+
+def _stalled(facts: GroupFacts) -> Iterator[Finding]:
+    for member, info in sorted(facts.running.items()):
+        if not is_push(info):
+            continue
+        for queue, held in sorted(info.mq_table.items(), key=lambda pair: str(pair[0])):
+            if held.dropped:
+                continue
+            where = f"{member} {_name(queue)}"
+            pulled = facts.now_ms - held.last_pull_timestamp
+            consumed = facts.now_ms - held.last_consume_timestamp
+            if held.last_pull_timestamp and pulled > STALE_PULL_MS:
+                yield Finding(
+                    "not pulled", where, f"last pulled {pulled // 1000} s ago",
+                    "its client hangs or is flow controlled; look at its threads "
+                    "(consumerStatus -s) and its log",
+                )  # fmt: skip
+            if is_orderly(info) and not held.locked:
+                yield Finding(
+                    "not locked", where, "an orderly member does not hold the broker's lock",
+                    "another member still has it, for 60 s at most; if it stays, see who holds "
+                    "the queue",
+                )  # fmt: skip
+            elif held.cached_msg_count > 0 and consumed > STUCK_MS:
+                yield Finding(
+                    "handler stuck", where,
+                    f"{held.cached_msg_count} messages wait, the last was handled "
+                    f"{consumed // 1000} s ago",
+                    "a handler hangs: look at the member's threads (consumerStatus -s)",
+                )  # fmt: skip
+
+
+def _name(queue: MessageQueue) -> str:
+    return f"{queue.topic}:{queue.broker_name}:{queue.queue_id}"

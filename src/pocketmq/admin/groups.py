@@ -1,0 +1,275 @@
+"""Consumer and producer groups: settings, members, how far they are, what members do."""
+
+import msgspec
+
+from pocketmq.admin.brokers import Brokers
+from pocketmq.admin.gathered import Gathered, Missing, Place
+from pocketmq.admin.topics import Topics
+from pocketmq.admin.wire import Wire
+from pocketmq.errors import Absent, ConsumerOffline, MQError, RouteNotFound
+from pocketmq.model.group_config import GroupConfig
+from pocketmq.model.kinds import MessageRequestMode
+from pocketmq.model.names import check_group, dead_letter_topic, retry_topic
+from pocketmq.model.queue import MessageQueue, sort_queues
+from pocketmq.protocol.bodies.assignment import RequestMode
+from pocketmq.protocol.bodies.connections import ConsumerConnections, ProducerConnections
+from pocketmq.protocol.bodies.groups import GroupTable
+from pocketmq.protocol.bodies.running import RunningInfo
+from pocketmq.protocol.bodies.stats import ConsumeStats, QueueProgress
+from pocketmq.protocol.bodies.topics import TopicNames
+from pocketmq.protocol.codes import RequestCode as Code
+from pocketmq.protocol.headers.client_calls import GetConsumerRunningInfoRequest
+from pocketmq.protocol.headers.groups import (
+    DeleteSubscriptionGroupRequest,
+    GetConsumerConnectionsRequest,
+    GetProducerConnectionsRequest,
+    QueryTopicsByConsumerRequest,
+)
+from pocketmq.protocol.headers.stats import GetConsumeStatsRequest
+
+_PATIENCE = 15.0
+"""Seconds for figures over all queues of a group, and for questions handed on to a client."""
+
+
+class Progress(msgspec.Struct, frozen=True):
+    """How far a group is in each queue; queues of brokers in `missing` are not listed."""
+
+    queues: dict[MessageQueue, QueueProgress]
+    consume_tps: float
+    missing: tuple[Missing, ...] = ()
+
+    @property
+    def lag(self) -> int:
+        """Messages not committed yet, in the queues that are known."""
+        return sum(each.broker_offset - each.consumer_offset for each in self.queues.values())
+
+    @property
+    def in_flight(self) -> int:
+        """Messages pulled but not committed yet, in the queues that are known."""
+        return sum(each.pull_offset - each.consumer_offset for each in self.queues.values())
+
+
+class Running(msgspec.Struct, frozen=True):
+    """What the members of a group say of themselves; `silent` ones did not answer."""
+
+    members: dict[str, RunningInfo]
+    silent: dict[str, MQError]
+
+
+class Groups:
+    """Asks and tells all brokers of a group at once."""
+
+    def __init__(self, wire: Wire, brokers: Brokers, topics: Topics) -> None:
+        self._wire = wire
+        self._brokers = brokers
+        self._topics = topics
+
+    # Settings
+
+    async def configs(
+        self, cluster: str | None = None, address: str | None = None
+    ) -> Gathered[dict[str, GroupConfig]]:
+        """Give the settings of every group, of each master."""
+
+        async def read(place: Place) -> dict[str, GroupConfig]:
+            table = await self._wire.read(
+                place.address, Code.GET_ALL_SUBSCRIPTIONGROUP_CONFIG, None, GroupTable
+            )
+            return table.subscription_group_table
+
+        return await self._wire.each(await self._brokers.targets(cluster, address), read)
+
+    async def config(self, group: str) -> Gathered[GroupConfig]:
+        """Give a group's settings on each broker that has it.
+
+        Asking for one group alone would have some brokers make it, so all are asked for.
+        """
+        found = await self.configs()
+        answers = tuple(each for each in found.answers if group in each.value)
+        return Gathered(answers, found.missing).map(lambda table: table[group])
+
+    async def create(
+        self, config: GroupConfig, cluster: str | None = None, address: str | None = None
+    ) -> Gathered[None]:
+        """Make a group on brokers, or change it. Raises `NameInvalid`, `Absent`."""
+        check_group(config.group_name)
+
+        async def create(place: Place) -> None:
+            await self._wire.ask(
+                place.address, Code.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, None, config
+            )
+
+        return await self._wire.each(await self._brokers.targets(cluster, address), create)
+
+    async def delete(
+        self,
+        group: str,
+        cluster: str | None = None,
+        address: str | None = None,
+        *,
+        offsets: bool = False,
+    ) -> Gathered[None]:
+        """Delete a group, and its offsets if wanted.
+
+        From a whole cluster its retry and dead letter topics go, too. Raises `Absent`.
+        """
+        header = DeleteSubscriptionGroupRequest(
+            group_name=group, clean_offset=offsets, remove_offset=offsets
+        )
+
+        async def delete(place: Place) -> None:
+            await self._wire.ask(place.address, Code.DELETE_SUBSCRIPTIONGROUP, header)
+
+        done = await self._wire.each(await self._brokers.targets(cluster, address), delete)
+        if cluster is not None and done.complete:
+            await self._topics.delete(retry_topic(group), cluster)
+            await self._topics.delete(dead_letter_topic(group), cluster)
+        return done
+
+    async def set_mode(
+        self,
+        topic: str,
+        group: str,
+        mode: MessageRequestMode,
+        cluster: str | None = None,
+        address: str | None = None,
+        *,
+        share: int = 0,
+    ) -> Gathered[None]:
+        """Have a group pull a topic's messages, or pop them (5.x); then `share` queues each."""
+        body = RequestMode(topic=topic, consumer_group=group, mode=mode, pop_share_queue_num=share)
+
+        async def change(place: Place) -> None:
+            await self._wire.ask(place.address, Code.SET_MESSAGE_REQUEST_MODE, None, body)
+
+        return await self._wire.each(await self._brokers.targets(cluster, address), change)
+
+    # Members
+
+    async def places(self, group: str) -> list[Place]:
+        """Give the brokers that know a group, one process each. Raises `Absent` if none does."""
+        try:
+            return await self._topics.places(retry_topic(group))
+        except RouteNotFound:
+            config = (await self.config(group)).some()
+        if not config.answers:
+            raise Absent("group", group, "no broker knows it: has it ever had a member?")
+        return [each.place for each in config]
+
+    async def connections(
+        self, group: str, address: str | None = None
+    ) -> Gathered[ConsumerConnections]:
+        """Give a group's members as each broker sees them; none is an answer, too.
+
+        Raises `Absent` if no broker knows the group.
+        """
+        header = GetConsumerConnectionsRequest(consumer_group=group)
+
+        async def ask(place: Place) -> ConsumerConnections:
+            try:
+                return await self._wire.read(
+                    place.address, Code.GET_CONSUMER_CONNECTION_LIST, header, ConsumerConnections
+                )
+            except ConsumerOffline:
+                return ConsumerConnections()
+
+        if address is not None:
+            return await self._wire.each(await self._brokers.targets(address=address), ask)
+        return await self._wire.each(await self.places(group), ask)
+
+    async def producers(self, group: str, topic: str) -> Gathered[ProducerConnections]:
+        """Give the producers of a group as each broker of a topic sees them.
+
+        Brokers without any refuse, and are missing. Raises `RouteNotFound`.
+        """
+        header = GetProducerConnectionsRequest(producer_group=group)
+
+        async def ask(place: Place) -> ProducerConnections:
+            return await self._wire.read(
+                place.address, Code.GET_PRODUCER_CONNECTION_LIST, header, ProducerConnections
+            )
+
+        return await self._wire.each(await self._topics.places(topic), ask)
+
+    async def running_info(
+        self, group: str, client_id: str, *, stacks: bool = False
+    ) -> RunningInfo:
+        """Have a member tell what it does, by the first broker that reaches it.
+
+        With `stacks` it tells what its threads do. Raises the last broker's error if none can.
+        """
+        header = GetConsumerRunningInfoRequest(
+            consumer_group=group, client_id=client_id, jstack_enable=stacks
+        )
+        failure: MQError = Absent("member", client_id, f"of group {group!r}")
+        for place in await self.places(group):
+            try:
+                return await self._wire.read(
+                    place.address,
+                    Code.GET_CONSUMER_RUNNING_INFO,
+                    header,
+                    RunningInfo,
+                    timeout=_PATIENCE,
+                )
+            except MQError as error:
+                failure = error
+        raise failure
+
+    async def running(self, group: str, *, stacks: bool = False) -> Running:
+        """Have every member tell what it does. Raises `Absent` if no broker knows the group."""
+        seen = (await self.connections(group)).some()
+        clients = sorted({client for view in seen.values() for client in client_ids(view)})
+
+        async def ask(client: str) -> RunningInfo:
+            return await self.running_info(group, client, stacks=stacks)
+
+        outcomes = await self._wire.together(clients, ask)
+        members: dict[str, RunningInfo] = {}
+        silent: dict[str, MQError] = {}
+        for client, outcome in zip(clients, outcomes, strict=True):
+            if isinstance(outcome, MQError):
+                silent[client] = outcome
+            else:
+                members[client] = outcome
+        return Running(members, silent)
+
+    # Progress
+
+    async def progress(self, group: str, topic: str | None = None) -> Progress:
+        """Tell how far a group is, in one topic or in all it has consumed.
+
+        Raises `Absent` if no broker knows the group, or the error if none answers.
+        """
+        header = GetConsumeStatsRequest(consumer_group=group, topic=topic)
+
+        async def ask(place: Place) -> ConsumeStats:
+            return await self._wire.read(
+                place.address, Code.GET_CONSUME_STATS, header, ConsumeStats, timeout=_PATIENCE
+            )
+
+        gathered = (await self._wire.each(await self.places(group), ask)).some()
+        found = {
+            queue: progress
+            for stats in gathered.values()
+            for queue, progress in stats.offset_table.items()
+        }
+        tps = sum(stats.consume_tps for stats in gathered.values())
+        queues = {queue: found[queue] for queue in sort_queues(set(found))}
+        return Progress(queues, tps, gathered.missing)
+
+    async def topics(self, group: str) -> Gathered[list[str]]:
+        """Name the topics a group has consumed, as each broker knows them."""
+        header = QueryTopicsByConsumerRequest(group=group)
+
+        async def ask(place: Place) -> list[str]:
+            names = await self._wire.read(
+                place.address, Code.QUERY_TOPICS_BY_CONSUMER, header, TopicNames
+            )
+            return sorted(names.topic_list)
+
+        return await self._wire.each(await self.places(group), ask)
+
+
+def client_ids(view: ConsumerConnections) -> list[str]:
+    """Name the members in one broker's view of a group."""
+    return [each.client_id for each in view.connection_set if each.client_id is not None]

@@ -1,0 +1,251 @@
+"""Messages: found by id, key, place or time; sent again, or handed to one consumer."""
+
+import asyncio
+from collections.abc import Callable
+
+import msgspec
+
+from pocketmq.admin.brokers import Brokers
+from pocketmq.admin.gathered import Missing, Place
+from pocketmq.admin.offsets import Offsets
+from pocketmq.admin.reading import Page, PageStatus, Reading
+from pocketmq.admin.topics import Topics
+from pocketmq.admin.wire import Wire
+from pocketmq.client.calls import SUCCESS
+from pocketmq.client.filters import Filter
+from pocketmq.errors import Absent, InvalidInput, ResponseCode
+from pocketmq.model.names import TRACE_TOPIC, dead_letter_topic
+from pocketmq.model.queue import MessageQueue, sort_queues
+from pocketmq.protocol.bodies.running import DirectConsumeResult
+from pocketmq.protocol.codes import RequestCode as Code
+from pocketmq.protocol.headers.client_calls import ConsumeDirectlyRequest
+from pocketmq.protocol.headers.queries import QueryMessageRequest, ViewMessageRequest
+from pocketmq.protocol.message_ids import parse_offset_id
+from pocketmq.protocol.pulled import decode_pulled
+from pocketmq.protocol.received import Delivery, ReceivedMessage
+from pocketmq.protocol.trace_text import Traced, decode_traced
+
+FOR_EVER = 2**63 - 1
+"""The end of time, as Java says it."""
+_OR_NONE = SUCCESS | {int(ResponseCode.QUERY_NOT_FOUND)}
+_PATIENCE = 15.0
+_PAGE = 32
+
+
+class Found(msgspec.Struct, frozen=True):
+    """Messages found, oldest first; brokers in `missing` may have more."""
+
+    messages: list[ReceivedMessage]
+    missing: tuple[Missing, ...] = ()
+
+
+class TraceEvent(msgspec.Struct, frozen=True):
+    """Something that happened to a message, and which client told of it."""
+
+    event: Traced
+    client_host: str
+
+
+class Messages:
+    """Looks for messages on all brokers of a topic at once."""
+
+    def __init__(
+        self, wire: Wire, brokers: Brokers, topics: Topics, offsets: Offsets, reading: Reading
+    ) -> None:
+        self._wire = wire
+        self._brokers = brokers
+        self._topics = topics
+        self._offsets = offsets
+        self._reading = reading
+
+    async def by_id(self, topic: str, message_id: str) -> ReceivedMessage:
+        """Give a message by either of its ids: the broker's, which tells its place, or its own.
+
+        Only brokers of the cluster are asked, whatever address an id holds. Raises `Absent`.
+        """
+        try:
+            place = parse_offset_id(message_id)
+        except InvalidInput:
+            place = None
+        if place is not None:
+            for broker in await self._brokers.all():
+                if broker.address == place.host:
+                    return await self._view(broker, place.commit_log_offset, message_id)
+        found = await self.by_unique_key(topic, message_id)
+        if not found.messages:
+            _raise_missing(found)
+            raise Absent("message", message_id, f"in topic {topic!r}")
+        return found.messages[0]
+
+    async def by_key(
+        self,
+        topic: str,
+        key: str,
+        limit: int = 64,
+        *,
+        begin_ms: int = 0,
+        end_ms: int = FOR_EVER,
+    ) -> Found:
+        """Find messages by a key. Raises `RouteNotFound`, or the error if no broker answers."""
+        header = _query(topic, key, limit, begin_ms, end_ms)
+        return await self._query(header, lambda message: key in message.keys)
+
+    async def by_unique_key(
+        self,
+        topic: str,
+        message_id: str,
+        limit: int = 32,
+        *,
+        begin_ms: int = 0,
+        end_ms: int = FOR_EVER,
+    ) -> Found:
+        """Find messages by the id their producer gave; retries of one message share it."""
+        header = msgspec.structs.replace(
+            _query(topic, message_id, limit, begin_ms, end_ms), unique_key_query=True
+        )
+        return await self._query(header, lambda message: message.message_id == message_id)
+
+    async def by_offset(self, queue: MessageQueue, offset: int) -> ReceivedMessage:
+        """Give the message at an offset of a queue. Raises `Absent`."""
+        page = await self._reading.page(queue, offset, 1)
+        for message in page.messages:
+            if message.queue_offset == offset:
+                return message
+        where = f"{queue.broker_name} queue {queue.queue_id} offset {offset}"
+        bounds = f"the queue holds {page.min_offset} to {page.max_offset - 1}"
+        raise Absent("message", where, bounds if page.max_offset > 0 else "the queue is empty")
+
+    async def page(
+        self, queue: MessageQueue, offset: int, count: int = _PAGE, expression: str | Filter = "*"
+    ) -> Page:
+        """Give messages of a queue from an offset on; see `Page`."""
+        return await self._reading.page(queue, offset, count, expression)
+
+    async def between(
+        self,
+        topic: str,
+        begin_ms: int,
+        end_ms: int,
+        limit: int = 64,
+        expression: str | Filter = "*",
+    ) -> Found:
+        """Find messages stored in a span of time, at most `limit` of each queue.
+
+        Raises `RouteNotFound`, and the first error of a queue.
+        """
+        route = await self._topics.route(topic)
+        queues = sort_queues(route.subscribe_queues(topic))
+        found = await asyncio.gather(
+            *(self._between(queue, begin_ms, end_ms, limit, expression) for queue in queues)
+        )
+        return Found(_in_order([message for part in found for message in part]))
+
+    async def dead_letters(self, group: str, limit: int = 64) -> Found:
+        """Give the oldest messages a group gave up. Raises `RouteNotFound` if there are none."""
+        return await self.between(dead_letter_topic(group), 0, FOR_EVER, limit)
+
+    async def trace(
+        self,
+        message_id: str,
+        trace_topic: str = TRACE_TOPIC,
+        limit: int = 64,
+        *,
+        begin_ms: int = 0,
+        end_ms: int = FOR_EVER,
+    ) -> list[TraceEvent]:
+        """Tell what happened to a message, as clients that trace have told, oldest first."""
+        found = await self.by_key(trace_topic, message_id, limit, begin_ms=begin_ms, end_ms=end_ms)
+        if not found.messages:
+            _raise_missing(found)
+        return [
+            TraceEvent(event, message.born_host.rpartition(":")[0])
+            for message in found.messages
+            for event in decode_traced(message.body.decode("utf-8", "replace"))
+            if event.message_id == message_id
+        ]
+
+    async def consume_directly(
+        self, group: str, client_id: str, topic: str, message_id: str
+    ) -> DirectConsumeResult:
+        """Have one member of a group handle a message now; nothing is committed.
+
+        Raises `Absent`, and the `ServerError` of a broker that cannot reach the member.
+        """
+        message = await self.by_id(topic, message_id)
+        header = ConsumeDirectlyRequest(
+            consumer_group=group,
+            client_id=client_id,
+            msg_id=message.offset_message_id,
+            topic=topic,
+        )
+        return await self._wire.read(
+            await self._store_address(message),
+            Code.CONSUME_MESSAGE_DIRECTLY,
+            header,
+            DirectConsumeResult,
+            timeout=_PATIENCE,
+        )
+
+    async def _store_address(self, message: ReceivedMessage) -> str:
+        """Give the broker that stores a message; raises `Absent` for one of another cluster."""
+        if any(place.address == message.store_host for place in await self._brokers.all()):
+            return message.store_host
+        raise Absent("broker", message.store_host, "in this cluster")
+
+    async def _view(self, place: Place, offset: int, message_id: str) -> ReceivedMessage:
+        header = ViewMessageRequest(offset=offset)
+        accept = _OR_NONE | {int(ResponseCode.SYSTEM_ERROR)}  # Java's answer for no message there
+        answer = await self._wire.ask(place.address, Code.VIEW_MESSAGE_BY_ID, header, accept=accept)
+        if answer.code != ResponseCode.SUCCESS:
+            raise Absent("message", message_id, f"on broker {place.broker}")
+        return decode_pulled(answer.body, Delivery(broker_name=place.broker))[0]
+
+    async def _query(
+        self, header: QueryMessageRequest, wanted: Callable[[ReceivedMessage], bool]
+    ) -> Found:
+        async def ask(place: Place) -> list[ReceivedMessage]:
+            answer = await self._wire.ask(
+                place.address, Code.QUERY_MESSAGE, header, timeout=_PATIENCE, accept=_OR_NONE
+            )
+            if answer.code != ResponseCode.SUCCESS or not answer.body:
+                return []
+            return decode_pulled(answer.body, Delivery(broker_name=place.broker))
+
+        places = await self._topics.places(header.topic)
+        gathered = (await self._wire.each(places, ask)).some()
+        # Brokers find by a hash of the key, so others may come along.
+        messages = [message for part in gathered.values() for message in part if wanted(message)]
+        return Found(_in_order(messages), gathered.missing)
+
+    async def _between(
+        self, queue: MessageQueue, begin_ms: int, end_ms: int, limit: int, expression: str | Filter
+    ) -> list[ReceivedMessage]:
+        first, last = await self._offsets.bounds(queue)
+        if begin_ms > 0:
+            first = await self._offsets.at_time(queue, begin_ms)
+        messages: list[ReceivedMessage] = []
+        while first < last and len(messages) < limit:
+            page = await self._reading.page(queue, first, min(_PAGE, limit), expression)
+            messages += page.messages
+            late = bool(messages) and messages[-1].store_timestamp_ms > end_ms
+            stuck = page.next_offset <= first or page.status is PageStatus.NO_NEW_MSG
+            if late or stuck:
+                break
+            first = page.next_offset
+        return [each for each in messages if each.store_timestamp_ms <= end_ms][:limit]
+
+
+def _query(topic: str, key: str, limit: int, begin_ms: int, end_ms: int) -> QueryMessageRequest:
+    return QueryMessageRequest(
+        topic=topic, key=key, max_num=limit, begin_timestamp=begin_ms, end_timestamp=end_ms
+    )
+
+
+def _in_order(messages: list[ReceivedMessage]) -> list[ReceivedMessage]:
+    return sorted(messages, key=lambda each: (each.store_timestamp_ms, each.queue_offset))
+
+
+def _raise_missing(found: Found) -> None:
+    """Raise what kept a broker from answering: what is not found may be there."""
+    for missing in found.missing:
+        raise missing.error

@@ -1,0 +1,202 @@
+"""Offsets: bounds of queues, moving groups to another place, copying one group's to another."""
+
+import msgspec
+
+from pocketmq.admin.gathered import Gathered, Missing, Place
+from pocketmq.admin.groups import Groups
+from pocketmq.admin.topics import Topics
+from pocketmq.admin.wire import Wire, body_of
+from pocketmq.errors import BrokerNotFound, ConsumerOffline, MQError
+from pocketmq.model.queue import MessageQueue, sort_queues
+from pocketmq.protocol.bodies.offsets import ResetOffset
+from pocketmq.protocol.codes import RequestCode as Code
+from pocketmq.protocol.headers.offsets import (
+    GetMaxOffsetRequest,
+    GetMaxOffsetResponse,
+    GetMinOffsetRequest,
+    GetMinOffsetResponse,
+    ResetOffsetRequest,
+    SearchOffsetRequest,
+    SearchOffsetResponse,
+    UpdateConsumerOffsetRequest,
+)
+
+LATEST = -1
+"""Instead of a time: behind the last message."""
+
+
+class QueueReset(msgspec.Struct, frozen=True):
+    """Where a group was in a queue, and where it is now.
+
+    The first three are known only if no member was online, when offsets are changed one by one.
+    """
+
+    offset: int
+    broker_offset: int | None = None
+    consumer_offset: int | None = None
+    found_offset: int | None = None
+    """Where the time asked for is; the group is elsewhere only if it was not to go back."""
+
+
+class ResetResult(msgspec.Struct, frozen=True):
+    """Where a group goes on in each queue; `online` if its members were told."""
+
+    queues: dict[MessageQueue, QueueReset]
+    online: bool
+    missing: tuple[Missing, ...] = ()
+
+
+class Offsets:
+    """Reads and moves offsets."""
+
+    def __init__(self, wire: Wire, topics: Topics, groups: Groups) -> None:
+        self._wire = wire
+        self._topics = topics
+        self._groups = groups
+
+    async def bounds(self, queue: MessageQueue) -> tuple[int, int]:
+        """Give a queue's first offset and the one after its last message."""
+        address = await self.address_of(queue)
+        return await self._least(queue, address), await self._greatest(queue, address)
+
+    async def at_time(self, queue: MessageQueue, time_ms: int) -> int:
+        """Give the offset of the first message stored at or after a time."""
+        return await self._search(queue, await self.address_of(queue), time_ms)
+
+    async def commit(self, group: str, queue: MessageQueue, offset: int) -> None:
+        """Set how far a group is in a queue; members that are online overwrite it."""
+        await self._commit(group, queue, await self.address_of(queue), offset)
+
+    async def reset(
+        self, group: str, topic: str, time_ms: int, *, back_only: bool = False
+    ) -> ResetResult:
+        """Move a group to a time in all queues of a topic, or `LATEST`, behind the last message.
+
+        With `back_only` it never skips messages. Members that are online go on there at once;
+        without any, offsets are stored for those to come. Raises `RouteNotFound`, and the error if
+        no broker did it.
+        """
+        places = await self._topics.places(topic)
+        header = ResetOffsetRequest(
+            group=group, topic=topic, timestamp=time_ms, is_force=not back_only
+        )
+
+        async def reset(place: Place) -> ResetOffset:
+            answer = await self._wire.ask(place.address, Code.INVOKE_BROKER_TO_RESET_OFFSET, header)
+            return body_of(answer, ResetOffset) if answer.body else ResetOffset()
+
+        done = await self._wire.each(places, reset)
+        if any(isinstance(each.error, ConsumerOffline) for each in done.missing):
+            return await self.reset_stored(group, topic, time_ms, back_only=back_only)
+        moved = {
+            queue: QueueReset(offset)
+            for body in done.some().values()
+            for queue, offset in body.offset_table.items()
+        }
+        queues = {queue: moved[queue] for queue in sort_queues(set(moved))}
+        return ResetResult(queues, online=True, missing=done.missing)
+
+    async def reset_queue(self, group: str, queue: MessageQueue, offset: int) -> None:
+        """Move a group in one queue to an offset, members that are online too (5.x brokers)."""
+        header = ResetOffsetRequest(
+            group=group,
+            topic=queue.topic,
+            queue_id=queue.queue_id,
+            offset=offset,
+            timestamp=0,
+            is_force=True,
+        )
+        address = await self.address_of(queue)
+        await self._wire.ask(address, Code.INVOKE_BROKER_TO_RESET_OFFSET, header)
+
+    async def reset_stored(
+        self, group: str, topic: str, time_ms: int, *, back_only: bool = False
+    ) -> ResetResult:
+        """Change the stored offsets alone; members that are online do not hear of it."""
+        route = await self._topics.route(topic)
+        queues = sort_queues(route.subscribe_queues(topic))
+        progress = await self._groups.progress(group, topic)
+
+        async def one(queue: MessageQueue) -> QueueReset:
+            address = await self.address_of(queue)
+            found = (
+                await self._greatest(queue, address)
+                if time_ms == LATEST
+                else await self._search(queue, address, time_ms)
+            )
+            was = progress.queues.get(queue)
+            at = was.consumer_offset if was is not None else None
+            moved = not back_only or at is None or found <= at
+            if moved:
+                await self._commit(group, queue, address, found)
+            return QueueReset(
+                offset=found if moved or at is None else at,
+                broker_offset=was.broker_offset if was is not None else None,
+                consumer_offset=at,
+                found_offset=found,
+            )
+
+        outcomes = dict(zip(queues, await self._wire.together(queues, one), strict=True))
+        moved = {q: each for q, each in outcomes.items() if not isinstance(each, MQError)}
+        missing = {
+            queue.broker_name: Missing(Place("", queue.broker_name, 0, ""), each)
+            for queue, each in outcomes.items()
+            if isinstance(each, MQError)
+        }
+        if not moved and missing:
+            raise next(iter(missing.values())).error
+        return ResetResult(moved, online=False, missing=tuple(missing.values()))
+
+    async def clone(self, source: str, destination: str, topic: str) -> dict[MessageQueue, int]:
+        """Have a group go on where another is in a topic; gives the offsets stored.
+
+        Raises `Absent`, `RouteNotFound`, and the first error if a broker did not take part.
+        """
+        progress = await self._groups.progress(source, topic)
+        offsets = {
+            queue: each.consumer_offset
+            for queue, each in progress.queues.items()
+            if queue.topic == topic and each.consumer_offset >= 0
+        }
+
+        async def store(queue: MessageQueue) -> None:
+            await self.commit(destination, queue, offsets[queue])
+
+        outcomes = await self._wire.together(offsets, store)
+        Gathered((), progress.missing).all()
+        for outcome in outcomes:
+            if isinstance(outcome, MQError):
+                raise outcome
+        return offsets
+
+    async def address_of(self, queue: MessageQueue) -> str:
+        """Give where to ask about a queue. Raises `RouteNotFound`, `BrokerNotFound`."""
+        known = await self._wire.session.routes.get(queue.topic, self._wire.options.timeout)
+        for data in known.route.broker_datas:
+            if data.broker_name == queue.broker_name and data.broker_addrs:
+                return data.broker_addrs[min(data.broker_addrs)]
+        raise BrokerNotFound(queue.broker_name)
+
+    async def _least(self, queue: MessageQueue, address: str) -> int:
+        header = GetMinOffsetRequest(topic=queue.topic, queue_id=queue.queue_id)
+        answer = await self._wire.ask(address, Code.GET_MIN_OFFSET, header)
+        return answer.header(GetMinOffsetResponse).offset
+
+    async def _greatest(self, queue: MessageQueue, address: str) -> int:
+        header = GetMaxOffsetRequest(topic=queue.topic, queue_id=queue.queue_id)
+        answer = await self._wire.ask(address, Code.GET_MAX_OFFSET, header)
+        return answer.header(GetMaxOffsetResponse).offset
+
+    async def _search(self, queue: MessageQueue, address: str, time_ms: int) -> int:
+        header = SearchOffsetRequest(topic=queue.topic, queue_id=queue.queue_id, timestamp=time_ms)
+        answer = await self._wire.ask(address, Code.SEARCH_OFFSET_BY_TIMESTAMP, header)
+        return answer.header(SearchOffsetResponse).offset
+
+    async def _commit(self, group: str, queue: MessageQueue, address: str, offset: int) -> None:
+        header = UpdateConsumerOffsetRequest(
+            consumer_group=group,
+            topic=queue.topic,
+            queue_id=queue.queue_id,
+            commit_offset=offset,
+        )
+        await self._wire.ask(address, Code.UPDATE_CONSUMER_OFFSET, header)

@@ -1,0 +1,93 @@
+"""Reading queues from outside: no group, no offsets, nothing is committed."""
+
+from enum import Enum
+
+import msgspec
+
+from pocketmq.admin.offsets import Offsets
+from pocketmq.admin.wire import Wire
+from pocketmq.client.filters import Filter, subscription_to
+from pocketmq.errors import ResponseCode
+from pocketmq.model.flags import PullFlag
+from pocketmq.model.queue import MessageQueue
+from pocketmq.protocol.codes import RequestCode as Code
+from pocketmq.protocol.filter import tag_filter
+from pocketmq.protocol.headers.pulling import PullRequest, PullResponse
+from pocketmq.protocol.pulled import decode_pulled
+from pocketmq.protocol.received import Delivery, ReceivedMessage
+
+
+class PageStatus(Enum):
+    """What a look into a queue came to, by Java's names."""
+
+    FOUND = "FOUND"
+    NO_NEW_MSG = "NO_NEW_MSG"
+    NO_MATCHED_MSG = "NO_MATCHED_MSG"
+    OFFSET_ILLEGAL = "OFFSET_ILLEGAL"
+
+
+_STATUS = {
+    int(ResponseCode.SUCCESS): PageStatus.FOUND,
+    int(ResponseCode.PULL_NOT_FOUND): PageStatus.NO_NEW_MSG,
+    int(ResponseCode.PULL_RETRY_IMMEDIATELY): PageStatus.NO_MATCHED_MSG,
+    int(ResponseCode.PULL_OFFSET_MOVED): PageStatus.OFFSET_ILLEGAL,
+}
+_ACCEPT = frozenset(_STATUS)
+
+
+class Page(msgspec.Struct, frozen=True):
+    """Messages of a queue, one after the other, and where to go on."""
+
+    status: PageStatus
+    messages: list[ReceivedMessage]
+    next_offset: int
+    min_offset: int
+    max_offset: int
+
+
+class Reading:
+    """Looks into queues."""
+
+    def __init__(self, wire: Wire, offsets: Offsets) -> None:
+        self._wire = wire
+        self._offsets = offsets
+
+    async def page(
+        self,
+        queue: MessageQueue,
+        offset: int,
+        count: int = 32,
+        expression: str | Filter = "*",
+    ) -> Page:
+        """Give messages of a queue from an offset on, as many as a broker gives at once.
+
+        Raises `RouteNotFound`, `BrokerNotFound`, `FilterSyntaxError`, `MessagesCutShort`.
+        """
+        subscription = subscription_to(queue.topic, expression, self._wire.now_ms())
+        header = PullRequest(
+            consumer_group=self._wire.options.group,
+            topic=queue.topic,
+            queue_id=queue.queue_id,
+            queue_offset=offset,
+            max_msg_nums=count,
+            sys_flag=int(PullFlag.SUBSCRIPTION),
+            commit_offset=0,
+            suspend_timeout_millis=0,
+            subscription=subscription.sub_string,
+            sub_version=subscription.sub_version,
+            expression_type=subscription.expression_type,
+        )
+        address = await self._offsets.address_of(queue)
+        answer = await self._wire.ask(address, Code.PULL_MESSAGE, header, accept=_ACCEPT)
+        told = answer.header(PullResponse)
+        status, messages = _STATUS[answer.code], []
+        if status is PageStatus.FOUND:
+            delivery = Delivery(
+                broker_name=queue.broker_name,
+                queue_id=queue.queue_id,
+                offset_delta=told.offset_delta or 0,
+            )
+            messages = decode_pulled(answer.body, delivery)
+            wanted = tag_filter(subscription)
+            messages = [message for message in messages if wanted.matches_tag(message.tag)]
+        return Page(status, messages, told.next_begin_offset, told.min_offset, told.max_offset)

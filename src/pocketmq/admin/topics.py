@@ -1,0 +1,233 @@
+"""Topics: names, routes, settings, what their queues hold, who consumes them."""
+
+import msgspec
+
+from pocketmq.admin.brokers import Brokers
+from pocketmq.admin.gathered import Gathered, Missing, Place
+from pocketmq.admin.name_servers import ORDER_NAMESPACE, NameServers
+from pocketmq.admin.wire import Wire, body_of
+from pocketmq.client.calls import SUCCESS
+from pocketmq.errors import InvalidInput, ResponseCode, RouteNotFound
+from pocketmq.model.names import AUTO_CREATE_TOPIC, check_topic
+from pocketmq.model.queue import MessageQueue, sort_queues
+from pocketmq.model.route import MASTER_ID, BrokerData, TopicRoute
+from pocketmq.model.topic_config import TopicConfig
+from pocketmq.protocol.bodies.groups import GroupNames
+from pocketmq.protocol.bodies.stats import OffsetRange, TopicStats
+from pocketmq.protocol.bodies.topics import TopicNames, TopicTable
+from pocketmq.protocol.codes import RequestCode as Code
+from pocketmq.protocol.headers.nameserver import (
+    DeleteTopicInNameServerRequest,
+    GetRouteRequest,
+    GetTopicsByClusterRequest,
+)
+from pocketmq.protocol.headers.topics import (
+    CreateTopicRequest,
+    DeleteTopicRequest,
+    GetTopicStatsRequest,
+    QueryTopicConsumersRequest,
+)
+
+_OR_NO_TOPIC = SUCCESS | {int(ResponseCode.TOPIC_NOT_EXIST)}
+
+
+class TopicStatus(msgspec.Struct, frozen=True):
+    """What each queue of a topic holds; queues of brokers in `missing` are not listed."""
+
+    queues: dict[MessageQueue, OffsetRange]
+    put_tps: float
+    missing: tuple[Missing, ...]
+
+
+class PermissionChange(msgspec.Struct, frozen=True):
+    """What a topic on one broker could be used for, and can be now."""
+
+    before: int
+    after: int
+    config: TopicConfig
+
+
+class Topics:
+    """Asks and tells all brokers of a topic at once."""
+
+    def __init__(self, wire: Wire, brokers: Brokers, name_servers: NameServers) -> None:
+        self._wire = wire
+        self._brokers = brokers
+        self._name_servers = name_servers
+
+    async def names(self, cluster: str | None = None) -> list[str]:
+        """List the topics a name server knows, of one cluster or of all, sorted."""
+        if cluster is None:
+            answer = await self._wire.consult(Code.GET_ALL_TOPIC_LIST_FROM_NAMESERVER)
+        else:
+            header = GetTopicsByClusterRequest(cluster=cluster)
+            answer = await self._wire.consult(Code.GET_TOPICS_BY_CLUSTER, header)
+        return sorted(body_of(answer, TopicNames).topic_list)
+
+    async def route(self, topic: str) -> TopicRoute:
+        """Give where a topic lives, as a name server says now; raises `RouteNotFound`."""
+        header = GetRouteRequest(topic=topic)
+        answer = await self._wire.consult(Code.GET_ROUTEINFO_BY_TOPIC, header, accept=_OR_NO_TOPIC)
+        if answer.code != ResponseCode.SUCCESS or not answer.body:
+            raise RouteNotFound(topic)
+        return body_of(answer, TopicRoute)
+
+    async def places(self, topic: str) -> list[Place]:
+        """Give one process for each broker of a topic: the master, else a slave.
+
+        Raises `RouteNotFound`.
+        """
+        return places_of(await self.route(topic))
+
+    async def clusters(self, topic: str) -> list[str]:
+        """List the clusters a topic lives in. Raises `RouteNotFound`."""
+        return sorted({data.cluster for data in (await self.route(topic)).broker_datas})
+
+    async def create(
+        self, config: TopicConfig, cluster: str | None = None, address: str | None = None
+    ) -> Gathered[None]:
+        """Make a topic on brokers, or change it; attributes are changes such as `+k: v`, `-k`.
+
+        An ordered topic gets its order from name servers, too. Raises `NameInvalid`, `Absent`.
+        """
+        check_topic(config.topic_name)
+        places = await self._brokers.targets(cluster, address)
+        done = await self._wire.each(places, lambda place: self._create(place, config))
+        if config.order:
+            await self._set_order(
+                config, [each.place.broker for each in done], whole=address is None
+            )
+        return done
+
+    async def delete(self, topic: str, cluster: str) -> Gathered[None]:
+        """Delete a topic and its messages: on all masters of a cluster, then on name servers.
+
+        The name servers keep it while a broker has not deleted it. Raises `Absent`.
+        """
+        header = DeleteTopicRequest(topic=topic)
+
+        async def delete(place: Place) -> None:
+            await self._wire.ask(place.address, Code.DELETE_TOPIC_IN_BROKER, header)
+
+        done = await self._wire.each(await self._brokers.masters(cluster), delete)
+        if done.complete:
+            forget = DeleteTopicInNameServerRequest(topic=topic)
+            for address in self._name_servers.addresses:
+                await self._wire.ask(address, Code.DELETE_TOPIC_IN_NAMESRV, forget)
+            (await self._name_servers.delete(ORDER_NAMESPACE, topic)).all()
+        return done
+
+    async def set_permission(
+        self,
+        topic: str,
+        permission: int,
+        cluster: str | None = None,
+        address: str | None = None,
+    ) -> Gathered[PermissionChange]:
+        """Say what a topic may be used for on brokers that have it: 2 write, 4 read, 6 both.
+
+        Raises `RouteNotFound`, `Absent`, `InvalidInput`.
+        """
+        if permission not in (0, 2, 4, 6):
+            raise InvalidInput(f"a permission is 2 (write), 4 (read) or 6 (both), not {permission}")
+        route = await self.route(topic)
+        queues = {data.broker_name: data for data in route.queue_datas}
+        targets = await self._brokers.targets(cluster, address)
+
+        async def change(place: Place) -> PermissionChange:
+            data = queues[place.broker]
+            config = TopicConfig(
+                topic_name=topic,
+                read_queue_nums=data.read_queue_nums,
+                write_queue_nums=data.write_queue_nums,
+                topic_sys_flag=data.topic_sys_flag,
+                perm=permission,
+            )
+            await self._create(place, config)
+            return PermissionChange(data.perm, permission, config)
+
+        return await self._wire.each((t for t in targets if t.broker in queues), change)
+
+    async def status(self, topic: str) -> TopicStatus:
+        """Tell what each queue holds. Raises `RouteNotFound`, or the error if no broker answers."""
+        header = GetTopicStatsRequest(topic=topic)
+
+        async def ask(place: Place) -> TopicStats:
+            return await self._wire.read(
+                place.address, Code.GET_TOPIC_STATS_INFO, header, TopicStats
+            )
+
+        gathered = (await self._wire.each(await self.places(topic), ask)).some()
+        found = {
+            queue: held for stats in gathered.values() for queue, held in stats.offset_table.items()
+        }
+        tps = sum(stats.topic_put_tps for stats in gathered.values())
+        ordered = {queue: found[queue] for queue in sort_queues(set(found))}
+        return TopicStatus(ordered, tps, gathered.missing)
+
+    async def configs(
+        self, cluster: str | None = None, address: str | None = None
+    ) -> Gathered[dict[str, TopicConfig]]:
+        """Give the settings of every topic, of each master."""
+
+        async def read(place: Place) -> dict[str, TopicConfig]:
+            table = await self._wire.read(
+                place.address, Code.GET_ALL_TOPIC_CONFIG, None, TopicTable
+            )
+            return table.topic_config_table
+
+        return await self._wire.each(await self._brokers.targets(cluster, address), read)
+
+    async def consumers(self, topic: str) -> Gathered[list[str]]:
+        """Name the groups that consume a topic, as each of its brokers knows them."""
+        header = QueryTopicConsumersRequest(topic=topic)
+
+        async def ask(place: Place) -> list[str]:
+            names = await self._wire.read(
+                place.address, Code.QUERY_TOPIC_CONSUME_BY_WHO, header, GroupNames
+            )
+            return sorted(names.group_list)
+
+        return await self._wire.each(await self.places(topic), ask)
+
+    async def _create(self, place: Place, config: TopicConfig) -> None:
+        attributes = ",".join(
+            f"{key}={value}" if key.startswith("+") else key
+            for key, value in config.attributes.items()
+        )
+        header = CreateTopicRequest(
+            topic=config.topic_name,
+            default_topic=AUTO_CREATE_TOPIC,
+            read_queue_nums=config.read_queue_nums,
+            write_queue_nums=config.write_queue_nums,
+            perm=config.perm,
+            topic_filter_type=config.topic_filter_type.value,
+            topic_sys_flag=config.topic_sys_flag,
+            order=config.order,
+            attributes=attributes or None,
+        )
+        await self._wire.ask(place.address, Code.UPDATE_AND_CREATE_TOPIC, header)
+
+    async def _set_order(self, config: TopicConfig, brokers: list[str], *, whole: bool) -> None:
+        """Tell name servers the queues of an ordered topic; other brokers' part stays."""
+        order = {broker: f"{broker}:{config.write_queue_nums}" for broker in brokers}
+        if not whole:
+            known = await self._name_servers.get(ORDER_NAMESPACE, config.topic_name) or ""
+            parts = [part for part in known.split(";") if part]
+            order = {part.partition(":")[0]: part for part in parts} | order
+        value = ";".join(order.values())
+        (await self._name_servers.put(ORDER_NAMESPACE, config.topic_name, value)).all()
+
+
+def places_of(route: TopicRoute) -> list[Place]:
+    """Give one process for each broker of a route: the master, else the first slave."""
+    return [
+        Place(data.cluster, data.broker_name, *_chosen(data))
+        for data in sorted(route.broker_datas, key=lambda data: data.broker_name)
+        if data.broker_addrs
+    ]
+
+
+def _chosen(data: BrokerData) -> tuple[int, str]:
+    chosen = MASTER_ID if MASTER_ID in data.broker_addrs else min(data.broker_addrs)
+    return chosen, data.broker_addrs[chosen]

@@ -1,0 +1,143 @@
+"""Questions of an admin: to one server, to all at once, with typed answers.
+
+Owns the session. Knows no particular question.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Any, TypeVar
+
+from pocketmq.admin.gathered import Answer, Gathered, Missing, Place
+from pocketmq.admin.options import AdminOptions
+from pocketmq.client.calls import SUCCESS, Fields
+from pocketmq.client.options import ClientOptions
+from pocketmq.client.session import Session
+from pocketmq.client.sessions import Lease, lease_session
+from pocketmq.errors import BodyMalformed, ClientClosed, InvalidInput, MQError
+from pocketmq.protocol.codes import RequestCode
+from pocketmq.protocol.command import Command
+from pocketmq.protocol.json_values import decode_body, encode_body
+
+T = TypeVar("T")
+Q = TypeVar("Q")
+
+
+class Wire:
+    """The connections of one admin. Belongs to one event loop."""
+
+    def __init__(self, client: ClientOptions, own: AdminOptions) -> None:
+        self.options = own
+        self._client = client
+        self._lease: Lease | None = None
+        self._ended = False
+        self._turns = asyncio.Semaphore(own.parallel)
+
+    async def open(self) -> None:
+        """Make ready; raises `NameServersUnreachable`."""
+        if self._lease is not None or self._ended:
+            raise InvalidInput("an admin starts once; make a new one")
+        self._lease = await lease_session(self._client)
+
+    async def close(self) -> None:
+        """Close the connections. Harmless twice."""
+        self._ended = True
+        lease, self._lease = self._lease, None
+        if lease is not None:
+            await lease.release()
+
+    @property
+    def session(self) -> Session:
+        """The running client; raises `ClientClosed` before `open` and after `close`."""
+        if self._lease is None:
+            raise ClientClosed(self.options.group)
+        return self._lease.session
+
+    @property
+    def name_servers(self) -> tuple[str, ...]:
+        """The addresses of the name servers."""
+        return self.session.routes.name_servers.addresses
+
+    def now_ms(self) -> int:
+        """Give the time in milliseconds."""
+        return self.session.clock.now_ms()
+
+    async def ask(
+        self,
+        address: str,
+        code: RequestCode,
+        fields: Fields = None,
+        body: bytes | object = b"",
+        *,
+        timeout: float | None = None,  # noqa: ASYNC109 - one timer serves all requests
+        accept: frozenset[int] = SUCCESS,
+    ) -> Command:
+        """Ask one server; a body that is a value is written as JSON.
+
+        Raises `ServerError` for a refusal, and `TransportError`.
+        """
+        data = body if isinstance(body, bytes) else encode_body(body)
+        limit = self.options.timeout if timeout is None else timeout
+        async with self._turns:
+            return await self.session.calls.ask(
+                address, code, fields, data, timeout=limit, accept=accept
+            )
+
+    async def read(
+        self,
+        address: str,
+        code: RequestCode,
+        fields: Fields,
+        kind: type[T],
+        *,
+        timeout: float | None = None,  # noqa: ASYNC109 - one timer serves all requests
+    ) -> T:
+        """Ask one server for a body of a kind. Raises what `ask` does, and `BodyMalformed`."""
+        return body_of(await self.ask(address, code, fields, timeout=timeout), kind)
+
+    async def consult(
+        self, code: RequestCode, fields: Fields = None, *, accept: frozenset[int] = SUCCESS
+    ) -> Command:
+        """Ask any name server. Raises `NameServersUnreachable`, `ServerError`."""
+        return await self.session.routes.name_servers.ask(
+            code, fields, timeout=self.options.timeout, accept=accept
+        )
+
+    async def each(
+        self, places: Iterable[Place], work: Callable[[Place], Awaitable[T]]
+    ) -> Gathered[T]:
+        """Do the same with many brokers at once; those that fail are named, not raised."""
+        wanted = list(places)
+        outcomes = await self.together(wanted, work)
+        return Gathered(
+            tuple(
+                Answer(place, outcome)
+                for place, outcome in zip(wanted, outcomes, strict=True)
+                if not isinstance(outcome, MQError)
+            ),
+            tuple(
+                Missing(place, outcome)
+                for place, outcome in zip(wanted, outcomes, strict=True)
+                if isinstance(outcome, MQError)
+            ),
+        )
+
+    async def together(
+        self, subjects: Iterable[Q], work: Callable[[Q], Awaitable[T]]
+    ) -> list[T | MQError]:
+        """Do the same with many things at once; give results and errors, in order."""
+
+        async def one(subject: Q) -> T | MQError:
+            try:
+                return await work(subject)
+            except MQError as error:
+                return error
+
+        return await asyncio.gather(*(one(subject) for subject in subjects))
+
+
+def body_of(answer: Command, kind: type[T]) -> T:
+    """Read the body of an answer; raises `BodyMalformed`, also if there is none."""
+    if not answer.body:
+        name: Any = getattr(kind, "__name__", str(kind))
+        raise BodyMalformed(name, "the answer has no body")
+    return decode_body(answer.body, kind)
