@@ -56,6 +56,7 @@ if TYPE_CHECKING:
         by_sql,
         by_tags,
     )
+    from pocketmq.blocking.admin import Admin
     from pocketmq.blocking.pop_consumer import PopConsumer
     from pocketmq.blocking.producer import Producer
     from pocketmq.blocking.pull_consumer import PullConsumer
@@ -66,6 +67,7 @@ __version__ = "0.1.0"
 __all__ = [
     "V4",
     "V5",
+    "Admin",
     "ClientOptions",
     "Cluster",
     "Codec",
@@ -112,6 +114,7 @@ __all__ = [
 
 # name -> module; imported when first asked for, so that each user pays for what they use
 _LAZY = VALUES | {
+    "Admin": "pocketmq.blocking.admin",
     "Cluster": "pocketmq.embedded.cluster",
     "PopConsumer": "pocketmq.blocking.pop_consumer",
     "Producer": "pocketmq.blocking.producer",

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pocketmq import errors
+    from pocketmq.admin.admin import Admin
     from pocketmq.balance.allocation import Strategy, StrategySettings
     from pocketmq.balance.consumer.limits import LitePullLimits, PullLimits, QueueLimits
     from pocketmq.balance.profile import V4, V5
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
 __all__ = [
     "V4",
     "V5",
+    "Admin",
     "ClientOptions",
     "Codec",
     "ConsumeContext",
@@ -126,6 +128,7 @@ VALUES = {
 """What both ways to use PocketMQ share: the module of each name, imported when it is asked for."""
 
 _LAZY = VALUES | {
+    "Admin": "pocketmq.admin.admin",
     "PopConsumer": "pocketmq.client.pop.consumer",
     "Producer": "pocketmq.client.producer.producer",
     "PullConsumer": "pocketmq.client.pull.consumer",

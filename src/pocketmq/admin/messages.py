@@ -13,9 +13,10 @@ from pocketmq.admin.topics import Topics
 from pocketmq.admin.wire import Wire
 from pocketmq.client.calls import SUCCESS
 from pocketmq.client.filters import Filter
-from pocketmq.errors import Absent, InvalidInput, ResponseCode
+from pocketmq.errors import Absent, InvalidInput, MQError, ResponseCode
 from pocketmq.model.names import TRACE_TOPIC, dead_letter_topic
 from pocketmq.model.queue import MessageQueue, sort_queues
+from pocketmq.model.receipt import SendReceipt
 from pocketmq.protocol.bodies.running import DirectConsumeResult
 from pocketmq.protocol.codes import RequestCode as Code
 from pocketmq.protocol.headers.client_calls import ConsumeDirectlyRequest
@@ -37,6 +38,15 @@ class Found(msgspec.Struct, frozen=True):
 
     messages: list[ReceivedMessage]
     missing: tuple[Missing, ...] = ()
+
+
+class Resent(msgspec.Struct, frozen=True):
+    """A message and what came of sending it again: a receipt, or an error."""
+
+    message_id: str
+    topic: str
+    receipt: SendReceipt | None
+    error: MQError | None = None
 
 
 class TraceEvent(msgspec.Struct, frozen=True):
@@ -185,6 +195,12 @@ class Messages:
             DirectConsumeResult,
             timeout=_PATIENCE,
         )
+
+    async def resend(self, messages: list[ReceivedMessage]) -> list[Resent]:
+        """Send copies of messages, dead letters under their first topic; the originals stay."""
+        from pocketmq.admin.resending import resend  # a producer is slow to import
+
+        return await resend(self._wire.client_options, messages)
 
     async def _store_address(self, message: ReceivedMessage) -> str:
         """Give the broker that stores a message; raises `Absent` for one of another cluster."""

@@ -1,26 +1,15 @@
 """Sending messages again: stored ones under their own topic, dead letters under their first."""
 
-import msgspec
-
+from pocketmq.admin.messages import Resent
 from pocketmq.client.options import ClientOptions
 from pocketmq.client.producer.producer import Producer
 from pocketmq.errors import MQError
 from pocketmq.model import properties
 from pocketmq.model.message import Message
 from pocketmq.model.names import is_dead_letter_topic, is_retry_topic
-from pocketmq.model.receipt import SendReceipt
 from pocketmq.protocol.received import ReceivedMessage
 
 _GROUP = "ReSendMsgById"
-
-
-class Resent(msgspec.Struct, frozen=True):
-    """A message and what came of sending it again: a receipt, or an error."""
-
-    message_id: str
-    topic: str
-    receipt: SendReceipt | None
-    error: MQError | None = None
 
 
 async def resend(options: ClientOptions, messages: list[ReceivedMessage]) -> list[Resent]:

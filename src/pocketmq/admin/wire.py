@@ -27,7 +27,7 @@ class Wire:
 
     def __init__(self, client: ClientOptions, own: AdminOptions) -> None:
         self.options = own
-        self._client = client
+        self.client_options = client
         self._lease: Lease | None = None
         self._ended = False
         self._turns = asyncio.Semaphore(own.parallel)
@@ -36,7 +36,7 @@ class Wire:
         """Make ready; raises `NameServersUnreachable`."""
         if self._lease is not None or self._ended:
             raise InvalidInput("an admin starts once; make a new one")
-        self._lease = await lease_session(self._client)
+        self._lease = await lease_session(self.client_options)
 
     async def close(self) -> None:
         """Close the connections. Harmless twice."""
