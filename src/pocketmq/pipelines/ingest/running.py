@@ -1,0 +1,229 @@
+"""Run an ingestion: a stream from topics, written batch by batch so that each can be repeated."""
+
+import shutil
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from datetime import date
+from functools import partial
+from pathlib import Path
+from time import monotonic
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from pyspark.errors import PySparkException
+from pyspark.sql import Observation
+from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
+
+from pocketmq.errors import InvalidInput, PipelineFailed
+from pocketmq.pipelines.ingest.compaction import mend
+from pocketmq.pipelines.ingest.schema import remembered_schema
+from pocketmq.pipelines.ingest.shaping import check_day, shaped
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+_POLL = 0.25
+_NO_DAY = date(1970, 1, 1)
+
+
+class IngestSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """How to ingest.
+
+    `schema` is Spark's DDL or JSON, a file of either, `infer`, or None for bodies as they are.
+    `day_from` says which day counts: `store`, `born`, or a column of the schema. `group` is a
+    consumer group that shows how far the ingestion has come. `options` go to the source as well.
+    """
+
+    once: bool = False
+    schema: str | None = None
+    day_from: str = "store"
+    starting: str = "earliest"
+    group: str | None = None
+    every: float = 5.0
+    """Seconds between batches of a continuous run."""
+    largest_batch: int | None = None
+    options: Mapping[str, str] = {}
+
+
+class IngestProgress(msgspec.Struct, frozen=True):
+    """How far a run has come."""
+
+    batches: int
+    rows: int
+    bad: int
+    seconds: float
+
+
+class Ingested(msgspec.Struct, frozen=True):
+    """What a run did."""
+
+    place: str
+    batches: int
+    rows: int
+    bad: int
+    late: int
+    """Rows whose day is before the latest day that was ingested when they came."""
+    seconds: float
+
+
+class _Counts:
+    """Written by the batches' thread, read by the one that waits."""
+
+    def __init__(self, latest_day: date) -> None:
+        self.batches = self.rows = self.bad = self.late = 0
+        self.latest_day = latest_day
+
+
+def ingest(
+    spark: "SparkSession",
+    name_server: str,
+    topics: Sequence[str],
+    place: str | Path,
+    settings: IngestSettings | None = None,
+    *,
+    progress: Callable[[IngestProgress], None] | None = None,
+    stop: threading.Event | None = None,
+) -> Ingested:
+    """Copy topics to Parquet below a directory, each message once, and go on where it ended.
+
+    With `once` it ends when everything that was there at the start is copied; else it runs until
+    `stop` is set or Ctrl-C comes, which raises nothing. Raises `InvalidInput` for settings that
+    cannot be, `PipelineFailed` if the stream ends by an error.
+    """
+    settings = settings or IngestSettings()
+    if not topics:
+        raise InvalidInput("name at least one topic to ingest")
+    began, root = monotonic(), Path(place)
+    options = {"nameServer": name_server, "subscribe": ",".join(topics), **settings.options}
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+        schema = remembered_schema(root, settings.schema, spark, options)
+    except OSError as problem:
+        raise InvalidInput(f"cannot write to {place}: {problem.strerror}") from problem
+    except PySparkException as problem:
+        raise PipelineFailed("ingest", _reason(problem)) from problem
+    check_day(settings.day_from, schema)
+    for kind in ("data", "bad"):
+        mend(root / kind)
+        for left in root.glob(f"{kind}/.spark-staging-*"):
+            shutil.rmtree(left, ignore_errors=True)
+    counts = _Counts(_latest_day(root / "data"))
+    options |= {"startingOffsets": settings.starting}
+    options |= {} if settings.group is None else {"groupId": settings.group}
+    if settings.largest_batch is not None:
+        options["maxOffsetsPerTrigger"] = str(settings.largest_batch)
+
+    def tell() -> None:
+        if progress is not None:
+            spent = round(monotonic() - began, 3)
+            progress(IngestProgress(counts.batches, counts.rows, counts.bad, spent))
+
+    try:
+        query = _start(spark, options, _Place(root, schema, settings.day_from, counts), settings)
+        _wait(query, stop or threading.Event(), tell)
+    except PySparkException as problem:
+        raise PipelineFailed("ingest", _reason(problem)) from problem
+    tell()
+    return Ingested(
+        str(place), counts.batches, counts.rows, counts.bad, counts.late,
+        round(monotonic() - began, 3),
+    )  # fmt: skip
+
+
+class _Place(msgspec.Struct, frozen=True):
+    """Where and how batches are written."""
+
+    root: Path
+    schema: Any
+    day_from: str
+    counts: _Counts
+
+
+def _start(
+    spark: "SparkSession", options: dict[str, str], place: _Place, settings: IngestSettings
+) -> "StreamingQuery":
+    stream = spark.readStream.format("rocketmq").options(**options).load()
+    writer = stream.writeStream.foreachBatch(partial(_write, place)).option(
+        "checkpointLocation", str(place.root / "checkpoint")
+    )
+    if settings.once:
+        return writer.trigger(availableNow=True).start()
+    return writer.trigger(processingTime=f"{settings.every} seconds").start()
+
+
+def _ended(query: "StreamingQuery") -> bool:
+    """Wait for a moment; raises the error the stream ended by."""
+    return bool(query.awaitTermination(_POLL))  # type: ignore[arg-type]  # takes parts of seconds
+
+
+def _wait(query: "StreamingQuery", stop: threading.Event, tell: Callable[[], None]) -> None:
+    """Wait until the stream ends, or shall; raises the error it ended by."""
+    try:
+        while not _ended(query):
+            tell()
+            if stop.is_set():
+                return
+    except KeyboardInterrupt:
+        pass
+    finally:
+        query.stop()
+
+
+def _write(place: _Place, batch: "DataFrame", number: int) -> None:
+    """Write one batch; one that comes again replaces what it has written."""
+    counts, apart = place.counts, place.schema is not None
+    whole = batch.persist() if apart else batch
+    try:
+        good, bad = shaped(whole, place.schema, place.day_from)
+        rows, late, latest = _put(good, number, place.root / "data", counts.latest_day)
+        counts.rows += rows
+        counts.late += late
+        counts.latest_day = max(counts.latest_day, latest)
+        if bad is not None:
+            counts.bad += _put(bad, number, place.root / "bad", _NO_DAY)[0]
+        counts.batches += 1
+    finally:
+        if apart:
+            whole.unpersist()
+
+
+def _put(frame: "DataFrame", number: int, place: Path, latest: date) -> tuple[int, int, date]:
+    """Write rows; give how many, how many of them late, and the latest day."""
+    seen = Observation()
+    counted = frame.observe(
+        seen,
+        F.count(F.lit(1)).alias("rows"),
+        F.count(F.when(F.col("day") < F.lit(latest), 1)).alias("late"),
+        F.max("day").alias("latest"),
+    )
+    (
+        counted.withColumn("batch", F.lit(number))
+        .write.mode("overwrite")
+        .option("partitionOverwriteMode", "dynamic")
+        .option("compression", "zstd")
+        .partitionBy("day", "topic", "batch")
+        .parquet(str(place))
+    )
+    found = seen.get
+    return int(found["rows"]), int(found["late"]), found["latest"] or _NO_DAY
+
+
+def _latest_day(place: Path) -> date:
+    """Give the latest day that was ingested before."""
+    days = [_NO_DAY]
+    for found in place.glob("day=*"):
+        with suppress(ValueError):
+            days.append(date.fromisoformat(found.name.removeprefix("day=")))
+    return max(days)
+
+
+def _reason(problem: PySparkException) -> str:
+    """Give what a person can use of Spark's error: the line of our own error, or the first."""
+    text = str(problem)
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    ours = [line for line in lines if line.startswith("pocketmq.errors.")]
+    if ours:
+        return ours[-1].partition(": ")[2] or ours[-1]
+    return lines[0] if lines else type(problem).__name__

@@ -1,0 +1,144 @@
+"""From messages to rows: bodies to columns, what cannot be read apart, the day of each.
+
+Owns the expressions and the reasons. A body is read by Spark; why it cannot be read is found out
+for those alone that cannot.
+"""
+
+import json
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
+from pyspark.sql.types import StringType, StructField, StructType
+
+from pocketmq.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+KEPT = (
+    "topic", "brokerName", "queueId", "queueOffset", "tags", "keys", "properties", "messageId",
+    "bornTimestamp", "storeTimestamp",
+)  # fmt: skip
+"""Columns of a message that stay beside those of its body."""
+RESERVED = {*(name.lower() for name in KEPT), "body", "day", "batch", "reason"}
+_TORN = "_torn"
+LONGEST_REASON = 300
+
+
+class Shaped(NamedTuple):
+    """What a batch becomes; `bad` is None where every body will do."""
+
+    good: "DataFrame"
+    bad: "DataFrame | None"
+
+
+def shaped(messages: "DataFrame", schema: StructType | None, day_from: str) -> Shaped:
+    """Split messages into those that can be read and those that cannot.
+
+    `day_from` is `store`, `born`, or a column of the schema with the time whose day counts.
+    """
+    if schema is None:
+        return Shaped(messages.select(*KEPT, "body", _day(day_from, None).alias("day")), None)
+    text = F.col("body").cast("string")
+    torn = StructType([*schema.fields, StructField(_TORN, StringType())])
+    parsed = F.from_json(
+        text, torn, {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _TORN}
+    ).alias("value")
+    # A list of objects would be taken for its first one, and bytes that are no text for text.
+    readable = F.is_valid_utf8(F.col("body")) & ~F.ltrim(text).startswith("[")
+    rows = messages.select("*", parsed, readable.alias("readable"))
+    fits = F.col("readable") & F.col("value").isNotNull() & F.col(f"value.{_TORN}").isNull()
+    good = rows.where(fits).select(
+        *KEPT,
+        *(F.col(f"value.`{_escaped(f.name)}`").alias(_column(f.name)) for f in schema.fields),
+        _day(day_from, schema).alias("day"),
+    )
+    reason = F.udf(_Reason(schema), "string", useArrow=False)
+    bad = rows.where(~F.coalesce(fits, F.lit(False))).select(
+        *KEPT, "body", reason("body").alias("reason"), _day("store", None).alias("day")
+    )
+    return Shaped(good, bad)
+
+
+def check_day(day_from: str, schema: StructType | None) -> None:
+    """Raise `InvalidInput` for a day that cannot be told."""
+    if day_from in ("store", "born"):
+        return
+    kinds = {} if schema is None else {f.name: f.dataType.typeName() for f in schema.fields}
+    if kinds.get(day_from) not in ("timestamp", "date", "timestamp_ntz"):
+        known = ", ".join(
+            ["store", "born", *(n for n, k in kinds.items() if k in ("timestamp", "date"))]
+        )
+        raise InvalidInput(f"the day cannot be taken from {day_from}; there are {known}")
+
+
+def _day(day_from: str, schema: StructType | None) -> "Column":
+    if day_from == "store":
+        return F.to_date("storeTimestamp")
+    if day_from == "born" or schema is None:
+        return F.to_date("bornTimestamp")
+    # A message that does not say when belongs to the day it was stored.
+    return F.coalesce(F.to_date(f"value.`{_escaped(day_from)}`"), F.to_date("storeTimestamp"))
+
+
+def _column(name: str) -> str:
+    """Name a field's column; those that a message has itself get another name."""
+    return f"body_{name}" if name.lower() in RESERVED else name
+
+
+def _escaped(name: str) -> str:
+    return name.replace("`", "``")
+
+
+class _Reason:
+    """Says why a body cannot be read; runs in Spark's workers, for bad bodies alone."""
+
+    def __init__(self, schema: StructType) -> None:
+        self._kinds = {field.name: field.dataType.simpleString() for field in schema.fields}
+
+    def __call__(self, body: bytes | bytearray | None) -> str:
+        return self._reason(b"" if body is None else bytes(body))[:LONGEST_REASON]
+
+    def _reason(self, body: bytes) -> str:
+        if not body.strip():
+            return "the body is empty"
+        try:
+            value = json.loads(body.decode("utf-8"))
+        except UnicodeDecodeError as problem:
+            return f"not UTF-8 at byte {problem.start}"
+        except (ValueError, RecursionError) as problem:
+            return f"not JSON: {problem}"
+        if not isinstance(value, dict):
+            return f"a JSON {_kind(value)}, not an object"
+        wrong = [
+            f"{name} is {_shown(value[name])}, not {kind}"
+            for name, kind in self._kinds.items()
+            if value.get(name) is not None and not _may_be(value[name], kind)
+        ]
+        return "; ".join(wrong) or "does not fit the schema"
+
+
+_NUMBERS = ("tinyint", "smallint", "int", "bigint", "float", "double", "decimal")
+_OWN_KINDS = {"boolean": bool, "string": (str, int, float, bool, list, dict), "array": list}
+
+
+def _may_be(value: Any, kind: str) -> bool:
+    """Tell whether a value may be what Spark wants there; in doubt it may not be the culprit."""
+    if kind.startswith(_NUMBERS):
+        return isinstance(value, int | float) and not isinstance(value, bool)
+    if kind.startswith(("struct", "map")):
+        return isinstance(value, dict)
+    if kind.startswith(("timestamp", "date", "binary")):
+        return isinstance(value, str) and kind == "binary"
+    own = next((types for name, types in _OWN_KINDS.items() if kind.startswith(name)), object)
+    return isinstance(value, own)  # type: ignore[arg-type]
+
+
+def _kind(value: Any) -> str:
+    names = {list: "list", str: "string", bool: "boolean", type(None): "null"}
+    return names.get(type(value), "number")
+
+
+def _shown(value: Any) -> str:
+    text = json.dumps(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
