@@ -27,6 +27,7 @@ logger = logging.getLogger("pocketmq.spark")
 
 _COMPRESSED = int(SysFlag.COMPRESSED)
 _LONG = struct.Struct(">q")
+_YEAR_1, _YEAR_9999 = -62_135_596_800_000, 253_402_300_799_999
 
 
 class Wanted(msgspec.Struct, frozen=True):
@@ -155,9 +156,13 @@ def _store_timestamp(layout: Layout, kind: pa.DataType, _: Wanted) -> Any:
 
 
 def _moments(milliseconds: Any, kind: pa.DataType) -> Any:
-    micros = milliseconds.astype(np.int64)
-    micros *= 1000
-    return pa.Array.from_buffers(kind, len(micros), [None, pa.py_buffer(micros)])
+    """Give times; one before the year 1 or after 9999, which no reader could show, is null."""
+    moments = milliseconds.astype(np.int64)
+    strange = (moments < _YEAR_1) | (moments > _YEAR_9999)
+    moments *= 1000
+    if strange.any():
+        return pa.array(moments, pa.int64(), mask=strange).cast(kind)
+    return pa.Array.from_buffers(kind, len(moments), [None, pa.py_buffer(moments)])
 
 
 def _born_host(layout: Layout, *_: Any) -> Any:

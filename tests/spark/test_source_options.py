@@ -1,0 +1,135 @@
+"""Options: read in any case, refused by name, secrets kept."""
+
+from typing import Any
+
+import pytest
+
+from pocketmq.errors import OptionInvalid
+from pocketmq.model.queue import MessageQueue
+from pocketmq.spark.offsets import EARLIEST, LATEST, Place
+from pocketmq.spark.option_values import moment_ms, seconds, size
+from pocketmq.spark.source_options import Topics, source_options
+
+HERE = {"nameServer": "127.0.0.1:9876", "subscribe": "orders"}
+
+
+def test_little_has_to_be_said() -> None:
+    batch = source_options(HERE, stream=False)
+    assert batch.topics == Topics(("orders",))
+    assert (batch.starting, batch.ending) == (Place(EARLIEST), Place(LATEST))
+    assert source_options(HERE, stream=True).starting == Place(LATEST)
+    assert batch.reach.name_servers == "127.0.0.1:9876"
+    assert batch.pulling.fail_on_data_loss
+
+
+def test_names_count_in_any_case() -> None:
+    given = {"NAMESERVER": "h:1", "Subscribe": "a, b", "startingoffsets": "latest"}
+    read = source_options(given, stream=False)
+    assert (read.topics.names, read.starting) == (("a", "b"), Place(LATEST))
+
+
+def test_the_environment_may_name_the_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NAMESRV_ADDR", "h:5")
+    assert source_options({"subscribe": "a"}, stream=False).reach.name_servers == "h:5"
+    monkeypatch.delenv("NAMESRV_ADDR")
+    with pytest.raises(OptionInvalid, match="nameServer"):
+        source_options({"subscribe": "a"}, stream=False)
+
+
+def test_queues_can_be_assigned() -> None:
+    given = {"nameServer": "h:1", "assign": '{"orders": {"broker-a": [0, 2]}}'}
+    assert source_options(given, stream=True).topics.assigned == (
+        MessageQueue("orders", "broker-a", 0),
+        MessageQueue("orders", "broker-a", 2),
+    )
+
+
+@pytest.mark.parametrize(
+    ("more", "option", "reason"),
+    [
+        ({"subscrib": "x"}, "subscrib", "is not known; did you mean 'subscribe'?"),
+        ({"kafka.bootstrap.servers": "x"}, "kafka.bootstrap.servers", "is not known"),
+        ({"subscribePattern": "a.*"}, "subscribePattern", "contradicts 'subscribe'"),
+        (
+            {"startingOffsets": "latest", "startingTimestamp": "5"},
+            "startingTimestamp",
+            "contradicts",
+        ),
+        ({"tags": "a", "sql": "b = 1"}, "sql", "contradicts 'tags'"),
+        ({"sql": "b = = 1"}, "sql", "cannot be read"),
+        ({"subscribe": "a b"}, "subscribe", "not valid"),
+        ({"failOnDataLoss": "maybe"}, "failOnDataLoss", "must be true or false, not 'maybe'"),
+        ({"minPartitions": "0"}, "minPartitions", "must be from 1"),
+        ({"minPartitions": "two"}, "minPartitions", "must be a whole number"),
+        ({"accessKey": "k"}, "accessKey", "needs option 'secretKey'"),
+        ({"secretKey": "k"}, "secretKey", "needs option 'accessKey'"),
+        ({"tlsCa": "ca.pem"}, "tlsCa", "needs option 'tls' to be true"),
+        ({"namespace": "a", "namespaceV2": "b"}, "namespaceV2", "contradicts 'namespace'"),
+        ({"nameServer": "nonsense"}, "nameServer", "cannot be used"),
+        ({"requestTimeout": "0"}, "requestTimeout", "from 10ms to 1d"),
+        ({"startingTimestamp": "yesterday"}, "startingTimestamp", "such as 2026-01-31T12:00:00Z"),
+        ({"maxOffsetsPerTrigger": "5"}, "maxOffsetsPerTrigger", "has no meaning for a batch"),
+        ({"groupId": "a b"}, "groupId", "not valid"),
+    ],
+)
+def test_what_cannot_work_is_refused_by_name(
+    more: dict[str, str], option: str, reason: str
+) -> None:
+    with pytest.raises(OptionInvalid) as caught:
+        source_options(HERE | more, stream=False)
+    assert caught.value.option == option
+    assert reason in str(caught.value)
+    assert f"option {option!r}" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("more", "option", "reason"),
+    [
+        ({"endingOffsets": "latest"}, "endingOffsets", "has no meaning for a stream"),
+        ({"pushdown": "true"}, "pushdown", "has no meaning for a stream"),
+        ({"maxTriggerDelay": "5s"}, "maxTriggerDelay", "needs option 'minOffsetsPerTrigger'"),
+        (
+            {"minOffsetsPerTrigger": "5", "maxOffsetsPerTrigger": "4"},
+            "minOffsetsPerTrigger",
+            "is over maxOffsetsPerTrigger (4)",
+        ),
+    ],
+)
+def test_streams_have_rules_of_their_own(more: dict[str, str], option: str, reason: str) -> None:
+    with pytest.raises(OptionInvalid) as caught:
+        source_options(HERE | more, stream=True)
+    assert (caught.value.option, reason in str(caught.value)) == (option, True)
+
+
+def test_something_has_to_be_read() -> None:
+    with pytest.raises(OptionInvalid, match="'subscribe' is missing"):
+        source_options({"nameServer": "h:1"}, stream=True)
+
+
+def test_secrets_are_not_shown() -> None:
+    given = {"accessKey": "alice", "secretKey": "s3cr3t", "securityToken": "t0k3n"}
+    tls = {"tls": "true", "tlsCert": "c.pem", "tlsKeyPassword": "p4ss"}
+    read = source_options(HERE | given | tls, stream=True)
+    for secret in ("s3cr3t", "t0k3n", "p4ss"):
+        assert secret not in repr(read)
+    assert read.reach.credentials is not None
+    assert read.reach.credentials.secret_key == "s3cr3t"
+    assert read.reach.client().tls == read.reach.tls
+
+
+@pytest.mark.parametrize(
+    ("read", "text", "value"),
+    [
+        (seconds, "15m", 900.0),
+        (seconds, "200ms", 0.2),
+        (seconds, "2", 2.0),
+        (seconds, "1.5 h", 5400.0),
+        (size, "4m", 4 << 20),
+        (size, "65536", 65536),
+        (moment_ms, "1700000000000", 1_700_000_000_000),
+        (moment_ms, "2023-11-14T22:13:20Z", 1_700_000_000_000),
+        (moment_ms, "2023-11-14T23:13:20.5+01:00", 1_700_000_000_500),
+    ],
+)
+def test_times_and_sizes_have_units(read: Any, text: str, value: float) -> None:
+    assert read(text) == value
