@@ -26,6 +26,7 @@ from pocketmq.client.consumer.warnings import MembershipWarning
 from pocketmq.client.consumer.work import Consuming, Handler, Work
 from pocketmq.client.consumer_options import PushConsumerOptions, PushConsumerSettings
 from pocketmq.client.filters import Filter
+from pocketmq.client.lifetime import Lifetime
 from pocketmq.client.options import ClientOptions
 from pocketmq.client.session import Session
 from pocketmq.client.sessions import Lease, lease_session, shown
@@ -74,7 +75,7 @@ class PushConsumer(Steering):
         self._lease: Lease | None = None
         self._engine: Engine | None = None
         self._life: Life | None = None
-        self._closing: asyncio.Task[None] | None = None
+        self._lifetime = Lifetime(f"consumer of group {group}")
         self._told = asyncio.Event()
 
     # Life
@@ -86,10 +87,10 @@ class PushConsumer(Steering):
         client has a consumer in this group already, `ServerError` if a broker refuses an
         expression, `ClientClosed` once it has been closed. Nothing is left running then.
         """
-        if self._engine is not None and self._closing is None:
-            return self
-        if self._lease is not None:
-            raise ClientClosed(self._lease.session.client_id)
+        await self._lifetime.start(self._start)
+        return self
+
+    async def _start(self) -> None:
         self._lease = await lease_session(
             self.client_options,
             shared_name=self.options.model is MessageModel.BROADCASTING,
@@ -107,9 +108,9 @@ class PushConsumer(Steering):
             self._life = Life(self._engine)
             await self._life.start()
         except BaseException:
-            await self.close(0.0)
+            await self._close(0.0)
+            self._lease = self._engine = self._life = None
             raise
-        return self
 
     async def run(self) -> None:
         """Consume until SIGINT (Ctrl-C) or SIGTERM comes, or `close` is called; then leave.
@@ -127,15 +128,10 @@ class PushConsumer(Steering):
         given. Cancelled, it goes on in the background. Raises `ClientForked`.
         """
         self._told.set()
-        if self._lease is None:
-            return
-        self._lease.session.check_process()
-        if self._closing is None:
-            patience = self.options.stop_wait if wait is None else wait
-            self._closing = asyncio.get_running_loop().create_task(
-                self._close(patience), name=f"close consumer {self.options.group}"
-            )
-        await asyncio.shield(self._closing)
+        if self._lease is not None:
+            self._lease.session.check_process()
+        patience = self.options.stop_wait if wait is None else wait
+        await self._lifetime.end(lambda: self._close(patience))
 
     async def _close(self, wait: float) -> None:
         try:
@@ -226,7 +222,7 @@ class PushConsumer(Steering):
     @property
     def running(self) -> bool:
         """Whether it has started and not been closed."""
-        return self._engine is not None and self._closing is None
+        return self._engine is not None and not self._lifetime.ended
 
     @property
     def session(self) -> Session:
@@ -262,13 +258,13 @@ class PushConsumer(Steering):
         self._running().publish_history(topic, past=past)
 
     def _running(self) -> Engine:
-        if self._engine is None or self._closing is not None:
+        if self._engine is None or self._lifetime.ended:
             raise ClientClosed(f"consumer of group {self.options.group}")
         return self._engine
 
     def _subscriptions_changed(self, *, added: bool) -> None:
         engine = self._engine
-        if engine is None or self._closing is not None:
+        if engine is None or self._lifetime.ended:
             return
         engine.rebalancing.tell(when.SubscriptionChanged(added=added))
         engine.tasks.spawn(_announce(engine), "announce subscriptions")

@@ -13,6 +13,7 @@ from typing import Self, Unpack
 
 from pocketmq.client.checks import check_range, check_seconds
 from pocketmq.client.filters import Filter
+from pocketmq.client.lifetime import Lifetime
 from pocketmq.client.options import ClientOptions
 from pocketmq.client.pop.member import PopMember
 from pocketmq.client.pop.options import FIRST, MOST_MESSAGES, PopConsumerOptions, PopSettings
@@ -59,15 +60,23 @@ class PopConsumer:
         self.options = own
         self._member = PopMember(own, client.namespace)
         self._lease: Lease | None = None
+        self._lifetime = Lifetime(f"consumer of group {group}")
         self._parts: tuple[Session, PopRequests, Receiving, Sources] | None = None
         self._ended = False
 
     # Life
 
     async def start(self) -> None:
-        """Join the group. Raises `NameServersUnreachable`, `GroupTaken`; then nothing is open."""
-        if self._lease is not None or self._ended:
-            raise InvalidInput("a consumer starts once; make a new one")
+        """Join the group; does nothing if it is running.
+
+        Raises `NameServersUnreachable`, `GroupTaken`; then nothing is open. Raises `ClientClosed`
+        once it has been closed.
+        """
+        if self._ended:
+            raise ClientClosed(f"consumer of group {self.options.group}")
+        await self._lifetime.start(self._start)
+
+    async def _start(self) -> None:
         lease = self._lease = await lease_session(self._client_options)
         session = lease.session
         try:
@@ -76,7 +85,7 @@ class PopConsumer:
             await session.fetch_routes(self._member.topics())
             await session.heartbeats.beat()
         except BaseException:
-            await self.close()
+            await self._close()
             raise
         ordered = self.options.ordered
         requests = PopRequests(
@@ -90,8 +99,14 @@ class PopConsumer:
         self._parts = (session, requests, receiving, Sources(session.routes))
 
     async def close(self) -> None:
-        """Leave the group; messages received stay hidden for their time. Harmless twice."""
+        """Leave the group; messages received stay hidden for their time. Harmless twice.
+
+        Cancelled, it goes on in the background.
+        """
         self._ended = True
+        await self._lifetime.end(self._close)
+
+    async def _close(self) -> None:
         lease, self._lease = self._lease, None
         parts, self._parts = self._parts, None
         if lease is None:

@@ -10,6 +10,7 @@ from typing import Literal, Self, Unpack, overload
 
 from pocketmq.balance.producer.selectors import OrderingKey
 from pocketmq.client.checks import check_hook
+from pocketmq.client.lifetime import Lifetime
 from pocketmq.client.options import ClientOptions
 from pocketmq.client.producer.batches import deliver_batches, prepare_batches
 from pocketmq.client.producer.check_backs import TransactionCheck
@@ -61,7 +62,7 @@ class Producer(Exchanging):
         self._name = wrap_namespace(self.client_options.namespace, group)
         self._hooks: list[SendHook] = []
         self._tasks = Tasks(f"producer {group}")
-        self._starting = asyncio.Lock()
+        self._lifetime = Lifetime(f"producer of group {self._name}")
         self._lease: Lease | None = None
         self._sending: Sending | None = None
         self._submitting: Submitting | None = None
@@ -76,14 +77,10 @@ class Producer(Exchanging):
         Raises `NameServersUnreachable` (see `ClientOptions.start_wait`), `GroupTaken` if the
         client has a producer in this group already, `ClientClosed` once it has been closed.
         """
-        async with self._starting:
-            if not self._open:
-                await self._start()
+        await self._lifetime.start(self._start)
         return self
 
     async def _start(self) -> None:
-        if self._lease is not None:
-            raise ClientClosed(self._lease.session.client_id)
         lease = self._lease = await lease_session(self.client_options)
         try:
             self._sending = Sending(lease.session, self.options)
@@ -103,20 +100,28 @@ class Producer(Exchanging):
     async def close(self) -> None:
         """Refuse new sends, wait for those under way, then leave. Closing twice is harmless.
 
-        Sends under way end by their own deadlines at the latest. Raises `ClientForked`.
+        Sends under way end by their own deadlines at the latest. Cancelled, it goes on in the
+        background. Raises `ClientForked`.
         """
+        self._open = False
+        if self._lease is not None:
+            self._lease.session.check_process()
+        await self._lifetime.end(self._close)
+
+    async def _close(self) -> None:
         self._open = False
         if self._lease is None or self._submitting is None:
             return
         session = self._lease.session
-        session.check_process()
-        await self._end_exchanges()
-        await self._submitting.drained()
-        await self._end_trace()
-        await self._tasks.stop()
-        if session.running and self._member is not None:
-            await session.remove_producer(self._member)
-        await self._lease.release()
+        try:
+            await self._end_exchanges()
+            await self._submitting.drained()
+            await self._end_trace()
+            await self._tasks.stop()
+            if session.running and self._member is not None:
+                await session.remove_producer(self._member)
+        finally:
+            await self._lease.release()
 
     def __repr__(self) -> str:
         lease = self._lease

@@ -13,6 +13,7 @@ from pocketmq.client.consumer.listeners import QueueListener
 from pocketmq.client.consumer.subscriptions import Subscribed
 from pocketmq.client.consumer_options import PullConsumerOptions
 from pocketmq.client.filters import Filter, subscription_to
+from pocketmq.client.lifetime import Lifetime
 from pocketmq.client.options import ClientOptions
 from pocketmq.client.pull.cache import Batch
 from pocketmq.client.pull.running import PullRunning
@@ -55,18 +56,22 @@ class PullConsumer(PullSteering):
         self.options = own
         super().__init__(Wishes(client.namespace), client.request_timeout)
         self._lease: Lease | None = None
+        self._lifetime = Lifetime(f"consumer of group {group}")
         self._ended = False
 
     # Life
 
     async def start(self) -> None:
-        """Join the group and begin to pull.
+        """Join the group and begin to pull; does nothing if it is running.
 
         Raises `NameServersUnreachable`, `GroupTaken`, and the `ServerError` of a broker that cannot
-        read a filter; nothing is left open then.
+        read a filter; nothing is left open then. Raises `ClientClosed` once it has been closed.
         """
-        if self._lease is not None or self._ended:
-            raise InvalidInput("a consumer starts once; make a new one")
+        if self._ended:
+            raise ClientClosed(f"consumer of group {self.options.group}")
+        await self._lifetime.start(self._start)
+
+    async def _start(self) -> None:
         broadcasting = self.options.model is MessageModel.BROADCASTING
         self._lease = lease = await lease_session(
             self._client_options, shared_name=broadcasting, stream=True
@@ -75,23 +80,27 @@ class PullConsumer(PullSteering):
             self._running = running = PullRunning(lease.session, self.options, self._wishes)
             await running.start()
         except BaseException:
-            await self.close(commit=False)
+            await self._close(commit=False)
             raise
 
     async def close(self, *, commit: bool | None = None) -> None:
         """Store offsets, leave the group, end polls and iterations. Harmless twice.
 
         `commit` says whether what was polled last counts as done; if not given, as `auto_commit`
-        says.
+        says. Cancelled, it goes on in the background.
         """
         self._ended = True
+        done = self.options.auto_commit if commit is None else commit
+        await self._lifetime.end(lambda: self._close(commit=done))
+
+    async def _close(self, *, commit: bool) -> None:
         lease, self._lease = self._lease, None
         running, self._running = self._running, None
         if lease is None:
             return
         try:
             if running is not None:
-                await running.stop(commit=self.options.auto_commit if commit is None else commit)
+                await running.stop(commit=commit)
         finally:
             await lease.release()
 
