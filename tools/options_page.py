@@ -39,12 +39,14 @@ consumer = mq.PushConsumer(
 print(consumer.options.threads, consumer)
 ```
 
-Times are seconds, sizes bytes. Defaults are Java's unless a row says otherwise. An unknown keyword, a value of the wrong
-type and a value that can never work raise `InvalidInput` at once, naming the option. Where words are quoted, the word or
-the value itself can be given: `model="broadcasting"` or `model=mq.MessageModel.BROADCASTING`.
+Times are seconds, sizes bytes. Defaults are Java's unless a row says otherwise. An unknown keyword,
+a value of the wrong type and a value that can never work raise `InvalidInput` at once, naming the
+option. Where words are quoted, the word or the value itself can be given: `model="broadcasting"` or
+`model=mq.MessageModel.BROADCASTING`.
 
-What several clients have in common can be made once and given to each as `options=mq.ClientOptions(...)`; keywords beside
-it count for more. `python tools/options_page.py` writes this page.
+What several clients have in common can be made once and given to each as
+`options=mq.ClientOptions(...)`; keywords beside it count for more. `python tools/options_page.py`
+writes this page.
 """
 SECTIONS: list[tuple[str, str, type[msgspec.Struct]]] = [
     ("All clients", "`ClientOptions` (Java: `ClientConfig`)", ClientOptions),
@@ -59,7 +61,11 @@ SECTIONS: list[tuple[str, str, type[msgspec.Struct]]] = [
         "`PushConsumerOptions` (Java: `DefaultMQPushConsumer`)",
         PushConsumerOptions,
     ),
-    ("Pull consumer", "`PullConsumerOptions` (Java: `DefaultLitePullConsumer`)", PullConsumerOptions),
+    (
+        "Pull consumer",
+        "`PullConsumerOptions` (Java: `DefaultLitePullConsumer`)",
+        PullConsumerOptions,
+    ),
     ("POP consumer", "`PopConsumerOptions`", PopConsumerOptions),
     ("Limits of a push consumer", "`limits=mq.PullLimits(count=200)`", PullLimits),
     ("Limits of a pull consumer", "`limits=mq.LitePullLimits(total=500)`", LitePullLimits),
@@ -155,7 +161,7 @@ def default(field: msgspec.structs.FieldInfo) -> str:
         return "–"
     value: Any = field.default
     if value is msgspec.NODEFAULT:
-        value = field.default_factory()  # type: ignore[operator, misc]
+        value = field.default_factory()
     if isinstance(value, Profile):
         return f'`"{value.line}"`'
     if isinstance(value, Enum):
