@@ -106,26 +106,37 @@ class ExactlyOnceWriter(DataSourceStreamArrowWriter):
 
     def commit(self, messages: "list[WriterCommitMessage | None]", batchId: int) -> None:  # noqa: N803 - Spark's name
         """Decide, and end the half messages. Raises `LedgerUnusable` or `BatchDecided`."""
-        prepared = [each for each in messages if isinstance(each, Prepared)]
-        mine = [each for each in prepared if each.transaction]
+        mine = [each for each in messages if isinstance(each, Prepared) and each.transaction]
         sender = self._sender()
         if not mine:
             return
         query = mine[0].query
         ledger = Ledger(self.how.ledger)
-        decision = Decision(
-            transactions=[each.transaction for each in mine],
-            doubtful=[message for each in mine for message in each.doubtful],
-        )
-        holds, just_now = ledger.decide(query, batchId, decision)
+        holds, just_now = self.decide(ledger, query, batchId, mine)
         if just_now:
             halves = [half for each in mine for half in _read(each.halves)]
-            if sender.end_halves(halves, TransactionState.COMMIT) == len(halves):
+            if self.end(sender, halves, TransactionState.COMMIT) == len(halves):
                 ledger.ended(query, batchId)
             ledger.prune(query, self.how.retention)
         else:
             lost = [each for each in mine if each.transaction not in holds.transactions]
             self._roll_back(sender, lost)
+
+    def decide(
+        self, ledger: Ledger, query: str, batch: int, prepared: Sequence[Prepared]
+    ) -> tuple[Decision, bool]:
+        """Write down what counts; gives what holds, and whether it was decided just now."""
+        decision = Decision(
+            transactions=[each.transaction for each in prepared],
+            doubtful=[message_id for each in prepared for message_id in each.doubtful],
+        )
+        return ledger.decide(query, batch, decision)
+
+    def end(
+        self, sender: RecordSender, halves: Sequence[HalfMessage], state: TransactionState
+    ) -> int:
+        """Tell brokers how half messages end; gives how many of the ends were acknowledged."""
+        return sender.end_halves(halves, state)
 
     def abort(self, messages: "list[WriterCommitMessage | None]", batchId: int) -> None:  # noqa: N803 - Spark's name
         """Roll back, unless it is decided: Spark aborts a commit that failed half-way, too."""
@@ -139,10 +150,9 @@ class ExactlyOnceWriter(DataSourceStreamArrowWriter):
             return  # nobody knows; whoever is asked later on may
         self._roll_back(self._sender(), mine)
 
-    @staticmethod
-    def _roll_back(sender: RecordSender, prepared: Sequence[Prepared]) -> None:
+    def _roll_back(self, sender: RecordSender, prepared: Sequence[Prepared]) -> None:
         halves = [half for each in prepared for half in _read(each.halves)]
-        sender.end_halves(halves, TransactionState.ROLLBACK)
+        self.end(sender, halves, TransactionState.ROLLBACK)
 
     def _sender(self) -> RecordSender:
         """Give this process's sender, which also answers brokers.

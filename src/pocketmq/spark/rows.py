@@ -19,6 +19,7 @@ from pocketmq.spark.sink_columns import SinkColumns
 
 RESERVE = 1024
 """Bytes of the properties that are kept for what each message gets of RocketMQ's own."""
+_ROOM = PROPERTIES_LIMIT - RESERVE
 _NOTHING = pa.scalar(b"", pa.binary())
 _NAME_END, _VALUE_END = pa.scalar(b"\1", pa.binary()), pa.scalar(b"\2", pa.binary())
 
@@ -113,13 +114,7 @@ def _read(batch: pa.RecordBatch, columns: SinkColumns, topic: str | None, first:
     tags = _tags(column(columns.tags))
     keys = _keys(column(columns.keys))
     properties = _properties(column(columns.properties))
-    sizes = sizes_of(properties) + sizes_of(keys) + sizes_of(tags)
-    if isinstance(sizes, np.ndarray):
-        _refuse(
-            sizes > PROPERTIES_LIMIT - RESERVE,
-            "keys" if properties is None else "properties",
-            f"is too long: with tags and keys {PROPERTIES_LIMIT - RESERVE} bytes are allowed",
-        )
+    _check_together({"properties": properties, "keys": keys, "tags": tags})
     return Rows(
         np.arange(first, first + batch.num_rows),
         topics,
@@ -131,6 +126,17 @@ def _read(batch: pa.RecordBatch, columns: SinkColumns, topic: str | None, first:
         column(columns.ordering_key),
         _delay(column(columns.delay)),
     )
+
+
+def _check_together(texts: dict[str, pa.Array | None]) -> None:
+    """Hold the properties of each row to what the wire has room for."""
+    sizes = {name: sizes_of(array) for name, array in texts.items() if array is not None}
+    total = np.asarray(sum(sizes.values()))
+    if sizes and (total > _ROOM).any():
+        at = int((total > _ROOM).argmax())
+        column = max(sizes, key=lambda name: int(np.asarray(sizes[name])[at]))
+        reason = f"is too long: {_ROOM} bytes are allowed for properties, keys and tags together"
+        raise _Bad(at, column, reason)
 
 
 def sizes_of(

@@ -4,7 +4,6 @@ A task is done only when everything it sent is acknowledged. What failed for a r
 is sent again for a while; then the task fails and names the rows.
 """
 
-import gc
 import os
 import time
 from collections import deque
@@ -17,6 +16,7 @@ from pocketmq.blocking.record_sender import RecordSender
 from pocketmq.client.producer.check_backs import TransactionCheck
 from pocketmq.errors import MQError, RowsNotSent
 from pocketmq.model.receipt import SendReceipt
+from pocketmq.spark.connections import settle
 from pocketmq.spark.options import Reach
 from pocketmq.spark.packing import Alone, Packed
 
@@ -51,8 +51,7 @@ def sender_for(
             send_timeout=max(SEND_TIMEOUT, reach.request_timeout),
         )
         sender.start()
-        if not _senders:
-            gc.freeze()  # Spark collects all there is after every task
+        settle()
         _senders[key] = sender
     return sender
 

@@ -1,0 +1,83 @@
+"""The ledger of exactly-once streams: the first decision holds, for as long as it may matter."""
+
+import os
+import threading
+from pathlib import Path
+
+import pytest
+
+from pocketmq.errors import BatchDecided, LedgerUnusable
+from pocketmq.spark.ledger import KEPT, Decision, Ledger
+
+QUERY = "3d3e8b4e-0000-4000-8000-0123456789ab"
+
+
+def decision(*transactions: str) -> Decision:
+    return Decision(transactions=list(transactions))
+
+
+def test_the_first_decision_holds(tmp_path: Path) -> None:
+    ledger = Ledger(str(tmp_path / "not" / "yet"))
+    assert (ledger.get(QUERY, 0), ledger.last(QUERY)) == (None, -1)
+    assert ledger.decide(QUERY, 0, decision("a", "b")) == (decision("a", "b"), True)
+    assert ledger.decide(QUERY, 0, decision("c")) == (decision("a", "b"), False)
+    assert ledger.decide(QUERY, 0, decision("a", "b")) == (decision("a", "b"), False)
+    assert ledger.get(QUERY, 0) == decision("a", "b")
+    assert ledger.last(QUERY) == 0
+
+
+def test_of_many_who_decide_at_once_one_does(tmp_path: Path) -> None:
+    ready = threading.Barrier(8)
+    outcomes = []
+
+    def decide(name: str) -> None:
+        ready.wait()
+        outcomes.append(Ledger(str(tmp_path)).decide(QUERY, 5, decision(name)))
+
+    threads = [threading.Thread(target=decide, args=(f"t{at}",)) for at in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len({tuple(holds.transactions) for holds, _ in outcomes}) == 1
+    assert [just_now for _, just_now in outcomes].count(True) == 1
+    assert [path.name for path in (tmp_path / QUERY).iterdir()] == ["5.json"]
+
+
+def test_a_batch_is_not_decided_after_a_later_one(tmp_path: Path) -> None:
+    """A driver that was thought dead comes too late, even if its decision would be the first."""
+    ledger = Ledger(str(tmp_path))
+    ledger.decide(QUERY, 7, decision("a"))
+    with pytest.raises(BatchDecided, match=f"batch 6 of query {QUERY} comes after batch 7"):
+        ledger.decide(QUERY, 6, decision("b"))
+
+
+def test_what_counts_is_told_by_transaction_and_message() -> None:
+    found = Decision(transactions=["a", "b"], doubtful=["id-3"])
+    assert found.commits("a", "id-1")
+    assert not found.commits("a", "id-3")
+    assert not found.commits("c", "id-1")
+
+
+def test_decisions_are_kept_while_a_broker_may_ask(tmp_path: Path) -> None:
+    ledger = Ledger(str(tmp_path))
+    for batch in range(KEPT + 4):
+        ledger.decide(QUERY, batch, decision("a"))
+    ledger.ended(QUERY, 0)
+    ledger.ended(QUERY, KEPT + 3)
+    os.utime(tmp_path / QUERY / "1.json", (0, 0))
+    os.utime(tmp_path / QUERY / f"{KEPT + 2}.json", (0, 0))
+    assert ledger.prune(QUERY, retention=3600.0) == 2
+    left = sorted(int(path.stem) for path in (tmp_path / QUERY).glob("*.json"))
+    assert left == list(range(2, KEPT + 4)), "0 was acknowledged, 1 is too old; 2 and 3 are neither"
+
+
+def test_a_ledger_that_cannot_be_used_says_so(tmp_path: Path) -> None:
+    (tmp_path / QUERY).mkdir()
+    (tmp_path / QUERY / "3.json").write_text("half a fi")
+    with pytest.raises(LedgerUnusable, match=r"3\.json"):
+        Ledger(str(tmp_path)).get(QUERY, 3)
+    with pytest.raises(LedgerUnusable, match=r"'\.\./other' is no query"):
+        Ledger(str(tmp_path)).get("../other", 3)
+    with pytest.raises(LedgerUnusable):
+        Ledger(str(tmp_path / QUERY / "3.json")).decide(QUERY, 0, decision("a"))

@@ -1,0 +1,135 @@
+"""The options and columns of the sink: read when a write is planned, refused by name."""
+
+import pickle
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from pyspark.sql import types as spark_types
+from pyspark.sql.types import ArrayType, DataType, IntegerType, MapType, StringType, StructType
+
+from pocketmq.errors import InvalidInput, OptionInvalid
+from pocketmq.spark.sink_columns import SinkColumns
+from pocketmq.spark.sink_options import GROUP, SinkPlan, sink_plan
+
+FULL = "topic string, body binary, tags string, keys string, properties map"
+KINDS: dict[str, DataType] = {
+    "string": StringType(),
+    "binary": spark_types.BinaryType(),
+    "int": IntegerType(),
+    "bigint": spark_types.LongType(),
+    "double": spark_types.DoubleType(),
+    "timestamp": spark_types.TimestampType(),
+    "interval": spark_types.DayTimeIntervalType(),
+    "ints": ArrayType(IntegerType()),
+    "map": MapType(StringType(), StringType()),
+    "counts": MapType(StringType(), IntegerType()),
+}
+
+
+def plan(
+    columns: str = FULL,
+    options: Mapping[str, str] | None = None,
+    *,
+    stream: bool = False,
+    overwrite: bool = False,
+) -> SinkPlan:
+    schema = StructType()
+    for column in columns.split(", "):
+        name, kind = column.split()
+        schema = schema.add(name, KINDS[kind])
+    given = {"nameServer": "127.0.0.1:9876", **(options or {})}
+    return sink_plan(given, schema, overwrite=overwrite, stream=stream)
+
+
+def exactly_once(**options: str) -> SinkPlan:
+    return plan(options={"exactlyOnce": "true", **options}, stream=True)
+
+
+def test_columns_are_found_by_name_in_any_case_and_order() -> None:
+    found = plan("DELAY interval, Body string, orderingkey bigint, topic string")
+    assert found.columns == SinkColumns(body=1, topic=3, ordering_key=2, delay=0)
+    assert (found.group, found.topic, found.exactly_once) == (GROUP, None, None)
+    assert pickle.loads(pickle.dumps(found)) == found
+
+
+def test_rows_of_the_source_can_be_written_as_they_are() -> None:
+    columns = FULL + ", queueId int, queueOffset bigint, bornTimestamp timestamp"
+    assert plan(columns).columns == SinkColumns(body=1, topic=0, tags=2, keys=3, properties=4)
+
+
+def test_option_topic_wins_over_the_column() -> None:
+    assert plan(options={"topic": "bills"}).columns.topic == -1
+    assert plan("body string", {"topic": "bills"}).topic == "bills"
+
+
+@pytest.mark.parametrize(
+    ("columns", "reason"),
+    [
+        ("topic string", "no column 'body'"),
+        ("body binary", "add a column 'topic', or option 'topic'"),
+        ("topic string, body binary, tag string", "no column 'tag'; it takes topic, body, tags"),
+        ("topic string, body int", "'body' is binary or string, and cannot be int"),
+        ("topic string, body binary, keys ints", "cannot be array<int>"),
+        ("topic string, body binary, properties counts", "cannot be map<string,int>"),
+        ("topic string, body binary, orderingKey double", "cannot be double"),
+        ("topic string, body binary, delay timestamp", "cannot be timestamp"),
+        ("topic string, body binary, BODY binary", "two columns 'body'"),
+    ],
+)
+def test_columns_that_cannot_be_sent_are_named(columns: str, reason: str) -> None:
+    with pytest.raises(InvalidInput, match=reason):
+        plan(columns)
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ({"subscribe": "orders"}, "'subscribe' is not known"),
+        ({"topics": "orders"}, "'topics' is not known; did you mean 'topic'"),
+        ({"topic": "a b"}, "'topic' cannot be used"),
+        ({"producerGroup": "a b"}, "'producerGroup' cannot be used"),
+        ({"batchSize": "5m"}, "'batchSize' must be from 1024 to 4194304"),
+        ({"ledger": "somewhere"}, "'ledger' needs option 'exactlyOnce'"),
+        ({"exactlyOnce": "true"}, "'exactlyOnce' is for streams"),
+    ],
+)
+def test_options_that_cannot_work_are_named(options: dict[str, str], reason: str) -> None:
+    with pytest.raises(OptionInvalid, match=reason):
+        plan(options=options)
+
+
+def test_topics_are_not_overwritten() -> None:
+    with pytest.raises(InvalidInput, match="can only be appended to"):
+        plan(overwrite=True)
+
+
+def test_the_ledger_is_beside_the_checkpoint_unless_it_is_told(tmp_path: Path) -> None:
+    for checkpoint in (str(tmp_path), f"file://{tmp_path}/", f"file:{tmp_path}"):
+        found = exactly_once(checkpointLocation=checkpoint)
+        assert found.exactly_once is not None
+        assert found.exactly_once.ledger == f"{tmp_path}/ledger"
+    other = exactly_once(checkpointLocation="hdfs://a/b", ledger=f"{tmp_path}/own")
+    assert other.exactly_once is not None
+    assert other.exactly_once.ledger == f"{tmp_path}/own"
+    assert other.group != found.group, "brokers ask a member of the group, and it must know"
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ({}, "needs option 'ledger', a directory"),
+        ({"checkpointLocation": "hdfs://a/b"}, "give a directory as option 'ledger'"),
+        ({"ledger": "s3a://bucket/x"}, "'ledger' cannot keep its ledger in 's3a://bucket/x'"),
+        ({"ledger": "l", "ledgerRetention": "5m"}, "'ledgerRetention' must be an hour"),
+        ({"ledger": "l", "decideWithin": "10ms"}, "'decideWithin' must be from 1s"),
+    ],
+)
+def test_exactly_once_needs_a_ledger_that_works(options: dict[str, str], reason: str) -> None:
+    with pytest.raises(OptionInvalid, match=reason):
+        exactly_once(**options)
+
+
+def test_half_messages_cannot_be_held_back() -> None:
+    with pytest.raises(OptionInvalid, match="leave column 'delay' out"):
+        plan(FULL + ", delay double", {"exactlyOnce": "true", "ledger": "l"}, stream=True)
