@@ -7,7 +7,7 @@ from pocketmq.admin.gathered import Gathered, Missing, Place
 from pocketmq.admin.name_servers import ORDER_NAMESPACE, NameServers
 from pocketmq.admin.wire import Wire, body_of
 from pocketmq.client.calls import SUCCESS
-from pocketmq.errors import InvalidInput, ResponseCode, RouteNotFound
+from pocketmq.errors import InvalidInput, MQError, ResponseCode, RouteNotFound
 from pocketmq.model.names import AUTO_CREATE_TOPIC, check_topic
 from pocketmq.model.queue import MessageQueue, sort_queues
 from pocketmq.model.route import MASTER_ID, BrokerData, TopicRoute
@@ -37,6 +37,15 @@ class TopicStatus(msgspec.Struct, frozen=True):
     queues: dict[MessageQueue, OffsetRange]
     put_tps: float
     missing: tuple[Missing, ...]
+
+
+class ConsumedTopic(msgspec.Struct, frozen=True):
+    """A topic, and the groups that consume it as far as its brokers have told."""
+
+    topic: str
+    cluster: str
+    groups: tuple[str, ...]
+    missing: tuple[Missing, ...] = ()
 
 
 class PermissionChange(msgspec.Struct, frozen=True):
@@ -180,6 +189,22 @@ class Topics:
 
     async def consumers(self, topic: str) -> Gathered[list[str]]:
         """Name the groups that consume a topic, as each of its brokers knows them."""
+        return await self._consumers(topic, await self.places(topic))
+
+    async def with_consumers(self, topics: list[str]) -> list[ConsumedTopic]:
+        """Tell where topics live and which groups consume them, of many at once."""
+
+        async def one(topic: str) -> ConsumedTopic:
+            places = await self.places(topic)
+            found = await self._consumers(topic, places)
+            groups = sorted({group for names in found.values() for group in names})
+            cluster = places[0].cluster if places else ""
+            return ConsumedTopic(topic, cluster, tuple(groups), found.missing)
+
+        outcomes = await self._wire.together(topics, one)
+        return [each for each in outcomes if not isinstance(each, MQError)]
+
+    async def _consumers(self, topic: str, places: list[Place]) -> Gathered[list[str]]:
         header = QueryTopicConsumersRequest(topic=topic)
 
         async def ask(place: Place) -> list[str]:
@@ -188,7 +213,7 @@ class Topics:
             )
             return sorted(names.group_list)
 
-        return await self._wire.each(await self.places(topic), ask)
+        return await self._wire.each(places, ask)
 
     async def _create(self, place: Place, config: TopicConfig) -> None:
         attributes = ",".join(

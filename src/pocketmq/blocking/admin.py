@@ -97,6 +97,7 @@ class Topics(Room[AsyncTopics]):
     status = blocking(AsyncTopics.status)
     configs = blocking(AsyncTopics.configs)
     consumers = blocking(AsyncTopics.consumers)
+    with_consumers = blocking(AsyncTopics.with_consumers)
 
 
 class Groups(Room[AsyncGroups]):

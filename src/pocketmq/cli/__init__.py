@@ -22,6 +22,7 @@ LONGEST_LINE = 1000
 
 # name -> (module, one line for `pocketmq --help`)
 SUBCOMMANDS = {
+    "admin": ("pocketmq.cli.admin", "Operate a cluster: mqadmin's subcommands."),
     "allocate": ("pocketmq.cli.allocate", "Preview and compare allocations, without a cluster."),
     "broker": ("pocketmq.cli.broker", "Run a broker alone."),
     "consume": ("pocketmq.cli.consume", "Print the messages of a topic, one a line."),

@@ -1,0 +1,73 @@
+"""Options that several admin commands share, by mqadmin's letters and names."""
+
+import time
+from datetime import datetime
+from typing import Any
+
+import click
+
+_JAVA_TIME = "%Y-%m-%d#%H:%M:%S:%f"
+
+
+def java_bool(value: str) -> bool:
+    """Read `true` or `false`; other words, which Java takes for false, are refused."""
+    word = value.strip().lower()
+    if word not in {"true", "false"}:
+        raise click.BadParameter(f"{value!r} is neither true nor false")
+    return word == "true"
+
+
+def moment(value: str) -> int:
+    """Read a time: milliseconds since 1970, `yyyy-MM-dd#HH:mm:ss:SSS`, ISO 8601 or `now`."""
+    text = value.strip()
+    if text == "now":
+        return int(time.time() * 1000)
+    if text.removeprefix("-").isdecimal():
+        return int(text)
+    try:
+        if "#" in text:
+            return int(datetime.strptime(text, _JAVA_TIME).timestamp() * 1000)  # noqa: DTZ007
+        return int(datetime.fromisoformat(text).timestamp() * 1000)
+    except (ValueError, OverflowError, OSError):
+        raise click.BadParameter(
+            f"{value!r} is no time: give milliseconds, 2026-01-31#12:00:00:000 or now"
+        ) from None
+
+
+def text(*names: str, help: str, required: bool = False) -> Any:  # noqa: A002 - click's word
+    """Make an option that takes text."""
+    return click.option(*names, help=help, required=required)
+
+
+def truth(*names: str, help: str, default: bool | None = None) -> Any:  # noqa: A002 - click's word
+    """Make an option that takes `true` or `false`."""
+    return click.option(*names, type=java_bool, metavar="true|false", default=default, help=help)
+
+
+def number(*names: str, help: str, default: int | None = None, least: int = 0) -> Any:  # noqa: A002
+    """Make an option that takes a whole number."""
+    return click.option(*names, type=click.IntRange(least), default=default, help=help)
+
+
+def at_time(*names: str, help: str, required: bool = False) -> Any:  # noqa: A002 - click's word
+    """Make an option that takes a time."""
+    return click.option(*names, type=moment, metavar="TIME", help=help, required=required)
+
+
+def flag(*names: str, help: str) -> Any:  # noqa: A002 - click's word
+    """Make an option that takes nothing."""
+    return click.option(*names, is_flag=True, help=help)
+
+
+TOPIC = text("-t", "--topic", help="Topic.", required=True)
+GROUP = text(
+    "-g", "--group", "--groupName", "--consumerGroup", "group", help="Group.", required=True
+)
+CLUSTER = text("-c", "--clusterName", "--cluster", "cluster", help="Cluster.")
+BROKER = text("-b", "--brokerAddr", "address", help="Broker's address.")
+
+
+def one_target(cluster: str | None, address: str | None) -> None:
+    """Raise unless exactly one of a cluster and a broker is named."""
+    if (cluster is None) is (address is None):
+        raise click.UsageError("name a cluster with -c, or a broker with -b")

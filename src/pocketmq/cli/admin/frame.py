@@ -1,0 +1,166 @@
+"""What all admin commands have in common: options, connection, output, errors, exit codes."""
+
+import asyncio
+import logging
+import sys
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import click
+import msgspec
+
+from pocketmq.admin.admin import Admin
+from pocketmq.cli.admin.exits import PARTIAL, exit_code
+from pocketmq.cli.admin.shown import Shown, clean, jsonable
+from pocketmq.client.options import Credentials
+from pocketmq.errors import MQError
+
+Work = Callable[..., Awaitable[Shown]]
+_CLEAR = "\x1b[H\x1b[2J"
+_WATCH = 2.0
+LONGEST_LINE = 1000
+"""Characters of a line about a mistake; it may quote what a server said."""
+
+
+class Common(msgspec.Struct, frozen=True, kw_only=True):
+    """The options every command takes."""
+
+    namesrv: str
+    as_json: bool
+    watch: float | None
+    timeout: float
+    access_key: str | None
+    secret_key: str | None
+
+    def admin(self) -> Admin:
+        """Make the admin these options describe."""
+        credentials = None
+        if self.access_key or self.secret_key:
+            credentials = Credentials(
+                access_key=self.access_key or "", secret_key=self.secret_key or ""
+            )
+        return Admin(
+            self.namesrv,
+            credentials=credentials,
+            timeout=self.timeout,
+            request_timeout=self.timeout,
+        )
+
+
+_COMMON = (
+    click.option(
+        "-n",
+        "--namesrvAddr",
+        "namesrv",
+        metavar="HOST:PORT",
+        default="",
+        help="Name server, several joined by ';'; usually the environment's NAMESRV_ADDR.",
+    ),
+    click.option("--json", "as_json", is_flag=True, help="Print one JSON document."),
+    click.option(
+        "--watch",
+        is_flag=False,
+        flag_value=_WATCH,
+        type=click.FloatRange(0.05),
+        metavar="[SECONDS]",
+        help="Do it again every so many seconds (2), until Ctrl-C.",
+    ),
+    click.option(
+        "--timeout",
+        type=click.FloatRange(0.001),
+        default=5.0,
+        show_default=True,
+        help="Seconds for each question to a server.",
+    ),
+    click.option(
+        "--access-key", envvar="POCKETMQ_ACCESS_KEY", help="User; or POCKETMQ_ACCESS_KEY."
+    ),
+    click.option(
+        "--secret-key",
+        envvar="POCKETMQ_SECRET_KEY",
+        help="Its password; better given as POCKETMQ_SECRET_KEY.",
+    ),
+)
+_YES = click.option("-y", "--yes", is_flag=True, help="Do it without asking.")
+
+
+def admin_command(
+    name: str, *options: Callable[[Any], Any], asks: str | None = None
+) -> Callable[[Work], click.Command]:
+    """Make a click command of a coroutine function that takes an admin and its options.
+
+    A command that destroys something `asks` first, with a question made from its options.
+    """
+
+    def make(work: Work) -> click.Command:
+        def callback(**given: Any) -> int:
+            common = Common(**{name: given.pop(name) for name in Common.__struct_fields__})
+            if asks is not None and not given.pop("yes"):
+                _confirm(asks.format(**given))
+            return run(common, work, given)
+
+        callback.__doc__ = work.__doc__
+        decorated: Any = callback
+        for option in reversed((*options, *_COMMON, *((_YES,) if asks is not None else ()))):
+            decorated = option(decorated)
+        settings = {"help_option_names": ["-h", "--help"]}
+        made: click.Command = click.command(name, context_settings=settings)(decorated)
+        return made
+
+    return make
+
+
+def run(common: Common, work: Work, given: dict[str, Any]) -> int:
+    """Run a command's work and give its exit code; errors become one line and a code."""
+    logging.getLogger("pocketmq").addHandler(logging.NullHandler())
+    try:
+        return asyncio.run(_run(common, work, given))
+    except MQError as error:
+        complain(str(error))
+        return exit_code(error)
+
+
+async def _run(common: Common, work: Work, given: dict[str, Any]) -> int:
+    async with common.admin() as admin:
+        if common.watch is None:
+            return show(await work(admin, **given), as_json=common.as_json)
+        while True:
+            try:
+                shown = await work(admin, **given)
+            except MQError as error:
+                shown = Shown([], {"error": str(error)}, (str(error),))
+            if sys.stdout.isatty() and not common.as_json:
+                sys.stdout.write(_CLEAR)
+            show(shown, as_json=common.as_json)
+            await asyncio.sleep(common.watch)
+
+
+def show(shown: Shown, *, as_json: bool) -> int:
+    """Print the outcome: the answer on stdout, what is missing on stderr."""
+    if as_json:
+        data = jsonable(shown.data)
+        if shown.problems and isinstance(data, dict):
+            data = data | {"problems": list(shown.problems)}
+        print(msgspec.json.encode(data).decode())
+    else:
+        text = "\n".join(shown.lines)
+        if text or shown.lines:
+            print("\n".join(map(clean, text.split("\n"))))
+    sys.stdout.flush()
+    for problem in shown.problems:
+        complain(problem)
+    return PARTIAL if shown.problems else 0
+
+
+def complain(problem: str) -> None:
+    """Say what is wrong, in one line on stderr."""
+    line = clean(" ".join(problem.split()))
+    shown = line if len(line) <= LONGEST_LINE else f"{line[: LONGEST_LINE - 3]}..."
+    print("pocketmq:", shown, file=sys.stderr)
+
+
+def _confirm(question: str) -> None:
+    if not sys.stdin.isatty():
+        raise click.UsageError(f"{question} Say so with --yes: there is nobody to ask")
+    if not click.confirm(question, err=True):
+        raise click.Abort

@@ -1,0 +1,153 @@
+"""Commands about the settings of groups."""
+
+import click
+
+from pocketmq.admin.admin import Admin
+from pocketmq.cli.admin.flags import BROKER, CLUSTER, GROUP, TOPIC, number, one_target, text, truth
+from pocketmq.cli.admin.frame import admin_command
+from pocketmq.cli.admin.shown import Shown, row, told
+from pocketmq.cli.admin.words import attributes, group_fields, group_text
+from pocketmq.errors import Absent
+from pocketmq.model.group_config import GroupConfig, RetryPolicy
+from pocketmq.model.kinds import MessageRequestMode
+from pocketmq.protocol.json_values import decode_body
+
+
+@admin_command(
+    "updateSubGroup",
+    GROUP,
+    BROKER,
+    CLUSTER,
+    truth("-s", "--consumeEnable", "enable", default=True, help="It may consume."),
+    truth("-m", "--consumeFromMinEnable", "from_min", default=False, help="It may start early."),
+    truth("-d", "--consumeBroadcastEnable", "broadcast", default=False, help="It may broadcast."),
+    truth("-o", "--consumeMessageOrderly", "orderly", default=False, help="POP in order."),
+    number("-q", "--retryQueueNums", "retry_queues", default=1, help="Queues for retries."),
+    number("-r", "--retryMaxTimes", "retries", default=16, least=-1, help="Retries."),
+    text("-p", "--groupRetryPolicy", "policy", help="Pauses between retries, as JSON (5.x)."),
+    number("-i", "--brokerId", "broker_id", default=0, help="Broker to read from."),
+    number("-w", "--whichBrokerWhenConsumeSlowly", "slow_id", default=1, help="The same if slow."),
+    truth("-a", "--notifyConsumerIdsChanged", "notify", default=True, help="Tell of members."),
+    text("--attributes", "changes", help="Changes of attributes, such as +a=b,-c."),
+)
+async def update_group(
+    admin: Admin,
+    *,
+    group: str,
+    address: str | None,
+    cluster: str | None,
+    enable: bool,
+    from_min: bool,
+    broadcast: bool,
+    orderly: bool,
+    retry_queues: int,
+    retries: int,
+    policy: str | None,
+    broker_id: int,
+    slow_id: int,
+    notify: bool,
+    changes: str | None,
+) -> Shown:
+    """Make or change a group on one broker, or on all masters of a cluster."""
+    one_target(cluster, address)
+    config = GroupConfig(
+        group_name=group,
+        consume_enable=enable,
+        consume_from_min_enable=from_min,
+        consume_broadcast_enable=broadcast,
+        consume_message_orderly=orderly,
+        retry_queue_nums=retry_queues,
+        retry_max_times=retries,
+        group_retry_policy=decode_body(policy, RetryPolicy) if policy else RetryPolicy(),
+        broker_id=broker_id,
+        which_broker_when_consume_slowly=slow_id,
+        notify_consumer_ids_changed_enable=notify,
+        attributes=attributes(changes),
+    )
+    done = (await admin.groups.create(config, cluster, address)).some()
+    lines = [f"create subscription group to {each.place.address} success." for each in done]
+    made = {"group": config, "brokers": [each.place for each in done]}
+    return Shown([*lines, group_text(config)], made, told(done.missing))
+
+
+@admin_command(
+    "deleteSubGroup",
+    GROUP,
+    BROKER,
+    CLUSTER,
+    truth("-r", "--removeOffset", "offsets", default=False, help="Its offsets, too."),
+    asks="Delete group {group}?",
+)
+async def delete_group(
+    admin: Admin, *, group: str, address: str | None, cluster: str | None, offsets: bool
+) -> Shown:
+    """Delete a group from one broker, or from a cluster with its retry and dead letter topics."""
+    one_target(cluster, address)
+    if not (await admin.groups.config(group)).answers:
+        raise Absent("group", group)
+    done = (await admin.groups.delete(group, cluster, address, offsets=offsets)).some()
+    where = "" if cluster is None else f" in cluster [{cluster}]"
+    lines = [
+        f"delete subscription group [{group}] from broker [{each.place.address}]{where} success."
+        for each in done
+    ]
+    if cluster is not None and done.complete:
+        for topic in (f"%RETRY%{group}", f"%DLQ%{group}"):
+            lines.append(f"delete topic [{topic}] from cluster [{cluster}] success.")
+            lines.append(f"delete topic [{topic}] from NameServer success.")
+    deleted = {"group": group, "brokers": [each.place for each in done]}
+    return Shown(lines, deleted, told(done.missing))
+
+
+@admin_command("getConsumerConfig", GROUP)
+async def get_config(admin: Admin, *, group: str) -> Shown:
+    """Show a group's settings on every broker that has it."""
+    found = (await admin.groups.config(group)).some()
+    if not found.answers:
+        raise Absent("group", group, "no broker knows it")
+    bar = "=" * 29
+    lines = []
+    for each in found:
+        lines.append(f"{bar}{each.place.cluster}:{each.place.broker}{bar}")
+        for name, value in group_fields(each.value).items():
+            lines.append(row("%-40s=  %s", name, "" if value == "null" else value))
+    data = {each.place.broker: each.value for each in found}
+    return Shown(lines, data, told(found.missing))
+
+
+@admin_command(
+    "setConsumeMode",
+    TOPIC,
+    GROUP,
+    BROKER,
+    CLUSTER,
+    click.option(
+        "-m",
+        "--mode",
+        type=click.Choice(["PULL", "POP"]),
+        required=True,
+        help="How messages come.",
+    ),
+    number("-q", "--popShareQueueNum", "share", default=0, help="Queues shared when popping."),
+)
+async def set_mode(
+    admin: Admin,
+    *,
+    topic: str,
+    group: str,
+    address: str | None,
+    cluster: str | None,
+    mode: str,
+    share: int,
+) -> Shown:
+    """Have a group pull or pop a topic's messages (5.x)."""
+    one_target(cluster, address)
+    wanted = MessageRequestMode(mode)
+    done = await admin.groups.set_mode(topic, group, wanted, cluster, address, share=share)
+    lines = [f"set consume mode to {each.place.address} success." for each in done.some()]
+    lines.append(f"topic[{topic}] group[{group}] consume mode[{mode}] popShareQueueNum[{share}]")
+    data = {"topic": topic, "group": group, "mode": mode, "brokers": [e.place for e in done]}
+    return Shown(lines, data, told(done.missing))
+
+
+COMMANDS = {each.name: each for each in (update_group, delete_group, get_config, set_mode)}

@@ -1,0 +1,108 @@
+"""What a command shows: lines for people, a value for programs, and who is missing."""
+
+import time
+from collections.abc import Iterable, Mapping
+from enum import Enum
+from typing import Any
+
+import msgspec
+
+from pocketmq.admin.gathered import Missing
+from pocketmq.errors import MQError
+from pocketmq.model.queue import MessageQueue
+from pocketmq.protocol.received import ReceivedMessage
+
+
+class Shown(msgspec.Struct, frozen=True):
+    """The outcome of a command.
+
+    `problems` are told on stderr besides, and make the exit code 6: it was done in part.
+    """
+
+    lines: list[str]
+    data: Any
+    problems: tuple[str, ...] = ()
+
+
+def told(missing: Iterable[Missing]) -> tuple[str, ...]:
+    """Say which servers' part is unknown."""
+    return tuple(f"no answer of {each}" for each in missing)
+
+
+def row(pattern: str, *values: object) -> str:
+    """Lay a line out by a pattern such as `%-20s  %4d`, the same as Java's."""
+    return pattern % values
+
+
+def front(text: str, size: int) -> str:
+    """Give the beginning of a text that is too long for its column."""
+    return text[:size]
+
+
+def when(time_ms: int) -> str:
+    """Write a time as `2026-01-31 12:00:00`."""
+    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(time_ms / 1000))
+
+
+def when_exactly(time_ms: int) -> str:
+    """Write a time as `2026-01-31 12:00:00,123`."""
+    return f"{when(time_ms)},{time_ms % 1000:03d}"
+
+
+def clean(text: str) -> str:
+    """Escape what a terminal would obey: names and bodies come from anybody."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() or c == "\t" else repr(c)[1:-1] for c in text)
+
+
+def jsonable(value: Any) -> Any:
+    """Turn a value into what JSON can say; queues that are keys become fields of their entries."""
+    if isinstance(value, ReceivedMessage):
+        return message_value(value)
+    if isinstance(value, MQError):
+        return str(value)
+    if isinstance(value, Enum):
+        return value.name if isinstance(value, int) else value.value
+    if isinstance(value, msgspec.Struct):
+        fields = ((name, getattr(value, name)) for name in value.__struct_fields__)
+        return {name: jsonable(item) for name, item in fields if name != "extra" or item}
+    if isinstance(value, Mapping):
+        if any(isinstance(key, MessageQueue) for key in value):
+            return [jsonable(key) | _fields(jsonable(item)) for key, item in value.items()]
+        return {str(key): jsonable(item) for key, item in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [jsonable(item) for item in value]
+    return value
+
+
+def _fields(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {"value": value}
+
+
+def message_value(message: ReceivedMessage) -> dict[str, Any]:
+    """Give a message's fields for JSON; a body that is not text stands in `body_base64`."""
+    body = message.body
+    try:
+        content = {"body": body.decode()}
+    except UnicodeDecodeError:
+        import base64
+
+        content = {"body_base64": base64.b64encode(body).decode()}
+    return content | {
+        "topic": message.topic,
+        "tag": message.tag,
+        "keys": message.keys,
+        "message_id": message.message_id,
+        "offset_message_id": message.offset_message_id,
+        "broker": message.broker_name,
+        "queue_id": message.queue_id,
+        "queue_offset": message.queue_offset,
+        "commit_log_offset": message.commit_log_offset,
+        "reconsume_times": message.reconsume_times,
+        "born": message.born_timestamp,
+        "stored": message.store_timestamp,
+        "born_host": message.born_host,
+        "store_host": message.store_host,
+        "properties": dict(message.properties),
+    }
