@@ -92,6 +92,15 @@ def test_silence_ends_at_the_deadline_and_the_wire_with_it() -> None:
             ask(wire)
 
 
+@pytest.mark.parametrize("timeout", [0.005, 0.0001, 0.0, -0.5])
+def test_the_first_wait_of_a_wire_ends_however_short_it_is(timeout: float) -> None:
+    with peer(listen) as address, wire_to(address) as wire:
+        started = time.monotonic()
+        with pytest.raises(RequestTimedOut):
+            ask(wire, timeout=timeout)
+        assert time.monotonic() - started < 5
+
+
 def test_a_peer_that_keeps_dripping_does_not_move_the_deadline() -> None:
     def drip_for_ever(caller: socket.socket) -> None:
         stray = Command.request(10, 99).reply(0).encode()

@@ -6,6 +6,7 @@ thread at a time; knows no request's meaning.
 """
 
 import logging
+import math
 import select
 import socket
 import struct
@@ -72,7 +73,7 @@ class Wire:
         sock.settimeout(None)
         self._socket = sock
         self._reader = FrameReader(limits.frame)
-        self._patience = 0.0
+        self._patience = math.inf  # what the kernel does unless it is told
         self._opaque = 0
 
     def take_number(self) -> int:
