@@ -177,8 +177,10 @@ class PopTable:
 
     def forget(self, topic: str | None = None, group: str | None = None) -> None:
         """Forget all of a topic, or of a group, that was deleted."""
-        if self._forget(topic, group):
-            self._journal.note(Forgotten(topic, group))
+        self._forget(topic, group)
+        self._journal.note(
+            Forgotten(topic, group)
+        )  # also if nothing is out: offsets are noted, too
 
     # Keeping
 
@@ -213,10 +215,25 @@ class PopTable:
             for pop_time_ms, until_ms, offsets in each.pops:
                 self._hold(shelf.take(offsets, each.following, (pop_time_ms, until_ms)))
             shelf.sort()
-        for locked in saved.locked:
-            self._replay(locked, now_ms)
-        for entry in self._journal.entries(min(saved.journal, self._journal.end)):
-            self._replay(entry, now_ms)
+        # What the journal commits is gathered apart: a topic it tells of may have been deleted, and
+        # offsets that were saved later than it was written win.
+        known, self._offsets = self._offsets, OffsetTable()
+        sent: set[tuple[str, str, int]] = set()
+        try:
+            for locked in saved.locked:
+                self._replay(locked, now_ms)
+            for entry in self._journal.entries(min(saved.journal, self._journal.end)):
+                self._replay(entry, now_ms)
+                if type(entry) is Cleared:
+                    sent.add((entry.topic, entry.group, entry.queue_id))
+        finally:
+            found, self._offsets = self._offsets, known
+        for (topic, group), by_queue in found.committed.items():
+            for queue_id, offset in by_queue.items():
+                if (topic, group, queue_id) in sent:
+                    known.commit(group, topic, queue_id, offset)
+                else:
+                    self._commit(topic, group, queue_id, offset)
         return sum(len(s.held) for by_queue in self._shelves.values() for s in by_queue.values())
 
     # Inside
@@ -245,6 +262,10 @@ class PopTable:
                 self._offsets.commit(entry.group, entry.topic, entry.queue_id, entry.target)
             case Forgotten():
                 self._forget(entry.topic, entry.group)
+                if entry.topic is not None:
+                    self._offsets.remove_topic(entry.topic)
+                if entry.group is not None:
+                    self._offsets.remove_group(entry.group)
 
     def _take(self, popped: Popped) -> None:
         shelf = self._make_shelf(popped.topic, popped.group, popped.queue_id)
@@ -306,14 +327,12 @@ class PopTable:
             self.deadlines.discard(queue)
         return shelf is not None or queue is not None
 
-    def _forget(self, topic: str | None, group: str | None) -> bool:
-        found = False
+    def _forget(self, topic: str | None, group: str | None) -> None:
         for table in (self._shelves, self._locked):
             for pair in [p for p in table if p[0] == topic or p[1] == group]:
                 for queue_id in list(table[pair]):
-                    found |= self._clear(*pair, queue_id)
+                    self._clear(*pair, queue_id)
                 table.pop(pair, None)
-        return found
 
     def _drop(self, shelf: Shelf) -> None:
         for taken in set(shelf.held.values()):
