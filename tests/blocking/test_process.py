@@ -190,3 +190,39 @@ def test_a_signal_while_it_starts_ends_run(cluster: Cluster) -> None:
     code, out, err = finish(running)
     assert (code, out) in {(0, "left False\n"), (-signal.SIGTERM, "")}, err
     assert "Traceback" not in err
+
+
+def test_a_program_that_ends_with_sends_under_way_still_hears_of_them(
+    cluster: Cluster, topic: str
+) -> None:
+    text = """
+        import sys
+        import pocketmq as mq
+        address, topic = sys.argv[1:]
+        producer = mq.Producer(address, group="shop").start()
+        for number in range(50):
+            future = producer.submit(mq.Message(topic, b"%d" % number))
+            future.add_done_callback(lambda future: print(future.result().status.name))
+    """
+    code, out, err = finish(program(text, cluster.address, topic))
+    assert (code, err) == (0, "")
+    assert out == "SEND_OK\n" * 50
+
+
+def test_handlers_that_exit_stop_a_program_that_waits(cluster: Cluster, topic: str) -> None:
+    """In order, however many exit at the same time."""
+    with mq.Producer(cluster.address, group="shop") as producer:
+        for number in range(40):
+            producer.send(mq.Message(topic, b"%d" % number))
+    text = """
+        import logging, sys
+        import pocketmq as mq
+        logging.disable()
+        address, topic, group = sys.argv[1:]
+        consumer = mq.PushConsumer(address, group=group, consume_from="first")
+        consumer.subscribe(topic, "*", lambda message: sys.exit(3))
+        consumer.run()
+        print(consumer.running)
+    """
+    code, out, err = finish(program(text, cluster.address, topic, f"exit-{topic}"))
+    assert (code, out, err) == (0, "False\n", "")

@@ -138,5 +138,10 @@ class Handed(Future[SendReceipt]):
         return condition
 
     def _invoke_callbacks(self) -> None:
-        if self._done_callbacks:
-            callback_threads().submit(super()._invoke_callbacks)  # type: ignore[misc]
+        if not self._done_callbacks:
+            return
+        invoke = super()._invoke_callbacks  # type: ignore[misc]
+        try:
+            callback_threads().submit(invoke)
+        except RuntimeError:  # the interpreter ends, and no thread begins any more
+            invoke()

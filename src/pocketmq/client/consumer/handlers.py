@@ -5,7 +5,6 @@ Owns how a handler is called and how its answer is understood. Where it runs is 
 rooms.
 """
 
-import _thread
 import asyncio
 import inspect
 from collections.abc import Callable, Sequence
@@ -16,6 +15,7 @@ from typing import Any
 import msgspec
 
 from pocketmq.client.checks import check_seconds
+from pocketmq.client.interrupting import interrupt_main
 from pocketmq.errors import InvalidInput
 from pocketmq.protocol.received import ReceivedMessage
 
@@ -138,7 +138,7 @@ def raised(error: BaseException) -> Failure | None:
         return understood(error)
     kind = type(error).__name__
     if isinstance(error, KeyboardInterrupt | SystemExit):
-        _thread.interrupt_main()
+        interrupt_main()
         return Failure(f"it raised {kind}, which stops the program", error)
     return Failure(f"it raised {kind}: {_text(str, error)}", error)
 
