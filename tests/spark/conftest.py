@@ -7,6 +7,7 @@ import pytest
 
 pytest.importorskip("pyspark")
 
+from pocketmq import Cluster
 from pocketmq.spark import spark_session
 from pocketmq.spark.engine import stop_session
 
@@ -15,11 +16,24 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture(scope="session")
+def cluster() -> Iterator[Cluster]:
+    """Give a cluster in this process that all tests share."""
+    with Cluster() as running:
+        yield running
+
+
+@pytest.fixture
+def topic(cluster: Cluster, request: pytest.FixtureRequest) -> str:
+    """Give a topic of two queues that no other test knows."""
+    return cluster.create_topic(f"t-{abs(hash(request.node.nodeid))}", queues=2)
+
+
+@pytest.fixture(scope="session")
 def spark() -> "Iterator[SparkSession]":
     """Give the session that all tests share: two cores, compiled once and not again."""
     session = spark_session(
         "pocketmq tests",
-        master="local[2]",
+        master="local[2,2]",  # a task that fails is tried twice
         config={
             "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -Xss4m",
             "spark.driver.memory": "1g",

@@ -3,6 +3,10 @@
 Spark still applies every filter itself, unless it is exact here; so what is pushed down only has to
 leave out nothing that is wanted. The reader is a class of its own because Spark refuses one that
 takes filters while its setting for that is off.
+
+Spark (4.3) keeps what a DataFrame's first filters came to, and uses it again for later queries of
+the same DataFrame that have no filter to hand over: those would miss rows. So with push-down every
+query has to begin with a `load()` of its own, and it is off unless asked for.
 """
 
 from collections.abc import Iterable

@@ -67,7 +67,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave connections behind: tasks make their own."""
-        return self.__dict__ | {"_view_made": None, "_progress_made": None}
+        own = {"_view_made": None, "_progress_made": None, "_clock": time.monotonic}
+        return self.__dict__ | own
 
     # Where it begins
 

@@ -1,0 +1,177 @@
+"""Batches: planned and read as Spark would, without Spark."""
+
+import pickle
+import threading
+import time
+from typing import Any
+
+import pytest
+from pyspark.sql.datasource import DataSourceReader
+from pyspark.sql.types import StructType
+
+from pocketmq import Cluster, MessageQueue
+from pocketmq.errors import DataLost, InvalidInput, MQError, OptionInvalid, RouteNotFound
+from pocketmq.spark.batch_reader import Task, batch_reader
+from pocketmq.spark.planning import Range
+from pocketmq.spark.schema import full_schema
+from tests.spark.topics import bodies, rows, send
+
+
+def reader_of(
+    cluster: Cluster, schema: StructType | None = None, **options: Any
+) -> DataSourceReader:
+    given = {"nameServer": cluster.address, "retryTimeout": "1s"}
+    named = {name: str(value) for name, value in options.items()}
+    made = batch_reader(given | named, schema or full_schema())
+    copy: DataSourceReader = pickle.loads(pickle.dumps(made))  # as Spark sends it to tasks
+    return copy
+
+
+def test_everything_is_read_once(cluster: Cluster, topic: str) -> None:
+    send(cluster, topic, range(5000), queue=0)
+    send(cluster, topic, range(5000, 5010), queue=1)
+    reader = reader_of(cluster, subscribe=topic, pullMessages=900, batchRows=2000)
+    tasks = reader.partitions()
+    assert len(tasks) == 1
+    assert bodies(reader, tasks) == [str(n) for n in range(5010)]
+
+
+def test_columns_are_the_message(cluster: Cluster, topic: str) -> None:
+    started = time.time()
+    send(cluster, topic, ["x"], tag="paid", keys=["a", "b"], properties={"region": "eu"})
+    reader = reader_of(cluster, subscribe=topic)
+    (row,) = rows(reader, reader.partitions())
+    assert started - 1 < row.pop("bornTimestamp").timestamp() < time.time() + 1
+    assert started - 1 < row.pop("storeTimestamp").timestamp() < time.time() + 1
+    assert row.pop("bornHost").startswith("127.0.0.1:")
+    assert len(row.pop("messageId")) == 32
+    assert row == {
+        "topic": topic,
+        "brokerName": "broker-0",
+        "queueId": 0,
+        "queueOffset": 0,
+        "body": b"x",
+        "tags": "paid",
+        "keys": "a b",
+        "properties": [("region", "eu")],
+        "reconsumeTimes": 0,
+    }
+
+
+def test_a_schema_prunes_columns_and_what_it_cannot_have_is_named(
+    cluster: Cluster, topic: str
+) -> None:
+    send(cluster, topic, ["x"])
+    reader = reader_of(cluster, StructType().add("BODY", "binary"), subscribe=topic)
+    assert list(rows(reader, reader.partitions())) == [{"BODY": b"x"}]
+    with pytest.raises(InvalidInput, match="there is no column 'value'"):
+        reader_of(cluster, StructType().add("value", "binary"), subscribe=topic)
+    with pytest.raises(InvalidInput, match="'queueId' is int, and cannot be string"):
+        reader_of(cluster, StructType().add("queueId", "string"), subscribe=topic)
+
+
+def test_more_tasks_can_be_asked_for(cluster: Cluster, topic: str) -> None:
+    send(cluster, topic, range(100))
+    reader = reader_of(cluster, subscribe=topic, minPartitions=7)
+    assert len(reader.partitions()) == 7
+    assert bodies(reader, reader.partitions()) == [str(n) for n in range(100)]
+    assert len(reader_of(cluster, subscribe=topic, maxRecordsPerPartition=30).partitions()) == 4
+
+
+def test_reading_begins_and_ends_where_it_is_told(cluster: Cluster, topic: str) -> None:
+    send(cluster, topic, range(10))
+    offsets = f'{{"{topic}": {{"broker-0": {{"0": %d}}}}}}'
+    given = {"startingOffsets": offsets % 3, "endingOffsets": offsets % 6}
+    reader = reader_of(cluster, subscribe=topic, **given)
+    assert bodies(reader, reader.partitions()) == ["3", "4", "5"]
+    nothing = reader_of(cluster, subscribe=topic, startingOffsets="latest")
+    assert bodies(nothing, nothing.partitions()) == []
+
+
+def test_times_are_places_too(cluster: Cluster, topic: str) -> None:
+    before = int(time.time() * 1000) - 60_000
+    send(cluster, topic, range(3))
+    later = int(time.time() * 1000) + 60_000
+    for start, end, count in ((before, later, 3), (later, later, 0), (before, before, 0)):
+        reader = reader_of(cluster, subscribe=topic, startingTimestamp=start, endingTimestamp=end)
+        assert len(bodies(reader, reader.partitions())) == count
+
+
+def test_offsets_that_a_queue_does_not_hold_are_named(cluster: Cluster, topic: str) -> None:
+    send(cluster, topic, range(10))
+    beyond = f'{{"{topic}": {{"broker-0": {{"0": 12}}}}}}'
+    with pytest.raises(DataLost, match=r"queue 0 of topic .* says 12, and it holds 0 to 9") as lost:
+        reader_of(cluster, subscribe=topic, startingOffsets=beyond).partitions()
+    assert (lost.value.first, lost.value.end) == (10, 12)
+    lenient = reader_of(cluster, subscribe=topic, startingOffsets=beyond, failOnDataLoss="false")
+    assert bodies(lenient, lenient.partitions()) == []
+
+
+def test_offsets_of_queues_that_are_not_there_are_refused(cluster: Cluster, topic: str) -> None:
+    strange = f'{{"{topic}": {{"broker-9": {{"0": 1}}}}}}'
+    with pytest.raises(OptionInvalid, match=r"'startingOffsets' names .*broker-9"):
+        reader_of(cluster, subscribe=topic, startingOffsets=strange).partitions()
+
+
+def test_topics_are_named_matched_or_assigned(cluster: Cluster, topic: str) -> None:
+    other = cluster.create_topic(f"{topic}-more", queues=1)
+    send(cluster, topic, ["a"], queue=0)
+    send(cluster, topic, ["b"], queue=1)
+    send(cluster, other, ["c"])
+    assigned = f'{{"{topic}": {{"broker-0": [1]}}}}'
+    for option, value, found in (
+        ("subscribe", f"{topic},{other}", ["a", "b", "c"]),
+        ("subscribePattern", f"{topic}.*", ["a", "b", "c"]),
+        ("subscribePattern", topic, ["a", "b"]),
+        ("assign", assigned, ["b"]),
+    ):
+        reader = reader_of(cluster, **{option: value})
+        assert bodies(reader, reader.partitions()) == found, option
+
+
+def test_a_topic_that_nobody_knows_is_named(cluster: Cluster) -> None:
+    with pytest.raises(RouteNotFound, match="no-such-topic"):
+        reader_of(cluster, subscribe="no-such-topic").partitions()
+    assert reader_of(cluster, subscribePattern="no-such-.*").partitions()[0].value == ()
+
+
+def test_brokers_filter_by_tags_and_by_sql(cluster: Cluster, topic: str) -> None:
+    for number, tag in enumerate(["Aa", "BB", "other"]):  # the first two have the same hash
+        send(cluster, topic, [number], tag=tag, properties={"n": str(number)})
+    tagged = reader_of(cluster, subscribe=topic, tags="BB || other")
+    assert bodies(tagged, tagged.partitions()) == ["1", "2"]
+    chosen = reader_of(cluster, subscribe=topic, sql="n < 2")
+    assert bodies(chosen, chosen.partitions()) == ["0", "1"]
+
+
+def test_a_range_that_is_gone_is_named_or_passed_over(cluster: Cluster, topic: str) -> None:
+    """The queue was longer when the query was planned."""
+    send(cluster, topic, range(5))
+    reader = reader_of(cluster, subscribe=topic)
+    ((task,),) = ([each for each in reader.partitions() if isinstance(each, Task)],)
+    (planned,) = task.ranges
+    longer = Task((Range(planned.queue, 0, 9),))
+    with pytest.raises(DataLost, match="its end is 5 by now") as lost:
+        bodies(reader, [longer])
+    assert (lost.value.first, lost.value.end) == (5, 9)
+    lenient = reader_of(cluster, subscribe=topic, failOnDataLoss="false")
+    assert bodies(lenient, [longer]) == ["0", "1", "2", "3", "4"]
+
+
+def test_a_reader_that_is_left_in_the_middle_leaves_no_thread(cluster: Cluster, topic: str) -> None:
+    send(cluster, topic, range(9000))
+    reader = reader_of(cluster, subscribe=topic, pullMessages=500, batchRows=500)
+    batches = reader.read(reader.partitions()[0])
+    next(batches)
+    batches.close()  # type: ignore[union-attr]
+    deadline = time.monotonic() + 10
+    while any(thread.name == "pocketmq-prefetch" for thread in threading.enumerate()):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def test_errors_of_the_prefetching_thread_reach_the_task(cluster: Cluster, topic: str) -> None:
+    reader = reader_of(cluster, subscribe=topic, failOnDataLoss="false")
+    strange = Task((Range(MessageQueue(topic, "broker-0", 99), 0, 10_000),))
+    with pytest.raises(MQError, match="illegal"):
+        bodies(reader, [strange])

@@ -1,0 +1,136 @@
+"""A Spark cluster of processes: a master, two workers, executors that read one topic between them."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pyspark
+import pytest
+
+from pocketmq import Cluster
+from pocketmq.spark.java import java_home
+from tests.spark.topics import send
+
+PATIENCE = 100.0
+ROWS = 4000
+
+PROGRAM = """
+import json, sys
+from pocketmq.spark import spark_session
+from pocketmq.spark.engine import stop_session
+
+master, address, topic, folder = sys.argv[1:]
+spark = spark_session(master=master, config={
+    "spark.driver.memory": "600m", "spark.executor.memory": "600m", "spark.cores.max": "2",
+    "spark.executor.cores": "1", "spark.driver.host": "127.0.0.1", "spark.ui.enabled": "false",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.scheduler.minRegisteredResourcesRatio": "1.0",
+    "spark.scheduler.maxRegisteredResourcesWaitingTime": "60s",
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
+    "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1"})
+try:
+    options = {"nameServer": address, "subscribe": topic}
+    batch = spark.read.format("rocketmq").options(minPartitions=8, **options).load()
+    counted = batch.count(), batch.select("queueId", "queueOffset").distinct().count()
+    stream = spark.readStream.format("rocketmq").options(
+        startingOffsets="earliest", maxOffsetsPerTrigger=1500, minPartitions=4, **options).load()
+    rows = stream.selectExpr("cast(body AS string) AS text").writeStream.format("parquet")
+    rows = rows.option("path", folder + "/rows").option("checkpointLocation", folder + "/check")
+    rows.trigger(availableNow=True).start().awaitTermination()
+    texts = spark.read.parquet(folder + "/rows")
+    executors = spark.sparkContext._jsc.sc().getExecutorMemoryStatus().size() - 1
+    print(json.dumps([*counted, texts.count(), texts.distinct().count(), executors]))
+finally:
+    stop_session(spark)
+"""
+
+
+class Processes:
+    """Java processes of a test, each with all it starts."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._started: list[subprocess.Popen[bytes]] = []
+
+    def start(self, name: str, *arguments: str) -> Path:
+        """Start a class of Spark's; give the file with what it says."""
+        home = Path(pyspark.__file__).parent
+        environment = os.environ | {
+            "JAVA_HOME": str(java_home(local=False)),
+            "SPARK_LOCAL_IP": "127.0.0.1",
+            "SPARK_DAEMON_MEMORY": "200m",
+            "SPARK_DAEMON_JAVA_OPTS": "-XX:TieredStopAtLevel=1",
+            "PYSPARK_PYTHON": sys.executable,
+        }
+        said = self.folder / f"{name}-{len(self._started)}.log"
+        with said.open("wb") as file:
+            command = [str(home / "bin" / "spark-class"), *arguments]
+            self._started.append(
+                subprocess.Popen(
+                    command, stdout=file, stderr=file, env=environment, start_new_session=True
+                )
+            )
+        return said
+
+    def stop(self) -> None:
+        """End all of them."""
+        for process in self._started:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+
+def wait_for(said: Path, text: str) -> str:
+    """Give the line that holds a text."""
+    deadline = time.monotonic() + PATIENCE
+    while time.monotonic() < deadline:
+        for line in said.read_text().splitlines():
+            if text in line:
+                return line
+        time.sleep(0.05)
+    pytest.fail(f"{said.name} never said {text!r}:\n{said.read_text()[-2000:]}")
+
+
+@pytest.fixture
+def master(tmp_path: Path) -> Iterator[str]:
+    """Give the address of a master with two workers of one core each."""
+    processes = Processes(tmp_path)
+    try:
+        listening = ("--host", "127.0.0.1", "--port", "0", "--webui-port", "0")
+        said = processes.start("master", "org.apache.spark.deploy.master.Master", *listening)
+        line = wait_for(said, "Starting Spark master at spark://")
+        address = line.partition("Starting Spark master at ")[2].strip()
+        workers = []
+        for number in range(2):
+            small = ("--host", "127.0.0.1", "--webui-port", "0", "-c", "1", "-m", "700m")
+            folder = ("-d", str(tmp_path / f"worker-{number}"))
+            name = "org.apache.spark.deploy.worker.Worker"
+            workers.append(processes.start("worker", name, *small, *folder, address))
+        for worker in workers:
+            wait_for(worker, "Successfully registered with master")
+        yield address
+    finally:
+        processes.stop()
+
+
+@pytest.mark.timeout(300)
+def test_executors_of_a_cluster_read_a_topic_between_them(
+    master: str, cluster: Cluster, topic: str, tmp_path: Path
+) -> None:
+    send(cluster, topic, range(ROWS))
+    arguments = (master, cluster.address, topic, str(tmp_path))
+    told = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(PROGRAM), *arguments],
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+        timeout=250,
+    )
+    assert json.loads(told.stdout.splitlines()[-1]) == [ROWS, ROWS, ROWS, ROWS, 2]

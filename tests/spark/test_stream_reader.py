@@ -1,0 +1,182 @@
+"""Streams: planned and read as Spark would, without Spark."""
+
+import json
+import pickle
+from typing import Any
+
+import pytest
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
+
+from pocketmq import Cluster, MessageQueue
+from pocketmq.blocking.record_reader import RecordReader
+from pocketmq.client.options import ClientOptions
+from pocketmq.errors import DataLost
+from pocketmq.spark.schema import full_schema
+from pocketmq.spark.stream_reader import StreamReader, stream_reader
+from tests.spark.topics import bodies, send
+
+ALL = ReadAllAvailable()
+
+
+def reader_of(cluster: Cluster, **options: Any) -> StreamReader:
+    given = {"nameServer": cluster.address, "retryTimeout": "300ms", "discoveryInterval": "0"}
+    named = {name: str(value) for name, value in options.items()}
+    return stream_reader(given | named, full_schema())
+
+
+def through_spark(offset: dict[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(json.dumps(offset))
+    return found
+
+
+def batch(reader: StreamReader, start: dict[str, Any], end: dict[str, Any]) -> list[str]:
+    """Give the bodies of a micro-batch, read by a copy as tasks have it."""
+    tasks = reader.partitions(through_spark(start), through_spark(end))
+    copy = pickle.loads(pickle.dumps(reader))
+    return bodies(copy, pickle.loads(pickle.dumps(tasks)))
+
+
+def test_a_stream_reads_what_comes(cluster: Cluster, topic: str) -> None:
+    send(cluster, topic, ["old"])
+    reader = reader_of(cluster, subscribe=topic)
+    start = reader.initialOffset()
+    assert reader.initialOffset() == start
+    send(cluster, topic, ["new"])
+    end = reader.latestOffset(start, ALL)
+    assert batch(reader, start, end) == ["new"]
+    assert reader.latestOffset(end, ALL) == end
+    send(cluster, topic, ["newer"], queue=1)
+    assert batch(reader, end, reader.latestOffset(end, ALL)) == ["newer"]
+
+
+def test_the_beginning_of_batch_0_survives_a_restart(cluster: Cluster, topic: str) -> None:
+    """Spark asks for the initial offset anew; what came meanwhile must not be lost."""
+    send(cluster, topic, ["old"])
+    first = reader_of(cluster, subscribe=topic)
+    start = first.initialOffset()
+    send(cluster, topic, ["a", "b"])
+    end = through_spark(first.latestOffset(start, ALL))
+    again = reader_of(cluster, subscribe=topic)
+    later = again.initialOffset()
+    assert later != start
+    assert batch(again, later, end) == ["a", "b"]
+
+
+def test_batch_0_is_planned_even_if_it_is_empty(cluster: Cluster, topic: str) -> None:
+    """Its end tells where the stream began, and is kept in the checkpoint."""
+    reader = reader_of(cluster, subscribe=topic)
+    start = reader.initialOffset()
+    end = reader.latestOffset(start, ALL)
+    assert end != start
+    assert reader.partitions(start, end) == []
+    send(cluster, topic, ["a"])
+    after = reader.latestOffset(end, ALL)
+    assert batch(reader, end, after) == ["a"]
+    assert "@begin" not in after
+
+
+def test_new_queues_and_topics_are_read_from_their_beginning(cluster: Cluster, topic: str) -> None:
+    reader = reader_of(cluster, subscribePattern=f"{topic}.*")
+    start = reader.initialOffset()
+    end = reader.latestOffset(start, ALL)
+    cluster.create_topic(topic, queues=3)
+    send(cluster, topic, ["third queue"], queue=2)
+    other = cluster.create_topic(f"{topic}-new", queues=1)
+    send(cluster, other, ["new topic"])
+    after = reader.latestOffset(end, ALL)
+    assert sorted(batch(reader, end, after)) == ["new topic", "third queue"]
+    assert reader.latestOffset(after, ALL) == after
+
+
+def test_a_limit_is_shared_in_proportion(cluster: Cluster, topic: str) -> None:
+    send(cluster, topic, range(30), queue=0)
+    send(cluster, topic, range(10), queue=1)
+    reader = reader_of(cluster, subscribe=topic, startingOffsets="earliest", maxOffsetsPerTrigger=8)
+    assert reader.getDefaultReadLimit() == ReadMaxRows(8)
+    start = reader.initialOffset()
+    end = reader.latestOffset(start, ReadMaxRows(8))
+    assert end[topic]["broker-0"] == {"0": 6, "1": 2}
+    assert reader.reportLatestOffset() == {
+        topic: {"broker-0": {"0": 30, "1": 10}},
+        "@lag": {"total": 32, "max": 24},
+    }
+    assert reader_of(cluster, subscribe=topic).getDefaultReadLimit() == ALL
+
+
+def test_a_small_batch_waits_for_company_but_not_for_ever(cluster: Cluster, topic: str) -> None:
+    now = 1000.0
+    options = {"minOffsetsPerTrigger": 5, "maxTriggerDelay": "1m", "startingOffsets": "earliest"}
+    made = reader_of(cluster, subscribe=topic, **options)
+    reader = StreamReader(made.options, full_schema(), clock=lambda: now)
+    start = reader.initialOffset()
+    end = reader.latestOffset(start, ALL)
+    send(cluster, topic, range(3))
+    assert reader.latestOffset(end, ALL) == end
+    send(cluster, topic, range(3, 5))
+    full = reader.latestOffset(end, ALL)
+    assert batch(reader, end, full) == ["0", "1", "2", "3", "4"]
+    send(cluster, topic, ["late"])
+    assert reader.latestOffset(full, ALL) == full
+    now += 61
+    assert batch(reader, full, reader.latestOffset(full, ALL)) == ["late"]
+
+
+def test_what_is_available_now_ends(cluster: Cluster, topic: str) -> None:
+    send(cluster, topic, range(5))
+    reader = reader_of(cluster, subscribe=topic, startingOffsets="earliest")
+    reader.prepareForTriggerAvailableNow()
+    start = reader.initialOffset()
+    send(cluster, topic, ["too late"])
+    first = reader.latestOffset(start, ReadMaxRows(3))
+    second = reader.latestOffset(first, ReadMaxRows(3))
+    assert batch(reader, start, first) + batch(reader, first, second) == [str(n) for n in range(5)]
+    assert reader.latestOffset(second, ReadMaxRows(3)) == second
+
+
+def test_a_queue_that_is_gone_ends_the_stream_or_is_passed_over(
+    cluster: Cluster, topic: str
+) -> None:
+    send(cluster, topic, ["a"])
+    reader = reader_of(cluster, subscribe=topic, startingOffsets="earliest")
+    end = reader.latestOffset(reader.initialOffset(), ALL)
+    gone = through_spark(end)
+    gone[topic]["broker-7"] = {"0": 12}
+    with pytest.raises(DataLost, match=r"queue 0 of topic .* on broker 'broker-7'"):
+        reader.latestOffset(gone, ALL)
+    lenient = reader_of(cluster, subscribe=topic, failOnDataLoss="false")
+    assert lenient.latestOffset(gone, ALL) == gone
+    send(cluster, topic, ["b"])
+    after = lenient.latestOffset(gone, ALL)
+    assert after[topic]["broker-7"] == {"0": 12}  # it may come back
+    assert batch(lenient, gone, after) == ["b"]
+
+
+def test_a_queue_made_anew_ends_the_stream_or_is_read_from_its_beginning(
+    cluster: Cluster, topic: str
+) -> None:
+    send(cluster, topic, ["a", "b"])
+    ahead = {topic: {"broker-0": {"0": 50, "1": 0}}}
+    reader = reader_of(cluster, subscribe=topic)
+    with pytest.raises(DataLost, match="it ends at 2 by now, as if it had been made anew"):
+        reader.latestOffset(ahead, ALL)
+    lenient = reader_of(cluster, subscribe=topic, failOnDataLoss="false")
+    after = lenient.latestOffset(ahead, ALL)
+    assert batch(lenient, ahead, after) == ["a", "b"]
+
+
+def test_progress_is_told_to_the_group(cluster: Cluster, topic: str) -> None:
+    send(cluster, topic, range(4))
+    group = f"g-{topic}"
+    reader = reader_of(cluster, subscribe=topic, startingOffsets="earliest", groupId=group)
+    start = reader.initialOffset()
+    first = reader.latestOffset(start, ReadMaxRows(3))
+    second = reader.latestOffset(first, ALL)
+    queue = MessageQueue(topic, "broker-0", 0)
+    with RecordReader(ClientOptions(name_servers=cluster.address)) as look:
+        assert look.committed(group, queue) == 3
+        reader.latestOffset(second, ALL)
+        assert look.committed(group, queue) == 4
+        reader.commit(first)  # Spark's commits come a batch late
+        assert look.committed(group, queue) == 4
+        assert f"%RETRY%{group}" in look.topics()
+    reader.stop()
