@@ -95,6 +95,14 @@ def test_a_client_shows_its_group_its_id_and_its_state(cluster: Cluster, name: s
     assert repr(client).endswith(", closed>")
 
 
+@pytest.mark.parametrize("module", [mq, aio], ids=["blocking", "asyncio"])
+def test_subscribe_gives_the_consumer_to_go_on_with(module: Any) -> None:
+    for kind, handler in ((module.PushConsumer, (print,)), (module.PullConsumer, ()),
+                          (module.PopConsumer, ())):  # fmt: skip
+        consumer = kind("127.0.0.1:9876", group="chained")
+        assert consumer.subscribe("orders", "*", *handler) is consumer
+
+
 def test_whoever_uses_a_client_too_early_learns_how_it_is_used() -> None:
     with pytest.raises(ClientClosed, match="consumer of group early is not running: use it inside"):
         mq.PullConsumer("127.0.0.1:9876", group="early").poll()

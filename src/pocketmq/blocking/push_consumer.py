@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from random import Random
-from typing import Unpack
+from typing import Self, Unpack
 
 from pocketmq.blocking.facade import Facade, told_in_full
 from pocketmq.blocking.process_loop import closed
@@ -94,9 +94,10 @@ class PushConsumer(Facade[AsyncPushConsumer]):
         handler: Handler | None = None,
         *,
         batch: bool | None = None,
-    ) -> None:
+    ) -> Self:
         """Consume a topic, or change what is wanted of it, before or after the start."""
         self._do(self._client.subscribe, topic, expression, handler, batch=batch)
+        return self
 
     def unsubscribe(self, topic: str) -> None:
         """Consume a topic no longer; does nothing if it was not subscribed."""

@@ -172,7 +172,7 @@ class PushConsumer(Steering):
         handler: Handler | None = None,
         *,
         batch: bool | None = None,
-    ) -> None:
+    ) -> Self:
         """Consume a topic, or change what is wanted of it, before or after the start.
 
         Text selects tags, such as `"paid || refunded"`; `by_sql` makes other filters. With `batch`
@@ -187,6 +187,7 @@ class PushConsumer(Steering):
             version_ms=self._clock.now_ms(),
         )
         self._subscriptions_changed(added=True)
+        return self
 
     def unsubscribe(self, topic: str) -> None:
         """Consume a topic no longer; does nothing if it was not subscribed."""
