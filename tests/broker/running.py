@@ -31,6 +31,10 @@ class LoopClock:
     def now_ms(self) -> int:
         return int(self.now() * 1000)
 
+    def forward(self, seconds: float) -> None:
+        """Let it be later, while the loop and its timers notice nothing."""
+        self._start -= seconds
+
 
 @asynccontextmanager
 async def running(
@@ -95,6 +99,10 @@ class Client:
     def reply(self, question: Command, code: int = 0) -> None:
         """Answer the broker."""
         self._writer.write(question.reply(code).encode())
+
+    def send(self, command: Command) -> None:
+        """Send a command as it is."""
+        self._writer.write(command.encode())
 
     async def _read(self) -> None:
         data = await self._reader.read(1 << 20)

@@ -17,7 +17,9 @@ from pocketmq.broker.handlers import (
     groups,
     locks,
     membership,
+    offset_tools,
     offsets,
+    progress,
     statistics,
     topics,
 )
@@ -50,6 +52,8 @@ HANDLERS: dict[RequestCode, Handler] = {
     **statistics.HANDLERS,
     **topics.HANDLERS,
 }
+TOOLS = HANDLERS | offset_tools.HANDLERS | progress.HANDLERS
+"""With what only tools ask."""
 
 
 class Clock:
@@ -124,7 +128,7 @@ class Desk:
         (received,) = FrameReader(1 << 24).feed(frame)
         request = read_command(received)
         try:
-            return HANDLERS[code](self.state, cast("Connection", wire or Wire()), request)
+            return TOOLS[code](self.state, cast("Connection", wire or Wire()), request)
         except MQError as error:
             return request.reply(ResponseCode.SYSTEM_ERROR, str(error))
 

@@ -74,7 +74,7 @@ def append(state: "BrokerState", queue: QueueIndex, record: Record, tag: int) ->
     """
     turn = state.turn
     stored = state.store.append(queue, (record,), (tag,), turn.now_ms)
-    turn.appended(queue, 1, len(record.body))
+    turn.appended(queue, 1, state.store.log.tail - stored.positions[0])
     return stored
 
 
@@ -85,7 +85,8 @@ def append_batch(state: "BrokerState", queue: QueueIndex, body: bytes, like: Rec
     `MessageMalformed` or `InvalidInput` for a body that is no batch.
     """
     stored = state.store.append_batch(queue, body, like, state.turn.now_ms)
-    state.turn.appended(queue, len(stored.positions), len(body))
+    size = state.store.log.tail - stored.positions[0]
+    state.turn.appended(queue, len(stored.positions), size)
     return stored
 
 

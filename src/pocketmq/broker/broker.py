@@ -11,6 +11,7 @@ import logging
 import socket
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pocketmq.broker.clock import Clock, SystemClock
 from pocketmq.broker.config import BrokerConfig
@@ -22,6 +23,9 @@ from pocketmq.net import Address, Connection, Dialer, Limits, Owner, Server
 from pocketmq.net.server import reachable_host
 from pocketmq.protocol.command import Command
 from pocketmq.protocol.hosts import encode_host
+
+if TYPE_CHECKING:
+    from pocketmq.broker.metrics_server import MetricsServer
 
 logger = logging.getLogger("pocketmq.broker")
 
@@ -58,6 +62,8 @@ class Broker:
         self._to_name_servers = _Deaf()
         self._dialer = Dialer(self._to_name_servers, self._limits, self.config.client_tls())
         self._parts: Parts | None = None
+        self._metrics: MetricsServer | None = None
+        self.metrics_address: Address | None = None  # where Prometheus finds it
         self.bound: Address | None = None  # where it listens, which need not be what it tells
 
     @property
@@ -87,12 +93,25 @@ class Broker:
         except BaseException:
             await self._server.close(0)
             raise
+        if config.metrics_exporter_type == "PROM":
+            await self._show_metrics(parts.state)
         await parts.registrar.start()
         if self._own_process:
             gc.collect()
             gc.freeze()
         logger.info("broker %s serves %s", config.broker_name, address)
         return address
+
+    async def _show_metrics(self, state: BrokerState) -> None:
+        from pocketmq.broker.metrics_server import MetricsServer  # most brokers do without
+
+        host, port = self.config.metrics_prom_exporter_host, self.config.metrics_prom_exporter_port
+        self._metrics = MetricsServer(state)
+        try:
+            self.metrics_address = await self._metrics.start(host, port)
+        except BaseException:
+            await self.stop(0)
+            raise
 
     def _build(self, address: Address, store_host: bytes) -> Parts:
         store = open_store(self.config, self._data, store_host)
@@ -121,6 +140,8 @@ class Broker:
         if parts is None:
             return
         self._server.stop_listening()
+        if self._metrics is not None:
+            await self._metrics.stop()
         leaving = asyncio.create_task(parts.registrar.stop())
         await parts.dispatcher.stop()
         await self._server.close(grace)

@@ -112,6 +112,11 @@ class BrokerConfig(AccessSettings, frozen=True, kw_only=True, rename="camel"):
     disk_max_used_space_ratio: int = 75
     disk_space_clean_forcibly_ratio: int = 85
     disk_space_warning_level_ratio: int = 90
+    # Metrics
+    metrics_exporter_type: str = "DISABLE"  # or PROM: Prometheus asks for them
+    metrics_prom_exporter_host: str = "127.0.0.1"  # Java: brokerIP1
+    metrics_prom_exporter_port: int = 5557
+
     enable_single_topic_register: bool = True  # Java: false; see `registration`
     enable_split_registration: bool = False
 
@@ -120,6 +125,14 @@ class BrokerConfig(AccessSettings, frozen=True, kw_only=True, rename="camel"):
         for what, good in (
             (f"flushDiskType={self.flush_disk_type}", self.flush_disk_type in _FLUSH_KINDS),
             (f"listenPort={self.listen_port}", 0 <= self.listen_port <= 65535),
+            (
+                f"metricsExporterType={self.metrics_exporter_type}",
+                self.metrics_exporter_type in _EXPORTERS,
+            ),
+            (
+                f"metricsPromExporterPort={self.metrics_prom_exporter_port}",
+                0 <= self.metrics_prom_exporter_port <= 65535,
+            ),
             (f"brokerPermission={self.broker_permission}", 0 <= self.broker_permission <= 7),
             (f"brokerId={self.broker_id}", self.broker_id == 0),  # a master; there are no slaves
             ("no brokerName", self.broker_name != ""),
@@ -197,6 +210,7 @@ def _is_name(text: str) -> bool:
 
 
 _FLUSH_KINDS = {"ASYNC_FLUSH", "SYNC_FLUSH"}
+_EXPORTERS = {"DISABLE", "PROM"}
 _FIELDS = msgspec.structs.fields(BrokerConfig)
 _BY_KEY = {field.encode_name: field.name for field in _FIELDS}
 _KINDS = {field.encode_name: field.type for field in _FIELDS}
@@ -214,6 +228,9 @@ _FIXED = frozenset(field.name for field in msgspec.structs.fields(AccessSettings
         "listen_port",
         "mapped_file_size_commit_log",
         "message_delay_level",
+        "metrics_exporter_type",
+        "metrics_prom_exporter_host",
+        "metrics_prom_exporter_port",
         "namesrv_addr",
         "region_id",
         "trace_on",

@@ -2,7 +2,8 @@
 
 Counting is a few additions per batch or pull. What happened in the last minute, hour and day comes
 from samples, taken by housekeeping as Java takes them: every 10 s, 10 min and hour. Sizes are those
-of bodies. Knows neither store nor wire. Belongs to the broker's loop.
+of records as stored, for what waited here for its time those of bodies. Knows neither store nor
+wire. Belongs to the broker's loop.
 """
 
 from collections import deque

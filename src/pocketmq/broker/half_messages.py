@@ -70,6 +70,11 @@ class HalfMessages:
         """Where half messages wait."""
         return self._store.queue(HALF_TOPIC, 0)
 
+    def open_count(self) -> int:
+        """Count the transactions that are open."""
+        queue = self.queue
+        return 0 if queue is None else self.states.open_count(queue.next_offset)
+
     def at(self, position: int) -> RecordView | None:
         """Give the half message that begins at a position of the log."""
         record = self._store.record_at(position) if position >= 0 else None

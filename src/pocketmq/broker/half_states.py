@@ -57,6 +57,12 @@ class HalfStates:
         for offset in range(max(start, self.end), stop):
             yield offset, OPEN
 
+    def open_count(self, stop: int) -> int:
+        """Count the open half messages before an offset."""
+        known = self._states[: max(stop - self.base, 0)]
+        ended = sum(known.count(state) for state in (GIVEN_UP, ROLLED_BACK, COMMITTED))
+        return len(known) - ended + max(stop - self.end, 0)
+
     def first_open(self, stop: int) -> int:
         """Give the first open half message before `stop`, or `stop`."""
         return next((offset for offset, _ in self.open_from(self.base, stop)), stop)

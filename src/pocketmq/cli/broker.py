@@ -8,6 +8,7 @@ import msgspec
 
 from pocketmq.broker.config import BrokerConfig
 from pocketmq.cli.server_options import (
+    PORT,
     chosen_data,
     chosen_log,
     chosen_tls,
@@ -46,6 +47,9 @@ from pocketmq.embedded.settings import broker_properties, read_config_file
 )
 @data_options
 @tls_options
+@click.option(
+    "--metrics-port", type=PORT, help="Port for Prometheus on 127.0.0.1; 0 takes any free one."
+)
 @settings_option
 @logging_options
 def command(
@@ -62,6 +66,7 @@ def command(
     tls_cert: str | None,
     tls_key: str | None,
     tls_mode: str | None,
+    metrics_port: int | None,
     pairs: tuple[str, ...],
     log_level: str,
     log_json: bool,
@@ -79,6 +84,8 @@ def command(
         "bindAddress": host,
         "listenPort": None if port is None else str(port),
         "brokerIP1": advertise,
+        "metricsExporterType": None if metrics_port is None else "PROM",
+        "metricsPromExporterPort": None if metrics_port is None else str(metrics_port),
     }
     given = {key: value for key, value in options.items() if value is not None}
     properties = broker_properties(

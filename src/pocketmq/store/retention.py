@@ -153,14 +153,21 @@ class Retention:
         self._drop = drop
         self._files = LogFiles()
         self._refusing = False
+        self._asked = False
 
     def clean(self, now_ms: int, *, asked: bool = False) -> list[Drop]:
-        """Delete file after file, measuring the disk in between; give what was deleted."""
+        """Delete file after file, measuring the disk in between; give what was deleted.
+
+        Some cannot be deleted yet: what was asked for once is tried again until all are gone.
+        """
         done: list[Drop] = []
+        self._asked = self._asked or asked
         while True:
-            conditions = self._measure(now_ms, asked=asked)
+            conditions = self._measure(now_ms, asked=self._asked)
             most = at_once(conditions) - len(done)
             drops = plan(self._files.list(list(self._log.segments), most), self.options, conditions)
+            if not drops:
+                self._asked = False
             if not drops[:most] or not self._carry_out(drops[:most], done):
                 break
         self._refusing = refuses_messages(

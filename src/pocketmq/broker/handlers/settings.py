@@ -17,6 +17,8 @@ logger = logging.getLogger("pocketmq.broker")
 
 _GUARDED = ("brokerConfigPath", "rocketmqHome", "configBlackList")
 """What Java lets nobody change from afar."""
+_FOR_TOOLS = {"filterServerNums": "0", "slaveReadEnable": "false"}
+"""Settings without a meaning here; `mqadmin exportConfigs` of 4.9 fails without them."""
 
 
 def update_config(state: BrokerState, connection: Connection, request: Command) -> Command:
@@ -51,7 +53,8 @@ def _announce(state: BrokerState) -> None:
 def get_config(state: BrokerState, _: Connection, request: Command) -> Command:
     """Give every setting as text."""
     version = encode_body(state.topics.version).decode()
-    body = write_properties(state.config.shown_properties())
+    tls = {"useTLS": str(state.config.client_tls() is not None).lower()}
+    body = write_properties(state.config.shown_properties() | _FOR_TOOLS | tls)
     return request.reply(ResponseCode.SUCCESS, None, GetBrokerConfigResponse(version=version), body)
 
 

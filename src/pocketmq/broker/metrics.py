@@ -1,0 +1,255 @@
+"""The broker's figures as Prometheus text, under the names and labels of RocketMQ 5.x.
+
+What Java measures and this broker does not (histograms, pools of threads) is left out, never shown
+as 0. Made line by line, so that whoever sends it can let others have their turn in between.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import TypeAlias
+
+from pocketmq.broker.flows import Pair
+from pocketmq.broker.handlers.runtime_info import earliest_time
+from pocketmq.broker.state import BrokerState
+from pocketmq.model.kinds import ConsumeType
+from pocketmq.model.names import is_retry_topic, is_system_group
+from pocketmq.protocol.peers import Language, version_name
+
+Labels: TypeAlias = dict[str, str]
+Value: TypeAlias = tuple[Labels, int]
+
+_ESCAPED = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
+_WHERE = {"storage_medium": "disk", "storage_type": "local"}
+_MODES = {ConsumeType.CONSUME_ACTIVELY: "pull", ConsumeType.CONSUME_PASSIVELY: "push"}
+
+
+def metrics_text(state: BrokerState) -> str:
+    """Give all figures in Prometheus' text format."""
+    return "".join(metrics_lines(state))
+
+
+def metrics_lines(state: BrokerState) -> Iterator[str]:
+    """Give the same piece by piece, each a few lines."""
+    node = {
+        "cluster": state.config.broker_cluster_name,
+        "node_id": state.config.broker_name,
+        "node_type": "broker",
+    }
+    for family in _families(state):
+        if family is None:
+            yield ""
+            continue
+        kind, name, about, values = family
+        started = False
+        for labels, value in values:
+            text = _sample(name, node | labels, value)
+            yield text if started else f"# HELP {name} {about}\n# TYPE {name} {kind}\n{text}"
+            started = True
+
+
+def _sample(name: str, labels: Labels, value: int) -> str:
+    shown = ",".join(f'{key}="{text.translate(_ESCAPED)}"' for key, text in sorted(labels.items()))
+    return f"{name}{{{shown}}} {value}\n"
+
+
+Family: TypeAlias = tuple[str, str, str, Iterable[Value]]
+"""Type, name, description and values."""
+
+
+def _families(state: BrokerState) -> Iterator[Family | None]:
+    """Give the families; None is a good moment to let others have their turn."""
+    yield from _counters(state)
+    yield from _clients(state)
+    yield from _progress(state)
+    yield from _store(state)
+    yield from _waiting(state)
+
+
+def _counters(state: BrokerState) -> Iterator[Family]:
+    stats = state.stats
+    put = [(_topic_labels(state, topic), flow) for topic, flow in stats.stored.items()]
+    got = [(_group_labels(state, pair), flow) for pair, flow in stats.given.items()]
+    about = "Total number of incoming messages"
+    yield "counter", "rocketmq_messages_in_total", about, [(at, flow.messages) for at, flow in put]
+    about = "Total traffic of incoming messages"
+    yield "counter", "rocketmq_throughput_in_total", about, [(at, flow.size) for at, flow in put]
+    about = "Total number of outgoing messages"
+    yield "counter", "rocketmq_messages_out_total", about, [(at, flow.messages) for at, flow in got]
+    about = "Total traffic of outgoing messages"
+    yield "counter", "rocketmq_throughput_out_total", about, [(at, flow.size) for at, flow in got]
+    about = "Consumer send to DLQ messages"
+    dead = [(_group_labels(state, pair), flow.messages) for pair, flow in stats.dead.items()]
+    yield "counter", "rocketmq_send_to_dlq_messages_total", about, dead
+
+
+def _clients(state: BrokerState) -> Iterator[Family]:
+    config = state.config
+    yield (
+        "gauge",
+        "rocketmq_broker_permission",
+        "Broker permission",
+        [({}, config.broker_permission)],
+    )
+    yield "gauge", "rocketmq_topic_number", "Active topic number", [({}, len(state.topics))]
+    about = "Active subscription group number"
+    yield "gauge", "rocketmq_consumer_group_number", about, [({}, len(state.groups))]
+    producers = Counter(
+        (_language(member.client.language), member.client.version)
+        for members in state.producers.groups.values()
+        for member in members.values()
+    )
+    yield (
+        "gauge",
+        "rocketmq_producer_connections",
+        "Producer connections",
+        [(_client(*key), count) for key, count in producers.items()],
+    )
+    yield "gauge", "rocketmq_consumer_connections", "Consumer connections", _consumers(state)
+
+
+def _consumers(state: BrokerState) -> list[Value]:
+    values = []
+    for name, group in state.consumers.groups.items():
+        members = Counter(
+            (_language(member.client.language), member.client.version)
+            for member in group.members.values()
+        )
+        for key, count in members.items():
+            labels = _client(*key) | {
+                "consumer_group": name,
+                "consume_mode": _MODES.get(group.consume_type, "pop"),
+                "is_system": _flag(is_system_group(name)),
+            }
+            values.append((labels, count))
+    return values
+
+
+def _client(language: str, version: int) -> Labels:
+    return {
+        "language": language,
+        "version": version_name(version).lower(),
+        "protocol_type": "remoting",
+    }
+
+
+def _progress(state: BrokerState) -> Iterator[Family | None]:
+    """Tell how far groups are: how many messages, and since when the oldest of them waits."""
+    now_ms = state.clock.now_ms()
+    lag: list[Value] = []
+    latency: list[Value] = []
+    in_flight: list[Value] = []
+    queueing: list[Value] = []
+    ready: list[Value] = []
+    for (topic, group), committed in list(state.offsets.committed.items()):
+        yield None
+        if topic not in state.topics:
+            continue
+        labels = _group_labels(state, (topic, group))
+        labels["is_retry"] = _flag(is_retry_topic(topic))
+        behind = _Behind()
+        for number, offset in committed.items():
+            pulled = state.offsets.query_pull(group, topic, number)
+            behind.add(state, topic, number, offset, max(offset, pulled or 0))
+        lag.append((labels, behind.lag))
+        latency.append((labels, _since(behind.first_ms, now_ms)))
+        in_flight.append((labels, behind.lag - behind.ready))
+        queueing.append((labels, _since(behind.first_unread_ms, now_ms)))
+        ready.append((labels, behind.ready))
+    yield "gauge", "rocketmq_consumer_lag_messages", "Consumer lag messages", lag
+    yield "gauge", "rocketmq_consumer_lag_latency_milliseconds", "Consumer lag time", latency
+    about = "Consumer inflight messages"
+    yield "gauge", "rocketmq_consumer_inflight_messages", about, in_flight
+    about = "Consumer queueing time"
+    yield "gauge", "rocketmq_consumer_queueing_latency_milliseconds", about, queueing
+    yield "gauge", "rocketmq_consumer_ready_messages", "Consumer ready messages", ready
+
+
+class _Behind:
+    """What a group has before it in all queues of a topic."""
+
+    def __init__(self) -> None:
+        self.lag = 0
+        self.ready = 0
+        self.first_ms = 0  # when the oldest message was stored that is not committed
+        self.first_unread_ms = 0  # the same for those that were not even pulled
+
+    def add(self, state: BrokerState, topic: str, number: int, offset: int, pulled: int) -> None:
+        queue = state.store.queue(topic, number)
+        if queue is None:
+            return
+        offset, pulled = max(offset, queue.min_offset), max(pulled, queue.min_offset)
+        if offset < queue.next_offset:
+            self.lag += queue.next_offset - offset
+            self.first_ms = _earlier(self.first_ms, state.store.store_time(queue, offset))
+        if pulled < queue.next_offset:
+            self.ready += queue.next_offset - pulled
+            moment = state.store.store_time(queue, pulled)
+            self.first_unread_ms = _earlier(self.first_unread_ms, moment)
+
+
+def _earlier(known_ms: int, moment_ms: int) -> int:
+    if moment_ms <= 0:
+        return known_ms
+    return min(known_ms, moment_ms) if known_ms else moment_ms
+
+
+def _since(moment_ms: int, now_ms: int) -> int:
+    return max(now_ms - moment_ms, 0) if moment_ms else 0
+
+
+def _store(state: BrokerState) -> Iterator[Family]:
+    log = state.store.log
+    size = sum(segment.end - segment.start for segment in log.segments)
+    yield "gauge", "rocketmq_storage_size_bytes", "Broker storage size", [(_WHERE, size)]
+    behind = log.tail - log.synced
+    about = "Broker flush behind bytes"
+    yield "gauge", "rocketmq_storage_flush_behind_bytes", about, [(_WHERE, behind)]
+    about = "Broker dispatch behind bytes"
+    yield "gauge", "rocketmq_storage_dispatch_behind_bytes", about, [(_WHERE, 0)]
+    earliest = earliest_time(state)
+    if earliest > 0:
+        kept = state.clock.now_ms() - earliest
+        name = "rocketmq_storage_message_reserve_time_milliseconds"
+        yield "gauge", name, "Broker message reserve time", [(_WHERE, kept)]
+
+
+def _waiting(state: BrokerState) -> Iterator[Family]:
+    timed, now_ms = state.timed, state.clock.now_ms()
+    if timed is not None:
+        about = "Timer enqueue messages lag"
+        yield "gauge", "rocketmq_timer_enqueue_lag", about, [(_WHERE, timed.not_taken)]
+        about = "Timer dequeue latency"
+        late = timed.late_ms(now_ms)
+        yield "gauge", "rocketmq_timer_dequeue_latency_milliseconds", about, [(_WHERE, late)]
+        about = "Current message number in timing"
+        yield "gauge", "rocketmq_timing_messages", about, [(_WHERE, timed.wheel.count)]
+    if state.halves is not None:
+        about = "Half messages of all topics"
+        yield "gauge", "rocketmq_half_messages", about, [({}, state.halves.open_count())]
+
+
+def _topic_labels(state: BrokerState, topic: str) -> Labels:
+    config = state.topics.get(topic)
+    kind = "NORMAL" if config is None else config.attributes.get("message.type", "NORMAL")
+    return {
+        "topic": topic,
+        "message_type": kind.lower(),
+        "is_system": _flag(state.topics.is_system(topic)),
+    }
+
+
+def _group_labels(state: BrokerState, pair: Pair) -> Labels:
+    topic, group = pair
+    return {
+        "topic": topic,
+        "consumer_group": group,
+        "is_system": _flag(state.topics.is_system(topic) or is_system_group(group)),
+    }
+
+
+def _language(language: Language | None) -> str:
+    return "other" if language is None else language.name.lower()
+
+
+def _flag(value: bool) -> str:  # noqa: FBT001 - a value to be shown
+    return "true" if value else "false"

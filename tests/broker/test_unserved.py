@@ -1,0 +1,50 @@
+"""What a broker without replicas, controller, RocksDB and cold data says when asked about them."""
+
+import json
+
+import pytest
+
+from pocketmq.broker.handlers.by_code import HANDLERS
+from pocketmq.protocol.codes import RequestCode
+from pocketmq.protocol.headers.served_by import SERVED_BY, Peer
+from tests.broker.running import client, running, send_fields
+
+REFUSED = [
+    *range(1001, 1007), *range(1008, 1014), *range(2001, 2005), 355, 513, 902, 903, 906, 5001,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("code", REFUSED)
+async def test_it_is_refused_as_unknown_with_a_reason(code: int) -> None:
+    async with running() as (_, address), client(address) as peer:
+        answer = await peer.ask(code)
+        assert answer.code == 3
+        start, _, reason = (answer.remark or "").partition(": ")
+        assert start == f" request type {code} not supported"
+        assert reason
+
+
+async def test_a_single_broker_is_a_master_without_slaves() -> None:
+    async with running() as (broker, address), client(address) as peer:
+        await peer.ask(310, send_fields("T"), b"x")
+        status = json.loads((await peer.ask(907)).body)
+        assert (status["master"], status["inSyncSlaveNums"]) == (True, 0)
+        assert status["masterCommitLogMaxOffset"] == broker.state.store.log.tail
+        assert (await peer.ask(908, {"masterFlushOffset": "1"})).code == 0
+        assert (await peer.ask(905, {"minBrokerId": "0"})).code == 0
+        refused = await peer.ask(1007)
+        assert (refused.code, refused.remark) == (1, "this request only for controllerMode ")
+        assert json.loads((await peer.ask(354, {"topic": "T"})).body)["checkStatus"] == 0
+
+
+NOT_YET = range(200_050, 200_200)
+"""Popping has tests, and perhaps gaps, of its own."""
+
+
+def test_every_request_for_brokers_has_an_answer() -> None:
+    missing = [
+        code.name
+        for code in RequestCode
+        if Peer.BROKER in SERVED_BY.get(code, ()) and code not in HANDLERS and code not in NOT_YET
+    ]
+    assert missing == []
