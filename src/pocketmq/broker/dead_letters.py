@@ -39,7 +39,7 @@ def give_up_retries(
     limit = config.retry_max_times
     if client_version >= Gate.MAX_RECONSUME_TIMES and client_limit is not None:
         limit = client_limit
-    if draft.reconsume_times <= limit and state.locks.all_free(group, state.clock.now()):
+    if draft.reconsume_times <= limit and state.locks.all_free(group, state.steady()):
         return
     topic = dead_letter_topic(group)
     if state.topics.create_for_group(topic, 1, now_ms=state.turn.now_ms) is None:

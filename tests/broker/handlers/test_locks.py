@@ -6,7 +6,7 @@ from pocketmq.errors import ResponseCode
 from pocketmq.protocol.bodies.locks import LockedQueues
 from pocketmq.protocol.codes import RequestCode as Code
 from pocketmq.protocol.json_values import decode_body
-from tests.broker.tables import Desk
+from tests.broker.tables import Clock, Desk
 
 
 def lock(desk: Desk, client: str, *ids: int) -> list[int]:
@@ -16,12 +16,16 @@ def lock(desk: Desk, client: str, *ids: int) -> list[int]:
     return [queue.queue_id for queue in decode_body(answer.body, LockedQueues).locked]
 
 
-def test_a_crashed_owner_blocks_its_queues_for_60_s() -> None:
-    desk = Desk()
+@pytest.mark.parametrize("jump", [0.0, 3600.0, -3600.0])
+def test_a_crashed_owner_blocks_its_queues_for_60_s(jump: float) -> None:
+    """However the machine's clock is set meanwhile."""
+    desk, steady = Desk(), Clock()
+    desk.state.steady = steady.now
     assert lock(desk, "a", 0, 1) == [0, 1]
-    desk.clock.time += 60
+    desk.clock.time += jump
+    steady.time += 60
     assert lock(desk, "b", 0, 1, 2) == [2]
-    desk.clock.time += 0.001
+    steady.time += 0.001
     assert lock(desk, "b", 0, 1, 2) == [0, 1, 2]
 
 

@@ -13,7 +13,7 @@ def lock(state: BrokerState, _: Connection, request: Command) -> Command:
     """Lock queues for a member, or renew its locks; the answer names those it has."""
     wanted = decode_body(request.body, LockQueues)
     granted = state.locks.lock(
-        wanted.consumer_group, wanted.client_id, wanted.mq_set, state.clock.now()
+        wanted.consumer_group, wanted.client_id, wanted.mq_set, state.steady()
     )
     return request.reply(
         ResponseCode.SUCCESS, None, None, encode_body(LockedQueues(locked=granted))

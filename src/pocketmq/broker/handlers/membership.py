@@ -149,7 +149,7 @@ def expire(state: BrokerState) -> None:
             "%s sent no heartbeat for %g s and is disconnected", connection.remote_address, timeout
         )
         connection.close()
-    state.locks.expire(now)
+    state.locks.expire(state.steady())
 
 
 def tell(state: BrokerState, change: Change) -> None:
