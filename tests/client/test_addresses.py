@@ -71,3 +71,13 @@ def test_masters_can_be_listed_alone() -> None:
     table = known(("a", {0: "h:1", 1: "h:2"}), ("b", {1: "h:3"}))
     assert table.places(masters_only=True) == [Place("a", 0, "h:1")]
     assert len(table.places()) == 3
+
+
+@pytest.mark.parametrize("wrong", ["nonsense", "", "host:99999", "[::1", "x y:1"])
+def test_what_is_no_address_is_passed_over(wrong: str, caplog: pytest.LogCaptureFixture) -> None:
+    table = known(("a", {0: wrong, 1: "s:1"}), ("b", {0: wrong}))
+    assert table.any_of("a") == Place("a", 1, "s:1")
+    for name in ("a", "b"):
+        with pytest.raises(BrokerNotFound):
+            table.master(name)
+    assert caplog.text.count("something is no address") == 2

@@ -7,8 +7,9 @@ import logging
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from pocketmq.errors import BrokerNotFound
+from pocketmq.errors import BrokerNotFound, InvalidInput
 from pocketmq.model.route import MASTER_ID, BrokerData, TopicRoute
+from pocketmq.net import parse_address
 
 logger = logging.getLogger("pocketmq.client")
 
@@ -44,9 +45,19 @@ class BrokerAddresses:
         return address in self._known
 
     def take(self, brokers: Iterable[BrokerData]) -> None:
-        """Take over what a changed route says; it replaces what was known under these names."""
+        """Take over what a changed route says; it replaces what was known under these names.
+
+        What is no address is passed over: a broker nobody can reach is tried like one that is not
+        there, and does not look like a mistake of whoever sends.
+        """
         for data in brokers:
-            self._by_name[data.broker_name] = dict(data.broker_addrs)
+            table = {key: at for key, at in data.broker_addrs.items() if _is_address(at)}
+            if len(table) < len(data.broker_addrs):
+                logger.warning(
+                    "name servers tell of broker %s at %s, where something is no address",
+                    data.broker_name, ", ".join(map(repr, data.broker_addrs.values())),
+                )  # fmt: skip
+            self._by_name[data.broker_name] = table
         self._index()
 
     def keep_only(self, routes: Iterable[TopicRoute]) -> list[str]:
@@ -124,3 +135,11 @@ class BrokerAddresses:
         )
         for address in self._versions.keys() - self._known:
             del self._versions[address]
+
+
+def _is_address(text: str) -> bool:
+    try:
+        parse_address(text)
+    except InvalidInput:
+        return False
+    return True
