@@ -11,6 +11,7 @@ from pocketmq.admin.messages import Messages
 from pocketmq.admin.name_servers import NameServers
 from pocketmq.admin.offsets import Offsets
 from pocketmq.admin.options import AdminOptions, AdminSettings
+from pocketmq.admin.overview import Overview
 from pocketmq.admin.reading import Reading
 from pocketmq.admin.topics import Topics
 from pocketmq.admin.tracks import Tracks
@@ -51,6 +52,7 @@ class Admin:
         self.messages = Messages(wire, self.brokers, self.topics, self.offsets, reading)
         self.tracks = Tracks(wire, self.topics, self.groups)
         self.access = Access(wire, self.brokers)
+        self.overview = Overview(wire, self.brokers, self.topics, self.groups)
         self.balance = Balance(wire, self.topics, self.groups)
 
     async def start(self) -> Self:

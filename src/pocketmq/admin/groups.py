@@ -163,6 +163,14 @@ class Groups:
 
         Raises `Absent` if no broker knows the group.
         """
+        if address is not None:
+            return await self.connections_at(group, await self._brokers.targets(address=address))
+        return await self.connections_at(group, await self.places(group))
+
+    async def connections_at(
+        self, group: str, places: list[Place]
+    ) -> Gathered[ConsumerConnections]:
+        """Give a group's members as some brokers see them."""
         header = GetConsumerConnectionsRequest(consumer_group=group)
 
         async def ask(place: Place) -> ConsumerConnections:
@@ -173,9 +181,7 @@ class Groups:
             except ConsumerOffline:
                 return ConsumerConnections()
 
-        if address is not None:
-            return await self._wire.each(await self._brokers.targets(address=address), ask)
-        return await self._wire.each(await self.places(group), ask)
+        return await self._wire.each(places, ask)
 
     async def producers(self, group: str, topic: str) -> Gathered[ProducerConnections]:
         """Give the producers of a group as each broker of a topic sees them.
@@ -240,14 +246,7 @@ class Groups:
 
         Raises `Absent` if no broker knows the group, or the error if none answers.
         """
-        header = GetConsumeStatsRequest(consumer_group=group, topic=topic)
-
-        async def ask(place: Place) -> ConsumeStats:
-            return await self._wire.read(
-                place.address, Code.GET_CONSUME_STATS, header, ConsumeStats, timeout=_PATIENCE
-            )
-
-        gathered = (await self._wire.each(await self.places(group), ask)).some()
+        gathered = (await self.stats_at(group, topic, await self.places(group))).some()
         found = {
             queue: progress
             for stats in gathered.values()
@@ -256,6 +255,19 @@ class Groups:
         tps = sum(stats.consume_tps for stats in gathered.values())
         queues = {queue: found[queue] for queue in sort_queues(set(found))}
         return Progress(queues, tps, gathered.missing)
+
+    async def stats_at(
+        self, group: str, topic: str | None, places: list[Place]
+    ) -> Gathered[ConsumeStats]:
+        """Give how far a group is as some brokers know it."""
+        header = GetConsumeStatsRequest(consumer_group=group, topic=topic)
+
+        async def ask(place: Place) -> ConsumeStats:
+            return await self._wire.read(
+                place.address, Code.GET_CONSUME_STATS, header, ConsumeStats, timeout=_PATIENCE
+            )
+
+        return await self._wire.each(places, ask)
 
     async def topics(self, group: str) -> Gathered[list[str]]:
         """Name the topics a group has consumed, as each broker knows them."""

@@ -8,8 +8,9 @@ from pocketmq.admin.topics import Topics
 from pocketmq.admin.wire import Wire, body_of
 from pocketmq.errors import BrokerNotFound, ConsumerOffline, MQError
 from pocketmq.model.queue import MessageQueue, sort_queues
-from pocketmq.protocol.bodies.offsets import ResetOffset
+from pocketmq.protocol.bodies.offsets import ConsumerStatus, ResetOffset
 from pocketmq.protocol.codes import RequestCode as Code
+from pocketmq.protocol.headers.client_calls import GetConsumerStatusRequest
 from pocketmq.protocol.headers.offsets import (
     GetMaxOffsetRequest,
     GetMaxOffsetResponse,
@@ -168,6 +169,26 @@ class Offsets:
             if isinstance(outcome, MQError):
                 raise outcome
         return offsets
+
+    async def in_memory(
+        self, group: str, topic: str, client_id: str | None = None
+    ) -> dict[str, dict[MessageQueue, int]]:
+        """Give the offsets members have reached, of all or of one, by client id.
+
+        Raises `RouteNotFound`, and the error if no broker reaches the members.
+        """
+        header = GetConsumerStatusRequest(topic=topic, group=group, client_addr=client_id)
+
+        async def ask(place: Place) -> ConsumerStatus:
+            code = Code.INVOKE_BROKER_TO_GET_CONSUMER_STATUS
+            return await self._wire.read(place.address, code, header, ConsumerStatus)
+
+        found = (await self._wire.each(await self._topics.places(topic), ask)).some()
+        return {
+            client: offsets
+            for status in found.values()
+            for client, offsets in status.consumer_table.items()
+        }
 
     async def address_of(self, queue: MessageQueue) -> str:
         """Give where to ask about a queue. Raises `RouteNotFound`, `BrokerNotFound`."""

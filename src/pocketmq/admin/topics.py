@@ -187,16 +187,21 @@ class Topics:
 
         return await self._wire.each(await self._brokers.targets(cluster, address), read)
 
+    async def system_names(self, address: str) -> list[str]:
+        """Name the topics a broker has for itself."""
+        code = Code.GET_SYSTEM_TOPIC_LIST_FROM_BROKER
+        return sorted((await self._wire.read(address, code, None, TopicNames)).topic_list)
+
     async def consumers(self, topic: str) -> Gathered[list[str]]:
         """Name the groups that consume a topic, as each of its brokers knows them."""
-        return await self._consumers(topic, await self.places(topic))
+        return await self.consumers_at(topic, await self.places(topic))
 
     async def with_consumers(self, topics: list[str]) -> list[ConsumedTopic]:
         """Tell where topics live and which groups consume them, of many at once."""
 
         async def one(topic: str) -> ConsumedTopic:
             places = await self.places(topic)
-            found = await self._consumers(topic, places)
+            found = await self.consumers_at(topic, places)
             groups = sorted({group for names in found.values() for group in names})
             cluster = places[0].cluster if places else ""
             return ConsumedTopic(topic, cluster, tuple(groups), found.missing)
@@ -204,7 +209,8 @@ class Topics:
         outcomes = await self._wire.together(topics, one)
         return [each for each in outcomes if not isinstance(each, MQError)]
 
-    async def _consumers(self, topic: str, places: list[Place]) -> Gathered[list[str]]:
+    async def consumers_at(self, topic: str, places: list[Place]) -> Gathered[list[str]]:
+        """Name the groups that consume a topic, as some brokers know them."""
         header = QueryTopicConsumersRequest(topic=topic)
 
         async def ask(place: Place) -> list[str]:

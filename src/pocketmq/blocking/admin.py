@@ -16,6 +16,7 @@ from pocketmq.admin.messages import Messages as AsyncMessages
 from pocketmq.admin.name_servers import NameServers as AsyncNameServers
 from pocketmq.admin.offsets import Offsets as AsyncOffsets
 from pocketmq.admin.options import AdminOptions, AdminSettings
+from pocketmq.admin.overview import Overview as AsyncOverview
 from pocketmq.admin.topics import Topics as AsyncTopics
 from pocketmq.admin.tracks import Tracks as AsyncTracks
 from pocketmq.blocking.facade import Facade
@@ -96,7 +97,9 @@ class Topics(Room[AsyncTopics]):
     set_permission = blocking(AsyncTopics.set_permission)
     status = blocking(AsyncTopics.status)
     configs = blocking(AsyncTopics.configs)
+    system_names = blocking(AsyncTopics.system_names)
     consumers = blocking(AsyncTopics.consumers)
+    consumers_at = blocking(AsyncTopics.consumers_at)
     with_consumers = blocking(AsyncTopics.with_consumers)
 
 
@@ -110,10 +113,12 @@ class Groups(Room[AsyncGroups]):
     set_mode = blocking(AsyncGroups.set_mode)
     places = blocking(AsyncGroups.places)
     connections = blocking(AsyncGroups.connections)
+    connections_at = blocking(AsyncGroups.connections_at)
     producers = blocking(AsyncGroups.producers)
     running_info = blocking(AsyncGroups.running_info)
     running = blocking(AsyncGroups.running)
     progress = blocking(AsyncGroups.progress)
+    stats_at = blocking(AsyncGroups.stats_at)
     topics = blocking(AsyncGroups.topics)
 
 
@@ -127,6 +132,7 @@ class Offsets(Room[AsyncOffsets]):
     reset_queue = blocking(AsyncOffsets.reset_queue)
     reset_stored = blocking(AsyncOffsets.reset_stored)
     clone = blocking(AsyncOffsets.clone)
+    in_memory = blocking(AsyncOffsets.in_memory)
     address_of = blocking(AsyncOffsets.address_of)
 
 
@@ -168,6 +174,13 @@ class Access(Room[AsyncAccess]):
     copy_rules = blocking(AsyncAccess.copy_rules)
 
 
+class Overview(Room[AsyncOverview]):
+    """Many things at a glance: see `pocketmq.admin.overview`."""
+
+    groups = blocking(AsyncOverview.groups)
+    traffic = blocking(AsyncOverview.traffic)
+
+
 class Balance(Room[AsyncBalance]):
     """How groups share queues: see `pocketmq.admin.balance`."""
 
@@ -206,6 +219,7 @@ class Admin(Facade[AsyncAdmin]):
         self.messages = Messages(admin.messages, self._call)
         self.tracks = Tracks(admin.tracks, self._call)
         self.access = Access(admin.access, self._call)
+        self.overview = Overview(admin.overview, self._call)
         self.balance = Balance(admin.balance, self._call)
 
     @property

@@ -9,17 +9,17 @@ import click
 _JAVA_TIME = "%Y-%m-%d#%H:%M:%S:%f"
 
 
-def java_bool(value: str) -> bool:
+def java_bool(value: str | bool) -> bool:
     """Read `true` or `false`; other words, which Java takes for false, are refused."""
-    word = value.strip().lower()
+    word = str(value).strip().lower()
     if word not in {"true", "false"}:
         raise click.BadParameter(f"{value!r} is neither true nor false")
     return word == "true"
 
 
-def moment(value: str) -> int:
+def moment(value: str | int) -> int:
     """Read a time: milliseconds since 1970, `yyyy-MM-dd#HH:mm:ss:SSS`, ISO 8601 or `now`."""
-    text = value.strip()
+    text = str(value).strip()
     if text == "now":
         return int(time.time() * 1000)
     if text.removeprefix("-").isdecimal():

@@ -85,7 +85,10 @@ _YES = click.option("-y", "--yes", is_flag=True, help="Do it without asking.")
 
 
 def admin_command(
-    name: str, *options: Callable[[Any], Any], asks: str | None = None
+    name: str,
+    *options: Callable[[Any], Any],
+    asks: str | None = None,
+    cls: type[click.Command] = click.Command,
 ) -> Callable[[Work], click.Command]:
     """Make a click command of a coroutine function that takes an admin and its options.
 
@@ -104,7 +107,7 @@ def admin_command(
         for option in reversed((*options, *_COMMON, *((_YES,) if asks is not None else ()))):
             decorated = option(decorated)
         settings = {"help_option_names": ["-h", "--help"]}
-        made: click.Command = click.command(name, context_settings=settings)(decorated)
+        made: click.Command = click.command(name, cls=cls, context_settings=settings)(decorated)
         return made
 
     return make

@@ -1,7 +1,5 @@
 """Commands about topics."""
 
-import msgspec
-
 from pocketmq.admin.admin import Admin
 from pocketmq.cli.admin.flags import (
     BROKER,
@@ -20,6 +18,7 @@ from pocketmq.cli.admin.words import attributes, topic_text
 from pocketmq.errors import Absent, RouteNotFound
 from pocketmq.model.names import is_dead_letter_topic, is_retry_topic
 from pocketmq.model.topic_config import TopicConfig
+from pocketmq.protocol.json_values import encode_body
 
 _STATUS = "%-32s  %-4s  %-20s  %-20s    %s"
 
@@ -195,7 +194,7 @@ async def allocate_queues(admin: Admin, *, topic: str, members: str) -> Shown:
     queues = sort_queues(route.subscribe_queues(topic))
     names = [name.strip() for name in members.split(",") if name.strip()]
     data = {"result": {name: allocate(Average(), "aa", name, queues, names) for name in names}}
-    return Shown([msgspec.json.encode(data).decode()], data)
+    return Shown([encode_body(data).decode()], data)
 
 
 COMMANDS = {

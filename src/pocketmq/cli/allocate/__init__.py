@@ -39,7 +39,8 @@ class EventsInOrder(click.Command):
         return super().parse_args(ctx, args)
 
 
-def _event(name: str, metavar: str, text: str) -> Callable[[Any], Any]:
+def event_option(name: str, metavar: str, text: str) -> Callable[[Any], Any]:
+    """Make an option that says an event; `EventsInOrder` gathers them."""
     return click.option(name, multiple=True, expose_value=False, metavar=metavar, help=text)
 
 
@@ -68,12 +69,12 @@ def _event(name: str, metavar: str, text: str) -> Callable[[Any], Any]:
     metavar="NAME,...",
     help="Strategies to show; default AVG,AVG_BY_CIRCLE,CONSISTENT_HASH.",
 )
-@_event("--join", "ID", "Event: a member joins.")
-@_event("--leave", "ID", "Event: a member leaves.")
-@_event("--broker-down", "BROKER", "Event: a broker goes down with its queues.")
-@_event("--add-broker", "BROKER*N", "Event: a broker comes with N queues of every topic.")
-@_event("--add-queues", "TOPIC:BROKER*N", "Event: a topic gets N more queues on a broker.")
-@_event("--switch-to", "NAME", "Event: all members change to this strategy.")
+@event_option("--join", "ID", "Event: a member joins.")
+@event_option("--leave", "ID", "Event: a member leaves.")
+@event_option("--broker-down", "BROKER", "Event: a broker goes down with its queues.")
+@event_option("--add-broker", "BROKER*N", "Event: a broker comes with N queues of every topic.")
+@event_option("--add-queues", "TOPIC:BROKER*N", "Event: a topic gets N more queues on a broker.")
+@event_option("--switch-to", "NAME", "Event: all members change to this strategy.")
 @click.option(
     "--rooms",
     metavar="ROOM,...",

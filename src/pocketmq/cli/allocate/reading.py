@@ -70,7 +70,7 @@ def make_plan(wishes: Wishes) -> Plan:
         raise click.UsageError("give --members: how many, or their ids with commas between")
     sizes = _read_topics(wishes.topics)
     members = _read_members(wishes.members)
-    changes = [_read_event(kind, text, tuple(sizes)) for kind, text in wishes.events]
+    changes = [read_event(kind, text, tuple(sizes)) for kind, text in wishes.events]
     _check_sizes(sizes, members, changes, wishes.virtual_nodes)
     names = [
         name
@@ -153,7 +153,7 @@ def _read_members(text: str) -> list[str]:
     return members
 
 
-def _read_event(kind: str, text: str, topics: Sequence[str]) -> Event | str:
+def read_event(kind: str, text: str, topics: Sequence[str]) -> Event | str:
     """Read one event option; a strategy change comes as the strategy's name."""
     option = "--" + kind.replace("_", "-")
     names = split_names(option, text)

@@ -1,0 +1,227 @@
+"""Commands that write what a cluster is made of to files, as JSON."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+import msgspec
+
+from pocketmq.admin.admin import Admin
+from pocketmq.admin.brokers import BrokerStatus
+from pocketmq.admin.gathered import Place
+from pocketmq.admin.overview import TOPIC_PUT
+from pocketmq.cli.admin.flags import BROKER, CLUSTER, flag, one_target, text
+from pocketmq.cli.admin.frame import admin_command
+from pocketmq.cli.admin.shown import Shown, told
+from pocketmq.errors import Absent
+from pocketmq.model.group_config import GroupConfig
+from pocketmq.model.names import (
+    HALF_TOPIC,
+    SCHEDULE_TOPIC,
+    SYSTEM_GROUP_PREFIX,
+    SYSTEM_GROUPS,
+    is_dead_letter_topic,
+    is_retry_topic,
+)
+from pocketmq.model.topic_config import TopicConfig
+from pocketmq.protocol.bodies.stats import StatsItem
+from pocketmq.protocol.json_values import plain
+from pocketmq.protocol.peers import CURRENT_VERSION, version_name
+
+_DIRECTORY = click.option(
+    "-f", "--filePath", "directory", default=".", show_default=True, help="Directory to write to."
+)
+_ONE_CLUSTER = text("-c", "--clusterName", "cluster", help="Cluster.", required=True)
+_EXPORTED = (
+    "brokerClusterName", "brokerId", "brokerName", "brokerRole", "fileReservedTime",
+    "filterServerNums", "flushDiskType", "maxMessageSize", "messageDelayLevel",
+    "msgTraceTopicName", "slaveReadEnable", "traceOn", "traceTopicEnable", "useTLS",
+    "autoCreateTopicEnable", "autoCreateSubscriptionGroup",
+)  # fmt: skip
+
+
+def _written(directory: str, name: str, value: Any, problems: tuple[str, ...]) -> Shown:
+    path = Path(directory) / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(msgspec.json.format(msgspec.json.encode(value), indent=2) + b"\n")
+    return Shown([f"export {path} success"], {"file": str(path)}, problems)
+
+
+@admin_command("exportConfigs", _ONE_CLUSTER, _DIRECTORY)
+async def export_configs(admin: Admin, *, cluster: str, directory: str) -> Shown:
+    """Write the main settings of a cluster's masters to configs.json."""
+    found = (await admin.brokers.config(cluster)).some()
+    masters = [each for each in found if each.place.is_master]
+    value = {
+        "brokerConfigs": {
+            each.place.broker: {key: each.value[key] for key in _EXPORTED if key in each.value}
+            for each in masters
+        },
+        "clusterScale": {
+            "namesrvSize": len(admin.name_servers.addresses),
+            "masterBrokerSize": len(masters),
+            "slaveBrokerSize": len(found.answers) - len(masters),
+        },
+    }
+    return _written(directory, "configs.json", value, told(found.missing))
+
+
+@admin_command(
+    "exportMetadata",
+    CLUSTER,
+    BROKER,
+    _DIRECTORY,
+    flag("-t", "--topic", "topics_only", help="Topics alone."),
+    flag("-g", "--subscriptionGroup", "groups_only", help="Groups alone."),
+    flag("-s", "--specialTopic", "special", help="Retry and dead letter topics, too."),
+)
+async def export_metadata(
+    admin: Admin,
+    *,
+    cluster: str | None,
+    address: str | None,
+    directory: str,
+    topics_only: bool,
+    groups_only: bool,
+    special: bool,
+) -> Shown:
+    """Write topics and groups to metadata.json; numbers of queues are summed over brokers."""
+    one_target(cluster, address)
+    topics = (await admin.topics.configs(cluster, address)).some()
+    groups = (await admin.groups.configs(cluster, address)).some()
+    problems = tuple(dict.fromkeys((*told(topics.missing), *told(groups.missing))))
+    value: dict[str, Any] = {"exportTime": admin.now_ms()}
+    if not groups_only:
+        value["topicConfigTable"] = await _topics(
+            admin, [(each.place, each.value) for each in topics], special=special
+        )
+    if not topics_only:
+        value["subscriptionGroupTable"] = _groups(groups.values())
+    name = "topic" if topics_only else "subscriptionGroup" if groups_only else "metadata"
+    return _written(directory, f"{name}.json", value, problems)
+
+
+async def _topics(
+    admin: Admin, tables: list[tuple[Place, dict[str, TopicConfig]]], *, special: bool
+) -> dict[str, Any]:
+    merged: dict[str, TopicConfig] = {}
+    for place, table in tables:
+        own = set(await admin.topics.system_names(place.address))
+        for name, config in table.items():
+            moved = is_retry_topic(name) or is_dead_letter_topic(name)
+            if name in own or (moved and not special):
+                continue
+            before = merged.get(name)
+            if before is not None:
+                config = msgspec.structs.replace(  # noqa: PLW2901 - the sum takes its place
+                    config,
+                    read_queue_nums=config.read_queue_nums + before.read_queue_nums,
+                    write_queue_nums=config.write_queue_nums + before.write_queue_nums,
+                )
+            merged[name] = config
+    return {name: plain(merged[name]) for name in sorted(merged)}
+
+
+def _groups(tables: list[dict[str, GroupConfig]]) -> dict[str, Any]:
+    merged: dict[str, GroupConfig] = {}
+    for table in tables:
+        for name, config in table.items():
+            if name in SYSTEM_GROUPS or name.startswith(SYSTEM_GROUP_PREFIX):
+                continue
+            before = merged.get(name)
+            if before is not None:
+                total = config.retry_queue_nums + before.retry_queue_nums
+                config = msgspec.structs.replace(config, retry_queue_nums=total)  # noqa: PLW2901
+            merged[name] = config
+    return {name: plain(merged[name]) for name in sorted(merged)}
+
+
+@admin_command("exportMetrics", _ONE_CLUSTER, _DIRECTORY)
+async def export_metrics(admin: Admin, *, cluster: str, directory: str) -> Shown:
+    """Write figures of a cluster's masters to metrics.json; null stands for what is not known."""
+    found = (await admin.brokers.status(cluster)).some()
+    masters = [each for each in found if each.place.is_master]
+    if not masters:
+        raise Absent("master", cluster, "only slaves have answered")
+    report = {}
+    for each in masters:
+        report[each.place.broker] = await _report(admin, each.place, each.value)
+    quotas = [each["runtimeQuota"] for each in report.values()]
+    total = {
+        part: {name: _sum(quota[part][name] for quota in quotas) for name in quotas[0][part]}
+        for part in ("tps", "oneDayNum")
+    }
+    totals = {f"total{name[0].upper()}{name[1:]}": number for name, number in total["tps"].items()}
+    value = {
+        "evaluateReport": report,
+        "totalData": {"totalTps": totals, "totalOneDayNum": total["oneDayNum"]},
+    }
+    return _written(directory, "metrics.json", value, told(found.missing))
+
+
+async def _report(admin: Admin, place: Place, status: BrokerStatus) -> dict[str, Any]:
+    told_by = status.figures.get
+    config = (await admin.brokers.config(address=place.address)).values()
+    topics = (await admin.topics.configs(address=place.address)).all()[0]
+    groups = (await admin.groups.configs(address=place.address)).all()[0]
+    own = set(await admin.topics.system_names(place.address))
+    glances = await admin.overview.groups(sorted(_groups([groups])))
+    clients = {
+        f"{each.language.name if each.language is not None else None}%{version_name(each.version)}"
+        for glance in glances
+        for each in glance.members or ()
+    }
+    halves = await _counted(admin, HALF_TOPIC, place)
+    delayed = await _counted(admin, SCHEDULE_TOPIC, place)
+    user_topics = [
+        name
+        for name in topics
+        if name not in own and not is_retry_topic(name) and not is_dead_letter_topic(name)
+    ]
+    return {
+        "runtimeEnv": {
+            "cpuNum": config[0].get("clientCallbackExecutorThreads") if config else None,
+            "totalMemKBytes": told_by("totalMemKBytes"),
+        },
+        "runtimeQuota": {
+            "diskRatio": {
+                "commitLogDiskRatio": told_by("commitLogDiskRatio"),
+                "consumeQueueDiskRatio": told_by("consumeQueueDiskRatio"),
+            },
+            "tps": {
+                "normalInTps": status.put_tps,
+                "normalOutTps": status.get_tps,
+                "transInTps": halves[0],
+                "scheduleInTps": delayed[0],
+            },
+            "oneDayNum": {
+                "normalOneDayInNum": status.put_yesterday,
+                "normalOneDayOutNum": status.get_yesterday,
+                "transOneDayInNum": halves[1],
+                "scheduleOneDayInNum": delayed[1],
+            },
+            "messageAverageSize": told_by("putMessageAverageSize"),
+            "topicSize": len(user_topics),
+            "groupSize": len(_groups([groups])),
+        },
+        "runtimeVersion": {
+            "rocketmqVersion": version_name(CURRENT_VERSION),
+            "clientInfo": sorted(clients),
+        },
+    }
+
+
+async def _counted(admin: Admin, topic: str, place: Place) -> tuple[float, int]:
+    """Give what came into a topic: a second, and in a day; a broker that never counted has none."""
+    found = (await admin.brokers.counter(TOPIC_PUT, topic, [place])).values()
+    if not found:
+        return 0.0, 0
+    return (found[0].stats_minute or StatsItem()).tps, (found[0].stats_day or StatsItem()).sum
+
+
+def _sum(numbers: Any) -> Any:
+    known = list(numbers)
+    return None if None in known else sum(known)
+
+
+COMMANDS = {each.name: each for each in (export_configs, export_metadata, export_metrics)}

@@ -1,0 +1,266 @@
+"""Commands that find messages."""
+
+import click
+
+from pocketmq.admin.admin import Admin
+from pocketmq.admin.messages import FOR_EVER, TraceEvent
+from pocketmq.cli.admin.flags import CLUSTER, TOPIC, at_time, flag, number, text, truth
+from pocketmq.cli.admin.frame import admin_command
+from pocketmq.cli.admin.message_text import message_lines, receipt_text, track_lines
+from pocketmq.cli.admin.shown import Shown, row, told, when
+from pocketmq.errors import Absent
+from pocketmq.model.names import TRACE_TOPIC
+from pocketmq.model.queue import MessageQueue
+from pocketmq.protocol.bodies.running import DirectConsumeResult
+from pocketmq.protocol.received import ReceivedMessage
+from pocketmq.protocol.trace_text import TracedDelivery, TracedHandling, TracedSend
+
+_CLIENT = text("-d", "--clientId", "client", help="Have this member handle it now, with -g.")
+_GROUP = text("-g", "--consumerGroup", "group", help="The member's group.")
+_CHARSET = text("-f", "--bodyFormat", "charset", help="Character set of the body, such as GBK.")
+_BEGIN = at_time("-b", "--beginTimestamp", "begin", help="From this time on.")
+_END = at_time("-e", "--endTimestamp", "end", help="Up to this time.")
+
+
+async def _shown(
+    admin: Admin, message: ReceivedMessage, *, with_id: bool, charset: str | None = None
+) -> Shown:
+    tracks = await admin.tracks.of(message)
+    lines = [*message_lines(message, with_id=with_id, charset=charset), *track_lines(tracks)]
+    return Shown(lines, {"message": message, "tracks": tracks})
+
+
+def _direct(result: DirectConsumeResult) -> str:
+    kind = "null" if result.consume_result is None else result.consume_result.value
+    return (
+        f"ConsumeMessageDirectlyResult [order={str(result.order).lower()}, "
+        f"autoCommit={str(result.auto_commit).lower()}, consumeResult={kind}, "
+        f"remark={'null' if result.remark is None else result.remark}, "
+        f"spentTimeMills={result.spent_time_mills}]"
+    )
+
+
+def _check_pair(group: str | None, client: str | None) -> None:
+    if (group is None) is not (client is None):
+        raise click.UsageError("-g and -d belong together: a group and one of its members")
+
+
+@admin_command(
+    "queryMsgById",
+    TOPIC,
+    text("-i", "--msgId", "ids", help="Message id, several joined by commas.", required=True),
+    _GROUP,
+    _CLIENT,
+    truth("-s", "--sendMessage", "again", default=False, help="Send it once more."),
+    text("-u", "--unitName", "unit", help="Taken for mqadmin's sake."),
+    _CHARSET,
+    CLUSTER,
+)
+async def by_id(
+    admin: Admin,
+    *,
+    topic: str,
+    ids: str,
+    group: str | None,
+    client: str | None,
+    again: bool,
+    unit: str | None,
+    charset: str | None,
+    cluster: str | None,
+) -> Shown:
+    """Find messages by id, have a member handle them, or send them once more."""
+    del unit, cluster
+    _check_pair(group, client)
+    lines: list[str] = []
+    data: list[object] = []
+    problems: list[str] = []
+    for message_id in (each.strip() for each in ids.split(",") if each.strip()):
+        if group is not None and client is not None:
+            result = await admin.messages.consume_directly(group, client, topic, message_id)
+            lines.append(_direct(result))
+            data.append(result)
+            continue
+        message = await admin.messages.by_id(topic, message_id)
+        if not again:
+            shown = await _shown(admin, message, with_id=True, charset=charset)
+            lines += shown.lines
+            data.append(shown.data)
+            continue
+        (resent,) = await admin.messages.resend([message])
+        data.append(resent)
+        if resent.receipt is None:
+            problems.append(str(resent.error))
+        else:
+            said = f"prepare resend msg. originalMsgId={message_id}"
+            lines.append(said + receipt_text(resent.receipt))
+    return Shown(lines, data, tuple(problems))
+
+
+@admin_command(
+    "queryMsgByKey",
+    TOPIC,
+    text("-k", "--msgKey", "key", help="Key.", required=True),
+    _BEGIN,
+    _END,
+    number("-m", "--maxNum", "limit", default=64, least=1, help="So many at most."),
+    CLUSTER,
+)
+async def by_key(
+    admin: Admin,
+    *,
+    topic: str,
+    key: str,
+    begin: int | None,
+    end: int | None,
+    limit: int,
+    cluster: str | None,
+) -> Shown:
+    """Find messages by a key."""
+    del cluster
+    found = await admin.messages.by_key(
+        topic, key, limit, begin_ms=begin or 0, end_ms=FOR_EVER if end is None else end
+    )
+    if not found.messages and not found.missing:
+        raise Absent("message with key", key, f"in topic {topic!r}")
+    lines = [row("%-50s %4s %40s", "#Message ID", "#QID", "#Offset")]
+    lines += [
+        row("%-50s %4d %40d", each.message_id, each.queue_id, each.queue_offset)
+        for each in found.messages
+    ]
+    return Shown(lines, found.messages, told(found.missing))
+
+
+@admin_command(
+    "queryMsgByUniqueKey",
+    TOPIC,
+    text("-i", "--msgId", "message_id", help="Message id.", required=True),
+    _GROUP,
+    _CLIENT,
+    flag("-a", "--showAll", "everything", help="Retries of it, too."),
+    CLUSTER,
+)
+async def by_unique_key(
+    admin: Admin,
+    *,
+    topic: str,
+    message_id: str,
+    group: str | None,
+    client: str | None,
+    everything: bool,
+    cluster: str | None,
+) -> Shown:
+    """Find a message by the id its producer gave, or have a member handle it."""
+    del cluster
+    _check_pair(group, client)
+    if group is not None and client is not None:
+        result = await admin.messages.consume_directly(group, client, topic, message_id)
+        return Shown([_direct(result)], result)
+    found = await admin.messages.by_unique_key(topic, message_id)
+    if not found.messages and not found.missing:
+        raise Absent("message", message_id, f"in topic {topic!r}")
+    parts = [
+        await _shown(admin, message, with_id=False)
+        for message in (found.messages if everything else found.messages[:1])
+    ]
+    lines = [line for part in parts for line in part.lines]
+    return Shown(lines, [part.data for part in parts], told(found.missing))
+
+
+@admin_command(
+    "queryMsgByOffset",
+    TOPIC,
+    text("-b", "--brokerName", "broker", help="Broker's name.", required=True),
+    click.option(
+        "-i", "--queueId", "queue_id", type=click.IntRange(0), required=True, help="Queue."
+    ),
+    click.option("-o", "--offset", type=click.IntRange(0), required=True, help="Offset."),
+    _CHARSET,
+)
+async def by_offset(
+    admin: Admin, *, topic: str, broker: str, queue_id: int, offset: int, charset: str | None
+) -> Shown:
+    """Find a message by its place in a queue."""
+    queue = MessageQueue(topic, broker, queue_id)
+    message = await admin.messages.by_offset(queue, offset)
+    return await _shown(admin, message, with_id=True, charset=charset)
+
+
+@admin_command(
+    "queryMsgTraceById",
+    text("-i", "--msgId", "message_id", help="Message id.", required=True),
+    text("-t", "--traceTopic", "trace_topic", help=f"Trace topic, usually {TRACE_TOPIC}."),
+    _BEGIN,
+    _END,
+    number("-c", "--maxNum", "limit", default=64, least=1, help="So many records at most."),
+)
+async def trace(
+    admin: Admin,
+    *,
+    message_id: str,
+    trace_topic: str | None,
+    begin: int | None,
+    end: int | None,
+    limit: int,
+) -> Shown:
+    """Tell what happened to a message, as far as its clients trace."""
+    events = await admin.messages.trace(
+        message_id,
+        trace_topic or TRACE_TOPIC,
+        limit,
+        begin_ms=begin or 0,
+        end_ms=FOR_EVER if end is None else end,
+    )
+    if not events:
+        raise Absent("trace of message", message_id, "did its clients trace?")
+    return Shown(_trace_lines(events), events)
+
+
+def _trace_lines(events: list[TraceEvent]) -> list[str]:
+    pattern = "%-10s %-20s %-20s %-20s %-10s %-10s"
+    tail = ("#CostTimes", "#Status")
+    lines: list[str] = []
+    handled: dict[str, list[str]] = {}
+    groups = {
+        each.event.request_id: (each.event.group, each.event.time_ms)
+        for each in events
+        if isinstance(each.event, TracedDelivery)
+    }
+    for each in events:
+        event, host = each.event, each.client_host
+        if isinstance(event, TracedSend):
+            status = "success" if event.ok else "failed"
+            cost = f"{event.cost_ms}ms"
+            lines.append(row(pattern, "#Type", "#ProducerGroup", "#ClientHost", "#SendTime", *tail))
+            lines.append(row(pattern, "Pub", event.group, host, when(event.time_ms), cost, status))
+            lines.append("")
+        elif isinstance(event, TracedHandling):
+            group, began = groups.get(event.request_id, (event.group, event.time_ms))
+            status = "success" if event.ok else "failed"
+            moment = when(event.time_ms or began)
+            line = row(
+                pattern, "Sub", event.group or group, host, moment, f"{event.cost_ms}ms", status
+            )
+            handled.setdefault(event.group or group, []).append(line)
+    for parts in handled.values():
+        lines.append(row(pattern, "#Type", "#ConsumerGroup", "#ClientHost", "#ConsumerTime", *tail))
+        lines += [*parts, ""]
+    return lines
+
+
+@admin_command(
+    "decodeMessageId", text("-i", "--messageId", "message_id", help="Message id.", required=True)
+)
+async def decode_id(admin: Admin, *, message_id: str) -> Shown:
+    """Tell what the id a producer gave says: its address, and when in this month."""
+    from pocketmq.protocol.message_ids import month_span, parse_unique_id
+
+    read = parse_unique_id(message_id)
+    now_ms = admin.now_ms()
+    start, _ = month_span(now_ms, 0)
+    made = start + read.ms_of_month
+    if made > now_ms + 86_400_000:  # it is of the month before
+        made = month_span(start - 1, 0)[0] + read.ms_of_month
+    return Shown([f"ip={read.ip}date={when(made)}"], {"ip": read.ip, "made_ms": made})
+
+
+COMMANDS = {each.name: each for each in (by_id, by_key, by_unique_key, by_offset, trace, decode_id)}

@@ -1,0 +1,162 @@
+"""Commands that move groups."""
+
+import click
+
+from pocketmq.admin.admin import Admin
+from pocketmq.admin.offsets import LATEST, ResetResult
+from pocketmq.cli.admin.flags import CLUSTER, GROUP, TOPIC, at_time, number, text, truth
+from pocketmq.cli.admin.frame import admin_command
+from pocketmq.cli.admin.shown import Shown, front, row, told
+from pocketmq.cli.admin.words import java_word
+from pocketmq.errors import Absent
+from pocketmq.model.queue import MessageQueue
+
+_FORCE = truth("-f", "--force", default=True, help="false: never skip messages.")
+_TIME = at_time(
+    "-s",
+    "--timestamp",
+    "time_ms",
+    help="now, milliseconds, 2026-01-31#12:00:00:000.",
+    required=True,
+)
+
+
+def _table(result: ResetResult, last: str) -> list[str]:
+    if result.online:
+        pattern = "%-40s  %-40s  %-40s"
+        return [
+            row(pattern, "#brokerName", "#queueId", "#offset"),
+            *(
+                row(pattern, front(queue.broker_name, 32), queue.queue_id, each.offset)
+                for queue, each in result.queues.items()
+            ),
+        ]
+    pattern = "%-20s  %-20s  %-20s  %-20s  %-20s  %-20s"
+    heads = ("#brokerName", "#queueId", "#brokerOffset", "#consumerOffset", "#timestampOffset")
+    lines = [row(pattern, *heads, last)]
+    for queue, each in result.queues.items():
+        numbers = (each.broker_offset, each.consumer_offset, each.found_offset, each.offset)
+        shown = ["?" if number is None else number for number in numbers]
+        lines.append(row(pattern, front(queue.broker_name, 32), queue.queue_id, *shown))
+    return lines
+
+
+def _said(group: str, topic: str, time_ms: int, *, force: bool, word: str) -> str:
+    return (
+        f"{word}[{group}], topic[{topic}], force[{java_word(force)}], "
+        f"timestamp(string)[{time_ms}], timestamp(long)[{time_ms}]"
+    )
+
+
+@admin_command(
+    "resetOffsetByTime",
+    GROUP,
+    TOPIC,
+    _TIME,
+    _FORCE,
+    CLUSTER,
+    text("-b", "--broker", "address", help="One broker's address, with -q."),
+    number("-q", "--queue", help="One queue, with -b."),
+    number("-o", "--offset", help="An offset for that queue instead of a time."),
+    asks="Move group {group} in topic {topic} to another place?",
+)
+async def reset(
+    admin: Admin,
+    *,
+    group: str,
+    topic: str,
+    time_ms: int,
+    force: bool,
+    cluster: str | None,
+    address: str | None,
+    queue: int | None,
+    offset: int | None,
+) -> Shown:
+    """Move a group to a time: its members at once if they are online, else where it begins."""
+    del cluster  # topics have names of their own
+    if (address is None) is not (queue is None):
+        raise click.UsageError("-b and -q belong together: a broker and one of its queues")
+    if address is not None and queue is not None:
+        place = await _queue_at(admin, topic, address, queue)
+        target = offset if offset is not None else await admin.offsets.at_time(place, time_ms)
+        await admin.offsets.reset_queue(group, place, target)
+        said = (
+            f"start reset consumer offset by specified, group[{group}], topic[{topic}], "
+            f"queueId[{queue}], broker[{address}], timestamp(string)[{time_ms}], "
+            f"timestamp(long)[{time_ms}]"
+        )
+        return Shown(
+            [said, f"reset consumer offset to {target}"], {"queue": place, "offset": target}
+        )
+    if offset is not None:
+        raise click.UsageError("-o is an offset of one queue: name it with -b and -q")
+    result = await admin.offsets.reset(group, topic, time_ms, back_only=not force)
+    if result.online:
+        head = "start reset consumer offset by specified, group"
+    else:
+        head = "reset consumer offset by specified consumerGroup"
+    lines = [_said(group, topic, time_ms, force=force, word=head), *_table(result, "#resetOffset")]
+    return Shown(lines, result, told(result.missing))
+
+
+@admin_command(
+    "resetOffsetByTimeOld",
+    GROUP,
+    TOPIC,
+    _TIME,
+    _FORCE,
+    CLUSTER,
+    asks="Move group {group} in topic {topic} to another place?",
+)
+async def reset_old(
+    admin: Admin, *, group: str, topic: str, time_ms: int, force: bool, cluster: str | None
+) -> Shown:
+    """Move a group to a time while it is offline; members that run would overwrite it."""
+    del cluster  # topics have names of their own
+    result = await admin.offsets.reset_stored(group, topic, time_ms, back_only=not force)
+    head = "reset consumer offset by specified consumerGroup"
+    lines = [_said(group, topic, time_ms, force=force, word=head), *_table(result, "#resetOffset")]
+    return Shown(lines, result, told(result.missing))
+
+
+@admin_command(
+    "skipAccumulatedMessage",
+    GROUP,
+    TOPIC,
+    _FORCE,
+    CLUSTER,
+    asks="Have group {group} skip all messages of topic {topic} that wait?",
+)
+async def skip(admin: Admin, *, group: str, topic: str, force: bool, cluster: str | None) -> Shown:
+    """Move a group behind the last message."""
+    del cluster  # topics have names of their own
+    result = await admin.offsets.reset(group, topic, LATEST, back_only=not force)
+    return Shown(_table(result, "#rollbackOffset"), result, told(result.missing))
+
+
+@admin_command(
+    "cloneGroupOffset",
+    text("-s", "--srcGroup", "source", help="Group to copy from.", required=True),
+    text("-d", "--destGroup", "destination", help="Group to copy to.", required=True),
+    TOPIC,
+    truth("-o", "--offline", default=False, help="Taken for mqadmin's sake; it changes nothing."),
+    asks="Move group {destination} in topic {topic} to where {source} is?",
+)
+async def clone(admin: Admin, *, source: str, destination: str, topic: str, offline: bool) -> Shown:
+    """Have a group go on where another is in a topic."""
+    del offline
+    offsets = await admin.offsets.clone(source, destination, topic)
+    line = (
+        f"clone group offset success. srcGroup[{source}], destGroup=[{destination}], topic[{topic}]"
+    )
+    return Shown([line], {"offsets": offsets})
+
+
+async def _queue_at(admin: Admin, topic: str, address: str, queue: int) -> MessageQueue:
+    for place in await admin.topics.places(topic):
+        if place.address == address:
+            return MessageQueue(topic, place.broker, queue)
+    raise Absent("broker", address, f"with topic {topic!r}")
+
+
+COMMANDS = {each.name: each for each in (reset, reset_old, skip, clone)}

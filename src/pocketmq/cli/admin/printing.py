@@ -1,0 +1,194 @@
+"""Commands that print the messages of a topic."""
+
+from collections import Counter
+from collections.abc import AsyncIterator
+
+import click
+
+from pocketmq.admin.admin import Admin
+from pocketmq.admin.reading import Page, PageStatus
+from pocketmq.cli.admin.flags import TOPIC, at_time, number, text, truth
+from pocketmq.cli.admin.frame import admin_command
+from pocketmq.cli.admin.message_text import body_text, one_line
+from pocketmq.cli.admin.shown import Shown, row
+from pocketmq.model.queue import MessageQueue, sort_queues
+from pocketmq.protocol.received import ReceivedMessage
+
+_CHARSET = text("-c", "--charsetName", "charset", help="Character set of bodies, such as GBK.")
+_EXPRESSION = text("-s", "--subExpression", "expression", help="Tags, such as 'a || b'.")
+_BEGIN = at_time("-b", "--beginTimestamp", "begin", help="From this time on.")
+_END = at_time("-e", "--endTimestamp", "end", help="Up to this time.")
+_MOST = 32
+
+
+async def _bounds(
+    admin: Admin, queue: MessageQueue, begin: int | None, end: int | None
+) -> tuple[int, int]:
+    first, last = await admin.offsets.bounds(queue)
+    if begin is not None:
+        first = await admin.offsets.at_time(queue, begin)
+    if end is not None:
+        last = await admin.offsets.at_time(queue, end)
+    return first, last
+
+
+async def _pages(
+    admin: Admin, queue: MessageQueue, first: int, last: int, expression: str | None
+) -> AsyncIterator[Page]:
+    """Give pages until a queue is read, or until it gives no more."""
+    while first < last:
+        page = await admin.messages.page(queue, first, _MOST, expression or "*")
+        yield page
+        if page.status in {PageStatus.NO_NEW_MSG, PageStatus.OFFSET_ILLEGAL}:
+            return
+        if page.next_offset <= first:
+            return
+        first = page.next_offset
+
+
+@admin_command(
+    "printMsg",
+    TOPIC,
+    _CHARSET,
+    _EXPRESSION,
+    _BEGIN,
+    _END,
+    truth("-d", "--printBody", "bodies", default=True, help="false: without bodies."),
+    text("-l", "--lmqParentTopic", "parent", help="Taken for mqadmin's sake."),
+)
+async def print_topic(
+    admin: Admin,
+    *,
+    topic: str,
+    charset: str | None,
+    expression: str | None,
+    begin: int | None,
+    end: int | None,
+    bodies: bool,
+    parent: str | None,
+) -> Shown:
+    """Print the messages of a topic, queue by queue."""
+    del parent
+    route = await admin.topics.route(topic)
+    lines, data = [], []
+    for queue in sort_queues(route.subscribe_queues(topic)):
+        first, last = await _bounds(admin, queue, begin, end)
+        lines.append(f"minOffset={first}, maxOffset={last}, {queue}")
+        async for page in _pages(admin, queue, first, last, expression):
+            for message in page.messages:
+                lines.append(one_line(message, body_text(message, charset) if bodies else None))
+                data.append(message)
+            if page.status is PageStatus.NO_MATCHED_MSG:
+                lines.append(
+                    f"{queue} no matched msg. status=NO_MATCHED_MSG, offset={page.next_offset}"
+                )
+            elif page.status is not PageStatus.FOUND:
+                lines.append(
+                    f"{queue} print msg finished. status={page.status.value}, "
+                    f"offset={page.next_offset}"
+                )
+        lines.append("-" * 56)
+    return Shown(lines, data)
+
+
+@admin_command(
+    "printMsgByQueue",
+    TOPIC,
+    text("-a", "--brokerName", "broker", help="Broker's name.", required=True),
+    click.option(
+        "-i", "--queueId", "queue_id", type=click.IntRange(0), required=True, help="Queue."
+    ),
+    _CHARSET,
+    _EXPRESSION,
+    _BEGIN,
+    _END,
+    truth("-p", "--printMsg", "messages", default=False, help="Print the messages."),
+    truth("-d", "--printBody", "bodies", default=False, help="With their bodies."),
+    truth("-f", "--calculate", "count", default=False, help="Count them by tag."),
+)
+async def print_queue(
+    admin: Admin,
+    *,
+    topic: str,
+    broker: str,
+    queue_id: int,
+    charset: str | None,
+    expression: str | None,
+    begin: int | None,
+    end: int | None,
+    messages: bool,
+    bodies: bool,
+    count: bool,
+) -> Shown:
+    """Print the messages of a queue, or count them by tag."""
+    queue = MessageQueue(topic, broker, queue_id)
+    first, last = await _bounds(admin, queue, begin, end)
+    lines, found, tags = [], [], Counter[str]()
+    async for page in _pages(admin, queue, first, last, expression):
+        if page.status is not PageStatus.FOUND:
+            break
+        tags.update(message.tag for message in page.messages if message.tag)
+        for message in page.messages:
+            found.append(message)
+            if messages:
+                lines.append(one_line(message, body_text(message, charset) if bodies else None))
+    if count:
+        lines += [row("Tag: %-30s Count: %s", *pair) for pair in tags.most_common()]
+    return Shown(lines, {"messages": found if messages else len(found), "tags": dict(tags)})
+
+
+@admin_command(
+    "consumeMessage",
+    TOPIC,
+    text("-b", "--brokerName", "broker", help="Broker's name."),
+    number("-i", "--queueId", "queue_id", help="Queue, with -b."),
+    number("-o", "--offset", help="Offset, with -i."),
+    text("-g", "--consumerGroup", "group", help="Taken for mqadmin's sake: nothing is committed."),
+    at_time("-s", "--beginTimestamp", "begin", help="From this time on."),
+    _END,
+    number("-c", "--MessageNumber", "limit", default=128, least=1, help="So many at most."),
+)
+async def consume(
+    admin: Admin,
+    *,
+    topic: str,
+    broker: str | None,
+    queue_id: int | None,
+    offset: int | None,
+    group: str | None,
+    begin: int | None,
+    end: int | None,
+    limit: int,
+) -> Shown:
+    """Print messages from a place or time on; no group, nothing is committed."""
+    del group
+    if queue_id is not None and broker is None:
+        raise click.UsageError("name the broker of the queue with -b")
+    if offset is not None and queue_id is None:
+        raise click.UsageError("name the queue of the offset with -i")
+    if begin is not None and end is not None and begin > end:
+        raise click.UsageError("the time to begin with is after the one to end with")
+    route = await admin.topics.route(topic)
+    queues = [
+        queue
+        for queue in sort_queues(route.subscribe_queues(topic))
+        if broker in {None, queue.broker_name} and queue_id in {None, queue.queue_id}
+    ]
+    if not queues:
+        raise click.UsageError(f"topic {topic!r} has no such queue")
+    lines: list[str] = []
+    found: list[ReceivedMessage] = []
+    for queue in queues:
+        first, last = await _bounds(admin, queue, begin, end)
+        async for page in _pages(admin, queue, max(first, offset or 0), last, None):
+            part = page.messages[: limit - len(found)]
+            if part:
+                lines.append("Consume ok")
+                lines += [one_line(message, body_text(message)) for message in part]
+                found += part
+            if len(found) >= limit:
+                return Shown(lines, found)
+    return Shown(lines, found)
+
+
+COMMANDS = {each.name: each for each in (print_topic, print_queue, consume)}

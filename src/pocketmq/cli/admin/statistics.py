@@ -1,0 +1,118 @@
+"""Commands about traffic: `statsAll`, and `top`, the live view."""
+
+import click
+
+from pocketmq.admin.admin import Admin
+from pocketmq.admin.overview import Flow, TopicTraffic
+from pocketmq.cli.admin.flags import flag, text
+from pocketmq.cli.admin.frame import admin_command
+from pocketmq.cli.admin.shown import Shown, front, row, told
+from pocketmq.model.names import (
+    RETRY_PREFIX,
+    is_dead_letter_topic,
+    is_retry_topic,
+    is_system_topic,
+)
+
+_COLUMNS = "%-64s  %-64s %12s %11s %11s %14s %14s"
+_UNKNOWN = "?"
+
+
+def _rate(flow: Flow) -> str:
+    return _UNKNOWN if flow.tps is None else f"{flow.tps:.2f}"
+
+
+def _day(flow: Flow) -> str:
+    return _UNKNOWN if flow.day is None else str(flow.day)
+
+
+@admin_command(
+    "statsAll",
+    flag("-a", "--activeTopic", "active", help="Only what had traffic."),
+    text("-t", "--topic", help="One topic."),
+)
+async def stats_all(admin: Admin, *, active: bool, topic: str | None) -> Shown:
+    """Show the traffic of topics and groups; `?` stands for what is not known."""
+    if topic is not None:
+        await admin.topics.route(topic)
+        names = [topic]
+    else:
+        names = [
+            name
+            for name in await admin.topics.names()
+            if not is_retry_topic(name) and not is_dead_letter_topic(name)
+        ]
+    found = await admin.overview.traffic(names)
+    heads = ("#Accumulation", "#InTPS", "#OutTPS", "#InMsg24Hour", "#OutMsg24Hour")
+    lines = [row(_COLUMNS, "#Topic", "#Consumer Group", *heads)]
+    for each in found:
+        lines += _traffic(each, active=active)
+    problems = dict.fromkeys(problem for each in found for problem in told(each.missing))
+    return Shown(lines, {"topics": found}, tuple(problems))
+
+
+def _traffic(each: TopicTraffic, *, active: bool) -> list[str]:
+    topic, into = front(each.topic, 64), each.into
+    lines = []
+    for group in each.groups:
+        if active and not into.day and not group.out.day:
+            continue
+        lag = _UNKNOWN if group.lag is None else group.lag
+        name = front(group.group, 64)
+        rates = (_rate(into), _rate(group.out), _day(into), _day(group.out))
+        lines.append(row(_COLUMNS, topic, name, lag, *rates))
+    if not each.groups and (not active or into.day):
+        lines.append(row(_COLUMNS, topic, "", 0, _rate(into), "", _day(into), "NO_CONSUMER"))
+    return lines
+
+
+@admin_command(
+    "top",
+    click.option("--rows", type=click.IntRange(1), default=15, show_default=True, help="Lines."),
+)
+async def top(admin: Admin, *, rows: int) -> Shown:
+    """Show brokers, the busiest topics and the groups with the most lag.
+
+    With --watch it is a live view; without, one picture.
+    """
+    places = await admin.brokers.all()
+    status = await admin.brokers.status()
+    known = {each.place: each.value for each in status}
+    names = await admin.topics.names()
+    groups = [name.removeprefix(RETRY_PREFIX) for name in names if is_retry_topic(name)]
+    topics = [
+        name
+        for name in names
+        if not is_retry_topic(name) and not is_dead_letter_topic(name) and not is_system_topic(name)
+    ]
+    brokers = {place.broker for place in places} | {place.cluster for place in places}
+    traffic = await admin.overview.traffic([name for name in topics if name not in brokers])
+    glances = await admin.overview.groups(groups)
+    lines = [row("%-22s %-22s %10s %10s %8s", "BROKER", "ADDRESS", "IN/S", "OUT/S", "DISK")]
+    for place in places:
+        each = known.get(place)
+        numbers = [None] * 3 if each is None else [each.put_tps, each.get_tps, each.disk_ratio]
+        shown = [_UNKNOWN if number is None else f"{number:.2f}" for number in numbers]
+        lines.append(row("%-22s %-22s %10s %10s %8s", place.broker, place.address, *shown))
+    lines += ["", row("%-40s %10s %14s %6s", "TOPIC", "IN/S", "IN 24 H", "GROUPS")]
+    busiest = sorted(traffic, key=lambda t: (-(t.into.tps or 0), -(t.into.day or 0), t.topic))
+    for flow in busiest[:rows]:
+        count = len(flow.groups)
+        lines.append(
+            row("%-40s %10s %14s %6s", flow.topic[:40], _rate(flow.into), _day(flow.into), count)
+        )
+    lines += ["", row("%-40s %8s %10s %14s", "GROUP", "MEMBERS", "OUT/S", "LAG")]
+    behind = sorted(glances, key=lambda g: (-(g.progress.lag if g.progress else 0), g.group))
+    for glance in behind[:rows]:
+        members = _UNKNOWN if glance.members is None else len(glance.members)
+        progress = glance.progress
+        rate = _UNKNOWN if progress is None else f"{progress.consume_tps:.2f}"
+        lag = _UNKNOWN if progress is None else progress.lag
+        lines.append(row("%-40s %8s %10s %14s", glance.group[:40], members, rate, lag))
+    problems = [*told(status.missing)]
+    problems += [f"group {glance.group}: {error}" for glance in glances for error in glance.errors]
+    data = {"brokers": status.answers, "topics": busiest[:rows], "groups": behind[:rows]}
+    return Shown(lines, data, tuple(problems))
+
+
+COMMANDS = {"statsAll": stats_all, "top": top}
