@@ -546,7 +546,7 @@ def test_a_mistake_is_not_repeated_at_any_length() -> None:
     "arguments",
     [
         ("--help",),
-        ("demo",),
+        ("demo", "--offline"),
         ("allocate", *TOPIC, "--members=2"),
         ("allocate", *TOPIC, "--members=2", "--json"),
     ],

@@ -97,7 +97,7 @@ def test_what_happens_close_together_is_one_rebalance_of_the_group() -> None:
     assert (second.joined, second.moved, second.minimum) == (["m2"], 2, 2)
     assert (second.since, second.until, second.cause) == (20.0, 21.5, "m2 joined")
     assert (second.after.topics, second.after.group, second.after.unowned) == ({"orders": 0}, 0, 0)
-    assert (third.gone, third.after.unowned) == (["m1"], 2)
+    assert (third.left, third.after.unowned) == (["m1"], 2)
 
 
 def test_more_moves_than_needed_are_counted_against_the_fewest() -> None:
@@ -124,9 +124,20 @@ def test_a_dead_member_owned_its_queues_until_its_last_sign_of_life() -> None:
     )
     health = group(*events, deliveries=[given])
     assert story(health, "b0") == [("m2", 10.0, 33.0, "died"), ("m1", 50.0, 50.0, "held")]
-    assert story(health, "b1") == [("m2", 10.0, 10.0, "died"), ("m1", 50.0, 50.0, "held")]
-    assert [(m.pause, m.died) for m in health.handovers] == [(17.0, True), (40.0, True)]
-    assert health.longest_pause == 40.0
+    assert story(health, "b1") == [("m2", 10.0, 33.0, "died"), ("m1", 50.0, 50.0, "held")]
+    assert [(m.pause, m.died) for m in health.handovers] == [(17.0, True), (17.0, True)]
+    assert health.longest_pause == 17.0
+    assert health.rebalances[-1].cause == "m2 died"
+    assert (health.moved, health.minimum) == (2, 2)
+
+
+def test_a_death_that_left_no_sign_is_dated_when_the_others_knew() -> None:
+    health = group(
+        event("m1", 10.0, (), ("a0",), members=["m1", "m2"]),
+        event("m2", 10.0, (), ("b0",), members=["m1", "m2"]),
+        event("m1", 50.0, ("a0",), ("a0", "b0"), members=["m1"]),
+    )
+    assert story(health, "b0") == [("m2", 10.0, 50.0, "died"), ("m1", 50.0, 50.0, "held")]
 
 
 def test_a_member_that_was_only_missing_from_a_list_has_owned_its_queues_throughout() -> None:

@@ -200,7 +200,7 @@ def test_what_cannot_be_is_told_in_one_line(
     with pytest.raises(InvalidInput, match="holds no ingested topics"):
         compact(tmp_path / "3")
     with pytest.raises(PipelineFailed) as failed:
-        settings = IngestSettings(once=True, options={"retryTimeout": "0s"})
+        settings = IngestSettings(once=True, options={"retryTimeout": "10ms"})
         ingest(spark, "127.0.0.1:1", ["t"], tmp_path / "4", settings)
     assert "\n" not in str(failed.value)
     assert "127.0.0.1:1" in str(failed.value)

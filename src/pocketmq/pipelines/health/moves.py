@@ -51,7 +51,8 @@ class Rebalance(msgspec.Struct, frozen=True):
     until: float
     triggers: list[str]
     joined: list[str]
-    gone: list[str]
+    left: list[str]
+    died: list[str]
     brokers_lost: list[str]
     brokers_back: list[str]
     moved: int
@@ -66,7 +67,8 @@ class Rebalance(msgspec.Struct, frozen=True):
             f"{'+'.join(names)} {what}"
             for names, what in (
                 (self.joined, "joined"),
-                (self.gone, "left"),
+                (self.left, "left"),
+                (self.died, "died"),
                 (self.brokers_lost, "lost"),
                 (self.brokers_back, "came"),
             )
@@ -133,7 +135,13 @@ def rebalances(story: Timeline, events: Sequence[RebalanceEvent]) -> list[Rebala
             for e in events
             if e.changed and cluster[0] - 1e-6 <= finished(e) <= cluster[-1] + 1e-6
         ]
-        result.append(_measured(cluster, before, after, told))
+        dead = {
+            o.member
+            for spans in story.owned.values()
+            for o in spans
+            if o.ended == DIED and o.noticed is not None and cluster[0] <= o.noticed <= cluster[-1]
+        }
+        result.append(_measured(cluster, (before, after), told, dead))
         before = after
     return result
 
@@ -146,18 +154,20 @@ def _changes(owned: Owned) -> list[float]:
 
 def _measured(
     cluster: list[float],
-    before: dict[QueueName, str | None],
-    after: dict[QueueName, str | None],
+    owners: tuple[dict[QueueName, str | None], dict[QueueName, str | None]],
     told: list[RebalanceEvent],
+    dead: set[str],
 ) -> Rebalance:
+    before, after = owners
     moved = minimum = 0
     members = sorted({owner for owner in after.values() if owner is not None})
-    for topic in sorted({queue.topic for queue in after}):
+    # A group that ends moves nothing: there is nobody to move it to.
+    for topic in sorted({queue.topic for queue in after}) if members else ():
         new = [owner for queue, owner in after.items() if queue.topic == topic]
         kept = [queue for queue in after if queue.topic == topic and before.get(queue) is not None]
         moved += sum(before[queue] != after[queue] for queue in kept)
         had = [before[queue] for queue in kept]
-        minimum += fewest_moves(had, new, members) if members else 0
+        minimum += fewest_moves(had, new, members)
     had_brokers, has_brokers = {q.broker for q in before}, {q.broker for q in after}
     old_members = {owner for owner in before.values() if owner is not None}
     triggers = Counter(part for event in told for part in event.trigger.split(", "))
@@ -166,7 +176,8 @@ def _measured(
         until=cluster[-1],
         triggers=[name for name, _ in triggers.most_common()],
         joined=sorted(set(members) - old_members),
-        gone=sorted(old_members - set(members)),
+        left=sorted(old_members - set(members) - dead),
+        died=sorted((old_members - set(members)) & dead),
         brokers_lost=sorted(had_brokers - has_brokers),
         brokers_back=sorted(has_brokers - had_brokers) if before else [],
         moved=moved,

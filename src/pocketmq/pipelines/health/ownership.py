@@ -2,7 +2,7 @@
 
 A member's event says what it holds afterwards, which is believed from the end of that rebalance on.
 A member that dies says nothing any more: its queues end when another member's event lists the
-group without it, and its last sign of life is remembered.
+group without it, or at its last sign of life before that if somebody recorded one.
 """
 
 from collections import defaultdict
@@ -19,7 +19,8 @@ RELEASED, STOPPED, DIED, HELD = "released", "stopped", "died", "held"
 class Owned(msgspec.Struct, frozen=True):
     """One member's time with a queue; `ended` tells how it ended.
 
-    For a member that died, `until` is its last sign of life, and `noticed` when the others knew.
+    For a member that died, `until` is its last sign of life if one is known, else `noticed`: when
+    the others knew.
     """
 
     queue: QueueName
@@ -51,7 +52,7 @@ class _Open(msgspec.Struct):
 class _Tracker:
     """Reads events in order; see the module."""
 
-    def __init__(self, signs: Mapping[tuple[str, QueueName], float]) -> None:
+    def __init__(self, signs: Mapping[str, float]) -> None:
         self.signs = signs
         self.held: dict[str, dict[QueueName, _Open]] = defaultdict(dict)
         self.last_event: dict[str, float] = {}
@@ -118,8 +119,7 @@ class _Tracker:
         opened = self.held[member].pop(queue)
         until, noticed = at, None
         if how == DIED:
-            sign = max(self.last_event.get(member, 0.0), self.signs.get((member, queue), 0.0))
-            until, noticed = max(opened.since, min(at, sign)), at
+            until, noticed = max(opened.since, min(at, self.signs.get(member, at))), at
         self.closed.append(
             Owned(queue, member, opened.since, until, how, noticed, opened.start_offset)
         )
@@ -143,13 +143,13 @@ class _Tracker:
 
 def timeline(
     events: Iterable[RebalanceEvent],
-    signs: Mapping[tuple[str, QueueName], float],
+    signs: Mapping[str, float],
     until: float | None = None,
 ) -> Timeline:
     """Tell a group's story from its events.
 
-    `signs` are last signs of life of members, queue by queue, beyond their events; `until` is when
-    observation ended, if later than the last event.
+    `signs` are last signs of life of members, beyond their events; `until` is when observation
+    ended, if later than the last event.
     """
     ordered = sorted(events, key=finished)
     tracker = _Tracker(signs)

@@ -131,10 +131,10 @@ def lag_plot(group: GroupHealth, lag: Lag) -> str:
 def moves_plot(rebalances: Sequence[Rebalance], began: float) -> str:
     """Draw for each rebalance how many queues moved, beside how few would have had to."""
     some = rebalances[-40:]
-    rows = [one for one in some if one.moved or one.minimum or one.joined or one.gone]
+    rows = [one for one in some if one.moved or one.minimum or one.joined or one.left or one.died]
     largest = max((max(one.moved, one.minimum, 1) for one in rows), default=1)
     height = 34 * len(rows) + 8
-    unit = (WIDTH - 330 - 60) / largest
+    unit = (WIDTH - 330 - 90) / largest
     parts = [_open(height, "Queues moved in each rebalance, and the fewest possible")]
     for place, one in enumerate(rows):
         top = 4 + 34 * place

@@ -112,10 +112,9 @@ def _group(name: str, events: list[RebalanceEvent], observed: Observations) -> G
         None if observed.deliveries is None
         else [delivery for delivery in observed.deliveries if delivery.group == name]
     )  # fmt: skip
-    signs: dict[tuple[str, QueueName], float] = {}
+    signs: dict[str, float] = {}
     for one in delivered or ():
-        key = one.client_id, one.name
-        signs[key] = max(one.time, signs.get(key, 0.0))
+        signs[one.client_id] = max(one.time, signs.get(one.client_id, 0.0))
     last = max(
         max((sample.time for sample in samples), default=0.0), max(signs.values(), default=0.0)
     )

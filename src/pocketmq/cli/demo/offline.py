@@ -1,4 +1,4 @@
-"""`pocketmq demo`: load balancing made visible, without anything to set up."""
+"""`pocketmq demo --offline`: allocations made visible, without a cluster."""
 
 import click
 
@@ -22,8 +22,7 @@ SCENES = (
 )  # fmt: skip
 
 
-@click.command("demo", context_settings={"help_option_names": ["-h", "--help"]})
-def command() -> None:
+def show_scenes() -> None:
     """Show what an allocation is, and what changes when members and brokers come and go."""
     for number, (title, arguments) in enumerate(SCENES, 1):
         click.secho(f"[{number}/{len(SCENES)}] {title}", bold=True)

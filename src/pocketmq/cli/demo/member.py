@@ -1,0 +1,78 @@
+"""One consumer of the demo, in a process of its own.
+
+    python -m pocketmq.cli.demo.member NAME_SERVER NAME GROUP TOPIC EVENTS_TOPIC
+
+Tells on stdout, a JSON list a line, what it holds (`["holds", ["broker-0:1", …]]`) and what it was
+given (`["got", time, broker, queue, [[offset, number], …]]`). Publishes its rebalances to a topic.
+Leaves the group when its standard input ends.
+"""
+
+import json
+import sys
+import threading
+import time
+from collections.abc import Sequence
+
+import msgspec
+
+from pocketmq import V5, ClientOptions, PushConsumer, ReceivedMessage
+
+QUICK = msgspec.structs.replace(V5, rebalance_on_route_change=True, rebalance_interval=5.0)
+"""As Java's client, but looking for changes every few seconds: a demo has no half minutes."""
+
+_lock = threading.Lock()
+
+
+def quick_options(name: str) -> ClientOptions:
+    """Give the options of a client that a viewer can wait for."""
+    return ClientOptions(
+        client_ip=name,
+        instance_name="demo",
+        profile=QUICK,
+        route_interval=1.0,
+        heartbeat_interval=2.0,
+        persist_interval=1.0,
+        persist_first_after=1.0,
+        start_wait=10.0,
+    )
+
+
+def _say(line: list[object]) -> None:
+    text = json.dumps(line)
+    with _lock:
+        print(text, flush=True)
+
+
+def main() -> None:
+    """Consume until told to leave."""
+    address, name, group, topic, events = sys.argv[1:]
+    consumer = PushConsumer(
+        address,
+        group=group,
+        options=quick_options(name),
+        consume_from="first",
+        handler_batch=32,
+        threads=8,
+        stop_wait=5.0,
+    )
+
+    def handle(messages: Sequence[ReceivedMessage]) -> None:
+        first = messages[0]  # all are of one queue
+        given = [[message.queue_offset, int(message.keys[0])] for message in messages]
+        _say(["got", time.time(), first.broker_name, first.queue_id, given])
+
+    def changed(_: object) -> None:
+        held = consumer.assignment().get(topic, ()) if consumer.running else ()
+        _say(["holds", [f"{queue.broker_name}:{queue.queue_id}" for queue in held]])
+
+    consumer.subscribe(topic, "*", handle, batch=True)
+    consumer.on_assigned(changed)
+    consumer.on_revoked(changed)
+    with consumer:
+        consumer.publish_history(events)
+        changed(None)
+        sys.stdin.read()
+
+
+if __name__ == "__main__":
+    main()

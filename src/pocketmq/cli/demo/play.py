@@ -1,0 +1,213 @@
+"""The demo's play: act after act, each until the group has settled."""
+
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import click
+
+from pocketmq import Cluster
+from pocketmq.cli.demo.cast import EVENTS, TOPIC, Member, Observer, Producers, write_lines
+from pocketmq.cli.demo.proof import Proof, prove
+from pocketmq.cli.demo.spark_part import (
+    SparkInBackground,
+    events_by_ourselves,
+    events_by_spark,
+    ingest_orders,
+)
+from pocketmq.cli.demo.view import Picture, View
+from pocketmq.cli.pipeline.health import print_report
+from pocketmq.errors import MQError
+from pocketmq.pipelines.health import HealthReport, Observations, examine
+from pocketmq.pipelines.health.page import page
+
+QUEUES = 8
+BROKERS = ("broker-0", "broker-1")
+_PATIENCE = 30.0
+
+
+def run_play(out: Path, *, with_spark: bool, pace: float, rate: int) -> int:
+    """Run the whole demo; give 0 if its claim is proved, else 1."""
+    with _noise_to(out / "demo.log"), ExitStack() as stack:
+        spark = SparkInBackground() if with_spark else None
+        if spark is not None:
+            stack.callback(spark.stop)
+        data = stack.enter_context(tempfile.TemporaryDirectory(prefix="pocketmq-demo-data-"))
+        cluster = stack.enter_context(Cluster(brokers=len(BROKERS), data=data, in_process=False))
+        stage = Stage(cluster, pace)
+        stack.callback(stage.clear)
+        with View(stage.picture) as view:
+            stage.play(view, rate, at_first=None if spark is None else spark.rehearse_with)
+            report, proof = _afterwards(stage, view, out, spark)
+    click.echo()
+    print_report(report)
+    click.echo()
+    for line in proof.lines():
+        click.secho(line, bold=line.startswith("proved"), fg=None if proof.holds else "red")
+    click.echo(f"\nreport   {out / 'report.html'}")
+    if proof.ingested is not None:
+        click.echo(f"Parquet  {out / 'parquet' / 'data'}")
+    elif with_spark:
+        click.echo("Parquet  none: see above")
+    return 0 if proof.holds else 1
+
+
+class Stage:
+    """The cluster with all that act on it."""
+
+    def __init__(self, cluster: Cluster, pace: float) -> None:
+        self.cluster = cluster
+        self.members: list[Member] = []
+        self.up = dict.fromkeys(BROKERS, True)
+        self._pace = pace
+        self._sending: Producers | None = None
+        self._observer: Observer | None = None
+        self.acknowledged: list[int] = []
+
+    def picture(self) -> Picture:
+        """Give the state, to be drawn."""
+        sent = 0 if self._sending is None else len(self._sending.acknowledged)
+        numbers = {
+            "sent": sent,
+            "consumed": sum(len(member.numbers) for member in self.members),
+            "lag": 0 if self._observer is None else self._observer.lag,
+        }
+        return Picture(list(self.members), self.up, QUEUES, numbers)
+
+    def play(self, view: View, rate: int, *, at_first: Callable[[str], None] | None = None) -> None:
+        """Let everything happen; `at_first` is told the address once messages flow."""
+        view.act("two brokers, eight queues each")
+        self.cluster.create_topic(TOPIC, QUEUES)
+        self.cluster.create_topic(EVENTS, 1)
+        address = self.cluster.address
+        with Producers(address, rate) as self._sending, Observer(address) as self._observer:
+            self._act(view, "c1 and c2 form a group", self._join_two)
+            if at_first is not None:
+                at_first(address)
+            self._act(view, "c3 joins", self._join)
+            self._act(view, "c4 joins", self._join)
+            self._act(view, "c2 leaves in order", self.members[1].leave)
+            self._act(view, "c1 is killed: no good-bye", self.members[0].kill)
+            self._act(view, "broker-1 is killed with its queues", self._lose_broker)
+            self._act(view, "broker-1 comes back, with all it had stored", self._restore_broker)
+            self._act(view, "c5 joins", self._join)
+            view.act("the producers stop; what was sent is consumed to the end")
+            self._sending.stop()
+            self.acknowledged = list(self._sending.acknowledged)
+            if self._sending.unsure:
+                view.tell(f"{self._sending.unsure} sends failed and are not counted as sent")
+            self._until(view, lambda: not self.missing())
+            time.sleep(1.5)  # for offsets of the last messages to be stored, and sampled
+        with ThreadPoolExecutor() as pool:
+            list(pool.map(Member.leave, [member for member in self.members if member.there]))
+
+    def missing(self) -> set[int]:
+        """Give what was acknowledged and is not consumed yet."""
+        return set(self.acknowledged).difference(*(member.numbers for member in self.members))
+
+    def clear(self) -> None:
+        """Leave no process behind."""
+        for member in self.members:
+            if member.there:
+                member.kill()
+
+    @property
+    def observer(self) -> Observer:
+        """Who sampled the offsets."""
+        assert self._observer is not None
+        return self._observer
+
+    def _act(self, view: View, title: str, do: Callable[[], object]) -> None:
+        began = time.monotonic()
+        view.act(title)
+        before = {queue: member.name for member in self.members for queue in member.holds}
+        do()
+        if self._until(view, self._settled):
+            now = {queue: member.name for member in self.members for queue in member.holds}
+            moved = sum(before[queue] != now[queue] for queue in now.keys() & before.keys())
+            shares = ", ".join(f"{m.name} {len(m.holds)}" for m in self.members if m.there)
+            view.tell(f"  settled after {time.monotonic() - began:.1f} s: {shares}; {moved} moved")
+        time.sleep(self._pace)
+
+    def _settled(self) -> bool:
+        """Tell whether every queue that is there has one owner, and shares are fair."""
+        shares = [member.holds for member in self.members if member.there]
+        queues = {f"{b}:{n}" for b, up in self.up.items() if up for n in range(QUEUES)}
+        sizes = [len(share) for share in shares]
+        held = frozenset().union(*shares)
+        return held == queues and sum(sizes) == len(queues) and max(sizes) - min(sizes) <= 1
+
+    def _until(self, view: View, condition: Callable[[], bool]) -> bool:
+        deadline = time.monotonic() + _PATIENCE
+        while not condition():
+            if time.monotonic() > deadline:
+                view.tell(f"  not settled after {_PATIENCE:.0f} s")
+                return False
+            time.sleep(0.05)
+        return True
+
+    def _join(self) -> None:
+        self.members.append(Member(f"c{len(self.members) + 1}", self.cluster.address))
+
+    def _join_two(self) -> None:
+        self._join()
+        self._join()
+
+    def _lose_broker(self) -> None:
+        self.cluster.kill("broker-1")
+        self.up["broker-1"] = False
+
+    def _restore_broker(self) -> None:
+        self.cluster.restart("broker-1")
+        self.up["broker-1"] = True
+
+
+def _afterwards(
+    stage: Stage, view: View, out: Path, spark: SparkInBackground | None
+) -> tuple[HealthReport, Proof]:
+    """Make the report and the Parquet files, and compare the numbers."""
+    address = stage.cluster.address
+    deliveries = [delivery for member in stage.members for delivery in member.got]
+    write_lines(out / "deliveries.jsonl", deliveries)
+    write_lines(out / "offsets.jsonl", stage.observer.samples)
+    observed = Observations([], stage.observer.samples, deliveries)
+    ingested = None
+    if spark is not None:
+        view.act("Spark copies the messages to Parquet")
+        try:
+            session = spark.session()
+            ingested = ingest_orders(session, address, out / "parquet")
+            view.act("Spark makes a report of the rebalances")
+            observed = events_by_spark(session, address, observed)
+        except MQError as problem:
+            view.tell(f"  without Spark: {problem}")
+    if not observed.events:
+        view.act("the rebalances become a report")
+        observed = events_by_ourselves(address, observed)
+    write_lines(out / "events.jsonl", observed.events)
+    report = examine(observed)
+    (out / "report.html").write_bytes(page(report, title="PocketMQ demo").encode())
+    write_lines(out / "report.json", [report])
+    view.tell("done")
+    numbers = (number for member in stage.members for number in member.numbers)
+    return report, prove(stage.acknowledged, numbers, ingested)
+
+
+@contextmanager
+def _noise_to(path: Path) -> Iterator[None]:
+    """Have what brokers, members and Java say on stderr in a file: it would spoil the picture."""
+    sys.stderr.flush()
+    kept = os.dup(2)
+    with path.open("ab") as file:
+        os.dup2(file.fileno(), 2)
+    try:
+        yield
+    finally:
+        sys.stderr.flush()
+        os.dup2(kept, 2)
+        os.close(kept)

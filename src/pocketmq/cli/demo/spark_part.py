@@ -1,0 +1,121 @@
+"""Spark's part in the demo: the messages to Parquet, the rebalances to a report.
+
+A session takes its time to start, so it does in the background while the play is on. Without Spark
+the events are read by a consumer of our own, and only the Parquet files are missing.
+"""
+
+import tempfile
+import threading
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pocketmq import MQError, PullConsumer, RebalanceEvent
+from pocketmq.cli.demo.cast import EVENTS, TOPIC
+from pocketmq.errors import CannotStart
+from pocketmq.pipelines.health import Observations
+from pocketmq.pipelines.health.observed import BadLine, decoded
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SCHEMA = "number BIGINT, customer STRING, amount DOUBLE, sent DOUBLE"
+
+
+class SparkInBackground:
+    """A session that a thread starts and rehearses with, while others are on the stage."""
+
+    def __init__(self) -> None:
+        self._address = ""
+        self._ready_to_rehearse = threading.Event()
+        self._session: SparkSession | None = None
+        self._problem: MQError | None = None
+        self._thread = threading.Thread(target=self._start, name="demo-spark", daemon=True)
+        self._thread.start()
+
+    def _start(self) -> None:
+        try:
+            from pocketmq.spark.engine import TUNED, spark_session
+
+            # Compiled once and not again: the session does not live long enough for more.
+            java = f"{TUNED['spark.driver.extraJavaOptions']} -XX:TieredStopAtLevel=1"
+            config = {"spark.driver.extraJavaOptions": java, "spark.driver.memory": "1g"}
+            self._session = spark_session("pocketmq demo", config=config)
+            self._rehearse(self._session)
+        except MQError as problem:
+            self._problem = problem
+        except ImportError as problem:
+            reason = f"{problem.name} is not installed; pip install 'pocketmq[spark]'"
+            self._problem = CannotStart("Spark", reason)
+
+    def rehearse_with(self, address: str) -> None:
+        """Say where messages are to rehearse with: the first query of a session is the slowest."""
+        self._address = address
+        self._ready_to_rehearse.set()
+
+    def _rehearse(self, spark: "SparkSession") -> None:
+        self._ready_to_rehearse.wait()
+        if not self._address:
+            return
+        # A broker may be killed meanwhile: that is part of the play.
+        with tempfile.TemporaryDirectory(prefix="pocketmq-demo-") as place, suppress(MQError):
+            ingest_orders(spark, self._address, Path(place) / "parquet")
+
+    def session(self) -> "SparkSession":
+        """Wait for the session; raises `CannotStart` if there is none."""
+        self._ready_to_rehearse.set()
+        self._thread.join()
+        if self._problem is not None:
+            raise self._problem
+        if self._session is None:
+            raise CannotStart("Spark", "its session ended by an error; see demo.log")
+        return self._session
+
+    def stop(self) -> None:
+        """End the session, once it has started."""
+        self._ready_to_rehearse.set()
+        self._thread.join()
+        if self._session is not None:
+            self._session.stop()
+
+
+def ingest_orders(spark: "SparkSession", address: str, place: Path) -> set[int]:
+    """Copy the orders to Parquet, and give the numbers that are there."""
+    from pyarrow import dataset
+
+    from pocketmq.pipelines.ingest import IngestSettings, compact, ingest
+
+    settings = IngestSettings(once=True, schema=SCHEMA)
+    ingest(spark, address, [TOPIC], place, settings)
+    compact(place)
+    files = dataset.dataset(place / "data", format="parquet", partitioning="hive")
+    return set(files.to_table(columns=["number"]).column("number").to_pylist())
+
+
+def events_by_spark(spark: "SparkSession", address: str, observed: Observations) -> Observations:
+    """Add the rebalance events that the topic holds."""
+    from pocketmq.pipelines.health.from_topics import read_topics
+
+    return read_topics(spark, observed, name_server=address, topics={"events": EVENTS})
+
+
+def events_by_ourselves(address: str, observed: Observations) -> Observations:
+    """Add the events without Spark."""
+    bad: list[BadLine] = []
+    lines: list[tuple[str, bytes]] = []
+    with PullConsumer(address, group="demo-report") as consumer:
+        queues = consumer.queues(EVENTS)
+        consumer.assign(queues)
+        for queue in queues:
+            consumer.seek_to_begin(queue)
+        quiet_since = time.monotonic()
+        while time.monotonic() - quiet_since < 1.5:
+            messages = consumer.poll(0.5)
+            lines += [
+                (f"{m.broker_name}:{m.queue_id} offset {m.queue_offset}", m.body) for m in messages
+            ]
+            if messages:
+                quiet_since = time.monotonic()
+    events = list(decoded(lines, RebalanceEvent.from_json, bad))
+    return Observations([*observed.events, *events], observed.offsets, observed.deliveries, bad)

@@ -1,0 +1,159 @@
+"""Messages from topic to topic, on one cluster or from one to another.
+
+A stream from the source to the sink: its checkpoint says how far it has come, and a run that
+follows goes on from there. Bodies, tags, keys and properties stay as they are; ids, times and
+places are those of the new message.
+"""
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from time import monotonic
+from typing import TYPE_CHECKING
+
+import msgspec
+from pyspark.errors import PySparkException
+from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
+
+from pocketmq.errors import InvalidInput, PipelineFailed
+from pocketmq.model.names import check_topic
+from pocketmq.model.properties import RESERVED
+from pocketmq.pipelines.queries import Counted, reason_of, wait_for
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+_NOT_COPIED = sorted(RESERVED | {"__transactionId__"})
+
+
+class CopySettings(msgspec.Struct, frozen=True, kw_only=True):
+    """How to copy.
+
+    `to_topic` is where all messages go; without it topics keep their names, which needs another
+    cluster. With `keep_order` all messages of a queue go to one queue, in their order; else queues
+    take turns. `exactly_once` copies each message once whatever breaks, at a fraction of the speed;
+    else a run that broke off may copy some again. `group` is a consumer group that shows how far
+    it has come. `from_options` and `to_options` go to the source and the sink as well.
+    """
+
+    to_topic: str | None = None
+    once: bool = False
+    keep_order: bool = False
+    exactly_once: bool = False
+    starting: str = "earliest"
+    group: str | None = None
+    every: float = 1.0
+    """Seconds between batches of a continuous run."""
+    largest_batch: int | None = None
+    from_options: Mapping[str, str] = {}
+    to_options: Mapping[str, str] = {}
+
+
+class CopyProgress(msgspec.Struct, frozen=True):
+    """How far a run has come."""
+
+    batches: int
+    messages: int
+    seconds: float
+
+
+class Copied(msgspec.Struct, frozen=True):
+    """What a run did."""
+
+    batches: int
+    messages: int
+    seconds: float
+
+
+def copy_topics(
+    spark: "SparkSession",
+    name_server: str,
+    topics: Sequence[str],
+    to_name_server: str,
+    checkpoint: str | Path,
+    settings: CopySettings | None = None,
+    *,
+    progress: Callable[[CopyProgress], None] | None = None,
+    stop: threading.Event | None = None,
+) -> Copied:
+    """Copy messages, and go on where the run before ended; `checkpoint` is a directory of its own.
+
+    With `once` it ends when everything that was there at the start is copied; else it runs until
+    `stop` is set or Ctrl-C comes, which raises nothing. Raises `InvalidInput` for settings that
+    cannot be, `PipelineFailed` if the stream ends by an error.
+    """
+    settings = settings or CopySettings()
+    _check(name_server, topics, to_name_server, settings)
+    began, counted = monotonic(), Counted()
+    source = {
+        "nameServer": name_server,
+        "subscribe": ",".join(topics),
+        "startingOffsets": settings.starting,
+        **settings.from_options,
+    }
+    if settings.group is not None:
+        source["groupId"] = settings.group
+    if settings.largest_batch is not None:
+        source["maxOffsetsPerTrigger"] = str(settings.largest_batch)
+    sink = {"nameServer": to_name_server, **settings.to_options}
+    if settings.to_topic is not None:
+        sink["topic"] = settings.to_topic
+    if settings.exactly_once:
+        sink["exactlyOnce"] = "true"
+    try:
+        read = spark.readStream.format("rocketmq").options(**source).load()
+        query = _start(_shaped(read, keep_order=settings.keep_order), sink, checkpoint, settings)
+
+        def tell() -> None:
+            counted.look(query)
+            if progress is not None:
+                spent = round(monotonic() - began, 3)
+                progress(CopyProgress(counted.batches, counted.rows, spent))
+
+        wait_for(query, stop or threading.Event(), tell)
+        tell()
+    except PySparkException as problem:
+        raise PipelineFailed("copy", reason_of(problem)) from problem
+    return Copied(counted.batches, counted.rows, round(monotonic() - began, 3))
+
+
+def _check(
+    name_server: str, topics: Sequence[str], to_name_server: str, settings: CopySettings
+) -> None:
+    if not topics:
+        raise InvalidInput("name at least one topic to copy")
+    for topic in (*topics, *([] if settings.to_topic is None else [settings.to_topic])):
+        check_topic(topic)
+    same_names = settings.to_topic is None or settings.to_topic in topics
+    if name_server == to_name_server and same_names:
+        raise InvalidInput(
+            "a topic cannot be copied to itself: give another topic, or another cluster"
+        )
+
+
+def _shaped(messages: "DataFrame", *, keep_order: bool) -> "DataFrame":
+    """Give the rows of the sink; what RocketMQ itself has noted about a message stays behind."""
+    kept = F.map_filter(
+        "properties",
+        lambda name, value: ~name.isin(_NOT_COPIED) & (F.length(F.trim(value)) > 0),
+    )
+    columns = [F.col("topic"), F.col("body"), F.col("tags"), F.col("keys")]
+    columns.append(kept.alias("properties"))
+    if keep_order:
+        place = F.concat_ws(" ", "topic", "brokerName", "queueId")
+        columns.append(place.alias("orderingKey"))
+    return messages.select(*columns)
+
+
+def _start(
+    rows: "DataFrame", sink: Mapping[str, str], checkpoint: str | Path, settings: CopySettings
+) -> "StreamingQuery":
+    writer = (
+        rows.writeStream.format("rocketmq")
+        .options(**sink)
+        .option("checkpointLocation", str(checkpoint))
+    )
+    if settings.once:
+        return writer.trigger(availableNow=True).start()
+    return writer.trigger(processingTime=f"{settings.every} seconds").start()
