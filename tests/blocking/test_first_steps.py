@@ -63,6 +63,9 @@ def test_a_handler_in_the_place_of_the_expression_is_recognised() -> None:
     ):
         expected = "topic 'orders' needs a handler: subscribe(topic, '*', handler)"
         assert told(attempt) == expected
+    assert told(lambda: consumer.subscribe("orders", "*", cast("Any", lambda: None))).startswith(
+        "a handler takes one argument, the message or messages; "
+    )
     pull = mq.PullConsumer("127.0.0.1:9876", group="mistakes")
     assert "text such as 'paid || refunded', or a Filter" in told(
         lambda: pull.subscribe("orders", cast("Any", print))

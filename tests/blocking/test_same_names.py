@@ -96,7 +96,7 @@ def test_both_modules_offer_the_same_names() -> None:
 
 
 def test_values_are_the_same_in_both_modules() -> None:
-    clients = {"Cluster", "__version__", "aio", *CLIENTS}
+    clients = {"Admin", "Cluster", "__version__", "aio", *CLIENTS}
     for name in set(pocketmq.__all__) - clients:
         assert getattr(pocketmq, name) is getattr(aio, name)
 

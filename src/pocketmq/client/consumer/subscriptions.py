@@ -59,9 +59,10 @@ class Subscriptions:
         known = self._handlers.get(topic)
         if handler is None and known is None:
             raise InvalidInput(f"topic {topic!r} needs a handler: subscribe(topic, '*', handler)")
+        made = known if handler is None else TopicHandler(topic, handler, batch)
         self.want(topic, wanted, version_ms=version_ms)
-        if handler is not None:
-            self._handlers[topic] = TopicHandler(topic, handler, batch)
+        if made is not None:
+            self._handlers[topic] = made
 
     def want(self, topic: str, wanted: str | Filter, *, version_ms: int) -> None:
         """Subscribe a topic whose messages are not handled but asked for.

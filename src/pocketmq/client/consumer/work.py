@@ -6,6 +6,7 @@ what the work room is given. Both live on one event loop and call each other dir
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from inspect import signature
 from typing import Any, Protocol
 
 import msgspec
@@ -39,6 +40,20 @@ class TopicHandler(msgspec.Struct, frozen=True):
     def __post_init__(self) -> None:
         if not callable(self.function):
             raise InvalidInput(f"a handler is a function that takes messages, not {self.function}")
+        _check_takes_one(self.function)
+
+
+def _check_takes_one(function: Handler) -> None:
+    try:
+        takes = signature(function)
+    except (TypeError, ValueError):
+        return  # some that are written in C do not say
+    try:
+        takes.bind(None)
+    except TypeError as error:
+        raise InvalidInput(
+            f"a handler takes one argument, the message or messages; {function} does not: {error}"
+        ) from None
 
 
 class Work(Protocol):
