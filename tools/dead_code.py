@@ -17,6 +17,8 @@ CALLED_FROM_OUTSIDE = [
     "_condition",  # concurrent.futures: of its futures
     "pytest_*", "rocketmq*", "teardown",  # pytest: hooks, fixtures we offer; Hypothesis
     "__getattr__", "__dir__",  # Python: of modules
+    "streamReader", "streamWriter", "pushFilters",  # Spark: of data sources
+    "getDefaultReadLimit", "reportLatestOffset", "prepareForTriggerAvailableNow",
 ]  # fmt: skip
 
 

@@ -81,8 +81,8 @@ def test_more_tasks_can_be_asked_for(cluster: Cluster, topic: str) -> None:
 def test_reading_begins_and_ends_where_it_is_told(cluster: Cluster, topic: str) -> None:
     send(cluster, topic, range(10))
     offsets = f'{{"{topic}": {{"broker-0": {{"0": %d}}}}}}'
-    given = {"startingOffsets": offsets % 3, "endingOffsets": offsets % 6}
-    reader = reader_of(cluster, subscribe=topic, **given)
+    first, end = offsets % 3, offsets % 6
+    reader = reader_of(cluster, subscribe=topic, startingOffsets=first, endingOffsets=end)
     assert bodies(reader, reader.partitions()) == ["3", "4", "5"]
     nothing = reader_of(cluster, subscribe=topic, startingOffsets="latest")
     assert bodies(nothing, nothing.partitions()) == []
@@ -125,7 +125,7 @@ def test_topics_are_named_matched_or_assigned(cluster: Cluster, topic: str) -> N
         ("subscribePattern", topic, ["a", "b"]),
         ("assign", assigned, ["b"]),
     ):
-        reader = reader_of(cluster, **{option: value})
+        reader = reader_of(cluster, None, **{option: value})
         assert bodies(reader, reader.partitions()) == found, option
 
 

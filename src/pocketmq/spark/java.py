@@ -40,6 +40,8 @@ _MARK = "# Written by pocketmq: starts "
 _LOGGING = """status = error
 rootLogger.level = error
 rootLogger.appenderRef.console.ref = console
+logger.shell.name = org.apache.spark.repl.Main
+logger.shell.level = error
 appender.console.type = Console
 appender.console.name = console
 appender.console.target = SYSTEM_ERR
