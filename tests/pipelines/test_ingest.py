@@ -199,8 +199,8 @@ def test_what_cannot_be_is_told_in_one_line(
         ingest(spark, cluster.address, ["t"], tmp_path / "2", IngestSettings(day_from="id"))
     with pytest.raises(InvalidInput, match="holds no ingested topics"):
         compact(tmp_path / "3")
+    settings = IngestSettings(once=True, options={"retryTimeout": "10ms"})
     with pytest.raises(PipelineFailed) as failed:
-        settings = IngestSettings(once=True, options={"retryTimeout": "10ms"})
         ingest(spark, "127.0.0.1:1", ["t"], tmp_path / "4", settings)
     assert "\n" not in str(failed.value)
     assert "127.0.0.1:1" in str(failed.value)
