@@ -30,6 +30,7 @@ SUBCOMMANDS = {
     "namesrv": ("pocketmq.cli.namesrv", "Run a name server alone."),
     "pipeline": ("pocketmq.cli.pipeline", "Jobs over topics: ingest, health, fleet."),
     "produce": ("pocketmq.cli.produce", "Send lines of stdin as messages."),
+    "store": ("pocketmq.cli.store", "Verify a broker's directory while no broker has it."),
     "up": ("pocketmq.cli.up", "Run a cluster on this machine."),
 }
 

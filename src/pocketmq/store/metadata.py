@@ -18,7 +18,7 @@ from pocketmq.errors import StoreCorrupt, StoreError, StoreFailed, StoreFull
 from pocketmq.store.extents import ExtentRow
 
 FORMAT = 1
-_APPLICATION = 0x504D_5131  # marks the file as ours, whatever its name
+APPLICATION = 0x504D_5131  # marks the file as ours, whatever its name
 _SCHEMA = """
 create table store (name text primary key, value integer not null) without rowid;
 create table document (
@@ -170,6 +170,27 @@ class Metadata:
             # A checkpoint at the very position of a deletion may have been begun before it.
             run("delete from deleted_topic where position < ?", [(checkpoint.position,)])
 
+    def begin_anew(
+        self, position: int, queues: list[tuple[str, int, int]], deleted: dict[str, int]
+    ) -> None:
+        """Forget all indexes: the log is walked from a position on, into queues that begin there.
+
+        `queues` are topics, queue ids and first offsets. Documents and offsets of groups stay.
+        """
+        numbers = {"position": position, "next_number": len(queues) + 1, "index_end": 0}
+        rows = [
+            (number, topic, queue_id, first, first)
+            for number, (topic, queue_id, first) in enumerate(queues, 1)
+        ]
+        with self._transaction() as connection:
+            run = connection.executemany
+            connection.execute("delete from queue")
+            connection.execute("delete from extent")
+            connection.execute("delete from deleted_topic")
+            run("insert or replace into store values (?, ?)", numbers.items())
+            run("insert into queue values (?, ?, ?, ?, ?)", rows)
+            run("insert into deleted_topic values (?, ?)", deleted.items())
+
     def close(self) -> None:
         """Close the file; what was committed is in it."""
         with self._lock:
@@ -220,7 +241,7 @@ def _prepare(connection: sqlite3.Connection) -> None:
         return int(connection.execute(f"pragma {text}").fetchone()[0])
 
     empty = connection.execute("select count(*) from sqlite_schema").fetchone() == (0,)
-    if not empty and pragma("application_id") != _APPLICATION:
+    if not empty and pragma("application_id") != APPLICATION:
         raise StoreCorrupt("meta.sqlite is not a PocketMQ store's; choose an empty directory")
     if not empty and pragma("user_version") > FORMAT:
         found = pragma("user_version")
@@ -232,7 +253,7 @@ def _prepare(connection: sqlite3.Connection) -> None:
     if empty:
         with closing(connection.cursor()) as cursor:
             cursor.executescript(
-                f"begin; pragma application_id = {_APPLICATION};"
+                f"begin; pragma application_id = {APPLICATION};"
                 f"pragma user_version = {FORMAT}; {_SCHEMA} commit;"
             )
 

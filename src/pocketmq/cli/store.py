@@ -1,0 +1,72 @@
+"""`pocketmq store`: what is in a broker's directory, whether it is sound, and mending it."""
+
+import sys
+from pathlib import Path
+
+import click
+import msgspec
+
+from pocketmq.cli.printable import printable
+
+
+@click.group("store", context_settings={"help_option_names": ["-h", "--help"]})
+def command() -> None:
+    """Look at a broker's directory while no broker has it."""
+
+
+@command.command("check")
+@click.argument("directory", type=click.Path(path_type=Path))
+@click.option("--repair", is_flag=True, help="Rebuild lost metadata or indexes from the log.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object for each store.")
+def check(*, directory: Path, repair: bool, as_json: bool) -> int:
+    """Verify every record, queue and index of a store, and explain what is in it.
+
+    DIRECTORY is a broker's, or one with a cluster's brokers in it. Nothing is changed without
+    --repair, which moves files aside and deletes none. Exits with 1 if something is wrong.
+    """
+    from pocketmq.store.check_report import CheckReport
+    from pocketmq.store.checking import check_store, find_stores
+
+    def show(report: CheckReport) -> None:
+        if as_json:
+            sys.stdout.write(msgspec.json.encode(report).decode() + "\n")
+        else:
+            _show(report)
+
+    worst = 0
+    for path in find_stores(directory):
+        report = check_store(path)
+        show(report)
+        if not report.sound and repair:
+            _repair(path)
+            report = check_store(path)
+            show(report)
+        worst = max(worst, 0 if report.sound else 1)
+    return worst
+
+
+def _show(report: object) -> None:
+    from pocketmq.store.check_report import CheckReport
+
+    assert isinstance(report, CheckReport)
+    click.echo(f"store {printable(report.path)}")
+    for part, line in report.figures.items():
+        click.echo(f"  {part:<10} {line}")
+    for finding in report.findings:
+        click.echo(f"{finding.severity.value:<8} {finding.part}: {printable(finding.text)}")
+    click.echo("sound" if report.sound else "damaged")
+
+
+def _repair(path: Path) -> None:
+    from pocketmq.store.repair import repair_store
+
+    done = repair_store(path)
+    lines = [f"repaired: the files that were wrong are in {done.kept_in}"]
+    if not done.kept_settings:
+        lines += [
+            f"set up again from the log: {', '.join(done.topics) or 'no topics'}",
+            "lost: how groups were set up and how far they were, users and rules",
+        ]
+    lines.append("the next start reads the whole log once")
+    for line in lines:
+        click.echo(printable(line), err=True)

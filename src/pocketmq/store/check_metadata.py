@@ -1,0 +1,107 @@
+"""Looking at a store's meta.sqlite without changing it."""
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from urllib.parse import quote
+
+import msgspec
+
+from pocketmq.store.check_report import Findings
+from pocketmq.store.extents import ENTRY_BYTES, FILE_BYTES, ExtentRow
+from pocketmq.store.metadata import APPLICATION, FORMAT, QueueRow
+
+PART = "metadata"
+
+
+class SeenMetadata(msgspec.Struct):
+    """What the file holds."""
+
+    numbers: dict[str, int] = {}
+    queues: list[QueueRow] = []
+    extents: list[ExtentRow] = []
+    deleted: dict[str, int] = {}
+    documents: dict[str, int] = {}
+    offsets: int = 0
+
+    @property
+    def position(self) -> int:
+        """Where the last checkpoint was made."""
+        return self.numbers.get("position", 0)
+
+    def summary(self) -> str:
+        """Say in a line what there is."""
+        documents = ", ".join(f"{count} {kind}" for kind, count in sorted(self.documents.items()))
+        return (
+            f"format {FORMAT}, checkpoint at byte {self.position}; "
+            f"{documents or 'no documents'}; {self.offsets} offsets of groups"
+        )
+
+
+def read_metadata(path: Path, findings: Findings) -> SeenMetadata | None:
+    """Read all of it and check that it can be true; None if it cannot be read."""
+    if not path.exists():
+        findings.error(PART, "meta.sqlite is missing: topics, groups and offsets are in it")
+        return None
+    try:
+        with closing(sqlite3.connect(f"file:{quote(str(path))}?mode=ro", uri=True)) as connection:
+            return _read(connection, findings)
+    except sqlite3.Error as error:
+        findings.error(PART, f"meta.sqlite cannot be read: {error}")
+        return None
+
+
+def _read(connection: sqlite3.Connection, findings: Findings) -> SeenMetadata | None:
+    def rows(query: str) -> list[tuple]:  # type: ignore[type-arg]
+        return connection.execute(query).fetchall()
+
+    if rows("pragma application_id") != [(APPLICATION,)]:
+        findings.error(PART, "meta.sqlite is not a PocketMQ store's")
+        return None
+    (version,) = rows("pragma user_version")[0]
+    if version > FORMAT:
+        findings.error(PART, f"meta.sqlite has format {version}, this program reads {FORMAT}")
+        return None
+    for (fault,) in rows("pragma integrity_check"):
+        if fault != "ok":
+            findings.error(PART, f"meta.sqlite is damaged: {fault}", kind="damage in SQLite")
+    seen = SeenMetadata(
+        numbers=dict(rows("select name, value from store")),
+        queues=rows("select number, topic, queue_id, min_offset, next_offset from queue"),
+        extents=rows("select file, place, entries, queue, first from extent"),
+        deleted=dict(rows("select topic, position from deleted_topic")),
+        documents=dict(rows("select kind, count(*) from document group by kind")),
+        offsets=rows("select count(*) from consumer_offset")[0][0],
+    )
+    for kind, key, value in rows("select kind, key, value from document"):
+        try:
+            msgspec.json.decode(value)
+        except (ValueError, TypeError) as error:
+            text = f"the document {key!r} of kind {kind} cannot be read: {error}"
+            findings.error(PART, text, kind="documents that cannot be read")
+    for topic, group, number, offset in rows(
+        "select topic, consumer_group, queue_id, next_offset from consumer_offset "
+        "where next_offset < 0 or queue_id < 0"
+    ):
+        text = f"group {group} has offset {offset} in queue {number} of {topic}"
+        findings.error(PART, text, kind="offsets that cannot be")
+    _check_extents(seen, findings)
+    return seen
+
+
+def _check_extents(seen: SeenMetadata, findings: Findings) -> None:
+    """Check that no two queues share index space, and that each has all it needs."""
+    places = sorted(
+        (file, place, entries, queue) for file, place, entries, queue, _ in seen.extents
+    )
+    end = seen.numbers.get("index_end", 0)
+    before = (-1, 0)
+    for file, place, entries, queue in places:
+        stop = place + entries * ENTRY_BYTES
+        if stop > FILE_BYTES or file * FILE_BYTES + stop > end:
+            text = f"queue number {queue} has index space at {file}:{place}, where there is none"
+            findings.error("queues", text, kind="index space out of bounds")
+        if file == before[0] and place < before[1]:
+            text = f"queue number {queue} shares index space at {file}:{place} with another"
+            findings.error("queues", text, kind="shared index space")
+        before = file, max(stop, before[1] if file == before[0] else 0)

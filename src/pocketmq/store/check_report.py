@@ -1,0 +1,65 @@
+"""What a check of a store found, as values."""
+
+from enum import Enum
+
+import msgspec
+
+
+class Severity(Enum):
+    """How bad a finding is."""
+
+    ERROR = "error"  # something is lost or contradicts something else
+    WARNING = "warning"  # something is lost that is made again by itself, or known to be lost
+    NOTE = "note"  # nothing is wrong
+
+
+class Finding(msgspec.Struct, frozen=True):
+    """One thing that a check came across."""
+
+    severity: Severity
+    part: str
+    text: str
+
+
+class CheckReport(msgspec.Struct, frozen=True):
+    """All of it; `figures` are lines about each part that was looked at."""
+
+    path: str
+    figures: dict[str, str]
+    findings: list[Finding]
+
+    @property
+    def sound(self) -> bool:
+        """Whether there is no error."""
+        return not any(each.severity is Severity.ERROR for each in self.findings)
+
+
+class Findings:
+    """Collects findings; of those that are alike only the first few."""
+
+    def __init__(self) -> None:
+        self.listed: list[Finding] = []
+        self._counts: dict[tuple[Severity, str, str], int] = {}
+
+    def add(self, severity: Severity, part: str, text: str, *, kind: str = "") -> None:
+        """Take note; findings of one `kind` are counted once there are many."""
+        key = severity, part, kind or text
+        count = self._counts[key] = self._counts.get(key, 0) + 1
+        if count <= _SHOWN:
+            self.listed.append(Finding(severity, part, text))
+
+    def error(self, part: str, text: str, *, kind: str = "") -> None:
+        """Take note of an error."""
+        self.add(Severity.ERROR, part, text, kind=kind)
+
+    def finished(self) -> list[Finding]:
+        """Give what was found, and how much more of a kind there was."""
+        more = [
+            Finding(severity, part, f"{count - _SHOWN} more of this kind: {kind}")
+            for (severity, part, kind), count in self._counts.items()
+            if count > _SHOWN
+        ]
+        return self.listed + more
+
+
+_SHOWN = 5
