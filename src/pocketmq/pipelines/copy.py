@@ -70,10 +70,10 @@ def copy_topics(
     spark: "SparkSession",
     name_server: str,
     topics: Sequence[str],
+    *,
     to_name_server: str,
     checkpoint: str | Path,
     settings: CopySettings | None = None,
-    *,
     progress: Callable[[CopyProgress], None] | None = None,
     stop: threading.Event | None = None,
 ) -> Copied:

@@ -1,4 +1,4 @@
-"""Streams of pipelines: waiting for one to end, counting what it has done, telling why it failed."""
+"""Streams of pipelines: waiting for their end, counting their rows, telling why they failed."""
 
 import threading
 from collections.abc import Callable

@@ -201,7 +201,7 @@ class TaskHalves:
         """Send rows; raises `RowsNotSent`."""
         rows, places, bounds = grouped(rows, self._sender.queues)
         ids = self._sender.take_ids(len(rows))
-        for (_, queue), start, stop in zip(places, bounds, bounds[1:], strict=True):
+        for (_, queue), start, stop in zip(places, bounds, bounds[1:], strict=False):
             for at in range(start, stop):
                 while len(self._under_way) >= AHEAD:
                     self._settle(self._under_way.popleft())

@@ -12,6 +12,7 @@ from pocketmq.errors import CannotStart
 
 # name -> (module, one line for `pocketmq pipeline --help`)
 PIPELINES = {
+    "copy": ("pocketmq.cli.pipeline.copy", "Messages from topic to topic, cluster to cluster."),
     "fleet": ("pocketmq.cli.pipeline.fleet", "What if, for a whole estate of groups."),
     "health": ("pocketmq.cli.pipeline.health", "How rebalances went: owners, pauses, moves, lag."),
     "ingest": ("pocketmq.cli.pipeline.ingest", "Topics to Parquet, each message exactly once."),
