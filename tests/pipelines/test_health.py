@@ -151,6 +151,17 @@ def test_a_member_that_was_only_missing_from_a_list_has_owned_its_queues_through
     assert health.handovers == []
 
 
+def test_a_member_whose_good_bye_comes_late_has_not_died() -> None:
+    """The broker tells the others that it left before its own event is read."""
+    health = group(
+        event("m1", 10.0, (), ("a0",), members=["m1", "m2"]),
+        event("m2", 10.0, (), ("b0",), members=["m1", "m2"]),
+        event("m1", 50.0, ("a0",), ("a0", "b0"), members=["m1"]),
+        event("m2", 50.2, ("b0",), (), trigger="stop"),
+    )
+    assert story(health, "b0") == [("m2", 10.0, 50.2, "stopped"), ("m1", 50.0, 50.2, "held")]
+
+
 def test_queues_of_a_lost_broker_are_not_without_owner() -> None:
     health = group(
         event("m1", 10.0, (), ALL, members=["m1"]),

@@ -32,7 +32,7 @@ class View:
         if self._live:
             self._shown = Live(
                 get_renderable=self._draw, console=self._console, refresh_per_second=5,
-                transient=True,
+                transient=True, redirect_stderr=False,
             )  # fmt: skip
             self._shown.start()
         return self
@@ -67,7 +67,9 @@ class View:
             (f"{time.monotonic() - self._began:5.1f} s  ", "dim"), (self.title, "bold")
         )
         news = Text("\n".join(self._news[-_NEWS:]), style="dim")
-        return Group(head, Text(""), picture.queues(), Text(""), picture.members(), Text(""), news)
+        return Group(
+            head, Text(""), picture.queues(), Text(""), picture.members(), picture.summary(), news
+        )
 
 
 class Picture:
@@ -105,7 +107,7 @@ class Picture:
         return Text(f"{names:^6}", style=f"{style} blink" if len(owners) > 1 else style)
 
     def members(self) -> Table:
-        """List the members, and the numbers of the whole."""
+        """List the members."""
         table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
         table.add_column("member")
         table.add_column("")
@@ -118,7 +120,9 @@ class Picture:
                 Text(member.state, style="" if member.there else "dim"),
                 str(len(member.holds)), f"{len(member.numbers):,}",
             )  # fmt: skip
-        summary = "   ".join(f"{name} {value:,}" for name, value in self._numbers.items())
-        table.add_row("", "", "", "")
-        table.add_row(Text(summary, style="bold"))
         return table
+
+    def summary(self) -> Text:
+        """Give the numbers of the whole."""
+        text = "   ".join(f"{name} {value:,}" for name, value in self._numbers.items())
+        return Text(f"\n{text}\n", style="bold")

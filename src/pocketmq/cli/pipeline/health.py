@@ -40,6 +40,14 @@ MOST_ROWS = 40
     help="Sample the groups' offsets at the brokers for so long first.",
 )
 @click.option("-g", "--group", "groups", multiple=True, help="Group to report on; usually all.")
+@click.option(
+    "--quiet",
+    type=click.FloatRange(0.01, 3600),
+    default=2.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="Time without a change that ends a rebalance of the group.",
+)
 @click.option("--html", type=_FILE, metavar="FILE", help="Write a page with plots.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @click.option(
@@ -56,6 +64,7 @@ def command(
     deliveries_topic: str | None,
     watch: float | None,
     groups: tuple[str, ...],
+    quiet: float,
     html: Path | None,
     as_json: bool,
     master: str,
@@ -89,7 +98,7 @@ def command(
         if watch is not None:
             observed = _with_samples(observed, namesrv, groups, watch, line)
         line.say("examining …")
-        report = examine(observed, groups=groups)
+        report = examine(observed, groups=groups, quiet=quiet)
     if html is not None:
         from pocketmq.pipelines.health.page import page
 

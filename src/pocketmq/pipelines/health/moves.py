@@ -116,12 +116,14 @@ def _end(owned: Owned, story: Timeline) -> float:
     return owned.until if owned.ended != "held" else max(owned.until, story.ended) + 1.0
 
 
-def rebalances(story: Timeline, events: Sequence[RebalanceEvent]) -> list[Rebalance]:
+def rebalances(
+    story: Timeline, events: Sequence[RebalanceEvent], quiet: float = QUIET
+) -> list[Rebalance]:
     """Gather the changes into rebalances of the group, and measure each."""
     times = sorted({t for spans in story.owned.values() for o in spans for t in _changes(o)})
     clusters: list[list[float]] = []
     for time in times:
-        if clusters and time - clusters[-1][-1] <= QUIET:
+        if clusters and time - clusters[-1][-1] <= quiet:
             clusters[-1].append(time)
         else:
             clusters.append([time])

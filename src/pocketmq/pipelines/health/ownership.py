@@ -70,27 +70,26 @@ class _Tracker:
         mine = self.held[me]
         after = {name_of(queue) for queue in event.after}
         before = {name_of(queue) for queue in event.before}
+        for queue in before - mine.keys():
+            self._revive(me, queue)
         of_topic = {queue for queue in mine if queue.topic == event.topic}
         for queue in of_topic - after:
             how = STOPPED if event.trigger == "stop" else RELEASED
             self._close(me, queue, at, how)
         for queue in after - of_topic:
-            self._reopen_or_open(event, queue, at if queue not in before else event.started)
+            since = at if queue not in before else event.started
+            mine[queue] = _Open(since, event.assigned.get(str(queue)))
         self.last_event[me] = at
 
-    def _reopen_or_open(self, event: RebalanceEvent, queue: QueueName, since: float) -> None:
-        """Begin to hold a queue; a member that was taken for dead has held it all the time."""
-        me = event.client_id
+    def _revive(self, member: str, queue: QueueName) -> None:
+        """Take back that a member died which says that it has held a queue all the time."""
         for at in range(len(self.closed) - 1, -1, -1):
             earlier = self.closed[at]
-            if (earlier.queue, earlier.member, earlier.ended) == (queue, me, DIED):
-                if {name_of(q) for q in event.before} >= {queue}:
+            if (earlier.queue, earlier.member) == (queue, member):
+                if earlier.ended == DIED:
                     del self.closed[at]
-                    self.held[me][queue] = _Open(earlier.since, earlier.start_offset)
-                    return
-                break
-        offset = event.assigned.get(str(queue))
-        self.held[me][queue] = _Open(since, offset)
+                    self.held[member][queue] = _Open(earlier.since, earlier.start_offset)
+                return
 
     def _queues(self, event: RebalanceEvent, at: float) -> None:
         if event.queues is None:

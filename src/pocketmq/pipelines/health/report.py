@@ -10,6 +10,7 @@ from pocketmq import RebalanceEvent
 from pocketmq.errors import InvalidInput
 from pocketmq.pipelines.health.lag import Lag, lag_of
 from pocketmq.pipelines.health.moves import (
+    QUIET,
     Handover,
     Rebalance,
     handovers,
@@ -88,8 +89,12 @@ class HealthReport(msgspec.Struct, frozen=True):
     bad: list[BadLine]
 
 
-def examine(observed: Observations, *, groups: Iterable[str] = ()) -> HealthReport:
+def examine(
+    observed: Observations, *, groups: Iterable[str] = (), quiet: float = QUIET
+) -> HealthReport:
     """Make the report of all groups, or of those named.
+
+    So many seconds without a change end a rebalance of the group: `quiet`.
 
     Raises `InvalidInput` if there is no event, or none of a group that was named.
     """
@@ -103,10 +108,14 @@ def examine(observed: Observations, *, groups: Iterable[str] = ()) -> HealthRepo
     for name in wanted:
         if name not in by_group:
             raise InvalidInput(f"there is no rebalance event of group {name}")
-    return HealthReport([_group(name, by_group[name], observed) for name in wanted], observed.bad)
+    return HealthReport(
+        [_group(name, by_group[name], observed, quiet) for name in wanted], observed.bad
+    )
 
 
-def _group(name: str, events: list[RebalanceEvent], observed: Observations) -> GroupHealth:
+def _group(
+    name: str, events: list[RebalanceEvent], observed: Observations, quiet: float
+) -> GroupHealth:
     samples = [sample for sample in observed.offsets if sample.group == name]
     delivered = (
         None if observed.deliveries is None
@@ -129,7 +138,7 @@ def _group(name: str, events: list[RebalanceEvent], observed: Observations) -> G
         ended=story.ended,
         queues=[_queue(queue, story, moves, twice) for queue in story.owned],
         handovers=moves,
-        rebalances=rebalances(story, events),
+        rebalances=rebalances(story, events, quiet),
         flapping=returned(moves, FLAP_WITHIN),
         lag=lag_of(samples),
         deliveries=None if delivered is None else len(delivered),

@@ -29,6 +29,7 @@ class OffsetSampler:
     def sample(self) -> list[OffsetSample]:
         """Take one sample of every queue that can be reached."""
         found = []
+        now = time.time()
         for group, topic in self._wanted:
             try:
                 queues = self._reader.queues(topic)
@@ -42,7 +43,7 @@ class OffsetSampler:
                     continue
                 found.append(
                     OffsetSample(
-                        time=time.time(), group=group, topic=topic, broker=queue.broker_name,
+                        time=now, group=group, topic=topic, broker=queue.broker_name,
                         queue=queue.queue_id, committed=committed, lowest=bounds.first,
                         highest=bounds.end,
                     )
