@@ -1,18 +1,17 @@
 """What is out outlives the broker: stopped, killed, or with only its journal."""
 
+import shutil
 from pathlib import Path
 
 from tests.broker.pop.counter import ack, bodies, committed, create, hide, pop, send
 from tests.broker.running import LoopClock, client, running
-from tests.loops import leap, leaping
+from tests.loops import leap, leaping, until
 
 T = "kept"
 
 
 def copy_of(data: Path, name: str) -> Path:
     """Copy a directory in use: what a killed broker leaves behind."""
-    import shutil
-
     target = data.with_name(name)
     shutil.copytree(data, target)
     return target
@@ -111,14 +110,12 @@ async def test_a_long_journal_is_replaced_by_what_it_came_to(tmp_path: Path) -> 
         await leap(31)
         await leap(2)
         store = broker.state.store
-        from tests.loops import until
-
         await until(lambda: store.metadata.documents("pops"), "it to be saved")
         await ack(peer, T, messages[2])
         killed = copy_of(data, "killed")
     async with running(killed, clock) as (broker, address), client(address) as peer:
         assert broker.state.pops is not None
-        shelf = broker.state.pops.table.shelf(T, "G", 0)
+        shelf = broker.state.pops.table.shelves.find(T, "G", 0)
         assert shelf is not None
         assert list(shelf.held) == [1]
         await ack(peer, T, messages[1])

@@ -1,5 +1,7 @@
 """Ordered pops: a queue is locked until all is acknowledged, then goes on where it was."""
 
+from typing import Any
+
 from pocketmq.broker.pop.ordered import Verdict, ordered_pop
 from pocketmq.protocol.codes import RequestCode as Code
 from pocketmq.protocol.pop_handles import PopPlace, PopQueue, TopicMark, read_order_counts
@@ -100,7 +102,7 @@ async def test_an_attempt_that_got_no_answer_gets_the_same_again() -> None:
     async with running() as (_, address), client(address) as peer:
         await create(peer, T)
         await send(peer, T, *"abc")
-        same = {"order": "true", "maxMsgNums": 2, "attemptId": "first"}
+        same: dict[str, Any] = {"order": "true", "maxMsgNums": 2, "attemptId": "first"}
         assert bodies(await pop(peer, T, **same)) == ["a", "b"]
         again = await pop(peer, T, **same)
         assert bodies(again) == ["a", "b"]

@@ -1,10 +1,11 @@
 """Pops on a running broker, over raw frames: taken, acknowledged, brought back, given up."""
 
+import json
 from pathlib import Path
 
 from pocketmq.protocol.codes import RequestCode as Code
+from pocketmq.protocol.records import Record
 from tests.broker.pop.counter import (
-    Got,
     ack,
     batch_body,
     bodies,
@@ -17,7 +18,7 @@ from tests.broker.pop.counter import (
     pop_fields,
     send,
 )
-from tests.broker.running import LoopClock, client, running
+from tests.broker.running import LoopClock, client, pull_fields, records, running, send_fields
 from tests.loops import leap, leaping, until
 
 T = "orders"
@@ -94,8 +95,10 @@ async def test_what_is_not_acknowledged_comes_back_through_the_retry_topic() -> 
 
 @leaping
 async def test_retry_topics_of_the_second_kind_have_a_plus_in_their_name() -> None:
-    settings = {"enable_retry_topic_v2": True}
-    async with running(**settings) as (broker, address), client(address) as peer:
+    async with (
+        running(enable_retry_topic_v2=True) as (broker, address),
+        client(address) as peer,
+    ):
         await create(peer, T)
         await send(peer, T, "a")
         await pop(peer, T, invisibleTime=1000)
@@ -112,8 +115,6 @@ async def test_after_its_last_try_a_message_goes_to_the_dead_letters() -> None:
     async with running() as (broker, address), client(address) as peer:
         await create(peer, T)
         group = {"groupName": "G", "retryMaxTimes": 2, "retryQueueNums": 1, "consumeEnable": True}
-        import json
-
         assert (await peer.ask(200, {}, json.dumps(group).encode())).code == 0
         await send(peer, T, "a")
         tries = []
@@ -133,7 +134,7 @@ async def test_a_message_hidden_for_longer_has_a_new_handle_that_alone_counts() 
     async with running() as (_, address), client(address) as peer:
         await create(peer, T)
         await send(peer, T, "a", "b")
-        first, second = await pop(peer, T, invisibleTime=3000)
+        first, _ = await pop(peer, T, invisibleTime=3000)
         await leap(1)
         longer = await hide(peer, T, first, 60_000)
         assert longer.handle.pop_time_ms > first.handle.pop_time_ms
@@ -144,7 +145,6 @@ async def test_a_message_hidden_for_longer_has_a_new_handle_that_alone_counts() 
         assert bodies(await pop(peer, T)) == ["b"]
         await ack(peer, T, longer)
         assert await committed(peer, T) == 2
-        del second
 
 
 @leaping
@@ -234,10 +234,7 @@ async def test_filters_choose_and_what_nobody_wants_is_passed_over() -> None:
 async def test_a_long_stretch_nobody_wants_does_not_stop_a_pop_that_waits() -> None:
     async with running() as (broker, address), client(address) as peer:
         await create(peer, T)
-        store, topics = broker.state.store, broker.state
-        del topics
-        from pocketmq.protocol.records import Record
-
+        store = broker.state.store
         queue = store.make_queue(T, 0)
         other = Record(topic=T.encode(), body=b"x", property_bytes=b"TAGS\1other\2")
         store.append(queue, [other] * 30_000, [1] * 30_000, 1)
@@ -268,20 +265,13 @@ async def test_odd_requests_get_javas_refusals() -> None:
         hidden = fields | {"invisibleTime": "1000"}
         assert await code(Code.CHANGE_MESSAGE_INVISIBLETIME, hidden | {"offset": "1"}) == 208
         assert await code(Code.CHANGE_MESSAGE_INVISIBLETIME, hidden | {"queueId": "9"}) == 13
-        assert await code(310, {"a": "PG"} | _to("rmq_sys_REVIVE_LOG_DefaultCluster")) == 16
+        assert await code(310, send_fields("rmq_sys_REVIVE_LOG_DefaultCluster")) == 16
         assert await committed(peer, T) == 0
         assert broker.state.pops is not None
 
 
-def _to(topic: str) -> dict[str, str]:
-    from tests.broker.running import send_fields
-
-    return send_fields(topic)
-
-
 async def test_too_many_waiting_pops_are_turned_away() -> None:
-    settings = {"pop_polling_size": 1}
-    async with running(**settings) as (_, address), client(address) as peer:
+    async with running(pop_polling_size=1) as (_, address), client(address) as peer:
         await create(peer, T)
         posted = [peer.post(Code.POP_MESSAGE, pop_fields(T, pollTime=10_000)) for _ in range(3)]
         assert (await peer.answer(posted[2])).code == 209
@@ -302,8 +292,6 @@ async def test_a_peek_shows_and_takes_nothing() -> None:
 
 @leaping
 async def test_members_that_pull_go_on_where_those_that_pop_have_come() -> None:
-    from tests.broker.running import pull_fields, records
-
     async with running() as (_, address), client(address) as peer:
         await create(peer, T)
         await send(peer, T, *"abcdef")
@@ -348,7 +336,3 @@ async def test_a_deleted_topic_takes_what_was_out_with_it(tmp_path: Path) -> Non
         await send(peer, T, "new")
         await leap(3)
         assert bodies(await pop(peer, T)) == ["new"]
-
-
-def _all(messages: list[Got]) -> list[str]:
-    return bodies(messages)

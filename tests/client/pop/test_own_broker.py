@@ -116,7 +116,7 @@ async def test_many_receivers_share_a_few_queues(cluster: Cluster) -> None:
     """Hundreds of members, each with a connection of its own: everything once, nobody starves."""
     consumers = [
         PopConsumer(cluster.address, group="crowd", consume_from=FIRST, instance_name=f"m{n}")
-        for n in range(150)
+        for n in range(100)
     ]
     got: list[bytes] = []
     all_there = asyncio.Event()
@@ -127,12 +127,12 @@ async def test_many_receivers_share_a_few_queues(cluster: Cluster) -> None:
                 for message in await consumer.receive(1, timeout=15):
                     got.append(message.body)
                     await consumer.ack(message)
-                    if len(got) >= 600:
+                    if len(got) >= 300:
                         all_there.set()
 
     members = [asyncio.ensure_future(member(consumer)) for consumer in consumers]
     try:
-        sent = await send(cluster, "crowded", 600)
+        sent = await send(cluster, "crowded", 300)
         async with asyncio.timeout(PATIENCE):
             await all_there.wait()
     finally:

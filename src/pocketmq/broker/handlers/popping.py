@@ -4,7 +4,7 @@ With Java's checks, codes and words (5.x). A pop that finds nothing may wait, an
 only wants to be told (200054). Acknowledgements are answered once they are written down.
 """
 
-from pocketmq.broker.pop.answers import nothing_popped, notified, pop_answer
+from pocketmq.broker.pop.answers import done, nothing_popped, notified, pop_answer
 from pocketmq.broker.pop.checks import LATE_MS, checked, checked_place, too_late
 from pocketmq.broker.pop.journal import Changed
 from pocketmq.broker.pop.ordered import Verdict
@@ -90,11 +90,10 @@ def acknowledge(state: BrokerState, connection: Connection, request: Command) ->
             ResponseCode.NO_MESSAGE,
             f"offset is illegal, key:{topic}@{queue_id}, commit:{offset}, store:{low}~{high}",
         )
-    handle = PopHandle.parse(header.extra_info)
-    if handle.revive_queue_id == ORDERED_REVIVE_QUEUE:
-        place = topic, group, queue_id
-        _acknowledge_ordered(state, connection, place, handle.pop_time_ms, offset)
-    elif _pops(state).table.settle(topic, group, queue_id, handle.pop_time_ms, (offset,)):
+    pop_time_ms, revive_queue_id = _read_handle(header.extra_info)
+    if revive_queue_id == ORDERED_REVIVE_QUEUE:
+        _acknowledge_ordered(state, connection, (topic, group, queue_id), pop_time_ms, offset)
+    elif _pops(state).table.settle(topic, group, queue_id, pop_time_ms, (offset,)):
         state.turn.notes += 1
     return _answered_later(state, connection, request)
 
@@ -205,6 +204,18 @@ def polling_info(state: BrokerState, connection: Connection, request: Command) -
     return request.reply(ResponseCode.SUCCESS, None, PollingInfoResponse(polling_num=waiting))
 
 
+def _read_handle(text: str) -> tuple[int, int]:
+    """Give when a message was popped and its revive queue; raises `HeaderMalformed`.
+
+    Acknowledgements are many: of a handle that looks right no more is read.
+    """
+    parts = text.split(" ")
+    if len(parts) > 6 and parts[1].isdecimal() and parts[3].isdecimal() and len(text) < 1024:
+        return int(parts[1]), int(parts[3])
+    handle = PopHandle.parse(text)
+    return handle.pop_time_ms, handle.revive_queue_id
+
+
 def _pops(state: BrokerState) -> Pops:
     if state.pops is None:
         raise server_error(ResponseCode.SERVICE_NOT_AVAILABLE, "pops are not served yet")
@@ -238,7 +249,10 @@ def _answered_later(
     header: ChangeInvisibleTimeResponse | None = None,
 ) -> bytes | None:
     """Answer once what was noted is written; at once if nothing was."""
-    frame = request.reply(ResponseCode.SUCCESS, None, header).encode()
+    if header is None:
+        frame = done(request)
+    else:
+        frame = request.reply(ResponseCode.SUCCESS, None, header).encode()
     if not state.turn.notes:
         return frame
     if not request.flag & ONEWAY_FLAG:

@@ -6,7 +6,7 @@ from functools import lru_cache
 from pocketmq.broker.pop.taking import REVIVE_QUEUE, Batch
 from pocketmq.errors import ResponseCode
 from pocketmq.protocol.command import Command
-from pocketmq.protocol.frame import SerializeType
+from pocketmq.protocol.frame import SerializeType, encode_frame
 from pocketmq.protocol.headers.pop import NotificationResponse, PopRequest, PopResponse
 from pocketmq.protocol.peers import CURRENT_VERSION, Language
 from pocketmq.protocol.pop_handles import ORDERED_REVIVE_QUEUE
@@ -19,6 +19,10 @@ _END = (
     f'"}},"flag":1,"language":"{Language.PYTHON.name}","opaque":%d,"remark":"{FOUND}",'
     f'"serializeTypeCurrentRPC":"JSON","version":{CURRENT_VERSION}}}'
 )
+_DONE = (
+    f'{{"code":0,"flag":1,"language":"{Language.PYTHON.name}","opaque":%d,'
+    f'"serializeTypeCurrentRPC":"JSON","version":{CURRENT_VERSION}}}'
+).encode()
 
 
 def pop_answer(
@@ -44,6 +48,13 @@ def nothing_popped(
     batch = Batch()
     batch.rest = rest
     return _general(request, code, header, pop_time_ms, batch)
+
+
+def done(request: Command) -> bytes:
+    """Give the frame that says that something was done, and no more."""
+    if request.serialize != _JSON:
+        return request.reply(ResponseCode.SUCCESS).encode()
+    return encode_frame(_JSON, _DONE % request.opaque)
 
 
 def notified(request: Command, *, found: bool, full: bool = False) -> bytes:

@@ -22,7 +22,8 @@ logger = logging.getLogger("pocketmq.broker")
 _CHUNK = 512
 _CHUNK_SIZE = 4 << 20
 _ENTRIES = 256
-"""Entries of one record at most: a record must fit into the smallest file of a log."""
+_RECORD = 64 << 10
+"""Entries, and about the bytes, of one record at most."""
 _NOBODY = bytes(8)
 
 
@@ -117,9 +118,9 @@ class Journal:
         self._pending.append(entry)
 
     def note_settled(
-        self, topic: str, group: str, queue_id: int, pop_time_ms: int, offset: int
+        self, topic: str, group: str, queue_id: int, pop_time_ms: int, offsets: list[int]
     ) -> None:
-        """Add an acknowledgement."""
+        """Add acknowledgements of one pop; the list is kept."""
         pending = self._pending
         if pending:
             last = pending[-1]
@@ -130,9 +131,9 @@ class Journal:
                 and last.topic == topic
                 and last.group == group
             ):
-                last.offsets.append(offset)
+                last.offsets += offsets
                 return
-        pending.append(Settled(topic, group, queue_id, pop_time_ms, [offset]))
+        pending.append(Settled(topic, group, queue_id, pop_time_ms, offsets))
 
     def seal(self, now_ms: int) -> None:
         """Append what was noted, to be written with the messages of this turn.
@@ -143,10 +144,11 @@ class Journal:
             return
         pending, self._pending = self._pending, []
         queue = self._store.make_queue(self._topic, 0)
-        for start in range(0, len(pending), _ENTRIES):
+        limit = min(_RECORD, self._store.options.segment_size // 4)
+        for body in _bodies(pending, limit):
             record = Record(
                 topic=self._topic.encode(),
-                body=_encode(pending[start : start + _ENTRIES]),
+                body=body,
                 property_bytes=b"",
                 queue_id=0,
                 flag=0,
@@ -171,3 +173,16 @@ class Journal:
                 except msgspec.MsgspecError as error:
                     logger.error("journal of pops, record %d: %s", record.queue_offset, error)  # noqa: TRY400
             offset = max(read.next_offset, offset + 1)
+
+
+def _bodies(entries: list[Entry], limit: int) -> Iterator[bytes]:
+    """Write entries as few records, each small enough for the smallest file of a log."""
+    for start in range(0, len(entries), _ENTRIES):
+        some = entries[start : start + _ENTRIES]
+        body = _encode(some)
+        if len(body) <= limit or len(some) == 1:
+            yield body
+        else:
+            half = len(some) // 2
+            yield from _bodies(some[:half], limit)
+            yield from _bodies(some[half:], limit)

@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 from pocketmq.broker.dispatch import Dispatcher
 from pocketmq.broker.late_saving import LateSaving
+from pocketmq.broker.pop.keeping import recover, snapshot
 from pocketmq.broker.pop.pops import Pops
 from pocketmq.broker.pop.reviving import revive
 from pocketmq.broker.pop.shelf import Taken
@@ -54,7 +55,8 @@ class Popping:
         """Go on where the broker stopped, and serve pops from now on."""
         state, pops = self._state, self._pops
         documents = dict(state.store.metadata.documents(KIND))
-        out = pops.table.recover(documents.get(KIND), state.clock.now_ms())
+        now_ms = state.clock.now_ms()
+        out = recover(pops.table.shelves, pops.journal, documents.get(KIND), now_ms)
         if out:
             logger.info("%d popped messages are not acknowledged", out)
             self._saving.changed()
@@ -151,4 +153,4 @@ class Popping:
         """Give everything as it is; offsets are saved before it, which it relies on."""
         self._unsaved = 0
         submit_offsets(self._state)
-        return self._pops.table.snapshot()
+        return snapshot(self._pops.table.shelves, self._pops.journal)

@@ -91,8 +91,17 @@ class Taking:
             return
         config = self._state.topics.get(topic)
         count = 0 if config is None else config.read_queue_nums
+        left = self._table.left_of(topic, self._header.consumer_group)
+        find, batch, most = self._state.store.queue, self._batch, self._header.max_msg_nums
         for step in range(count):
-            self._from_queue(topic, mark, (chance + step) % count)
+            queue_id = (chance + step) % count
+            queue = find(topic, queue_id)
+            if queue is not None:
+                rest = left(queue)
+                if rest is None or (rest and batch.count < most):
+                    self._from_queue(topic, mark, queue_id)
+                else:
+                    batch.rest += rest
 
     def _from_queue(self, topic: str, mark: TopicMark, queue_id: int) -> None:
         state, header, batch = self._state, self._header, self._batch

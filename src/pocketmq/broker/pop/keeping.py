@@ -1,0 +1,133 @@
+"""What is out, kept over a stop or a crash: saved as one document, found again with the journal.
+
+Pure but for the journal it reads. Doing again what the document knows already does no harm.
+"""
+
+from collections.abc import Callable, Iterator
+
+import msgspec
+
+from pocketmq.broker.offsets import OffsetTable
+from pocketmq.broker.pop.journal import (
+    Changed,
+    Cleared,
+    Entry,
+    Forgotten,
+    Journal,
+    Locked,
+    Popped,
+    Settled,
+)
+from pocketmq.broker.pop.shelf import Shelf, Taken
+from pocketmq.broker.pop.shelves import Shelves
+from pocketmq.errors import BodyMalformed
+
+
+class SavedShelf(msgspec.Struct, array_like=True, gc=False):
+    """A shelf as it is kept."""
+
+    topic: str
+    group: str
+    queue_id: int
+    following: int
+    pops: list[tuple[int, int, list[int]]]  # when, until when, what is still out
+
+
+class SavedPops(msgspec.Struct, gc=False):
+    """What is kept of pops."""
+
+    journal: int = 0
+    """Everything in the journal before this record is in here."""
+    shelves: list[SavedShelf] = []
+    locked: list[Locked] = []
+
+
+def snapshot(shelves: Shelves, journal: Journal) -> Callable[[], bytes]:
+    """Capture everything; what it gives writes the document, on any thread."""
+    saved = SavedPops(
+        journal.end,
+        [
+            SavedShelf(shelf.topic, shelf.group, shelf.queue_id, shelf.next, [*_pops_of(shelf)])
+            for by_queue in shelves.shelves.values()
+            for shelf in by_queue.values()
+        ],
+        [
+            Locked(queue.topic, queue.group, queue.queue_id, -1, msgspec.structs.replace(queue.pop))
+            for queues in shelves.locked.values()
+            for queue in queues.values()
+        ],
+    )
+    for locked in saved.locked:
+        locked.pop.visible_ms = dict(locked.pop.visible_ms)
+    return lambda: msgspec.msgpack.encode(saved)
+
+
+def recover(shelves: Shelves, journal: Journal, document: bytes | None, now_ms: int) -> int:
+    """Go on from what was saved and what the journal says since; give how many are out.
+
+    Raises `BodyMalformed` for a document that is none.
+    """
+    saved = SavedPops()
+    if document is not None:
+        try:
+            saved = msgspec.msgpack.decode(document, type=SavedPops)
+        except msgspec.MsgspecError as error:
+            raise BodyMalformed("what is kept of pops", str(error)) from error
+    for each in saved.shelves:
+        shelf = shelves.make(each.topic, each.group, each.queue_id)
+        for pop_time_ms, until_ms, offsets in each.pops:
+            shelves.hold(shelf.take(offsets, each.following, (pop_time_ms, until_ms)))
+        shelf.sort()
+    # What the journal commits is gathered apart: a topic it tells of may have been deleted, and
+    # offsets that were saved later than it was written win.
+    known, shelves.offsets = shelves.offsets, OffsetTable()
+    sent: set[tuple[str, str, int]] = set()
+    try:
+        for locked in saved.locked:
+            _do_again(shelves, locked, now_ms)
+        for entry in journal.entries(min(saved.journal, journal.end)):
+            _do_again(shelves, entry, now_ms)
+            if type(entry) is Cleared:
+                sent.add((entry.topic, entry.group, entry.queue_id))
+    finally:
+        found, shelves.offsets = shelves.offsets, known
+    for (topic, group), by_queue in found.committed.items():
+        for queue_id, offset in by_queue.items():
+            if (topic, group, queue_id) in sent:
+                known.commit(group, topic, queue_id, offset)
+            else:
+                shelves.commit(topic, group, queue_id, offset)
+    return sum(len(s.held) for by_queue in shelves.shelves.values() for s in by_queue.values())
+
+
+def _do_again(shelves: Shelves, entry: Entry, now_ms: int) -> None:
+    match entry:
+        case Popped():
+            shelves.take(entry)
+        case Settled():
+            shelf = shelves.find(entry.topic, entry.group, entry.queue_id)
+            if shelf is not None:
+                shelves.settle(shelf, entry.pop_time_ms, entry.offsets)
+        case Changed():
+            shelves.change(entry)
+        case Locked():
+            if entry.committed >= 0:
+                shelves.commit(entry.topic, entry.group, entry.queue_id, entry.committed)
+            shelves.lock(entry.topic, entry.group, entry.queue_id, entry.pop, now_ms)
+        case Cleared():
+            shelves.clear(entry.topic, entry.group, entry.queue_id)
+            shelves.offsets.commit(entry.group, entry.topic, entry.queue_id, entry.target)
+        case Forgotten():
+            shelves.forget(entry.topic, entry.group)
+            if entry.topic is not None:
+                shelves.offsets.remove_topic(entry.topic)
+            if entry.group is not None:
+                shelves.offsets.remove_group(entry.group)
+
+
+def _pops_of(shelf: Shelf) -> Iterator[tuple[int, int, list[int]]]:
+    out: dict[Taken, list[int]] = {}
+    for offset, taken in shelf.held.items():
+        out.setdefault(taken, []).append(offset)
+    for taken, offsets in out.items():
+        yield taken.pop_time_ms, taken.until_ms, offsets

@@ -1,0 +1,168 @@
+"""All that is out on a broker: shelves and locked queues, with when they are due, and offsets.
+
+The changes themselves, as requests bring them and as recovery does them again; the journal is
+`table`'s. Commits as far as everything is done with, and never backwards: another member of the
+group may pull. Belongs to the broker's loop.
+"""
+
+from collections.abc import Iterable
+from typing import TypeVar
+
+from pocketmq.broker.offsets import OffsetTable
+from pocketmq.broker.pop.deadlines import Deadlines
+from pocketmq.broker.pop.journal import Changed, Popped
+from pocketmq.broker.pop.ordered import OrderedPop
+from pocketmq.broker.pop.shelf import Shelf, Taken
+
+T = TypeVar("T")
+
+
+class LockedQueue:
+    """A queue that is popped in order."""
+
+    __slots__ = ("bucket", "group", "pop", "queue_id", "topic")
+
+    def __init__(self, topic: str, group: str, queue_id: int, pop: OrderedPop) -> None:
+        self.topic = topic
+        self.group = group
+        self.queue_id = queue_id
+        self.pop = pop
+        self.bucket = 0  # see `deadlines`
+
+
+class Shelves:
+    """What all groups have out."""
+
+    def __init__(self, offsets: OffsetTable) -> None:
+        self.offsets = offsets
+        self.shelves: dict[tuple[str, str], dict[int, Shelf]] = {}
+        self.locked: dict[tuple[str, str], dict[int, LockedQueue]] = {}
+        self.deadlines: Deadlines[Taken | LockedQueue] = Deadlines()
+
+    def find(self, topic: str, group: str, queue_id: int) -> Shelf | None:
+        """Give what a group has out of a queue; None if there is nothing."""
+        shelves = self.shelves.get((topic, group))
+        return None if shelves is None else shelves.get(queue_id)
+
+    def find_locked(self, topic: str, group: str, queue_id: int) -> LockedQueue | None:
+        """Give the latest ordered pop of a queue; None if all of it is acknowledged."""
+        queues = self.locked.get((topic, group))
+        return None if queues is None else queues.get(queue_id)
+
+    def make(self, topic: str, group: str, queue_id: int) -> Shelf:
+        """Give what a group has out of a queue, to be added to."""
+        shelves = self.shelves.setdefault((topic, group), {})
+        shelf = shelves.get(queue_id)
+        if shelf is None:
+            shelf = shelves[queue_id] = Shelf(topic, group, queue_id)
+        return shelf
+
+    def take(self, popped: Popped) -> None:
+        """Put out what was popped."""
+        topic, group, queue_id = popped.topic, popped.group, popped.queue_id
+        shelf = self.make(topic, group, queue_id)
+        times = popped.pop_time_ms, popped.until_ms
+        self.hold(shelf.take(popped.all_offsets(), popped.following, times))
+        self.commit(topic, group, queue_id, shelf.low)
+
+    def hold(self, taken: Taken) -> None:
+        """Have a pop come back when its time is over."""
+        self.deadlines.add(taken, taken.until_ms)
+
+    def settle(self, shelf: Shelf, pop_time_ms: int, offsets: Iterable[int]) -> list[int]:
+        """Be done with messages; give those that this pop still had out."""
+        settled = []
+        for offset in offsets:
+            taken = shelf.settle(offset, pop_time_ms)
+            if taken is not None:
+                settled.append(offset)
+                if not taken.left:
+                    self.deadlines.discard(taken)
+        if settled:
+            self._advance(shelf)
+        return settled
+
+    def change(self, changed: Changed) -> bool:
+        """Hide a message until another moment; False if it is not out with the pop named."""
+        shelf = self.find(changed.topic, changed.group, changed.queue_id)
+        if shelf is None:
+            return False
+        times = changed.pop_time_ms, changed.until_ms
+        both = shelf.change(changed.offset, changed.old_pop_time_ms, times)
+        if both is None:
+            return False
+        if not both[0].left:
+            self.deadlines.discard(both[0])
+        self.hold(both[1])
+        return True
+
+    def lock(
+        self, topic: str, group: str, queue_id: int, pop: OrderedPop, now_ms: int
+    ) -> LockedQueue:
+        """Set the latest ordered pop of a queue."""
+        queues = self.locked.setdefault((topic, group), {})
+        queue = queues.get(queue_id)
+        if queue is None:
+            queue = queues[queue_id] = LockedQueue(topic, group, queue_id, pop)
+        queue.pop = pop
+        self.free_when_due(queue, now_ms)
+        return queue
+
+    def free_when_due(self, queue: LockedQueue, now_ms: int) -> None:
+        """See to it that a lock ends; one of which everything is acknowledged is forgotten."""
+        self.deadlines.discard(queue)
+        if queue.pop.is_done:
+            self.clear(queue.topic, queue.group, queue.queue_id)
+            return
+        free_ms = queue.pop.free_at_ms(now_ms)
+        if free_ms > now_ms:
+            self.deadlines.add(queue, free_ms)
+
+    def clear(self, topic: str, group: str, queue_id: int) -> None:
+        """Forget what is out of a queue."""
+        shelf = _take_out(self.shelves, (topic, group), queue_id)
+        if shelf is not None:
+            for taken in set(shelf.held.values()):
+                self.deadlines.discard(taken)
+            shelf.held.clear()
+        queue = _take_out(self.locked, (topic, group), queue_id)
+        if queue is not None:
+            self.deadlines.discard(queue)
+
+    def forget(self, topic: str | None, group: str | None) -> None:
+        """Forget what is out of a topic, and of a group."""
+        for pair in {*self.shelves, *self.locked}:
+            if pair[0] == topic or pair[1] == group:
+                for queue_id in {*self.shelves.get(pair, ()), *self.locked.get(pair, ())}:
+                    self.clear(*pair, queue_id)
+
+    def commit(self, topic: str, group: str, queue_id: int, offset: int) -> None:
+        """Commit an offset unless the group is further, or is sent elsewhere."""
+        offsets = self.offsets
+        if offsets.has_reset(group, topic, queue_id):
+            return
+        committed = offsets.committed.get((topic, group), _NONE).get(queue_id)
+        if committed is None or committed < offset:
+            offsets.commit(group, topic, queue_id, offset)
+
+    def _advance(self, shelf: Shelf) -> None:
+        """Commit what is done with; a shelf with nothing out is not needed any more."""
+        topic, group, queue_id = shelf.topic, shelf.group, shelf.queue_id
+        self.commit(topic, group, queue_id, shelf.low)
+        if not shelf.held:
+            _take_out(self.shelves, (topic, group), queue_id)
+
+
+_NONE: dict[int, int] = {}
+
+
+def _take_out(
+    table: dict[tuple[str, str], dict[int, T]], pair: tuple[str, str], queue_id: int
+) -> T | None:
+    by_queue = table.get(pair)
+    if by_queue is None:
+        return None
+    found = by_queue.pop(queue_id, None)
+    if not by_queue:
+        del table[pair]
+    return found

@@ -1,0 +1,218 @@
+"""Whenever a broker dies: nothing popped is lost, and what was acknowledged does not come again."""
+
+import tempfile
+from pathlib import Path
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
+
+from pocketmq.broker.pop.journal import Changed
+from pocketmq.broker.pop.keeping import recover, snapshot
+from pocketmq.broker.pop.popping import KIND
+from pocketmq.broker.pop.pops import Pops
+from pocketmq.broker.pop.reviving import revive
+from pocketmq.broker.pop.shelf import Taken
+from pocketmq.broker.saving import save_changes, save_offsets
+from pocketmq.broker.selection import EVERYTHING
+from pocketmq.protocol.headers.pop import PopRequest
+from pocketmq.protocol.pop_handles import PopQueue, TopicMark, read_message_offsets
+from pocketmq.protocol.record_scan import RecordView
+from pocketmq.protocol.records import Record
+from pocketmq.store import StoreOptions
+from tests.broker.tables import Desk
+
+TOPIC, GROUP = "T", "G"
+QUEUES = range(2)
+
+
+class Out:
+    """A message a member has."""
+
+    def __init__(self, body: bytes, place: PopQueue, offset: int, pop_time_ms: int) -> None:
+        self.body = body
+        self.topic = place.mark.real_topic(TOPIC, GROUP)
+        self.queue_id = place.queue_id
+        self.offset = offset
+        self.pop_time_ms = pop_time_ms
+
+
+class PopMachine(RuleBasedStateMachine):
+    """A broker's pops under sends, acks, passing time, kills, torn writes and restarts."""
+
+    desk: Desk
+
+    @initialize()
+    def start(self) -> None:
+        self.folder = tempfile.TemporaryDirectory()
+        self.now = 1_700_000_000.0
+        self.sent: list[bytes] = []
+        self.out: list[Out] = []
+        self.doing: list[bytes] = []  # acknowledged, but not written yet
+        self.done: set[bytes] = set()  # acknowledged for good
+        self.open()
+        state = self.desk.state
+        state.topics.create_for_group(TOPIC, len(QUEUES), now_ms=1)
+        state.groups.find(GROUP, auto_create=True, now_ms=1)
+        save_changes(state)
+
+    def open(self) -> None:
+        options = StoreOptions(segment_size=32_768)
+        self.desk = Desk(Path(self.folder.name), options=options)
+        self.tick(0)
+        self.pops = Pops(self.desk.state)
+        document = dict(self.desk.state.store.metadata.documents(KIND)).get(KIND)
+        recover(self.pops.table.shelves, self.pops.journal, document, self.desk.clock.now_ms())
+
+    def tick(self, seconds: float) -> None:
+        self.now += seconds
+        self.desk.clock.time = self.now
+        self.desk.state.turn.now_ms = self.desk.clock.now_ms()
+
+    def write(self) -> None:
+        """End a turn: from here on acknowledgements are promised."""
+        self.pops.seal()
+        self.desk.state.store.write()
+        self.done.update(self.doing)
+        self.doing.clear()
+
+    @rule(queue_id=st.sampled_from(QUEUES), count=st.integers(1, 4))
+    def send(self, queue_id: int, count: int) -> None:
+        store = self.desk.state.store
+        for _ in range(count):
+            body = b"%d" % len(self.sent)
+            self.sent.append(body)
+            record = Record(topic=TOPIC.encode(), body=body, queue_id=queue_id)
+            store.append(store.make_queue(TOPIC, queue_id), [record], [0], 1)
+        self.write()
+
+    @rule(most=st.integers(1, 8), invisible=st.integers(1, 20), written=st.booleans())
+    def pop(self, most: int, invisible: int, written: bool) -> None:
+        self.tick(0.001)
+        self.take(most, invisible * 1000)
+        if written:
+            self.write()
+
+    def take(self, most: int, invisible_ms: int) -> int:
+        header = PopRequest(
+            consumer_group=GROUP,
+            topic=TOPIC,
+            queue_id=-1,
+            max_msg_nums=most,
+            invisible_time=invisible_ms,
+            poll_time=0,
+            born_time=0,
+            init_mode=0,
+        )
+        batch = self.pops.take(header, EVERYTHING)
+        places = read_message_offsets(";".join(batch.places))
+        where = [(queue, offset) for queue, offsets in places.items() for offset in offsets]
+        assert len(where) == len(batch.pieces) <= most
+        for piece, (queue, offset) in zip(batch.pieces, where, strict=True):
+            body = RecordView(bytes(piece), 0).stored_body
+            assert body not in self.done, "acknowledged, and here again"
+            self.out.append(Out(body, queue, offset, self.desk.state.turn.now_ms))
+        return batch.count
+
+    @rule(data=st.data(), written=st.booleans())
+    @precondition(lambda self: self.out)
+    def ack(self, data: st.DataObject, written: bool) -> None:
+        out = data.draw(st.sampled_from(self.out))
+        self.acknowledge(out)
+        if written:
+            self.write()
+
+    def acknowledge(self, out: Out) -> None:
+        self.out.remove(out)
+        table = self.pops.table
+        if table.settle(out.topic, GROUP, out.queue_id, out.pop_time_ms, [out.offset]):
+            self.doing.append(out.body)
+
+    @rule(data=st.data(), seconds=st.integers(0, 30))
+    @precondition(lambda self: self.out)
+    def hide(self, data: st.DataObject, seconds: int) -> None:
+        self.tick(0.001)
+        out = data.draw(st.sampled_from(self.out))
+        now_ms = self.desk.clock.now_ms()
+        until_ms = now_ms + seconds * 1000
+        times = out.pop_time_ms, now_ms, until_ms
+        if self.pops.table.change(Changed(out.topic, GROUP, out.queue_id, out.offset, *times)):
+            out.pop_time_ms = now_ms
+            self.write()
+
+    @rule(seconds=st.integers(1, 15), written=st.booleans())
+    def wait(self, seconds: int, written: bool) -> None:
+        self.tick(seconds)
+        self.bring_back()
+        if written:
+            self.write()
+
+    def bring_back(self) -> None:
+        now_ms = self.desk.clock.now_ms()
+        while due := self.pops.table.deadlines.take_due(now_ms):
+            for taken in due:
+                assert isinstance(taken, Taken)
+                revive(self.desk.state, self.pops, taken, 1000)
+
+    @rule()
+    def save(self) -> None:
+        self.write()
+        save_offsets(self.desk.state)
+        document = snapshot(self.pops.table.shelves, self.pops.journal)()
+        self.desk.state.store.metadata.save_documents(KIND, {KIND: document})
+
+    @rule()
+    def save_offsets_alone(self) -> None:
+        save_offsets(self.desk.state)
+
+    @rule()
+    def kill(self) -> None:
+        self.desk.state.store._release()
+        self.doing.clear()  # perhaps they count, perhaps not
+        self.open()
+
+    @rule(data=st.data())
+    def tear(self, data: st.DataObject) -> None:
+        """The last write of a killed broker reaches the file in part."""
+        self.pops.seal()
+        log = self.desk.state.store.log
+        if log.pending:
+            pending = b"".join(log.pending)
+            cut = data.draw(st.integers(0, len(pending) - 1))
+            segment = log.segments.at(log.written)
+            assert segment is not None
+            segment.file.write(log.written - segment.start, pending[:cut])
+            log.pending.clear()
+        self.kill()
+
+    @rule()
+    def restart(self) -> None:
+        self.save()
+        self.desk.state.store.close()
+        self.open()
+
+    def teardown(self) -> None:
+        if not hasattr(self, "desk"):
+            return
+        self.kill()
+        for _ in range(40):  # in the end everything is there that was not acknowledged
+            self.tick(60)
+            self.bring_back()
+            while self.take(32, 1000):
+                self.tick(0.001)
+                for out in list(self.out):
+                    self.acknowledge(out)
+                self.write()
+        assert self.done >= set(self.sent) - {b""}
+        committed = self.desk.state.offsets
+        for queue_id in QUEUES:
+            queue = self.desk.state.store.queue(TOPIC, queue_id)
+            if queue is not None:
+                assert committed.query(GROUP, TOPIC, queue_id) == queue.next_offset
+        assert TopicMark.of(TOPIC) is TopicMark.NORMAL
+        self.desk.state.store.close()
+        self.folder.cleanup()
+
+
+TestPopMachine = PopMachine.TestCase
+TestPopMachine.settings = settings(max_examples=40, stateful_step_count=25, deadline=None)
