@@ -198,7 +198,10 @@ async def test_access_control_cannot_be_turned_off_over_the_wire() -> None:
     async with running(**USERS) as (broker, address), client(address) as connected:
         changes = b"authenticationEnabled=false\naclEnable=false\ntls.server.mode=disabled\n"
         answer = await done(connected, "root", "root-secret", (25, {}, changes))
-        assert answer.code == 0
+        assert answer.code == 29
+        assert (
+            answer.remark == "authenticationEnabled counts when a broker starts, not while it runs"
+        )
         assert broker.state.config.authentication_enabled
         assert broker.state.config.tls_server_mode == "permissive"
         assert (await connected.ask(28)).code == 16
