@@ -42,9 +42,9 @@ def test_damage_ends_with_1_until_it_is_repaired(
     assert "error    metadata: meta.sqlite is missing: topics, groups and offsets are in it" in told
     assert told[-1] == "damaged"
     assert run(["store", "check", "--repair", str(broker)]) == 0
-    told = capsys.readouterr()
-    assert told.out.splitlines()[-1] == "sound"
-    assert "set up again from the log: T" in told.err
+    both = capsys.readouterr()
+    assert both.out.splitlines()[-1] == "sound"
+    assert "set up again from the log: T" in both.err
     assert (broker / "before-repair-1").is_dir()
 
 
