@@ -43,7 +43,11 @@ def run_play(out: Path, *, with_spark: bool, pace: float, rate: int) -> int:
         stage = Stage(cluster, pace)
         stack.callback(stage.clear)
         with View(stage.picture) as view:
-            stage.play(view, rate, at_first=None if spark is None else spark.rehearse_with)
+            try:
+                stage.play(view, rate, at_first=None if spark is None else spark.rehearse_with)
+            except KeyboardInterrupt:
+                view.tell("stopping")
+                raise
             report, proof = _afterwards(stage, view, out, spark)
     click.echo()
     print_report(report)

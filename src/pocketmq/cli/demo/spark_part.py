@@ -4,6 +4,7 @@ A session takes its time to start, so it does in the background while the play i
 the events are read by a consumer of our own, and only the Parquet files are missing.
 """
 
+import logging
 import tempfile
 import threading
 import time
@@ -20,6 +21,9 @@ from pocketmq.pipelines.health.observed import BadLine, decoded
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+logger = logging.getLogger("pocketmq.demo")
+
+_PATIENCE = 120.0
 SCHEMA = "number BIGINT, customer STRING, amount DOUBLE, sent DOUBLE"
 
 
@@ -28,6 +32,7 @@ class SparkInBackground:
 
     def __init__(self) -> None:
         self._address = ""
+        self._started = threading.Event()
         self._ready_to_rehearse = threading.Event()
         self._session: SparkSession | None = None
         self._problem: MQError | None = None
@@ -42,12 +47,18 @@ class SparkInBackground:
             java = f"{TUNED['spark.driver.extraJavaOptions']} -XX:TieredStopAtLevel=1"
             config = {"spark.driver.extraJavaOptions": java, "spark.driver.memory": "1g"}
             self._session = spark_session("pocketmq demo", config=config)
+            self._started.set()
             self._rehearse(self._session)
         except MQError as problem:
             self._problem = problem
         except ImportError as problem:
             reason = f"{problem.name} is not installed; pip install 'pocketmq[spark]'"
             self._problem = CannotStart("Spark", reason)
+        except Exception as problem:  # whatever py4j and Java come up with
+            logger.exception("Spark's session")
+            self._problem = CannotStart("Spark", f"{type(problem).__name__}, see demo.log")
+        finally:
+            self._started.set()
 
     def rehearse_with(self, address: str) -> None:
         """Say where messages are to rehearse with: the first query of a session is the slowest."""
@@ -68,14 +79,13 @@ class SparkInBackground:
         self._thread.join()
         if self._problem is not None:
             raise self._problem
-        if self._session is None:
-            raise CannotStart("Spark", "its session ended by an error; see demo.log")
+        assert self._session is not None
         return self._session
 
     def stop(self) -> None:
-        """End the session, once it has started."""
+        """End the session, once it has started: Java would outlive one that is left alone."""
+        self._started.wait(_PATIENCE)
         self._ready_to_rehearse.set()
-        self._thread.join()
         if self._session is not None:
             self._session.stop()
 
