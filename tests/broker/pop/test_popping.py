@@ -2,8 +2,11 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 from pocketmq.protocol.codes import RequestCode as Code
+from pocketmq.protocol.property_text import decode_properties
+from pocketmq.protocol.record_scan import RecordView
 from pocketmq.protocol.records import Record
 from tests.broker.pop.counter import (
     ack,
@@ -126,6 +129,9 @@ async def test_after_its_last_try_a_message_goes_to_the_dead_letters() -> None:
         assert await pop(peer, T) == []
         dead = broker.state.store.queue("%DLQ%G", 0)
         assert dead is not None
+        (record,) = broker.state.store.read(dead, 0, 2, 1 << 20).pieces
+        properties = decode_properties(RecordView(bytes(record), 0).property_bytes)
+        assert properties["RETRY_TOPIC"] == T
         assert dead.next_offset == 1
 
 
@@ -336,3 +342,40 @@ async def test_a_deleted_topic_takes_what_was_out_with_it(tmp_path: Path) -> Non
         await send(peer, T, "new")
         await leap(3)
         assert bodies(await pop(peer, T)) == ["new"]
+
+
+@leaping
+async def test_a_group_with_too_many_messages_out_gets_no_more() -> None:
+    settings: dict[str, Any] = {"pop_inflight_message_threshold": 3}
+    async with running(**settings) as (_, address), client(address) as peer:
+        await create(peer, T)
+        await send(peer, T, *"abcd")
+        messages = await pop(peer, T, maxMsgNums=3)
+        answer = await peer.ask(Code.POP_MESSAGE, pop_fields(T, pollTime=10_000))
+        assert (answer.code, answer.ext["restNum"]) == (209, "1")
+        await ack(peer, T, messages[0])
+        assert bodies(await pop(peer, T)) == ["d"]
+
+
+async def test_a_pop_of_nothing_gets_one_and_keeps_nobody_busy() -> None:
+    async with running() as (_, address), client(address) as peer:
+        await create(peer, T)
+        await send(peer, T, "a", "b")
+        assert bodies(await pop(peer, T, maxMsgNums=0)) == ["a"]
+        assert bodies(await pop(peer, T, maxMsgNums=-5)) == ["b"]
+
+
+async def test_one_message_is_told_to_one_who_wants_to_be_told() -> None:
+    async with running() as (broker, address), client(address) as peer, client(address) as other:
+        await create(peer, T)
+        fields = {"consumerGroup": "G", "topic": T, "queueId": "-1", "pollTime": "9000"}
+        posted = [peer.post(Code.NOTIFICATION, fields | {"bornTime": "0"}) for _ in range(3)]
+        pops = broker.state.pops
+        assert pops is not None
+        await until(lambda: len(pops.waiting) == 3, "all to wait")
+        await send(other, T, "a")
+        assert (await peer.answer(posted[0])).ext["hasMsg"] == "true"
+        assert len(pops.waiting) == 2
+        await send(other, T, "b")
+        for number in posted[1:]:
+            assert (await peer.answer(number)).ext["hasMsg"] == "true"

@@ -56,8 +56,8 @@ def pop(state: BrokerState, connection: Connection, request: Command) -> Answer:
     code = ResponseCode.POLLING_TIMEOUT
     if wait_ms > 0:
         held = HeldPop(connection, request, header, selection)
-        more = batch.rest > 0 and not header.order
-        if pops.hold(held, wait_ms / 1000, unfinished=more):
+        # A group with too many out would have to wait for its own acknowledgements: it asks later.
+        if not batch.stopped and pops.hold(held, wait_ms / 1000, unfinished=batch.unfinished):
             return None
         code = ResponseCode.POLLING_FULL
     return nothing_popped(request, code, header, now_ms, batch.rest)
@@ -68,7 +68,7 @@ def notify(state: BrokerState, connection: Connection, request: Command) -> Answ
     header = request.header(NotificationRequest)
     checked(state, connection, header)
     pops, now_ms = _pops(state), state.turn.now_ms
-    if pops.has_any(header):
+    if pops.available(header):
         return notified(request, found=True)
     wait_ms = _wait_ms(header.born_time or now_ms, header.poll_time, now_ms)
     if wait_ms <= 0:

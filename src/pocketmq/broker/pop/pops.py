@@ -64,10 +64,11 @@ class Pops:
             state.traffic.messages_out += batch.count
         return batch
 
-    def has_any(self, header: NotificationRequest) -> bool:
-        """Tell whether there is something to take, whatever a filter would say to it."""
+    def available(self, header: NotificationRequest) -> int:
+        """Give how many messages there are to take, whatever a filter would say to them."""
         state, group, topic = self._state, header.consumer_group, header.topic
         names = [topic] if header.order else [topic, *_retries(state, topic, group)]
+        found = 0
         for name in names:
             config = state.topics.get(name)
             queue_ids = range(0 if config is None else config.read_queue_nums)
@@ -75,18 +76,18 @@ class Pops:
                 queue_ids = range(header.queue_id, header.queue_id + 1)
             for queue_id in queue_ids:
                 queue = state.store.queue(name, queue_id)
-                if queue is not None and self._left(queue, header):
-                    return True
-        return False
+                if queue is not None:
+                    found += self._left(queue, header)
+        return found
 
-    def _left(self, queue: QueueIndex, header: NotificationRequest) -> bool:
+    def _left(self, queue: QueueIndex, header: NotificationRequest) -> int:
         topic, group, queue_id = queue.topic, header.consumer_group, queue.queue_id
         if header.order:
             locked = self.table.locked(topic, group, queue_id)
             if locked and locked.pop.is_blocked(header.attempt_id, self._state.turn.now_ms):
-                return False
+                return 0
         start = self.table.cursor(topic, group, queue_id)
-        return queue.next_offset > (queue.min_offset if start is None else start)
+        return max(queue.next_offset - (queue.min_offset if start is None else start), 0)
 
     def hold(self, held: HeldPop, wait: float, *, unfinished: bool = False) -> bool:
         """Let one wait; False if too many wait already.
@@ -180,15 +181,18 @@ class Pops:
         try:
             while (held := _ready(line)) is not None and self._try(held, line):
                 pass
-            while line.notifications:
-                held = next(iter(line.notifications))
-                assert isinstance(held.header, NotificationRequest)
-                if not self.has_any(held.header):
-                    break
-                self.waiting.remove(held)
-                held.connection.write(notified(held.request, found=True))
+            self._notify(line)
         except Exception:
             logger.exception("waiting pops of %s could not be served", line.key)
+
+    def _notify(self, line: Line) -> None:
+        """Tell as many as there are messages for."""
+        for told, held in enumerate(list(line.notifications)):
+            assert isinstance(held.header, NotificationRequest)
+            if self.available(held.header) <= told:
+                break
+            self.waiting.remove(held)
+            held.connection.write(notified(held.request, found=True))
 
     def _try(self, held: HeldPop, line: Line) -> bool:
         """Answer one if there is something for it; tell whether there may be more."""
@@ -206,7 +210,7 @@ class Pops:
             held.connection.write(held.request.reply(code, remark).encode())
             return True
         if not batch.count:
-            if batch.rest and not header.order:
+            if batch.unfinished:
                 self._go_on_soon(line)
             return False
         self.waiting.remove(held)
@@ -218,7 +222,7 @@ class Pops:
         """Answer one whose time is over, with whatever there is."""
         header, now_ms = held.header, self._state.turn.now_ms
         if isinstance(header, NotificationRequest):
-            held.connection.write(notified(held.request, found=self.has_any(header)))
+            held.connection.write(notified(held.request, found=self.available(header) > 0))
         else:
             code, rest = ResponseCode.POLLING_TIMEOUT, 0
             held.connection.write(nothing_popped(held.request, code, header, now_ms, rest))

@@ -79,6 +79,8 @@ def _send_again(  # noqa: PLR0917 - one step of bringing a message back
             state.offsets.commit(shelf.group, topic, 0, 0)
         pops.topics_changed()
     draft = again(failed, topic, pop_time_ms)
+    if given_up:  # whoever looks at dead letters wants to know where they are from
+        draft.properties.setdefault(names.RETRY_TOPIC, first_topic(shelf))
     try:
         place(state, draft, ())
     except ServerError:  # no room for a further property
@@ -92,6 +94,12 @@ def retry_topic_of(state: "BrokerState", shelf: Shelf) -> str:
         return shelf.topic
     mark = TopicMark.RETRY_V2 if state.config.enable_retry_topic_v2 else TopicMark.RETRY
     return mark.real_topic(shelf.topic, shelf.group)
+
+
+def first_topic(shelf: Shelf) -> str:
+    """Give the topic a message was first popped from."""
+    mark = TopicMark.of(shelf.topic)
+    return shelf.topic.removeprefix(mark.real_topic("", shelf.group))
 
 
 def again(failed: RecordView, topic: str, pop_time_ms: int) -> Draft:

@@ -38,13 +38,18 @@ _ATTEMPT = 256
 class Batch:
     """What a pop has found so far."""
 
-    __slots__ = ("count", "order_counts", "pieces", "places", "rest", "size", "starts")
+    __slots__ = (
+        "count", "order_counts", "pieces", "places", "rest", "size", "starts", "stopped",
+        "unfinished",
+    )  # fmt: skip
 
     def __init__(self) -> None:
         self.pieces: list[memoryview | bytes] = []
         self.size = 0
         self.count = 0
         self.rest = 0  # messages that are left for others
+        self.unfinished = False  # more would have to be looked at to know whether any matches
+        self.stopped = False  # the group has too many out to get more
         self.starts: list[str] = []
         self.places: list[str] = []
         self.order_counts: list[str] = []
@@ -61,6 +66,7 @@ class Taking:
         self._header = header
         self._selection = selection
         self._now_ms = state.turn.now_ms
+        self._most = max(1, min(header.max_msg_nums, MOST_MESSAGES))
         self._attempt = None if header.attempt_id is None else header.attempt_id[:_ATTEMPT]
         self._batch = Batch()
 
@@ -92,7 +98,7 @@ class Taking:
         config = self._state.topics.get(topic)
         count = 0 if config is None else config.read_queue_nums
         left = self._table.left_of(topic, self._header.consumer_group)
-        find, batch, most = self._state.store.queue, self._batch, self._header.max_msg_nums
+        find, batch, most = self._state.store.queue, self._batch, self._most
         for step in range(count):
             queue_id = (chance + step) % count
             queue = find(topic, queue_id)
@@ -119,17 +125,19 @@ class Taking:
             return
         config = state.config
         most_bytes = config.max_transfer_bytes_on_message_in_memory
-        count = min(header.max_msg_nums, MOST_MESSAGES) - batch.count
-        stopped = (
-            config.enable_pop_message_threshold
-            and self._table.count(topic, group, queue_id) >= config.pop_inflight_message_threshold
-        )
-        if count <= 0 or batch.size >= most_bytes or stopped:
+        count = self._most - batch.count
+        if config.enable_pop_message_threshold:
+            out = self._table.count(topic, group, queue_id)
+            if out >= config.pop_inflight_message_threshold:
+                batch.stopped = True
+                count = 0
+        if count <= 0 or batch.size >= most_bytes:
             batch.rest += max(left, 0)
             return
         read, first = self._read(topic, queue, start, count, most_bytes)
         batch.rest += max(read.max_offset - read.next_offset, 0)
         if not read.pieces:
+            batch.unfinished |= read.next_offset < read.max_offset
             if read.next_offset > start:
                 self._table.skip(topic, group, queue_id, read.next_offset)
             return

@@ -1,0 +1,52 @@
+"""Hundreds who wait on a few queues: each message goes to one of them, in the order they came."""
+
+import asyncio
+from contextlib import AsyncExitStack
+
+from pocketmq.protocol.codes import RequestCode as Code
+from tests.broker.pop.counter import ack, committed, create, got, pop_fields, send
+from tests.broker.running import client, running
+from tests.loops import until
+
+T = "crowded"
+MEMBERS = 300
+
+
+async def test_every_message_wakes_one_who_waits() -> None:
+    async with running() as (broker, address), AsyncExitStack() as stack:
+        peer = await stack.enter_async_context(client(address))
+        await create(peer, T, 3)
+        members = [await stack.enter_async_context(client(address)) for _ in range(MEMBERS)]
+        fields = pop_fields(T, maxMsgNums=1, pollTime=60_000, invisibleTime=60_000)
+        pops = broker.state.pops
+        assert pops is not None
+        posted = []
+        for member in members:
+            posted.append(member.post(Code.POP_MESSAGE, fields))
+            await until(lambda: len(pops.waiting) == len(posted), "it to wait")
+        for n in range(MEMBERS):
+            await send(peer, T, f"{n}", queue=n % 3)
+
+        async def finish(n: int) -> bytes:
+            (message,) = got(await members[n].answer(posted[n]), T)
+            await ack(members[n], T, message)
+            return message.body
+
+        bodies = await asyncio.gather(*map(finish, range(MEMBERS)))
+        assert bodies == [b"%d" % n for n in range(MEMBERS)]
+        assert [await committed(peer, T, queue=queue) for queue in range(3)] == [100, 100, 100]
+
+
+async def test_those_who_are_gone_get_nothing() -> None:
+    async with running() as (broker, address), client(address) as peer:
+        await create(peer, T)
+        pops = broker.state.pops
+        assert pops is not None
+        async with client(address) as member:
+            for _ in range(5):
+                member.post(Code.POP_MESSAGE, pop_fields(T, pollTime=60_000))
+            await until(lambda: len(pops.waiting) == 5, "all to wait")
+        await until(lambda: not len(pops.waiting), "nobody to wait")
+        await send(peer, T, "a")
+        waiting = peer.post(Code.POP_MESSAGE, pop_fields(T, pollTime=60_000))
+        assert len(got(await peer.answer(waiting), T)) == 1
