@@ -17,10 +17,9 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql.types import StringType, StructType
 
 from pocketmq import Cluster, Message, MessageQueue, SendReceipt
-from pocketmq.blocking.record_sender import HalfMessage, RecordSender
+from pocketmq.blocking.record_sender import RecordSender
 from pocketmq.client.options import ClientOptions
 from pocketmq.errors import ConnectionLost, SendFailed
-from pocketmq.model.flags import TransactionState
 from pocketmq.spark.batch_reader import batch_reader
 from pocketmq.spark.checking import answering
 from pocketmq.spark.exactly_once import ExactlyOnceWriter, Prepared
@@ -35,7 +34,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 QUERY = "3d3e8b4e-0000-4000-8000-0123456789ab"
-PATIENCE = 60.0
+PATIENCE = 100.0
 EACH = 5
 """Rows of each task."""
 
@@ -101,12 +100,13 @@ def run(
         .start()
     )
     try:
-        assert query.awaitTermination(100)
+        assert query.awaitTermination(200)
     except StreamingQueryException:
         return False
     return True
 
 
+@pytest.mark.timeout(300)  # eight starts of a query
 def test_rows_come_once_whatever_breaks(
     spark: "SparkSession", cluster: Cluster, tmp_path: Path
 ) -> None:
@@ -252,19 +252,6 @@ def test_what_a_broker_is_told_is_what_the_ledger_says(cluster: Cluster, tmp_pat
     assert early.transaction
 
 
-def test_the_ends_of_half_messages_are_counted(cluster: Cluster, tmp_path: Path) -> None:
-    topic = cluster.create_topic("counted", 1)
-    with RecordSender(cluster.address, group="counted") as sender:
-        ids = sender.take_ids(2)
-        message_id = f"{ids.prefix}{ids.first:04X}"
-        receipt = sender.submit_half(Message(topic, b"a"), message_id).result(10)
-        half = HalfMessage.of(receipt)
-        assert half.message_id == receipt.message_id == message_id
-        assert sender.end_halves([half, half], TransactionState.COMMIT) == 2
-        assert sender.end_halves([half], TransactionState.ROLLBACK) == 0, "it has ended otherwise"
-    assert visible(cluster, topic) == Counter("a")
-
-
 CHILD = """
 import os, sys
 from pathlib import Path
@@ -273,7 +260,8 @@ from pocketmq.spark.engine import java_process
 from tests.spark.test_sink_exactly_once import run
 
 address, topic, folder, work, fault = sys.argv[1:]
-spark = spark_session("killed", master="local[2,2]", config={"spark.driver.memory": "512m"})
+quick = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -Xss4m"}
+spark = spark_session("killed", master="local[2,2]", config=quick)
 java = str(java_process(spark))
 try:
     run(spark, Path(folder), Path(work), [fault], nameServer=address, topic=topic, killed=java)
@@ -282,6 +270,7 @@ finally:
 """
 
 
+@pytest.mark.timeout(300)  # it starts a JVM of its own, which a busy machine takes long for
 def test_a_driver_that_is_killed_amid_the_ends_loses_and_doubles_nothing(
     spark: "SparkSession", cluster: Cluster, tmp_path: Path
 ) -> None:
@@ -299,7 +288,7 @@ def test_a_driver_that_is_killed_amid_the_ends_loses_and_doubles_nothing(
     with log.open("wb") as output:
         child = subprocess.run(
             [sys.executable, "-c", CHILD, *arguments],
-            stdout=output, stderr=output, timeout=110, check=False, start_new_session=True,
+            stdout=output, stderr=output, timeout=240, check=False, start_new_session=True,
         )  # fmt: skip
     assert child.returncode == 9, log.read_text()
     assert (tmp_path / "0-0").exists(), log.read_text()

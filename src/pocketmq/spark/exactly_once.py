@@ -33,7 +33,7 @@ from pocketmq.spark.checking import TRANSACTION, ledger_check
 from pocketmq.spark.ledger import Decision, Ledger
 from pocketmq.spark.packing import grouped, slices
 from pocketmq.spark.rows import Rows, read_rows
-from pocketmq.spark.senders import PAUSE, sender_for
+from pocketmq.spark.senders import PAUSE, patiently, sender_for
 from pocketmq.spark.sink_options import ExactlyOnce, SinkPlan
 
 AHEAD = 512
@@ -199,7 +199,7 @@ class TaskHalves:
 
     def send(self, rows: Rows) -> None:
         """Send rows; raises `RowsNotSent`."""
-        rows, places, bounds = grouped(rows, self._sender.queues)
+        rows, places, bounds = grouped(rows, self._queues)
         ids = self._sender.take_ids(len(rows))
         for (_, queue), start, stop in zip(places, bounds, bounds[1:], strict=False):
             for at in range(start, stop):
@@ -210,7 +210,7 @@ class TaskHalves:
                     message, properties={**message.properties, **self._properties}
                 )
                 message_id = f"{ids.prefix}{ids.first + at & 0xFFFF:04X}"
-                receipt = self._sender.submit_half(message, message_id, queue=queue)
+                receipt = self._begin(message, message_id, queue)
                 row = int(rows.numbers[at])
                 self._under_way.append(_UnderWay(row, message, queue, message_id, receipt))
 
@@ -218,6 +218,19 @@ class TaskHalves:
         """Wait for all; raises `RowsNotSent`."""
         while self._under_way:
             self._settle(self._under_way.popleft())
+
+    def _queues(self, topic: str) -> Sequence[MessageQueue]:
+        return patiently(lambda: self._sender.queues(topic), self._patience)
+
+    def _begin(
+        self, message: Message, message_id: str, queue: MessageQueue | None
+    ) -> "Future[SendReceipt]":
+        try:
+            return self._sender.submit_half(message, message_id, queue=queue)
+        except MQError as error:  # there was no room for it in time
+            failed: Future[SendReceipt] = Future()
+            failed.set_exception(error)
+            return failed
 
     def _settle(self, half: _UnderWay) -> None:
         deadline = time.monotonic() + self._patience
@@ -237,5 +250,5 @@ class TaskHalves:
             time.sleep(PAUSE)
             ids = self._sender.take_ids(1)
             message_id = f"{ids.prefix}{ids.first:04X}"
-            receipt = self._sender.submit_half(half.message, message_id, queue=half.queue)
+            receipt = self._begin(half.message, message_id, half.queue)
             half = half._replace(message_id=message_id, receipt=receipt)

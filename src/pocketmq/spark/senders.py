@@ -7,14 +7,17 @@ is sent again for a while; then the task fails and names the rows.
 import os
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from types import TracebackType
 from typing import Self, TypeVar
 
+import msgspec
+
 from pocketmq.blocking.record_sender import RecordSender
 from pocketmq.client.producer.check_backs import TransactionCheck
 from pocketmq.errors import MQError, RowsNotSent
+from pocketmq.model.queue import MessageQueue
 from pocketmq.model.receipt import SendReceipt
 from pocketmq.spark.connections import settle
 from pocketmq.spark.options import Reach
@@ -43,9 +46,10 @@ def sender_for(
     key = (os.getpid(), reach, group, purpose)
     sender = _senders.get(key)
     if sender is None:
+        options = msgspec.structs.replace(reach.client(), start_wait=reach.retry_timeout)
         sender = RecordSender(
             group=group,
-            options=reach.client(),
+            options=options,
             check=check,
             retries=retries,
             send_timeout=max(SEND_TIMEOUT, reach.request_timeout),
@@ -96,6 +100,10 @@ class TaskSends:
         trace: TracebackType | None,
     ) -> None:
         self._thread.shutdown(wait=True, cancel_futures=True)
+
+    def queues(self, topic: str) -> Sequence[MessageQueue]:
+        """Give the queues of a topic."""
+        return patiently(lambda: self._sender.queues(topic), self._patience)
 
     def send(self, what: Packed | Alone) -> None:
         """Have something sent; waits while enough is ready. Raises `RowsNotSent` for any so far."""

@@ -52,7 +52,7 @@ def send_rows(plan: SinkPlan, batches: Iterator[pa.RecordBatch]) -> int:
         for whole in batches:
             for batch in slices(whole):
                 rows = read_rows(batch, plan.columns, plan.topic, row, partition)
-                for what in pack(rows, plan.batch_size, sender.take_ids, sender.queues):
+                for what in pack(rows, plan.batch_size, sender.take_ids, sends.queues):
                     sends.send(what)
                 row += batch.num_rows
         sends.finish()

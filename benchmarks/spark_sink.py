@@ -1,0 +1,124 @@
+"""DataFrames to topics: rows a second, and rows for each second of CPU, beside Parquet.
+
+python -m benchmarks.spark_sink [rows]
+
+The broker is a process of its own; its CPU counts in the last column. The rows lie in Spark's
+cache. `counted` is a sink that counts rows and does nothing else, the most that Spark's Python API
+gives; `parquet` is Spark's own. A row's time is the best of three runs.
+"""
+
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
+from pyspark.sql.datasource import DataSource, DataSourceArrowWriter, WriterCommitMessage
+from pyspark.sql.types import StructType
+
+from benchmarks.spark import Bench, cluster
+from pocketmq.spark import spark_session
+from pocketmq.spark.engine import stop_session
+
+ROWS = 500_000
+BAR = 150_000
+EXACTLY_ONCE_ROWS = 10_000
+
+
+@dataclass
+class Seen(WriterCommitMessage):
+    rows: int
+
+
+class Counting(DataSourceArrowWriter):
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> Seen:
+        return Seen(sum(batch.num_rows for batch in iterator))
+
+
+class Counted(DataSource):
+    @classmethod
+    def name(cls) -> str:
+        return "counted"
+
+    def writer(self, schema: StructType, overwrite: bool) -> Counting:  # noqa: ARG002, FBT001 - Spark's
+        return Counting()
+
+
+def save(frame: DataFrame, name: str, **options: str) -> None:
+    frame.write.format(name).options(**options).mode("append").save()
+
+
+def bodies(bench: Bench, size: int) -> DataFrame:
+    padded = F.rpad(F.col("id").cast("string"), size, "x").cast("binary")
+    return bench.spark.range(0, bench.rows, 1, 2).select(padded.alias("body"))
+
+
+def full(bench: Bench) -> DataFrame:
+    number = F.col("id").cast("string")
+    return bench.spark.range(0, bench.rows, 1, 2).select(
+        F.lit("orders").alias("topic"),
+        F.rpad(number, 100, "x").cast("binary").alias("body"),
+        F.lit("paid").alias("tags"),
+        F.concat(F.lit("A"), number).alias("keys"),
+        F.create_map(
+            F.lit("region"), F.lit("eu"), F.lit("shop"), F.lit("7"), F.lit("n"), number
+        ).alias("properties"),
+    )
+
+
+def stream(bench: Bench, frame: DataFrame, **options: str) -> None:
+    """Write a stream of one micro-batch."""
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place) / "in"
+        frame.write.parquet(str(folder))
+        lines = bench.spark.readStream.schema(frame.schema).parquet(str(folder))
+        query = (
+            lines.writeStream.format("rocketmq")
+            .options(nameServer=bench.address, topic="orders", **options)
+            .option("checkpointLocation", f"{place}/checkpoint")
+            .trigger(availableNow=True)
+            .start()
+        )
+        query.awaitTermination()
+
+
+def measure(bench: Bench, name: str, frame: DataFrame, place: str) -> None:
+    cached = frame.cache()
+    cached.count()
+    sink = {"nameServer": bench.address, "topic": "orders"}
+    found = bench.measure(f"{name}: rocketmq", lambda: save(cached, "rocketmq", **sink), bench.rows)
+    most = bench.measure(f"{name}: counted", lambda: save(cached, "counted"), bench.rows)
+    bench.measure(f"{name}: parquet", lambda: save(cached, "parquet", path=place), bench.rows)
+    print(
+        f"{'':38}{found / most:11.0%} of counted, {found / BAR:.1f} × the bar for each CPU second"
+    )
+    cached.unpersist()
+
+
+def main() -> None:
+    rows = int(sys.argv[1]) if len(sys.argv) > 1 else ROWS
+    spark = spark_session("benchmarks", master="local[2]", config={"spark.driver.memory": "2g"})
+    spark.dataSource.register(Counted)
+    try:
+        with cluster() as (address, broker), tempfile.TemporaryDirectory() as place:
+            bench = Bench(spark, address, broker, rows)
+            print(f"{'':38}{'rows/s':>12}{'k/CPU s':>10}{'+ broker':>10}")
+            measure(bench, "body of 100 B", bodies(bench, 100), f"{place}/a")
+            measure(bench, "body of 1 KiB", bodies(bench, 1024), f"{place}/b")
+            measure(bench, "all columns, 100 B", full(bench), f"{place}/c")
+            once = bodies(bench, 100).limit(EXACTLY_ONCE_ROWS).repartition(2).cache()
+            bench.measure("stream, 100 B, one batch", lambda: stream(bench, once), once.count())
+            bench.measure(
+                "the same, exactly once",
+                lambda: stream(bench, once, exactlyOnce="true"),
+                EXACTLY_ONCE_ROWS,
+            )
+    finally:
+        stop_session(spark)
+
+
+if __name__ == "__main__":
+    main()
