@@ -2,12 +2,15 @@
 
 import json
 from pathlib import Path
-from typing import Any
+from time import monotonic
+from typing import TYPE_CHECKING, Any
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pocketmq import ClientOptions, Cluster, PushConsumer
 from pocketmq.balance.allocation import (
     Average,
     AverageByCircle,
@@ -41,6 +44,7 @@ from pocketmq.pipelines.fleet import (
     Leave,
     LoseBroker,
     SwitchTo,
+    cluster_estate,
     fleet,
     read_estate,
     uniform_estate,
@@ -48,6 +52,9 @@ from pocketmq.pipelines.fleet import (
 from pocketmq.pipelines.fleet.measures import measure
 from pocketmq.pipelines.fleet.part import make_part
 from pocketmq.pipelines.fleet.ring import places_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 STRATEGIES: list[Strategy] = [
     Average(),
@@ -333,3 +340,33 @@ def test_events_that_cannot_happen_are_refused(event: FleetEvent, message: str) 
     estate = Estate({"t": {"a": 4}}, {"g": Group(("t",), ("c",))})
     with pytest.raises(InvalidInput, match=message):
         fleet(estate, [Average()], [event])
+
+
+def test_the_estate_of_a_running_cluster(cluster: Cluster) -> None:
+    cluster.create_topic("live-orders", queues=3)
+    with pytest.raises(InvalidInput, match="no group of the cluster has a member"):
+        cluster_estate(cluster.address)
+    named = ClientOptions(client_ip="m1", instance_name="live")
+    with PushConsumer(cluster.address, group="live-billing", options=named) as consumer:
+        consumer.subscribe("live-orders", "*", lambda _: None)
+        deadline = monotonic() + 60
+        while True:
+            try:
+                estate, missing = cluster_estate(cluster.address)
+                break
+            except InvalidInput:
+                assert monotonic() < deadline
+    assert missing == []
+    assert estate == Estate(
+        {"live-orders": {"broker-0": 3, "broker-1": 3}},
+        {"live-billing": Group(("live-orders",), ("m1@live",))},
+    )
+
+
+def test_spark_computes_the_same(spark: "SparkSession") -> None:
+    estate = uniform_estate(groups=2100, queues=6, members=4)
+    here, there = (
+        fleet(estate, [Average(), ConsistentHash()], [Leave(-1)], spark=session)
+        for session in (None, spark)
+    )
+    assert msgspec.structs.replace(there, seconds=here.seconds) == here

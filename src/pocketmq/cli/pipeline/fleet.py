@@ -11,6 +11,7 @@ from pocketmq.balance.allocation import Strategy, StrategySettings, strategy_by_
 from pocketmq.cli.allocate import EventsInOrder
 from pocketmq.cli.allocate.reading import COMPARED_BY_DEFAULT, split_names
 from pocketmq.cli.pipeline.showing import ProgressLine, print_json, print_table
+from pocketmq.cli.printable import printable
 from pocketmq.pipelines.fleet import (
     AddBroker,
     AddQueues,
@@ -21,6 +22,7 @@ from pocketmq.pipelines.fleet import (
     Leave,
     LoseBroker,
     SwitchTo,
+    cluster_estate,
     fleet,
     read_estate,
     uniform_estate,
@@ -47,6 +49,12 @@ def _event(name: str, metavar: str, text: str) -> Callable[[Any], Any]:
     "--uniform",
     metavar="GROUPS,QUEUES,MEMBERS",
     help="Instead of a file: equal groups, each with a topic of its own.",
+)
+@click.option(
+    "-n",
+    "--namesrv",
+    metavar="HOST:PORT",
+    help="Instead of a file: the groups of a running cluster.",
 )
 @click.option(
     "--strategy",
@@ -87,6 +95,7 @@ def command(
     *,
     estate: Path | None,
     uniform: str | None,
+    namesrv: str | None,
     strategies: tuple[str, ...],
     rooms: str,
     virtual_nodes: int,
@@ -110,7 +119,7 @@ def command(
         for name in split_names("--strategy", text)
     ]
     events = [_read_event(kind, text, settings) for kind, text in ctx.meta["events"]]
-    whole = _estate(estate, uniform)
+    whole = _estate(estate, uniform, namesrv)
     with ProgressLine() as line:
         spark = None
         if master is not None:
@@ -136,11 +145,18 @@ def command(
         _print(report, details)
 
 
-def _estate(path: Path | None, uniform: str | None) -> Estate:
-    if (path is None) == (uniform is None):
-        raise click.UsageError("give an estate's file or directory, or --uniform, one of them")
+def _estate(path: Path | None, uniform: str | None, namesrv: str | None) -> Estate:
+    if sum(way is not None for way in (path, uniform, namesrv)) != 1:
+        raise click.UsageError(
+            "give an estate's file or directory, or --uniform, or -n; one of them"
+        )
     if path is not None:
         return read_estate(path)
+    if namesrv is not None:
+        estate, missing = cluster_estate(namesrv)
+        for what in missing:
+            click.echo(f"pocketmq: not learnt: {printable(what)}", err=True)
+        return estate
     assert uniform is not None
     found = _UNIFORM.match(uniform.replace(" ", ""))
     if not found:

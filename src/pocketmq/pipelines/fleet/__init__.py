@@ -15,6 +15,7 @@ from pocketmq.pipelines.fleet.events import (
     LoseBroker,
     SwitchTo,
 )
+from pocketmq.pipelines.fleet.live import cluster_estate
 from pocketmq.pipelines.fleet.report import FleetReport, StepSummary, StrategySummary
 from pocketmq.pipelines.fleet.running import fleet
 
@@ -31,6 +32,7 @@ __all__ = [
     "StepSummary",
     "StrategySummary",
     "SwitchTo",
+    "cluster_estate",
     "fleet",
     "read_estate",
     "uniform_estate",
