@@ -95,9 +95,20 @@ class Messages:
         *,
         begin_ms: int = 0,
         end_ms: int = FOR_EVER,
+        by_tag: bool = False,
+        after: str | None = None,
     ) -> Found:
-        """Find messages by a key. Raises `RouteNotFound`, or the error if no broker answers."""
-        header = _query(topic, key, limit, begin_ms, end_ms)
+        """Find messages by a key. Raises `RouteNotFound`, or the error if no broker answers.
+
+        5.5 brokers with a RocksDB index also find `by_tag`, and go on `after` an index key.
+        """
+        header = msgspec.structs.replace(
+            _query(topic, key, limit, begin_ms, end_ms),
+            index_type="T" if by_tag else None,
+            last_key=after,
+        )
+        if by_tag:
+            return await self._query(header, lambda message: message.tag == key)
         return await self._query(header, lambda message: key in message.keys)
 
     async def by_unique_key(

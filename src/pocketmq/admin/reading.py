@@ -8,6 +8,7 @@ from pocketmq.admin.offsets import Offsets
 from pocketmq.admin.wire import Wire
 from pocketmq.client.filters import Filter, subscription_to
 from pocketmq.errors import ResponseCode
+from pocketmq.model import properties
 from pocketmq.model.flags import PullFlag
 from pocketmq.model.queue import MessageQueue
 from pocketmq.protocol.codes import RequestCode as Code
@@ -86,6 +87,10 @@ class Reading:
                 broker_name=queue.broker_name,
                 queue_id=queue.queue_id,
                 offset_delta=told.offset_delta or 0,
+                added={
+                    properties.MIN_OFFSET: str(told.min_offset),
+                    properties.MAX_OFFSET: str(told.max_offset),
+                },
             )
             messages = decode_pulled(answer.body, delivery)
             wanted = tag_filter(subscription)

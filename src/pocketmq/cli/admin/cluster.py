@@ -3,7 +3,7 @@
 from pocketmq.admin.admin import Admin
 from pocketmq.admin.brokers import BrokerStatus
 from pocketmq.admin.gathered import Place
-from pocketmq.cli.admin.flags import CLUSTER, flag
+from pocketmq.cli.admin.flags import CLUSTER, INTERVAL, flag
 from pocketmq.cli.admin.frame import admin_command
 from pocketmq.cli.admin.shown import Shown, row, told
 from pocketmq.cli.admin.words import java_word
@@ -14,7 +14,9 @@ _MORE = "%-16s  %-32s %14s %14s %14s %14s"
 _UNKNOWN = "?"
 
 
-@admin_command("clusterList", CLUSTER, flag("-m", "--moreStats", "more", help="Show totals."))
+@admin_command(
+    "clusterList", CLUSTER, flag("-m", "--moreStats", "more", help="Show totals."), INTERVAL
+)
 async def cluster_list(admin: Admin, *, cluster: str | None, more: bool) -> Shown:
     """Show clusters and how their brokers are; `?` stands for what is not known."""
     places = await admin.brokers.all(cluster)

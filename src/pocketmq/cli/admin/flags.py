@@ -59,6 +59,9 @@ def flag(*names: str, help: str) -> Any:  # noqa: A002 - click's word
     return click.option(*names, is_flag=True, help=help)
 
 
+INTERVAL = click.option(
+    "-i", "--interval", type=click.FloatRange(0.05), metavar="SECONDS", help="The same as --watch."
+)
 TOPIC = text("-t", "--topic", help="Topic.", required=True)
 GROUP = text(
     "-g", "--group", "--groupName", "--consumerGroup", "group", help="Group.", required=True

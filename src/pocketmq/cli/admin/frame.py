@@ -97,6 +97,9 @@ def admin_command(
 
     def make(work: Work) -> click.Command:
         def callback(**given: Any) -> int:
+            interval = given.pop("interval", None)  # mqadmin's way to say --watch
+            if given["watch"] is None:
+                given["watch"] = interval
             common = Common(**{name: given.pop(name) for name in Common.__struct_fields__})
             if asks is not None and not given.pop("yes"):
                 _confirm(asks.format(**given))

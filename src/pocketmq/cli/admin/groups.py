@@ -3,7 +3,7 @@
 import click
 
 from pocketmq.admin.admin import Admin
-from pocketmq.cli.admin.flags import BROKER, CLUSTER, GROUP, TOPIC, number, one_target, text, truth
+from pocketmq.cli.admin.flags import BROKER, CLUSTER, GROUP, number, one_target, text, truth
 from pocketmq.cli.admin.frame import admin_command
 from pocketmq.cli.admin.shown import Shown, row, told
 from pocketmq.cli.admin.words import attributes, group_fields, group_text
@@ -117,7 +117,7 @@ async def get_config(admin: Admin, *, group: str) -> Shown:
 
 @admin_command(
     "setConsumeMode",
-    TOPIC,
+    text("-t", "--topicName", "--topic", "topic", help="Topic.", required=True),
     GROUP,
     BROKER,
     CLUSTER,

@@ -103,6 +103,15 @@ async def by_id(
     _BEGIN,
     _END,
     number("-m", "--maxNum", "limit", default=64, least=1, help="So many at most."),
+    click.option(
+        "-p",
+        "--keyType",
+        "kind",
+        type=click.Choice(["K", "T"]),
+        default="K",
+        help="T: by tag, on 5.5 brokers with a RocksDB index.",
+    ),
+    text("-l", "--lastKey", "last", help="Go on behind this index key, with the same brokers."),
     CLUSTER,
 )
 async def by_key(
@@ -113,20 +122,30 @@ async def by_key(
     begin: int | None,
     end: int | None,
     limit: int,
+    kind: str,
+    last: str | None,
     cluster: str | None,
 ) -> Shown:
     """Find messages by a key."""
     del cluster
     found = await admin.messages.by_key(
-        topic, key, limit, begin_ms=begin or 0, end_ms=FOR_EVER if end is None else end
+        topic,
+        key,
+        limit,
+        begin_ms=begin or 0,
+        end_ms=FOR_EVER if end is None else end,
+        by_tag=kind == "T",
+        after=last,
     )
     if not found.messages and not found.missing:
         raise Absent("message with key", key, f"in topic {topic!r}")
-    lines = [row("%-50s %4s %40s", "#Message ID", "#QID", "#Offset")]
-    lines += [
-        row("%-50s %4d %40d", each.message_id, each.queue_id, each.queue_offset)
-        for each in found.messages
-    ]
+    pattern = "%-50s %4s %40s %s"
+    lines = [row(pattern, "#Message ID", "#QID", "#Offset", "#IndexKey")]
+    for each in found.messages:
+        # The key of 5.5's RocksDB index, whatever index the broker has.
+        hour = each.store_timestamp_ms // 3_600_000 * 3_600_000
+        index = f"{hour}@{topic}@{kind}@{key}@{each.message_id}@{each.commit_log_offset}"
+        lines.append(row(pattern, each.message_id, each.queue_id, each.queue_offset, index))
     return Shown(lines, found.messages, told(found.missing))
 
 
@@ -137,6 +156,8 @@ async def by_key(
     _GROUP,
     _CLIENT,
     flag("-a", "--showAll", "everything", help="Retries of it, too."),
+    at_time("-s", "--startTime", "begin", help="From this time on."),
+    at_time("-e", "--endTime", "end", help="Up to this time."),
     CLUSTER,
 )
 async def by_unique_key(
@@ -147,6 +168,8 @@ async def by_unique_key(
     group: str | None,
     client: str | None,
     everything: bool,
+    begin: int | None,
+    end: int | None,
     cluster: str | None,
 ) -> Shown:
     """Find a message by the id its producer gave, or have a member handle it."""
@@ -155,7 +178,9 @@ async def by_unique_key(
     if group is not None and client is not None:
         result = await admin.messages.consume_directly(group, client, topic, message_id)
         return Shown([_direct(result)], result)
-    found = await admin.messages.by_unique_key(topic, message_id)
+    found = await admin.messages.by_unique_key(
+        topic, message_id, begin_ms=begin or 0, end_ms=FOR_EVER if end is None else end
+    )
     if not found.messages and not found.missing:
         raise Absent("message", message_id, f"in topic {topic!r}")
     parts = [
@@ -175,11 +200,20 @@ async def by_unique_key(
     ),
     click.option("-o", "--offset", type=click.IntRange(0), required=True, help="Offset."),
     _CHARSET,
+    text("-r", "--routeTopic", "parent", help="Taken for mqadmin's sake."),
 )
 async def by_offset(
-    admin: Admin, *, topic: str, broker: str, queue_id: int, offset: int, charset: str | None
+    admin: Admin,
+    *,
+    topic: str,
+    broker: str,
+    queue_id: int,
+    offset: int,
+    charset: str | None,
+    parent: str | None,
 ) -> Shown:
     """Find a message by its place in a queue."""
+    del parent
     queue = MessageQueue(topic, broker, queue_id)
     message = await admin.messages.by_offset(queue, offset)
     return await _shown(admin, message, with_id=True, charset=charset)

@@ -102,7 +102,7 @@ async def print_topic(
     _EXPRESSION,
     _BEGIN,
     _END,
-    truth("-p", "--printMsg", "messages", default=False, help="Print the messages."),
+    truth("-p", "--printMsg", "--print-msg", "messages", default=False, help="Print the messages."),
     truth("-d", "--printBody", "bodies", default=False, help="With their bodies."),
     truth("-f", "--calculate", "count", default=False, help="Count them by tag."),
 )

@@ -6,7 +6,7 @@ import time
 import click
 
 from pocketmq.admin.admin import Admin
-from pocketmq.cli.admin.flags import CLUSTER, TOPIC, number, text, truth
+from pocketmq.cli.admin.flags import CLUSTER, INTERVAL, TOPIC, number, text, truth
 from pocketmq.cli.admin.frame import admin_command
 from pocketmq.cli.admin.message_text import receipt_text
 from pocketmq.cli.admin.shown import Shown, row, when
@@ -118,8 +118,18 @@ async def send_status(admin: Admin, *, broker: str, size: int, count: int) -> Sh
     return Shown(lines, receipts)
 
 
-@admin_command("clusterRT", _AMOUNT, _SIZE, CLUSTER)
-async def cluster_times(admin: Admin, *, amount: int, size: int, cluster: str | None) -> Shown:
+@admin_command(
+    "clusterRT",
+    _AMOUNT,
+    _SIZE,
+    CLUSTER,
+    INTERVAL,
+    truth("-p", "--printLog", "as_log", default=False, help="As lines for a log."),
+    text("-m", "--machineRoom", "room", help="Name of the room, for the log."),
+)
+async def cluster_times(
+    admin: Admin, *, amount: int, size: int, cluster: str | None, as_log: bool, room: str | None
+) -> Shown:
     """Measure how long sends to every broker take, once; use --watch to go on."""
     pattern = "%-24s  %-24s  %-4s  %-8s  %-8s"
     lines = [row(pattern, "#Cluster Name", "#Broker Name", "#RT", "#successCount", "#failCount")]
@@ -138,7 +148,13 @@ async def cluster_times(admin: Admin, *, amount: int, size: int, cluster: str | 
 
         results = await asyncio.gather(*(measure(place.broker) for place in places))
     for place, (good, bad, average) in zip(places, results, strict=True):
-        lines.append(row(pattern, place.cluster, place.broker, f"{average:.2f}", good, bad))
+        where = (place.cluster, place.broker)
+        if as_log:
+            at = when(admin.now_ms())
+            parts = (at, room or "noname", *where, f"{average:.0f}")
+            lines.append("|".join(("", *parts, "")))
+        else:
+            lines.append(row(pattern, *where, f"{average:.2f}", good, bad))
         data.append({"place": place, "ms": average, "sent": good, "failed": bad})
     return Shown(lines, {"at": when(admin.now_ms()), "brokers": data})
 
