@@ -18,11 +18,10 @@ def test_an_example_runs(
     monkeypatch.chdir(tmp_path)
     spark.conf.set("spark.sql.streaming.stopTimeout", "60s")
     names: dict[str, object] = {}
+    here = str(tmp_path)  # Java's working directory is where the session was started
     for code in BLOCK.findall(page.read_text()):
-        code = code.replace('path="', f'path="{tmp_path}/').replace(
-            'checkpointLocation="', f'checkpointLocation="{tmp_path}/'
-        )  # Java's working directory is where the session was started
-        exec(compile(code.replace('parquet("', f'parquet("{tmp_path}/'), page.name, "exec"), names)
+        placed = re.sub(r'((?:path=|checkpointLocation=|parquet\()")', rf"\g<1>{here}/", code)
+        exec(compile(placed, page.name, "exec"), names)
 
 
 def test_there_is_an_example() -> None:

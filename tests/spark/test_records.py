@@ -134,6 +134,28 @@ def test_columns_are_what_reading_one_by_one_gives(records: bytes) -> None:
     check(records)
 
 
+@given(
+    st.lists(
+        st.tuples(st.text("abAB_", min_size=1, max_size=20), st.text("xyz\x01é", max_size=9)),
+        max_size=5,
+    ),
+    st.integers(1, 5),
+    st.booleans(),
+    st.binary(max_size=3),
+)
+def test_messages_alike_are_read_the_quick_way_and_come_out_the_same(
+    pairs: list[tuple[str, str]], count: int, closed: bool, odd: bytes
+) -> None:
+    """Names of any length, values that differ, the last separator there or not; and an odd one."""
+    made = []
+    for number in range(count):
+        text = "\x02".join(f"{name}\x01{value}{number * 7}" for name, value in pairs).encode()
+        made.append(text + (b"\x02" if closed and text else b""))
+    check(b"".join(record(n, property_bytes=text) for n, text in enumerate(made)))
+    made[-1] += odd
+    check(b"".join(record(n, property_bytes=text) for n, text in enumerate(made)))
+
+
 @given(stored(), st.data())
 @settings(max_examples=100)
 def test_damage_is_never_taken_for_data(records: bytes, data: st.DataObject) -> None:

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from pocketmq.model import properties as names
 from pocketmq.spark.gathering import chosen, numbers_at, pieces, valid_text
+from pocketmq.spark.regular_properties import regular
 
 ELSEWHERE = (
     names.TAGS, names.KEYS, names.UNIQUE_KEY, names.WAIT, names.CLUSTER, names.MSG_REGION,
@@ -34,13 +35,19 @@ class PropertyColumns:
         self._data = data if data is not None else pa.py_buffer(b"")
         self._rows = rows
         raw = np.frombuffer(self._data, np.uint8)[: self._bounds[-1]]
+        marks = np.flatnonzero((raw - np.uint8(1)) <= 1).astype(np.int32)  # every \x01 and \x02
         self._ascii = not len(raw) or int(raw.max()) < 0x80
-        self._cut(raw)
-        self._codes = self._name_codes(raw)
-        self._drop_repeated()
+        quick = regular(raw, self._bounds, self._data, marks) if self._ascii else None
+        self._regular = quick
+        if quick is None:
+            self._cut(raw, marks)
+            self._codes = self._name_codes(raw)
+            self._drop_repeated()
 
     def column(self, name: str) -> Any:
         """Give the values of one property, null where a message has none."""
+        if self._regular is not None:
+            return self._regular.column(name)
         hits = np.flatnonzero(self._named(name))
         which = np.full(self._rows, -1, np.int32)
         which[np.searchsorted(self._firsts, hits, "right") - 1] = np.arange(len(hits))
@@ -48,6 +55,8 @@ class PropertyColumns:
 
     def others(self, kind: pa.DataType) -> Any:
         """Give the map of all properties that are not `ELSEWHERE`."""
+        if self._regular is not None:
+            return self._regular.others(kind, ELSEWHERE)
         kept = np.ones(len(self._codes), bool)
         for name in ELSEWHERE:
             kept &= ~self._named(name)
@@ -61,10 +70,9 @@ class PropertyColumns:
         """Tell which properties have a name; of up to 8 bytes, and of most others, for certain."""
         return (self._codes == _code(name)) & (self._name_end - self._name_at == len(name))
 
-    def _cut(self, raw: Any) -> None:
+    def _cut(self, raw: Any, marks: Any) -> None:
         """Find where names and values begin and end."""
         bounds = self._bounds
-        marks = np.flatnonzero((raw - np.uint8(1)) <= 1).astype(np.int32)  # every \x01 and \x02
         ends_name = raw[marks] == 1
         begins = np.empty(len(marks), bool)  # whether the mark is the first of its piece
         begins[:1] = True
