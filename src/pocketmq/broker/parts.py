@@ -24,7 +24,6 @@ from pocketmq.broker.handlers.by_code import HANDLERS
 from pocketmq.broker.housekeeping import Housekeeping
 from pocketmq.broker.long_polling import SuspendedPulls
 from pocketmq.broker.offsets import OffsetTable
-from pocketmq.broker.pop.popping import Popping
 from pocketmq.broker.registration import Registrar
 from pocketmq.broker.replies import Replies
 from pocketmq.broker.retention import store_options
@@ -36,6 +35,7 @@ from pocketmq.broker.timers import Timers, timer_tag_rules
 from pocketmq.broker.topics import TopicTable
 from pocketmq.broker.transaction_checks import TransactionChecks, half_tag_rules
 from pocketmq.model import properties as names
+from pocketmq.model.names import REVIVE_TOPIC_PREFIX
 from pocketmq.net import Dialer
 from pocketmq.protocol.message_ids import UniqueIds
 from pocketmq.protocol.property_text import encode_properties
@@ -82,6 +82,7 @@ class Parts:
         self.questions = RouteQuestions(name_servers, dialer)
         self.dispatcher.when_announced = self.registrar.when_announced
         state.end_turn = self.dispatcher.end_turn
+        state.begin_popping = self._begin_popping
         state.routes.fetch = self.questions.fetch
         state.register_topics = self.registrar.register_topics
         state.replies = Replies(loop)
@@ -89,7 +90,6 @@ class Parts:
             Delays(state, self.dispatcher, loop),
             Timers(state, self.dispatcher, loop),
             TransactionChecks(state, self.dispatcher, loop),
-            Popping(state, self.dispatcher, loop),
             state.replies,
             Housekeeping(state, self.dispatcher, loop),
         ]
@@ -102,11 +102,26 @@ class Parts:
         """Begin with everything that works by itself."""
         for feature in self.features:
             feature.start()
+        if has_popped(self.state):
+            self._begin_popping()
+
+    def _begin_popping(self) -> None:
+        from pocketmq.broker.pop.popping import Popping  # most brokers do without
+
+        popping = Popping(self.state, self.dispatcher, asyncio.get_running_loop())
+        popping.start()
+        self.features.append(popping)
 
     async def stop(self) -> None:
         """End what works by itself, last first."""
         for feature in reversed(self.features):
             await feature.stop()
+
+
+def has_popped(state: BrokerState) -> bool:
+    """Tell whether messages were popped before that may still be out."""
+    journal = state.store.queue(REVIVE_TOPIC_PREFIX + state.config.broker_cluster_name, 0)
+    return journal is not None and journal.next_offset > 0
 
 
 def open_store(config: BrokerConfig, data: Path | None, store_host: bytes) -> MessageStore:

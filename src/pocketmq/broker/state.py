@@ -105,6 +105,8 @@ class BrokerState:
     """Seconds for measuring waits: the loop's own clock."""
     end_turn: Callable[[], None] = _nothing
     """Writes and answers what this turn has collected, before work on the store itself."""
+    begin_popping: Callable[[], None] = _nothing
+    """Sets `pops`, when they are first asked for."""
     call_soon: Callable[[Callable[[], None]], object] = _at_once
     """Has something done in a later turn of the loop."""
     register_topics: Callable[[list[str]], None] = _nobody

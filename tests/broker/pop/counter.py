@@ -3,6 +3,8 @@
 import json
 from typing import Any, NamedTuple
 
+from pocketmq.broker.broker import Broker
+from pocketmq.broker.pop.pops import Pops
 from pocketmq.protocol.bodies.pop import bits_of
 from pocketmq.protocol.codes import RequestCode as Code
 from pocketmq.protocol.command import Command
@@ -25,6 +27,14 @@ class Got(NamedTuple):
     tries: int
     handle: PopHandle
     properties: dict[str, str]
+
+
+def serving(broker: Broker) -> Pops:
+    """Give a broker's pops, begun if nobody has asked for any."""
+    if broker.state.pops is None:
+        broker.state.begin_popping()
+    assert broker.state.pops is not None
+    return broker.state.pops
 
 
 async def create(peer: Client, topic: str, queues: int = 1) -> None:

@@ -4,7 +4,7 @@ import asyncio
 from contextlib import AsyncExitStack
 
 from pocketmq.protocol.codes import RequestCode as Code
-from tests.broker.pop.counter import ack, committed, create, got, pop_fields, send
+from tests.broker.pop.counter import ack, committed, create, got, pop_fields, send, serving
 from tests.broker.running import client, running
 from tests.loops import until
 
@@ -18,8 +18,7 @@ async def test_every_message_wakes_one_who_waits() -> None:
         await create(peer, T, 3)
         members = [await stack.enter_async_context(client(address)) for _ in range(MEMBERS)]
         fields = pop_fields(T, maxMsgNums=1, pollTime=60_000, invisibleTime=60_000)
-        pops = broker.state.pops
-        assert pops is not None
+        pops = serving(broker)
         posted = []
         for member in members:
             posted.append(member.post(Code.POP_MESSAGE, fields))
@@ -40,8 +39,7 @@ async def test_every_message_wakes_one_who_waits() -> None:
 async def test_those_who_are_gone_get_nothing() -> None:
     async with running() as (broker, address), client(address) as peer:
         await create(peer, T)
-        pops = broker.state.pops
-        assert pops is not None
+        pops = serving(broker)
         async with client(address) as member:
             for _ in range(5):
                 member.post(Code.POP_MESSAGE, pop_fields(T, pollTime=60_000))

@@ -16,6 +16,7 @@ from tests.broker.pop.counter import (
     pop,
     pop_fields,
     send,
+    serving,
 )
 from tests.broker.running import client, running
 from tests.loops import leap, leaping, until
@@ -117,8 +118,7 @@ async def test_whoever_waits_is_served_when_the_lock_is_released_or_over() -> No
         await create(peer, T)
         await send(peer, T, *"abc")
         first = await pop(peer, T, order="true", maxMsgNums=1, invisibleTime=60_000)
-        pops = broker.state.pops
-        assert pops is not None
+        pops = serving(broker)
         fields = pop_fields(T, order="true", maxMsgNums=1, pollTime=30_000, invisibleTime=3000)
         waiting = other.post(Code.POP_MESSAGE, fields)
         await until(lambda: len(pops.waiting), "the pop to wait")

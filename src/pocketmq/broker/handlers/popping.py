@@ -1,271 +1,37 @@
-"""Popping: taking messages (200050), acknowledging them (200051, 200151), hiding them for longer.
+"""Popping (200050 to 200055, 200151): loaded when first asked for, as most brokers never are."""
 
-With Java's checks, codes and words (5.x). A pop that finds nothing may wait, and so may whoever
-only wants to be told (200054). Acknowledgements are answered once they are written down.
-"""
-
-from pocketmq.broker.pop.answers import done, nothing_popped, notified, pop_answer
-from pocketmq.broker.pop.checks import LATE_MS, checked, checked_place, too_late
-from pocketmq.broker.pop.journal import Changed
-from pocketmq.broker.pop.ordered import Verdict
-from pocketmq.broker.pop.peeking import peeked
-from pocketmq.broker.pop.pops import Pops
-from pocketmq.broker.pop.table import LATEST_MS
-from pocketmq.broker.pop.waiting import HeldPop
-from pocketmq.broker.selection import EVERYTHING, Selection, carried_selection
 from pocketmq.broker.state import Answer, BrokerState, Handler
-from pocketmq.errors import HeaderMalformed, ResponseCode, ServerError, server_error
 from pocketmq.net import Connection
-from pocketmq.protocol.bodies.pop import BatchAck, BatchAcks
 from pocketmq.protocol.codes import RequestCode
-from pocketmq.protocol.command import ONEWAY_FLAG, Command
-from pocketmq.protocol.headers.pop import (
-    AckRequest,
-    ChangeInvisibleTimeRequest,
-    ChangeInvisibleTimeResponse,
-    NotificationRequest,
-    PeekRequest,
-    PollingInfoRequest,
-    PollingInfoResponse,
-    PopRequest,
-)
-from pocketmq.protocol.json_values import decode_body
-from pocketmq.protocol.pop_handles import ORDERED_REVIVE_QUEUE, PopHandle, TopicMark
+from pocketmq.protocol.command import Command
 
-_EARLY_MS = 50
-"""How long before its end a pop is answered, so that the answer is there in time."""
-_LONGEST_WAIT_MS = 3_600_000
+_serving: dict[int, Handler] = {}
 
 
-def pop(state: BrokerState, connection: Connection, request: Command) -> Answer:
-    """Take messages, or wait for them."""
-    header = request.header(PopRequest)
-    now_ms = state.turn.now_ms
-    born_ms = header.born_time or now_ms
-    if now_ms - born_ms - header.poll_time > LATE_MS:
-        raise too_late(state)
-    checked(state, connection, header)
-    selection = _selection(state, header)
-    pops = _pops(state)
-    batch = pops.take(header, selection)
-    if batch.count:
-        connection.write(*pop_answer(request, header, now_ms, batch))
-        return None
-    state.traffic.pulls_missed += 1
-    wait_ms = _wait_ms(born_ms, header.poll_time, now_ms)
-    code = ResponseCode.POLLING_TIMEOUT
-    if wait_ms > 0:
-        held = HeldPop(connection, request, header, selection)
-        # A group with too many out would have to wait for its own acknowledgements: it asks later.
-        if not batch.stopped and pops.hold(held, wait_ms / 1000, unfinished=batch.unfinished):
-            return None
-        code = ResponseCode.POLLING_FULL
-    return nothing_popped(request, code, header, now_ms, batch.rest)
-
-
-def notify(state: BrokerState, connection: Connection, request: Command) -> Answer:
-    """Tell whether there is something to take, once there is."""
-    header = request.header(NotificationRequest)
-    checked(state, connection, header)
-    pops, now_ms = _pops(state), state.turn.now_ms
-    if pops.available(header):
-        return notified(request, found=True)
-    wait_ms = _wait_ms(header.born_time or now_ms, header.poll_time, now_ms)
-    if wait_ms <= 0:
-        return notified(request, found=False)
-    if pops.hold(HeldPop(connection, request, header, EVERYTHING), wait_ms / 1000):
-        return None
-    return notified(request, found=False, full=True)
-
-
-def acknowledge(state: BrokerState, connection: Connection, request: Command) -> Answer:
-    """Be done with one message."""
-    header = request.header(AckRequest)
-    low, high = checked_place(state, connection, header)
-    topic, group, queue_id, offset = (
-        header.topic, header.consumer_group, header.queue_id, header.offset,
-    )  # fmt: skip
-    if not low <= offset <= high:
-        raise server_error(
-            ResponseCode.NO_MESSAGE,
-            f"offset is illegal, key:{topic}@{queue_id}, commit:{offset}, store:{low}~{high}",
-        )
-    pop_time_ms, revive_queue_id = _read_handle(header.extra_info)
-    if revive_queue_id == ORDERED_REVIVE_QUEUE:
-        _acknowledge_ordered(state, connection, (topic, group, queue_id), pop_time_ms, offset)
-    elif _pops(state).table.settle(topic, group, queue_id, pop_time_ms, (offset,)):
-        state.turn.notes += 1
-    return _answered_later(state, connection, request)
-
-
-def acknowledge_several(state: BrokerState, connection: Connection, request: Command) -> Answer:
-    """Be done with messages of several pops."""
-    acks = decode_body(request.body, BatchAcks).acks if request.body else []
-    if not acks:
-        return request.reply(ResponseCode.NO_MESSAGE)
-    refused: ServerError | None = None
-    for ack in acks:
-        try:
-            _acknowledge_batch(state, connection, ack)
-        except ServerError as error:  # as in Java the others count all the same
-            refused = error
-    if refused is not None:
-        raise refused
-    return _answered_later(state, connection, request)
-
-
-def _acknowledge_batch(state: BrokerState, connection: Connection, ack: BatchAck) -> None:
-    try:
-        mark = TopicMark(ack.retry or TopicMark.NORMAL.value)
-    except ValueError:
-        raise HeaderMalformed(f"{ack.retry!r} is no mark of a topic") from None
-    topic, group, queue_id = (
-        mark.real_topic(ack.topic, ack.consumer_group),
-        ack.consumer_group,
-        ack.queue_id,
-    )
-    offsets = ack.acked_offsets()
-    if ack.revive_queue_id == ORDERED_REVIVE_QUEUE:
-        for offset in offsets:
-            _acknowledge_ordered(state, connection, (topic, group, queue_id), ack.pop_time, offset)
-    elif _pops(state).table.settle(topic, group, queue_id, ack.pop_time, offsets):
-        state.turn.notes += 1
-
-
-def _acknowledge_ordered(
-    state: BrokerState,
-    connection: Connection,
-    place: tuple[str, str, int],
-    pop_time_ms: int,
-    offset: int,
-) -> None:
-    topic, group, queue_id = place
-    pops, now_ms = _pops(state), state.turn.now_ms
-    committed = state.offsets.query(group, topic, queue_id) or 0
-    locked = pops.table.locked(topic, group, queue_id)
-    if offset < committed or locked is None:
-        return  # it was done with before
-    verdict = pops.table.ack_ordered(locked, offset, pop_time_ms, now_ms)
-    if verdict is Verdict.UNKNOWN:
-        raise server_error(
-            ResponseCode.MESSAGE_ILLEGAL,
-            f"offset is illegal, key:{topic}@{group}@{queue_id}, old:{committed}, "
-            f"commit:{offset}, next:-1, /{connection.remote_address}",
-        )
-    if verdict is None:
-        state.turn.notes += 1
-        if not locked.pop.is_blocked(None, now_ms):
-            pops.unlocked(topic, group, queue_id)
-
-
-def change_invisible(state: BrokerState, connection: Connection, request: Command) -> Answer:
-    """Hide a message for so long from now on; it gets a new handle."""
-    header = request.header(ChangeInvisibleTimeRequest)
-    low, high = checked_place(state, connection, header)
-    topic, group, queue_id, offset = (
-        header.topic, header.consumer_group, header.queue_id, header.offset,
-    )  # fmt: skip
-    if not low <= offset < high:
-        return request.reply(ResponseCode.NO_MESSAGE)
-    handle = PopHandle.parse(header.extra_info)
-    now_ms, table = state.turn.now_ms, _pops(state).table
-    until_ms = now_ms + min(header.invisible_time, LATEST_MS)
-    if handle.is_ordered:
-        locked = table.locked(topic, group, queue_id)
-        if locked and table.change_ordered(locked, offset, handle.pop_time_ms, until_ms, now_ms):
-            state.turn.notes += 1
-            if not locked.pop.is_blocked(None, now_ms):
-                _pops(state).unlocked(topic, group, queue_id)
-        pop_time_ms, invisible_ms = handle.pop_time_ms, until_ms - handle.pop_time_ms
-    else:
-        pop_time_ms, invisible_ms = now_ms, header.invisible_time
-        changed = Changed(topic, group, queue_id, offset, handle.pop_time_ms, pop_time_ms, until_ms)
-        if table.change(changed):
-            state.turn.notes += 1
-    answer = ChangeInvisibleTimeResponse(
-        pop_time=pop_time_ms, invisible_time=invisible_ms, revive_qid=handle.revive_queue_id
-    )
-    return _answered_later(state, connection, request, answer)
-
-
-def peek(state: BrokerState, connection: Connection, request: Command) -> Answer:
-    """Show messages without taking them."""
-    header = request.header(PeekRequest)
-    topic = checked(state, connection, header)
-    connection.write(*peeked(state, _pops(state).table, request, header, topic))
-    return None
-
-
-def polling_info(state: BrokerState, connection: Connection, request: Command) -> Answer:
-    """Tell how many pops wait for a queue."""
-    header = request.header(PollingInfoRequest)
-    del connection
-    waiting = _pops(state).waiting_for(header.topic, header.consumer_group, header.queue_id)
-    return request.reply(ResponseCode.SUCCESS, None, PollingInfoResponse(polling_num=waiting))
-
-
-def _read_handle(text: str) -> tuple[int, int]:
-    """Give when a message was popped and its revive queue; raises `HeaderMalformed`.
-
-    Acknowledgements are many: of a handle that looks right no more is read.
-    """
-    parts = text.split(" ")
-    if len(parts) > 6 and parts[1].isdecimal() and parts[3].isdecimal() and len(text) < 1024:
-        return int(parts[1]), int(parts[3])
-    handle = PopHandle.parse(text)
-    return handle.pop_time_ms, handle.revive_queue_id
-
-
-def _pops(state: BrokerState) -> Pops:
+def serve(state: BrokerState, connection: Connection, request: Command) -> Answer:
+    """Answer a request of pop consumption; see `pop.requests`."""
+    handler = _serving.get(request.code) or _loaded(request.code)
     if state.pops is None:
-        raise server_error(ResponseCode.SERVICE_NOT_AVAILABLE, "pops are not served yet")
-    return state.pops
+        state.begin_popping()
+    return handler(state, connection, request)
 
 
-def _selection(state: BrokerState, header: PopRequest) -> Selection:
-    if not header.exp:
-        return EVERYTHING
-    selection = carried_selection(header.topic, header.exp, header.exp_type)
-    if not selection.by_tag and not state.config.enable_property_filter:
-        raise server_error(
-            ResponseCode.SYSTEM_ERROR,
-            f"The broker does not support consumer to filter message by {selection.kind}",
-        )
-    return selection
+def _loaded(code: int) -> Handler:
+    from pocketmq.broker.pop.requests import HANDLERS as REAL
+
+    _serving.update({int(each): handler for each, handler in REAL.items()})
+    return _serving[code]
 
 
-def _wait_ms(born_ms: int, poll_ms: int, now_ms: int) -> int:
-    """Give how long a request may wait; a client whose clock is ahead gains nothing by it."""
-    if poll_ms <= 0:
-        return 0
-    wait_ms = min(poll_ms, born_ms + poll_ms - now_ms, _LONGEST_WAIT_MS)
-    return wait_ms - _EARLY_MS
-
-
-def _answered_later(
-    state: BrokerState,
-    connection: Connection,
-    request: Command,
-    header: ChangeInvisibleTimeResponse | None = None,
-) -> bytes | None:
-    """Answer once what was noted is written; at once if nothing was."""
-    if header is None:
-        frame = done(request)
-    else:
-        frame = request.reply(ResponseCode.SUCCESS, None, header).encode()
-    if not state.turn.notes:
-        return frame
-    if not request.flag & ONEWAY_FLAG:
-        state.turn.answer_stored(connection, request, frame, wait=False)
-    return None
-
-
-HANDLERS: dict[RequestCode, Handler] = {
-    RequestCode.POP_MESSAGE: pop,
-    RequestCode.ACK_MESSAGE: acknowledge,
-    RequestCode.BATCH_ACK_MESSAGE: acknowledge_several,
-    RequestCode.CHANGE_MESSAGE_INVISIBLETIME: change_invisible,
-    RequestCode.NOTIFICATION: notify,
-    RequestCode.PEEK_MESSAGE: peek,
-    RequestCode.POLLING_INFO: polling_info,
-}
+HANDLERS: dict[RequestCode, Handler] = dict.fromkeys(
+    (
+        RequestCode.POP_MESSAGE,
+        RequestCode.ACK_MESSAGE,
+        RequestCode.BATCH_ACK_MESSAGE,
+        RequestCode.CHANGE_MESSAGE_INVISIBLETIME,
+        RequestCode.NOTIFICATION,
+        RequestCode.PEEK_MESSAGE,
+        RequestCode.POLLING_INFO,
+    ),
+    serve,
+)
