@@ -1,24 +1,26 @@
 """The admin as operators' programs use it, on asyncio."""
 
+from functools import cached_property
 from types import TracebackType
-from typing import Self, Unpack
+from typing import TYPE_CHECKING, Self, Unpack
 
-from pocketmq.admin.access import Access
-from pocketmq.admin.balance import Balance
-from pocketmq.admin.brokers import Brokers
-from pocketmq.admin.groups import Groups
-from pocketmq.admin.messages import Messages
-from pocketmq.admin.name_servers import NameServers
-from pocketmq.admin.offsets import Offsets
 from pocketmq.admin.options import AdminOptions, AdminSettings
-from pocketmq.admin.overview import Overview
-from pocketmq.admin.reading import Reading
-from pocketmq.admin.topics import Topics
-from pocketmq.admin.tracks import Tracks
 from pocketmq.admin.wire import Wire
 from pocketmq.client.options import ClientOptions
 from pocketmq.client.settings import sort_settings
 from pocketmq.model.names import TOOLS_GROUP
+
+if TYPE_CHECKING:
+    from pocketmq.admin.access import Access
+    from pocketmq.admin.balance import Balance
+    from pocketmq.admin.brokers import Brokers
+    from pocketmq.admin.groups import Groups
+    from pocketmq.admin.messages import Messages
+    from pocketmq.admin.name_servers import NameServers
+    from pocketmq.admin.offsets import Offsets
+    from pocketmq.admin.overview import Overview
+    from pocketmq.admin.topics import Topics
+    from pocketmq.admin.tracks import Tracks
 
 
 class Admin:
@@ -42,18 +44,7 @@ class Admin:
         client, own = sort_settings(AdminOptions, TOOLS_GROUP, name_servers, options, settings)
         self.options = own
         self.client_options = client
-        self._wire = wire = Wire(client, own)
-        self.brokers = Brokers(wire)
-        self.name_servers = NameServers(wire)
-        self.topics = Topics(wire, self.brokers, self.name_servers)
-        self.groups = Groups(wire, self.brokers, self.topics)
-        self.offsets = Offsets(wire, self.topics, self.groups)
-        reading = Reading(wire, self.offsets)
-        self.messages = Messages(wire, self.brokers, self.topics, self.offsets, reading)
-        self.tracks = Tracks(wire, self.topics, self.groups)
-        self.access = Access(wire, self.brokers)
-        self.overview = Overview(wire, self.brokers, self.topics, self.groups)
-        self.balance = Balance(wire, self.topics, self.groups)
+        self._wire = Wire(client, own)
 
     async def start(self) -> Self:
         """Reach a name server. Raises `NameServersUnreachable`; then nothing is open."""
@@ -78,3 +69,77 @@ class Admin:
     def now_ms(self) -> int:
         """Give the time in milliseconds, by the admin's clock."""
         return self._wire.now_ms()
+
+    # The rooms; each is imported when it is first used, since a command needs one or two of them.
+
+    @cached_property
+    def brokers(self) -> "Brokers":
+        """Brokers: which there are, how they are, their settings."""
+        from pocketmq.admin.brokers import Brokers
+
+        return Brokers(self._wire)
+
+    @cached_property
+    def name_servers(self) -> "NameServers":
+        """Name servers: settings, values, write permissions."""
+        from pocketmq.admin.name_servers import NameServers
+
+        return NameServers(self._wire)
+
+    @cached_property
+    def topics(self) -> "Topics":
+        """Topics: routes, settings, what their queues hold."""
+        from pocketmq.admin.topics import Topics
+
+        return Topics(self._wire, self.brokers, self.name_servers)
+
+    @cached_property
+    def groups(self) -> "Groups":
+        """Groups: settings, members, how far they are."""
+        from pocketmq.admin.groups import Groups
+
+        return Groups(self._wire, self.brokers, self.topics)
+
+    @cached_property
+    def offsets(self) -> "Offsets":
+        """Offsets: bounds of queues, moving groups."""
+        from pocketmq.admin.offsets import Offsets
+
+        return Offsets(self._wire, self.topics, self.groups)
+
+    @cached_property
+    def messages(self) -> "Messages":
+        """Messages: found, traced, sent again."""
+        from pocketmq.admin.messages import Messages
+        from pocketmq.admin.reading import Reading
+
+        reading = Reading(self._wire, self.offsets)
+        return Messages(self._wire, self.brokers, self.topics, self.offsets, reading)
+
+    @cached_property
+    def tracks(self) -> "Tracks":
+        """Who has consumed a message."""
+        from pocketmq.admin.tracks import Tracks
+
+        return Tracks(self._wire, self.topics, self.groups)
+
+    @cached_property
+    def access(self) -> "Access":
+        """Users and rules."""
+        from pocketmq.admin.access import Access
+
+        return Access(self._wire, self.brokers)
+
+    @cached_property
+    def overview(self) -> "Overview":
+        """Many topics and groups at a glance."""
+        from pocketmq.admin.overview import Overview
+
+        return Overview(self._wire, self.brokers, self.topics, self.groups)
+
+    @cached_property
+    def balance(self) -> "Balance":
+        """How groups share their queues, and why."""
+        from pocketmq.admin.balance import Balance
+
+        return Balance(self._wire, self.topics, self.groups)

@@ -5,14 +5,18 @@ wall time and chance come from `clock` alone, so that a loop with virtual time c
 Knows no broker's or name server's insides.
 """
 
-from pocketmq.client.clock import Clock, SystemClock
-from pocketmq.client.consumer_options import PullConsumerOptions, PushConsumerOptions
-from pocketmq.client.members import ConsumerMember, Member, ProducerMember
-from pocketmq.client.options import ClientOptions, Credentials
-from pocketmq.client.producer_options import ProducerOptions
-from pocketmq.client.routes import KnownRoute
-from pocketmq.client.session import Session
-from pocketmq.client.sessions import Lease, lease_session
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pocketmq.client.clock import Clock, SystemClock
+    from pocketmq.client.consumer_options import PullConsumerOptions, PushConsumerOptions
+    from pocketmq.client.members import ConsumerMember, Member, ProducerMember
+    from pocketmq.client.options import ClientOptions, Credentials
+    from pocketmq.client.producer_options import ProducerOptions
+    from pocketmq.client.routes import KnownRoute
+    from pocketmq.client.session import Session
+    from pocketmq.client.sessions import Lease, lease_session
 
 __all__ = [
     "ClientOptions",
@@ -30,3 +34,28 @@ __all__ = [
     "SystemClock",
     "lease_session",
 ]
+
+# name -> module; imported when first asked for: not every user needs the options of all members
+_LAZY = {
+    "ClientOptions": "pocketmq.client.options",
+    "Clock": "pocketmq.client.clock",
+    "ConsumerMember": "pocketmq.client.members",
+    "Credentials": "pocketmq.client.options",
+    "KnownRoute": "pocketmq.client.routes",
+    "Lease": "pocketmq.client.sessions",
+    "Member": "pocketmq.client.members",
+    "ProducerMember": "pocketmq.client.members",
+    "ProducerOptions": "pocketmq.client.producer_options",
+    "PullConsumerOptions": "pocketmq.client.consumer_options",
+    "PushConsumerOptions": "pocketmq.client.consumer_options",
+    "Session": "pocketmq.client.session",
+    "SystemClock": "pocketmq.client.clock",
+    "lease_session": "pocketmq.client.sessions",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LAZY:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(_LAZY[name]), name)
+    return value
