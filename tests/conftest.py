@@ -1,5 +1,8 @@
 """Settings for all tests: a slow or busy machine must not fail what is right."""
 
+import signal
+
+import pytest
 from hypothesis import HealthCheck, settings
 
 # Wall-clock limits for one example say more about the machine than about the code. Tests that
@@ -8,3 +11,23 @@ settings.register_profile(
     "steady", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True
 )
 settings.load_profile("steady")
+
+SHARE_A_SESSION = {"spark", "pipelines"}
+"""Folders whose tests use one Spark session."""
+SPREAD = {"test_schedules.py"}
+"""Files whose tests have nothing in common that would be costly to make twice."""
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Have Ctrl-C mean in the workers of a parallel run what it means elsewhere."""
+    if hasattr(config, "workerinput"):
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Keep tests together, in a parallel run, that share a cluster or a Spark session."""
+    for item in items:
+        if item.path.parent.name in SHARE_A_SESSION:
+            item.add_marker(pytest.mark.xdist_group("spark"))
+        elif item.path.name not in SPREAD:
+            item.add_marker(pytest.mark.xdist_group(str(item.path)))
