@@ -8,9 +8,11 @@ import socket
 import subprocess
 from contextlib import suppress
 from pathlib import Path
+from urllib.request import urlopen
 
 import pytest
 
+from pocketmq.embedded.settings import ClusterSettings
 from pocketmq.protocol.bodies.cluster import ClusterInfo
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.json_values import decode_body
@@ -402,3 +404,29 @@ def test_data_of_brokers_that_are_not_started_is_told(tmp_path: Path) -> None:
     with ServerProcess("up", "--port", "0", "--data", str(tmp_path)) as cluster:
         told = f"{tmp_path}/broker-1 holds the data of a broker that is not started"
         assert told in cluster.errors()
+
+
+def test_every_broker_shows_metrics_on_a_port_of_its_own() -> None:
+    with ServerProcess("up", "--port", "0", "--brokers", "2", "--metrics-port", "0") as cluster:
+        places = re.findall(
+            r"broker: metrics are at (http://127\.0\.0\.1:\d+/metrics)", cluster.errors()
+        )
+        assert len(places) == 2
+        nodes = []
+        for place in places:
+            with urlopen(place, timeout=10) as answer:
+                nodes += re.findall(
+                    r'rocketmq_topic_number\{.*node_id="(.*?)"', answer.read().decode()
+                )
+        assert sorted(nodes) == ["broker-0", "broker-1"]
+        assert cluster.stop() == 0
+
+
+def test_the_metrics_of_further_brokers_are_on_the_next_ports() -> None:
+    config = {"metricsExporterType": "PROM", "metricsPromExporterPort": "5557"}
+    settings = ClusterSettings(brokers=3, config=config)
+    assert [settings.metrics(name)["metricsPromExporterPort"] for name in settings.names] == [
+        "5557",
+        "5558",
+        "5559",
+    ]

@@ -6,6 +6,7 @@ loop.
 """
 
 import asyncio
+import ipaddress
 import logging
 
 from pocketmq.broker.metrics import metrics_lines
@@ -43,6 +44,8 @@ class MetricsServer:
         name = self._server.sockets[0].getsockname()
         address = Address(name[0], name[1])
         logger.info("metrics are at http://%s/metrics", address)
+        if not ipaddress.ip_address(address.host).is_loopback:
+            logger.warning("everybody who reaches %s can read metrics", address)
         return address
 
     async def stop(self) -> None:

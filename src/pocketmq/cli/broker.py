@@ -8,14 +8,15 @@ import msgspec
 
 from pocketmq.broker.config import BrokerConfig
 from pocketmq.cli.server_options import (
-    PORT,
     chosen_data,
     chosen_log,
+    chosen_metrics,
     chosen_tls,
     data_options,
     end_at_once,
     listening_options,
     logging_options,
+    metrics_option,
     read_pairs,
     say_ready,
     settings_option,
@@ -47,9 +48,7 @@ from pocketmq.embedded.settings import broker_properties, read_config_file
 )
 @data_options
 @tls_options
-@click.option(
-    "--metrics-port", type=PORT, help="Port for Prometheus on 127.0.0.1; 0 takes any free one."
-)
+@metrics_option
 @settings_option
 @logging_options
 def command(
@@ -84,10 +83,9 @@ def command(
         "bindAddress": host,
         "listenPort": None if port is None else str(port),
         "brokerIP1": advertise,
-        "metricsExporterType": None if metrics_port is None else "PROM",
-        "metricsPromExporterPort": None if metrics_port is None else str(metrics_port),
     }
     given = {key: value for key, value in options.items() if value is not None}
+    given |= chosen_metrics(metrics_port)
     properties = broker_properties(
         read_config_file(file), read_pairs(pairs) | chosen_tls(tls_cert, tls_key, tls_mode) | given
     )

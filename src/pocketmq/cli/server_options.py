@@ -89,6 +89,22 @@ def tls_options(command: Callable[..., Any]) -> Callable[..., Any]:
     )
 
 
+def metrics_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add --metrics-port."""
+    return click.option(
+        "--metrics-port",
+        type=PORT,
+        help="Port for Prometheus on 127.0.0.1, further brokers on the next; 0 takes any free one.",
+    )(command)
+
+
+def chosen_metrics(port: int | None) -> dict[str, str]:
+    """Give the settings that --metrics-port stands for."""
+    if port is None:
+        return {}
+    return {"metricsExporterType": "PROM", "metricsPromExporterPort": str(port)}
+
+
 def chosen_tls(cert: str | None, key: str | None, mode: str | None) -> dict[str, str]:
     """Give the settings that TLS options stand for."""
     given = {"tls.server.certPath": cert, "tls.server.keyPath": key, "tls.server.mode": mode}

@@ -10,11 +10,13 @@ from pocketmq.cli.server_options import (
     PORT,
     chosen_data,
     chosen_log,
+    chosen_metrics,
     chosen_tls,
     data_options,
     end_at_once,
     listening_options,
     logging_options,
+    metrics_option,
     read_pairs,
     say_ready,
     settings_option,
@@ -46,6 +48,7 @@ if TYPE_CHECKING:
 )
 @data_options
 @tls_options
+@metrics_option
 @settings_option
 @logging_options
 def command(
@@ -61,6 +64,7 @@ def command(
     tls_cert: str | None,
     tls_key: str | None,
     tls_mode: str | None,
+    metrics_port: int | None,
     pairs: tuple[str, ...],
     log_level: str,
     log_json: bool,
@@ -80,7 +84,10 @@ def command(
         broker_port=broker_port,
         advertise=advertise,
         config=cluster_config(
-            read_config_file(file) | read_pairs(pairs) | chosen_tls(tls_cert, tls_key, tls_mode)
+            read_config_file(file)
+            | read_pairs(pairs)
+            | chosen_tls(tls_cert, tls_key, tls_mode)
+            | chosen_metrics(metrics_port)
         ),
         revive=True,
         log=chosen_log(log_level, log_json),

@@ -95,7 +95,7 @@ class Member:
             "listenPort": str(port),
             "brokerIP1": told.host,
             "advertisedPort": str(told.port),
-        }
+        } | settings.metrics(self.name)
         log = settings.log
         # A broker cut off from its name server serves its clients all the same, and soon.
         usual = {"registerBrokerTimeoutMills": "2000"} if network is not None else {}

@@ -24,6 +24,7 @@ OWN_KEYS = frozenset(
     {"advertisedPort", "bindAddress", "brokerIP1", "brokerName", "listenPort", "namesrvAddr"}
 )
 """Settings a cluster gives each of its brokers itself."""
+METRICS_PORT = "metricsPromExporterPort"
 
 
 class ClusterSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -52,6 +53,13 @@ class ClusterSettings(msgspec.Struct, frozen=True, kw_only=True):
             raise InvalidInput(
                 f"{self.brokers} brokers from port {self.broker_port} on would need port {last}"
             )
+
+    def metrics(self, name: str) -> dict[str, str]:
+        """Give where a broker shows its metrics: each one port after the one before it."""
+        port = self.config.get(METRICS_PORT, "0")
+        if not port.isdecimal() or port == "0":  # what is wrong is told by who reads it
+            return {}
+        return {METRICS_PORT: str(int(port) + self.names.index(name))}
 
     @property
     def names(self) -> list[str]:
