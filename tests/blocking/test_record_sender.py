@@ -80,6 +80,8 @@ def test_half_messages_end_as_they_are_told_and_are_counted(
     assert sender.end_halves([halves[1]], ROLLBACK) == 1
     assert sender.end_halves([halves[0]], COMMIT) == 1, "said again; nothing happens twice"
     assert sender.end_halves(halves, ROLLBACK) == 1, "the others have ended otherwise"
+    assert sender.ends_once(halves[0])
     lost = HalfMessage("broker-9", topic, 0, 0, "x")
+    assert not sender.ends_once(lost)
     assert sender.end_halves([lost], COMMIT) == 0, "nobody knows where that is"
     assert read(cluster, topic, 2) == [b"kept", b"kept, too"]

@@ -19,6 +19,7 @@ from pyspark.sql.types import StringType, StructType
 from pocketmq import Cluster, Message, MessageQueue, SendReceipt
 from pocketmq.blocking.record_sender import RecordSender
 from pocketmq.client.options import ClientOptions
+from pocketmq.embedded.settings import Setting
 from pocketmq.errors import ConnectionLost, SendFailed
 from pocketmq.spark.batch_reader import batch_reader
 from pocketmq.spark.checking import answering
@@ -42,7 +43,8 @@ EACH = 5
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Cluster]:
     """Give a cluster whose broker asks soon about what it knows nothing of."""
-    patient = {"transactionCheckInterval": 200, "transactionCheckMax": 10_000}
+    patient: dict[str, Setting] = {"transactionTimeOut": 500, "transactionCheckInterval": 200}
+    patient |= {"transactionCheckMax": 10_000}
     with Cluster(config=patient) as running:
         yield running
     forget_senders()
@@ -94,7 +96,7 @@ def run(
         lines.withColumnRenamed("value", "body")
         .writeStream.format("faulty")
         .option("checkpointLocation", str(work / "checkpoint"))
-        .options(exactlyOnce="true", decideWithin="1s", scratch=str(work))
+        .options(exactlyOnce="true", scratch=str(work))
         .options(faults=", ".join(faults), **options)
         .trigger(availableNow=True)
         .start()
@@ -142,7 +144,6 @@ def _plan(cluster: Cluster, topic: str, ledger: str) -> Any:
         "topic": topic,
         "exactlyOnce": "true",
         "ledger": ledger,
-        "decideWithin": "1s",
         "retryTimeout": "5s",
     }
     return sink_plan(options, StructType().add("body", StringType()), overwrite=False, stream=True)

@@ -122,7 +122,7 @@ def test_the_ledger_is_beside_the_checkpoint_unless_it_is_told(tmp_path: Path) -
         ({"checkpointLocation": "hdfs://a/b"}, "give a directory as option 'ledger'"),
         ({"ledger": "s3a://bucket/x"}, "'ledger' cannot keep its ledger in 's3a://bucket/x'"),
         ({"ledger": "l", "ledgerRetention": "5m"}, "'ledgerRetention' must be an hour"),
-        ({"ledger": "l", "decideWithin": "10ms"}, "'decideWithin' must be from 1s"),
+        ({"ledger": "l", "endWithin": "2d"}, "'endWithin' must be a day at most"),
     ],
 )
 def test_exactly_once_needs_a_ledger_that_works(options: dict[str, str], reason: str) -> None:

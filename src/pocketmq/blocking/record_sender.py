@@ -28,6 +28,7 @@ from pocketmq.net import Connection
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.headers.transactions import EndTransactionRequest
 from pocketmq.protocol.message_ids import UniqueIds, parse_offset_id
+from pocketmq.protocol.peers import Language
 
 ID_DIGITS = 4
 """Last digits of an id that count; those before are the same for all of a range."""
@@ -85,6 +86,7 @@ class RecordSender(Producer):
             self._ids = unique_ids(self._client.session, f"{self.options.group} records")
             self._taking = threading.Lock()
             self._taken = 0
+            self._end_once: dict[str, bool] = {}  # by broker
         return self
 
     def take_ids(self, amount: int) -> IdRange:
@@ -139,6 +141,28 @@ class RecordSender(Producer):
         extra = half_properties({names.UNIQUE_KEY: message_id}, sending.group)
         choice = choice_of(message, queue, None, None, sending.namespace)
         return self._submit(message, extra, choice, timeout)
+
+    def ends_once(self, half: HalfMessage, timeout: float = 5.0) -> bool:
+        """Tell whether a half message may be ended at any time, and by several who say the same.
+
+        Brokers of ours take that as once. Java's do not remember what has ended: whoever ends a
+        half message that they have begun to ask about makes them commit it twice.
+        """
+        known = self._end_once.get(half.broker)
+        if known is None:
+            try:
+                known = self._call(self._is_ours(half, timeout))
+            except MQError:
+                return False
+            self._end_once[half.broker] = known
+        return known
+
+    async def _is_ours(self, half: HalfMessage, timeout: float) -> bool:  # noqa: ASYNC109 - for each question
+        """Look at the language in which a broker answers, whatever it answers."""
+        connection = await self._way_to(half.broker, (half.topic,), timeout)
+        request = self._client.session.calls.request(int(RequestCode.GET_BROKER_RUNTIME_INFO))
+        answer = await connection.request(request, timeout)
+        return answer.language is Language.PYTHON
 
     def end_halves(
         self, halves: Sequence[HalfMessage], state: TransactionState, timeout: float = 30.0

@@ -6,7 +6,8 @@ the micro-batch count. That is the moment it happens: from then on the half mess
 committed and all others rolled back, by the driver at once, or by whoever is asked later on.
 
 A run that finds its micro-batch decided sends nothing, and leaves the half messages that may still
-be open to the brokers' questions: RocketMQ's brokers commit twice if they are told twice.
+be open to the brokers' questions: Java's brokers commit twice if they are told twice. For the same
+reason they are told early or not at all: once they ask, they forget what they are told unasked.
 """
 
 import time
@@ -26,7 +27,6 @@ from pocketmq.blocking.record_sender import HalfMessage, RecordSender
 from pocketmq.errors import InvalidInput, LedgerUnusable, MQError, RowsNotSent
 from pocketmq.model.flags import TransactionState
 from pocketmq.model.message import Message
-from pocketmq.model.properties import CHECK_IMMUNITY_SECONDS
 from pocketmq.model.queue import MessageQueue
 from pocketmq.model.receipt import SendReceipt
 from pocketmq.spark.checking import TRANSACTION, ledger_check
@@ -51,6 +51,8 @@ class Prepared(WriterCommitMessage):
     transaction: str = ""
     halves: bytes = b""
     doubtful: tuple[str, ...] = ()
+    began: float = 0.0
+    """When its first half message was sent, in seconds since 1970."""
 
 
 class ExactlyOnceWriter(DataSourceStreamArrowWriter):
@@ -84,13 +86,10 @@ class ExactlyOnceWriter(DataSourceStreamArrowWriter):
         partition: int,
     ) -> Prepared:
         """Send half messages under a transaction of their own."""
-        transaction = uuid.uuid4().hex
+        transaction, began = uuid.uuid4().hex, time.time()
         halves = TaskHalves(
             sender,
-            {
-                TRANSACTION: f"{query}/{batch}/{transaction}",
-                CHECK_IMMUNITY_SECONDS: str(int(self.how.decide_within)),
-            },
+            {TRANSACTION: f"{query}/{batch}/{transaction}"},
             patience=self.plan.reach.retry_timeout,
             partition=partition,
         )
@@ -102,7 +101,8 @@ class ExactlyOnceWriter(DataSourceStreamArrowWriter):
         halves.finish()
         if not halves.done:
             return Prepared(query)
-        return Prepared(query, transaction, _write(halves.done), tuple(halves.doubtful))
+        doubtful = tuple(halves.doubtful)
+        return Prepared(query, transaction, _write(halves.done), doubtful, began)
 
     def commit(self, messages: "list[WriterCommitMessage | None]", batchId: int) -> None:  # noqa: N803 - Spark's name
         """Decide, and end the half messages. Raises `LedgerUnusable` or `BatchDecided`."""
@@ -115,7 +115,8 @@ class ExactlyOnceWriter(DataSourceStreamArrowWriter):
         holds, just_now = self.decide(ledger, query, batchId, mine)
         if just_now:
             halves = [half for each in mine for half in _read(each.halves)]
-            if self.end(sender, halves, TransactionState.COMMIT) == len(halves):
+            early = self._early(sender, mine)
+            if self.end(sender, early, TransactionState.COMMIT) == len(halves):
                 ledger.ended(query, batchId)
             ledger.prune(query, self.how.retention)
         else:
@@ -149,6 +150,16 @@ class ExactlyOnceWriter(DataSourceStreamArrowWriter):
         except LedgerUnusable:
             return  # nobody knows; whoever is asked later on may
         self._roll_back(self._sender(), mine)
+
+    def _early(self, sender: RecordSender, prepared: Sequence[Prepared]) -> list[HalfMessage]:
+        """Give the half messages that may be committed unasked."""
+        now = time.time()
+        return [
+            half
+            for each in prepared
+            for half in _read(each.halves)
+            if now - each.began <= self.how.end_within or sender.ends_once(half)
+        ]
 
     def _roll_back(self, sender: RecordSender, prepared: Sequence[Prepared]) -> None:
         halves = [half for each in prepared for half in _read(each.halves)]
