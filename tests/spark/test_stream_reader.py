@@ -2,26 +2,39 @@
 
 import json
 import pickle
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 
-from pocketmq import Cluster, MessageQueue
+from pocketmq import Cluster, Message, MessageQueue, Producer
 from pocketmq.blocking.record_reader import RecordReader
 from pocketmq.client.options import ClientOptions
-from pocketmq.errors import DataLost
+from pocketmq.errors import DataLost, MQError
 from pocketmq.spark.schema import full_schema
 from pocketmq.spark.stream_reader import StreamReader, stream_reader
 from tests.spark.topics import bodies, send
 
 ALL = ReadAllAvailable()
 
+running: list[StreamReader] = []
+
+
+@pytest.fixture(autouse=True)
+def stopped() -> Iterator[None]:
+    """Stop all readers after a test, as Spark does with a query's process."""
+    yield
+    while running:
+        running.pop().stop()
+
 
 def reader_of(cluster: Cluster, **options: Any) -> StreamReader:
     given = {"nameServer": cluster.address, "retryTimeout": "300ms", "discoveryInterval": "0"}
     named = {name: str(value) for name, value in options.items()}
-    return stream_reader(given | named, full_schema())
+    running.append(stream_reader(given | named, full_schema()))
+    return running[-1]
 
 
 def through_spark(offset: dict[str, Any]) -> dict[str, Any]:
@@ -108,6 +121,7 @@ def test_a_small_batch_waits_for_company_but_not_for_ever(cluster: Cluster, topi
     options = {"minOffsetsPerTrigger": 5, "maxTriggerDelay": "1m", "startingOffsets": "earliest"}
     made = reader_of(cluster, subscribe=topic, **options)
     reader = StreamReader(made.options, full_schema(), clock=lambda: now)
+    running.append(reader)
     start = reader.initialOffset()
     end = reader.latestOffset(start, ALL)
     send(cluster, topic, range(3))
@@ -180,3 +194,40 @@ def test_progress_is_told_to_the_group(cluster: Cluster, topic: str) -> None:
         assert look.committed(group, queue) == 4
         assert f"%RETRY%{group}" in look.topics()
     reader.stop()
+
+
+def test_a_broker_that_is_down_ends_the_stream_or_is_left_out_until_it_is_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pocketmq.spark.cluster_view.REST", 0.0)
+    with Cluster(brokers=2, data=tmp_path) as two:
+        topic = two.create_topic("orders", queues=1)
+        options = {"subscribe": topic, "startingOffsets": "earliest", "requestTimeout": "1s"}
+        strict = reader_of(two, **options)
+        lenient = reader_of(two, failOnDataLoss="false", **options)
+        start = lenient.latestOffset(lenient.initialOffset(), ALL)
+        other = strict.latestOffset(strict.initialOffset(), ALL)
+        two.kill("broker-1")
+        send(two, topic, ["while one is down"])
+        with pytest.raises(MQError, match="broker-1"):
+            strict.latestOffset(other, ALL)
+        end = lenient.latestOffset(start, ALL)
+        assert batch(lenient, start, end) == ["while one is down"]
+        assert end[topic]["broker-1"] == {"0": 0}
+        two.restart("broker-1")
+        with Producer(two.address, group="tests") as producer:
+            back = MessageQueue(topic, "broker-1", 0)
+            producer.send(Message(topic, b"back"), queue=back)
+        assert batch(lenient, end, lenient.latestOffset(end, ALL)) == ["back"]
+
+
+def test_without_a_name_server_a_stream_goes_on(
+    cluster: Cluster, topic: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Brokers are known by then, as with RocketMQ's own clients."""
+    reader = reader_of(cluster, subscribe=topic)
+    start = reader.latestOffset(reader.initialOffset(), ALL)
+    reader._view.reader._servers = ["127.0.0.1:1"]
+    send(cluster, topic, ["a"])
+    assert batch(reader, start, reader.latestOffset(start, ALL)) == ["a"]
+    assert "the queues stay as they were" in caplog.text

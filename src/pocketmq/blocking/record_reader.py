@@ -133,9 +133,13 @@ class RecordReader:
 
     # Topics
 
-    def topics(self) -> list[str]:
-        """List the topics applications may use, retry and dead-letter topics among them."""
-        answer = self._ask_name_server(RequestCode.GET_ALL_TOPIC_LIST_FROM_NAMESERVER, None)
+    def topics(self, *, patience: float | None = None) -> list[str]:
+        """List the topics applications may use, retry and dead-letter topics among them.
+
+        `patience`, where given, is instead of the reader's own.
+        """
+        code = RequestCode.GET_ALL_TOPIC_LIST_FROM_NAMESERVER
+        answer = self._ask_name_server(code, None, patience=patience)
         names = decode_body(answer.body, TopicNames).topic_list if answer.body else []
         namespace = self.options.namespace
         inside = [unwrap_namespace(namespace, name) for name in names]
@@ -144,9 +148,12 @@ class RecordReader:
             - {name for name in inside if is_system_topic(name)}
         )
 
-    def queues(self, topic: str) -> list[MessageQueue]:
-        """List a topic's readable queues as its brokers have registered them by now."""
-        route = self._route(topic)
+    def queues(self, topic: str, *, patience: float | None = None) -> list[MessageQueue]:
+        """List a topic's readable queues as its brokers have registered them by now.
+
+        `patience`, where given, is instead of the reader's own.
+        """
+        route = self._route(topic, patience=patience)
         return sort_queues(route.subscribe_queues(topic))
 
     # Offsets

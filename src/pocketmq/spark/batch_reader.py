@@ -56,15 +56,14 @@ class BatchReader(DataSourceReader):
         return read_ranges(partition.ranges, self._wanted(), self.options.pulling)
 
     def _ranges(self) -> list[Range]:
-        from pocketmq.spark.cluster_view import ClusterView
-        from pocketmq.spark.connections import reader_of
+        from pocketmq.spark.cluster_view import view_of
 
-        pulling = self.options.pulling
-        view = ClusterView(reader_of(pulling.reach, pulling.group), self.options.topics)
-        bounds = view.bounds()
-        strict = pulling.fail_on_data_loss
-        starts = place_all(view, self.options.starting, bounds, "startingOffsets", strict=strict)
-        ends = place_all(view, self.options.ending, bounds, "endingOffsets", strict=strict)
+        options, strict = self.options, self.options.pulling.fail_on_data_loss
+        view = view_of(options)
+        with view.reader:
+            bounds = view.bounds()
+            starts = place_all(view, options.starting, bounds, "startingOffsets", strict=strict)
+            ends = place_all(view, options.ending, bounds, "endingOffsets", strict=strict)
         return [Range(queue, starts[queue], ends[queue]) for queue in bounds]
 
     def _wanted(self) -> "Wanted":

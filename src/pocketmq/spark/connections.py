@@ -1,5 +1,6 @@
 """Connections that a worker process keeps: Spark uses its processes again, task after task."""
 
+import atexit
 import gc
 import os
 import threading
@@ -14,12 +15,20 @@ _settled = False
 
 
 def reader_of(reach: Reach, group: str = TOOLS_GROUP) -> RecordReader:
-    """Give this process's reader of a cluster; it is made once and never closed."""
+    """Give this process's reader of a cluster; made once, closed when the process ends."""
     key = (os.getpid(), reach, group)  # a fork must not use its parent's sockets
     with _lock:
         if key not in _readers:
             _readers[key] = RecordReader(reach.client(), group=group, patience=reach.retry_timeout)
         return _readers[key]
+
+
+@atexit.register
+def close_all() -> None:
+    """Close this process's readers."""
+    with _lock:
+        for key in [key for key in _readers if key[0] == os.getpid()]:
+            _readers.pop(key).close()
 
 
 def settle() -> None:

@@ -155,6 +155,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Let go of connections."""
         if self._progress_made is not None:
             self._progress_made.close()
+        if self._view_made is not None:
+            self._view_made.reader.close()
 
     def _publish(self, reached: Offsets) -> None:
         if self.options.group is None:
@@ -170,12 +172,9 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     @property
     def _view(self) -> "ClusterView":
         if self._view_made is None:
-            from pocketmq.spark.cluster_view import ClusterView
-            from pocketmq.spark.connections import reader_of
+            from pocketmq.spark.cluster_view import view_of
 
-            options = self.options
-            reader = reader_of(options.reach, options.pulling.group)
-            self._view_made = ClusterView(reader, options.topics, discovery=options.discovery)
+            self._view_made = view_of(self.options)
         return self._view_made
 
     def _ends(self, known: Offsets) -> Offsets:
