@@ -10,7 +10,7 @@ import click
 import msgspec
 
 from pocketmq.admin.admin import Admin
-from pocketmq.cli.admin.exits import PARTIAL, exit_code
+from pocketmq.cli.admin.exits import INTERRUPTED, PARTIAL, exit_code
 from pocketmq.cli.admin.shown import Shown, clean, jsonable
 from pocketmq.client.options import Credentials
 from pocketmq.errors import MQError
@@ -124,6 +124,8 @@ def run(common: Common, work: Work, given: dict[str, Any]) -> int:
     except MQError as error:
         complain(str(error))
         return exit_code(error)
+    except KeyboardInterrupt:  # click would print an empty line
+        return INTERRUPTED
 
 
 async def _run(common: Common, work: Work, given: dict[str, Any]) -> int:
