@@ -209,7 +209,11 @@ def test_every_group_gets_the_numbers_it_gets_alone(
         assert together == numbers_alone(estate, name, strategy, happening)
 
 
-@given(st.lists(st.text(max_size=200), max_size=20), st.lists(st.text("-0123é", max_size=70)))
+@settings(max_examples=40)
+@given(
+    st.lists(st.text(max_size=200), max_size=10),
+    st.lists(st.text("-0123é", max_size=70), max_size=4),
+)
 def test_ring_positions_are_those_of_the_rule(names: list[str], endings: list[str]) -> None:
     names += ["x" * size for size in (0, 54, 55, 56, 63, 64, 119, 120, 128)]
     names += ["\ud83d", "a\udc0d\ud83d"]  # halves of surrogate pairs, which Java writes as ?

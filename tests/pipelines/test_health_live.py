@@ -1,0 +1,64 @@
+"""Observations from a running cluster: events from a topic through Spark, offsets from brokers."""
+
+from typing import TYPE_CHECKING
+
+import pocketmq as mq
+from pocketmq.pipelines.health import Observations, examine
+from pocketmq.pipelines.health.from_topics import read_topics
+from pocketmq.pipelines.health.sampling import OffsetSampler, watch_offsets
+from tests.pipelines.test_health import JOIN
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def test_events_and_deliveries_are_read_from_topics(
+    spark: "SparkSession", cluster: mq.Cluster, topic: str
+) -> None:
+    given = (
+        b'{"time": 19.5, "group": "shop", "client_id": "%s", "topic": "orders", "broker": "b", '
+        b'"queue": 0, "offset": 7}'
+    )
+    with mq.Producer(cluster.address, group="members") as producer:
+        producer.send_batch([mq.Message(topic, event.to_json()) for event in JOIN])
+        producer.send(mq.Message(topic, b"nonsense"))
+        more = cluster.create_topic(f"{topic}-given", queues=1)
+        producer.send(mq.Message(more, given % b"m1" + b"\n" + given % b"m2"))
+    observed = read_topics(
+        spark,
+        Observations([]),
+        name_server=cluster.address,
+        topics={"events": topic, "deliveries": more},
+    )
+    assert sorted(e.started for e in observed.events) == sorted(e.started for e in JOIN)
+    assert len(observed.bad) == 1
+    assert observed.bad[0].where.startswith(f"{topic} broker-")
+    [group] = examine(observed).groups
+    assert (group.moved, group.minimum, group.deliveries, group.duplicates) == (4, 4, 2, 1)
+
+
+def test_offsets_are_sampled_from_the_brokers(cluster: mq.Cluster, topic: str) -> None:
+    with mq.Producer(cluster.address, group="shop") as producer:
+        for _ in range(40):
+            producer.send(mq.Message(topic, b"x"))
+    group = f"{topic}-group"
+    with OffsetSampler(cluster.address, [(group, topic), (group, "no-such-topic")]) as sampler:
+        first = sampler.sample()
+        assert sum(sample.lag for sample in first) == 40
+        assert {(sample.broker, sample.queue) for sample in first} == {
+            (broker, queue) for broker in ("broker-0", "broker-1") for queue in (0, 1)
+        }
+        with mq.PullConsumer(cluster.address, group=group, consume_from="first") as consumer:
+            consumer.subscribe(topic)
+            got = 0
+            while got < 40:
+                got += len(consumer.poll(10.0))
+        assert sum(sample.lag for sample in sampler.sample()) == 0
+
+
+def test_watching_takes_a_sample_at_once_and_one_at_the_end(
+    cluster: mq.Cluster, topic: str
+) -> None:
+    rounds = list(watch_offsets(cluster.address, [("any", topic)], seconds=0.05, every=0.05))
+    assert len(rounds) == 2
+    assert [len(samples) for samples in rounds] == [4, 4]
