@@ -96,7 +96,7 @@ def test_a_broker_that_is_silent_is_told_and_never_zero(desk: Desk) -> None:
 
 
 def test_wrong_credentials(capsys: pytest.CaptureFixture[str]) -> None:
-    config = {
+    config: dict[str, str | int | bool] = {
         "authenticationEnabled": True,
         "authorizationEnabled": True,
         "initAuthenticationUser": '{"username":"root","password":"secret12"}',
@@ -144,7 +144,7 @@ def test_as_a_process(cluster: Cluster) -> None:
 
 
 def test_watching_goes_on_until_it_is_interrupted(cluster: Cluster) -> None:
-    command = [POCKETMQ, "admin", "topicClusterList", "-n", cluster.address, "-t", "orders"]
+    command = [str(POCKETMQ), "admin", "topicClusterList", "-n", cluster.address, "-t", "orders"]
     with subprocess.Popen(
         [*command, "--watch", "0.05"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
     ) as child:

@@ -22,8 +22,9 @@ _ESCAPE = re.compile(r"\\(?:u(?P<code>[\s\S]{0,4})|(?P<one>[\s\S]?))")
 _FOUR_DIGITS = re.compile("[0-9a-fA-F]{4}")
 _LETTERS = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 _WRITTEN = {"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r", "\f": "\\f"}
-_UNSAFE = re.compile(r"[\\\x00-\x1f\x7f-\U0010ffff]")
-_UNSAFE_IN_KEY = re.compile(r"[\\\x00-\x1f\x7f-\U0010ffff=: ]|^[#!]")
+# By what is safe: a class that names all the rest takes Python 15 ms to compile.
+_UNSAFE = re.compile(r"[^ -\[\]-~]")  # backslashes, and all but printable ASCII
+_UNSAFE_IN_KEY = re.compile(r"[^!-9;<>-\[\]-~]|^[#!]")  # also = : and the blank
 
 
 def read_properties(data: bytes) -> dict[str, str]:
