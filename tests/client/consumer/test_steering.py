@@ -1,8 +1,10 @@
 """Pausing, resuming, seeking; caches that are full hold pulls back."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from random import Random
 
+import msgspec
 import pytest
 
 from pocketmq.balance.allocation import Average
@@ -13,7 +15,7 @@ from pocketmq.errors import ClientClosed, InvalidInput
 from pocketmq.model.message import Message
 from pocketmq.model.queue import MessageQueue
 from pocketmq.protocol.received import ReceivedMessage
-from tests.client.consumer.groups import Member, cluster, member, queues_of, send, shared
+from tests.client.consumer.groups import BRISK, Member, cluster, member, queues_of, send, shared
 from tests.loops import until
 
 AVG = Average()
@@ -173,3 +175,38 @@ async def test_a_message_that_stays_behind_holds_pulls_back() -> None:
             assert held.next_offset == 24
             gate.set()
             await until(lambda: len(got) == 60, "everything")
+
+
+async def test_a_queue_sought_under_a_slow_handler_is_not_given_away_before_it_ends() -> None:
+    """The new holding has no handler at work, but the one before it has."""
+    started: list[tuple[str, int]] = []
+    gate = asyncio.Event()
+    async with cluster(1, 1) as running:
+        await send(running.address, 3)
+
+        def handler(name: str) -> Callable[[ReceivedMessage], Awaitable[None]]:
+            async def handle(message: ReceivedMessage) -> None:
+                started.append((name, message.queue_offset))
+                if len(started) == 1:
+                    await gate.wait()
+
+            return handle
+
+        often = msgspec.structs.replace(BRISK, rebalance_interval=0.3)
+        b = Member(running.address, "b", orderly=True, profile=often)
+        a = Member(running.address, "a", orderly=True, profile=often)
+        for one in (a, b):
+            one.consumer.subscribe("orders", "*", handler(one.name))
+        async with b.consumer:
+            await until(lambda: started == [("b", 0)], "the first call")
+            (queue,) = b.queues()
+            engine = engine_of(b)
+            held = engine.parts.held[queue]
+            assert await engine.holdings.restart(held, 0, 0.0)
+            assert engine.parts.held[queue] is not held
+            assert not await engine.parts.held[queue].until_idle(0.01)
+            async with a.consumer:
+                await asyncio.sleep(0.5)
+                assert started == [("b", 0)]
+                gate.set()
+                await until(lambda: [o for _, o in started[1:]] == [0, 1, 2], "all of them")

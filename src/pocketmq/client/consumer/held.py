@@ -38,6 +38,7 @@ class HeldQueue:
     __slots__ = (
         "_idle",
         "at_work",
+        "before",
         "freed",
         "mode",
         "next_offset",
@@ -87,6 +88,8 @@ class HeldQueue:
         """With no more messages cached than these, there is room again."""
         self.at_work = 0
         """Handler calls under way."""
+        self.before: HeldQueue | None = None
+        """The holding before this one, as long as one of its handlers may still be at work."""
         self._idle: list[asyncio.Future[None]] = []
 
     @property
@@ -119,10 +122,17 @@ class HeldQueue:
             freed.set_result(None)
 
     async def until_idle(self, timeout: float) -> bool:  # noqa: ASYNC109 - not an error
-        """Wait until no handler works on the queue; False if that takes longer."""
+        """Wait until no handler works on the queue, also of the holding before; False if longer."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + timeout
+        if self.before is not None:
+            if not await self.before.until_idle(timeout):
+                return False
+            self.before = None
+            timeout = max(0.0, deadline - loop.time())
         if self.at_work == 0:
             return True
-        future = asyncio.get_running_loop().create_future()
+        future = loop.create_future()
         self._idle.append(future)
         await asyncio.wait({future}, timeout=timeout)
         if future.done():

@@ -50,6 +50,7 @@ class Holdings:
         self._puller = puller
         self.pauses = Pauses()
         self.rebalance_in: Callable[[float], None] = lambda _: None
+        self._left: dict[MessageQueue, HeldQueue] = {}  # dropped in the midst of a handler's work
         self._popping = Popping(parts)
         self._at_once: dict[type[do.Instruction], Callable[[Any], None]] = {
             do.DropQueue: self._drop,
@@ -164,6 +165,10 @@ class Holdings:
             held.process.dropped = True
             self._puller.end(held)
             self._parts.work.dropped(held)
+            at_work = held if held.at_work else held.before
+            self._left = {queue: each for queue, each in self._left.items() if each.at_work}
+            if at_work is not None and at_work.at_work:
+                self._left[held.queue] = at_work
 
     def drop_all(self) -> None:
         """Mark every queue dropped and forget it."""
@@ -217,6 +222,7 @@ class Holdings:
         held = HeldQueue(queue, parts.subscriptions.shown(queue.topic), 0, now, step.mode)
         held.process.lock_granted(now)
         held.paused = queue in self.pauses
+        held.before = self._left.pop(queue, None)
         self._table(step.mode)[queue] = held
         parts.work.taken(held)
 
