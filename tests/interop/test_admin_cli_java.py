@@ -1,0 +1,133 @@
+"""`pocketmq admin` beside Apache's mqadmin on the same Java brokers: the same lines."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import pocketmq as mq
+from pocketmq.cli import run
+from tests.interop.java_broker import JavaBroker, java_brokers
+from tests.interop.jvm import Admin, Jars, wait_until
+
+pytestmark = [pytest.mark.java, pytest.mark.timeout(600)]
+
+AUTH = "org.apache.rocketmq.auth.authentication.provider.LocalAuthenticationMetadataProvider"
+RULES = "org.apache.rocketmq.auth.authorization.provider.LocalAuthorizationMetadataProvider"
+
+
+class Desk:
+    """Both tools before a Java cluster with a topic, messages and a group."""
+
+    def __init__(self, java: JavaBroker, admin: Admin) -> None:
+        self.java = java
+        self._admin = admin
+
+    def ours(self, capsys: pytest.CaptureFixture[str], command: str) -> list[str]:
+        name, *rest = self._filled(command).split()
+        code = run(["admin", name, "-n", self.java.address, *rest])
+        captured = capsys.readouterr()
+        assert (code, captured.err) == (0, "")
+        return _lines(captured.out)
+
+    def theirs(self, command: str) -> list[str]:
+        name, _, rest = self._filled(command).partition(" ")
+        return _lines(self._admin.run(f"{name} -n {self.java.address} {rest}"))
+
+    def _filled(self, command: str) -> str:
+        return command.format(a=self.java.brokers["broker-a"], b=self.java.brokers["broker-b"])
+
+
+def _lines(text: str) -> list[str]:
+    """Give the lines without blanks at their ends; Java's maps have no order, so neither here."""
+    return sorted(line.rstrip() for line in text.splitlines() if line.strip())
+
+
+@pytest.fixture(scope="module")
+def desk(jars: Jars, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
+    if not jars.is_5:
+        pytest.skip("the columns are those of 5.x")
+    home = tmp_path_factory.mktemp("tools")
+    (home / "tool").mkdir()
+    settings = {"authenticationMetadataProvider": AUTH, "authorizationMetadataProvider": RULES}
+    with (
+        java_brokers(jars, home, "broker-a", "broker-b", **settings) as java,
+        Admin(jars, home / "tool") as admin,
+    ):
+        java.create_topic("orders", 2)
+        handled: list[str] = []
+        with (
+            mq.Producer(java.address, group="shop") as producer,
+            mq.PushConsumer(java.address, group="billing", consume_from="first") as consumer,
+        ):
+            consumer.subscribe("orders", "*", lambda message: handled.append(message.message_id))
+            for number in range(8):
+                producer.send(mq.Message("orders", b"%d" % number, tag="a", keys=[f"k{number}"]))
+            wait_until(lambda: len(handled) == 8, "all messages")
+            consumer.commit()
+            yield Desk(java, admin)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "topicList",
+        "topicList -c",
+        "topicRoute -t orders",
+        "topicRoute -t orders -l",
+        "topicClusterList -t orders",
+        "clusterList -m",
+        "updateTopic -c Java -t made -r 2 -w 2",
+        "updateTopic -b {a} -t single -r 3 -w 3 -p 4",
+        "updateSubGroup -c Java -g made -r 3 -d true",
+        "getConsumerConfig -g made",
+        "getBrokerConfig -b {a}",
+        "updateBrokerConfig -b {b} -k defaultTopicQueueNums -v 5",
+        "getNamesrvConfig",
+        "updateNamesrvConfig -k orderMessageEnable -v true",
+        "updateKvConfig -s space -k key -v value",
+        "updateOrderConf -t made -m put -v broker-a:2",
+        "updateOrderConf -t made -m get",
+        "updateOrderConf -t made -m delete",
+        "addWritePerm -b broker-b",
+        "consumerProgress",
+        "consumerProgress -g billing",
+        "consumerProgress -g billing -s true",
+        "producer -b {a}",
+        "queryMsgByKey -t orders -k k3",
+        "setConsumeMode -b {a} -t orders -g made -m PULL",
+        "statsAll -t orders",
+    ],
+)
+def test_the_same_lines(desk: Desk, capsys: pytest.CaptureFixture[str], command: str) -> None:
+    theirs = desk.theirs(command)
+    assert not any("Exception" in line for line in theirs), theirs
+    assert desk.ours(capsys, command) == theirs
+
+
+def test_users_and_rules_made_here_are_seen_there(
+    desk: Desk, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert len(desk.ours(capsys, "createUser -c Java -u alice -p alice123 -t Normal")) == 2
+    rule = "-s User:alice -r Topic:orders,Group:* -a Pub,Sub -d Allow -i 10.0.0.1"
+    assert len(desk.ours(capsys, f"createAcl -c Java {rule}")) == 2
+    for command in ("getUser -b {a} -u alice", "listUser -b {a}"):
+        assert desk.ours(capsys, f"{command} --show-password") == desk.theirs(command)
+    for command in ("getAcl -b {a} -s User:alice", "listAcl -b {b}"):
+        assert desk.ours(capsys, command) == desk.theirs(command)
+    assert len(desk.ours(capsys, "deleteAcl -c Java -s User:alice --yes")) == 2
+    assert len(desk.ours(capsys, "deleteUser -c Java -u alice --yes")) == 2
+
+
+def test_a_group_on_java_brokers_is_explained_moved_and_asked_to_rebalance(
+    desk: Desk, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    explained = desk.ours(capsys, "explain -g billing")
+    assert "nothing is wrong" in explained
+    assert "group billing: 1 members, CLUSTERING, strategy AVG" in explained
+    assert len(desk.ours(capsys, "rebalance -g billing")) == 2
+    moved = desk.ours(capsys, "resetOffsetByTime -g billing -t orders -s now --yes")
+    assert sum(line.startswith("broker-") for line in moved) == 4
+    desk.ours(capsys, "sendMessage -t orders -p hello -k letter")
+    desk.ours(capsys, f"exportMetadata -c Java -f {tmp_path}")
+    assert (tmp_path / "metadata.json").stat().st_size > 0
