@@ -11,6 +11,10 @@ from pocketmq.protocol.headers.pop import NotificationResponse, PopRequest, PopR
 from pocketmq.protocol.peers import CURRENT_VERSION, Language
 from pocketmq.protocol.pop_handles import ORDERED_REVIVE_QUEUE
 
+UNSET = "not set any response code"
+"""What Java says with success in some answers."""
+NO_POP = PopResponse(pop_time=0, invisible_time=0, revive_qid=0, rest_num=0)
+"""What a refused pop carries, as in Java: clients read it from some refusals, too."""
 FOUND = "FOUND"
 NOTHING = "NO_MESSAGE_IN_QUEUE"
 _JSON = int(SerializeType.JSON)
@@ -60,7 +64,7 @@ def done(request: Command) -> bytes:
 def notified(request: Command, *, found: bool, full: bool = False) -> bytes:
     """Give the frame that answers a notification."""
     header = NotificationResponse(has_msg=found, polling_full=full)
-    return request.reply(ResponseCode.SUCCESS, None, header).encode()
+    return request.reply(ResponseCode.SUCCESS, UNSET, header).encode()
 
 
 def _general(

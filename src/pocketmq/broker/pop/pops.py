@@ -8,7 +8,7 @@ import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from pocketmq.broker.pop.answers import nothing_popped, notified, pop_answer
+from pocketmq.broker.pop.answers import NO_POP, nothing_popped, notified, pop_answer
 from pocketmq.broker.pop.checks import checked
 from pocketmq.broker.pop.journal import Journal
 from pocketmq.broker.pop.table import PopTable
@@ -207,7 +207,7 @@ class Pops:
                 self._state.turn.doubt()
             code = error.code if isinstance(error, ServerError) else ResponseCode.SYSTEM_ERROR
             remark = error.remark if isinstance(error, ServerError) else FAILED
-            held.connection.write(held.request.reply(code, remark).encode())
+            held.connection.write(held.request.reply(code, remark, NO_POP).encode())
             return True
         if not batch.count:
             if batch.unfinished:

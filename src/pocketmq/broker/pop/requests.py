@@ -4,7 +4,14 @@ With Java's checks, codes and words (5.x). A pop that finds nothing may wait, an
 only wants to be told (200054). Acknowledgements are answered once they are written down.
 """
 
-from pocketmq.broker.pop.answers import done, nothing_popped, notified, pop_answer
+from pocketmq.broker.pop.answers import (
+    NO_POP,
+    UNSET,
+    done,
+    nothing_popped,
+    notified,
+    pop_answer,
+)
 from pocketmq.broker.pop.checks import LATE_MS, checked, checked_place, too_late
 from pocketmq.broker.pop.journal import Changed
 from pocketmq.broker.pop.ordered import Verdict
@@ -19,11 +26,13 @@ from pocketmq.net import Connection
 from pocketmq.protocol.bodies.pop import BatchAck, BatchAcks
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import ONEWAY_FLAG, Command
+from pocketmq.protocol.header import Header
 from pocketmq.protocol.headers.pop import (
     AckRequest,
     ChangeInvisibleTimeRequest,
     ChangeInvisibleTimeResponse,
     NotificationRequest,
+    NotificationResponse,
     PeekRequest,
     PollingInfoRequest,
     PollingInfoResponse,
@@ -166,7 +175,7 @@ def change_invisible(state: BrokerState, connection: Connection, request: Comman
         header.topic, header.consumer_group, header.queue_id, header.offset,
     )  # fmt: skip
     if not low <= offset < high:
-        return request.reply(ResponseCode.NO_MESSAGE)
+        raise server_error(ResponseCode.NO_MESSAGE, UNSET)
     handle = PopHandle.parse(header.extra_info)
     now_ms, table = state.turn.now_ms, _pops(state).table
     until_ms = now_ms + min(header.invisible_time, LATEST_MS)
@@ -201,7 +210,7 @@ def polling_info(state: BrokerState, connection: Connection, request: Command) -
     header = request.header(PollingInfoRequest)
     del connection
     waiting = _pops(state).waiting_for(header.topic, header.consumer_group, header.queue_id)
-    return request.reply(ResponseCode.SUCCESS, None, PollingInfoResponse(polling_num=waiting))
+    return request.reply(ResponseCode.SUCCESS, UNSET, PollingInfoResponse(polling_num=waiting))
 
 
 def _read_handle(text: str) -> tuple[int, int]:
@@ -252,7 +261,7 @@ def _answered_later(
     if header is None:
         frame = done(request)
     else:
-        frame = request.reply(ResponseCode.SUCCESS, None, header).encode()
+        frame = request.reply(ResponseCode.SUCCESS, UNSET, header).encode()
     if not state.turn.notes:
         return frame
     if not request.flag & ONEWAY_FLAG:
@@ -260,12 +269,25 @@ def _answered_later(
     return None
 
 
+def _refusing(handler: Handler, empty: Header) -> Handler:
+    """Have refusals carry an empty header, as in Java: clients read some of them all the same."""
+
+    def serve(state: BrokerState, connection: Connection, request: Command) -> Answer:
+        try:
+            return handler(state, connection, request)
+        except ServerError as error:
+            return request.reply(error.code, error.remark, empty)
+
+    return serve
+
+
+_NOT_CHANGED = ChangeInvisibleTimeResponse(pop_time=0, invisible_time=0, revive_qid=0)
 HANDLERS: dict[RequestCode, Handler] = {
-    RequestCode.POP_MESSAGE: pop,
+    RequestCode.POP_MESSAGE: _refusing(pop, NO_POP),
     RequestCode.ACK_MESSAGE: acknowledge,
     RequestCode.BATCH_ACK_MESSAGE: acknowledge_several,
-    RequestCode.CHANGE_MESSAGE_INVISIBLETIME: change_invisible,
-    RequestCode.NOTIFICATION: notify,
-    RequestCode.PEEK_MESSAGE: peek,
+    RequestCode.CHANGE_MESSAGE_INVISIBLETIME: _refusing(change_invisible, _NOT_CHANGED),
+    RequestCode.NOTIFICATION: _refusing(notify, NotificationResponse(has_msg=False)),
+    RequestCode.PEEK_MESSAGE: _refusing(peek, NO_POP),
     RequestCode.POLLING_INFO: polling_info,
 }
