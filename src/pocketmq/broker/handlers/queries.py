@@ -109,7 +109,7 @@ def look_at_queue(state: BrokerState, _: Connection, request: Command) -> Comman
     tags = queue.tags(start, count)
     page = ConsumeQueuePage(
         subscription_data=None if known is None else known.subscription,
-        filter_data=f"{group}@{topic} is not online!" if known is None else None,
+        filter_data=f"{group}@{topic} is not online!" if known is None else "null",
         queue_data=[
             ConsumeQueueEntry(
                 physic_offset=position,

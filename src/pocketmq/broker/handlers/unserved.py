@@ -7,7 +7,7 @@ about a single broker is an answer (it is the master, it has no slaves), that is
 from pocketmq.broker.state import BrokerState, Handler
 from pocketmq.errors import ResponseCode
 from pocketmq.net import Connection
-from pocketmq.protocol.bodies.replication import HAStatus
+from pocketmq.protocol.bodies.replication import HAClient, HAStatus
 from pocketmq.protocol.bodies.store_check import StoreCheck
 from pocketmq.protocol.codes import RequestCode as Code
 from pocketmq.protocol.command import Command
@@ -56,7 +56,11 @@ def epochs(_: BrokerState, __: Connection, request: Command) -> Command:
 
 def replication_status(state: BrokerState, _: Connection, request: Command) -> Command:
     """Tell that this is a master without slaves."""
-    status = HAStatus(master=True, master_commit_log_max_offset=state.store.log.tail)
+    status = HAStatus(
+        master=True,
+        master_commit_log_max_offset=state.store.log.tail,
+        ha_client_runtime_info=HAClient(),
+    )
     return request.reply(ResponseCode.SUCCESS, body=encode_body(status))
 
 
