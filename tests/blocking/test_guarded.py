@@ -60,7 +60,9 @@ def test_with_tls_nothing_leaves_unencrypted(tmp_path: Path) -> None:
     tls = mq.Tls(ca=certificates.root)
     with Cluster(config=config) as cluster:
         cluster.create_topic("orders", 4)
-        with mq.Producer(cluster.address, group="shop", tls=tls) as producer:
+        with mq.Producer(
+            cluster.address, group="shop", tls=tls, send_timeout=30.0, request_timeout=30.0
+        ) as producer:
             assert producer.send(Message("orders", b"x")).ok
             assert producer.submit(Message("orders", b"x")).result(30).ok
             outcomes: list[bool] = []

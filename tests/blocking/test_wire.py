@@ -1,6 +1,5 @@
 """Connections that their user reads: one answer for one request, or an end."""
 
-import os
 import signal
 import socket
 import threading
@@ -153,7 +152,10 @@ def test_bytes_that_are_no_frame_end_the_wire() -> None:
 def test_an_interrupt_is_passed_on_and_ends_the_wire() -> None:
     def interrupt(caller: socket.socket) -> None:
         next(requests(caller))
-        os.kill(os.getpid(), signal.SIGINT)
+        # Not to the process: the kernel might give it to a thread that cannot be interrupted.
+        main = threading.main_thread().ident
+        assert main is not None
+        signal.pthread_kill(main, signal.SIGINT)
         list(requests(caller))
 
     with peer(interrupt) as address, wire_to(address) as wire:
