@@ -349,3 +349,23 @@ async def test_retries_survive_a_restart(tmp_path: Path) -> None:
         await leap(3.1)
         message = await newest(address, "%RETRY%CG", 0)
         assert message.reconsume_times == 1
+
+
+async def test_retries_and_dead_letters_are_counted_for_the_topic_they_came_from() -> None:
+    """A topic that is not there counts for nothing: who sends could make up any number of them."""
+    fields = {"group": "G", "delayLevel": "0", "originMsgId": "x", "unitMode": "false"}
+    async with running() as (broker, address), client(address) as peer:
+        stats = broker.state.stats
+        real = await peer.ask(SEND, send_fields("T"), b"x")
+        made_up = send_fields("T", "UNIQ_KEY\1K\2RETRY_TOPIC\1nowhere\2")
+        other = await peer.ask(SEND, made_up, b"x")
+        for sent in (real, other):
+            place = fields | {"offset": str(position(sent))}
+            assert (await peer.ask(BACK, place)).code == 0
+        assert {pair: flow.messages for pair, flow in stats.sent_back.items()} == {
+            ("T", "G"): 1,
+            ("%RETRY%G", "G"): 1,
+        }
+        given_up = fields | {"offset": str(position(real)), "delayLevel": "-1"}
+        assert (await peer.ask(BACK, given_up)).code == 0
+        assert {pair: flow.messages for pair, flow in stats.dead.items()} == {("T", "G"): 1}

@@ -17,6 +17,12 @@ if TYPE_CHECKING:
     from pocketmq.broker.state import BrokerState
 
 
+def origin_of(state: "BrokerState", draft: Draft) -> str:
+    """Give the topic a retry first came from; clients write it, so it must be one there is."""
+    topic = draft.properties.get(names.RETRY_TOPIC, draft.topic)
+    return topic if topic in state.topics else draft.topic
+
+
 def give_up_retries(
     state: "BrokerState", draft: Draft, client_version: int, client_limit: int | None
 ) -> None:
@@ -45,8 +51,7 @@ def give_up_retries(
     if state.topics.create_for_group(topic, 1, now_ms=state.turn.now_ms) is None:
         raise server_error(ResponseCode.SYSTEM_ERROR, f"topic[{topic}] not exist")
     save_changes(state)
-    origin = draft.properties.get(names.RETRY_TOPIC, draft.topic)
-    state.stats.count(state.stats.dead, origin, group)
+    state.stats.count(state.stats.dead, origin_of(state, draft), group)
     draft.topic = topic
     draft.queue_id = 0
     draft.properties[names.DELAY_LEVEL] = "-1"  # as in Java: not delayed, and one can see why

@@ -7,6 +7,7 @@ the tries. After the last try it goes to the group's dead letters, where nobody 
 import random
 
 from pocketmq.broker.appending import Draft, place
+from pocketmq.broker.dead_letters import origin_of
 from pocketmq.broker.handlers.sending import OVERLOADED
 from pocketmq.broker.saving import save_changes
 from pocketmq.broker.state import Answer, BrokerState, Handler
@@ -103,9 +104,9 @@ def send_back(state: BrokerState, connection: Connection, request: Command) -> A
         queues = max(1, min(group.retry_queue_nums, topic.read_queue_nums))
         draft.queue_id = random.randrange(queues)  # noqa: S311 - which queue is no secret
     save_changes(state)
+    origin = origin_of(state, draft)
     # Other properties must not redirect it: it was half of a transaction, or timed, only once.
     place(state, draft, () if level is None else (names.DELAY_LEVEL,))
-    origin = draft.properties[names.RETRY_TOPIC]
     table = state.stats.dead if level is None else state.stats.sent_back
     state.stats.count(table, origin, header.group)
     if not request.flag & ONEWAY_FLAG:
