@@ -1,8 +1,15 @@
 """`pocketmq demo`: the whole play on a real cluster, and its proof."""
 
+import fcntl
 import json
+import os
+import pty
+import re
+import struct
 import subprocess
 import sys
+import termios
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -20,15 +27,42 @@ def pocketmq(*arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+def on_a_terminal(*arguments: str) -> tuple[int, str, bytes]:
+    """Run the command with a terminal of 120 columns as stdout; give what it showed there."""
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 50, 120, 0, 0))
+    process = subprocess.Popen(
+        [sys.executable, "-m", "pocketmq.cli", *arguments],
+        stdout=theirs,
+        stderr=subprocess.PIPE,
+        env=os.environ | {"TERM": "xterm-256color", "COLUMNS": "120"},
+    )
+    os.close(theirs)
+    shown = b""
+    with suppress(OSError):  # the terminal is gone
+        while more := os.read(ours, 65536):
+            shown += more
+    os.close(ours)
+    assert process.stderr is not None
+    with process.stderr:
+        wrong = process.stderr.read()
+    return process.wait(60), shown.decode(), wrong
+
+
 @pytest.mark.timeout(300)
 def test_the_play_ends_with_the_proof_and_leaves_a_report(tmp_path: Path) -> None:
-    """All but the Spark part, at the pace of the group."""
-    done = pocketmq("demo", "--no-spark", "--pace", "0.2", "--out", str(tmp_path))
-    assert (done.returncode, done.stderr) == (0, "")
-    assert "proved: every message sent was consumed" in done.stdout
-    assert "not settled" not in done.stdout
+    """All but the Spark part, at the pace of the group, seen on a terminal."""
+    code, shown, wrong = on_a_terminal(
+        "demo", "--no-spark", "--pace", "0.2", "--out", str(tmp_path)
+    )
+    assert (code, wrong) == (0, b"")
+    assert "proved: every message sent was consumed" in shown
+    assert "not settled" not in shown
+    assert re.search(r"broker-1\W.*-- ", shown)  # it was away for a while, and drawn so
+    assert "joining" in shown
+    assert "killed" in shown
     page = tmp_path / "report.html"
-    assert f"report   {page}\n" in done.stdout
+    assert f"report   {page}" in shown
     assert page.read_text().startswith("<!doctype html>")
     [group] = json.loads((tmp_path / "report.json").read_text())["groups"]
     assert group["members"] == [f"c{n}@demo" for n in range(1, 6)]

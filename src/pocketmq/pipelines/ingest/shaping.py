@@ -7,13 +7,14 @@ for those alone that cannot.
 import json
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from pyspark.sql import Column
 from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
 from pyspark.sql.types import StringType, StructField, StructType
 
 from pocketmq.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import DataFrame
 
 KEPT = (
     "topic", "brokerName", "queueId", "queueOffset", "tags", "keys", "properties", "messageId",
@@ -72,7 +73,7 @@ def check_day(day_from: str, schema: StructType | None) -> None:
         raise InvalidInput(f"the day cannot be taken from {day_from}; there are {known}")
 
 
-def _day(day_from: str, schema: StructType | None) -> "Column":
+def _day(day_from: str, schema: StructType | None) -> Column:
     if day_from == "store":
         return F.to_date("storeTimestamp")
     if day_from == "born" or schema is None:
