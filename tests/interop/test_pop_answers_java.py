@@ -12,6 +12,7 @@ from pocketmq.protocol.bodies.pop import bits_of
 from pocketmq.protocol.codes import RequestCode as Code
 from pocketmq.protocol.command import Command
 from pocketmq.protocol.headers.topics import CreateTopicRequest
+from pocketmq.protocol.property_text import decode_properties
 from pocketmq.protocol.record_scan import RecordView, scan_records
 from tests.interop.java_broker import java_brokers
 from tests.interop.jvm import Jars
@@ -137,3 +138,39 @@ def test_answers_are_equal(java: str, ours: str) -> None:
     assert len(theirs) == len(own)
     for expected, said in zip(theirs, own, strict=True):
         assert said == expected
+
+
+def retried(address: str) -> list[Any]:
+    """A message comes back once, is looked at, and acknowledged."""
+    with WireClient(address, 60) as client:
+        make = CreateTopicRequest(
+            topic=T, default_topic="TBW102", read_queue_nums=1, write_queue_nums=1, perm=6,
+            topic_filter_type="SINGLE_TAG", topic_sys_flag=0, order=False,
+        )  # fmt: skip
+        assert client.ask(Code.UPDATE_AND_CREATE_TOPIC, make).code == 0
+        client.send(T, b"again")
+        tell, retry = Teller(client), f"%RETRY%R_{T}"
+        group = {"consumerGroup": "R", "initMode": 0}
+        while tell.pop(invisibleTime=1500, **group).code == 0:
+            pass  # what an earlier story left, all of it taken once
+        tell.said.clear()
+        seen: list[RecordView] = []
+        while not any(view.reconsume_times for view in seen):
+            answer = tell.pop(invisibleTime=60_000, pollTime=5000, maxMsgNums=1, **group)
+            seen = [RecordView(answer.body, each[0]) for each in scan_records(answer.body)]
+        properties = decode_properties(seen[0].property_bytes)
+        tell.said.clear()
+        handle = properties["POP_CK"]
+        place = {"consumerGroup": "R", "topic": retry, "queueId": 0, "extraInfo": handle}
+        tell.ask(Code.ACK_MESSAGE, place | {"offset": seen[0].queue_offset})
+        tell.ask(
+            Code.PEEK_MESSAGE, {"consumerGroup": "P", "topic": T, "queueId": -1, "maxMsgNums": 1}
+        )
+        view = seen[0]
+        tell.said.append((view.topic_bytes, view.queue_id, view.reconsume_times, view.flag))
+        tell.said.append(sorted(properties))
+        return tell.said
+
+
+def test_retries_look_alike(java: str, ours: str) -> None:
+    assert retried(ours) == retried(java)

@@ -84,6 +84,7 @@ async def test_what_is_not_acknowledged_comes_back_through_the_retry_topic() -> 
         assert (back.body, back.topic, back.tries) == (b"b", T, 1)
         assert str(back.handle.mark.real_topic(T, "G")) == RETRY
         assert back.properties["1ST_POP_TIME"] == str(second.handle.pop_time_ms)
+        assert back.properties["ORIGIN_GROUP"] == "G"
         assert await committed(peer, T) == 2
         assert await committed(peer, RETRY) == 0
         await ack(peer, T, second)  # its time was over: that of the retry counts
@@ -289,7 +290,7 @@ async def test_a_peek_shows_and_takes_nothing() -> None:
         fields = {"consumerGroup": "G", "topic": T, "queueId": "-1", "maxMsgNums": "8"}
         for _ in range(2):
             answer = await peer.ask(Code.PEEK_MESSAGE, fields)
-            assert (answer.code, answer.remark) == (0, "FOUND")
+            assert (answer.code, answer.remark, answer.ext["restNum"]) == (0, "FOUND", "2")
         messages = await pop(peer, T)
         assert bodies(messages) == ["a", "b"]
         assert (await peer.ask(Code.PEEK_MESSAGE, fields)).code == 19

@@ -33,10 +33,10 @@ def peeked(
     rest = 0
     most = min(header.max_msg_nums, MOST_MESSAGES)
     for name, queue_id in places:
-        read = _read(state, table, group, name, queue_id, most - len(pieces))
+        read, left = _read(state, table, group, name, queue_id, most - len(pieces))
+        rest += left
         if read is not None:
             pieces += read.pieces
-            rest += max(read.max_offset - read.next_offset, 0)
     code = ResponseCode.SUCCESS if pieces else ResponseCode.PULL_NOT_FOUND
     response = PopResponse(pop_time=0, invisible_time=0, revive_qid=0, rest_num=rest)
     remark = "FOUND" if pieces else "NO_MESSAGE_IN_QUEUE"
@@ -45,15 +45,19 @@ def peeked(
 
 def _read(  # noqa: PLR0917 - a place
     state: "BrokerState", table: PopTable, group: str, topic: str, queue_id: int, most: int
-) -> Read | None:
+) -> tuple[Read | None, int]:
+    """Give what a pop would find in a queue, and how much is there with it."""
     queue = state.store.queue(topic, queue_id)
-    if queue is None or most <= 0:
-        return None
+    if queue is None:
+        return None, 0
     offset = table.cursor(topic, group, queue_id)
     if offset is None:
         offset = first_offset(queue, topic, 0)
+    left = max(queue.next_offset - offset, 0)
+    if most <= 0:
+        return None, left
     size = state.config.max_transfer_bytes_on_message_in_memory
     read = state.store.read(queue, offset, most, size)
     if not read.pieces and read.next_offset != offset:
         read = state.store.read(queue, read.next_offset, most, size)
-    return read
+    return read, left

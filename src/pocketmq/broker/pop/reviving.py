@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger("pocketmq.broker")
 
 _QUEUES = 1
+_ORIGIN_GROUP = "ORIGIN_GROUP"
+"""The property by which brokers of 5.5 say who had the message."""
 _MOST_TRIES = 2**31 - 1
 
 
@@ -79,6 +81,7 @@ def _send_again(  # noqa: PLR0917 - one step of bringing a message back
             state.offsets.commit(shelf.group, topic, 0, 0)
         pops.topics_changed()
     draft = again(failed, topic, pop_time_ms)
+    draft.properties[_ORIGIN_GROUP] = shelf.group
     if given_up:  # whoever looks at dead letters wants to know where they are from
         draft.properties.setdefault(names.RETRY_TOPIC, first_topic(shelf))
     try:
