@@ -85,7 +85,7 @@ def test_a_master_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) ->
         spark_session(master="local[1]")
 
 
-def no_java(*, local: bool) -> Path:
+def no_java(*, light: bool) -> Path:
     raise CannotStart("Spark", "no Java")
 
 

