@@ -11,6 +11,7 @@ WATCHED = {"class", "function", "import", "method", "property", "unreachable_cod
 # Called by a library, not by us (and the steps of Hypothesis state machines, by their decorators).
 CALLED_FROM_OUTSIDE = [
     "list_commands", "get_command", "resolve_command", "format_commands", "parse_args",  # click
+    "shell_complete",
     "connection_made", "connection_lost", "data_received", "eof_received",  # asyncio
     "get_buffer", "buffer_updated",
     "pause_writing", "resume_writing",

@@ -200,6 +200,9 @@ def test_messages_are_sent_found_and_printed(desk: Desk) -> None:
         "printMsgByQueue", "-t", "orders", "-a", "broker-0", "-i", "0", "-f", "true"
     )
     assert columns(counted)[0][0] == "Tag:"
+    code, out, _ = desk.ends("printMsg", "-t", "orders", "-s", "b", "--json")
+    assert code == 0
+    assert {json.loads(line)["tag"] for line in out.splitlines()} == {"b"}
     consumed = desk.json("consumeMessage", "-t", "orders", "-c", "3")
     assert [each["topic"] for each in consumed] == ["orders"] * 3
     again = desk.lines("queryMsgById", "-t", "orders", "-i", message_id, "-s", "true")

@@ -131,7 +131,7 @@ def run(common: Common, work: Work, given: dict[str, Any]) -> int:
 async def _run(common: Common, work: Work, given: dict[str, Any]) -> int:
     async with common.admin() as admin:
         if common.watch is None:
-            return show(await work(admin, **given), as_json=common.as_json)
+            return await _show_all(await work(admin, **given), as_json=common.as_json)
         while True:
             try:
                 shown = await work(admin, **given)
@@ -139,8 +139,20 @@ async def _run(common: Common, work: Work, given: dict[str, Any]) -> int:
                 shown = Shown([], {"error": str(error)}, (str(error),))
             if sys.stdout.isatty() and not common.as_json:
                 sys.stdout.write(_CLEAR)
-            show(shown, as_json=common.as_json)
+            await _show_all(shown, as_json=common.as_json)
             await asyncio.sleep(common.watch)
+
+
+async def _show_all(shown: Shown, *, as_json: bool) -> int:
+    if shown.more is None:
+        return show(shown, as_json=as_json)
+    async for part in shown.more:
+        if as_json:
+            for item in part.data:
+                show(Shown([], item), as_json=True)
+        else:
+            show(part, as_json=False)
+    return 0
 
 
 def show(shown: Shown, *, as_json: bool) -> int:

@@ -67,28 +67,32 @@ async def print_topic(
     bodies: bool,
     parent: str | None,
 ) -> Shown:
-    """Print the messages of a topic, queue by queue."""
+    """Print the messages of a topic, queue by queue; with --json, an object a line."""
     del parent
     route = await admin.topics.route(topic)
-    lines, data = [], []
-    for queue in sort_queues(route.subscribe_queues(topic)):
-        first, last = await _bounds(admin, queue, begin, end)
-        lines.append(f"minOffset={first}, maxOffset={last}, {queue}")
-        async for page in _pages(admin, queue, first, last, expression):
-            for message in page.messages:
-                lines.append(one_line(message, body_text(message, charset) if bodies else None))
-                data.append(message)
-            if page.status is PageStatus.NO_MATCHED_MSG:
-                lines.append(
-                    f"{queue} no matched msg. status=NO_MATCHED_MSG, offset={page.next_offset}"
-                )
-            elif page.status is not PageStatus.FOUND:
-                lines.append(
-                    f"{queue} print msg finished. status={page.status.value}, "
-                    f"offset={page.next_offset}"
-                )
-        lines.append("-" * 56)
-    return Shown(lines, data)
+    queues = sort_queues(route.subscribe_queues(topic))
+
+    async def shown() -> AsyncIterator[Shown]:
+        for queue in queues:
+            first, last = await _bounds(admin, queue, begin, end)
+            yield Shown([f"minOffset={first}, maxOffset={last}, {queue}"], [])
+            async for page in _pages(admin, queue, first, last, expression):
+                lines = [
+                    one_line(message, body_text(message, charset) if bodies else None)
+                    for message in page.messages
+                ]
+                yield Shown([*lines, *_remark(queue, page)], page.messages)
+            yield Shown(["-" * 56], [])
+
+    return Shown([], [], more=shown())
+
+
+def _remark(queue: MessageQueue, page: Page) -> list[str]:
+    """Say why a page has no messages."""
+    if page.status is PageStatus.FOUND:
+        return []
+    said = "no matched msg." if page.status is PageStatus.NO_MATCHED_MSG else "print msg finished."
+    return [f"{queue} {said} status={page.status.value}, offset={page.next_offset}"]
 
 
 @admin_command(
@@ -120,21 +124,28 @@ async def print_queue(
     bodies: bool,
     count: bool,
 ) -> Shown:
-    """Print the messages of a queue, or count them by tag."""
+    """Print the messages of a queue, or count them by tag; with --json, an object a line."""
     queue = MessageQueue(topic, broker, queue_id)
     first, last = await _bounds(admin, queue, begin, end)
-    lines, found, tags = [], [], Counter[str]()
-    async for page in _pages(admin, queue, first, last, expression):
-        if page.status is not PageStatus.FOUND:
-            break
-        tags.update(message.tag for message in page.messages if message.tag)
-        for message in page.messages:
-            found.append(message)
+
+    async def shown() -> AsyncIterator[Shown]:
+        tags: Counter[str] = Counter()
+        async for page in _pages(admin, queue, first, last, expression):
+            if page.status is not PageStatus.FOUND:
+                break
+            tags.update(message.tag for message in page.messages if message.tag)
             if messages:
-                lines.append(one_line(message, body_text(message, charset) if bodies else None))
-    if count:
-        lines += [row("Tag: %-30s Count: %s", *pair) for pair in tags.most_common()]
-    return Shown(lines, {"messages": found if messages else len(found), "tags": dict(tags)})
+                lines = [
+                    one_line(message, body_text(message, charset) if bodies else None)
+                    for message in page.messages
+                ]
+                yield Shown(lines, page.messages)
+        if count:
+            counted = tags.most_common()
+            lines = [row("Tag: %-30s Count: %s", *pair) for pair in counted]
+            yield Shown(lines, [{"tag": tag, "count": number} for tag, number in counted])
+
+    return Shown([], [], more=shown())
 
 
 @admin_command(

@@ -1,7 +1,7 @@
 """What a command shows: lines for people, a value for programs, and who is missing."""
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from enum import Enum
 from typing import Any
 
@@ -22,6 +22,8 @@ class Shown(msgspec.Struct, frozen=True):
     lines: list[str]
     data: Any
     problems: tuple[str, ...] = ()
+    more: AsyncIterator["Shown"] | None = None
+    """What follows, shown as it comes; as JSON, the items of all `data` one a line."""
 
 
 def told(missing: Iterable[Missing]) -> tuple[str, ...]:
