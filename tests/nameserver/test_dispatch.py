@@ -73,6 +73,14 @@ def test_other_codes_are_not_supported() -> None:
     assert (reply.code, reply.remark) == (3, " request type 10 not supported")
 
 
+def test_what_a_controller_would_answer_is_refused_with_the_reason() -> None:
+    state, _ = make()
+    for code in (1001, 1005, 1013):
+        reply = ask(state, code)
+        remark = f" request type {code} not supported: there is no controller here"
+        assert (reply.code, reply.remark) == (3, remark)
+
+
 @given(
     code=st.sampled_from(sorted(HANDLERS)),
     ext=st.dictionaries(

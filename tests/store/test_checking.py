@@ -110,6 +110,18 @@ def test_records_after_the_last_checkpoint_are_no_damage(path: Path) -> None:
     assert any("3 records came after the last checkpoint" in each.text for each in report.findings)
 
 
+def test_a_write_that_was_not_finished_is_no_damage(path: Path) -> None:
+    last = log_files(path)[-1]
+    data = bytearray(last.read_bytes())
+    end = len(data.rstrip(b"\0"))
+    data[end + 8 : end + 12] = b"torn"
+    last.write_bytes(data)
+    report = check_store(path)
+    assert report.sound, report.findings
+    (note,) = report.findings
+    assert note.text.endswith("lies a write that was not finished; the next start cuts it off")
+
+
 def test_a_deleted_topic_is_explained(path: Path) -> None:
     store = MessageStore.open(path, OPTIONS)
     store.delete_topic("T")

@@ -17,12 +17,17 @@ HANDLERS: dict[int, Handler] = {
     for code, handler in part.HANDLERS.items()
 }
 
+_CONTROLLER = range(1001, 1014)
+"""What a Java name server answers if a controller runs in it."""
+
 
 def answer(state: NameServerState, connection: Hashable, request: Command) -> Command:
     """Give the answer to a request, whatever it is. Never raises."""
     handler = HANDLERS.get(request.code)
     if handler is None:
         remark = f" request type {request.code} not supported"  # the blank is Java's
+        if request.code in _CONTROLLER:
+            remark += ": there is no controller here"
         return request.reply(ResponseCode.REQUEST_CODE_NOT_SUPPORTED, remark)
     try:
         return handler(state, connection, request)

@@ -180,8 +180,8 @@ class _Check:
             findings.add(Severity.NOTE, "log", f"{text}; they go with their files")
         if reader.segments:
             last = reader.segments[-1]
-            rest = last.view[max(reader.tail - last.start, 0) :]
-            if bytes(rest).strip(b"\0"):
+            at = max(reader.tail - last.start, 0)
+            if last.file.data_end(at) > at:
                 text = f"behind byte {reader.tail} lies a write that was not finished"
                 findings.add(Severity.NOTE, "log", f"{text}; the next start cuts it off")
 
