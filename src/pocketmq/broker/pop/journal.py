@@ -135,13 +135,13 @@ class Journal:
                 return
         pending.append(Settled(topic, group, queue_id, pop_time_ms, offsets))
 
-    def seal(self, now_ms: int) -> None:
-        """Append what was noted, to be written with the messages of this turn.
+    def seal(self, now_ms: int) -> int:
+        """Append what was noted, to be written with the messages of this turn; tell how much.
 
         Raises `StoreError`; what was noted is not tried again then.
         """
         if not self._pending:
-            return
+            return 0
         pending, self._pending = self._pending, []
         queue = self._store.make_queue(self._topic, 0)
         limit = min(_RECORD, self._store.options.segment_size // 4)
@@ -157,6 +157,7 @@ class Journal:
                 born_host=_NOBODY,
             )
             self._store.append(queue, (record,), (0,), now_ms)
+        return len(pending)
 
     def entries(self, offset: int) -> Iterator[Entry]:
         """Give what was noted, from an offset of the journal on."""

@@ -29,9 +29,9 @@ NEVER = float("inf")
 _MESSAGES = 256
 _SIZE = 1 << 20
 """What is brought back before clients have their turn again."""
-_RECORDS = 10_000
+_ENTRIES = 100_000
 _SAVE_AFTER = 30.0
-"""Records of the journal, and seconds, after which everything is saved anew."""
+"""Entries of the journal, and seconds, after which everything is saved anew."""
 
 
 class Popping:
@@ -49,7 +49,7 @@ class Popping:
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at = NEVER
         self._save_timer: asyncio.TimerHandle | None = None
-        self._unsaved = 0  # records of the journal
+        self._unsaved = 0  # entries of the journal
 
     def start(self) -> None:
         """Go on where the broker stopped, and serve pops from now on."""
@@ -132,11 +132,11 @@ class Popping:
 
     # Saving
 
-    def _sealed(self) -> None:
-        self._unsaved += 1
-        if self._unsaved == 1 and self._open:
+    def _sealed(self, entries: int) -> None:
+        before, self._unsaved = self._unsaved, self._unsaved + entries
+        if not before and entries and self._open:
             self._set_timer_for_saving()
-        elif self._unsaved == _RECORDS:
+        elif before < _ENTRIES <= self._unsaved:
             self._saving.changed()
         due_ms = self._pops.table.deadlines.next_ms
         if due_ms is not None:

@@ -45,8 +45,8 @@ class Pops:
         self.waiting = WaitingPops()
         self.wake_by: Callable[[float], None] = _nobody
         """Sees to it that `serve_due` is called by a moment of the steady clock."""
-        self.sealed: Callable[[], None] = _nothing
-        """Called after changes were put down in the journal."""
+        self.sealed: Callable[[int], None] = _nobody
+        """Called after so many changes were put down in the journal."""
         self.end_turn: Callable[[], None] = _nothing
         """Has what was noted outside of a request written."""
         self._open = True
@@ -135,8 +135,7 @@ class Pops:
 
     def seal(self) -> None:
         """Put the changes of this turn down; raises `StoreError`."""
-        self.journal.seal(self._state.turn.now_ms)
-        self.sealed()
+        self.sealed(self.journal.seal(self._state.turn.now_ms))
 
     def arrived(self, queue: QueueIndex) -> None:
         """Serve those who wait for messages of a queue."""
