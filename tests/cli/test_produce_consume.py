@@ -178,7 +178,7 @@ def test_a_line_that_is_no_message_is_named(cluster: Cluster, topic: str) -> Non
     assert done.stderr.startswith(b"pocketmq: line 2: ")
     empty = run("produce", "-n", cluster.address, "-t", topic, stdin=b"a\n\n")
     assert empty.returncode == 2
-    assert b"a message needs a body" in empty.stderr
+    assert b"line 2: a message needs a body" in empty.stderr
 
 
 def test_help_names_the_options() -> None:

@@ -63,7 +63,10 @@ def command(
 
     with Producer(namesrv, group=group) as producer:
         for number, message, key in _messages(topic, tag, keys, as_json=as_json):
-            future = producer.submit(message, ordering_key=key, timeout=timeout)
+            try:
+                future = producer.submit(message, ordering_key=key, timeout=timeout)
+            except InvalidInput as error:  # such as a body that is empty or too large
+                raise InvalidInput(f"line {number}: {error}") from None
             waiting.append((number, future))
             settle(until_done=False)
             if number == count:
