@@ -100,6 +100,22 @@ def test_what_happens_close_together_is_one_rebalance_of_the_group() -> None:
     assert (third.left, third.after.unowned) == (["m1"], 2)
 
 
+def test_a_rebalance_is_over_when_every_queue_has_one_owner() -> None:
+    """The next one may follow within a second."""
+    three = ["m1", "m2", "m3"]
+    health = group(
+        *JOIN[:2],
+        event("m1", 20.9, ALL, ("a0", "a1"), members=["m1", "m2"]),
+        event("m3", 21.9, (), ("b1",), members=three),
+        event("m2", 23.0, ("b0", "b1"), ("b0",), members=three),
+    )
+    assert [(one.since, one.until, one.cause) for one in health.rebalances] == [
+        (10.0, 10.0, "m1 joined"),
+        (20.0, 20.9, "m2 joined"),
+        (21.9, 23.0, "m3 joined"),
+    ]
+
+
 def test_more_moves_than_needed_are_counted_against_the_fewest() -> None:
     both = ["m1", "m2"]
     health = group(

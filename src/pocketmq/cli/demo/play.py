@@ -199,9 +199,7 @@ def _afterwards(
     write_lines(out / "events.jsonl", observed.events)
     # That everybody goes home at the end is no rebalance.
     events = [event for event in observed.events if event.started < stage.ended]
-    report = examine(
-        Observations(events, observed.offsets, observed.deliveries, observed.bad), quiet=1.5
-    )
+    report = examine(Observations(events, observed.offsets, observed.deliveries, observed.bad))
     (out / "report.html").write_bytes(page(report, title="PocketMQ demo").encode())
     write_lines(out / "report.json", [report])
     view.tell("done")

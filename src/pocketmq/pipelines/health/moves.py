@@ -1,7 +1,8 @@
 """Queues that changed hands, gathered into rebalances of the whole group.
 
-Members rebalance each for themselves; what they do within a short time of one another is one
-rebalance of the group. How many queues moved is compared with how few would have had to.
+Members rebalance each for themselves; what they do until every queue has one owner again, or
+within a short time of one another, is one rebalance of the group. How many queues moved is compared
+with how few would have had to.
 """
 
 from collections import Counter
@@ -17,6 +18,8 @@ from pocketmq.pipelines.health.ownership import DIED, Owned, Timeline, finished
 
 QUIET = 2.0
 """Seconds without any change that end a rebalance of the group."""
+SETTLED_QUIET = 0.3
+"""Seconds that are enough where every queue has one owner."""
 
 
 class Handover(msgspec.Struct, frozen=True):
@@ -102,13 +105,22 @@ def handovers(story: Timeline) -> list[Handover]:
 
 def owners_at(story: Timeline, moment: float) -> dict[QueueName, str | None]:
     """Tell who owns each queue that exists at a time; the later of two at once."""
-    result: dict[QueueName, str | None] = {}
+    holders = _holders_at(story, moment)
+    return {queue: held[-1].member if held else None for queue, held in holders.items()}
+
+
+def _holders_at(story: Timeline, moment: float) -> dict[QueueName, list[Owned]]:
+    result = {}
     for queue, (since, until) in story.known.items():
         away = any(a <= moment < b for a, b in story.absent.get(queue, ()))
         if since <= moment <= until and not away:
-            holding = [o for o in story.owned[queue] if o.since <= moment < _end(o, story)]
-            result[queue] = holding[-1].member if holding else None
+            result[queue] = [o for o in story.owned[queue] if o.since <= moment < _end(o, story)]
     return result
+
+
+def _settled(story: Timeline, moment: float) -> bool:
+    """Tell whether every queue has exactly one owner."""
+    return all(len(held) == 1 for held in _holders_at(story, moment).values())
 
 
 def _end(owned: Owned, story: Timeline) -> float:
@@ -123,7 +135,8 @@ def rebalances(
     times = sorted({t for spans in story.owned.values() for o in spans for t in _changes(o)})
     clusters: list[list[float]] = []
     for time in times:
-        if clusters and time - clusters[-1][-1] <= quiet:
+        gap = time - clusters[-1][-1] if clusters else quiet + 1.0
+        if gap <= SETTLED_QUIET or (gap <= quiet and not _settled(story, time - gap / 2)):
             clusters[-1].append(time)
         else:
             clusters.append([time])
