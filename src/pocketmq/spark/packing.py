@@ -16,7 +16,8 @@ from pocketmq.blocking.record_sender import IdRange
 from pocketmq.model.names import is_retry_topic
 from pocketmq.model.queue import MessageQueue
 from pocketmq.protocol.batch import ENTRY_OVERHEAD
-from pocketmq.spark.rows import Rows, join, sizes_of
+from pocketmq.spark.checked_columns import join, sizes_of
+from pocketmq.spark.rows import Rows
 
 Queues = Callable[[str], Sequence[MessageQueue]]
 """Gives the queues of a topic that can be written to, in the order Java's selectors see them."""
