@@ -28,6 +28,7 @@ SAMPLE_ARGUMENTS: dict[str, object] = {
     "reason": "because",
     "remark": "no such topic",
     "request": "SEND_MESSAGE_V2",
+    "span": (3, 7),
     "timeout": 3.0,
     "topic": "orders",
 }
