@@ -12,6 +12,7 @@ from pocketmq.model.names import TOOLS_GROUP
 
 if TYPE_CHECKING:
     from pocketmq.admin.access import Access
+    from pocketmq.admin.accounts import Accounts
     from pocketmq.admin.balance import Balance
     from pocketmq.admin.brokers import Brokers
     from pocketmq.admin.groups import Groups
@@ -129,6 +130,13 @@ class Admin:
         from pocketmq.admin.access import Access
 
         return Access(self._wire, self.brokers)
+
+    @cached_property
+    def accounts(self) -> "Accounts":
+        """Accounts of 4.x brokers."""
+        from pocketmq.admin.accounts import Accounts
+
+        return Accounts(self._wire, self.brokers)
 
     @cached_property
     def overview(self) -> "Overview":

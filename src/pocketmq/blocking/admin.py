@@ -8,6 +8,7 @@ from functools import wraps
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, Unpack
 
 from pocketmq.admin.access import Access as AsyncAccess
+from pocketmq.admin.accounts import Accounts as AsyncAccounts
 from pocketmq.admin.admin import Admin as AsyncAdmin
 from pocketmq.admin.balance import Balance as AsyncBalance
 from pocketmq.admin.brokers import Brokers as AsyncBrokers
@@ -174,6 +175,15 @@ class Access(Room[AsyncAccess]):
     copy_rules = blocking(AsyncAccess.copy_rules)
 
 
+class Accounts(Room[AsyncAccounts]):
+    """Accounts of 4.x brokers: see `pocketmq.admin.accounts`."""
+
+    put = blocking(AsyncAccounts.put)
+    delete = blocking(AsyncAccounts.delete)
+    trust = blocking(AsyncAccounts.trust)
+    versions = blocking(AsyncAccounts.versions)
+
+
 class Overview(Room[AsyncOverview]):
     """Many things at a glance: see `pocketmq.admin.overview`."""
 
@@ -219,6 +229,7 @@ class Admin(Facade[AsyncAdmin]):
         self.messages = Messages(admin.messages, self._call)
         self.tracks = Tracks(admin.tracks, self._call)
         self.access = Access(admin.access, self._call)
+        self.accounts = Accounts(admin.accounts, self._call)
         self.overview = Overview(admin.overview, self._call)
         self.balance = Balance(admin.balance, self._call)
 

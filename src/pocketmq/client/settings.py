@@ -4,7 +4,6 @@ Knows the option classes, not what options mean.
 """
 
 from collections.abc import Mapping
-from difflib import get_close_matches
 from typing import Any, TypedDict, TypeVar
 
 import msgspec
@@ -57,6 +56,8 @@ def sort_settings(
     of_member = set(own.__struct_fields__) - {"group"}
     for name in settings:
         if name not in of_client and name not in of_member:
+            from difflib import get_close_matches  # slow to import, and only mistakes need it
+
             near = get_close_matches(name, of_client | of_member | {"name_servers", "group"}, 1)
             hint = f"; did you mean {near[0]!r}?" if near else ""
             raise InvalidInput(f"there is no setting {name!r}{hint}")

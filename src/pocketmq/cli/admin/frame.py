@@ -88,11 +88,13 @@ def admin_command(
     name: str,
     *options: Callable[[Any], Any],
     asks: str | None = None,
+    live: bool = False,
     cls: type[click.Command] = click.Command,
 ) -> Callable[[Work], click.Command]:
     """Make a click command of a coroutine function that takes an admin and its options.
 
-    A command that destroys something `asks` first, with a question made from its options.
+    A command that destroys something `asks` first, with a question made from its options. One that
+    is `live` goes on by itself on a terminal.
     """
 
     def make(work: Work) -> click.Command:
@@ -100,6 +102,8 @@ def admin_command(
             interval = given.pop("interval", None)  # mqadmin's way to say --watch
             if given["watch"] is None:
                 given["watch"] = interval
+            if live and given["watch"] is None and not given["as_json"] and sys.stdout.isatty():
+                given["watch"] = _WATCH
             common = Common(**{name: given.pop(name) for name in Common.__struct_fields__})
             if asks is not None and not given.pop("yes"):
                 _confirm(asks.format(**given))

@@ -69,11 +69,12 @@ def _traffic(each: TopicTraffic, *, active: bool) -> list[str]:
 @admin_command(
     "top",
     click.option("--rows", type=click.IntRange(1), default=15, show_default=True, help="Lines."),
+    live=True,
 )
 async def top(admin: Admin, *, rows: int) -> Shown:
     """Show brokers, the busiest topics and the groups with the most lag.
 
-    With --watch it is a live view; without, one picture.
+    On a terminal it is a live view, every 2 seconds or as --watch says; else one picture.
     """
     places = await admin.brokers.all()
     status = await admin.brokers.status()

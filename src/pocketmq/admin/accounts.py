@@ -1,0 +1,101 @@
+"""Accounts of 4.x brokers with access control; 5.x has users and rules instead (`access`)."""
+
+import msgspec
+
+from pocketmq.admin.brokers import Brokers
+from pocketmq.admin.gathered import Gathered, Place
+from pocketmq.admin.wire import Wire
+from pocketmq.model.data_version import DataVersion
+from pocketmq.protocol.bodies.access import Account
+from pocketmq.protocol.codes import RequestCode as Code
+from pocketmq.protocol.headers.auth_49 import (
+    CreateAccessConfigRequest,
+    DeleteAccessConfigRequest,
+    GetBrokerAclVersionResponse,
+)
+from pocketmq.protocol.json_values import decode_body
+
+
+class AccountVersion(msgspec.Struct, frozen=True):
+    """The state of a broker's access files, by their names."""
+
+    broker: str
+    cluster: str
+    files: dict[str, DataVersion]
+
+
+class Accounts:
+    """Asks and tells brokers about accounts. 5.x brokers of Apache refuse."""
+
+    def __init__(self, wire: Wire, brokers: Brokers) -> None:
+        self._wire = wire
+        self._brokers = brokers
+
+    async def put(
+        self, account: Account, cluster: str | None = None, address: str | None = None
+    ) -> Gathered[None]:
+        """Make an account, or change what is given of one."""
+        header = CreateAccessConfigRequest(
+            access_key=account.access_key or "",
+            secret_key=account.secret_key,
+            white_remote_address=account.white_remote_address,
+            admin=account.admin,
+            default_topic_perm=account.default_topic_perm,
+            default_group_perm=account.default_group_perm,
+            topic_perms=_joined(account.topic_perms),
+            group_perms=_joined(account.group_perms),
+        )
+
+        async def put(place: Place) -> None:
+            await self._wire.ask(place.address, Code.UPDATE_AND_CREATE_ACL_CONFIG, header)
+
+        return await self._wire.each(await self._brokers.targets(cluster, address), put)
+
+    async def delete(
+        self, access_key: str, cluster: str | None = None, address: str | None = None
+    ) -> Gathered[None]:
+        """Delete an account."""
+        header = DeleteAccessConfigRequest(access_key=access_key)
+
+        async def delete(place: Place) -> None:
+            await self._wire.ask(place.address, Code.DELETE_ACL_CONFIG, header)
+
+        return await self._wire.each(await self._brokers.targets(cluster, address), delete)
+
+    async def trust(
+        self,
+        addresses: list[str],
+        cluster: str | None = None,
+        address: str | None = None,
+        *,
+        file: str | None = None,
+    ) -> Gathered[None]:
+        """Replace the addresses from where nobody has to sign, in one file if there are several."""
+        fields = {"globalWhiteAddrs": ",".join(addresses)}
+        if file is not None:
+            fields["aclFileFullPath"] = file
+
+        async def tell(place: Place) -> None:
+            await self._wire.ask(place.address, Code.UPDATE_GLOBAL_WHITE_ADDRS_CONFIG, fields)
+
+        return await self._wire.each(await self._brokers.targets(cluster, address), tell)
+
+    async def versions(
+        self, cluster: str | None = None, address: str | None = None
+    ) -> Gathered[AccountVersion]:
+        """Tell how often and when access files were changed."""
+
+        async def ask(place: Place) -> AccountVersion:
+            answer = await self._wire.ask(place.address, Code.GET_BROKER_CLUSTER_ACL_INFO)
+            told = answer.header(GetBrokerAclVersionResponse)
+            if told.all_acl_file_version:
+                files = decode_body(told.all_acl_file_version, dict[str, DataVersion])
+            else:
+                files = {"": decode_body(told.version, DataVersion)}
+            return AccountVersion(told.broker_name, told.cluster_name, files)
+
+        return await self._wire.each(await self._brokers.targets(cluster, address), ask)
+
+
+def _joined(values: list[str] | None) -> str | None:
+    return None if values is None else ",".join(values)
