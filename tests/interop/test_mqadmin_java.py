@@ -201,7 +201,6 @@ def test_what_a_single_broker_has_not_is_refused_with_a_reason(desk: Desk, jars:
         (f"getColdDataFlowCtrInfo -b {desk.broker}", "cold data"),
         (f"getBrokerEpoch -b {BROKER}", "only for controllerMode"),
         (f"getControllerMetaData -a {desk.name_server}", "request type 1005 not supported"),
-        ("updateStaticTopic -t ST -qn 2 -c DefaultCluster", "static topics"),
     ):
         said = desk.try_run(command)
         assert reason in said, said
