@@ -1,9 +1,14 @@
 """Settings for all tests: a slow or busy machine must not fail what is right."""
 
 import signal
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 # Wall-clock limits for one example say more about the machine than about the code. Tests that
 # promise speed measure processor time themselves, and every test has pytest's timeout.
@@ -31,3 +36,23 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.xdist_group("spark"))
         elif item.path.name not in SPREAD:
             item.add_marker(pytest.mark.xdist_group(str(item.path)))
+
+
+@pytest.fixture(scope="session")
+def spark() -> "Iterator[SparkSession]":
+    """Give the one session that all tests share: two cores, compiled once and not again."""
+    pytest.importorskip("pyspark")
+    from pocketmq.spark import spark_session
+    from pocketmq.spark.engine import stop_session
+
+    session = spark_session(
+        "pocketmq tests",
+        master="local[2,2]",  # a task that fails is tried twice
+        config={
+            "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -Xss4m",
+            "spark.driver.memory": "1g",
+            "spark.sql.shuffle.partitions": "2",
+        },
+    )
+    yield session
+    stop_session(session)

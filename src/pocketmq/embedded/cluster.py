@@ -5,8 +5,8 @@ from os import PathLike
 from types import TracebackType
 from typing import Self
 
-from pocketmq.embedded import aio
 from pocketmq.blocking.loop_thread import LoopThread
+from pocketmq.embedded import aio
 from pocketmq.embedded.settings import Setting
 from pocketmq.errors import InvalidInput
 
