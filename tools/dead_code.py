@@ -27,7 +27,10 @@ def main() -> int:
     """Scan the tree and report."""
     scanner = Vulture(
         ignore_names=CALLED_FROM_OUTSIDE,
-        ignore_decorators=["@rule", "@invariant", "@initialize", "@precondition"],
+        ignore_decorators=[
+            *("@rule", "@invariant", "@initialize", "@precondition"),
+            *("@atexit.register", "@pytest.fixture", "@*.on_revoked", "@*.on_assigned"),
+        ],
     )
     scanner.scavenge(["src", "tests", "benchmarks", "tools"])
     dead = [item for item in scanner.get_unused_code() if item.typ in WATCHED]
