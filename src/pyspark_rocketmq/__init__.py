@@ -1,4 +1,4 @@
-"""What lets Spark find `format("rocketmq")` by itself: it looks for modules of this kind of name."""
+"""What lets Spark find `format("rocketmq")` by itself: it looks for modules so named."""
 
 from pocketmq.spark.source import RocketMQDataSource as DefaultSource
 
