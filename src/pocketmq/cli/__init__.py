@@ -5,6 +5,7 @@ differs, 2 wrong input. A subcommand's module is imported only when it is called
 command starts as fast as its own part allows; the module has the click command as `command`.
 """
 
+import gc
 import os
 import sys
 from contextlib import suppress
@@ -105,7 +106,23 @@ def run(arguments: list[str] | None = None) -> int:
 
 def main() -> NoReturn:
     """Run the command line as a program."""
+    if sys.argv[1:2] == ["admin"]:
+        _run_briefly()
     sys.exit(run())
+
+
+def _run_briefly() -> NoReturn:
+    """Run a command that only asks and prints, and whose answer is waited for.
+
+    A quarter of its time would go into looking for garbage while modules are loaded, and into
+    taking them apart at the end. When it returns nothing is open, no thread runs, all is printed.
+    """
+    gc.disable()  # until the work begins
+    code = run()
+    with suppress(OSError, ValueError):
+        sys.stdout.flush()
+        sys.stderr.flush()
+    os._exit(code)
 
 
 def _prepare_streams() -> None:

@@ -1,6 +1,7 @@
 """What all admin commands have in common: options, connection, output, errors, exit codes."""
 
 import asyncio
+import gc
 import logging
 import sys
 from collections.abc import Awaitable, Callable
@@ -123,6 +124,7 @@ def admin_command(
 def run(common: Common, work: Work, given: dict[str, Any]) -> int:
     """Run a command's work and give its exit code; errors become one line and a code."""
     logging.getLogger("pocketmq").addHandler(logging.NullHandler())
+    gc.enable()  # see `pocketmq.cli.main`
     try:
         return asyncio.run(_run(common, work, given))
     except MQError as error:
