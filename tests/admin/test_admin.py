@@ -169,6 +169,27 @@ async def test_a_group_is_seen_explained_and_moved() -> None:
             await admin.groups.progress("strangers")
 
 
+async def test_members_that_subscribe_differently_are_found() -> None:
+    async with desk(brokers=1) as here:
+        await here.cluster.create_topic("orders", 2)
+
+        async def handle(message: aio.ReceivedMessage) -> None:
+            pass
+
+        first = aio.PushConsumer(here.cluster.address, group="g").subscribe("orders", "a", handle)
+        second = aio.PushConsumer(here.cluster.address, group="g").subscribe("orders", "b", handle)
+        async with first, second:
+            await until(lambda: all(map(_holds_one, (first, second))), "one queue each")
+            story = await here.admin.balance.explain("g")
+            assert [finding.kind for finding in story.findings] == ["different subscriptions"]
+            assert "orders (a)" in story.findings[0].evidence
+            assert "orders (b)" in story.findings[0].evidence
+
+
+def _holds_one(consumer: aio.PushConsumer) -> bool:
+    return len(consumer.assignment().get("orders", ())) == 1
+
+
 async def test_offsets_of_a_group_that_is_offline() -> None:
     async with desk(brokers=1) as here:
         await here.cluster.create_topic("orders", 2)

@@ -138,6 +138,29 @@ def test_a_group_is_made_shown_and_deleted(desk: Desk) -> None:
     assert desk.ends("getConsumerConfig", "-g", "made")[0] == 3
 
 
+def test_many_topics_and_groups_come_from_files(desk: Desk, tmp_path: Path) -> None:
+    listed = tmp_path / "listed.json"
+    target = ("-c", "DefaultCluster", "-f", str(listed))
+    listed.write_text('[{"topicName":"one","readQueueNums":2},{"topicName":"two"}]')
+    assert len(desk.lines("updateTopicList", *target)) == 2
+    assert {"one", "two"} <= set(desk.lines("topicList"))
+    listed.write_text('[{"groupName":"first","retryMaxTimes":3}]')
+    assert len(desk.lines("updateSubGroupList", *target)) == 2
+    assert desk.json("getConsumerConfig", "-g", "first")["broker-0"]["retry_max_times"] == 3
+    listed.write_text("[{}]")
+    code, _, err = desk.ends("updateTopicList", *target)
+    assert (code, "lacks topicName" in err) == (2, True)
+
+
+def test_the_index_of_a_queue(desk: Desk) -> None:
+    where = ("-b", desk.brokers["broker-0"], "-q", "0", "-i", "0", "-c", "1")
+    lines = desk.lines("queryCq", "-t", "orders", *where)
+    start = lines.index("Queue data:")
+    assert re.fullmatch(r"max: \d+, min: 0", lines[start + 1])
+    assert lines[start + 3] == "idx: 0"
+    assert lines[start + 4].startswith("ConsumeQueueData{physicOffset=")
+
+
 def test_settings_are_shown_and_changed(desk: Desk) -> None:
     address = desk.brokers["broker-0"]
     change = ("-k", "defaultTopicQueueNums", "-v", "5")

@@ -12,16 +12,19 @@ from pocketmq.model.names import AUTO_CREATE_TOPIC, check_topic
 from pocketmq.model.queue import MessageQueue, sort_queues
 from pocketmq.model.route import MASTER_ID, BrokerData, TopicRoute
 from pocketmq.model.topic_config import TopicConfig
+from pocketmq.protocol.bodies.consume_queue import ConsumeQueuePage
 from pocketmq.protocol.bodies.groups import GroupNames
 from pocketmq.protocol.bodies.stats import OffsetRange, TopicStats
-from pocketmq.protocol.bodies.topics import TopicNames, TopicTable
+from pocketmq.protocol.bodies.topics import TopicConfigs, TopicNames, TopicTable
 from pocketmq.protocol.codes import RequestCode as Code
 from pocketmq.protocol.headers.nameserver import (
     DeleteTopicInNameServerRequest,
     GetRouteRequest,
     GetTopicsByClusterRequest,
 )
+from pocketmq.protocol.headers.queries import QueryConsumeQueueRequest
 from pocketmq.protocol.headers.topics import (
+    CreateTopicListRequest,
     CreateTopicRequest,
     DeleteTopicRequest,
     GetTopicStatsRequest,
@@ -108,6 +111,20 @@ class Topics:
             )
         return done
 
+    async def create_many(
+        self, configs: list[TopicConfig], cluster: str | None = None, address: str | None = None
+    ) -> Gathered[None]:
+        """Make or change many topics with one request to each broker (5.x)."""
+        for config in configs:
+            check_topic(config.topic_name)
+        body = TopicConfigs(topic_config_list=configs)
+
+        async def create(place: Place) -> None:
+            header = CreateTopicListRequest()
+            await self._wire.ask(place.address, Code.UPDATE_AND_CREATE_TOPIC_LIST, header, body)
+
+        return await self._wire.each(await self._brokers.targets(cluster, address), create)
+
     async def delete(self, topic: str, cluster: str) -> Gathered[None]:
         """Delete a topic and its messages: on all masters of a cluster, then on name servers.
 
@@ -191,6 +208,23 @@ class Topics:
         """Name the topics a broker has for itself."""
         code = Code.GET_SYSTEM_TOPIC_LIST_FROM_BROKER
         return sorted((await self._wire.read(address, code, None, TopicNames)).topic_list)
+
+    async def index(
+        self,
+        topic: str,
+        address: str,
+        queue_id: int,
+        first: int,
+        count: int = 10,
+        *,
+        group: str | None = None,
+    ) -> ConsumeQueuePage:
+        """Give entries of a queue's index, and what a group's filter does with them."""
+        header = QueryConsumeQueueRequest(
+            topic=topic, queue_id=queue_id, index=first, count=count, consumer_group=group
+        )
+        code = Code.QUERY_CONSUME_QUEUE
+        return await self._wire.read(address, code, header, ConsumeQueuePage)
 
     async def consumers(self, topic: str) -> Gathered[list[str]]:
         """Name the groups that consume a topic, as each of its brokers knows them."""

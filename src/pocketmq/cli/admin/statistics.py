@@ -1,5 +1,7 @@
 """Commands about traffic: `statsAll`, and `top`, the live view."""
 
+import asyncio
+
 import click
 
 from pocketmq.admin.admin import Admin
@@ -87,8 +89,10 @@ async def top(admin: Admin, *, rows: int) -> Shown:
         if not is_retry_topic(name) and not is_dead_letter_topic(name) and not is_system_topic(name)
     ]
     brokers = {place.broker for place in places} | {place.cluster for place in places}
-    traffic = await admin.overview.traffic([name for name in topics if name not in brokers])
-    glances = await admin.overview.groups(groups)
+    traffic, glances = await asyncio.gather(
+        admin.overview.traffic([name for name in topics if name not in brokers]),
+        admin.overview.groups(groups),
+    )
     lines = [row("%-22s %-22s %10s %10s %8s", "BROKER", "ADDRESS", "IN/S", "OUT/S", "DISK")]
     for place in places:
         each = known.get(place)
