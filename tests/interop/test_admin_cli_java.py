@@ -97,6 +97,9 @@ def desk(jars: Jars, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]
         "queryMsgByKey -t orders -k k3",
         "setConsumeMode -b {a} -t orders -g made -m PULL",
         "statsAll -t orders",
+        "queryCq -t orders -q 0 -i 0 -c 2 -b {a}",
+        "queryCq -t orders -q 0 -i 0 -c 1 -b {a} -g billing",
+        "brokerConsumeStats -b {a} -l 1000",
     ],
 )
 def test_the_same_lines(desk: Desk, capsys: pytest.CaptureFixture[str], command: str) -> None:

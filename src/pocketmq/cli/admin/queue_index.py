@@ -5,10 +5,10 @@ import click
 from pocketmq.admin.admin import Admin
 from pocketmq.cli.admin.flags import TOPIC, number, text
 from pocketmq.cli.admin.frame import admin_command
+from pocketmq.cli.admin.pretty import pretty_json
 from pocketmq.cli.admin.shown import Shown
 from pocketmq.cli.admin.words import java_word
 from pocketmq.protocol.bodies.consume_queue import ConsumeQueueEntry
-from pocketmq.protocol.json_values import encode_body
 
 _BAR = "=" * 38
 
@@ -38,7 +38,7 @@ async def query(
     page = await admin.topics.index(topic, address, queue, index, count, group=group)
     lines: list[str] = []
     if page.subscription_data is not None:
-        lines += ["Subscription data:", encode_body(page.subscription_data).decode(), _BAR]
+        lines += ["Subscription data:", pretty_json(page.subscription_data), _BAR]
     if page.filter_data is not None:
         lines += ["Filter data:", page.filter_data, _BAR]
     lines.append("Queue data:")

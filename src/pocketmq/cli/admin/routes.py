@@ -1,12 +1,7 @@
-"""A topic's route, as a table and as the JSON that mqadmin prints."""
-
-from typing import Any
-
-import msgspec
+"""A topic's route as a table."""
 
 from pocketmq.cli.admin.shown import row
 from pocketmq.model.route import TopicRoute
-from pocketmq.protocol.json_values import plain
 
 _TABLE = "%-45s %-32s %-50s %-10s %-11s %-5s"
 
@@ -35,36 +30,3 @@ def route_table(route: TopicRoute) -> list[str]:
     read = sum(data.read_queue_nums for data in queues.values())
     write = sum(data.write_queue_nums for data in queues.values())
     return [*lines, "-" * 158, row(_TABLE, "Total:", len(queues), "", read, write, "")]
-
-
-def route_json(route: TopicRoute) -> str:
-    """Write a route as JSON over several lines, as fastjson does: broker ids are bare keys."""
-    return "\n".join(_pretty(plain(route), ""))
-
-
-def _pretty(value: Any, indent: str) -> list[str]:
-    deeper = indent + "\t"
-    if isinstance(value, dict):
-        items = [(_key(key), item) for key, item in value.items() if item is not None]
-        return _block("{", "}", items, indent, deeper)
-    if isinstance(value, list):
-        return _block("[", "]", [("", item) for item in value], indent, deeper)
-    return [msgspec.json.encode(value).decode()]
-
-
-def _block(
-    start: str, end: str, items: list[tuple[str, Any]], indent: str, deeper: str
-) -> list[str]:
-    if not items:
-        return [start + end]
-    lines = [start]
-    for position, (key, item) in enumerate(items):
-        first, *rest = _pretty(item, deeper)
-        lines += [f"{deeper}{key}{first}", *rest]
-        if position < len(items) - 1:
-            lines[-1] += ","
-    return [*lines, indent + end]
-
-
-def _key(key: object) -> str:
-    return f"{key}:" if isinstance(key, int) else f"{msgspec.json.encode(str(key)).decode()}:"

@@ -12,7 +12,8 @@ from pocketmq.cli.admin.flags import (
     truth,
 )
 from pocketmq.cli.admin.frame import admin_command
-from pocketmq.cli.admin.routes import route_json, route_table
+from pocketmq.cli.admin.pretty import pretty_json
+from pocketmq.cli.admin.routes import route_table
 from pocketmq.cli.admin.shown import Shown, front, row, told, when_exactly
 from pocketmq.cli.admin.words import attributes, topic_text
 from pocketmq.errors import Absent, RouteNotFound
@@ -45,7 +46,7 @@ async def topic_list(admin: Admin, *, detailed: bool) -> Shown:
 async def topic_route(admin: Admin, *, topic: str, as_list: bool) -> Shown:
     """Show where a topic lives."""
     route = await admin.topics.route(topic)
-    return Shown(route_table(route) if as_list else [route_json(route)], route)
+    return Shown(route_table(route) if as_list else [pretty_json(route)], route)
 
 
 @admin_command("topicStatus", TOPIC, CLUSTER)
