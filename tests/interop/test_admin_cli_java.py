@@ -8,7 +8,7 @@ import pytest
 import pocketmq as mq
 from pocketmq.cli import run
 from tests.interop.java_broker import JavaBroker, java_brokers
-from tests.interop.jvm import Admin, Jars, wait_until
+from tests.interop.jvm import Admin, Jars, Process, wait_until
 
 pytestmark = [pytest.mark.java, pytest.mark.timeout(600)]
 
@@ -134,3 +134,34 @@ def test_a_group_on_java_brokers_is_explained_moved_and_asked_to_rebalance(
     desk.ours(capsys, "sendMessage -t orders -p hello -k letter")
     desk.ours(capsys, f"exportMetadata -c Java -f {tmp_path}")
     assert (tmp_path / "metadata.json").stat().st_size > 0
+
+
+@pytest.mark.parametrize("orderly", [False, True], ids=["concurrent", "orderly"])
+def test_a_mixed_group_of_java_and_python_is_explained(
+    jars: Jars, tmp_path: Path, capsys: pytest.CaptureFixture[str], orderly: bool
+) -> None:
+    with mq.Cluster(brokers=2, in_process=False) as cluster:
+        cluster.create_topic("orders", queues=2)
+        words = [cluster.address, "mixed", "orders", "java", *(["orderly"] if orderly else [])]
+        command = ["admin", "explain", "-n", cluster.address, "-g", "mixed"]
+
+        def explained() -> str:
+            run(command)
+            return capsys.readouterr().out
+
+        def settled() -> bool:
+            said = explained()
+            return "mixed: 2 members" in said and "nothing is wrong" in said
+
+        with (
+            Process(jars.compiled(tmp_path, "Member", *words), tmp_path),
+            mq.PushConsumer(cluster.address, group="mixed", orderly=orderly) as consumer,
+        ):
+            consumer.subscribe("orders", "*", lambda message: None)
+            wait_until(settled, "both members to settle")
+            lines = explained().splitlines()
+            assert lines[0] == "group mixed: 2 members, CLUSTERING, strategy AVG"
+            held = [line.split()[3] for line in lines if line.startswith("orders ")]
+            assert sorted(held.count(member) for member in set(held)) == [2, 2]
+            assert run(["admin", "consumerStatus", "-n", cluster.address, "-g", "mixed", "-s"]) == 0
+            assert capsys.readouterr().out.count("#Consumer Properties#") == 2
