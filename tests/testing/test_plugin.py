@@ -148,7 +148,9 @@ def test_who_does_not_use_it_does_not_pay_for_it(run: Run) -> None:
 
         def test_nothing_is_imported_but_the_plugin():
             ours = {name for name in sys.modules if name.split(".")[0] == "pocketmq"}
-            assert ours == {"pocketmq", "pocketmq.testing", "pocketmq.testing.plugin"}
+            assert ours == {
+                "pocketmq", "pocketmq.aio", "pocketmq.testing", "pocketmq.testing.plugin"
+            }
             assert "msgspec" not in sys.modules
             assert "click" not in sys.modules
         """

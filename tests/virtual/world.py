@@ -285,15 +285,21 @@ class World:
         return found
 
 
-@pytest.fixture
-def virtual_clients(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Give clients the clock of their loop."""
+def _clock_of_the_loop() -> VirtualClock:
+    loop = asyncio.get_running_loop()
+    assert isinstance(loop, VirtualLoop)
+    return VirtualClock(loop)
 
-    def clock() -> VirtualClock:
-        loop = asyncio.get_running_loop()
-        assert isinstance(loop, VirtualLoop)
-        return VirtualClock(loop)
 
-    monkeypatch.setattr(sessions, "SystemClock", clock)
+def use_virtual_clocks() -> None:
+    """Give all clients of this process the clock of their loop, and keep them quiet."""
+    vars(sessions)["SystemClock"] = _clock_of_the_loop
     for name in ("client", "broker", "nameserver", "net"):
         logging.getLogger(f"pocketmq.{name}").setLevel(logging.CRITICAL)
+
+
+@pytest.fixture
+def virtual_clients(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Do so for one test."""
+    monkeypatch.setattr(sessions, "SystemClock", _clock_of_the_loop)  # undone at its end
+    use_virtual_clocks()

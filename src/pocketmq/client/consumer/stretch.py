@@ -12,6 +12,9 @@ from pocketmq.client.consumer.handlers import Failure, Handler
 from pocketmq.client.consumer.held import HeldQueue
 from pocketmq.protocol.received import ReceivedMessage
 
+_LEAST_LOCK = 1_000_000
+"""Nanoseconds that a lock counts at least: one that ends this very moment would be taken for good
+by who asks whether to begin, and for bad by who is about to, again and again."""
 LONG_ENOUGH = 3_000_000
 """Nanoseconds after which no further call is begun."""
 MOST_CALLS = 512
@@ -59,7 +62,9 @@ class Stretch:
         """When the queue's task began, of which this is a part."""
         self.watch = watch
         self.now = now
-        self.lock_until = None if lock_life is None else now() + int(lock_life * 1e9)
+        self.lock_until = (
+            None if lock_life is None else now() + max(int(lock_life * 1e9), _LEAST_LOCK)
+        )
         """The tick at which the broker may give the lock away; None without locks."""
         self.calls = 0
         self.done = 0
