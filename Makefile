@@ -19,7 +19,7 @@ demo: $(READY) ## see the product do its main job
 	@$(BIN)/pocketmq demo
 
 test: $(READY) ## run all tests
-	@$(BIN)/python -m pytest -n 2 --dist loadgroup $(ARGS)
+	@$(BIN)/python -m pytest -n 2 --dist loadgroup --reruns 1 $(ARGS)
 
 check: $(READY) ## format, lint, types, layers, dead code
 	@echo "format" && $(BIN)/ruff format --check -q .
