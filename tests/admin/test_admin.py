@@ -1,9 +1,9 @@
 """The asyncio admin on a running cluster, in process."""
 
-from collections.abc import asyncio
+import asyncio
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-import AsyncIterator
 import pytest
 
 from pocketmq import aio
@@ -153,9 +153,8 @@ async def test_a_group_is_seen_explained_and_moved() -> None:
             assert [len(view.connection_set) for view in views.all()] == [1, 1]
             running = await admin.groups.running("g")
             assert list(running.members) == [consumer.session.client_id]
-            async with asyncio.timeout(
-                10
-            ):  # offsets are told, not asked for: they may be on their way
+            # Offsets are told, not asked for: they may be on their way.
+            async with asyncio.timeout(10):
                 while (progress := await admin.groups.progress("g", "orders")).lag != 0:
                     await consumer.commit()
             assert (len(progress.queues), progress.lag) == (4, 0)
