@@ -61,12 +61,17 @@ class Clock:
 
     def __init__(self, now: float = 1_700_000_000.0) -> None:
         self.time = now
+        self.off = 0.0
+        """How far the machine's clock was set forward or back."""
 
     def now(self) -> float:
-        return self.time
+        return self.time + self.off
 
     def now_ms(self) -> int:
-        return int(self.time * 1000)
+        return int(self.now() * 1000)
+
+    def steady(self) -> float:
+        return self.time
 
 
 class Desk:
@@ -90,6 +95,7 @@ class Desk:
             locks=QueueLocks(),
             waiting=SuspendedPulls(),
             clock=self.clock,
+            steady=self.clock.steady,
             turn=Turn(),
             unique_ids=UniqueIds(bytes(4), 1, 1),
             send_answers=SendAnswers("DefaultRegion", bytes(8), trace_on=True),

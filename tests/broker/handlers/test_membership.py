@@ -144,6 +144,22 @@ def test_silent_clients_are_disconnected_and_nobody_is_woken() -> None:
     assert woken(b) == []
 
 
+@pytest.mark.parametrize("off", [86_400.0, -86_400.0])
+def test_a_clock_that_is_set_anew_throws_nobody_out_and_keeps_nobody(off: float) -> None:
+    desk, a = Desk(), Wire("a")
+    beat(desk, a, consumer("CG", "T"), producerDataSet=[{"groupName": "PG"}])
+    desk.clock.off = off
+    desk.clock.time += 119
+    expire(desk.state)
+    assert members(desk, "CG") == ["a"]
+    assert list(desk.state.producers.groups) == ["PG"]
+
+    desk.clock.time += 2
+    expire(desk.state)
+    assert members(desk, "CG") == []
+    assert desk.state.producers.groups == {}
+
+
 def test_a_short_heartbeat_asks_for_the_subscriptions_a_broker_has_lost() -> None:
     """After a restart the broker knows nothing; without them every pull would be refused."""
     short = {"heartbeatFingerprint": 7, "withoutSub": True}

@@ -34,7 +34,7 @@ def query(state: BrokerState, connection: Connection, request: Command) -> Comma
         else:
             answers.append(answer)
 
-    state.routes.find(wanted.topic, state.clock.now(), found)
+    state.routes.find(wanted.topic, state.steady(), found)
     waits = True
     return answers[0] if answers else None
 

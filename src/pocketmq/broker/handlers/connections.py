@@ -55,6 +55,7 @@ def producer_connections(state: BrokerState, _: Connection, request: Command) ->
 
 def all_producers(state: BrokerState, _: Connection, request: Command) -> Command:
     """List every producer by its group."""
+    since_ms = state.clock.now_ms() - int(state.steady() * 1000)  # from steady to told time
     table = {
         group: [
             ProducerInfo(
@@ -62,7 +63,7 @@ def all_producers(state: BrokerState, _: Connection, request: Command) -> Comman
                 remote_ip=f"/{connection.remote_address}",  # as Java writes a socket
                 language=member.client.language,
                 version=member.client.version,
-                last_update_timestamp=int(member.last_seen * 1000),
+                last_update_timestamp=since_ms + int(member.last_seen * 1000),
             )
             for connection, member in members.items()
         ]

@@ -48,7 +48,7 @@ def heartbeat(state: BrokerState, connection: Connection, request: Command) -> C
     for data in beat.consumer_data_set:
         if _register(state, connection, client, data, beat):
             wants_full = True
-    now = state.clock.now()
+    now = state.steady()
     for producer in beat.producer_data_set:
         state.producers.register(producer.group_name, connection, client, now)
     save_changes(state)
@@ -86,7 +86,7 @@ def _register(
         client,
         data,
         notify=config.notify_consumer_ids_changed_enable,
-        now=state.clock.now(),
+        now=state.steady(),
         keep_subscriptions=beat.without_sub and beat.heartbeat_fingerprint != 0,
     )
     tell(state, change)
@@ -141,15 +141,18 @@ def connection_closed(state: BrokerState, connection: Peer) -> None:
 
 
 def expire(state: BrokerState) -> None:
-    """Let go of clients that no longer send heartbeats, and of locks that are over."""
-    now, timeout = state.clock.now(), state.config.channel_expired_timeout / 1000
+    """Let go of clients that no longer send heartbeats, and of locks that are over.
+
+    By the steady clock: Java goes by the machine's, and one that is set forward throws all out.
+    """
+    now, timeout = state.steady(), state.config.channel_expired_timeout / 1000
     silent = [*state.producers.expire(now, timeout), *state.consumers.expire(now, timeout)]
     for connection in dict.fromkeys(silent):
         logger.warning(
             "%s sent no heartbeat for %g s and is disconnected", connection.remote_address, timeout
         )
         connection.close()
-    state.locks.expire(state.steady())
+    state.locks.expire(now)
 
 
 def tell(state: BrokerState, change: Change) -> None:
