@@ -343,7 +343,8 @@ class RecordReader:
                     servers = [each for each in self._servers if each != server]
                     self._servers = [*servers, server]  # the next is asked first from now on
             if time.monotonic() + pause > deadline:
-                raise NameServersUnreachable(tuple(sorted(self._servers))) from failure
+                reason = "" if failure is None else failure.reason
+                raise NameServersUnreachable(tuple(sorted(self._servers)), reason) from failure
             time.sleep(pause)
             pause = min(2 * pause, _LONGEST_PAUSE)
 

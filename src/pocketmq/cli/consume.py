@@ -6,12 +6,13 @@ import threading
 import time
 from contextlib import suppress
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 import msgspec
 
 from pocketmq.cli.client_options import client_options, prepare_client
+from pocketmq.cli.entry import Entry, entry_options
 from pocketmq.cli.lines import as_json as json_line
 from pocketmq.cli.lines import as_text
 from pocketmq.client.consumer.handlers import RetryLater
@@ -33,6 +34,7 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     """What is to be consumed, and until when."""
 
     namesrv: str
+    entry: Entry
     group: str
     topic: str
     tag: str
@@ -129,6 +131,7 @@ class Printing:
     "--timeout", type=click.FloatRange(0.0), help="Stop after so many seconds without a message."
 )
 @click.option("--pull", is_flag=True, help="Poll, instead of having messages pushed.")
+@entry_options
 def command(
     *,
     namesrv: str,
@@ -141,6 +144,7 @@ def command(
     count: int | None,
     timeout: float | None,
     pull: bool,
+    **given: Any,
 ) -> None:
     """Print each message of a topic as a line, as a member of a group.
 
@@ -151,6 +155,7 @@ def command(
     printing = Printing(as_json=as_json, count=count)
     wanted = Wanted(
         namesrv=namesrv,
+        entry=Entry.taken_from(given),
         group=group,
         topic=topic,
         tag=tag,
@@ -171,6 +176,8 @@ def _pull(wanted: Wanted, printing: Printing) -> None:
     consumer = PullConsumer(
         wanted.namesrv,
         group=wanted.group,
+        credentials=wanted.entry.credentials,
+        tls=wanted.entry.tls,
         consume_from=wanted.consume_from,
         start_at=wanted.start_at,
         auto_commit=False,
@@ -218,6 +225,8 @@ def _push(wanted: Wanted, printing: Printing) -> None:
     consumer = PushConsumer(
         wanted.namesrv,
         group=wanted.group,
+        credentials=wanted.entry.credentials,
+        tls=wanted.entry.tls,
         consume_from=wanted.consume_from,
         start_at=wanted.start_at,
         threads=1,

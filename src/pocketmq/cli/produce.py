@@ -4,11 +4,12 @@ import sys
 from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import Future
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from pocketmq.cli.client_options import client_options, prepare_client
+from pocketmq.cli.entry import Entry, entry_options
 from pocketmq.cli.lines import message_of, read_line, receipt_line
 from pocketmq.errors import InvalidInput, MQError
 from pocketmq.model.message import Message
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     "--timeout", type=click.FloatRange(0.001), help="Seconds for each message, usually 3."
 )
 @click.option("--receipts", is_flag=True, help="Print where each message is, as JSON.")
+@entry_options
 def command(
     *,
     namesrv: str,
@@ -38,6 +40,7 @@ def command(
     count: int | None,
     timeout: float | None,
     receipts: bool,
+    **given: Any,
 ) -> None:
     """Send each line of stdin as a message.
 
@@ -61,7 +64,8 @@ def command(
             if receipts:
                 sys.stdout.buffer.write(receipt_line(receipt))
 
-    with Producer(namesrv, group=group) as producer:
+    entry = Entry.taken_from(given)
+    with Producer(namesrv, group=group, credentials=entry.credentials, tls=entry.tls) as producer:
         for number, message, key in _messages(topic, tag, keys, as_json=as_json):
             try:
                 future = producer.submit(message, ordering_key=key, timeout=timeout)

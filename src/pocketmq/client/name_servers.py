@@ -85,7 +85,8 @@ class NameServers:
         if not self._warned:
             logger.warning("no name server answers at %s: %s", ", ".join(self.addresses), failure)
             self._warned = True
-        raise NameServersUnreachable(self.addresses) from failure
+        reason = "" if failure is None else failure.reason
+        raise NameServersUnreachable(self.addresses, reason) from failure
 
     def _first(self) -> int:
         """Give the server to begin with: the next one if the chosen one's connection is gone."""

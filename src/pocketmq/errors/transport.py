@@ -82,13 +82,19 @@ class QueueNotSelected(MQError):
 
 
 class NameServersUnreachable(MQError):
-    """None of the configured name servers answers, or none is configured."""
+    """None of the configured name servers answers, or none is configured.
+
+    `reason` tells what the last one met, if that is known.
+    """
 
     retryable = True
 
-    def __init__(self, addresses: tuple[str, ...]) -> None:
+    def __init__(self, addresses: tuple[str, ...], reason: str = "") -> None:
         self.addresses = addresses
-        if addresses:
+        self.reason = reason
+        if addresses and reason:
+            text = f"no name server answers at {', '.join(addresses)}: {reason}"
+        elif addresses:
             text = f"no name server answers at {', '.join(addresses)}; is one running there?"
         else:
             text = "no name server address is set; give one, such as '127.0.0.1:9876'"

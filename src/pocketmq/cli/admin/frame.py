@@ -13,7 +13,7 @@ import msgspec
 from pocketmq.admin.admin import Admin
 from pocketmq.cli.admin.exits import INTERRUPTED, PARTIAL, exit_code
 from pocketmq.cli.admin.shown import Shown, clean, jsonable
-from pocketmq.client.options import Credentials
+from pocketmq.cli.entry import Entry, entry_options
 from pocketmq.errors import MQError
 
 Work = Callable[..., Awaitable[Shown]]
@@ -30,19 +30,14 @@ class Common(msgspec.Struct, frozen=True, kw_only=True):
     as_json: bool
     watch: float | None
     timeout: float
-    access_key: str | None
-    secret_key: str | None
+    entry: Entry
 
     def admin(self) -> Admin:
         """Make the admin these options describe."""
-        credentials = None
-        if self.access_key or self.secret_key:
-            credentials = Credentials(
-                access_key=self.access_key or "", secret_key=self.secret_key or ""
-            )
         return Admin(
             self.namesrv,
-            credentials=credentials,
+            credentials=self.entry.credentials,
+            tls=self.entry.tls,
             timeout=self.timeout,
             request_timeout=self.timeout,
         )
@@ -73,14 +68,7 @@ _COMMON = (
         show_default=True,
         help="Seconds for each question to a server.",
     ),
-    click.option(
-        "--access-key", envvar="POCKETMQ_ACCESS_KEY", help="User; or POCKETMQ_ACCESS_KEY."
-    ),
-    click.option(
-        "--secret-key",
-        envvar="POCKETMQ_SECRET_KEY",
-        help="Its password; better given as POCKETMQ_SECRET_KEY.",
-    ),
+    entry_options,
 )
 _YES = click.option("-y", "--yes", is_flag=True, help="Do it without asking.")
 
@@ -105,6 +93,7 @@ def admin_command(
                 given["watch"] = interval
             if live and given["watch"] is None and not given["as_json"] and sys.stdout.isatty():
                 given["watch"] = _WATCH
+            given["entry"] = Entry.taken_from(given)
             common = Common(**{name: given.pop(name) for name in Common.__struct_fields__})
             if asks is not None and not given.pop("yes"):
                 _confirm(asks.format(**given))

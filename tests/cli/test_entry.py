@@ -1,0 +1,108 @@
+"""How commands are let into a cluster that asks for users and TLS; real processes."""
+
+import os
+import subprocess
+from collections.abc import Iterator
+
+import pytest
+
+from pocketmq import Cluster
+from tests.net.certificates import Certificates, make_certificates
+from tests.server_process import POCKETMQ
+
+USER = ("--access-key", "root", "--secret-key", "secret12")
+FROM_FIRST = ("--from", "first", "--count", "1", "--timeout", "30", "--pull")
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
+    return make_certificates(tmp_path_factory.mktemp("certificates"))
+
+
+@pytest.fixture(scope="module")
+def guarded(made: Certificates) -> Iterator[Cluster]:
+    config: dict[str, str | int | bool] = {
+        "authenticationEnabled": True,
+        "authorizationEnabled": True,
+        "initAuthenticationUser": '{"username":"root","password":"secret12"}',
+        "innerClientAuthenticationCredentials": '{"accessKey":"root","secretKey":"secret12"}',
+        "tls.server.mode": "enforcing",
+        "tls.server.certPath": made.server,
+        "tls.server.keyPath": made.server_key,
+    }
+    with Cluster(config=config) as cluster:
+        cluster.create_topic("orders", 1)
+        yield cluster
+
+
+def run(
+    *arguments: str, stdin: bytes = b"", environment: dict[str, str] | None = None
+) -> tuple[int, bytes, bytes]:
+    done = subprocess.run(
+        [POCKETMQ, *arguments],
+        input=stdin,
+        capture_output=True,
+        timeout=60,
+        check=False,
+        env=os.environ | (environment or {}),
+    )
+    return done.returncode, done.stdout, done.stderr
+
+
+def test_all_commands_get_in_with_a_user_and_the_roots(
+    guarded: Cluster, made: Certificates
+) -> None:
+    entry = ("-n", guarded.address, "--tls-ca", made.root, *USER)
+    assert run("produce", "-t", "orders", *entry, stdin=b"one\n") == (0, b"", b"")
+    consumed = run("consume", "-t", "orders", "-g", "billing", *FROM_FIRST, *entry)
+    assert consumed == (0, b"one\n", b"")
+    listed = run("admin", "topicClusterList", "-t", "orders", *entry)
+    assert listed == (0, b"DefaultCluster\n", b"")
+
+
+def test_any_server_is_believed_only_when_told(guarded: Cluster) -> None:
+    asked = ("admin", "topicClusterList", "-t", "orders", "-n", guarded.address, *USER)
+    code, out, err = run(*asked, "--tls")
+    assert (code, out, err.count(b"\n")) == (4, b"", 1)
+    assert b"certificate" in err
+    assert run(*asked, "--tls-no-verify") == (0, b"DefaultCluster\n", b"")
+
+
+def test_the_environment_names_the_user(guarded: Cluster, made: Certificates) -> None:
+    secrets = {"POCKETMQ_ACCESS_KEY": "root", "POCKETMQ_SECRET_KEY": "secret12"}
+    entry = ("-n", guarded.address, "--tls-ca", made.root)
+    sent = run("produce", "-t", "orders", *entry, stdin=b"two\n", environment=secrets)
+    assert sent == (0, b"", b"")
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--access-key", "root"), "credentials need an access key and a secret key"),
+        (("--tls-ca", "nowhere.pem"), "nowhere.pem"),
+        ((), "no name server answers"),
+        (("--access-key", "root", "--secret-key", "wrong"), ""),
+    ],
+    ids=["half a user", "no such file", "without TLS", "wrong secret"],
+)
+@pytest.mark.parametrize("command", ["produce", "consume", "admin"])
+def test_mistakes_are_one_line_without_the_secret(
+    guarded: Cluster,
+    made: Certificates,
+    command: str,
+    options: tuple[str, ...],
+    said: str,
+) -> None:
+    asked = {
+        "produce": ("produce", "-t", "orders"),
+        "consume": ("consume", "-t", "orders", *FROM_FIRST),
+        "admin": ("admin", "brokerStatus", "-c", "DefaultCluster"),
+    }[command]
+    if not said:
+        options = (*options, "--tls-ca", made.root)
+    code, out, err = run(*asked, "-n", guarded.address, *options, stdin=b"three\n")
+    assert code != 0
+    assert out == b""
+    assert err.count(b"\n") == 1
+    assert said.encode() in err
+    assert b"wrong" not in err
