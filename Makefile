@@ -3,7 +3,7 @@ PYTHON ?=
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: help setup demo test check format bench clean
+.PHONY: help setup demo test interop check format bench clean
 .DEFAULT_GOAL := help
 
 help: ## show this list
@@ -20,6 +20,9 @@ demo: $(READY) ## see the product do its main job
 
 test: $(READY) ## run all tests
 	@$(BIN)/python -m pytest -n 2 --dist loadgroup --reruns 1 $(ARGS)
+
+interop: $(READY) ## run both ways against Apache RocketMQ 5.5.0 and 4.9.7 (needs a JDK and Maven)
+	@$(BIN)/python tools/interop.py $(ARGS)
 
 check: $(READY) ## format, lint, types, layers, dead code
 	@echo "format" && $(BIN)/ruff format --check -q .

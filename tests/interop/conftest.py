@@ -1,4 +1,8 @@
-"""Tests with Java's RocketMQ; `POCKETMQ_JAVA` names a directory with all its jars."""
+"""Tests with Apache's own processes; `make interop` fetches the jars and runs them all.
+
+`POCKETMQ_JAVA` names a directory with the jars of one RocketMQ release, `POCKETMQ_GO` and
+`POCKETMQ_NODE` the clients of those languages. What has no peer to talk to is left out of a run.
+"""
 
 import os
 from pathlib import Path
@@ -7,10 +11,32 @@ import pytest
 
 from tests.interop.jvm import Jars
 
+PEERS = {"java": "POCKETMQ_JAVA", "go": "POCKETMQ_GO", "node": "POCKETMQ_NODE"}
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out tests whose peer was not named, and those of another line of RocketMQ."""
+    directory = os.environ.get("POCKETMQ_JAVA")
+    line = Jars(Path(directory), Path()).line if directory else ""
+    out = [item for item in items if not _has_peer(item, line)]
+    if out:
+        config.hook.pytest_deselected(items=out)
+        items[:] = [item for item in items if item not in set(out)]
+
+
+def _has_peer(item: pytest.Item, line: str) -> bool:
+    for peer, variable in PEERS.items():
+        if item.get_closest_marker(peer) and not os.environ.get(variable):
+            return False
+    only = item.get_closest_marker("line")
+    return only is None or only.args[0] == line
+
 
 @pytest.fixture(scope="session")
 def jars(tmp_path_factory: pytest.TempPathFactory) -> Jars:
-    directory = os.environ.get("POCKETMQ_JAVA")
-    if not directory:
-        pytest.skip("POCKETMQ_JAVA does not name a directory of RocketMQ's jars")
-    return Jars(Path(directory), tmp_path_factory.mktemp("classes"))
+    """Give the release to test with; the workers of a parallel run share what is compiled."""
+    root = tmp_path_factory.getbasetemp()
+    shared = root.parent if os.environ.get("PYTEST_XDIST_WORKER") else root
+    classes = shared / "classes"
+    classes.mkdir(exist_ok=True)
+    return Jars(Path(os.environ["POCKETMQ_JAVA"]), classes)

@@ -1,5 +1,7 @@
-"""Java programs as child processes: brokers, mqadmin, and programs of one file."""
+"""Java programs as child processes: name servers, brokers, mqadmin, and small ones of our own."""
 
+import fcntl
+import re
 import socket
 import subprocess
 import threading
@@ -16,39 +18,63 @@ _SILENT = "<configuration><root level='OFF'/></configuration>"
 
 
 class Jars:
-    """A RocketMQ release: the directory its jars are in, and one for programs made with them."""
+    """A RocketMQ release: the directory its jars are in, and one for programs made with them.
+
+    The second may be shared by several processes.
+    """
 
     def __init__(self, directory: Path, classes: Path) -> None:
         self.directory = directory
         self._classes = classes
 
     @property
+    def version(self) -> str:
+        names = [path.name for path in self.directory.glob("rocketmq-client-*.jar")]
+        found = re.fullmatch(r"rocketmq-client-(.*)\.jar", names[0]) if names else None
+        assert found, f"no jar of RocketMQ's client in {self.directory}"
+        return found[1]
+
+    @property
     def is_5(self) -> bool:
         """Whether this is RocketMQ 5.x: clients know how to let a broker balance."""
-        return any(self.directory.glob("rocketmq-client-5*.jar"))
+        return self.line == "5.x"
+
+    @property
+    def line(self) -> str:
+        """`5.x` or `4.x`."""
+        return f"{self.version.partition('.')[0]}.x"
 
     def compiled(self, home: Path, program: str, *arguments: str) -> list[str]:
         """Give the command line of a program of this package's `java` folder, compiled once.
 
-        Starts faster than a file, and libraries say nothing on the standard output.
+        Libraries say nothing on the standard output.
         """
-        if not (self._classes / f"{program}.class").exists():
-            self._compile()
+        with (self._classes / "lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not (self._classes / "done").exists():
+                self._compile()
+                (self._classes / "done").touch()
         return self.command(home, program, *arguments)
 
     def _compile(self) -> None:
         for name in ("logback.xml", "rmq.logback.xml"):
             (self._classes / name).write_text(_SILENT)
-        options = ["-Xlint:none", "-d", str(self._classes), "-cp", f"{self.directory}/*"]
+        said = subprocess.run(["javac", "-version"], capture_output=True, text=True, check=True)
+        modern = not re.search(r"javac 1\.", said.stdout + said.stderr)
+        options = ["--release", "8"] if modern else []
+        options += ["-nowarn", "-Xlint:none", "-d", str(self._classes)]
         files = sorted(map(str, PROGRAMS.glob("*.java")))
-        subprocess.run(["javac", *options, *files], check=True)
+        command = ["javac", *options, "-cp", f"{self.directory}/*", *files]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
 
     def command(self, home: Path, program: str, *arguments: str) -> list[str]:
-        """Give the command line of a class, or of a file in this package's `java` folder."""
+        """Give the command line of a class."""
         (home / "conf").mkdir(parents=True, exist_ok=True)
         for part in ("broker", "tools", "namesrv"):  # 4.x does not start without them
             (home / "conf" / f"logback_{part}.xml").write_text(_SILENT)
         options = ["-Xms64m", "-Xmx256m", "-XX:MaxDirectMemorySize=256m", "-XX:+UseSerialGC"]
+        options += ["-XX:TieredStopAtLevel=1", "-Xshare:auto"]  # they live for seconds
         places = [f"-Drocketmq.home.dir={home}", f"-Duser.home={home}"]
         jars = ["-cp", f"{self._classes}:{self.directory}/*"]
         return ["java", *options, *places, *jars, program, *arguments]

@@ -206,9 +206,8 @@ def operator(jars: Jars, home: Path, user: str, secret: str) -> Iterator[jvm.Adm
         yield admin
 
 
+@pytest.mark.line("5.x")  # 4.x knows no users
 def test_mqadmin_makes_users_and_rules(jars: Jars, tmp_path: Path, made: Certificates) -> None:
-    if not jars.is_5:
-        pytest.skip("4.x knows no users")
     with (
         Cluster(config=guarded_config("users", tmp_path, made)) as cluster,
         operator(jars, tmp_path, "root", USERS["root"]) as admin,
@@ -235,9 +234,8 @@ def test_mqadmin_makes_users_and_rules(jars: Jars, tmp_path: Path, made: Certifi
         assert "alice" not in admin.run(f"listUser {at}")
 
 
+@pytest.mark.line("4.x")  # 5.x has no commands for accounts
 def test_mqadmin_makes_accounts(jars: Jars, tmp_path: Path, made: Certificates) -> None:
-    if jars.is_5:
-        pytest.skip("5.x has no commands for accounts")
     with (
         Cluster(config=guarded_config("accounts", tmp_path, made)) as cluster,
         operator(jars, tmp_path, "rootkey1", ACCOUNTS["rootkey1"]) as admin,

@@ -15,7 +15,7 @@ from tests.interop.java_broker import java_brokers
 from tests.interop.jvm import Jars, wait_until
 from tests.wire_client import WireClient
 
-pytestmark = [pytest.mark.java, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.java, pytest.mark.line("5.x"), pytest.mark.timeout(600)]
 
 BROKER = "broker-0"
 CLUSTER = {"brokerClusterName": "Java"}
@@ -80,8 +80,6 @@ class Side:
 
 @pytest.fixture(scope="module")
 def sides(jars: Jars, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Side, Side]]:
-    if not jars.is_5:
-        pytest.skip("our broker answers as 5.x does")
     home = tmp_path_factory.mktemp("java")
     with (
         java_brokers(jars, home, BROKER) as java,

@@ -10,7 +10,7 @@ from pocketmq.cli import run
 from tests.interop.java_broker import JavaBroker, java_brokers
 from tests.interop.jvm import Admin, Jars, Process, wait_until
 
-pytestmark = [pytest.mark.java, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.java, pytest.mark.line("5.x"), pytest.mark.timeout(600)]
 
 AUTH = "org.apache.rocketmq.auth.authentication.provider.LocalAuthenticationMetadataProvider"
 RULES = "org.apache.rocketmq.auth.authorization.provider.LocalAuthorizationMetadataProvider"
@@ -45,8 +45,6 @@ def _lines(text: str) -> list[str]:
 
 @pytest.fixture(scope="module")
 def desk(jars: Jars, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
-    if not jars.is_5:
-        pytest.skip("the columns are those of 5.x")
     home = tmp_path_factory.mktemp("tools")
     (home / "tool").mkdir()
     settings = {"authenticationMetadataProvider": AUTH, "authorizationMetadataProvider": RULES}

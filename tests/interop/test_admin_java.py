@@ -103,9 +103,8 @@ def test_messages_are_sent_found_and_shown(desk: Desk) -> None:
     assert re.search(r"broker-0\s+0\s+true", desk.run("checkMsgSendRT -t posted -a 2"))
 
 
-def test_lists_of_topics_and_groups(desk: Desk, jars: Jars, tmp_path: Path) -> None:
-    if not jars.is_5:
-        pytest.skip("4.x has no such commands")
+@pytest.mark.line("5.x")  # 4.x has no such commands
+def test_lists_of_topics_and_groups(desk: Desk, tmp_path: Path) -> None:
     address, listed = desk.brokers["broker-0"], tmp_path / "listed.json"
     listed.write_text('[{"topicName":"one","readQueueNums":2},{"topicName":"two","perm":4}]')
     assert "success" in desk.run(f"updateTopicList -b {address} -f {listed}")

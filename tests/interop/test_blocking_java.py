@@ -8,7 +8,6 @@ import pytest
 
 import pocketmq as mq
 from pocketmq import ConsumeFromWhere, Message, ReceivedMessage
-from pocketmq.errors import RequestNotSupported
 from tests.interop.java_broker import JavaBroker, java_brokers
 from tests.interop.jvm import Jars, wait_until
 from tests.server_process import POCKETMQ
@@ -82,16 +81,14 @@ def test_lines_go_through_a_java_broker(java: JavaBroker) -> None:
     assert sorted(lines) == [b"a", b"b", b"c"]
 
 
+@pytest.mark.line("5.x")
 def test_messages_are_taken_and_acknowledged_by_pop(java: JavaBroker) -> None:
     java.create_topic("popped", 2)
     with mq.Producer(java.address, group="shop") as producer:
         producer.send(Message("popped", b"x"))
     with mq.PopConsumer(java.address, group="pop", consume_from=FIRST) as consumer:
         consumer.subscribe("popped")
-        try:
-            (message,) = consumer.receive(timeout=60)
-        except RequestNotSupported:
-            pytest.skip("a broker of 4.x")
+        (message,) = consumer.receive(timeout=60)
         assert message.body == b"x"
         consumer.ack(consumer.change_invisible(message, 30.0))
         assert consumer.receive(timeout=0.5) == []

@@ -8,7 +8,7 @@ import pytest
 
 from pocketmq.embedded import Cluster
 from pocketmq.model.java_strings import java_hash
-from tests.interop.jvm import PROGRAMS, Admin, Jars, Process, wait_until
+from tests.interop.jvm import Admin, Jars, Process, wait_until
 
 pytestmark = [pytest.mark.java, pytest.mark.timeout(600)]
 
@@ -30,9 +30,8 @@ class Java:
         self.address = address
 
     def start(self, order: str, *arguments: object) -> Process:
-        program = str(PROGRAMS / "BrokerWork.java")
         words = [order, self.address, *map(str, arguments)]
-        return Process(self.jars.command(self.home, program, *words), self.home)
+        return Process(self.jars.compiled(self.home, "BrokerWork", *words), self.home)
 
     def run(self, order: str, *arguments: object) -> list[str]:
         with self.start(order, *arguments) as process:

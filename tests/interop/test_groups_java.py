@@ -62,10 +62,14 @@ def everything_arrives(scene: Scene, members: list[Member]) -> Iterator[Load]:
     wait_until(lambda: accepted <= consumed(members), "every message to be consumed")
 
 
-@pytest.mark.parametrize("options", [(), ("balanced-by-broker",)], ids=["by clients", "by broker"])
+@pytest.mark.parametrize(
+    "options",
+    [
+        pytest.param((), id="by clients"),
+        pytest.param(("balanced-by-broker",), id="by broker", marks=pytest.mark.line("5.x")),
+    ],
+)
 def test_members_join_leave_and_die(scene: Scene, options: tuple[str, ...]) -> None:
-    if options and not scene.jars.is_5:
-        pytest.skip("4.x clients always balance themselves")
     first = scene.join("b", *options)
     members = [first]
     wait_until(settled(members, QUEUES), "one member to own everything")

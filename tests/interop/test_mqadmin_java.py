@@ -192,9 +192,8 @@ def test_settings_are_checked_before_they_change(desk: Desk) -> None:
     assert re.search(r"deleteWhen\s+=\s+05", desk.run(f"getBrokerConfig -b {desk.broker}"))
 
 
-def test_what_a_single_broker_has_not_is_refused_with_a_reason(desk: Desk, jars: Jars) -> None:
-    if not jars.is_5:
-        pytest.skip("4.x has no such commands")
+@pytest.mark.line("5.x")  # 4.x has no such commands
+def test_what_a_single_broker_has_not_is_refused_with_a_reason(desk: Desk) -> None:
     shown = desk.run(f"haStatus -b {desk.broker}")
     assert re.search(r"#SlaveNum\s+0", shown), shown
     for command, reason in (

@@ -11,7 +11,7 @@ import pytest
 
 from pocketmq.nameserver import NameServer
 from pocketmq.protocol.headers.nameserver import GetRouteRequest
-from tests.interop.jvm import PROGRAMS, Admin, Jars, Process, broker, free_port, wait_until
+from tests.interop.jvm import Admin, Jars, Process, broker, free_port, wait_until
 from tests.wire_client import WireClient
 
 pytestmark = [pytest.mark.java, pytest.mark.timeout(600)]
@@ -120,8 +120,8 @@ def test_values_orders_and_settings_are_kept(cluster: Cluster) -> None:
 
 
 def test_a_java_producer_and_consumer_find_each_other(cluster: Cluster) -> None:
-    program = str(PROGRAMS / "SendAndConsume.java")
-    command = cluster.jars.command(cluster.home, program, cluster.address, "work", "200")
+    words = (cluster.address, "work", "200")
+    command = cluster.jars.compiled(cluster.home, "SendAndConsume", *words)
     with Process(command, cluster.home) as clients:
         lines = clients.wait_for_end()
     assert "sent 200 to [broker-a, broker-b]" in lines

@@ -18,7 +18,7 @@ from tests.interop.java_broker import java_brokers
 from tests.interop.jvm import Jars
 from tests.wire_client import WireClient
 
-pytestmark = [pytest.mark.java, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.java, pytest.mark.line("5.x"), pytest.mark.timeout(300)]
 
 T = "compared"
 NAME = "broker-0"
@@ -26,8 +26,6 @@ NAME = "broker-0"
 
 @pytest.fixture(scope="module")
 def java(jars: Jars, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    if not jars.is_5:
-        pytest.skip("only brokers of 5.x know POP")
     with java_brokers(jars, tmp_path_factory.mktemp("java"), NAME) as running:
         yield running.brokers[NAME]
 

@@ -31,16 +31,8 @@ def brokers(jars: Jars, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ja
         yield running
 
 
-@pytest.fixture
-def modern(jars: Jars, brokers: JavaBroker) -> JavaBroker:
-    if not jars.is_5:
-        pytest.skip("only brokers of 5.x know POP")
-    return brokers
-
-
-def test_brokers_of_4_x_refuse(jars: Jars, brokers: JavaBroker) -> None:
-    if jars.is_5:
-        pytest.skip("these brokers know POP")
+@pytest.mark.line("4.x")
+def test_brokers_of_4_x_refuse(brokers: JavaBroker) -> None:
     brokers.create_topic("unpopped", 1)
 
     async def story() -> None:
@@ -75,12 +67,13 @@ def bodies(messages: list[ReceivedMessage]) -> list[bytes]:
     return sorted(message.body for message in messages)
 
 
-def test_what_is_not_acknowledged_comes_back_and_the_rest_does_not(modern: JavaBroker) -> None:
-    modern.create_topic("popped", 2)
+@pytest.mark.line("5.x")
+def test_what_is_not_acknowledged_comes_back_and_the_rest_does_not(brokers: JavaBroker) -> None:
+    brokers.create_topic("popped", 2)
 
     async def story() -> None:
-        sent = await send(modern, "popped", 20)
-        consumer = PopConsumer(modern.address, group="poppers", consume_from=FIRST, invisible=5.0)
+        sent = await send(brokers, "popped", 20)
+        consumer = PopConsumer(brokers.address, group="poppers", consume_from=FIRST, invisible=5.0)
         async with consumer.subscribe("popped"):
             got = await receive(consumer, 20)
             assert bodies(got) == sorted(sent)
@@ -100,12 +93,15 @@ def test_what_is_not_acknowledged_comes_back_and_the_rest_does_not(modern: JavaB
     asyncio.run(story())
 
 
-def test_a_message_can_be_given_back_at_once(modern: JavaBroker) -> None:
-    modern.create_topic("returned", 1)
+@pytest.mark.line("5.x")
+def test_a_message_can_be_given_back_at_once(brokers: JavaBroker) -> None:
+    brokers.create_topic("returned", 1)
 
     async def story() -> None:
-        await send(modern, "returned", 1)
-        consumer = PopConsumer(modern.address, group="returners", consume_from=FIRST, invisible=300)
+        await send(brokers, "returned", 1)
+        consumer = PopConsumer(
+            brokers.address, group="returners", consume_from=FIRST, invisible=300
+        )
         async with consumer.subscribe("returned"):
             (message,) = await receive(consumer, 1)
             await consumer.change_invisible(message, 1)
@@ -116,16 +112,17 @@ def test_a_message_can_be_given_back_at_once(modern: JavaBroker) -> None:
     asyncio.run(story())
 
 
-def test_a_waiting_receiver_gets_what_comes_on_any_broker(modern: JavaBroker) -> None:
-    modern.create_topic("awaited", 1)
+@pytest.mark.line("5.x")
+def test_a_waiting_receiver_gets_what_comes_on_any_broker(brokers: JavaBroker) -> None:
+    brokers.create_topic("awaited", 1)
 
     async def story() -> None:
-        async with PopConsumer(modern.address, group="waiters").subscribe("awaited") as consumer:
+        async with PopConsumer(brokers.address, group="waiters").subscribe("awaited") as consumer:
             assert await consumer.receive(timeout=0.2) == []
             waiting = asyncio.ensure_future(consumer.receive(timeout=PATIENCE))
             await asyncio.sleep(0.5)
             assert not waiting.done()
-            sent = await send(modern, "awaited", 1)
+            sent = await send(brokers, "awaited", 1)
             got = await waiting
             assert bodies(got) == sent
             await consumer.ack(got)
@@ -133,12 +130,13 @@ def test_a_waiting_receiver_gets_what_comes_on_any_broker(modern: JavaBroker) ->
     asyncio.run(story())
 
 
-def test_tags_choose_messages(modern: JavaBroker) -> None:
-    modern.create_topic("tagged", 1)
+@pytest.mark.line("5.x")
+def test_tags_choose_messages(brokers: JavaBroker) -> None:
+    brokers.create_topic("tagged", 1)
 
     async def story() -> None:
-        await send(modern, "tagged", 10)
-        consumer = PopConsumer(modern.address, group="taggers", consume_from=FIRST)
+        await send(brokers, "tagged", 10)
+        consumer = PopConsumer(brokers.address, group="taggers", consume_from=FIRST)
         async with consumer.subscribe("tagged", "odd"):
             got = await receive(consumer, 5)
             assert {m.tag for m in got} == {"odd"}
@@ -148,14 +146,15 @@ def test_tags_choose_messages(modern: JavaBroker) -> None:
     asyncio.run(story())
 
 
-def test_ordered_messages_wait_for_those_before_them(modern: JavaBroker) -> None:
+@pytest.mark.line("5.x")
+def test_ordered_messages_wait_for_those_before_them(brokers: JavaBroker) -> None:
     """A queue gives nothing more before what it gave is acknowledged; then it goes on in order."""
-    modern.create_topic("in-order", 1)
+    brokers.create_topic("in-order", 1)
 
     async def story() -> None:
-        sent = await send(modern, "in-order", 6, ordering_key="one")
+        sent = await send(brokers, "in-order", 6, ordering_key="one")
         consumer = PopConsumer(
-            modern.address, group="orderers", consume_from=FIRST, ordered=True, invisible=5.0
+            brokers.address, group="orderers", consume_from=FIRST, ordered=True, invisible=5.0
         )
         async with consumer.subscribe("in-order"):
             first = await consumer.receive(2)
@@ -174,13 +173,14 @@ def test_ordered_messages_wait_for_those_before_them(modern: JavaBroker) -> None
     asyncio.run(story())
 
 
-def test_a_push_consumer_pops_where_the_broker_says_so(modern: JavaBroker) -> None:
+@pytest.mark.line("5.x")
+def test_a_push_consumer_pops_where_the_broker_says_so(brokers: JavaBroker) -> None:
     """What a handler does not finish comes again, what it finishes does not."""
-    modern.create_topic("pushed", 2)
+    brokers.create_topic("pushed", 2)
     mode = RequestMode(
         topic="pushed", consumer_group="pushers", mode=MessageRequestMode.POP, pop_share_queue_num=0
     )
-    for address in modern.brokers.values():
+    for address in brokers.brokers.values():
         with WireClient(address) as client:
             answer = client.ask(RequestCode.SET_MESSAGE_REQUEST_MODE, body=encode_body(mode))
             assert answer.code == 0, answer.remark
@@ -197,11 +197,11 @@ def test_a_push_consumer_pops_where_the_broker_says_so(modern: JavaBroker) -> No
                 raise ZeroDivisionError
 
         consumer = PushConsumer(
-            modern.address, group="pushers", consume_from=FIRST, client_rebalance=False
+            brokers.address, group="pushers", consume_from=FIRST, client_rebalance=False
         )
         consumer.subscribe("pushed", "*", handle)
         async with consumer:
-            sent = await send(modern, "pushed", 20)
+            sent = await send(brokers, "pushed", 20)
             failing = {body for body in sent if body.endswith(b"3")}
             async with asyncio.timeout(PATIENCE):
                 await all_done.wait()
@@ -211,7 +211,7 @@ def test_a_push_consumer_pops_where_the_broker_says_so(modern: JavaBroker) -> No
                 ("java-0", -1),
                 ("java-1", -1),
             }
-        async with PopConsumer(modern.address, group="pushers").subscribe("pushed") as other:
+        async with PopConsumer(brokers.address, group="pushers").subscribe("pushed") as other:
             assert await other.receive(timeout=3) == []
 
     asyncio.run(story())

@@ -14,7 +14,7 @@ from pocketmq.model.kinds import ConsumeFromWhere
 from tests.interop.groups import Load, Member, consumed
 from tests.interop.jvm import Admin, Jars, wait_until
 
-pytestmark = [pytest.mark.java, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.java, pytest.mark.line("5.x"), pytest.mark.timeout(600)]
 
 TOPIC = "popped"
 GROUP = "poppers"
@@ -54,8 +54,6 @@ class Scene:
 
 @pytest.fixture
 def scene(jars: Jars, tmp_path: Path) -> Iterator[Scene]:
-    if not jars.is_5:
-        pytest.skip("only clients of 5.x pop")
     with (
         Cluster(brokers=2, data=tmp_path / "data", in_process=False) as cluster,
         ExitStack() as stack,

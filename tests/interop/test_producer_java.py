@@ -160,10 +160,9 @@ async def test_tags_select_and_keys_choose_as_in_java(java: Java) -> None:
         assert hashes == [by_hash(queues, key).queue_id for key in keys]
 
 
+@pytest.mark.line("5.x")  # 4.x knows zlib alone
 @on_a_loop
 async def test_other_codecs_are_read_by_java_5(java: Java) -> None:
-    if not java.jars.is_5:
-        pytest.skip("4.x knows zlib alone")
     for codec in (Codec.LZ4, Codec.ZSTD):
         async with ours(java, compression=codec) as producer:
             await send_until_taken(producer, Message(f"packed-{codec.name}", b"large " * 2000))
@@ -193,10 +192,9 @@ async def test_a_delay_holds_a_message_back_as_long(java: Java) -> None:
             assert "gone" not in rows
 
 
+@pytest.mark.line("4.x")
 @on_a_loop
 async def test_recalling_is_unknown_to_java_4(java: Java) -> None:
-    if java.jars.is_5:
-        pytest.skip("5.x recalls")
     handle = RecallHandle(topic="first", broker_name="java-broker", deliver_at_ms=1, message_id="A")
     async with ours(java) as producer:
         await send_until_taken(producer, Message("first", b"hello"))

@@ -1,6 +1,7 @@
 import java.io.BufferedReader;
 import java.io.InputStreamReader;
 import java.nio.charset.StandardCharsets;
+import java.util.Arrays;
 import java.util.List;
 import java.util.TreeSet;
 import org.apache.rocketmq.client.consumer.DefaultMQPushConsumer;
@@ -19,7 +20,7 @@ import org.apache.rocketmq.common.message.MessageQueue;
 public class Member {
     public static void main(String[] args) throws Exception {
         String topic = args[2];
-        List<String> options = List.of(args).subList(4, args.length);
+        List<String> options = Arrays.asList(args).subList(4, args.length);
         DefaultMQPushConsumer consumer = new DefaultMQPushConsumer(args[1]);
         consumer.setNamesrvAddr(args[0]);
         consumer.setInstanceName(args[3]);
