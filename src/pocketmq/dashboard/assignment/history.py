@@ -1,0 +1,210 @@
+"""What became of a group's queues while somebody looked: rebalances, pauses, lag. Pure, bounded.
+
+Takes successive moments. What is not known is neither a move nor a pause: a queue of a silent
+member stays with its last known owner until somebody is seen to hold it, or nobody for certain.
+"""
+
+from collections import deque
+
+import msgspec
+
+from pocketmq.dashboard.assignment.causes import LEFT, causes, strategy_cause, weak_causes
+from pocketmq.dashboard.assignment.episode import Doubled, Episode, Known, Pause, Rebalance
+from pocketmq.dashboard.assignment.lags import Lags
+from pocketmq.dashboard.assignment.moment import Moment
+from pocketmq.model.queue import MessageQueue
+
+QUIET = 30.0
+"""Seconds without change after which members have shared out; they look every 20 by themselves."""
+MOST_ENTRIES = 200
+MOST_MOVES = 100_000
+"""Moves kept in all; older entries keep their number alone."""
+_SOON = 5.0
+"""Seconds in which a member that did not answer may turn out to have left."""
+
+
+class History:
+    """The story of one group. One thread at a time may use it."""
+
+    def __init__(self, *, most_entries: int = MOST_ENTRIES, most_moves: int = MOST_MOVES) -> None:
+        self.lags = Lags()
+        self._most_moves = most_moves
+        self._episodes: deque[Episode] = deque(maxlen=most_entries)
+        self._count = 0
+        self._last: Moment | None = None
+        self._fits: str | None = None
+        self._known: dict[MessageQueue, tuple[str, ...]] = {}
+        self._since: dict[MessageQueue, float] = {}
+        self._held_until: dict[MessageQueue, float] = {}
+        self._pauses: dict[MessageQueue, tuple[Episode | None, Pause]] = {}
+        self._doubled: dict[MessageQueue, tuple[Episode | None, Doubled]] = {}
+
+    def observe(self, now: Moment) -> None:
+        """Take in the next look at the group; times must not go back."""
+        self.lags.add(now.at, now.lags, list(now.owners))
+        last, self._last = self._last, now
+        if last is None:
+            self._begin(now)
+            return
+        found = causes(last, now)
+        before = dict(self._known) if found or now.owners != last.owners else self._known
+        changes = self._differences(last, now)
+        self._forget(now)
+        if found or changes:
+            episode = self._episode(now, before, {c.subject for c in found if c.kind == LEFT})
+            episode.explain(found)
+            if not episode.causes:
+                episode.explain(weak_causes(last, now))
+            for queue in changes:
+                self._turn(queue, before, episode, last)
+            if now.shared:
+                episode.compare(self._known, now.members)
+            self._limit_moves()
+        self._go_on(now)
+        self._settle(now)
+
+    def entries(self) -> list[Rebalance]:
+        """Give the rebalances seen, oldest first."""
+        return [episode.told() for episode in self._episodes]
+
+    def since(self, queue: MessageQueue) -> float | None:
+        """Give when a queue was first seen with its owner; None if it had it from the first."""
+        return self._since.get(queue)
+
+    def owners(self, queue: MessageQueue) -> tuple[str, ...] | None:
+        """Give a queue's last known owners; None if they never were."""
+        return self._known.get(queue)
+
+    def _begin(self, now: Moment) -> None:
+        self._fits = now.fits
+        for queue, owners in now.owners.items():
+            if owners is not None and now.shared:
+                self._known[queue] = owners
+                self._note(queue, owners, None, now.at, None)
+
+    def _differences(self, last: Moment, now: Moment) -> list[MessageQueue]:
+        """Bring what is known up to date; give the queues that really changed hands."""
+        changed: list[MessageQueue] = []
+        if not now.shared or now.owners == last.owners:
+            return changed
+        for queue, owners in now.owners.items():
+            if not owners and last.owners.get(queue):
+                self._held_until.setdefault(queue, last.at)
+            known = self._known.get(queue)
+            if owners is None:
+                continue
+            if owners == known:
+                if owners:  # it was there all the time, or so it seems
+                    self._held_until.pop(queue, None)
+                continue
+            self._known[queue] = owners
+            if known is None and queue in last.owners:
+                self._note(queue, owners, None, now.at, None)  # learned, which is no change
+            else:
+                self._since[queue] = now.at
+                changed.append(queue)
+        return changed
+
+    def _turn(self, queue: MessageQueue, before: Known, episode: Episode, last: Moment) -> None:
+        """End or begin a queue's pause, and its time with several owners."""
+        assert self._last is not None
+        now, owners, was = self._last.at, self._known[queue], before.get(queue)
+        held_until = self._held_until.pop(queue, None)
+        its, pause = self._pauses.pop(queue, (None, None))
+        if pause is not None:
+            most = None if held_until is None else now - held_until
+            owner = owners[0] if owners else None
+            over = msgspec.structs.replace(pause, owner=owner, ended=now, most=most)
+            (its or episode).put_pause(over)
+        its, doubled = self._doubled.pop(queue, (None, None))
+        if doubled is not None:
+            (its or episode).put_doubled(msgspec.structs.replace(doubled, over=True))
+        if not owners:
+            self._held_until[queue] = last.at if held_until is None else held_until
+        self._note(queue, owners, episode, now, was[0] if was else None)
+
+    def _note(
+        self,
+        queue: MessageQueue,
+        owners: tuple[str, ...],
+        episode: Episode | None,
+        at: float,
+        previous: str | None,
+    ) -> None:
+        """Begin a pause, or a time with several owners."""
+        if not owners:
+            pause = Pause(queue, previous, None, at, None, 0.0, None)
+            self._pauses[queue] = episode, pause
+            if episode is not None:
+                episode.put_pause(pause)
+        elif len(owners) > 1:
+            doubled = Doubled(queue, owners, at, at, over=False)
+            self._doubled[queue] = episode, doubled
+            if episode is not None:
+                episode.put_doubled(doubled)
+
+    def _go_on(self, now: Moment) -> None:
+        """Have pauses and double owners that are seen again last until now."""
+        for queue, (episode, pause) in self._pauses.items():
+            if now.owners.get(queue) == ():
+                longer = msgspec.structs.replace(pause, least=now.at - pause.began)
+                self._pauses[queue] = episode, longer
+                if episode is not None:
+                    episode.put_pause(longer)
+        for queue, (episode, doubled) in self._doubled.items():
+            if len(now.owners.get(queue) or ()) > 1:
+                later = msgspec.structs.replace(doubled, last=now.at)
+                self._doubled[queue] = episode, later
+                if episode is not None:
+                    episode.put_doubled(later)
+
+    def _forget(self, now: Moment) -> None:
+        """Let go of queues that are no more; their pauses end with them."""
+        for queue in self._known.keys() - now.owners.keys():
+            del self._known[queue]
+            self._since.pop(queue, None)
+            self._held_until.pop(queue, None)
+            episode, pause = self._pauses.pop(queue, (None, None))
+            if episode is not None and pause is not None:
+                episode.put_pause(msgspec.structs.replace(pause, ended=now.at))
+            episode, doubled = self._doubled.pop(queue, (None, None))
+            if episode is not None and doubled is not None:
+                episode.put_doubled(msgspec.structs.replace(doubled, over=True))
+
+    def _episode(self, now: Moment, before: Known, left: set[str]) -> Episode:
+        """Give the rebalance under way, or begin one."""
+        latest = self._episodes[-1] if self._episodes else None
+        if latest is not None and latest.ended is None:
+            latest.changed = now.at
+            return latest
+        if (
+            latest is not None
+            and left
+            and now.at - latest.began <= _SOON
+            and latest.only_silence_of(left)
+        ):
+            self._episodes.pop()
+        self._count += 1
+        episode = Episode(self._count, now.at, before, self._fits)
+        self._episodes.append(episode)
+        return episode
+
+    def _settle(self, now: Moment) -> None:
+        """End the rebalance under way if its picture is whole again, or nothing happens."""
+        episode = self._episodes[-1] if self._episodes else None
+        if episode is not None and episode.ended is None:
+            if now.fits is not None or not now.shared:
+                if not episode.causes and episode.fits and now.fits and episode.fits != now.fits:
+                    episode.explain([strategy_cause(episode.fits, now.fits)])
+                episode.end(now.at, settled=now.fits is not None)
+            elif now.at - episode.changed >= QUIET:
+                episode.end(episode.changed, settled=False)
+        self._fits = now.fits or self._fits
+
+    def _limit_moves(self) -> None:
+        kept = 0
+        for episode in reversed(self._episodes):
+            kept += len(episode.moves)
+            if kept > self._most_moves and episode is not self._episodes[-1]:
+                kept -= len(episode.moves)
+                episode.forget_moves()

@@ -1,0 +1,97 @@
+"""A group at one moment, as small as the history needs it. Values alone.
+
+What is not known stays unknown: a queue that nobody admits to hold is unowned only if every member
+and every broker has been heard.
+"""
+
+import msgspec
+
+from pocketmq.admin.facts import GroupFacts, is_push
+from pocketmq.model.kinds import MessageModel
+from pocketmq.model.queue import MessageQueue
+
+Owners = tuple[str, ...] | None
+"""Who holds a queue: nobody is `()`, not known is None."""
+
+TELLS_NOTHING = "it answers, but tells of no queues, as pull consumers of Java do"
+
+_TOLD = "allocateMessageQueueStrategy"
+_JAVA_STRATEGIES = {
+    "AllocateMessageQueueAveragely": "AVG",
+    "AllocateMessageQueueAveragelyByCircle": "AVG_BY_CIRCLE",
+    "AllocateMessageQueueConsistentHash": "CONSISTENT_HASH",
+    "AllocateMessageQueueByConfig": "CONFIG",
+    "AllocateMessageQueueByMachineRoom": "MACHINE_ROOM",
+}
+
+
+class Moment(msgspec.Struct, frozen=True, kw_only=True):
+    """What was known of a group at a time, in seconds."""
+
+    at: float
+    members: frozenset[str]
+    untold: dict[str, str]
+    """Members whose queues are not known, with the reason."""
+    brokers: frozenset[str]
+    """Brokers that list members, or have queues."""
+    unseen: frozenset[str]
+    """Brokers that did not answer."""
+    owners: dict[MessageQueue, Owners]
+    lags: dict[MessageQueue, int]
+    """The lag of each queue of which it is known."""
+    strategies: dict[str, str]
+    """The strategy that each member tells; most do not."""
+    fits: str | None = None
+    """The strategy that gives exactly this picture."""
+    shared: bool = True
+    """Whether members share the queues; broadcasting ones do not."""
+
+
+def moment_of(facts: GroupFacts, at: float, fits: str | None = None) -> Moment:
+    """Take from facts what the history needs."""
+    untold = facts.silent | untold_by(facts)
+    # A member that came while we asked is known by its own word alone.
+    members = frozenset((*facts.members(), *facts.running, *facts.silent))
+    holders = facts.holders()
+    nobody: Owners = None if untold or facts.unseen_brokers else ()
+    owners: dict[MessageQueue, Owners] = {}
+    lags = {}
+    for queues in facts.queues.values():
+        for queue in queues:
+            held_by = holders.get(queue)
+            owners[queue] = nobody if held_by is None else tuple(held_by)
+            progress = facts.progress.get(queue)
+            if progress is not None:
+                lags[queue] = progress.broker_offset - progress.consumer_offset
+    return Moment(
+        at=at,
+        members=members,
+        untold=untold,
+        brokers=frozenset((*facts.views, *(queue.broker_name for queue in owners))),
+        unseen=frozenset(facts.unseen_brokers),
+        owners=owners,
+        lags=lags,
+        strategies=_strategies(facts),
+        fits=fits,
+        shared=facts.model() is not MessageModel.BROADCASTING,
+    )
+
+
+def untold_by(facts: GroupFacts) -> dict[str, str]:
+    """Name members that answer and yet do not say which queues they hold."""
+    return {
+        member: TELLS_NOTHING
+        for member, info in facts.running.items()
+        if not is_push(info) and not info.mq_table and not info.mq_pop_table
+    }
+
+
+def _strategies(facts: GroupFacts) -> dict[str, str]:
+    told = {}
+    for member, info in facts.running.items():
+        text = info.properties.get(_TOLD, "")
+        if text:
+            # Java tells a class and where the object is: a.b.AllocateMessageQueueAveragely@1f2e
+            name = text.partition("@")[0].rpartition(".")[2]
+            told[member] = _JAVA_STRATEGIES.get(name, name)
+    return told
