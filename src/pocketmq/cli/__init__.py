@@ -27,6 +27,7 @@ SUBCOMMANDS = {
     "allocate": ("pocketmq.cli.allocate", "Preview and compare allocations, without a cluster."),
     "broker": ("pocketmq.cli.broker", "Run a broker alone."),
     "consume": ("pocketmq.cli.consume", "Print the messages of a topic, one a line."),
+    "dashboard": ("pocketmq.cli.dashboard", "Show a cluster in the browser."),
     "demo": ("pocketmq.cli.demo", "See load balancing at work."),
     "namesrv": ("pocketmq.cli.namesrv", "Run a name server alone."),
     "pipeline": ("pocketmq.cli.pipeline", "Jobs over topics: ingest, health, fleet."),

@@ -1,0 +1,122 @@
+"""`pocketmq dashboard`: the cluster in the browser."""
+
+import asyncio
+import sys
+from contextlib import suppress
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from pocketmq.cli.entry import Entry, entry_options
+from pocketmq.cli.server_options import (
+    chosen_log,
+    end_at_once,
+    listening_options,
+    logging_options,
+)
+from pocketmq.embedded.early_stop import remember_stop_signals
+from pocketmq.embedded.server_logging import StderrLines, set_up_logging
+from pocketmq.errors import CannotStart
+
+if TYPE_CHECKING:
+    from pocketmq.dashboard.settings import DashboardSettings
+
+PASSWORD_VARIABLE = "POCKETMQ_DASHBOARD_PASSWORD"
+_LONGEST_FILE = 4096
+
+
+@click.command("dashboard", context_settings={"help_option_names": ["-h", "--help"]})
+@click.option(
+    "-n",
+    "--namesrv",
+    metavar="HOST:PORT",
+    default="",
+    help="Name server, several joined by ';'; usually the environment's NAMESRV_ADDR.",
+)
+@listening_options(8080, "the dashboard")
+@click.option(
+    "--allow-actions", is_flag=True, help="Let pages change the cluster; each asks first."
+)
+@click.option(
+    "--password-file",
+    type=click.Path(path_type=Path),
+    help=f"File with the password that visitors need; or {PASSWORD_VARIABLE}.",
+)
+@click.option(
+    "--allow-host",
+    "names",
+    multiple=True,
+    metavar="NAME",
+    help="Further host name in browsers' address lines; repeatable.",
+)
+@entry_options
+@logging_options
+def command(
+    *,
+    namesrv: str,
+    host: str,
+    port: int,
+    allow_actions: bool,
+    password_file: Path | None,
+    names: tuple[str, ...],
+    log_level: str,
+    log_json: bool,
+    **given: Any,
+) -> None:
+    """Show a cluster, PocketMQ's or Apache's, in the browser.
+
+    Prints `ready http://HOST:PORT` once it serves; everything else goes to stderr. Others than this
+    machine get in with --host and a password. SIGTERM or Ctrl-C stops it.
+    """
+    remember_stop_signals()
+    if find_spec("nicegui") is None:
+        raise click.ClickException(
+            "the dashboard needs further packages: pip install 'pocketmq[dashboard]'"
+        )
+    from pocketmq.dashboard.settings import DashboardSettings
+
+    settings = DashboardSettings(
+        host=host,
+        port=port,
+        password=_password(password_file),
+        allow_actions=allow_actions,
+        names=names,
+    )
+    log = set_up_logging(chosen_log(log_level, log_json))
+    asyncio.run(_serve(namesrv, Entry.taken_from(given), settings, log))
+
+
+def _password(file: Path | None) -> str | None:
+    """Read the password: the first line of a file, else from the environment."""
+    if file is None:
+        import os
+
+        return os.environ.get(PASSWORD_VARIABLE) or None
+    try:
+        with file.open(encoding="utf-8") as lines:
+            return lines.read(_LONGEST_FILE).splitlines()[0]
+    except (OSError, UnicodeDecodeError, IndexError) as problem:
+        reason = problem.strerror if isinstance(problem, OSError) else "it holds no password"
+        raise CannotStart("the dashboard", f"{file}: {reason}") from problem
+
+
+async def _serve(
+    namesrv: str, entry: Entry, settings: "DashboardSettings", log: StderrLines
+) -> None:
+    from pocketmq.admin.admin import Admin
+    from pocketmq.embedded.stopping import serve_until_asked
+
+    admin = Admin(namesrv, credentials=entry.credentials, tls=entry.tls)
+    from pocketmq.dashboard.server import Dashboard  # the slow part
+
+    dashboard = Dashboard(admin, settings)
+
+    def announce(address: str) -> None:
+        log.started()
+        with suppress(OSError):
+            sys.stdout.write(f"ready {address}\n")
+            sys.stdout.flush()
+
+    await serve_until_asked(dashboard.start, dashboard.stop, announce=announce, force=end_at_once)

@@ -1,0 +1,45 @@
+"""The pages put together: one application for all of them, with nothing from elsewhere."""
+
+from pathlib import Path
+
+from fastapi import FastAPI
+from nicegui import app as pages
+from nicegui import ui
+from starlette.middleware.gzip import GZipMiddleware
+
+from pocketmq.dashboard.desk import Desk
+from pocketmq.dashboard.nonces import App, ScriptNonces
+from pocketmq.dashboard.pages import cluster
+
+HERE = Path(__file__).parent
+_ICON = (
+    '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32"><rect width="32" height="32" '
+    'rx="7" fill="#4253d6"/><g fill="#fff"><rect x="6" y="7" width="20" height="4" rx="2"/>'
+    '<rect x="6" y="14" width="13" height="4" rx="2"/>'
+    '<rect x="6" y="21" width="17" height="4" rx="2"/></g></svg>'
+)
+
+
+def build(desk: Desk) -> App:
+    """Give the pages as an ASGI application."""
+    outer = FastAPI(openapi_url=None, docs_url=None, redoc_url=None)
+    # A WebSocket alone: browsers tell its origin, and it needs no second way in.
+    pages.config.socket_io_js_transports = ["websocket"]
+    pages.add_static_file(local_file=HERE / "style.css", url_path="/style.css")
+    ui.add_head_html('<link rel="stylesheet" href="/style.css">', shared=True)
+    for add_pages in (cluster.add_pages,):
+        add_pages(desk)
+    ui.run_with(
+        outer,
+        title="PocketMQ",
+        favicon=_ICON,
+        dark=None,
+        language="en-US",
+        binding_refresh_interval=None,
+        reconnect_timeout=5.0,
+        message_history_length=100,
+        gzip_middleware_factory=None,
+        tailwind=False,
+        show_welcome_message=False,
+    )
+    return GZipMiddleware(ScriptNonces(outer), minimum_size=1024, compresslevel=6)

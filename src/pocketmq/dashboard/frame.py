@@ -1,0 +1,90 @@
+"""The frame around every page: navigation, light and dark, a way for the keyboard.
+
+Pages are written with the library's elements and the classes of `style.css`; there is no Tailwind.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from fastapi import Request
+from nicegui import ui
+
+from pocketmq.dashboard.desk import Desk
+
+PAGES = (
+    ("/", "Cluster"),
+    ("/topics", "Topics"),
+    ("/groups", "Groups"),
+    ("/clients", "Clients"),
+    ("/messages", "Messages"),
+    ("/dead-letters", "Dead letters"),
+)
+THEME_COOKIE = "pocketmq_theme"
+_THEMES = {"dark": True, "light": False}
+_SWITCH = """() => {
+  const dark = !Quasar.Dark.isActive;
+  setDark(dark);
+  document.cookie = `pocketmq_theme=${dark ? "dark" : "light"}; path=/; max-age=31536000; samesite=strict`;
+}"""  # noqa: E501
+_LOGOUT = """() => {
+  const form = document.createElement("form");
+  form.method = "post";
+  form.action = "/logout";
+  document.body.append(form);
+  form.submit();
+}"""
+
+
+@contextmanager
+def frame(
+    desk: Desk, request: Request, title: str, *, here: str, path: tuple[tuple[str, str], ...] = ()
+) -> Iterator[None]:
+    """Put what is made inside it into the frame of a page.
+
+    `here` is the entry of the navigation that is lit, `path` the links above the title.
+    """
+    ui.page_title(f"{title} · PocketMQ")
+    theme = request.cookies.get(THEME_COOKIE, "")
+    if theme in _THEMES:
+        ui.dark_mode(_THEMES[theme])
+    ui.context.client.content.classes("pm-content")
+    with ui.element("header").classes("pm-header"):
+        with ui.link(target="/").classes("pm-brand").props('aria-label="PocketMQ"'):
+            ui.element("span").classes("pm-logo").props("aria-hidden=true")
+            ui.label("PocketMQ")
+        with ui.element("nav").classes("pm-nav").props("aria-label=Pages"):
+            for target, name in PAGES:
+                link = ui.link(name, target).classes("pm-nav-link")
+                if target == here:
+                    link.props("aria-current=page")
+        _switches(desk)
+    with ui.element("main").classes("pm-main").props("tabindex=-1") as main:
+        if path:
+            with ui.element("nav").classes("pm-path").props('aria-label="Where you are"'):
+                for name, target in path:
+                    ui.link(name, target)
+                    ui.label("/").props("aria-hidden=true")
+        heading(title, 1)
+        yield
+    ui.skip_link("Skip to the page", target=main)
+
+
+def heading(text: str, level: int = 2) -> ui.element:
+    """Make a heading; what it says is shown as text, never as HTML."""
+    with ui.element(f"h{level}").classes(f"pm-h{level}") as made:
+        ui.label(text).classes("pm-inline")
+    return made
+
+
+def _switches(desk: Desk) -> None:
+    with ui.element("div").classes("pm-switches"):
+        button = ui.element("button").classes("pm-icon-button").props("type=button")
+        button.props('aria-label="Switch between light and dark" title="Light or dark"')
+        button.on("click", js_handler=_SWITCH)
+        with button:
+            ui.label("◐").props("aria-hidden=true")
+        if desk.settings.password is not None:
+            leave = ui.element("button").classes("pm-icon-button").props("type=button")
+            leave.props('aria-label="Log out" title="Log out"').on("click", js_handler=_LOGOUT)
+            with leave:
+                ui.label("⏻").props("aria-hidden=true")

@@ -1,0 +1,1 @@
+"""The pages, one idea each; every module adds its own to the application."""

@@ -1,0 +1,138 @@
+"""The first page: the brokers, and the cluster in a few numbers."""
+
+from fastapi import Request
+from nicegui import ui
+
+from pocketmq.dashboard.desk import Desk
+from pocketmq.dashboard.frame import frame
+from pocketmq.dashboard.live import Live, prepare
+from pocketmq.dashboard.table import Cell, Column, LiveTable
+from pocketmq.dashboard.tiles import Tiles
+from pocketmq.dashboard.views import BrokerView, GroupsView, TopicsView
+from pocketmq.dashboard.words import NEVER, UNKNOWN, count, moment, percent, rate
+
+_FULL = 0.85
+
+
+def add_pages(desk: Desk) -> None:
+    """Add the page."""
+
+    @ui.page("/")
+    async def cluster(request: Request) -> None:
+        views = desk.views
+        await prepare(views.cluster(), views.topics(), views.groups())
+        with frame(desk, request, "Cluster", here="/"):
+            _show(desk)
+
+
+def _show(desk: Desk) -> None:
+    live, views = Live(), desk.views
+    tiles = Tiles(
+        ("brokers", "Brokers", "/"),
+        ("in", "Messages in, a second", None),
+        ("out", "Messages out, a second", None),
+        ("topics", "Topics", "/topics"),
+        ("groups", "Groups", "/groups"),
+        ("members", "Consumers", "/clients"),
+        ("lag", "Messages waiting", "/groups"),
+    )
+    table = LiveTable(
+        "Brokers", _COLUMNS, key=lambda view: view.place.address, sorted_by=0,
+        empty="The name server knows no broker.",
+    )  # fmt: skip
+
+    def show_brokers(brokers: tuple[BrokerView, ...]) -> None:
+        told = [view.status for view in brokers if view.status is not None]
+        silent = len(brokers) - len(told)
+        tiles.show("brokers", count(len(brokers)), f"{silent} silent" if silent else "", bad=silent)
+        for name, figures in (
+            ("in", [each.put_tps for each in told]),
+            ("out", [each.get_tps for each in told]),
+        ):
+            known = [figure for figure in figures if figure is not None]
+            whole = not silent and len(known) == len(figures)
+            tiles.show(name, rate(sum(known)) if whole else UNKNOWN)
+        table.show(brokers)
+
+    def show_topics(view: TopicsView) -> None:
+        tiles.show("topics", count(len(view.names)))
+        live.missing(views.topics(), view.missing)
+
+    def show_groups(view: GroupsView) -> None:
+        live.missing(views.groups(), view.missing)
+        lags = [None if each.progress is None else each.progress.lag for each in view.groups]
+        members = [None if each.members is None else len(each.members) for each in view.groups]
+        unknown = bool(view.missing)
+        tiles.show("groups", count(len(view.groups)) + ("+" if unknown else ""))
+        tiles.show("lag", _total(lags, unknown=unknown))
+        tiles.show("members", _total(members, unknown=unknown))
+
+    live.show(views.cluster(), show_brokers)
+    live.show(views.topics(), show_topics)
+    live.show(views.groups(), show_groups)
+
+
+def _total(parts: list[int | None], *, unknown: bool) -> str:
+    """Add up; what is not known makes it a least value, or unknown altogether."""
+    known = [part for part in parts if part is not None]
+    if len(known) == len(parts) and not unknown:
+        return count(sum(known))
+    return f"≥ {count(sum(known))}" if known else UNKNOWN
+
+
+def _role(view: BrokerView) -> str:
+    return "master" if view.place.is_master else f"slave {view.place.broker_id}"
+
+
+def _state(view: BrokerView) -> Cell:
+    if view.status is None:
+        return Cell("no answer", tone="bad", hint=view.problem)
+    if view.status.active is False:
+        return Cell("inactive", tone="warn")
+    return Cell("up", tone="good")
+
+
+def _disk(view: BrokerView) -> Cell:
+    ratio = view.status.disk_ratio if view.status is not None else None
+    known = ratio if ratio is not None and 0 <= ratio <= 1 else None
+    tone = "bad" if known is not None and known > _FULL else None
+    return Cell(percent(known), tone=tone, share=known)
+
+
+def _oldest(view: BrokerView) -> Cell:
+    if view.status is None:
+        return Cell(UNKNOWN)
+    earliest = view.status.earliest_message
+    return Cell(NEVER if earliest is None else moment(int(earliest * 1000)))
+
+
+_COLUMNS = [
+    Column[BrokerView]("Broker", lambda v: Cell(v.place.broker), lambda v: v.place.broker),
+    Column[BrokerView]("State", _state, lambda v: v.status is None),
+    Column[BrokerView]("Cluster", lambda v: Cell(v.place.cluster), lambda v: v.place.cluster),
+    Column[BrokerView]("Role", lambda v: Cell(_role(v)), lambda v: v.place.broker_id),
+    Column[BrokerView]("Address", lambda v: Cell(v.place.address, tone="mono")),
+    Column[BrokerView](
+        "Version", lambda v: Cell(UNKNOWN if v.status is None else v.status.version or UNKNOWN)
+    ),
+    Column[BrokerView](
+        "In /s",
+        lambda v: Cell(rate(None if v.status is None else v.status.put_tps)),
+        lambda v: None if v.status is None else v.status.put_tps,
+        kind="number",
+    ),
+    Column[BrokerView](
+        "Out /s",
+        lambda v: Cell(rate(None if v.status is None else v.status.get_tps)),
+        lambda v: None if v.status is None else v.status.get_tps,
+        kind="number",
+    ),
+    Column[BrokerView](
+        "In today",
+        lambda v: Cell(count(None if v.status is None else v.status.put_today)),
+        lambda v: None if v.status is None else v.status.put_today,
+        kind="number",
+    ),
+    Column[BrokerView]("Disk", _disk, kind="number"),
+    Column[BrokerView]("Oldest message", _oldest),
+]

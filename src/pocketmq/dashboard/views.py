@@ -1,0 +1,198 @@
+"""What pages look at: questions to the cluster, each asked once for all who watch.
+
+What a server did not tell is named in `missing` of a view and shown as unknown, never as 0.
+"""
+
+import asyncio
+from collections.abc import Iterable
+
+import msgspec
+
+from pocketmq.admin.admin import Admin
+from pocketmq.admin.brokers import BrokerStatus
+from pocketmq.admin.explaining import Explanation, explain
+from pocketmq.admin.facts import GroupFacts
+from pocketmq.admin.gathered import Missing, Place
+from pocketmq.admin.overview import Glance
+from pocketmq.admin.topics import TopicStatus
+from pocketmq.dashboard.watching import Watch, Watches
+from pocketmq.errors import MQError
+from pocketmq.model.group_config import GroupConfig
+from pocketmq.model.names import SYSTEM_GROUPS, is_system_group
+from pocketmq.model.route import TopicRoute
+from pocketmq.model.topic_config import TopicConfig
+from pocketmq.protocol.bodies.connections import ProducerInfo
+
+
+class BrokerView(msgspec.Struct, frozen=True):
+    """A broker, and how it is; None if it did not tell, with the reason."""
+
+    place: Place
+    status: BrokerStatus | None
+    problem: str | None = None
+
+
+class TopicsView(msgspec.Struct, frozen=True):
+    """All topics with their settings by broker."""
+
+    names: list[str]
+    configs: dict[str, dict[str, TopicConfig]]
+    missing: tuple[str, ...]
+
+
+class GroupsView(msgspec.Struct, frozen=True):
+    """All groups at a glance."""
+
+    groups: list[Glance]
+    missing: tuple[str, ...]
+
+
+class ProducersView(msgspec.Struct, frozen=True):
+    """All producers: group, client, and the brokers that see it."""
+
+    producers: list[tuple[str, ProducerInfo, tuple[str, ...]]]
+    missing: tuple[str, ...]
+
+
+class TopicView(msgspec.Struct, frozen=True):
+    """One topic: where it lives, what its queues hold, who consumes it."""
+
+    route: TopicRoute
+    status: TopicStatus | None
+    groups: tuple[str, ...]
+    missing: tuple[str, ...]
+
+
+class GroupView(msgspec.Struct, frozen=True):
+    """One group: all that brokers and members tell, and what it means."""
+
+    facts: GroupFacts
+    explanation: Explanation
+
+
+class Views:
+    """The questions. Each gives a `Watch`; pages say `want` while they are open."""
+
+    def __init__(self, admin: Admin) -> None:
+        self._admin = admin
+        self.watches = Watches()
+
+    def cluster(self) -> Watch[tuple[BrokerView, ...]]:
+        """Watch the brokers, slaves too."""
+        return self.watches.of(("cluster",), self._cluster)
+
+    def topics(self) -> Watch[TopicsView]:
+        """Watch names and settings of all topics."""
+        return self.watches.of(("topics",), self._topics)
+
+    def figures(self) -> Watch[dict[str, TopicStatus | None]]:
+        """Watch what every topic holds; None for those nobody told of."""
+        return self.watches.of(("figures",), self._figures)
+
+    def groups(self) -> Watch[GroupsView]:
+        """Watch all groups: members and lag."""
+        return self.watches.of(("groups",), self._groups)
+
+    def group_configs(self) -> Watch[dict[str, dict[str, GroupConfig]]]:
+        """Watch the settings of all groups, by broker."""
+        return self.watches.of(("group configs",), self._group_configs)
+
+    def producers(self) -> Watch[ProducersView]:
+        """Watch all producers."""
+        return self.watches.of(("producers",), self._producers)
+
+    def topic(self, name: str) -> Watch[TopicView]:
+        """Watch one topic."""
+        return self.watches.of(("topic", name), lambda: self._topic(name))
+
+    def group(self, name: str) -> Watch[GroupView]:
+        """Watch one group with what its members say."""
+        return self.watches.of(("group", name), lambda: self._group(name))
+
+    async def close(self) -> None:
+        """Look no more."""
+        await self.watches.close()
+
+    async def _cluster(self) -> tuple[BrokerView, ...]:
+        told = await self._admin.brokers.status()
+        views = [BrokerView(each.place, each.value) for each in told]
+        views += [BrokerView(each.place, None, str(each.error)) for each in told.missing]
+        return tuple(sorted(views, key=lambda view: (view.place.broker, view.place.broker_id)))
+
+    async def _topics(self) -> TopicsView:
+        names, told = await asyncio.gather(self._admin.topics.names(), self._admin.topics.configs())
+        configs: dict[str, dict[str, TopicConfig]] = {}
+        for answer in told:
+            for topic, config in answer.value.items():
+                configs.setdefault(topic, {})[answer.place.broker] = config
+        # A topic made a moment ago may be known to its broker before the name server tells it.
+        return TopicsView(sorted({*names, *configs}), configs, named(told.missing))
+
+    async def _figures(self) -> dict[str, TopicStatus | None]:
+        names = await self._admin.topics.names()
+
+        async def one(topic: str) -> TopicStatus | None:
+            try:
+                return await self._admin.topics.status(topic)
+            except MQError:
+                return None
+
+        return dict(zip(names, await asyncio.gather(*map(one, names)), strict=True))
+
+    async def _groups(self) -> GroupsView:
+        told = await self._admin.groups.configs()
+        names = {name for table in told.values() for name in table}
+        wanted = sorted(name for name in names - SYSTEM_GROUPS if not is_system_group(name))
+        return GroupsView(await self._admin.overview.groups(wanted), named(told.missing))
+
+    async def _group_configs(self) -> dict[str, dict[str, GroupConfig]]:
+        configs: dict[str, dict[str, GroupConfig]] = {}
+        for answer in await self._admin.groups.configs():
+            for group, config in answer.value.items():
+                configs.setdefault(group, {})[answer.place.broker] = config
+        return configs
+
+    async def _producers(self) -> ProducersView:
+        places = await self._admin.brokers.masters()
+        found: dict[tuple[str, str | None], tuple[ProducerInfo, list[str]]] = {}
+        missing = []
+
+        async def one(place: Place) -> None:
+            try:
+                table = await self._admin.brokers.producers(place.address)
+            except MQError as error:
+                missing.append(f"{place.broker} at {place.address}: {error}")
+                return
+            for group, producers in table.data.items():
+                for each in producers:
+                    known = found.setdefault((group, each.client_id), (each, []))
+                    known[1].append(place.broker)
+
+        await asyncio.gather(*map(one, places))
+        rows = [
+            (group, info, tuple(sorted(brokers))) for (group, _), (info, brokers) in found.items()
+        ]
+        rows.sort(key=lambda row: (row[0], row[1].client_id or ""))
+        return ProducersView(rows, tuple(sorted(missing)))
+
+    async def _topic(self, name: str) -> TopicView:
+        route = await self._admin.topics.route(name)
+        status, told = await asyncio.gather(self._status(name), self._admin.topics.consumers(name))
+        groups = tuple(sorted({group for names in told.values() for group in names}))
+        missing = (*(status.missing if status is not None else ()), *told.missing)
+        return TopicView(route, status, groups, named(missing))
+
+    async def _status(self, name: str) -> TopicStatus | None:
+        try:
+            return await self._admin.topics.status(name)
+        except MQError:
+            return None
+
+    async def _group(self, name: str) -> GroupView:
+        facts = await self._admin.balance.facts(name)
+        return GroupView(facts, explain(facts))
+
+
+def named(missing: Iterable[Missing]) -> tuple[str, ...]:
+    """Name the servers that did not answer, each once, with the reason."""
+    return tuple(dict.fromkeys(str(each) for each in missing))

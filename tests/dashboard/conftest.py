@@ -1,0 +1,256 @@
+"""A real Chromium before a real dashboard, which is a process of its own, before a real cluster."""
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, Page, Response, sync_playwright
+
+import pocketmq as mq
+from tests.server_process import POCKETMQ, wait_for
+
+CHROMIUM = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
+FLAGS = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+PHONE = (390, 844)
+LAPTOP = (1366, 800)
+READY = re.compile(r"ready (http://\S+)\n")
+PATIENCE = 20_000
+"""Milliseconds a browser waits for what must come; the machine may be busy."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Have one worker run all of these, with one browser."""
+    for item in items:
+        if item.path.parent.name == "dashboard" or "tests/dashboard" in str(item.path):
+            item.add_marker(pytest.mark.xdist_group("dashboard"))
+
+
+class DashboardProcess:
+    """Runs `pocketmq dashboard` until the test is over; its log is gathered meanwhile."""
+
+    def __init__(self, *arguments: str, cwd: Path | None = None, **variables: str) -> None:
+        self.process = subprocess.Popen(
+            [POCKETMQ, "dashboard", *arguments],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd=cwd,
+            env=os.environ | variables,
+        )
+        self.url = ""
+        self.lines: list[str] = []
+        self._gathering = threading.Thread(target=self._gather)
+        self._gathering.start()
+
+    def __enter__(self) -> Self:
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        ready = READY.fullmatch(line)
+        if ready is None:
+            self.__exit__(None, None, None)
+        assert ready is not None, (line, self.log())
+        self.url = ready[1]
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+        self._gathering.join(10)
+        for pipe in (self.process.stdout, self.process.stderr):
+            assert pipe is not None
+            pipe.close()
+
+    def log(self) -> str:
+        """What it has logged so far."""
+        return "".join(self.lines)
+
+    def stop(self, number: int = signal.SIGTERM) -> int:
+        """Send a signal and give the exit code."""
+        self.process.send_signal(number)
+        code = self.process.wait(30)
+        self._gathering.join(10)
+        return code
+
+    def _gather(self) -> None:
+        assert self.process.stderr is not None
+        for line in self.process.stderr:
+            self.lines.append(line)
+
+
+class Viewer:
+    """A browser window that remembers what went wrong in it."""
+
+    def __init__(self, context: BrowserContext, page: Page, url: str, folder: Path) -> None:
+        self.context = context
+        self.page = page
+        self.url = url
+        self.complaints: list[str] = []
+        """What the page has complained about on the console, and scripts that failed."""
+        self.strangers: list[str] = []
+        """Requests to others than the dashboard."""
+        self._folder = folder
+        page.on("console", self._hear)
+        page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        context.on("request", lambda request: self._note(request.url))
+        page.on("websocket", lambda socket: self._note(socket.url))
+
+    def open(self, path: str) -> Response | None:
+        """Open a page and wait until it is live."""
+        response = self.page.goto(self.url + path, wait_until="load")
+        self.live()
+        return response
+
+    def live(self) -> None:
+        """Wait until the page is drawn and its connection to the dashboard stands."""
+        self.page.wait_for_selector("main h1, #password")
+        self.page.wait_for_function("() => !window.socket || window.socket.connected")
+
+    def keep(self, name: str) -> Path:
+        """Keep a picture of the page."""
+        file = self._folder / f"{name}.png"
+        self.page.screenshot(path=file, full_page=True)
+        return file
+
+    def _hear(self, message: object) -> None:
+        kind, text = getattr(message, "type", ""), getattr(message, "text", "")
+        if kind in {"error", "warning"}:
+            self.complaints.append(f"{kind}: {text}")
+
+    def _note(self, url: str) -> None:
+        own = (self.url, self.url.replace("http:", "ws:"), "data:", "blob:", "about:")
+        if not url.startswith(own):
+            self.strangers.append(url)
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    """Give the one Chromium of this run."""
+    found = next(filter(None, map(shutil.which, CHROMIUM)), None)
+    if found is None:
+        pytest.skip(f"no browser is installed: none of {', '.join(CHROMIUM)} is on the path")
+    with sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=found, args=FLAGS, headless=True)
+        yield started
+        started.close()
+
+
+@pytest.fixture(scope="session")
+def screenshots(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Give the folder that pictures are kept in: POCKETMQ_SCREENSHOTS, else a temporary one."""
+    named = os.environ.get("POCKETMQ_SCREENSHOTS")
+    folder = Path(named) if named else tmp_path_factory.mktemp("screenshots")
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+@contextmanager
+def viewing(
+    browser: Browser, url: str, folder: Path, size: tuple[int, int] = LAPTOP, *, dark: bool = False
+) -> Iterator[Viewer]:
+    """Open a window of a size; on leaving, nothing may have gone wrong in it."""
+    context = browser.new_context(
+        viewport={"width": size[0], "height": size[1]}, color_scheme="dark" if dark else "light"
+    )
+    context.set_default_timeout(PATIENCE)
+    try:
+        viewer = Viewer(context, context.new_page(), url, folder)
+        yield viewer
+        assert viewer.complaints == []
+        assert viewer.strangers == []
+    finally:
+        context.close()
+
+
+class Shop:
+    """A cluster with life in it: topics, groups with members, messages that wait or were given up."""
+
+    def __init__(self, cluster: mq.Cluster) -> None:
+        self.cluster = cluster
+        self.address = cluster.address
+        self.producer = mq.Producer(self.address, group="shop").start()
+        self.consumers: list[mq.PushConsumer] = []
+        self.handled: list[str] = []
+
+    def join(self, group: str, topic: str, name: str) -> mq.PushConsumer:
+        """Have one more member of a group."""
+        consumer = mq.PushConsumer(
+            self.address, group=group, instance_name=name, consume_from="first"
+        )
+        consumer.subscribe(topic, "*", lambda message: self.handled.append(message.message_id))
+        consumer.start()
+        self.consumers.append(consumer)
+        return consumer
+
+    def close(self) -> None:
+        """Have everybody leave."""
+        for consumer in self.consumers:
+            consumer.close()
+        self.producer.close()
+
+
+@pytest.fixture(scope="session")
+def shop() -> Iterator[Shop]:
+    """Give a cluster of two brokers with topics, a group of two members, and messages."""
+    with mq.Cluster(brokers=2) as cluster:
+        cluster.create_topic("orders", queues=4)
+        cluster.create_topic("audit", queues=2)
+        made = Shop(cluster)
+        try:
+            for number in range(40):
+                message = mq.Message(
+                    "orders",
+                    b'{"amount": %d, "currency": "EUR"}' % number,
+                    tag="paid",
+                    keys=[f"A{number}"],
+                    properties={"region": "eu"},
+                )
+                made.producer.send(message)
+            made.producer.send(mq.Message("audit", b"\x00\xff not text"))
+            members = [made.join("billing", "orders", f"billing-{n}") for n in range(2)]
+            wait_for(
+                lambda: all(len(each.assignment().get("orders", ())) == 4 for each in members),
+                "both members to share the queues",
+            )
+            wait_for(lambda: len(made.handled) >= 40, "all messages to be handled")
+            yield made
+        finally:
+            made.close()
+
+
+@pytest.fixture(scope="session")
+def dashboard(shop: Shop) -> Iterator[DashboardProcess]:
+    """Give a dashboard of the shop that may only look."""
+    with DashboardProcess("-n", shop.address, "--port", "0") as process:
+        yield process
+
+
+@pytest.fixture
+def viewer(browser: Browser, dashboard: DashboardProcess, screenshots: Path) -> Iterator[Viewer]:
+    """Give a window of a laptop's size before the dashboard."""
+    with viewing(browser, dashboard.url, screenshots) as window:
+        yield window
