@@ -27,10 +27,15 @@ class Balance:
         self._topics = topics
         self._groups = groups
 
-    async def facts(self, group: str) -> GroupFacts:
-        """Gather all that brokers and members tell. Raises `Absent` for an unknown group."""
+    async def facts(self, group: str, *, patience: float | None = None) -> GroupFacts:
+        """Gather all that brokers and members tell; members slower than `patience` are silent.
+
+        Raises `Absent` for an unknown group.
+        """
         views = (await self._groups.connections(group)).some()
-        running, progress = await asyncio.gather(self._groups.running(group), self._progress(group))
+        running, progress = await asyncio.gather(
+            self._groups.running(group, patience=patience), self._progress(group)
+        )
         topics = _topics_of(views, running)
         routes = await asyncio.gather(*(self._queues(topic) for topic in topics))
         return GroupFacts(

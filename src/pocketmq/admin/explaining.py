@@ -87,10 +87,11 @@ def fitting_strategy(facts: GroupFacts, members: list[str]) -> Strategy | None:
     if not members or not any(facts.queues.values()):
         return None
     told = {info.properties.get(_TOLD, "") for info in facts.running.values()}
+    holders = facts.holders()
     for name in sorted(TRIED, key=lambda name: name not in told):
         strategy = strategy_by_name(name)
         if all(
-            _fits(_owners(strategy, sort_queues(queues), members, facts.group), queues, facts)
+            _fits(strategy, queues, members, facts, holders)
             for queues in facts.queues.values()
             if queues
         ):
@@ -98,9 +99,16 @@ def fitting_strategy(facts: GroupFacts, members: list[str]) -> Strategy | None:
     return None
 
 
-def _fits(owners: list[str | None], queues: tuple[MessageQueue, ...], facts: GroupFacts) -> bool:
-    holders = facts.holders()
-    for queue, owner in zip(sort_queues(queues), owners, strict=True):
+def _fits(
+    strategy: Strategy,
+    queues: tuple[MessageQueue, ...],
+    members: list[str],
+    facts: GroupFacts,
+    holders: dict[MessageQueue, list[str]],
+) -> bool:
+    ordered = sort_queues(queues)
+    owners = _owners(strategy, ordered, members, facts.group)
+    for queue, owner in zip(ordered, owners, strict=True):
         held_by = holders.get(queue, [])
         if held_by != [owner] and not (not held_by and owner in facts.silent):
             return False

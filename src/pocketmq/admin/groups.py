@@ -1,12 +1,14 @@
 """Consumer and producer groups: settings, members, how far they are, what members do."""
 
+import asyncio
+
 import msgspec
 
 from pocketmq.admin.brokers import Brokers
 from pocketmq.admin.gathered import Gathered, Missing, Place
 from pocketmq.admin.topics import Topics
 from pocketmq.admin.wire import Wire
-from pocketmq.errors import Absent, ConsumerOffline, MQError, RouteNotFound
+from pocketmq.errors import Absent, ConsumerOffline, MQError, RequestTimedOut, RouteNotFound
 from pocketmq.model.group_config import GroupConfig
 from pocketmq.model.kinds import MessageRequestMode
 from pocketmq.model.names import check_group, dead_letter_topic, retry_topic
@@ -233,13 +235,23 @@ class Groups:
                 failure = error
         raise failure
 
-    async def running(self, group: str, *, stacks: bool = False) -> Running:
-        """Have every member tell what it does. Raises `Absent` if no broker knows the group."""
+    async def running(
+        self, group: str, *, stacks: bool = False, patience: float | None = None
+    ) -> Running:
+        """Have every member tell what it does; those slower than `patience` seconds are silent.
+
+        Raises `Absent` if no broker knows the group.
+        """
         seen = (await self.connections(group)).some()
         clients = sorted({client for view in seen.values() for client in client_ids(view)})
 
         async def ask(client: str) -> RunningInfo:
-            return await self.running_info(group, client, stacks=stacks)
+            try:
+                async with asyncio.timeout(patience):
+                    return await self.running_info(group, client, stacks=stacks)
+            except TimeoutError as error:
+                name = Code.GET_CONSUMER_RUNNING_INFO.name
+                raise RequestTimedOut(client, name, patience or 0.0) from error
 
         outcomes = await self._wire.together(clients, ask)
         members: dict[str, RunningInfo] = {}
