@@ -55,6 +55,37 @@ def test_each_request_gets_its_answer() -> None:
         ]
 
 
+@pytest.mark.parametrize("first", [3, 8, 20, 60, 100_000])
+def test_a_large_answer_is_whole_however_it_is_cut(first: int) -> None:
+    """The beginning may end in the prefix, in the header or in the body."""
+    body = bytes(range(256)) * 8000
+
+    def in_two(caller: socket.socket) -> None:
+        for request in requests(caller):
+            answer = request.reply(0, body=body).encode()
+            caller.sendall(answer[:first])
+            gate.wait(10)
+            caller.sendall(answer[first:])
+
+    gate = threading.Event()
+    with peer(in_two) as address, wire_to(address) as wire:
+        threading.Timer(0.05, gate.set).start()
+        assert ask(wire).body == body
+        assert ask(wire).body == body
+
+
+def test_a_large_answer_that_stops_half_way_ends_at_the_deadline() -> None:
+    def half(caller: socket.socket) -> None:
+        for request in requests(caller):
+            caller.sendall(request.reply(0, body=bytes(1_000_000)).encode()[:500_000])
+
+    with peer(half) as address, wire_to(address) as wire:
+        started = time.monotonic()
+        with pytest.raises(RequestTimedOut):
+            ask(wire, timeout=0.3)
+        assert 0.25 < time.monotonic() - started < 5
+
+
 def test_answers_to_nobody_and_requests_of_the_peer_are_passed_over() -> None:
     def chatter(caller: socket.socket) -> None:
         for request in requests(caller):

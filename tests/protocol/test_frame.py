@@ -213,6 +213,18 @@ def declared(reader: FrameReader, limit: int) -> int:
     return int(size)
 
 
+@given(frames, st.integers(0, 200))
+def test_what_a_frame_lacks_is_known_once_its_prefix_is_there(frame: Frame, cut: int) -> None:
+    whole = encoded(frame)
+    reader = FrameReader()
+    given_so_far = reader.feed(whole[:cut])
+    if cut >= len(whole) or cut < 8:
+        assert reader.missing == 0
+    else:
+        assert reader.missing == len(whole) - cut
+    assert given_so_far + reader.feed(whole[cut:]) == [frame]
+
+
 @given(frames)
 def test_the_pieces_of_a_frame_join_to_the_frame(frame: Frame) -> None:
     middle = len(frame.body) // 2

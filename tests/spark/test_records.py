@@ -49,7 +49,7 @@ def record(offset: int = 0, **changes: Any) -> bytes:
 
 def rows_of(records: bytes, wanted: Wanted = ALL, **part: Any) -> list[dict[str, Any]]:
     batch = decode(
-        [Part(QUEUE, records, part.pop("start", 0), part.pop("end", 2**62), **part)], wanted
+        [Part(QUEUE, records, part.pop("start", 0), part.pop("end", 2**63 - 1), **part)], wanted
     )
     batch.validate(full=True)
     return [row | {"properties": dict(row["properties"])} for row in batch.to_pylist()]
@@ -171,6 +171,16 @@ def test_damage_is_never_taken_for_data(records: bytes, data: st.DataObject) -> 
     except MQError:
         got = None
     assert got == want
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(1, 200)), max_size=6))
+@settings(max_examples=40)
+def test_records_are_found_whatever_sizes_follow_one_another(runs: list[tuple[int, int]]) -> None:
+    """Those of one size are found by the run, others one by one."""
+    bodies = [b"x" * size for size, count in runs for _ in range(count)]
+    records = b"".join([record(n, body=body) for n, body in enumerate(bodies)])
+    rows = rows_of(records)
+    assert [(row["queueOffset"], row["body"]) for row in rows] == list(enumerate(bodies))
 
 
 def test_records_cut_short_are_refused() -> None:

@@ -108,6 +108,24 @@ def test_views_are_read_only_and_outlive_their_file(tmp_path: Path) -> None:
     assert found(read) == [b"0" * 1000]
 
 
+def test_records_side_by_side_may_come_as_one_piece(tmp_path: Path) -> None:
+    """Three queues are filled in turns, so that those of one lie apart; the bytes are the same."""
+    store = MessageStore.open(tmp_path / "s", SMALL)
+    for turn in range(20):
+        put(store, "T", *[b"%d-%d" % (turn, n) for n in range(turn % 4)])
+        put(store, "other", b"x" * 100)
+    queue = store.queue("T", 0)
+    for start in range(30):
+        for most in (1, 2, 7, 32):
+            apart = store.read(queue, start, most, 2000)
+            joined = store.read(queue, start, most, 2000, joined=True)
+            assert b"".join(joined.pieces) == b"".join(apart.pieces)
+            assert (joined.count, joined.size) == (len(apart.pieces), apart.size)
+            assert joined.next_offset == apart.next_offset
+    assert len(store.read(queue, 0, 32, 10_000, joined=True).pieces) == 15
+    store.close()
+
+
 # Filters
 
 
@@ -178,6 +196,8 @@ def test_a_record_damaged_before_the_checkpoint_is_passed_over(
     read = again.read(again.queue("T", 0), 0, 32, 10_000, tags=tags)
     assert (found(read), read.next_offset) == ([b"0", b"1", b"3", b"4"], 5)
     assert read.size == sum(len(piece) for piece in read.pieces)
+    joined = again.read(again.queue("T", 0), 0, 32, 10_000, tags=tags, joined=True)
+    assert (b"".join(joined.pieces), joined.count) == (b"".join(read.pieces), 4)
     assert again.record_at(positions[2]) is None
     alone = again.read(again.queue("T", 0), 2, 1, 10_000, tags=tags)
     assert (found(alone), alone.next_offset) == (([b"3"], 4) if filtered else ([], 3))

@@ -11,6 +11,8 @@ from pocketmq.blocking.wire import MakeWire, Wire
 from pocketmq.net import Limits, Tls, parse_address
 from pocketmq.net.tls import Contexts
 
+_READ = 64 * 1024
+
 
 class TlsWire(Wire):
     """A wire whose socket speaks TLS."""
@@ -19,6 +21,9 @@ class TlsWire(Wire):
 
     def _allow(self, seconds: float) -> None:
         self._socket.settimeout(max(seconds, 0.001))
+
+    def _receive(self) -> bytes:
+        return self._socket.recv(_READ)  # TLS gives no more than a record at a time
 
 
 def tls_wires(tls: Tls) -> MakeWire:

@@ -102,7 +102,7 @@ class Wire:
 
     def _answer(self, opaque: int, deadline: float) -> Command:
         while True:
-            data = self._socket.recv(_READ)
+            data = self._receive()
             if not data:
                 raise ConnectionLost(self.address, "closed by the peer")
             now = time.monotonic()
@@ -115,6 +115,13 @@ class Wire:
             if now >= deadline:
                 raise TimeoutError
             self._allow(deadline - now)
+
+    def _receive(self) -> bytes:
+        """Wait for bytes; for those of a large answer, until it is whole: one call, one copy."""
+        missing = self._reader.missing
+        if missing <= _READ or not _KERNEL_TIMERS:
+            return self._socket.recv(_READ)
+        return self._socket.recv(missing, socket.MSG_WAITALL)
 
     def tell(self, frame: bytes, timeout: float) -> None:
         """Send what is not answered; closes the connection and raises `ConnectionLost` if lost."""

@@ -4,11 +4,14 @@ Owns the order and the count of outgoing bytes. Does not decide what happens to 
 """
 
 import asyncio
+import sys
 
 from pocketmq.net.limits import Limits
 from pocketmq.protocol.frame import Buffer
 
 _JOINED = 64 * 1024  # up to here one copy is cheaper than a vectored write
+_VECTORED = sys.version_info >= (3, 12)  # before, asyncio joins all pieces of such a write
+_APART = 32  # pieces: a call for each is cheaper than joining them, if they are large
 
 
 class Outbox:
@@ -71,6 +74,11 @@ class Outbox:
         self._handed += size
         if size <= _JOINED:
             transport.write(b"".join(pieces))
+        elif not _VECTORED and len(pieces) <= _APART:
+            for piece in pieces:
+                transport.write(piece)
+        elif not _VECTORED:
+            transport.write(memoryview(b"".join(pieces)))  # what is left over is not copied again
         else:
             transport.writelines(pieces)
             # CPython 3.12.0-3.12.8 and 3.13.0-3.13.1 forget to look at the limits there

@@ -68,6 +68,11 @@ class FrameReader:
         return len(self._held)
 
     @property
+    def missing(self) -> int:
+        """How many bytes the unfinished frame lacks; 0 if that is not known."""
+        return self._wanted - len(self._held) if self._wanted else 0
+
+    @property
     def failure(self) -> ProtocolError | None:
         """What broke the stream, if anything did: nothing more can be read from it."""
         return self._failure
@@ -132,11 +137,16 @@ class FrameReader:
         if missing > len(data):
             held += data
             return len(data)
-        held += data[:missing]
         word = _unpack_prefix(held)[1]
         body_start = _PREFIX_SIZE + (word & HEADER_LIMIT)
+        if len(held) < body_start:
+            held += data[:missing]
+            rest = b""
+        else:  # nearly always the body's end is all that lacks: it is copied once
+            rest = data[:missing]
         with memoryview(held) as view:
-            header, body = bytes(view[_PREFIX_SIZE:body_start]), bytes(view[body_start:])
+            header = bytes(view[_PREFIX_SIZE:body_start])
+            body = b"".join((view[body_start:], rest)) if len(held) > body_start else rest
         frames.append(Frame(word >> 24, header, body))
         self._held = bytearray()
         self._wanted = 0

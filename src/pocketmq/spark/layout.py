@@ -26,6 +26,8 @@ _SMALLEST = 91
 _INNER_BATCH = int(SysFlag.INNER_BATCH | SysFlag.NEED_UNWRAP)
 _BORN_V6 = int(SysFlag.BORN_HOST_V6)
 _SIZE = struct.Struct(">i").unpack_from
+_RUN = 64
+"""Records of one size from which on looking at all of them at once is quicker than at each."""
 
 
 class Part(msgspec.Struct, frozen=True):
@@ -59,7 +61,8 @@ class Layout:
             self.at = np.concatenate([at + by for at, by in zip(found, shifts, strict=True)])
         self.count = len(self.at)
         self.buffer = pa.py_buffer(self.data)
-        self._measure()
+        if self.count:
+            self._measure()
 
     def _measure(self) -> None:
         """Find bodies and properties, and prove that all lengths fit."""
@@ -122,19 +125,52 @@ class Layout:
 
 
 def _starts(data: bytes) -> Any:
-    """Walk over the records by their sizes; raises `MessageMalformed` if they do not fit."""
+    """Walk over the records by their sizes; raises `MessageMalformed` if they do not fit.
+
+    Records of one size, as programs often send them, are found by the run; where sizes vary they
+    are walked over one by one, more of them each time the sizes still do.
+    """
+    found: list[Any] = []
+    at, run, walk = 0, _RUN, _RUN
+    while at < len(data):
+        size, same = _run(data, at, run)
+        if same >= _RUN or at + same * size == len(data):
+            found.append(np.arange(at, at + same * size, size))
+            at += same * size
+            run, walk = 8 * run, _RUN
+        else:
+            starts, at = _walk(data, at, walk)
+            found.append(starts)
+            run, walk = _RUN, 4 * walk
+    return np.concatenate(found) if found else np.array([], np.int64)
+
+
+def _run(data: bytes, at: int, most: int) -> tuple[int, int]:
+    """Give the size of a record, and how many of the same size follow one another from it on."""
+    if len(data) - at < _SMALLEST:
+        raise _malformed(data)
+    (size,) = _SIZE(data, at)
+    room = len(data) - at
+    if not _SMALLEST <= size <= room:
+        raise _malformed(data)
+    sizes = np.ndarray((min(most, room // size),), ">i4", data, at, (size,))
+    other = sizes != size
+    return size, int(other.argmax()) if other.any() else len(sizes)
+
+
+def _walk(data: bytes, at: int, most: int) -> tuple[Any, int]:
+    """Give where up to `most` records begin, and where they end."""
     found: list[int] = []
-    add, size_at, at = found.append, _SIZE, 0
-    last = len(data) - _SMALLEST
-    while at <= last:
+    add, size_at, last = found.append, _SIZE, len(data) - _SMALLEST
+    while at <= last and len(found) < most:
         add(at)
         (size,) = size_at(data, at)
         if size < _SMALLEST:
             raise _malformed(data)
         at += size
-    if at != len(data):
+    if at > len(data) or last < at < len(data):
         raise _malformed(data)
-    return np.array(found, np.int64)
+    return np.array(found, np.int64), at
 
 
 def _malformed(data: bytes) -> MessageMalformed:

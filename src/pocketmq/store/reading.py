@@ -13,7 +13,8 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable
 from collections.abc import Set as AbstractSet
 from enum import Enum
-from itertools import accumulate, repeat
+from itertools import accumulate, compress, islice, repeat
+from operator import add, ne, sub
 
 import msgspec
 
@@ -52,7 +53,10 @@ class ReadStatus(Enum):
 
 
 class Read(msgspec.Struct, gc=False):
-    """What a read found: one piece for each record, and where to go on."""
+    """What a read found, and where to go on.
+
+    There is one piece for each record, unless the read was told that they may be joined.
+    """
 
     status: ReadStatus
     next_offset: int
@@ -60,11 +64,8 @@ class Read(msgspec.Struct, gc=False):
     max_offset: int
     pieces: list[memoryview] = []
     size: int = 0
-
-    @property
-    def count(self) -> int:
-        """How many records were found."""
-        return len(self.pieces)
+    count: int = 0
+    """How many records were found."""
 
 
 def read_queue(
@@ -76,10 +77,13 @@ def read_queue(
     max_bytes: int,
     matches: Matches | None = None,
     tags: AbstractSet[int] | None = None,
+    joined: bool = False,
 ) -> Read:
     """Read up to `max_count` records and about `max_bytes`; the first always comes, however large.
 
-    `tags` are the codes wanted, looked up in the index alone; `matches` sees whole records.
+    `tags` are the codes wanted, looked up in the index alone; `matches` sees whole records. With
+    `joined` records that lie side by side in the log, as those of a batch do, come as one piece:
+    thousands of views are much of the work for whoever only sends them on.
     """
     if queue is None:
         return Read(ReadStatus.NO_MATCHED_LOGIC_QUEUE, 0, 0, 0)
@@ -94,14 +98,21 @@ def read_queue(
         return Read(ReadStatus.OFFSET_OVERFLOW_BADLY, high, low, high)
     result = Read(ReadStatus.FOUND, offset, low, high)
     if matches is None and tags is None:
-        _read_all(log, queue, max_count, max_bytes, result)
+        _read_all(log, queue, max_count, max_bytes, result, joined=joined)
     else:
         _read_matching(log, queue, max_count, max_bytes, result, matches=matches, tags=tags)
+        result.count = len(result.pieces)
     return result
 
 
 def _read_all(
-    log: CommitLog, queue: QueueIndex, max_count: int, max_bytes: int, result: Read
+    log: CommitLog,
+    queue: QueueIndex,
+    max_count: int,
+    max_bytes: int,
+    result: Read,
+    *,
+    joined: bool,
 ) -> None:
     positions, sizes = queue.entries(result.next_offset, max_count)
     total = sum(sizes)
@@ -119,30 +130,46 @@ def _read_all(
             continue
         stop = max(done + 1, bisect_left(positions, segment.end, done))
         trusted = log.inherited <= positions[done] and positions[stop - 1] < log.written
-        found = _views(segment, positions[done:stop], sizes[done:stop], trusted=trusted)
-        if len(found) < stop - done:
-            _report(log, queue, positions[done:stop], sizes[done:stop])
+        here, long = positions[done:stop], sizes[done:stop]
+        found, sound = _views(segment, here, long, trusted=trusted, joined=joined)
+        if sound < stop - done:
+            _report(log, queue, here, long)
         pieces += found
+        result.count += sound
         done = stop
     result.next_offset += count
-    result.size = total if len(pieces) == count else sum([len(piece) for piece in pieces])
+    result.size = total if result.count == count else sum([len(piece) for piece in pieces])
     if not pieces:
         result.status = ReadStatus.MESSAGE_WAS_REMOVING
 
 
 def _views(
-    segment: Segment, positions: list[int], sizes: list[int], *, trusted: bool
-) -> list[memoryview]:
-    """Give the records of one file that the index speaks of, without the damaged ones."""
+    segment: Segment, positions: list[int], sizes: list[int], *, trusted: bool, joined: bool
+) -> tuple[list[memoryview], int]:
+    """Give the records of one file that the index speaks of and how many; damaged ones not."""
     view, start = segment.view, segment.start
     places = [position - start for position in positions]
     if not trusted and min(places) >= 0 and max(positions) + _SMALLEST <= segment.end:
         heads = list(map(_HEAD, repeat(view), places))
         trusted = heads == list(zip(sizes, repeat(MAGIC_V1), positions, strict=False))
     if trusted:  # as nearly always
-        return [view[at : at + size] for at, size in zip(places, sizes, strict=True)]
+        if joined:
+            places, sizes = _stretches(places, sizes)
+        pieces = [view[at : at + size] for at, size in zip(places, sizes, strict=True)]
+        return pieces, len(positions)
     views = [_sound_view(segment, *entry) for entry in zip(positions, sizes, strict=True)]
-    return [piece for piece in views if piece is not None]
+    sound = [piece for piece in views if piece is not None]
+    return sound, len(sound)
+
+
+def _stretches(places: list[int], sizes: list[int]) -> tuple[list[int], list[int]]:
+    """Give places and sizes of what lies side by side, instead of those of records."""
+    ends = list(map(add, places, sizes))
+    gaps = map(ne, ends, islice(places, 1, None))
+    firsts = [0, *compress(range(1, len(places)), gaps)]
+    begins = [places[first] for first in firsts]
+    closes = [ends[first - 1] for first in firsts[1:]] + ends[-1:]
+    return begins, list(map(sub, closes, begins))
 
 
 def _read_matching(

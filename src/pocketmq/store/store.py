@@ -204,6 +204,7 @@ class MessageStore:
         matches: Matches | None = None,
         *,
         tags: AbstractSet[int] | None = None,
+        joined: bool = False,
     ) -> Read:
         """Read a queue from an offset on; see `read_queue`. Only what was written can be read."""
         self.write()
@@ -215,6 +216,7 @@ class MessageStore:
             max_bytes=max_bytes,
             matches=matches,
             tags=tags,
+            joined=joined,
         )
 
     def record_at(self, position: int) -> bytes | None:

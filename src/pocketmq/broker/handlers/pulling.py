@@ -156,7 +156,13 @@ def _read(state: BrokerState, header: PullRequest, checked: _Checked) -> Read:
     count = min(count, max(header.max_msg_nums, 1))
     wanted = checked.selection
     return state.store.read(
-        queue, header.queue_offset, count, size, matches=wanted.matches, tags=wanted.codes
+        queue,
+        header.queue_offset,
+        count,
+        size,
+        matches=wanted.matches,
+        tags=wanted.codes,
+        joined=True,
     )
 
 
