@@ -38,7 +38,9 @@ class Generous(Recorder):
 
 
 @pytest.mark.parametrize("later", [False, True], ids=["answered at once", "answered a turn later"])
-async def test_a_client_that_asks_for_much_and_never_reads_costs_little_memory(later: bool) -> None:
+async def test_a_client_that_asks_for_much_and_never_reads_costs_little_memory(
+    later: bool, caplog: pytest.LogCaptureFixture
+) -> None:
     """20 000 pipelined requests for 256 KiB each would be 5 GB."""
     owner = Generous(256 * KIB, later=later)
     requests = ask().encode() * 20_000
@@ -60,7 +62,10 @@ async def test_a_client_that_asks_for_much_and_never_reads_costs_little_memory(l
             assert owner.largest < 20 * MIB
             assert tracemalloc.get_traced_memory()[1] < 80 * MIB
             assert len(owner.requests) < 200
-            assert "took nothing of what waits for it for 0.4 s" in str(owner.causes[0])
+            reason = "the peer took nothing of what waits for it for 0.4 s"
+            assert reason in str(owner.causes[0])
+            told = f"{owner.closed[0][0].remote_address} is cut off: {reason}"
+            assert told in [record.getMessage() for record in caplog.records]
     finally:
         tracemalloc.stop()
 

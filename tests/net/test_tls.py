@@ -5,6 +5,7 @@ import logging
 import shutil
 import ssl
 import warnings
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -259,7 +260,9 @@ async def test_a_server_closes_while_somebody_is_at_the_door(made: Certificates)
             await until(lambda: len(server._arriving) == 2, "both to arrive")
             await server.close(0.2)
             assert await silent.read() == b""
-            assert await hesitating.read() == b""
+            # What it said was not read, on some loops: closing a socket resets it then.
+            with suppress(ConnectionResetError):
+                assert await hesitating.read() == b""
         assert owner.opened == []
 
 

@@ -85,6 +85,17 @@ class BrokerConfig(AccessSettings, frozen=True, kw_only=True, rename="camel"):
     default_query_max_num: int = 32
     max_msgs_num_batch: int = 64
 
+    # Overload
+    broker_fast_failure_enable: bool = True
+    wait_time_mills_in_send_queue: int = 1_000  # Java: 200; nothing but a pipeline waits here
+    wait_time_mills_in_pull_queue: int = 5_000
+    wait_time_mills_in_lite_pull_queue: int = 5_000
+    wait_time_mills_in_heartbeat_queue: int = 31_000
+    wait_time_mills_in_transaction_queue: int = 3_000
+    wait_time_mills_in_ack_queue: int = 3_000
+    wait_time_mills_in_admin_broker_queue: int = 5_000
+    max_request_body_size: int = 512 * 1024  # ours; of requests whose body is no message
+
     # Popping
     revive_queue_num: int = 8
     enable_retry_topic_v2: bool = False
@@ -149,6 +160,10 @@ class BrokerConfig(AccessSettings, frozen=True, kw_only=True, rename="camel"):
                 self.flush_consumer_offset_interval > 0,
             ),
             (f"fileReservedTime={self.file_reserved_time}", self.file_reserved_time >= 0),
+            (
+                f"maxRequestBodySize={self.max_request_body_size}",
+                self.max_request_body_size >= 4096,
+            ),
             (f"fileReservedBytes={self.file_reserved_bytes}", self.file_reserved_bytes >= 0),
         ):
             if not good:

@@ -16,7 +16,9 @@ from pocketmq.broker.handlers.membership import connection_closed
 from pocketmq.broker.handlers.pulling import has_match, resume
 from pocketmq.broker.handlers.sending import NO_ROOM
 from pocketmq.broker.long_polling import NEVER, HeldPull
-from pocketmq.broker.refusals import FAILED, refusal
+from pocketmq.broker.patience import SHORT, busy_answer
+from pocketmq.broker.refusal_log import RefusalLog
+from pocketmq.broker.refusals import FAILED, REFUSING, check_size, refusal
 from pocketmq.broker.state import Answer, BrokerState, Handler
 from pocketmq.broker.turn import Answers, Turn
 from pocketmq.errors import MQError, ResponseCode, StoreError
@@ -54,6 +56,7 @@ class Dispatcher:
         self._handlers = dict(handlers)
         self._loop = loop
         self._commit = GroupCommit(state.store, loop)
+        self._refusals = RefusalLog()
         self._ending: asyncio.Handle | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at = NEVER
@@ -74,10 +77,16 @@ class Dispatcher:
         turn, gate = state.turn, state.gate
         turn.now_ms = state.clock.now_ms()
         turn.overloaded = self._commit.messages > 0 and self._commit.exceeds(state.config)
+        waited = self._loop.time() - connection.waiting_since
+        if waited > SHORT:
+            requests = self._in_time(connection, requests, waited)
+        largest = state.config.max_request_body_size
         for request in requests:
             handler = handlers.get(request.code)
             answer: Answer
             try:
+                if len(request.body) > largest:
+                    check_size(request, largest)
                 if gate is not None:
                     gate.check(connection, request)
                 if handler is None:
@@ -89,9 +98,13 @@ class Dispatcher:
                 if isinstance(error, StoreError):
                     turn.doubt()
                 answer = refusal(request, error)
+                if answer.code == ResponseCode.SYSTEM_ERROR:  # of those returned most are harmless
+                    self._tell_refused(connection, request, answer)
             except Exception:
                 logger.exception("%s: %r failed", connection.remote_address, request)
                 answer = request.reply(ResponseCode.SYSTEM_ERROR, FAILED)
+            if isinstance(answer, Command) and answer.code in REFUSING:
+                self._tell_refused(connection, request, answer)
             if answer is not None and not request.flag & ONEWAY_FLAG:
                 if request.code in _ANNOUNCED:
                     self.when_announced(partial(_write, connection, answer))
@@ -140,6 +153,26 @@ class Dispatcher:
         await self._commit.drained()
 
     # Inside
+
+    def _in_time(
+        self, connection: Connection, requests: list[Command], waited: float
+    ) -> list[Command]:
+        """Refuse those of requests that waited too long for their turn; give the others."""
+        state, wanted = self._state, []
+        for request in requests:
+            answer = busy_answer(state.config, request, waited, connection.waiting)
+            if answer is None:
+                wanted.append(request)
+                continue
+            state.traffic.refused += 1
+            self._tell_refused(connection, request, answer)
+            if not request.flag & ONEWAY_FLAG:
+                _write(connection, answer)
+        return wanted
+
+    def _tell_refused(self, connection: Connection, request: Command, answer: Command) -> None:
+        peer, now = connection.remote_address, self._loop.time()
+        self._refusals.refused(peer, request.code, answer.code, answer.remark, now)
 
     def _choose_end(self, connection: Connection) -> None:
         """End the turn at once for a client that is alone, else after those that come with it.

@@ -9,8 +9,34 @@ from pocketmq.errors import (
     ServerError,
     StoreError,
 )
+from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import Command
 
+REFUSING = frozenset(
+    {
+        ResponseCode.SYSTEM_BUSY,
+        ResponseCode.REQUEST_CODE_NOT_SUPPORTED,
+        ResponseCode.MESSAGE_ILLEGAL,
+        ResponseCode.SERVICE_NOT_AVAILABLE,
+        ResponseCode.NO_PERMISSION,
+        ResponseCode.SUBSCRIPTION_PARSE_FAILED,
+        ResponseCode.INVALID_PARAMETER,
+        ResponseCode.POLLING_FULL,
+        ResponseCode.FLOW_CONTROL,
+        ResponseCode.ILLEGAL_OPERATION,
+    }
+)
+"""Codes that refuse; the others that are not success say what there is not, which is no news."""
+_CARRYING = frozenset(
+    {
+        RequestCode.SEND_MESSAGE,
+        RequestCode.SEND_MESSAGE_V2,
+        RequestCode.SEND_BATCH_MESSAGE,
+        RequestCode.SEND_REPLY_MESSAGE,
+        RequestCode.SEND_REPLY_MESSAGE_V2,
+    }
+)
+"""Requests whose body is a message: only stored, and with a limit of its own."""
 FAILED = "the broker failed on this request; see its log"
 """Said of a mistake of ours; what it was is nobody else's business."""
 
@@ -21,6 +47,17 @@ _CODES: tuple[tuple[type[MQError], ResponseCode], ...] = (
     (InvalidInput, ResponseCode.INVALID_PARAMETER),
 )
 """Codes of errors that do not have one themselves; the first that fits counts."""
+
+
+def check_size(request: Command, largest: int) -> None:
+    """Raise `InvalidInput` for a request with a body it would take too long to read.
+
+    All clients wait while a heartbeat or a list of locks of many megabytes is understood.
+    """
+    if len(request.body) > largest and request.code not in _CARRYING:
+        raise InvalidInput(
+            f"a body of {len(request.body)} bytes is over maxRequestBodySize={largest}"
+        )
 
 
 def refusal(request: Command, error: MQError) -> Command:

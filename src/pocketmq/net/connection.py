@@ -36,8 +36,8 @@ class Connection(asyncio.BufferedProtocol):
 
     __slots__ = (
         "__weakref__", "_batch", "_cause", "_deaf", "_held", "_loop", "_opaque", "_outbox",
-        "_owner", "_reader", "_room", "_serving", "_transport", "_waiters", "_watch", "accepted",
-        "closed", "context", "limits", "local_address", "remote_address",
+        "_owner", "_reader", "_resumed_at", "_room", "_serving", "_transport", "_waiters", "_watch",
+        "accepted", "closed", "context", "limits", "local_address", "remote_address",
     )  # fmt: skip
 
     def __init__(
@@ -67,6 +67,7 @@ class Connection(asyncio.BufferedProtocol):
         self._serving: asyncio.Handle | None = None
         self._batch = max(1, limits.batch // 8)
         self._deaf = False
+        self._resumed_at = 0.0
 
     # What the owner and other callers use
 
@@ -197,6 +198,19 @@ class Connection(asyncio.BufferedProtocol):
         return self._outbox.clogged
 
     @property
+    def waiting(self) -> int:
+        """Requests that were read and are not handed over yet."""
+        return len(self._held)
+
+    @property
+    def waiting_since(self) -> float:
+        """Since when, by the loop's clock, what is handed over now could have been.
+
+        While the peer itself does not take its answers, its requests do not count as waiting.
+        """
+        return max(self._watch.last_read, self._resumed_at)
+
+    @property
     def last_read(self) -> float:
         """When the peer was last heard of, by the loop's clock."""
         return self._watch.last_read
@@ -268,6 +282,7 @@ class Connection(asyncio.BufferedProtocol):
     def resume_writing(self) -> None:
         """Go on: the peer has caught up."""
         self._outbox.resume()
+        self._resumed_at = self._loop.time()
         self._serve_on()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -299,7 +314,8 @@ class Connection(asyncio.BufferedProtocol):
         """Hand over the next of many requests, unless the peer must take answers first.
 
         Batches grow while answers flow and shrink when they do not, so that a client that asks for
-        much and reads nothing makes us hold little more than `write_high`.
+        much and reads nothing makes us hold little more than `write_high`. They shrink as well
+        when one takes long, so that what is costly for us does not make the others wait.
         """
         self._serving = None
         self.flush()
@@ -307,8 +323,12 @@ class Connection(asyncio.BufferedProtocol):
             return
         if not self._outbox.clogged:
             count = min(self._batch, len(self._held))
-            self._batch = min(self._batch * 2, self.limits.batch)
+            began = self._loop.time()
             self._hand_over([self._held.popleft() for _ in range(count)])
+            if self._loop.time() - began < self.limits.slice:
+                self._batch = min(self._batch * 2, self.limits.batch)
+            else:
+                self._batch = max(1, self._batch // 2)
         self._serve_on()
 
     def _serve_on(self) -> None:
@@ -347,6 +367,8 @@ class Connection(asyncio.BufferedProtocol):
         self.close(self._lost(reason))
 
     def _abort_for(self, reason: str) -> None:
+        if not self.closed:
+            logger.warning("%s is cut off: %s", self.remote_address, reason)
         self.abort(self._lost(reason))
 
     def _shut(self, cause: Exception | None) -> None:

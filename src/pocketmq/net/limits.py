@@ -21,6 +21,9 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     batch: int = 64
     """Requests of one connection handed over in one turn; the rest waits for the next turns."""
 
+    slice: float = 0.02
+    """Seconds a batch should take; after one that took longer, the next is half as large."""
+
     write_high: int = 4 * 1024 * 1024
     """With more unsent bytes than this, a server takes no more work from that client."""
 
