@@ -29,6 +29,7 @@ SUBCOMMANDS = {
     "consume": ("pocketmq.cli.consume", "Print the messages of a topic, one a line."),
     "dashboard": ("pocketmq.cli.dashboard", "Show a cluster in the browser."),
     "demo": ("pocketmq.cli.demo", "See load balancing at work."),
+    "migrate": ("pocketmq.cli.migrate", "Move to another cluster while everything goes on."),
     "namesrv": ("pocketmq.cli.namesrv", "Run a name server alone."),
     "pipeline": ("pocketmq.cli.pipeline", "Jobs over topics: ingest, health, fleet."),
     "produce": ("pocketmq.cli.produce", "Send lines of stdin as messages."),

@@ -19,6 +19,7 @@ from pocketmq.errors.invalid import (
     NameInvalid,
     StrategyUnknown,
 )
+from pocketmq.errors.migration import CannotMigrate, MigrationFileUnusable
 from pocketmq.errors.pipeline import (
     BatchDecided,
     DataLost,
@@ -85,6 +86,7 @@ __all__ = [
     "BatchDecided",
     "BodyMalformed",
     "BrokerNotFound",
+    "CannotMigrate",
     "CannotStart",
     "ClientClosed",
     "ClientForked",
@@ -108,6 +110,7 @@ __all__ = [
     "MessageIllegal",
     "MessageMalformed",
     "MessagesCutShort",
+    "MigrationFileUnusable",
     "NameInvalid",
     "NameServersUnreachable",
     "NoPermission",

@@ -1,0 +1,209 @@
+"""What a message becomes in another cluster: the same, with a property that says where it was.
+
+Pure functions over values. A broker's own properties stay behind, and those that would have it do
+again what was done already: delay the message, or ask whether its transaction was committed.
+"""
+
+from collections.abc import Iterator, Sequence
+from hashlib import blake2b
+from typing import NamedTuple
+
+import msgspec
+
+from pocketmq.model import properties as names
+from pocketmq.model.flags import COMPRESSION_MASK, SysFlag
+from pocketmq.model.names import is_retry_topic
+from pocketmq.protocol.batch import ENTRY_OVERHEAD, BatchEntry, encode_batch
+from pocketmq.protocol.property_text import decode_properties, encode_properties
+from pocketmq.protocol.received import ReceivedMessage
+
+ORIGIN = "MIGRATED_FROM"
+"""The property of a copy: `migration/broker/queue/offset/born`, the last in milliseconds."""
+DELAYED_ORIGIN = "MIGRATED_DELAYED"
+"""The property of a message that was moved while it waited: `migration/broker/…/offset`."""
+
+_COMPRESSED = int(SysFlag.COMPRESSED)
+_KEPT_FLAGS = _COMPRESSED | COMPRESSION_MASK
+_MOST_IN_BATCH = 256
+_BATCH_SIZE = 512 << 10
+_BATCH_TOPIC = 127
+LEFT_BEHIND = frozenset(
+    {
+        names.BATCH_UNIQUE_KEY,
+        names.CLUSTER,
+        names.CRC32,
+        names.DELAY_LEVEL,
+        names.INNER_BASE,
+        names.INNER_NUM,
+        names.MAX_OFFSET,
+        names.MIN_OFFSET,
+        names.MSG_REGION,
+        names.POP_CHECKPOINT,
+        names.POP_CHECKPOINT_OFFSET,
+        names.PREPARED_QUEUE_OFFSET,
+        names.REAL_QUEUE_ID,
+        names.REAL_TOPIC,
+        names.TIMER_DELAY_LEVEL,
+        names.TIMER_DELAY_MS,
+        names.TIMER_DELAY_SEC,
+        names.TIMER_DELETE_UNIQUE_KEY,
+        names.TIMER_DELIVER_MS,
+        names.TIMER_DEQUEUE_MS,
+        names.TIMER_ENQUEUE_MS,
+        names.TIMER_OUT_MS,
+        names.TIMER_ROLL_TIMES,
+        names.TRACE_ON,
+        names.TRANSACTION_CHECK_TIMES,
+        names.TRANSACTION_PREPARED,
+        "INNER_MULTI_QUEUE_OFFSET",
+        ORIGIN,
+        DELAYED_ORIGIN,
+    }
+)
+"""Properties that belong to the broker, or have done what they were there for."""
+
+
+class Origin(NamedTuple):
+    """Which message a copy is of."""
+
+    migration: str
+    broker: str
+    queue_id: int
+    offset: int
+
+    def text(self, born_ms: int) -> str:
+        """Give it as a property's value."""
+        return f"{self.migration}/{self.broker}/{self.queue_id}/{self.offset}/{born_ms}"
+
+
+class Request(msgspec.Struct, frozen=True, gc=False):
+    """Messages that go to a queue with one request: one, or a batch."""
+
+    first: int
+    count: int
+    body: bytes
+    properties: str
+    born_ms: int
+    flag: int
+    sys_flag: int
+    reconsume_times: int
+
+    @property
+    def is_batch(self) -> bool:
+        """Whether the body is a batch's."""
+        return self.count > 1
+
+
+def origin_of(message: ReceivedMessage) -> Origin | None:
+    """Read which message this is a copy of; None for a message that is none."""
+    text = message.get_property(ORIGIN)
+    if text is None:
+        return None
+    parts = text.rsplit("/", 3)
+    migration, slash, broker = parts[0].partition("/")
+    numbers = parts[1:]
+    if not slash or len(numbers) != 3 or not all(_is_number(each) for each in numbers):
+        return None
+    return Origin(migration, broker, int(numbers[0]), int(numbers[1]))
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) < 20
+
+
+def kept_properties(message: ReceivedMessage) -> dict[str, str]:
+    """Give the properties a copy has, besides the one that says what it is a copy of.
+
+    A message without an id of its own keeps the one it was known by.
+    """
+    found = decode_properties(message.property_bytes)
+    kept = {name: value for name, value in found.items() if name not in LEFT_BEHIND}
+    kept.setdefault(names.UNIQUE_KEY, message.message_id)
+    return kept
+
+
+def digest(message: ReceivedMessage) -> int:
+    """Give a number that two messages share if a consumer sees the same in them."""
+    parts = [f"{name}\1{value}\2" for name, value in sorted(kept_properties(message).items())]
+    seen = blake2b(message.body, digest_size=8)
+    seen.update("".join(parts).encode("utf-8", "replace"))
+    seen.update(b"%d" % message.flag)
+    return int.from_bytes(seen.digest())
+
+
+def requests_for(
+    messages: Sequence[ReceivedMessage], topic: str, migration: str, within_ms: int
+) -> Iterator[Request]:
+    """Give the requests that copy messages of one queue, in order, as few as the rules allow.
+
+    A batch has one time of birth, so only messages born within so many milliseconds share one.
+    Compressed messages, those of retry topics and those tried before go alone: a batch has no room
+    for what they carry. Raises `InvalidInput` for properties that the format has no room for.
+    """
+    batch: list[tuple[ReceivedMessage, bytes]] = []
+    size = 0
+    alone = is_retry_topic(topic) or len(topic.encode()) > _BATCH_TOPIC
+    for message in messages:
+        text = _text_of(message, migration)
+        if alone or not _may_share(message):
+            yield from _gathered(batch)
+            batch, size = [], 0
+            yield _single(message, text)
+            continue
+        needed = ENTRY_OVERHEAD + message.body_size + len(text)
+        if batch and (
+            len(batch) == _MOST_IN_BATCH
+            or size + needed > _BATCH_SIZE
+            or message.queue_offset != batch[-1][0].queue_offset + 1
+            or abs(message.born_timestamp_ms - batch[0][0].born_timestamp_ms) > within_ms
+        ):
+            yield from _gathered(batch)
+            batch, size = [], 0
+        batch.append((message, text))
+        size += needed
+    yield from _gathered(batch)
+
+
+def _text_of(message: ReceivedMessage, migration: str) -> bytes:
+    origin = Origin(migration, message.broker_name, message.queue_id, message.queue_offset)
+    kept = kept_properties(message)
+    kept[ORIGIN] = origin.text(message.born_timestamp_ms)
+    return encode_properties(kept)
+
+
+def _may_share(message: ReceivedMessage) -> bool:
+    compressed = message.sys_flag & _COMPRESSED
+    return bool(not compressed and message.body_size and not message.reconsume_times)
+
+
+def _gathered(batch: list[tuple[ReceivedMessage, bytes]]) -> Iterator[Request]:
+    if not batch:
+        return
+    first, text = batch[0]
+    if len(batch) == 1:
+        yield _single(first, text)
+        return
+    entries = [BatchEntry(message.body, own, message.flag) for message, own in batch]
+    yield Request(
+        first=first.queue_offset,
+        count=len(batch),
+        body=encode_batch(entries),
+        properties="",
+        born_ms=first.born_timestamp_ms,
+        flag=0,
+        sys_flag=0,
+        reconsume_times=0,
+    )
+
+
+def _single(message: ReceivedMessage, text: bytes) -> Request:
+    return Request(
+        first=message.queue_offset,
+        count=1,
+        body=message.stored_body,
+        properties=text.decode("utf-8", "replace"),
+        born_ms=message.born_timestamp_ms,
+        flag=message.flag,
+        sys_flag=message.sys_flag & _KEPT_FLAGS,
+        reconsume_times=message.reconsume_times,
+    )

@@ -1,0 +1,191 @@
+"""Copying one queue: read, send in order, write down where it went; go on after any failure.
+
+A request whose answer did not come may have been carried out. So before anything is sent after
+such a failure, and at the start of every run, the target's queue is looked through from where it
+was last known: copies that are there count as copied.
+"""
+
+import asyncio
+from collections.abc import Callable
+
+import msgspec
+
+from pocketmq.admin.migration.copies import Request, origin_of, requests_for
+from pocketmq.admin.migration.ledger import Ledger, QueueState
+from pocketmq.admin.migration.offset_map import Stretch
+from pocketmq.admin.migration.patience import Patience
+from pocketmq.admin.migration.side import Side
+from pocketmq.admin.reading import PageStatus
+from pocketmq.errors import CannotMigrate, InvalidInput, MessageIllegal, MQError, NoPermission
+from pocketmq.model import properties as names
+from pocketmq.model.queue import MessageQueue
+from pocketmq.protocol.received import ReceivedMessage
+
+
+class Rules(msgspec.Struct, frozen=True):
+    """How messages are copied."""
+
+    patience: float = 60.0
+    """Seconds for which servers that do not answer are asked again."""
+    born_within: float = 1.0
+    """Seconds between the births of messages that may share a batch, and so a time of birth."""
+    parallel: int = 16
+    """Queues that are copied at once."""
+
+
+class QueueCopier:
+    """Copies one queue. Belongs to one event loop; one task at a time may use it."""
+
+    def __init__(
+        self,
+        sides: tuple[Side, Side],
+        ledger: Ledger,
+        state: QueueState,
+        rules: Rules,
+        stop: asyncio.Event,
+    ) -> None:
+        self._source, self._target = sides
+        self._ledger = ledger
+        self._rules = rules
+        self._stop = stop
+        self._patience = Patience(sides, rules.patience, stop)
+        self.state = state
+        self.next = state.next
+        self.lost = 0
+        self._looked = False
+        self._count: Callable[[int], object] = int
+
+    async def run(self, until: int, first: int, count: Callable[[int], object]) -> None:
+        """Copy up to an offset; `first` is the source's first one. Ends early if told to stop.
+
+        What is copied is told to `count` as it goes.
+
+        Raises `CannotMigrate`, and the last error if servers stay away for too long.
+        """
+        self._count = count
+        if not self._looked:
+            await self._patience.until_done(self.look)
+            self._looked = True
+        if self.next is None:
+            self.next = first
+        while self.next < until and not self._stop.is_set():
+            page = await self._patience.until_done(self._read)
+            if not page:
+                return
+            if not await self._copy(page):
+                return
+
+    async def _copy(self, page: list[ReceivedMessage]) -> bool:
+        """Copy what was read; False if told to stop before its end."""
+        for request in self._requests(page):
+            await self._send(request)
+            if self._stop.is_set():
+                return False
+            if self.next is None or self.next < request.first + request.count:
+                return True  # a part of it was there already: read again from there
+        end = page[-1].queue_offset + 1
+        if self.next is None or self.next < end:  # the last ones were moved while they waited
+            self._ledger.record(self.state.id, [], end, self.state.seen)
+            self.next = end
+        return True
+
+    async def look(self) -> None:
+        """Look through what is on the target since the last look; copies count as copied."""
+        offset, found, next_offset = self.state.seen, [], self.next
+        while True:
+            status, messages, told = await self._target.read(self.state.target, offset)
+            for message in messages:
+                origin = origin_of(message)
+                if origin is None or not self._is_ours(origin[:3]):
+                    continue
+                if next_offset is None or origin.offset >= next_offset:
+                    found.append(Stretch(origin.offset, message.queue_offset, 1))
+                    next_offset = origin.offset + 1
+            moved = told.next_begin_offset > offset
+            offset = max(offset, told.next_begin_offset)
+            if status is PageStatus.NO_NEW_MSG or not moved:
+                break
+        if found and next_offset is not None:
+            self._ledger.record(self.state.id, _joined(found), next_offset, offset)
+            self.next = next_offset
+        self.state = msgspec.structs.replace(self.state, seen=offset)
+
+    def _is_ours(self, place: tuple[str, str, int]) -> bool:
+        source = self.state.source
+        return place == (self._ledger.migration, source.broker_name, source.queue_id)
+
+    async def _read(self) -> list[ReceivedMessage]:
+        assert self.next is not None
+        status, messages, told = await self._source.read(self.state.source, self.next)
+        if messages:
+            if messages[0].queue_offset > self.next:
+                self._skip(messages[0].queue_offset)
+            return messages
+        if told.next_begin_offset > self.next:
+            self._skip(told.next_begin_offset)
+        elif status is PageStatus.OFFSET_ILLEGAL:
+            reason = (
+                f"it ends at {told.max_offset} and {self.next} messages were copied: "
+                "has the source lost its data?"
+            )
+            raise CannotMigrate(_named(self.state.source), reason)
+        return []
+
+    def _skip(self, offset: int) -> None:
+        assert self.next is not None
+        self._ledger.skip(self.state.id, offset, offset - self.next)
+        self.lost += offset - self.next
+        self.next = offset
+
+    def _requests(self, page: list[ReceivedMessage]) -> list[Request]:
+        if self._ledger.any_delayed():
+            page = [each for each in page if not self._ledger.moved_delayed(delayed_key(each))]
+        topic = self.state.target.topic
+        within_ms = int(self._rules.born_within * 1000)
+        try:
+            return list(requests_for(page, topic, self._ledger.migration, within_ms))
+        except InvalidInput as error:
+            raise CannotMigrate(_named(self.state.source), str(error)) from error
+
+    async def _send(self, request: Request) -> None:
+        """Send a request until it is known to be stored."""
+
+        async def attempt() -> None:
+            if self.next is not None and self.next > request.first:
+                return  # an earlier try got there
+            try:
+                at = await self._target.send(self.state.target, request)
+            except (MessageIllegal, NoPermission) as error:
+                raise CannotMigrate(_named(self.state.source), str(error)) from error
+            except MQError as error:
+                if error.outcome_unknown:
+                    await self._patience.until_done(self.look)
+                raise
+            stored = Stretch(request.first, at, request.count)
+            end = request.first + request.count
+            self._ledger.record(self.state.id, [stored], end, stored.target_end)
+            self.state = msgspec.structs.replace(self.state, seen=stored.target_end)
+            self.next = end
+            self._count(request.count)
+
+        await self._patience.until_done(attempt)
+
+
+def delayed_key(message: ReceivedMessage) -> str:
+    """Give the key by which a message is known that was moved while it waited."""
+    topic = message.get_property(names.REAL_TOPIC) or message.topic
+    return f"{topic}/{message.message_id}"
+
+
+def _joined(stretches: list[Stretch]) -> list[Stretch]:
+    joined: list[Stretch] = []
+    for each in stretches:
+        if joined and joined[-1].joins(each):
+            last = joined.pop()
+            each = Stretch(last.first, last.target, last.size + each.size)  # noqa: PLW2901
+        joined.append(each)
+    return joined
+
+
+def _named(queue: MessageQueue) -> str:
+    return f"queue {queue.queue_id} of topic {queue.topic!r} on broker {queue.broker_name!r}"

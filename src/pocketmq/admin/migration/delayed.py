@@ -1,0 +1,165 @@
+"""Messages that wait in the source: delayed ones, timed ones, retries before their next try.
+
+They come to their topic when they are due, and are copied then. Whoever does not want to keep the
+source running until then has them moved: the target gets them, with the moment they are due at.
+"""
+
+from collections.abc import AsyncIterator
+
+import msgspec
+
+from pocketmq.admin.brokers import status_of
+from pocketmq.admin.migration.copies import DELAYED_ORIGIN, Request, kept_properties
+from pocketmq.admin.migration.copying import delayed_key
+from pocketmq.admin.migration.ledger import Ledger
+from pocketmq.admin.migration.side import Side
+from pocketmq.admin.reading import PageStatus
+from pocketmq.admin.wire import body_of
+from pocketmq.errors import CannotMigrate, ServerError
+from pocketmq.model import properties as names
+from pocketmq.model.delay import parse_delay_levels
+from pocketmq.model.flags import COMPRESSION_MASK, SysFlag
+from pocketmq.model.names import SCHEDULE_TOPIC, TIMER_TOPIC
+from pocketmq.model.queue import MessageQueue
+from pocketmq.protocol.bodies.cluster import KVTable
+from pocketmq.protocol.bodies.offsets import DelayOffsets
+from pocketmq.protocol.codes import RequestCode as Code
+from pocketmq.protocol.property_text import encode_properties
+from pocketmq.protocol.received import ReceivedMessage
+
+_SOON_MS = 10_000
+"""Messages due within so many milliseconds are not moved: they are copied when they come."""
+
+
+class Waiting(msgspec.Struct, frozen=True):
+    """A message that waits, where it belongs and when it is due."""
+
+    message: ReceivedMessage
+    home: MessageQueue
+    """The queue it goes to, on its own broker."""
+    due_ms: int
+
+
+class WaitingCount(msgspec.Struct, frozen=True):
+    """How many messages wait, and when the last one is due."""
+
+    messages: int
+    last_due_ms: int | None
+
+
+async def waiting(side: Side) -> AsyncIterator[Waiting]:
+    """Give every message that waits; those that were taken back do not."""
+    now_ms = side.wire.now_ms()
+    for broker in sorted(side.places):
+        async for each in _levels(side, broker):
+            yield each
+        timed: dict[str, Waiting] = {}
+        taken_back: set[str] = set()
+        async for message in _all(side, MessageQueue(TIMER_TOPIC, broker, 0), 0):
+            key = message.get_property(names.TIMER_DELETE_UNIQUE_KEY)
+            if key is not None:
+                taken_back |= {key, key.rpartition("+")[2]}
+                continue
+            found = _home(message, broker)
+            due = message.get_property(names.TIMER_OUT_MS) or ""
+            if found is not None and due.isdigit() and int(due) > now_ms:
+                timed[delayed_key(message)] = Waiting(message, found, int(due))
+        for each in timed.values():
+            if each.message.message_id not in taken_back:
+                yield each
+
+
+async def _levels(side: Side, broker: str) -> AsyncIterator[Waiting]:
+    address = side.address(broker)
+    (config,) = (await side.brokers.config(address=address)).all()
+    levels = parse_delay_levels(config.get("messageDelayLevel", "") or "1s")
+    answer = await side.wire.ask(address, Code.GET_ALL_DELAY_OFFSET)
+    reached = body_of(answer, DelayOffsets).offset_table
+    for queue_id, held in sorted((await side.held(SCHEDULE_TOPIC, broker)).items()):
+        start = max(held.min_offset, reached.get(queue_id + 1, 0))
+        if start >= held.max_offset or queue_id >= len(levels):
+            continue
+        async for message in _all(side, MessageQueue(SCHEDULE_TOPIC, broker, queue_id), start):
+            home = _home(message, broker)
+            if home is not None:
+                due_ms = message.store_timestamp_ms + int(levels[queue_id] * 1000)
+                yield Waiting(message, home, due_ms)
+
+
+async def _all(side: Side, queue: MessageQueue, offset: int) -> AsyncIterator[ReceivedMessage]:
+    while True:
+        try:
+            status, messages, told = await side.read(queue, offset)
+        except ServerError:
+            return  # a broker that has no such topic keeps no such messages
+        for message in messages:
+            yield message
+        if status is PageStatus.NO_NEW_MSG or told.next_begin_offset <= offset:
+            return
+        offset = told.next_begin_offset
+
+
+def _home(message: ReceivedMessage, broker: str) -> MessageQueue | None:
+    topic = message.get_property(names.REAL_TOPIC)
+    queue_id = message.get_property(names.REAL_QUEUE_ID) or ""
+    if topic is None or not queue_id.isdigit():
+        return None
+    return MessageQueue(topic, broker, int(queue_id))
+
+
+async def count_waiting(side: Side, ledger: Ledger | None) -> WaitingCount:
+    """Count the messages that wait and were not moved yet."""
+    dues = [
+        each.due_ms
+        async for each in waiting(side)
+        if ledger is None or not ledger.moved_delayed(delayed_key(each.message))
+    ]
+    return WaitingCount(len(dues), max(dues, default=None))
+
+
+async def move_waiting(source: Side, target: Side, ledger: Ledger) -> int:
+    """Have the target keep the messages that wait, until they are due; gives how many.
+
+    Those that come to their topic in the source meanwhile are not copied again. Raises
+    `CannotMigrate` if the target is a 4.x broker, which would deliver them at once.
+    """
+    await _check_timers(target)
+    places = {state.source: state.target for state in ledger.queues()}
+    moved = 0
+    soon_ms = source.wire.now_ms() + _SOON_MS
+    async for each in waiting(source):
+        key = delayed_key(each.message)
+        home = places.get(each.home)
+        if home is None or each.due_ms <= soon_ms or ledger.moved_delayed(key):
+            continue
+        await target.send(home, _request(each, ledger.migration))
+        ledger.note_delayed(key, each.due_ms)
+        moved += 1
+    return moved
+
+
+def _request(each: Waiting, migration: str) -> Request:
+    message = each.message
+    kept = kept_properties(message)
+    kept[names.TIMER_DELIVER_MS] = str(each.due_ms)
+    place = f"{message.broker_name}/{message.topic}/{message.queue_id}/{message.queue_offset}"
+    kept[DELAYED_ORIGIN] = f"{migration}/{place}"
+    return Request(
+        first=message.queue_offset,
+        count=1,
+        body=message.stored_body,
+        properties=encode_properties(kept).decode(),
+        born_ms=message.born_timestamp_ms,
+        flag=message.flag,
+        sys_flag=message.sys_flag & (int(SysFlag.COMPRESSED) | COMPRESSION_MASK),
+        reconsume_times=message.reconsume_times,
+    )
+
+
+async def _check_timers(target: Side) -> None:
+    for place in target.places.values():
+        table = await target.wire.read(place.address, Code.GET_BROKER_RUNTIME_INFO, None, KVTable)
+        version = status_of(table.table).version or ""
+        if version.startswith("V4"):
+            reason = f"the target's broker {place.broker!r} is {version} and knows no timers"
+            raise CannotMigrate("delayed messages", f"{reason}; wait until they are due")

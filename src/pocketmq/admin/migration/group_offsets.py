@@ -1,0 +1,142 @@
+"""Groups move over: from what they have consumed in the source to the same place on the target.
+
+An offset only ever goes forward, and never over a message the group has not consumed. Each one that
+is set is read back, and the messages around it are looked at.
+"""
+
+import asyncio
+
+import msgspec
+
+from pocketmq.admin.migration.copies import origin_of
+from pocketmq.admin.migration.ledger import Ledger, QueueState
+from pocketmq.admin.migration.offset_map import Position, position
+from pocketmq.admin.migration.side import Side
+from pocketmq.errors import CannotMigrate
+from pocketmq.model.queue import MessageQueue
+
+_LOOK = 0.1
+
+
+class QueueMove(msgspec.Struct, frozen=True):
+    """Where a group was in a queue of the source, and where it goes on in the target's."""
+
+    source: MessageQueue
+    target: MessageQueue
+    committed: int | None
+    offset: int
+    again: int
+    """Messages it has consumed and will meet again."""
+    not_copied: int
+    """Messages it has consumed that are not copied yet: it will meet them again, too."""
+
+
+class GroupMove(msgspec.Struct, frozen=True):
+    """How a group moved over."""
+
+    group: str
+    queues: tuple[QueueMove, ...]
+    source_members: int
+    """Members that still consume in the source: what they do from now on is done again."""
+    target_members: int
+    """Members that consume on the target already; then nothing was set."""
+
+    @property
+    def moved(self) -> bool:
+        """Whether offsets were set."""
+        return self.target_members == 0
+
+    @property
+    def again(self) -> int:
+        """Messages the group has consumed and will meet again."""
+        return sum(each.again + each.not_copied for each in self.queues)
+
+
+class GroupOffsets:
+    """Moves groups over."""
+
+    def __init__(self, source: Side, target: Side, ledger: Ledger, patience: float) -> None:
+        self._source = source
+        self._target = target
+        self._ledger = ledger
+        self._patience = patience
+
+    async def move(self, group: str) -> GroupMove:
+        """Set a group's offsets on the target. Raises `CannotMigrate` if they do not hold."""
+        here = await self._source.members(group)
+        there = await self._target.members(group)
+        moves: dict[MessageQueue, QueueMove] = {}
+        for topic in await self._topics(group):
+            for each in await self._queues(group, topic):
+                known = moves.get(each.target)
+                moves[each.target] = each if known is None else _lower(known, each)
+        queues = tuple(moves.values())
+        if not there:
+            for each in queues:
+                await self._set(group, each)
+        return GroupMove(group, queues, here, there)
+
+    async def _topics(self, group: str) -> list[str]:
+        found = (await self._source.groups.topics(group)).all()
+        return sorted({topic for names in found for topic in names})
+
+    async def _queues(self, group: str, topic: str) -> list[QueueMove]:
+        states = [each for each in self._ledger.queues() if each.source.topic == topic]
+        reached = [await self._source.committed(group, each.source) for each in states]
+        if all(offset is None for offset in reached):
+            return []
+        return [
+            await self._queue(state, committed)
+            for state, committed in zip(states, reached, strict=True)
+        ]
+
+    async def _queue(self, state: QueueState, committed: int | None) -> QueueMove:
+        state = await self._caught_up(state, committed or 0)
+        stretches = self._ledger.stretches(state.id)
+        first = (await self._target.read(state.target, 0))[2].min_offset
+        found = position(stretches, committed, first)
+        await self._prove(state, committed, found, first)
+        behind = 0 if committed is None else max(committed - (state.next or 0), 0)
+        return QueueMove(state.source, state.target, committed, found.offset, found.again, behind)
+
+    async def _caught_up(self, state: QueueState, committed: int) -> QueueState:
+        """Wait until whoever copies has come as far as the group; not for ever."""
+        deadline = asyncio.get_running_loop().time() + self._patience
+        while (state.next or 0) < committed and asyncio.get_running_loop().time() < deadline:
+            await asyncio.sleep(_LOOK)
+            state = next(each for each in self._ledger.queues() if each.id == state.id)
+        return state
+
+    async def _prove(
+        self, state: QueueState, committed: int | None, found: Position, first: int
+    ) -> None:
+        """Look at the message before the offset: it must be one the group has consumed."""
+        if committed is None or found.offset <= first:
+            return
+        _, messages, _ = await self._target.read(state.target, found.offset - 1)
+        origin = origin_of(messages[0]) if messages else None
+        if (
+            origin is None
+            or origin.migration != self._ledger.migration
+            or origin.offset >= committed
+        ):
+            subject = f"the offset {committed} of {state.source}"
+            reason = f"before {found.offset} of {state.target} there is {origin}"
+            raise CannotMigrate(subject, reason)
+
+    async def _set(self, group: str, move: QueueMove) -> None:
+        known = await self._target.committed(group, move.target)
+        if known is not None and known >= move.offset:
+            return  # it is further on already
+        await self._target.commit(group, move.target, move.offset)
+        stored = await self._target.committed(group, move.target)
+        if stored != move.offset:
+            subject = f"the offset {move.offset} of group {group!r} in {move.target}"
+            raise CannotMigrate(subject, f"the target's broker says {stored}")
+
+
+def _lower(one: QueueMove, other: QueueMove) -> QueueMove:
+    """Give the move that passes over nothing, of two queues that go to the same one."""
+    low, high = sorted((one, other), key=lambda each: each.offset)
+    more = high.again + high.not_copied + high.offset - low.offset
+    return msgspec.structs.replace(low, again=low.again + more)

@@ -1,0 +1,214 @@
+"""How far a migration is, in one SQLite file: queues, and where messages went.
+
+Every step is a transaction, so that a process killed anywhere finds a state that holds; what was
+sent but not written down is found on the target. One process copies at a time; others may look
+meanwhile.
+"""
+
+import fcntl
+import sqlite3
+import uuid
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Self
+
+import msgspec
+
+from pocketmq.admin.migration.offset_map import Stretch
+from pocketmq.errors import MigrationFileUnusable
+from pocketmq.model.queue import MessageQueue
+
+_FORMAT = 1
+_TABLES = """
+CREATE TABLE IF NOT EXISTS fact (name TEXT PRIMARY KEY, value TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS queue (
+    id INTEGER PRIMARY KEY, topic TEXT NOT NULL, broker TEXT NOT NULL, queue_id INTEGER NOT NULL,
+    to_broker TEXT NOT NULL, to_queue_id INTEGER NOT NULL, next INTEGER, seen INTEGER NOT NULL,
+    lost INTEGER NOT NULL DEFAULT 0, UNIQUE (topic, broker, queue_id));
+CREATE TABLE IF NOT EXISTS stretch (
+    queue INTEGER NOT NULL, first INTEGER NOT NULL, target INTEGER NOT NULL,
+    count INTEGER NOT NULL, PRIMARY KEY (queue, first)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS delayed (key TEXT PRIMARY KEY, due_ms INTEGER NOT NULL) WITHOUT ROWID;
+"""
+
+
+class QueueState(msgspec.Struct, frozen=True):
+    """A queue that is copied, and how far that is."""
+
+    id: int
+    source: MessageQueue
+    target: MessageQueue
+    next: int | None
+    """The next offset to copy; None if nothing was copied and the first one is not known."""
+    seen: int
+    """Offsets of the target before this one have been looked at, or written here."""
+    lost: int
+    """Messages that the source threw away before they were copied."""
+
+
+class Ledger:
+    """The file of one migration. Raises `MigrationFileUnusable` where the file does not serve."""
+
+    def __init__(self, path: Path, source: str, target: str, *, create: bool) -> None:
+        self.path = path
+        self._lock: IO[bytes] | None = None
+        if not create and not path.exists():
+            raise MigrationFileUnusable(str(path), "there is none; has `copy` ever run?")
+        try:
+            self._base = sqlite3.connect(path, timeout=10.0, isolation_level=None)
+            self._base.execute("PRAGMA journal_mode=WAL")
+            self._base.execute("PRAGMA synchronous=NORMAL")
+            self._base.executescript(_TABLES)
+            facts = dict(self._base.execute("SELECT name, value FROM fact").fetchall())
+            if not facts:
+                facts = {
+                    "format": str(_FORMAT),
+                    "migration": uuid.uuid4().hex[:8],
+                    "source": source,
+                    "target": target,
+                }
+                rows = list(facts.items())
+                self._base.executemany("INSERT OR IGNORE INTO fact VALUES (?, ?)", rows)
+        except sqlite3.Error as error:
+            raise MigrationFileUnusable(str(path), str(error)) from error
+        self.migration: str = facts["migration"]
+        self._check(facts, source, target)
+
+    def _check(self, facts: dict[str, str], source: str, target: str) -> None:
+        problem = None
+        if facts.get("format") != str(_FORMAT):
+            problem = f"it has format {facts.get('format')}, this is {_FORMAT}"
+        elif (facts["source"], facts["target"]) != (source, target):
+            problem = (
+                f"it is of a migration from {facts['source']} to {facts['target']}, "
+                f"not from {source} to {target}; name another file with --state"
+            )
+        if problem is not None:
+            self.close()
+            raise MigrationFileUnusable(str(self.path), problem)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the file, and let others copy. Harmless twice."""
+        self._base.close()
+        if self._lock is not None:
+            self._lock.close()
+            self._lock = None
+
+    def lock(self) -> None:
+        """Be the only one that copies, until it is closed or the process ends."""
+        place = self.path.with_name(self.path.name + ".lock")
+        try:
+            self._lock = place.open("wb")
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            with suppress(AttributeError):
+                self._lock.close()  # type: ignore[union-attr]
+            raise MigrationFileUnusable(
+                str(self.path), "another `pocketmq migrate` copies with it"
+            ) from error
+
+    @property
+    def made_topics(self) -> frozenset[str]:
+        """The topics that this migration made on the target."""
+        rows = self._base.execute("SELECT value FROM fact WHERE name LIKE 'made %'")
+        return frozenset(str(value) for (value,) in rows)
+
+    def note_topic(self, topic: str) -> None:
+        """Write down that this migration is about to make a topic on the target."""
+        row = (f"made {topic}", topic)
+        self._base.execute("INSERT OR IGNORE INTO fact VALUES (?, ?)", row)
+
+    def adopt(self, migration: str) -> None:
+        """Go on with copies that another file, now lost, knew."""
+        self._base.execute("UPDATE fact SET value = ? WHERE name = 'migration'", (migration,))
+        self.migration = migration
+
+    # Queues
+
+    def queues(self) -> list[QueueState]:
+        """List the queues that are copied."""
+        rows = self._base.execute(
+            "SELECT id, topic, broker, queue_id, to_broker, to_queue_id, next, seen, lost "
+            "FROM queue ORDER BY topic, broker, queue_id"
+        )
+        return [
+            QueueState(
+                id=each[0],
+                source=MessageQueue(each[1], each[2], each[3]),
+                target=MessageQueue(each[1], each[4], each[5]),
+                next=each[6],
+                seen=each[7],
+                lost=each[8],
+            )
+            for each in rows
+        ]
+
+    def add_queue(self, source: MessageQueue, target: MessageQueue) -> None:
+        """Take a queue in; one that is known stays as it is."""
+        where = (source.topic, source.broker_name, source.queue_id)
+        self._base.execute(
+            "INSERT OR IGNORE INTO queue (topic, broker, queue_id, to_broker, to_queue_id, seen) "
+            "VALUES (?, ?, ?, ?, ?, 0)",
+            (*where, target.broker_name, target.queue_id),
+        )
+
+    def stretches(self, queue: int) -> list[Stretch]:
+        """Give where the messages of a queue went, in order."""
+        sql = "SELECT first, target, count FROM stretch WHERE queue = ? ORDER BY first"
+        return [Stretch(*row) for row in self._base.execute(sql, (queue,))]
+
+    def copied(self, queue: int) -> int:
+        """Count the messages of a queue that were copied."""
+        sql = "SELECT COALESCE(SUM(count), 0) FROM stretch WHERE queue = ?"
+        (count,) = self._base.execute(sql, (queue,)).fetchone()
+        assert isinstance(count, int)
+        return count
+
+    def record(self, queue: int, found: list[Stretch], next_offset: int, seen: int) -> None:
+        """Write down where messages went, joined to those before them, and how far the queue is."""
+        base = self._base
+        base.execute("BEGIN IMMEDIATE")
+        with base:
+            for each in found:
+                sql = "SELECT first, target, count FROM stretch WHERE queue = ? "
+                last = base.execute(sql + "ORDER BY first DESC LIMIT 1", (queue,)).fetchone()
+                before = Stretch(*last) if last is not None else None
+                if before is not None and before.joins(each):
+                    sql = "UPDATE stretch SET count = count + ? WHERE queue = ? AND first = ?"
+                    base.execute(sql, (each.size, queue, before.first))
+                else:
+                    base.execute("INSERT INTO stretch VALUES (?, ?, ?, ?)", (queue, *each))
+            sql = "UPDATE queue SET next = ?, seen = MAX(seen, ?) WHERE id = ?"
+            base.execute(sql, (next_offset, seen, queue))
+
+    def skip(self, queue: int, next_offset: int, lost: int) -> None:
+        """Go on behind messages that cannot be copied: the source does not have them any more."""
+        sql = "UPDATE queue SET next = ?, lost = lost + ? WHERE id = ?"
+        self._base.execute(sql, (next_offset, lost, queue))
+
+    # Messages that wait
+
+    def moved_delayed(self, key: str) -> bool:
+        """Tell whether a message was moved while it waited."""
+        found = self._base.execute("SELECT 1 FROM delayed WHERE key = ?", (key,)).fetchone()
+        return found is not None
+
+    def any_delayed(self) -> bool:
+        """Tell whether any message was moved while it waited."""
+        return self._base.execute("SELECT 1 FROM delayed LIMIT 1").fetchone() is not None
+
+    def note_delayed(self, key: str, due_ms: int) -> None:
+        """Write down that a message was moved while it waited."""
+        self._base.execute("INSERT OR IGNORE INTO delayed VALUES (?, ?)", (key, due_ms))

@@ -1,0 +1,177 @@
+"""A migration as operators run it: planned, copied, followed, groups moved over, verified."""
+
+import asyncio
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Self
+
+import msgspec
+
+from pocketmq.admin.migration.copy_run import CopyRun, Progress
+from pocketmq.admin.migration.copying import Rules
+from pocketmq.admin.migration.delayed import WaitingCount, count_waiting
+from pocketmq.admin.migration.group_offsets import GroupMove, GroupOffsets
+from pocketmq.admin.migration.ledger import Ledger
+from pocketmq.admin.migration.plan import Plan, Wanted, make_plan
+from pocketmq.admin.migration.side import Side
+from pocketmq.admin.migration.survey import holdings, survey
+from pocketmq.admin.migration.verifying import Verdict, Verifying
+from pocketmq.errors import CannotMigrate
+
+
+class Outlook(msgspec.Struct, frozen=True):
+    """A plan, and how much there is of everything."""
+
+    plan: Plan
+    messages: dict[str, int]
+    """What each topic holds in the source."""
+    there: dict[str, int]
+    """What each topic holds on the target already."""
+    waiting: WaitingCount
+
+
+class TopicStatus(msgspec.Struct, frozen=True):
+    """How far a topic is."""
+
+    topic: str
+    queues: int
+    copied: int
+    behind: int
+    """Messages of the source that are still to be copied."""
+    lost: int
+
+
+class Migration:
+    """Moves what a cluster has to another. Belongs to one event loop."""
+
+    def __init__(
+        self,
+        source: Side,
+        target: Side,
+        *,
+        wanted: Wanted | None = None,
+        rules: Rules | None = None,
+    ) -> None:
+        self._source = source
+        self._target = target
+        self._wanted = Wanted() if wanted is None else wanted
+        self._rules = Rules() if rules is None else rules
+        self._turns = asyncio.Semaphore(self._rules.parallel)
+        self.progress = Progress()
+        self.stop = asyncio.Event()
+        """Set it to end a run after what is under way; it can be gone on with."""
+
+    async def __aenter__(self) -> Self:
+        try:
+            await self._source.open()
+            await self._target.open()
+        except BaseException:
+            await self.close()
+            raise
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Close the connections. Harmless twice."""
+        await self._source.close()
+        await self._target.close()
+
+    # Planning
+
+    async def plan(self, made: frozenset[str] = frozenset()) -> Plan:
+        """Decide what goes where; nothing is changed. Raises `CannotMigrate`."""
+        source, target = await survey(self._source), await survey(self._target)
+        return make_plan(source, target, msgspec.structs.replace(self._wanted, made=made))
+
+    async def outlook(self, ledger: Ledger | None = None) -> Outlook:
+        """Give the plan, and how much there is to do, as far as earlier runs have not done it."""
+        plan = await self.plan(frozenset() if ledger is None else ledger.made_topics)
+        messages, there = {}, {}
+        for topic in plan.topics:
+            brokers = sorted({source.broker_name for source, _ in topic.queues})
+            found = await holdings(self._source, topic.topic, brokers)
+            messages[topic.topic] = sum(h.max_offset - h.min_offset for h in found.values())
+            if not topic.create:
+                brokers = sorted({target.broker_name for _, target in topic.queues})
+                found = await holdings(self._target, topic.topic, brokers)
+                there[topic.topic] = sum(h.max_offset - h.min_offset for h in found.values())
+        return Outlook(plan, messages, there, await count_waiting(self._source, ledger))
+
+    # Copying
+
+    async def copy(
+        self,
+        ledger: Ledger,
+        *,
+        follow: bool = False,
+        quiet: float | None = None,
+        move_delayed: bool = False,
+        adopt: bool = False,
+    ) -> Progress:
+        """Copy what the source has; with `follow`, what comes to it until told to stop.
+
+        With `quiet`, following ends by itself when nothing has come for so many seconds and no
+        message waits to be delivered. Raises `CannotMigrate`, `MigrationFileUnusable`, and the
+        error of a server that stays away for too long.
+        """
+        sides = (self._source, self._target)
+        run = CopyRun(
+            sides, ledger, self.plan, rules=self._rules, progress=self.progress, stop=self.stop
+        )
+        await run.run(follow=follow, quiet=quiet, move_delayed=move_delayed, adopt=adopt)
+        return self.progress
+
+    # Groups
+
+    async def move_groups(
+        self, ledger: Ledger, groups: Sequence[str], wait: float = 10.0
+    ) -> list[GroupMove]:
+        """Have groups go on, on the target, behind what they have consumed in the source.
+
+        Waits for whoever copies, up to `wait` seconds for each queue. Raises `CannotMigrate`.
+        """
+        plan = await self.plan(ledger.made_topics)
+        for group in groups:
+            if group not in plan.known_groups:
+                raise CannotMigrate(f"group {group!r}", "the source has no such group")
+        moving = GroupOffsets(self._source, self._target, ledger, wait)
+        return [await moving.move(group) for group in groups or plan.known_groups]
+
+    # Proof
+
+    async def status(self, ledger: Ledger) -> list[TopicStatus]:
+        """Tell how far every topic is."""
+        rows = []
+        states = ledger.queues()
+        for topic in sorted({state.source.topic for state in states}):
+            mine = [state for state in states if state.source.topic == topic]
+            brokers = sorted({state.source.broker_name for state in mine})
+            held = await holdings(self._source, topic, brokers)
+            behind = 0
+            for state in mine:
+                bounds = held.get((state.source.broker_name, state.source.queue_id))
+                if bounds is not None:
+                    first = bounds.min_offset if state.next is None else state.next
+                    behind += max(bounds.max_offset - first, 0)
+            copied = sum(ledger.copied(state.id) for state in mine)
+            lost = sum(state.lost for state in mine)
+            rows.append(TopicStatus(topic, len(mine), copied, behind, lost))
+        return rows
+
+    async def verify(self, ledger: Ledger) -> list[Verdict]:
+        """Compare every queue with its copy."""
+        verifying = Verifying(self._source, self._target, ledger)
+
+        async def one(position: int) -> Verdict:
+            async with self._turns:
+                return await verifying.queue(states[position])
+
+        states = ledger.queues()
+        return list(await asyncio.gather(*map(one, range(len(states)))))

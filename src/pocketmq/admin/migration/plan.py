@@ -1,0 +1,253 @@
+"""What a migration is to do: which queue goes where, what is made, what stays behind and why.
+
+Pure decisions over what both clusters have told.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from pocketmq.model.flags import Permission
+from pocketmq.model.group_config import GroupConfig
+from pocketmq.model.names import (
+    SYSTEM_GROUPS,
+    is_dead_letter_topic,
+    is_retry_topic,
+    is_system_group,
+    is_system_topic,
+)
+from pocketmq.model.queue import MessageQueue
+from pocketmq.model.topic_config import TopicConfig
+
+Topics = Mapping[str, Mapping[str, TopicConfig]]
+"""Settings of topics by topic and broker."""
+_BOTH = int(Permission.READ | Permission.WRITE)
+
+
+class Found(msgspec.Struct, frozen=True, kw_only=True):
+    """What a cluster has: brokers in order, topics and groups by broker."""
+
+    cluster: str
+    brokers: tuple[str, ...]
+    topics: Topics
+    groups: Mapping[str, GroupConfig]
+    own_topics: frozenset[str]
+    """Topics the brokers made for themselves."""
+
+
+class TopicPlan(msgspec.Struct, frozen=True, kw_only=True):
+    """How a topic is moved."""
+
+    topic: str
+    queues: tuple[tuple[MessageQueue, MessageQueue], ...]
+    """Pairs of a queue of the source and the one of the target it goes to."""
+    create: dict[str, TopicConfig]
+    """What is made, or changed, on which broker of the target."""
+    final: dict[str, int]
+    """Permissions that brokers of the target get once all is copied, where they differ."""
+
+
+class Plan(msgspec.Struct, frozen=True, kw_only=True):
+    """What is to be done."""
+
+    topics: tuple[TopicPlan, ...]
+    groups: tuple[GroupConfig, ...]
+    """Groups to be made on the target, on every broker."""
+    known_groups: tuple[str, ...]
+    """All groups that are moved."""
+    left_out: dict[str, str]
+    """Topics and groups that stay behind, and why."""
+    notes: tuple[str, ...]
+    """What an operator should know before."""
+    problems: tuple[str, ...]
+    """What has to be mended before anything is done."""
+
+
+class Wanted(msgspec.Struct, frozen=True):
+    """What an operator wants moved; nothing named means everything."""
+
+    topics: tuple[str, ...] = ()
+    groups: tuple[str, ...] = ()
+    without: tuple[str, ...] = ()
+    """Topics and groups that stay behind."""
+    made: frozenset[str] = frozenset()
+    """Topics that an earlier run has made on the target."""
+
+
+def make_plan(source: Found, target: Found, wanted: Wanted) -> Plan:
+    """Decide what goes where."""
+    left_out = dict.fromkeys(wanted.without, "named to stay behind")
+    problems = [
+        f"there is no topic {topic!r} in the source"
+        for topic in wanted.topics
+        if topic not in source.topics
+    ]
+    problems += [
+        f"there is no group {group!r} in the source"
+        for group in wanted.groups
+        if group not in source.groups
+    ]
+    groups = _groups(source, wanted, left_out)
+    notes: list[str] = []
+    topics = []
+    for topic in _topics(source, wanted, groups, left_out):
+        outcome = _topic_plan(topic, source, target, made=topic in wanted.made)
+        if isinstance(outcome, str):
+            problems.append(outcome)
+        else:
+            topics.append(outcome)
+            notes += _topic_notes(outcome, source.topics[topic])
+    made = []
+    for group in groups:
+        mine, theirs = source.groups[group], target.groups.get(group)
+        if theirs is None:
+            made.append(mine)
+        elif theirs != mine:
+            notes.append(f"group {group} exists on the target with other settings: they stay")
+    return Plan(
+        topics=tuple(topics),
+        groups=tuple(made),
+        known_groups=tuple(groups),
+        left_out=left_out,
+        notes=tuple(notes),
+        problems=tuple(problems),
+    )
+
+
+def _groups(source: Found, wanted: Wanted, left_out: dict[str, str]) -> list[str]:
+    chosen = []
+    for group in sorted(source.groups):
+        if group in SYSTEM_GROUPS or is_system_group(group):
+            continue
+        if group in left_out or (wanted.groups and group not in wanted.groups):
+            continue
+        chosen.append(group)
+    return chosen
+
+
+def _topics(
+    source: Found, wanted: Wanted, groups: Sequence[str], left_out: dict[str, str]
+) -> list[str]:
+    """Name the topics to move; retry and dead letter topics go with their groups."""
+    chosen = []
+    for topic in sorted(source.topics):
+        if is_system_topic(topic) or topic in source.own_topics:
+            continue
+        if topic in left_out:
+            continue
+        if is_retry_topic(topic) or is_dead_letter_topic(topic):
+            bare = topic.split("%", 2)[2]
+            # Those of groups that pop have the topic behind the group's name.
+            ours = any(bare == each or bare.startswith((f"{each}_", f"{each}+")) for each in groups)
+            if not ours:
+                continue
+        elif wanted.topics and topic not in wanted.topics:
+            continue
+        chosen.append(topic)
+    return chosen
+
+
+def _topic_plan(topic: str, source: Found, target: Found, *, made: bool) -> TopicPlan | str:
+    """Decide where a topic's queues go, or say why they cannot."""
+    configs = source.topics[topic]
+    problem = _unreadable(topic, configs)
+    if problem is not None:
+        return problem
+    queues = [
+        MessageQueue(topic, broker, queue_id)
+        for broker in sorted(configs)
+        for queue_id in range(_size(configs[broker]))
+    ]
+    there = target.topics.get(topic, {})
+    wanted = _wanted(configs, target.brokers, len(queues))
+    if there:
+        problem = _unlike(topic, len(queues), there, made=made)
+        if problem is not None:
+            return problem
+    places = [
+        MessageQueue(topic, broker, queue_id)
+        for broker, config in sorted((there or wanted).items())
+        for queue_id in range(_size(config))
+    ]
+    ours = {
+        broker: config
+        for broker, config in wanted.items()
+        if broker not in there or (made and not _is_open(there[broker]))
+    }
+    closed = {b: config.perm for b, config in wanted.items() if not _is_open(config)}
+    return TopicPlan(
+        topic=topic,
+        queues=tuple((queue, places[at % len(places)]) for at, queue in enumerate(queues)),
+        create={} if there and not made else {b: _opened(each) for b, each in ours.items()},
+        final={} if there and not made else closed,
+    )
+
+
+def _is_open(config: TopicConfig) -> bool:
+    return config.perm & _BOTH == _BOTH
+
+
+def _opened(config: TopicConfig) -> TopicConfig:
+    """Give settings with which the topic can be written while it is copied."""
+    attributes = {f"+{name}": value for name, value in config.attributes.items()}
+    return msgspec.structs.replace(config, perm=config.perm | _BOTH, attributes=attributes)
+
+
+def _size(config: TopicConfig) -> int:
+    return max(config.read_queue_nums, config.write_queue_nums)
+
+
+def _wanted(
+    configs: Mapping[str, TopicConfig], brokers: Sequence[str], total: int
+) -> dict[str, TopicConfig]:
+    """Give the settings a topic gets on each broker of the target: room for every queue."""
+    if len(configs) == len(brokers):
+        return {b: configs[own] for b, own in zip(sorted(brokers), sorted(configs), strict=True)}
+    model = configs[min(configs)]
+    each = -(-total // len(brokers))
+    return {
+        broker: msgspec.structs.replace(model, read_queue_nums=each, write_queue_nums=each)
+        for broker in sorted(brokers)
+    }
+
+
+def _unreadable(topic: str, configs: Mapping[str, TopicConfig]) -> str | None:
+    for broker, config in sorted(configs.items()):
+        if not config.perm & Permission.READ:
+            return (
+                f"topic {topic!r} may not be read on the source's broker {broker!r}: allow it with "
+                f"`pocketmq admin updateTopicPerm -t '{topic}' -p 6`, or leave it with --without"
+            )
+        if config.read_queue_nums < config.write_queue_nums:
+            return (
+                f"topic {topic!r} has {config.write_queue_nums} queues on the source's broker "
+                f"{broker!r}, but only {config.read_queue_nums} may be read"
+            )
+    return None
+
+
+def _unlike(topic: str, total: int, there: Mapping[str, TopicConfig], *, made: bool) -> str | None:
+    """Say why a topic that is there already cannot take the queues."""
+    for broker, config in sorted(there.items()):
+        if not made and not config.perm & Permission.WRITE:
+            return f"topic {topic!r} may not be written on the target's broker {broker!r}"
+    has = sum(map(_size, there.values()))
+    if has != total and not is_retry_topic(topic) and not is_dead_letter_topic(topic):
+        return (
+            f"topic {topic!r} exists on the target with {has} queues, the source has {total}: "
+            "messages of a key would change their queue; delete it there, or give it as many"
+        )
+    return None
+
+
+def _topic_notes(plan: TopicPlan, configs: Mapping[str, TopicConfig]) -> list[str]:
+    places = {target for _, target in plan.queues}
+    size = sum(map(_size, plan.create.values())) if plan.create else len(places)
+    if size != len(plan.queues) and not is_retry_topic(plan.topic):
+        kind = "ordered topic" if any(each.order for each in configs.values()) else "topic"
+        note = (
+            f"{kind} {plan.topic} has {len(plan.queues)} queues in the source and {size} on the "
+            "target: producers send a key to another queue there than before"
+        )
+        return [note]
+    return []

@@ -1,0 +1,171 @@
+"""One of the two clusters: its rooms, and what only a migration asks for."""
+
+from pocketmq.admin.brokers import Brokers
+from pocketmq.admin.gathered import Place
+from pocketmq.admin.groups import Groups
+from pocketmq.admin.migration.copies import Request
+from pocketmq.admin.name_servers import NameServers
+from pocketmq.admin.options import AdminOptions
+from pocketmq.admin.reading import PageStatus
+from pocketmq.admin.topics import Topics
+from pocketmq.admin.wire import Wire, body_of
+from pocketmq.client.options import ClientOptions
+from pocketmq.errors import BrokerNotFound, CannotMigrate, ResponseCode
+from pocketmq.model.flags import PullFlag
+from pocketmq.model.names import AUTO_CREATE_TOPIC
+from pocketmq.model.queue import MessageQueue
+from pocketmq.protocol.bodies.stats import OffsetRange, TopicStats
+from pocketmq.protocol.codes import RequestCode as Code
+from pocketmq.protocol.headers.offsets import (
+    QueryConsumerOffsetRequest,
+    QueryConsumerOffsetResponse,
+    UpdateConsumerOffsetRequest,
+)
+from pocketmq.protocol.headers.pulling import PullRequest, PullResponse
+from pocketmq.protocol.headers.sending import SendRequestV2, SendResponse
+from pocketmq.protocol.headers.topics import GetTopicStatsRequest
+from pocketmq.protocol.pulled import decode_pulled
+from pocketmq.protocol.received import Delivery, ReceivedMessage
+
+PRODUCER_GROUP = "pocketmq_migrate"
+_PAGE = 1024
+"""Messages asked for at once; brokers give fewer."""
+_SUSPICIOUS = (10, 11, 12)  # stored, but not yet flushed or not yet at a slave
+_STORED = frozenset({int(ResponseCode.SUCCESS), *_SUSPICIOUS})
+_STATUS = {
+    int(ResponseCode.SUCCESS): PageStatus.FOUND,
+    int(ResponseCode.PULL_NOT_FOUND): PageStatus.NO_NEW_MSG,
+    int(ResponseCode.PULL_RETRY_IMMEDIATELY): PageStatus.NO_MATCHED_MSG,
+    int(ResponseCode.PULL_OFFSET_MOVED): PageStatus.OFFSET_ILLEGAL,
+}
+
+
+class Side:
+    """Asks and tells one cluster. Belongs to one event loop."""
+
+    def __init__(self, client: ClientOptions, cluster: str | None, own: AdminOptions) -> None:
+        self.wire = Wire(client, own)
+        self.cluster = cluster
+        self.brokers = Brokers(self.wire)
+        self.name_servers = NameServers(self.wire)
+        self.topics = Topics(self.wire, self.brokers, self.name_servers)
+        self.groups = Groups(self.wire, self.brokers, self.topics)
+        self.places: dict[str, Place] = {}
+
+    async def open(self) -> None:
+        """Reach the name server, and find the brokers. Raises `NameServersUnreachable`."""
+        await self.wire.open()
+        await self.find_brokers()
+
+    async def find_brokers(self) -> None:
+        """Ask for the brokers anew. Raises `CannotMigrate` if it is not clear which are meant."""
+        places = await self.brokers.masters(self.cluster)
+        clusters = sorted({place.cluster for place in places})
+        where = ", ".join(self.wire.name_servers)
+        if len(clusters) > 1:
+            reason = f"it knows the clusters {', '.join(clusters)}: choose one"
+            raise CannotMigrate(f"what the name server {where} knows", reason)
+        if not places:
+            raise CannotMigrate(f"what the name server {where} knows", "it knows no broker")
+        self.places = {place.broker: place for place in places}
+
+    async def close(self) -> None:
+        """Close the connections. Harmless twice."""
+        await self.wire.close()
+
+    def address(self, broker: str) -> str:
+        """Give where a broker is. Raises `BrokerNotFound`."""
+        if broker not in self.places:
+            raise BrokerNotFound(broker)
+        return self.places[broker].address
+
+    async def held(self, topic: str, broker: str) -> dict[int, OffsetRange]:
+        """Tell what the queues of a topic hold on a broker, by queue id."""
+        header = GetTopicStatsRequest(topic=topic)
+        code = Code.GET_TOPIC_STATS_INFO
+        stats = body_of(await self.wire.ask(self.address(broker), code, header), TopicStats)
+        return {queue.queue_id: held for queue, held in stats.offset_table.items()}
+
+    async def read(
+        self, queue: MessageQueue, offset: int
+    ) -> tuple[PageStatus, list[ReceivedMessage], PullResponse]:
+        """Give messages of a queue from an offset on, and where to go on."""
+        header = PullRequest(
+            consumer_group=self.wire.options.group,
+            topic=queue.topic,
+            queue_id=queue.queue_id,
+            queue_offset=offset,
+            max_msg_nums=_PAGE,
+            sys_flag=int(PullFlag.SUBSCRIPTION),
+            commit_offset=0,
+            suspend_timeout_millis=0,
+            subscription="*",
+            sub_version=self.wire.now_ms(),
+            expression_type="TAG",
+        )
+        accept = frozenset(_STATUS)
+        address = self.address(queue.broker_name)
+        answer = await self.wire.ask(address, Code.PULL_MESSAGE, header, accept=accept)
+        told = answer.header(PullResponse)
+        status = _STATUS[answer.code]
+        if status is not PageStatus.FOUND:
+            return status, [], told
+        delivery = Delivery(
+            broker_name=queue.broker_name,
+            queue_id=queue.queue_id,
+            offset_delta=told.offset_delta or 0,
+        )
+        messages = decode_pulled(answer.body, delivery)
+        return status, [each for each in messages if each.queue_offset >= offset], told
+
+    async def send(self, queue: MessageQueue, request: Request) -> int:
+        """Store messages in a queue; gives the offset of the first."""
+        header = SendRequestV2(
+            producer_group=PRODUCER_GROUP,
+            topic=queue.topic,
+            default_topic=AUTO_CREATE_TOPIC,
+            default_topic_queue_nums=4,
+            queue_id=queue.queue_id,
+            sys_flag=request.sys_flag,
+            born_timestamp=request.born_ms,
+            flag=request.flag,
+            properties=request.properties,
+            reconsume_times=request.reconsume_times,
+            unit_mode=False,
+            batch=request.is_batch,
+            bname=queue.broker_name,
+        )
+        code = Code.SEND_BATCH_MESSAGE if request.is_batch else Code.SEND_MESSAGE_V2
+        address = self.address(queue.broker_name)
+        answer = await self.wire.ask(address, code, header, request.body, accept=_STORED)
+        return answer.header(SendResponse).queue_offset
+
+    async def committed(self, group: str, queue: MessageQueue) -> int | None:
+        """Give the offset stored for a group in a queue; None if there is none."""
+        header = QueryConsumerOffsetRequest(
+            consumer_group=group,
+            topic=queue.topic,
+            queue_id=queue.queue_id,
+            set_zero_if_not_found=False,
+        )
+        accept = frozenset({int(ResponseCode.SUCCESS), int(ResponseCode.QUERY_NOT_FOUND)})
+        address = self.address(queue.broker_name)
+        answer = await self.wire.ask(address, Code.QUERY_CONSUMER_OFFSET, header, accept=accept)
+        if answer.code != ResponseCode.SUCCESS:
+            return None
+        offset = answer.header(QueryConsumerOffsetResponse).offset
+        return offset if offset >= 0 else None
+
+    async def commit(self, group: str, queue: MessageQueue, offset: int) -> None:
+        """Store an offset for a group in a queue."""
+        header = UpdateConsumerOffsetRequest(
+            consumer_group=group, topic=queue.topic, queue_id=queue.queue_id, commit_offset=offset
+        )
+        address = self.address(queue.broker_name)
+        await self.wire.ask(address, Code.UPDATE_CONSUMER_OFFSET, header)
+
+    async def members(self, group: str) -> int:
+        """Count the members of a group that are online."""
+        places = list(self.places.values())
+        seen = (await self.groups.connections_at(group, places)).all()
+        return len({each.client_id for view in seen for each in view.connection_set})

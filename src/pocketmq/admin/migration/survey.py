@@ -1,0 +1,89 @@
+"""Asking a cluster what it has, for the plan, and making on another what the plan says."""
+
+from collections.abc import Awaitable
+from typing import TypeVar
+
+import msgspec
+
+from pocketmq.admin.gathered import Gathered
+from pocketmq.admin.migration.plan import Found, Plan, TopicPlan
+from pocketmq.admin.migration.side import Side
+from pocketmq.errors import CannotMigrate, MQError
+from pocketmq.model.group_config import GroupConfig
+from pocketmq.model.topic_config import TopicConfig
+from pocketmq.protocol.bodies.stats import OffsetRange
+
+T = TypeVar("T")
+
+
+async def survey(side: Side) -> Found:
+    """Give what a cluster has. Raises `CannotMigrate` if a broker does not tell."""
+    topics: dict[str, dict[str, TopicConfig]] = {}
+    groups: dict[str, GroupConfig] = {}
+    places = list(side.places.values())
+    for answer in _whole(await side.topics.configs(side.cluster)):
+        for topic, config in answer.value.items():
+            topics.setdefault(topic, {})[answer.place.broker] = config
+    for table in _whole(await side.groups.configs(side.cluster)).values():
+        for group, settings in table.items():
+            groups.setdefault(group, settings)
+    own: set[str] = set()
+    for place in places:
+        own |= {place.broker, place.cluster, f"{place.cluster}_REPLY_TOPIC"}
+        own |= set(await side.topics.system_names(place.address))
+    return Found(
+        cluster=places[0].cluster,
+        brokers=tuple(sorted(side.places)),
+        topics=topics,
+        groups=groups,
+        own_topics=frozenset(own),
+    )
+
+
+def _whole(gathered: Gathered[T]) -> Gathered[T]:
+    for missing in gathered.missing:
+        subject = f"what broker {missing.place.broker!r} at {missing.place.address} has"
+        raise CannotMigrate(subject, str(missing.error))
+    return gathered
+
+
+async def holdings(
+    side: Side, topic: str, brokers: list[str]
+) -> dict[tuple[str, int], OffsetRange]:
+    """Tell what the queues of a topic hold, by broker and queue id."""
+    return {
+        (broker, queue_id): held
+        for broker in brokers
+        for queue_id, held in (await side.held(topic, broker)).items()
+    }
+
+
+async def prepare(target: Side, plan: Plan) -> None:
+    """Make topics and groups that are not there. Raises `CannotMigrate` if a broker refuses."""
+    for group in plan.groups:
+        await _make(target.groups.create(group, target.cluster), f"group {group.group_name!r}")
+    for topic in plan.topics:
+        for broker, config in sorted(topic.create.items()):
+            making = target.topics.create(config, address=target.address(broker))
+            await _make(making, f"topic {topic.topic!r}")
+
+
+async def settle(target: Side, topic: TopicPlan) -> None:
+    """Give a topic the permissions it has in the source, now that all is copied."""
+    if not topic.final:
+        return
+    there = await survey(target)
+    for broker, permission in sorted(topic.final.items()):
+        config = there.topics[topic.topic][broker]
+        final = msgspec.structs.replace(config, perm=permission, attributes={})
+        making = target.topics.create(final, address=target.address(broker))
+        await _make(making, f"topic {topic.topic!r}")
+
+
+async def _make(making: Awaitable[Gathered[None]], subject: str) -> None:
+    try:
+        done = await making
+    except MQError as error:
+        raise CannotMigrate(subject, str(error)) from error
+    for missing in done.missing:
+        raise CannotMigrate(subject, f"the target's broker {missing}")

@@ -1,0 +1,167 @@
+"""Proving a migration: every message of the source is on the target, once, unchanged, in order.
+
+Both sides are read again, message by message; nothing that was written down is believed.
+"""
+
+from collections.abc import AsyncIterator
+
+import msgspec
+
+from pocketmq.admin.migration.copies import DELAYED_ORIGIN, digest, origin_of
+from pocketmq.admin.migration.copying import delayed_key
+from pocketmq.admin.migration.ledger import Ledger, QueueState
+from pocketmq.admin.migration.side import Side
+from pocketmq.admin.reading import PageStatus
+from pocketmq.model.queue import MessageQueue
+from pocketmq.protocol.received import ReceivedMessage
+
+_MASK = (1 << 64) - 1
+
+
+class Verdict(msgspec.Struct, frozen=True, kw_only=True):
+    """How a queue of the source and its copy compare."""
+
+    source: MessageQueue
+    target: MessageQueue
+    messages: int
+    """Messages in the source."""
+    copies: int
+    """Messages of the source that are on the target, each counted once."""
+    duplicates: int
+    """Copies beyond the first."""
+    missing: int
+    """Messages of the source, as far as it was copied, that are not on the target."""
+    different: int
+    """Copies that a consumer could tell from the original."""
+    behind: int
+    """Messages that came to the source after the last one that was copied."""
+    gone: int
+    """Copies whose original the source has thrown away."""
+    moved: int
+    """Messages of the source that were moved while they waited, and so are no copies."""
+    others: int
+    """Messages that came to the target another way, such as from producers that moved over."""
+    source_digest: str
+    target_digest: str
+
+    @property
+    def sound(self) -> bool:
+        """Whether nothing is missing and nothing is changed."""
+        return not (self.missing or self.different)
+
+
+class Verifying:
+    """Compares queues."""
+
+    def __init__(self, source: Side, target: Side, ledger: Ledger) -> None:
+        self._source = source
+        self._target = target
+        self._ledger = ledger
+
+    async def queue(self, state: QueueState) -> Verdict:
+        """Compare a queue with its copy, both read from the beginning to the end."""
+        tally = _Tally()
+        originals = _messages(self._source, state.source, state.next or 0)
+        async for copy in _messages(self._target, state.target, None):
+            origin = origin_of(copy)
+            place = (self._ledger.migration, state.source.broker_name, state.source.queue_id)
+            if origin is None or origin[:3] != place:
+                ours = origin is not None and origin.migration == self._ledger.migration
+                tally.others += not ours and copy.get_property(DELAYED_ORIGIN) is None
+                continue
+            if origin.offset < tally.next:
+                tally.duplicates += 1
+                continue
+            await self._advance(originals, tally, origin.offset, copy)
+        if tally.waiting is not None:
+            self._miss(tally.waiting, tally)
+        async for original in originals:
+            self._miss(original, tally)
+        bounds = (await self._source.held(state.source.topic, state.source.broker_name)).get(
+            state.source.queue_id
+        )
+        end = bounds.max_offset if bounds is not None else 0
+        return Verdict(
+            source=state.source,
+            target=state.target,
+            messages=tally.messages,
+            copies=tally.copies,
+            duplicates=tally.duplicates,
+            missing=tally.missing,
+            different=tally.different,
+            behind=max(end - (state.next or 0), 0),
+            gone=tally.gone,
+            moved=tally.moved,
+            others=tally.others,
+            source_digest=f"{tally.source:016x}",
+            target_digest=f"{tally.target:016x}",
+        )
+
+    async def _advance(
+        self,
+        originals: AsyncIterator[ReceivedMessage],
+        tally: "_Tally",
+        offset: int,
+        copy: ReceivedMessage,
+    ) -> None:
+        """Go on in the source up to the original of a copy, and compare the two."""
+        tally.next = offset + 1
+        while tally.waiting is not None or not tally.ended:
+            original = tally.waiting or await anext(originals, None)
+            tally.waiting = None
+            if original is None:
+                tally.ended = True
+                break
+            if original.queue_offset > offset:
+                tally.waiting = original
+                break
+            if original.queue_offset == offset:
+                tally.compare(original, copy)
+                return
+            self._miss(original, tally)
+        tally.gone += 1
+
+    def _miss(self, original: ReceivedMessage, tally: "_Tally") -> None:
+        tally.messages += 1
+        if self._ledger.moved_delayed(delayed_key(original)):
+            tally.moved += 1
+        else:
+            tally.missing += 1
+            tally.source = (tally.source + digest(original)) & _MASK
+
+
+class _Tally:
+    """What was counted so far."""
+
+    def __init__(self) -> None:
+        self.next = 0
+        self.waiting: ReceivedMessage | None = None
+        self.ended = False
+        self.messages = self.copies = self.duplicates = self.missing = self.different = 0
+        self.gone = self.moved = self.others = 0
+        self.source = self.target = 0
+
+    def compare(self, original: ReceivedMessage, copy: ReceivedMessage) -> None:
+        """Count a message that is on both sides."""
+        self.messages += 1
+        self.copies += 1
+        mine, theirs = digest(original), digest(copy)
+        self.different += mine != theirs
+        self.source = (self.source + mine) & _MASK
+        self.target = (self.target + theirs) & _MASK
+
+
+async def _messages(
+    side: Side, queue: MessageQueue, end: int | None
+) -> AsyncIterator[ReceivedMessage]:
+    """Give the messages of a queue, up to an offset or to its end."""
+    offset = 0
+    while end is None or offset < end:
+        status, messages, told = await side.read(queue, offset)
+        for message in messages:
+            if end is not None and message.queue_offset >= end:
+                return
+            yield message
+        if status is PageStatus.NO_NEW_MSG or told.next_begin_offset <= offset:
+            return
+        offset = told.next_begin_offset

@@ -1,0 +1,5 @@
+"""`pocketmq migrate`: from one cluster to another, while producers and consumers go on."""
+
+from pocketmq.cli.migrate.commands import command
+
+__all__ = ["command"]

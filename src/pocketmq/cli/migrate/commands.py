@@ -1,0 +1,256 @@
+"""The steps of a migration as commands."""
+
+import asyncio
+import logging
+import sys
+from collections.abc import Awaitable, Callable
+from contextlib import ExitStack, nullcontext
+from pathlib import Path
+from typing import Any
+
+import click
+import msgspec
+
+from pocketmq.admin.migration.copying import Rules
+from pocketmq.admin.migration.ledger import Ledger
+from pocketmq.admin.migration.migration import Migration
+from pocketmq.admin.migration.plan import Wanted
+from pocketmq.cli.migrate.ends import Ends, ends_options
+from pocketmq.cli.migrate.progress import showing_progress, stop_on_signals
+from pocketmq.cli.migrate.words import (
+    copied_lines,
+    group_lines,
+    plan_lines,
+    status_lines,
+    verdict_lines,
+)
+from pocketmq.cli.printable import printable
+
+INTERRUPTED = 130
+
+
+@click.group("migrate", context_settings={"help_option_names": ["-h", "--help"]})
+def command() -> None:
+    """Move topics, groups, messages and offsets to another cluster, while everything goes on.
+
+    plan shows what would be done. copy --follow copies and goes on copying. offsets moves a group
+    over when its members have stopped. verify compares both sides, message by message.
+    """
+
+
+def _chosen(command: Any) -> Any:
+    for option in (
+        click.option(
+            "--without", multiple=True, help="Topic or group to leave behind; repeatable."
+        ),
+        click.option(
+            "-g", "--group", "groups", multiple=True, help="Group; repeatable. Usually all."
+        ),
+        click.option(
+            "-t", "--topic", "topics", multiple=True, help="Topic; repeatable. Usually all."
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+_STATE = click.option(
+    "--state",
+    type=click.Path(path_type=Path, dir_okay=False),
+    default="pocketmq-migration.sqlite",
+    show_default=True,
+    help="File that keeps how far the migration is.",
+)
+_JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+
+
+@command.command("plan")
+@_chosen
+@_STATE
+@_JSON
+@ends_options
+def plan(
+    *,
+    topics: tuple[str, ...],
+    groups: tuple[str, ...],
+    without: tuple[str, ...],
+    state: Path,
+    as_json: bool,
+    **given: Any,
+) -> int:
+    """Show what would be done; nothing is changed. Ends with 1 if something stands in the way."""
+    ends = Ends.taken_from(given)
+
+    known = Ledger(state, ends.source, ends.target, create=False) if state.exists() else None
+
+    async def work(migration: Migration) -> int:
+        outlook = await migration.outlook(known)
+        _say(plan_lines(ends, outlook), outlook, as_json=as_json)
+        return 1 if outlook.plan.problems else 0
+
+    with known or nullcontext():
+        return _run(ends, work, Wanted(topics, groups, without))
+
+
+@command.command("copy")
+@_chosen
+@_STATE
+@click.option("--dry-run", is_flag=True, help="Show the plan, change nothing.")
+@click.option("--follow", is_flag=True, help="Go on with what comes, until Ctrl-C.")
+@click.option(
+    "--quiet",
+    type=click.FloatRange(0.0),
+    metavar="SECONDS",
+    help="Follow until nothing has come for so long and no message waits.",
+)
+@click.option("--move-delayed", is_flag=True, help="Move messages that wait, with their due time.")
+@click.option("--exact-times", is_flag=True, help="Keep each time of birth exactly; slower.")
+@click.option("--adopt", is_flag=True, help="Take over copies whose state file was lost.")
+@click.option(
+    "--patience",
+    type=click.FloatRange(0.0),
+    default=60.0,
+    show_default=True,
+    help="Seconds to wait for servers that are away.",
+)
+@_JSON
+@ends_options
+@click.pass_context
+def copy(
+    context: click.Context,
+    /,
+    *,
+    topics: tuple[str, ...],
+    groups: tuple[str, ...],
+    without: tuple[str, ...],
+    state: Path,
+    dry_run: bool,
+    follow: bool,
+    quiet: float | None,
+    move_delayed: bool,
+    exact_times: bool,
+    adopt: bool,
+    patience: float,
+    as_json: bool,
+    **given: Any,
+) -> int:
+    """Make topics and groups, and copy messages, queue by queue, in order.
+
+    Without --follow it ends when all is copied that was there at its start. Ctrl-C ends it after
+    what is under way. Whatever ended it, the same command goes on where it was.
+    """
+    if dry_run:
+        names = ("topics", "groups", "without", "state", "as_json")
+        chosen = {name: context.params[name] for name in names}
+        return int(context.invoke(plan, **chosen, **given))
+    ends = Ends.taken_from(given)
+    rules = Rules(patience=patience, born_within=0.0 if exact_times else 1.0)
+    following = follow or quiet is not None
+
+    async def work(migration: Migration) -> int:
+        with ExitStack() as stack:
+            ledger = stack.enter_context(Ledger(state, ends.source, ends.target, create=True))
+            stack.enter_context(stop_on_signals(migration.stop))
+            async with showing_progress(migration.progress):
+                done = await migration.copy(
+                    ledger,
+                    follow=following,
+                    quiet=quiet,
+                    move_delayed=move_delayed,
+                    adopt=adopt,
+                )
+            stopped = migration.stop.is_set() and not following
+            lines = copied_lines(done, stopped=migration.stop.is_set())
+            _say(lines, vars(done), as_json=as_json)
+        return INTERRUPTED if stopped else 0
+
+    return _run(ends, work, Wanted(topics, groups, without), rules)
+
+
+@command.command("offsets")
+@click.option("-g", "--group", "groups", multiple=True, help="Group; repeatable. Usually all.")
+@_STATE
+@click.option(
+    "--wait",
+    type=click.FloatRange(0.0),
+    default=10.0,
+    show_default=True,
+    help="Seconds for a copy that runs beside to come as far as the group.",
+)
+@_JSON
+@ends_options
+def offsets(
+    *, groups: tuple[str, ...], state: Path, wait: float, as_json: bool, **given: Any
+) -> int:
+    """Have groups go on, on the target, behind the last message they have consumed here.
+
+    Stop the group's members first; then run this, then start them on the target. Ends with 1 if a
+    group has members on the target already: its offsets are left alone.
+    """
+    ends = Ends.taken_from(given)
+
+    async def work(migration: Migration) -> int:
+        with Ledger(state, ends.source, ends.target, create=False) as ledger:
+            moves = await migration.move_groups(ledger, groups, wait)
+        _say(group_lines(moves), moves, as_json=as_json)
+        return 0 if all(each.moved for each in moves) else 1
+
+    return _run(ends, work)
+
+
+@command.command("verify")
+@_STATE
+@_JSON
+@ends_options
+def verify(*, state: Path, as_json: bool, **given: Any) -> int:
+    """Compare every message of both sides; ends with 1 if one is missing or changed."""
+    ends = Ends.taken_from(given)
+
+    async def work(migration: Migration) -> int:
+        with Ledger(state, ends.source, ends.target, create=False) as ledger:
+            verdicts = await migration.verify(ledger)
+        _say(verdict_lines(verdicts), verdicts, as_json=as_json)
+        return 0 if all(each.sound for each in verdicts) else 1
+
+    return _run(ends, work)
+
+
+@command.command("status")
+@_STATE
+@_JSON
+@ends_options
+def status(*, state: Path, as_json: bool, **given: Any) -> int:
+    """Tell how far a migration is, also while it runs."""
+    ends = Ends.taken_from(given)
+
+    async def work(migration: Migration) -> int:
+        with Ledger(state, ends.source, ends.target, create=False) as ledger:
+            rows = await migration.status(ledger)
+        _say(status_lines(rows), rows, as_json=as_json)
+        return 0
+
+    return _run(ends, work)
+
+
+def _run(
+    ends: Ends,
+    work: Callable[[Migration], Awaitable[int]],
+    wanted: Wanted | None = None,
+    rules: Rules | None = None,
+) -> int:
+    logging.getLogger("pocketmq").addHandler(logging.NullHandler())
+
+    async def main() -> int:
+        source, target = ends.sides()
+        async with Migration(source, target, wanted=wanted, rules=rules) as migration:
+            return await work(migration)
+
+    return asyncio.run(main())
+
+
+def _say(lines: list[str], data: object, *, as_json: bool) -> None:
+    if as_json:
+        sys.stdout.write(msgspec.json.encode(data).decode() + "\n")
+        return
+    for line in lines:
+        click.echo(printable(line))

@@ -1,0 +1,111 @@
+"""The two clusters of a migration as options: where they are, and how to be let in."""
+
+from typing import Any, Self
+
+import click
+import msgspec
+
+from pocketmq.admin.migration.side import Side
+from pocketmq.admin.options import AdminOptions
+from pocketmq.cli.entry import Entry, entry_options
+from pocketmq.client.options import ClientOptions
+from pocketmq.errors import InvalidInput
+
+_TO = "to_"
+_TIMEOUT = 5.0
+"""Seconds for each question to a server."""
+
+
+def _target_entry_options(command: Any) -> Any:
+    """Add the options that let a command in, once more for the target."""
+
+    def holder() -> None: ...
+
+    for option in reversed(entry_options(holder).__click_params__):
+        name = option.opts[0].removeprefix("--")
+        variable = f"POCKETMQ_TO_{name.upper().replace('-', '_')}" if option.envvar else None
+        command = click.option(
+            f"--to-{name}",
+            _TO + option.name,
+            is_flag=option.is_flag,
+            default=option.default,
+            metavar=option.metavar,
+            envvar=variable,
+            help=f"As --{name}, for the target." + (f" Or {variable}." if variable else ""),
+        )(command)
+    return command
+
+
+_OPTIONS = (
+    click.option(
+        "-n",
+        "--namesrv",
+        metavar="HOST:PORT",
+        envvar="NAMESRV_ADDR",
+        required=True,
+        help="Name server of the source; or NAMESRV_ADDR.",
+    ),
+    click.option("--cluster", help="Cluster of the source, if its name server knows several."),
+    click.option(
+        "--to", "to", metavar="HOST:PORT", required=True, help="Name server of the target."
+    ),
+    click.option("--to-cluster", help="Cluster of the target, if its name server knows several."),
+    entry_options,
+    _target_entry_options,
+)
+
+
+def ends_options(command: Any) -> Any:
+    """Add the options that an `Ends` is made of."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+class Ends(msgspec.Struct, frozen=True, kw_only=True):
+    """Where a migration begins and ends."""
+
+    source: str
+    target: str
+    cluster: str | None
+    to_cluster: str | None
+    entry: Entry
+    to_entry: Entry
+
+    @classmethod
+    def taken_from(cls, given: dict[str, Any]) -> Self:
+        """Take them out of all the options that a command was given."""
+        entry = Entry.taken_from(given)
+        theirs = {name: given.pop(_TO + name) for name in Entry.__struct_fields__}
+        source, target = given.pop("namesrv"), given.pop("to")
+        if _spelled(source) == _spelled(target):
+            raise InvalidInput(f"source and target are the same: {target}")
+        return cls(
+            source=_spelled(source),
+            target=_spelled(target),
+            cluster=given.pop("cluster"),
+            to_cluster=given.pop("to_cluster"),
+            entry=entry,
+            to_entry=Entry(**theirs),
+        )
+
+    def sides(self) -> tuple[Side, Side]:
+        """Make the source and the target."""
+        return (
+            _side(self.source, self.cluster, self.entry),
+            _side(self.target, self.to_cluster, self.to_entry),
+        )
+
+
+def _spelled(addresses: str) -> str:
+    return ";".join(sorted(part.strip() for part in addresses.split(";") if part.strip()))
+
+
+def _side(address: str, cluster: str | None, entry: Entry) -> Side:
+    client = ClientOptions(
+        name_servers=address,
+        credentials=entry.credentials,
+        tls=entry.tls,
+        request_timeout=_TIMEOUT,
+    )
+    return Side(client, cluster, AdminOptions(timeout=_TIMEOUT))
