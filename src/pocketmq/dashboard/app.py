@@ -9,8 +9,21 @@ from starlette.middleware.gzip import GZipMiddleware
 
 from pocketmq.dashboard.desk import Desk
 from pocketmq.dashboard.nonces import App, ScriptNonces
-from pocketmq.dashboard.pages import cluster
+from pocketmq.dashboard.pages import (
+    clients,
+    cluster,
+    dead_letters,
+    group,
+    groups,
+    message,
+    messages,
+    topic,
+    topics,
+)
 
+_PAGES = (
+    cluster, topics, topic, groups, group, clients, messages, message, dead_letters,
+)  # fmt: skip
 HERE = Path(__file__).parent
 _ICON = (
     '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32"><rect width="32" height="32" '
@@ -27,8 +40,8 @@ def build(desk: Desk) -> App:
     pages.config.socket_io_js_transports = ["websocket"]
     pages.add_static_file(local_file=HERE / "style.css", url_path="/style.css")
     ui.add_head_html('<link rel="stylesheet" href="/style.css">', shared=True)
-    for add_pages in (cluster.add_pages,):
-        add_pages(desk)
+    for module in _PAGES:
+        module.add_pages(desk)
     ui.run_with(
         outer,
         title="PocketMQ",

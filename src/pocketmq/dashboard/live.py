@@ -19,7 +19,7 @@ PATIENCE = 1.2
 
 async def prepare(*watches: Watch[Any]) -> None:
     """Wait a little for first answers, of all watches at once."""
-    await asyncio.gather(*(watch.first(PATIENCE) for watch in watches))
+    await asyncio.gather(*(watch.fresh(PATIENCE) for watch in watches))
 
 
 class Live:

@@ -3,11 +3,10 @@
 Rows are sorted, searched and cut here. A page is sent again only if something on it has changed.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from nicegui import ui
 from nicegui.element import Element
 from nicegui.events import GenericEventArguments
 
@@ -183,13 +182,3 @@ class LiveTable(Generic[T]):
 
 def _whole(value: object) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) else None
-
-
-def facts(pairs: Iterable[tuple[str, str]]) -> None:
-    """Show names and what is known of each, as a list."""
-    with ui.element("dl").classes("pm-facts"):
-        for name, value in pairs:
-            with ui.element("dt"):
-                ui.label(name)
-            with ui.element("dd"):
-                ui.label(value)

@@ -18,7 +18,12 @@ from pocketmq.admin.topics import TopicStatus
 from pocketmq.dashboard.watching import Watch, Watches
 from pocketmq.errors import MQError
 from pocketmq.model.group_config import GroupConfig
-from pocketmq.model.names import SYSTEM_GROUPS, is_system_group
+from pocketmq.model.names import (
+    DLQ_PREFIX,
+    SYSTEM_GROUPS,
+    is_dead_letter_topic,
+    is_system_group,
+)
 from pocketmq.model.route import TopicRoute
 from pocketmq.model.topic_config import TopicConfig
 from pocketmq.protocol.bodies.connections import ProducerInfo
@@ -97,6 +102,10 @@ class Views:
         """Watch the settings of all groups, by broker."""
         return self.watches.of(("group configs",), self._group_configs)
 
+    def dead_letters(self) -> Watch[dict[str, TopicStatus | None]]:
+        """Watch what groups have given up, by group; None where nobody told."""
+        return self.watches.of(("dead letters",), self._dead_letters)
+
     def producers(self) -> Watch[ProducersView]:
         """Watch all producers."""
         return self.watches.of(("producers",), self._producers)
@@ -129,15 +138,16 @@ class Views:
         return TopicsView(sorted({*names, *configs}), configs, named(told.missing))
 
     async def _figures(self) -> dict[str, TopicStatus | None]:
-        names = await self._admin.topics.names()
+        return await self._statuses(await self._admin.topics.names())
 
-        async def one(topic: str) -> TopicStatus | None:
-            try:
-                return await self._admin.topics.status(topic)
-            except MQError:
-                return None
+    async def _dead_letters(self) -> dict[str, TopicStatus | None]:
+        names = filter(is_dead_letter_topic, await self._admin.topics.names())
+        found = await self._statuses(list(names))
+        return {topic.removeprefix(DLQ_PREFIX): status for topic, status in found.items()}
 
-        return dict(zip(names, await asyncio.gather(*map(one, names)), strict=True))
+    async def _statuses(self, names: list[str]) -> dict[str, TopicStatus | None]:
+        found = await asyncio.gather(*map(self._status, names))
+        return dict(zip(names, found, strict=True))
 
     async def _groups(self) -> GroupsView:
         told = await self._admin.groups.configs()

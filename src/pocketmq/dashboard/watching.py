@@ -57,10 +57,15 @@ class Watch(Generic[T]):
         """Look again now: something was changed."""
         self._hurry.set()
 
-    async def first(self, patience: float) -> T | None:
-        """Give the answer, or wait a little for the first one; None if it takes longer."""
+    async def fresh(self, patience: float) -> T | None:
+        """Give an answer of these seconds, or wait a little for one.
+
+        If it takes longer it is the last one there was, which may be None.
+        """
+        rested = time.monotonic() - self.wanted_at >= WANTED_FOR
         self.want()
-        if self.version == 0:
+        if self.version == 0 or rested:
+            self.hurry()
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._changed.wait(), patience)
         return self.value
@@ -92,6 +97,7 @@ class Watch(Generic[T]):
             self.problem = f"the dashboard failed: {type(error).__name__}"
         self.version += 1
         self._changed.set()
+        self._changed = asyncio.Event()
 
 
 class Watches:

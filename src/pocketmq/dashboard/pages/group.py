@@ -1,0 +1,139 @@
+"""One group: what is wrong with it, its members, and every queue with its holder and its lag."""
+
+from fastapi import Request
+from nicegui import ui
+
+from pocketmq.admin.explaining import QueueStory
+from pocketmq.admin.facts import GroupFacts
+from pocketmq.admin.findings import Finding
+from pocketmq.dashboard.desk import Desk
+from pocketmq.dashboard.frame import frame, heading
+from pocketmq.dashboard.live import Live, prepare
+from pocketmq.dashboard.pages.group_tables import (
+    MEMBER_COLUMNS,
+    QUEUE_COLUMNS,
+    SETTING_COLUMNS,
+    Member,
+    QueueRow,
+    Setting,
+    member_rows,
+    queue_rows,
+)
+from pocketmq.dashboard.pages.resetting import Resetting
+from pocketmq.dashboard.parts import action_button, card, confirm, perform, visitor
+from pocketmq.dashboard.table import LiveTable
+from pocketmq.dashboard.tiles import Tiles
+from pocketmq.dashboard.views import GroupView
+from pocketmq.dashboard.words import NEVER, UNKNOWN, count, link_to
+from pocketmq.model.group_config import GroupConfig
+
+
+def add_pages(desk: Desk) -> None:
+    """Add the page."""
+
+    @ui.page("/groups/{group}")
+    async def group_page(request: Request, group: str) -> None:
+        await prepare(desk.views.group(group), desk.views.group_configs())
+        with frame(desk, request, group, here="/groups", path=(("Groups", "/groups"),)):
+            _Group(desk, request, group)
+
+
+class _Group:
+    """The open page."""
+
+    def __init__(self, desk: Desk, request: Request, group: str) -> None:
+        self._desk = desk
+        self._group = group
+        self._who = visitor(request)
+        self._live = Live()
+        self._findings: tuple[Finding, ...] | None = None
+        self._facts: GroupFacts | None = None
+        self._tiles = Tiles(
+            ("members", "Members", None),
+            ("lag", "Messages waiting", None),
+            ("queues", "Queues", None),
+            ("strategy", "Divided by", None),
+            ("model", "Shared by", None),
+        )
+        with ui.element("div").classes("pm-buttons"):
+            link = ui.link("Live assignment", link_to("groups", group, "assignment"))
+            link.classes("pm-button pm-primary")
+            ui.link("Dead letters", link_to("dead-letters", group)).classes("pm-button")
+            action_button(desk, "Reset offsets", self._reset)
+            action_button(desk, "Rebalance now", self._rebalance)
+        with card("What is wrong") as self._box:
+            ui.label("…")
+        heading("Members")
+        self._members = LiveTable[Member](
+            "Members", MEMBER_COLUMNS, key=lambda row: row.client, search=lambda row: row.client,
+            sorted_by=0, empty="It has no member: its messages wait.",
+        )  # fmt: skip
+        heading("Queues")
+        self._queues = LiveTable[QueueRow](
+            "Queues", QUEUE_COLUMNS, key=lambda row: row.name, search=lambda row: row.text,
+            empty="No member subscribes anything.",
+        )  # fmt: skip
+        heading("Settings")
+        self._settings = LiveTable[Setting]("Settings", SETTING_COLUMNS, key=lambda row: row[0])
+        self._live.show(desk.views.group(group), self._show)
+        self._live.show(desk.views.group_configs(), self._show_settings)
+
+    def _show(self, view: GroupView) -> None:
+        facts, told = view.facts, view.explanation
+        self._facts = facts
+        self._live.missing(
+            self._desk.views.group(self._group),
+            [f"{broker}: {reason}" for broker, reason in sorted(facts.unseen_brokers.items())],
+        )
+        self._tiles.show("members", count(len(told.members)) if facts.views else UNKNOWN)
+        self._tiles.show("lag", _lag(told.queues))
+        self._tiles.show("queues", count(len(told.queues)))
+        self._tiles.show("strategy", told.strategy or (UNKNOWN if told.members else NEVER))
+        self._tiles.show("model", _model(view))
+        self._members.show(member_rows(facts))
+        self._queues.show(queue_rows(view))
+        if told.findings != self._findings:
+            self._findings = told.findings
+            _show_findings(self._box, told.findings)
+
+    def _show_settings(self, configs: dict[str, dict[str, GroupConfig]]) -> None:
+        self._settings.show(sorted(configs.get(self._group, {}).items()))
+
+    async def _rebalance(self) -> None:
+        consequences = [
+            f"Every member of {self._group} looks at once who should have which queue.",
+            "Queues that are where they belong stay there; nothing else is changed.",
+        ]
+        if await confirm(f"Have {self._group} rebalance now?", consequences, "Rebalance"):
+            work = self._desk.actions.rebalance(self._who, self._group)
+            await perform(work, lambda brokers: f"{brokers} brokers have told the members.")
+
+    async def _reset(self) -> None:
+        topics = sorted(self._facts.queues) if self._facts is not None else []
+        if self._facts is not None:
+            topics = sorted({*topics, *(queue.topic for queue in self._facts.progress)})
+        await Resetting(self._desk, self._who, self._group, topics).ask()
+
+
+def _lag(queues: tuple[QueueStory, ...]) -> str:
+    known = [max(0, queue.lag) for queue in queues if queue.lag is not None]
+    if len(known) == len(queues):
+        return count(sum(known))
+    return f"≥ {count(sum(known))}" if known else UNKNOWN
+
+
+def _model(view: GroupView) -> str:
+    model = view.explanation.model
+    return NEVER if model is None else model.value.lower().replace("_", " ")
+
+
+def _show_findings(box: ui.element, findings: tuple[Finding, ...]) -> None:
+    box.clear()
+    with box:
+        if not findings:
+            ui.label("Nothing: every queue is where it belongs.").classes("pm-ok")
+        for finding in findings:
+            with ui.element("div").classes("pm-finding"):
+                ui.label(f"{finding.kind}: {finding.subject}").classes("pm-finding-kind")
+                ui.label(finding.evidence)
+                ui.label(finding.cure).classes("pm-note")

@@ -1,0 +1,185 @@
+"""Rows and columns of a group's page: members, queues, settings."""
+
+import msgspec
+
+from pocketmq.admin.facts import GroupFacts
+from pocketmq.dashboard.pages.groups import version
+from pocketmq.dashboard.table import Cell, Column
+from pocketmq.dashboard.views import GroupView
+from pocketmq.dashboard.words import NEVER, UNKNOWN, count, link_to, moment
+from pocketmq.model.group_config import GroupConfig
+from pocketmq.model.names import is_retry_topic
+from pocketmq.protocol.bodies.connections import ClientConnection
+from pocketmq.protocol.bodies.running import PROP_START_TIMESTAMP, RunningInfo
+from pocketmq.protocol.bodies.stats import QueueProgress
+
+Setting = tuple[str, GroupConfig]
+
+
+class Member(msgspec.Struct, frozen=True):
+    """A member as brokers list it, and what it says of itself; None if it is silent."""
+
+    client: str
+    connection: ClientConnection
+    brokers: tuple[str, ...]
+    info: RunningInfo | None
+    silence: str | None
+
+    @property
+    def held(self) -> int | None:
+        """How many queues it holds."""
+        if self.info is None:
+            return None
+        tables = (self.info.mq_table, self.info.mq_pop_table)
+        return sum(
+            not is_retry_topic(queue.topic) and not each.dropped
+            for table in tables
+            for queue, each in table.items()
+        )
+
+
+class QueueRow(msgspec.Struct, frozen=True):
+    """A queue: who holds it and who should, and how far the group is."""
+
+    topic: str
+    broker: str
+    queue: int
+    holders: tuple[str, ...]
+    expected: str | None
+    why: str
+    progress: QueueProgress | None
+
+    @property
+    def name(self) -> str:
+        """What tells it apart."""
+        return f"{self.topic} {self.broker} {self.queue}"
+
+    @property
+    def text(self) -> str:
+        """What it can be found by."""
+        return f"{self.name} {' '.join(self.holders) or 'nobody'}"
+
+    @property
+    def lag(self) -> int | None:
+        """Messages that wait, None if unknown."""
+        told = self.progress
+        return None if told is None else max(0, told.broker_offset - told.consumer_offset)
+
+
+def member_rows(facts: GroupFacts) -> list[Member]:
+    """Give the members any broker lists."""
+    found: dict[str, tuple[ClientConnection, list[str]]] = {}
+    for broker, view in sorted(facts.views.items()):
+        for each in view.connection_set:
+            if each.client_id is not None:
+                found.setdefault(each.client_id, (each, []))[1].append(broker)
+    return [
+        Member(
+            client, each, tuple(dict.fromkeys(brokers)), facts.running.get(client),
+            facts.silent.get(client),
+        )
+        for client, (each, brokers) in sorted(found.items())
+    ]  # fmt: skip
+
+
+def queue_rows(view: GroupView) -> list[QueueRow]:
+    """Give the queues of all topics the group subscribes, and of those it has offsets of."""
+    progress = view.facts.progress
+    rows = [
+        QueueRow(
+            story.queue.topic, story.queue.broker_name, story.queue.queue_id,
+            story.holders, story.expected, story.why, progress.get(story.queue),
+        )
+        for story in view.explanation.queues
+    ]  # fmt: skip
+    known = {story.queue for story in view.explanation.queues}
+    rows += [
+        QueueRow(queue.topic, queue.broker_name, queue.queue_id, (), None, "", told)
+        for queue, told in progress.items()
+        if queue not in known
+    ]
+    return rows
+
+
+def _held(member: Member) -> Cell:
+    if member.held is None:
+        return Cell(UNKNOWN, hint=member.silence, tone="bad")
+    return Cell(count(member.held), tone=None if member.held else "faint")
+
+
+def _since(member: Member) -> int | None:
+    text = member.info.properties.get(PROP_START_TIMESTAMP, "") if member.info is not None else ""
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 16 else None
+
+
+def _subscribed(member: Member) -> str:
+    if member.info is None:
+        return UNKNOWN
+    wished = sorted(
+        f"{each.topic} ({each.sub_string})"
+        for each in member.info.subscription_set
+        if not is_retry_topic(each.topic)
+    )
+    return ", ".join(wished) or NEVER
+
+
+def _language(member: Member) -> str:
+    language = member.connection.language
+    return UNKNOWN if language is None else language.name.lower()
+
+
+def _holders(row: QueueRow) -> Cell:
+    if not row.holders:
+        return Cell("nobody", tone="warn" if row.expected is not None else "faint")
+    tone = "bad" if len(row.holders) > 1 and row.expected is not None else None
+    return Cell(", ".join(row.holders), tone=tone)
+
+
+def _offset(row: QueueRow, name: str) -> int | None:
+    value = None if row.progress is None else getattr(row.progress, name)
+    return value if isinstance(value, int) else None
+
+
+MEMBER_COLUMNS = [
+    Column[Member]("Client", lambda m: Cell(m.client, tone="mono"), lambda m: m.client),
+    Column[Member]("Queues", _held, lambda m: m.held, kind="number"),
+    Column[Member]("Subscribes", lambda m: Cell(_subscribed(m))),
+    Column[Member]("Address", lambda m: Cell(m.connection.client_addr or UNKNOWN, tone="mono")),
+    Column[Member]("Version", lambda m: Cell(f"{_language(m)} {version(m.connection.version)}")),
+    Column[Member]("Started", lambda m: Cell(moment(_since(m) or 0)), _since),
+    Column[Member]("Known to", lambda m: Cell(", ".join(m.brokers))),
+]
+QUEUE_COLUMNS = [
+    Column[QueueRow](
+        "Topic", lambda r: Cell(r.topic, href=link_to("topics", r.topic)), lambda r: r.topic
+    ),
+    Column[QueueRow]("Broker", lambda r: Cell(r.broker), lambda r: r.broker),
+    Column[QueueRow]("Queue", lambda r: Cell(str(r.queue)), lambda r: r.queue, kind="number"),
+    Column[QueueRow]("Held by", _holders, lambda r: r.holders),
+    Column[QueueRow]("Waiting", lambda r: Cell(count(r.lag)), lambda r: r.lag, kind="number"),
+    Column[QueueRow](
+        "Consumed to",
+        lambda r: Cell(count(_offset(r, "consumer_offset"))),
+        lambda r: _offset(r, "consumer_offset"),
+        kind="number",
+    ),
+    Column[QueueRow](
+        "Next offset",
+        lambda r: Cell(count(_offset(r, "broker_offset"))),
+        lambda r: _offset(r, "broker_offset"),
+        kind="number",
+    ),
+    Column[QueueRow]("Why", lambda r: Cell(r.why, tone="faint")),
+]
+SETTING_COLUMNS = [
+    Column[Setting]("Broker", lambda row: Cell(row[0])),
+    Column[Setting]("May consume", lambda row: Cell("yes" if row[1].consume_enable else "no")),
+    Column[Setting]("Orderly", lambda row: Cell("yes" if row[1].consume_message_orderly else "no")),
+    Column[Setting](
+        "Broadcasts", lambda row: Cell("yes" if row[1].consume_broadcast_enable else "no")
+    ),
+    Column[Setting]("Retries", lambda row: Cell(count(row[1].retry_max_times)), kind="number"),
+    Column[Setting](
+        "Retry queues", lambda row: Cell(count(row[1].retry_queue_nums)), kind="number"
+    ),
+]

@@ -1,0 +1,208 @@
+"""One message: what it says, who consumed it, what happened to it on the way."""
+
+from collections.abc import Callable
+from functools import partial
+
+from fastapi import Request
+from nicegui import ui
+
+from pocketmq.admin.messages import Resent, TraceEvent
+from pocketmq.admin.tracks import Track, TrackKind
+from pocketmq.dashboard.bodies import as_hex, as_json, as_text
+from pocketmq.dashboard.desk import Desk
+from pocketmq.dashboard.frame import frame, heading
+from pocketmq.dashboard.pages.messages import body_of
+from pocketmq.dashboard.parts import (
+    action_button,
+    button,
+    card,
+    confirm,
+    facts,
+    note,
+    perform,
+    visitor,
+)
+from pocketmq.dashboard.table import Cell, Column, LiveTable
+from pocketmq.dashboard.tracing import Step, steps
+from pocketmq.dashboard.words import NEVER, link_to, moment, size
+from pocketmq.errors import MQError
+from pocketmq.model.names import is_dead_letter_topic
+from pocketmq.model.queue import MessageQueue
+from pocketmq.protocol.received import ReceivedMessage
+
+_LARGEST = 2**63
+
+
+def add_pages(desk: Desk) -> None:
+    """Add the page."""
+
+    @ui.page("/messages/{topic}/{broker}/{queue}/{offset}", response_timeout=20)
+    async def message_page(
+        request: Request, topic: str, broker: str, queue: int, offset: int
+    ) -> None:
+        message, problem = None, ""
+        try:
+            if not (0 <= queue < 2**31 and 0 <= offset < _LARGEST):
+                problem = "There is no such place in a queue."
+            else:
+                place = MessageQueue(topic, broker, queue)
+                message = await desk.admin.messages.by_offset(place, offset)
+        except MQError as error:
+            problem = str(error)
+        path = (("Messages", "/messages"), (topic, link_to("topics", topic)))
+        title = "Message" if message is None else message.message_id
+        with frame(desk, request, title, here="/messages", path=path):
+            if message is None:
+                with ui.element("div").classes("pm-warning").props("role=alert"):
+                    ui.label(problem).classes("pm-warning-text")
+            else:
+                _Message(desk, request, message)
+
+
+class _Message:
+    """The open page; who consumed it and its trace come when they are known."""
+
+    def __init__(self, desk: Desk, request: Request, message: ReceivedMessage) -> None:
+        self._desk = desk
+        self._message = message
+        self._who = visitor(request)
+        with ui.element("div").classes("pm-buttons"):
+            action_button(desk, "Send a copy", self._resend)
+            if is_dead_letter_topic(message.topic):
+                note("A dead letter: a copy goes to the topic it first was sent to.")
+        with ui.element("div").classes("pm-columns"):
+            with ui.element("div"), card("What is known"):
+                facts(_known(message))
+            with ui.element("div"), card("Properties"):
+                facts(sorted(message.properties.items()))
+        _show_body(message)
+        heading("Who consumed it")
+        self._tracks = LiveTable[Track](
+            "Who consumed it", _TRACK_COLUMNS, key=lambda track: track.group,
+            empty="No group has consumed its topic.",
+        )  # fmt: skip
+        heading("What happened to it")
+        self._trace = LiveTable[Step](
+            "Trace", _STEP_COLUMNS, key=lambda step: f"{step.time_ms} {step.what} {step.group}",
+            empty="No client has told: tracing is off, or the trace is gone.",
+        )  # fmt: skip
+        self._problem = note("")
+        ui.timer(0.05, self._look, once=True)
+
+    async def _look(self) -> None:
+        problems = []
+        try:
+            self._tracks.show(await self._desk.admin.tracks.of(self._message))
+        except MQError as error:
+            problems.append(f"Who consumed it is not known: {error}")
+        events: list[TraceEvent] = []
+        try:
+            events = await self._desk.admin.messages.trace(self._message.message_id)
+        except MQError as error:
+            problems.append(f"No trace: {error}")
+        self._trace.show(steps(events))
+        self._problem.set_text(" ".join(problems))
+
+    async def _resend(self) -> None:
+        consequences = [
+            "A copy with a new id is sent, with the same body, tag, keys and properties.",
+            "Every group of the topic gets it, also those that have consumed the first one.",
+            "This message stays where it is.",
+        ]
+        if await confirm("Send a copy of this message?", consequences, "Send"):
+            work = self._desk.actions.resend(self._who, [self._message])
+            await perform(work, told_resent)
+
+
+def told_resent(results: list[Resent]) -> str:
+    """Say what came of sending copies."""
+    failed = [f"{each.message_id}: {each.error}" for each in results if each.error is not None]
+    sent = len(results) - len(failed)
+    topics = ", ".join(sorted({each.topic for each in results if each.error is None}))
+    done = f"{sent} sent to {topics}." if sent else "Nothing was sent."
+    return " ".join([done, *failed])
+
+
+def _known(message: ReceivedMessage) -> list[tuple[str, str]]:
+    queue = f"{message.broker_name}, queue {message.queue_id}, offset {message.queue_offset:,}"
+    return [
+        ("Topic", message.topic),
+        ("Message id", message.message_id),
+        ("Offset id", message.offset_message_id),
+        ("Place", queue),
+        ("Tag", message.tag or NEVER),
+        ("Keys", " ".join(message.keys) or NEVER),
+        ("Born", f"{moment(message.born_timestamp_ms)} at {_host(lambda: message.born_host)}"),
+        ("Stored", f"{moment(message.store_timestamp_ms)} at {_host(lambda: message.store_host)}"),
+        ("Failed so often", f"{message.reconsume_times}"),
+        ("Size", size(message.store_size)),
+    ]
+
+
+def _host(read: Callable[[], str]) -> str:
+    try:
+        return read()
+    except MQError as error:
+        return str(error)
+
+
+def _show_body(message: ReceivedMessage) -> None:
+    body, problem = body_of(message)
+    shown = {"JSON": as_json(body), "Text": as_text(body), "Bytes": as_hex(body)}
+    ways = {name: text for name, text in shown.items() if text is not None}
+    with card(f"Body, {size(len(body))}"):
+        if problem is not None:
+            ui.label(problem).classes("pm-bad")
+            return
+        tabs: dict[str, ui.element] = {}
+
+        def choose(wanted: str) -> None:
+            label.set_text(ways[wanted])
+            for name, tab in tabs.items():
+                tab.props["aria-pressed"] = "true" if name == wanted else "false"
+                tab.update()
+
+        with ui.element("div").classes("pm-tabs").props("role=group aria-label=View"):
+            for name in ways:
+                tabs[name] = button(name, partial(choose, name))
+        with ui.element("pre").classes("pm-pre").props("tabindex=0 aria-label=Body"):
+            label = ui.label("").classes("pm-inline")
+        choose(next(iter(ways)))
+
+
+_GOOD = {TrackKind.CONSUMED, TrackKind.CONSUME_BROADCASTING}
+_WORDS = {
+    TrackKind.CONSUMED: "consumed",
+    TrackKind.CONSUMED_BUT_FILTERED: "passed over: not of its tags",
+    TrackKind.PULL: "polls; not known",
+    TrackKind.NOT_CONSUME_YET: "not yet",
+    TrackKind.NOT_ONLINE: "offline",
+    TrackKind.CONSUME_BROADCASTING: "broadcasting: each member by itself",
+    TrackKind.UNKNOWN: "not known",
+}
+
+
+def _track(track: Track) -> Cell:
+    tone = "good" if track.kind in _GOOD else "warn"
+    return Cell(_WORDS[track.kind], tone=tone, hint=track.reason)
+
+
+_TRACK_COLUMNS = [
+    Column[Track](
+        "Group", lambda t: Cell(t.group, href=link_to("groups", t.group)), lambda t: t.group
+    ),
+    Column[Track]("State", _track, lambda t: t.kind.value),
+    Column[Track]("Reason", lambda t: Cell(t.reason or "", tone="faint")),
+]
+_STEP_COLUMNS = [
+    Column[Step]("When", lambda s: Cell(moment(s.time_ms)), lambda s: s.time_ms),
+    Column[Step]("What", lambda s: Cell(s.what)),
+    Column[Step]("Group", lambda s: Cell(s.group)),
+    Column[Step]("Client", lambda s: Cell(s.client, tone="mono")),
+    Column[Step](
+        "Took", lambda s: Cell(NEVER if s.cost_ms is None else f"{s.cost_ms} ms"), kind="number"
+    ),
+    Column[Step](
+        "Outcome", lambda s: Cell("ok" if s.ok else "failed", tone="good" if s.ok else "bad")
+    ),
+]

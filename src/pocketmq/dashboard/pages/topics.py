@@ -1,0 +1,151 @@
+"""All topics, and making one."""
+
+from fastapi import Request
+from nicegui import ui
+
+from pocketmq.admin.topics import TopicStatus
+from pocketmq.dashboard.desk import Desk
+from pocketmq.dashboard.frame import frame, heading
+from pocketmq.dashboard.live import Live, prepare
+from pocketmq.dashboard.parts import action_button, button, confirm, perform, visitor
+from pocketmq.dashboard.table import Cell, Column, LiveTable
+from pocketmq.dashboard.views import TopicsView
+from pocketmq.dashboard.words import NEVER, UNKNOWN, count, link_to, moment, rate
+from pocketmq.model.names import is_dead_letter_topic, is_retry_topic, is_system_topic
+
+
+def add_pages(desk: Desk) -> None:
+    """Add the page."""
+
+    @ui.page("/topics")
+    async def topics(request: Request) -> None:
+        await prepare(desk.views.topics(), desk.views.figures())
+        with frame(desk, request, "Topics", here="/topics"):
+            _Topics(desk, request)
+
+
+class _Topics:
+    """The open page: a table fed by two watches, since figures take longer than names."""
+
+    def __init__(self, desk: Desk, request: Request) -> None:
+        self._desk = desk
+        self._who = visitor(request)
+        self._view = TopicsView([], {}, ())
+        self._figures: dict[str, TopicStatus | None] = {}
+        self._live = Live()
+        with ui.element("div").classes("pm-buttons"):
+            action_button(desk, "Create a topic", self._ask)
+        self._table = LiveTable[str](
+            "Topics",
+            [
+                Column("Topic", self._name, lambda name: (kind(name) != "", name)),
+                Column("Kind", lambda name: Cell(kind(name), tone="faint"), kind),
+                Column("Queues", self._queues, self._queue_count, kind="number"),
+                Column("Messages", self._messages, self._held, kind="number"),
+                Column("In /s", self._flow, self._put_tps, kind="number"),
+                Column("Last message", self._last, self._last_ms),
+                Column("Brokers", self._brokers),
+            ],
+            key=str,
+            search=lambda name: f"{name} {kind(name)}",
+            sorted_by=0,
+            empty="There is no such topic.",
+        )
+        self._live.show(desk.views.topics(), self._show)
+        self._live.show(desk.views.figures(), self._count)
+
+    def _show(self, view: TopicsView) -> None:
+        self._view = view
+        self._live.missing(self._desk.views.topics(), view.missing)
+        self._table.show(view.names)
+
+    def _count(self, figures: dict[str, TopicStatus | None]) -> None:
+        self._figures = figures
+        if self._view.names:
+            self._table.show(self._view.names)
+
+    # Columns
+
+    def _name(self, name: str) -> Cell:
+        return Cell(name, href=link_to("topics", name))
+
+    def _queue_count(self, name: str) -> int | None:
+        configs = self._view.configs.get(name)
+        return None if not configs else sum(each.read_queue_nums for each in configs.values())
+
+    def _queues(self, name: str) -> Cell:
+        configs = self._view.configs.get(name, {})
+        odd = any(each.read_queue_nums != each.write_queue_nums for each in configs.values())
+        hint = "read and write queues differ" if odd else None
+        return Cell(count(self._queue_count(name)), hint=hint, tone="warn" if odd else None)
+
+    def _held(self, name: str) -> int | None:
+        return messages_in(self._figures.get(name))
+
+    def _messages(self, name: str) -> Cell:
+        return Cell(count(self._held(name)) if name in self._figures else "…")
+
+    def _put_tps(self, name: str) -> float | None:
+        status = self._figures.get(name)
+        return None if status is None or status.missing else status.put_tps
+
+    def _flow(self, name: str) -> Cell:
+        return Cell(rate(self._put_tps(name)) if name in self._figures else "…")
+
+    def _last_ms(self, name: str) -> int | None:
+        status = self._figures.get(name)
+        if status is None:
+            return None
+        return max((each.last_update_timestamp for each in status.queues.values()), default=0)
+
+    def _last(self, name: str) -> Cell:
+        if name not in self._figures:
+            return Cell("…")
+        last = self._last_ms(name)
+        return Cell(UNKNOWN if last is None else moment(last))
+
+    def _brokers(self, name: str) -> Cell:
+        names = sorted(self._view.configs.get(name, ()))
+        shown = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+        return Cell(shown or NEVER, hint=", ".join(names) if len(names) > 3 else None)
+
+    # Making a topic
+
+    async def _ask(self) -> None:
+        with ui.dialog() as dialog, ui.element("div").classes("pm-dialog"):
+            heading("Create a topic")
+            name = ui.input("Name").props("autofocus outlined dense maxlength=127")
+            queues = ui.number("Queues on each broker", value=8, min=1, max=1024, precision=0)
+            queues.props("outlined dense")
+            with ui.element("div").classes("pm-buttons"):
+                button("Go on", lambda: dialog.submit(True), primary=True)
+                button("Cancel", lambda: dialog.submit(False))
+        wanted = await dialog
+        topic, number = str(name.value or "").strip(), int(queues.value or 0)
+        if not dialog.is_deleted:
+            dialog.delete()
+        if not wanted:
+            return
+        consequences = [
+            f"The topic {topic} is made on every broker, with {number} queues on each.",
+            "Clients can send to it at once. Nothing else is changed.",
+        ]
+        if await confirm(f"Create topic {topic}?", consequences, "Create"):
+            work = self._desk.actions.create_topic(self._who, topic, number)
+            await perform(work, lambda brokers: f"Topic {topic} is on {brokers} brokers.")
+
+
+def kind(topic: str) -> str:
+    """Tell what a topic is for, if not for applications."""
+    if is_retry_topic(topic):
+        return "retry"
+    if is_dead_letter_topic(topic):
+        return "dead letters"
+    return "system" if is_system_topic(topic) or topic.startswith("%SYS%") else ""
+
+
+def messages_in(status: TopicStatus | None) -> int | None:
+    """Count what a topic holds; None unless all of its brokers have told."""
+    if status is None or status.missing:
+        return None
+    return sum(each.max_offset - each.min_offset for each in status.queues.values())

@@ -1,0 +1,135 @@
+"""Small parts that pages are made of: cards, buttons, fields, questions before something is done.
+
+Text is always handed over as text; nothing here makes HTML of what a server or client said.
+"""
+
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+from fastapi import Request
+from nicegui import ui
+
+from pocketmq.dashboard.actions import HOW_TO_ALLOW
+from pocketmq.dashboard.desk import Desk
+from pocketmq.dashboard.frame import heading
+from pocketmq.errors import MQError
+
+T = TypeVar("T")
+
+
+@contextmanager
+def card(title: str = "") -> Iterator[ui.element]:
+    """Put what is made inside into a card, under a heading if there is a title."""
+    if title:
+        heading(title)
+    with ui.element("section").classes("pm-card") as made:
+        if title:
+            made.props["aria-label"] = title
+        yield made
+
+
+def note(text: str) -> ui.label:
+    """Say something in passing."""
+    return ui.label(text).classes("pm-note")
+
+
+def facts(pairs: Iterable[tuple[str, str]]) -> None:
+    """Show names and what is known of each, as a list."""
+    with ui.element("dl").classes("pm-facts"):
+        for name, value in pairs:
+            with ui.element("dt"):
+                ui.label(name)
+            with ui.element("dd"):
+                ui.label(value)
+
+
+def button(
+    text: str, pressed: Callable[[], Any] | None = None, *, primary: bool = False, kind: str = ""
+) -> ui.element:
+    """Make a real button."""
+    made = ui.element("button").classes("pm-button")
+    made.props["type"] = kind or "button"
+    if primary:
+        made.classes("pm-primary")
+    if pressed is not None:
+        made.on("click", lambda _: pressed(), args=[])
+    with made:
+        ui.label(text).classes("pm-inline")
+    return made
+
+
+def action_button(desk: Desk, text: str, pressed: Callable[[], Any]) -> ui.element:
+    """Make a button for an action: greyed out where actions are off, which the server checks."""
+    made = button(text, pressed)
+    if not desk.actions.allowed:
+        made.props["disabled"] = True
+        made.props["title"] = f"Actions are off: {HOW_TO_ALLOW}"
+    return made
+
+
+def field(
+    label: str, name: str, value: str = "", *, kind: str = "text", **attributes: str
+) -> ui.element:
+    """Make an input of a form, with its label."""
+    with ui.element("div").classes("pm-field"):
+        with ui.element("label") as caption:
+            ui.label(label).classes("pm-inline")
+        made = ui.element("input").classes("pm-input")
+        made.props.update({"type": kind, "name": name, "value": value, **attributes})
+        made.props["id"] = f"field-{name}"
+        caption.props["for"] = f"field-{name}"
+    return made
+
+
+def choice(label: str, name: str, options: Mapping[str, str], chosen: str) -> ui.element:
+    """Make a choice of a form, with its label; `options` are values and what they mean."""
+    with ui.element("div").classes("pm-field"):
+        with ui.element("label") as caption:
+            ui.label(label).classes("pm-inline")
+        with ui.element("select").classes("pm-input") as made:
+            for value, text in options.items():
+                with ui.element("option") as option:
+                    ui.label(text).classes("pm-inline")
+                option.props["value"] = value
+                if value == chosen:
+                    option.props["selected"] = True
+        made.props.update({"name": name, "id": f"field-{name}"})
+        caption.props["for"] = f"field-{name}"
+    return made
+
+
+def visitor(request: Request) -> str:
+    """Name who asks, for the log: the address, and the session if there was a login."""
+    address = request.client.host if request.client is not None else "?"
+    session = request.scope.get("pocketmq.who")
+    return address if session is None else f"{address} (session {session})"
+
+
+async def confirm(title: str, consequences: Iterable[str], do: str) -> bool:
+    """Ask before something is done, saying what will happen."""
+    with ui.dialog() as dialog, ui.element("div").classes("pm-dialog"):
+        heading(title)
+        with ui.element("ul"):
+            for line in consequences:
+                with ui.element("li"):
+                    ui.label(line).classes("pm-inline")
+        with ui.element("div").classes("pm-buttons"):
+            button(do, lambda: dialog.submit(True), primary=True)
+            button("Cancel", lambda: dialog.submit(False))
+    try:
+        return bool(await dialog)
+    finally:
+        if not dialog.is_deleted:
+            dialog.delete()
+
+
+async def perform(work: Awaitable[T], done: Callable[[T], str]) -> T | None:
+    """Do something and say what came of it; an error is shown, not raised."""
+    try:
+        result = await work
+    except MQError as error:
+        ui.notify(str(error), type="negative", multi_line=True, close_button="Close", timeout=0)
+        return None
+    ui.notify(done(result), type="positive", multi_line=True)
+    return result
