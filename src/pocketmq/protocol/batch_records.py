@@ -67,17 +67,34 @@ def pack_batch(
     common = sample[36 : len(sample) - len(topic) - 6]
     growth = len(sample) - ENTRY_OVERHEAD
     shape = _common_shape(body)
-    if shape is not None:
-        head = _SIZE_AND_MAGIC(shape.entry_size + growth, magic)
-        sizes_after = common + shape.body_size.to_bytes(4, "big")
-        fixed = (head, sample[12:16], sizes_after, topic)
-        return _pack_alike(body, shape, fixed, queue_offset, commit_log_offset)
-    pack, queue_id = _HEADS[len(common)], like.queue_id
+    if shape is None:
+        mould = _Mould(magic, like.queue_id, common, topic, growth)
+        return _pack_each(body, mould, queue_offset, commit_log_offset)
+    head = _SIZE_AND_MAGIC(shape.entry_size + growth, magic)
+    sizes_after = common + shape.body_size.to_bytes(4, "big")
+    fixed = (head, sample[12:16], sizes_after, topic)
+    return _pack_alike(body, shape, fixed, queue_offset, commit_log_offset)
+
+
+class _Mould(msgspec.Struct, frozen=True, gc=False):
+    """What the records of a batch have in common, and how many bytes more than entries they are."""
+
+    magic: int
+    queue_id: int
+    common: bytes
+    topic: bytes
+    growth: int
+
+
+def _pack_each(body: bytes, mould: _Mould, queue_offset: int, position: int) -> PackedBatch:
+    """Make records of entries one by one."""
+    magic, queue_id, common, topic = mould.magic, mould.queue_id, mould.common, mould.topic
+    pack, growth = _HEADS[len(common)], mould.growth
     pieces: list[bytes] = []
     positions: list[int] = []
     sizes: list[int] = []
     tags: list[int] = []
-    at, end, position, torn = 0, len(body), commit_log_offset, False
+    at, end, torn = 0, len(body), False
     ending: bytes | None = None
     code = 0
     while at < end:
