@@ -120,7 +120,7 @@ def test_a_waiting_receiver_gets_what_comes_on_any_broker(brokers: JavaBroker) -
         async with PopConsumer(brokers.address, group="waiters").subscribe("awaited") as consumer:
             assert await consumer.receive(timeout=0.2) == []
             waiting = asyncio.ensure_future(consumer.receive(timeout=PATIENCE))
-            await asyncio.sleep(0.5)
+            await asyncio.sleep(0.5)  # time in which an answer would come, were it not waiting
             assert not waiting.done()
             sent = await send(brokers, "awaited", 1)
             got = await waiting

@@ -37,7 +37,7 @@ class Story:
                 try:
                     await producer.send(Message(TOPIC, b"%d" % n))
                 except MQError:
-                    await asyncio.sleep(0.05)
+                    await asyncio.sleep(0.05)  # the broker is being started again
                 else:
                     self.accepted.add(b"%d" % n)
 
@@ -54,7 +54,7 @@ class Story:
                     self.received.update(message.body for message in messages)
                     await consumer.ack(messages)
                 except MQError:
-                    await asyncio.sleep(0.05)
+                    await asyncio.sleep(0.05)  # the broker is being started again
                 else:
                     self.acknowledged.update(message.body for message in messages)
 

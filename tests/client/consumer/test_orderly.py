@@ -282,7 +282,7 @@ async def test_a_queue_taken_again_waits_for_the_handler_of_its_last_holding(kin
             first = one.hold()
             one.arrive(first, messages(2))
             one.arrive(first, messages(1, 2))
-        await asyncio.sleep(0.05)
+        await asyncio.sleep(0.05)  # time in which a second call would begin
         assert entered == [0]
         gate.set()
         async_gate.set()

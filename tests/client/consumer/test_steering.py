@@ -206,7 +206,7 @@ async def test_a_queue_sought_under_a_slow_handler_is_not_given_away_before_it_e
             assert engine.parts.held[queue] is not held
             assert not await engine.parts.held[queue].until_idle(0.01)
             async with a.consumer:
-                await asyncio.sleep(0.5)
+                await asyncio.sleep(0.5)  # nothing may happen while `a` rebalances
                 assert started == [("b", 0)]
                 gate.set()
                 await until(lambda: [o for _, o in started[1:]] == [0, 1, 2], "all of them")

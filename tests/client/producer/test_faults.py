@@ -9,7 +9,7 @@ from pocketmq.errors import SendFailed
 from pocketmq.model.message import Message
 from pocketmq.protocol.codes import RequestCode
 from tests.client.producer.stage import refuses, silent, stage, stores
-from tests.loops import leap, leaping
+from tests.loops import leap, leaping, until
 
 MESSAGE = Message("orders", b"42 EUR")
 PROBE = int(RequestCode.GET_MAX_OFFSET)
@@ -61,10 +61,7 @@ async def test_a_probe_brings_an_unreachable_broker_back() -> None:
         assert [each.reachable for each in faults.health()] == [False, True]
         on.brokers["broker-a"].script[PROBE] = lambda request: request.reply(1, "any answer")
         await leap(3.1)
-        for _ in range(200):
-            if faults.health()[0].reachable:
-                break
-            await asyncio.sleep(0.005)
+        await until(lambda: faults.health()[0].reachable, "the broker to be reachable again")
         assert [each.reachable for each in faults.health()] == [True, True]
         (probe,) = on.brokers["broker-a"].asked_for(PROBE)
         assert probe.ext["topic"] == "orders"
