@@ -51,6 +51,14 @@ STORIES: dict[str, tuple[Profile, Story]] = {
             (21.2, TimerElapsed(), [RUN]),
         ],
     ),
+    "5.x with turns as often as they may be begins with the first of them": (
+        msgspec.structs.replace(V5, rebalance_interval=1.0),
+        [
+            (0.1, Started(), [WakeAt(1.0)]),
+            (1.0, TimerElapsed(), [RUN]),
+            (1.2, RunFinished(True), [WakeAt(2.2)]),
+        ],
+    ),
     "5.x comes back after a second until it is balanced": (
         V5,
         [

@@ -139,7 +139,9 @@ def advance(schedule: RebalanceSchedule, event: ScheduleEvent, now: float) -> Ne
         case Started(heartbeat_sent):
             if schedule.profile.start_needs_heartbeat and not heartbeat_sent:
                 return Next(schedule, (WakeAt(schedule.due),))
-            return _wake(schedule, now, now)
+            woken = _wake(schedule, now, now)
+            # Nobody has set the timer yet: also where the first turn is when it would be anyway.
+            return woken if woken.instructions else Next(woken.schedule, (WakeAt(schedule.due),))
         case IdsChanged() | ChannelHeartbeatSent():
             return _wake(schedule, now, now)
         case RebalanceRequested(after):
