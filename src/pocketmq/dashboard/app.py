@@ -7,6 +7,7 @@ from nicegui import app as pages
 from nicegui import ui
 from starlette.middleware.gzip import GZipMiddleware
 
+from pocketmq.dashboard.assignment import page as assignment
 from pocketmq.dashboard.desk import Desk
 from pocketmq.dashboard.nonces import App, ScriptNonces
 from pocketmq.dashboard.pages import (
@@ -22,7 +23,7 @@ from pocketmq.dashboard.pages import (
 )
 
 _PAGES = (
-    cluster, topics, topic, groups, group, clients, messages, message, dead_letters,
+    cluster, topics, topic, groups, group, assignment, clients, messages, message, dead_letters,
 )  # fmt: skip
 HERE = Path(__file__).parent
 _ICON = (

@@ -24,7 +24,7 @@ class Lags:
 
     def __init__(self, *, most_cells: int = MOST_CELLS, most_rows: int = MOST_ROWS) -> None:
         self._most_cells = most_cells
-        self._rows: deque[tuple[float, array[int]]] = deque(maxlen=most_rows)
+        self._rows: deque[tuple[float, array[int], int | None]] = deque(maxlen=most_rows)
         self._columns: dict[MessageQueue, int] = {}
         self._cells = 0
 
@@ -35,13 +35,17 @@ class Lags:
         for queue in queues:
             self._columns.setdefault(queue, len(self._columns))
         row = array("q", [_NOT_KNOWN]) * len(self._columns)
-        for queue, column in self._columns.items():
+        total: int | None = 0
+        for queue in queues:
             lag = lags.get(queue)
-            if lag is not None:
-                row[column] = lag
+            if lag is None:
+                total = None
+            else:
+                row[self._columns[queue]] = lag
+                total = None if total is None else total + lag
         if len(self._rows) == self._rows.maxlen:
             self._drop_oldest()
-        self._rows.append((at, row))
+        self._rows.append((at, row, total))
         self._cells += len(row)
         while self._cells > self._most_cells and len(self._rows) > 1:
             self._drop_oldest()
@@ -50,26 +54,15 @@ class Lags:
         """Give a queue's lag over time, oldest first; None where it was not known."""
         column = self._columns.get(queue)
         if column is None:
-            return [(at, None) for at, _ in self._rows]
+            return [(at, None) for at, _, _ in self._rows]
         return [
             (at, row[column] if column < len(row) and row[column] != _NOT_KNOWN else None)
-            for at, row in self._rows
+            for at, row, _ in self._rows
         ]
 
-    def total(self, queues: list[MessageQueue]) -> Series:
-        """Give the sum over these queues; None where the lag of one was not known."""
-        columns = [self._columns[queue] for queue in queues if queue in self._columns]
-        if len(columns) < len(queues):
-            return [(at, None) for at, _ in self._rows]
-        result: Series = []
-        for at, row in self._rows:
-            if columns and max(columns) >= len(row):
-                # Queues that came later had no lag then: what there was is summed up.
-                picked = [row[column] for column in columns if column < len(row)]
-            else:
-                picked = [row[column] for column in columns]
-            result.append((at, None if _NOT_KNOWN in picked else sum(picked)))
-        return result
+    def total(self) -> Series:
+        """Give the sum over all queues there were; None where the lag of one was not known."""
+        return [(at, total) for at, _, total in self._rows]
 
     def span(self) -> tuple[float, float] | None:
         """Give the times of the oldest and the newest look, None before the first."""
@@ -80,10 +73,11 @@ class Lags:
 
     def _forget_others(self, queues: list[MessageQueue]) -> None:
         kept = {queue: self._columns[queue] for queue in queues if queue in self._columns}
+        places = list(kept.values())
         rows = [
-            (at, array("q", [row[at_] if at_ < len(row) else _NOT_KNOWN for at_ in kept.values()]))
-            for at, row in self._rows
+            (at, array("q", [row[n] if n < len(row) else _NOT_KNOWN for n in places]), total)
+            for at, row, total in self._rows
         ]
         self._columns = {queue: number for number, queue in enumerate(kept)}
         self._rows = deque(rows, maxlen=self._rows.maxlen)
-        self._cells = sum(len(row) for _, row in rows)
+        self._cells = sum(len(row) for _, row, _ in rows)

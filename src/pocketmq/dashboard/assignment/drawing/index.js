@@ -1,0 +1,6 @@
+// The picture's parts, for the components beside this folder.
+export { FilterBar } from "./filter_bar.js";
+export { codeOf, colourOf, readTheme } from "./colours.js";
+export { at, placeOf, plan } from "./layout.js";
+export { paint } from "./paint.js";
+export { NOBODY, NOT_KNOWN, SEVERAL, hasProblem, ordered, shownPositions, short } from "./queues.js";

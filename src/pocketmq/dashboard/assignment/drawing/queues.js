@@ -1,0 +1,58 @@
+// What the numbers of a picture mean: which queues are shown, in which order, which are in trouble.
+
+export const NOBODY = -1;
+export const NOT_KNOWN = -2;
+export const SEVERAL = -3;
+
+export function hasProblem(data, position) {
+  const owner = data.owner[position];
+  const expected = data.expected[position];
+  return owner < 0 || (expected >= 0 && expected !== owner);
+}
+
+export function holds(data, position, seat) {
+  const owner = data.owner[position];
+  return owner === SEVERAL ? data.several[position].includes(seat) : owner === seat;
+}
+
+// The positions that pass a filter, in the picture's order: by topic, broker and number.
+export function shownPositions(data, filter) {
+  const topic = filter.topic ? data.topics.indexOf(filter.topic) : -1;
+  const broker = filter.broker ? data.brokers.indexOf(filter.broker) : -1;
+  const member = filter.member ? data.members.find((each) => each.name === filter.member) : null;
+  const shown = [];
+  for (let position = 0; position < data.t.length; position++) {
+    if (filter.topic && data.t[position] !== topic) continue;
+    if (filter.broker && data.b[position] !== broker) continue;
+    if (filter.member && !(member && holds(data, position, member.seat))) continue;
+    if (filter.problems && !hasProblem(data, position)) continue;
+    shown.push(position);
+  }
+  return shown;
+}
+
+// The same positions sorted for the table; what is not known comes last.
+export function ordered(data, shown, by, descending) {
+  if (by === "queue") return descending ? [...shown].reverse() : shown;
+  const names = new Map(data.members.map((each) => [each.seat, each.name]));
+  const key = {
+    lag: (position) => data.lag[position],
+    owner: (position) => names.get(data.owner[position]) ?? null,
+    since: (position) => data.since[position],
+  }[by];
+  const way = descending ? -1 : 1;
+  return [...shown].sort((one, other) => {
+    const [a, b] = [key(one), key(other)];
+    if (a === null || b === null) return (a === null) - (b === null) || one - other;
+    return a < b ? -way : a > b ? way : one - other;
+  });
+}
+
+// A number in at most four characters.
+export function short(number) {
+  if (Math.abs(number) < 1000) return String(number);
+  const steps = [[1e9, "G"], [1e6, "M"], [1e3, "k"]];
+  const [size, letter] = steps.find(([step]) => Math.abs(number) >= step);
+  const value = number / size;
+  return (Math.abs(value) < 10 ? value.toFixed(1) : String(Math.round(value))) + letter;
+}

@@ -1,0 +1,144 @@
+"""The page's own elements: pictures, timeline and experiment, as the browser draws them.
+
+What a browser says is checked: anybody can say anything.
+"""
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from nicegui.element import Element
+from nicegui.events import GenericEventArguments
+
+from pocketmq.balance.allocation import strategy_by_name
+from pocketmq.balance.what_if import BrokerDown, Event, MemberJoined, MemberLeft, StrategyChanged
+from pocketmq.dashboard.assignment.picture import Picture, patch
+from pocketmq.dashboard.assignment.trying import COMPARED
+
+MOST_ASKED = 100
+MOST_EVENTS = 20
+LONGEST_NAME = 255
+
+
+class _Canvas(
+    Element, component="queue_map.js", esm={"pocketmq-assignment": "drawing"}
+):  # fmt: skip
+    """The picture in the browser."""
+
+
+class _Timeline(Element, component="timeline.js"):
+    """The timeline in the browser."""
+
+
+class _Experiment(Element, component="what_if.js"):
+    """The experiment in the browser."""
+
+
+class QueueMap:
+    """A picture on a page. `show` sends what has changed."""
+
+    def __init__(self, label: str, *, bar: bool, empty: str = "", known: str = "") -> None:
+        self._sent: Picture | None = None
+        self._latest: Picture | None = None
+        self._ready = False
+        self._why: Callable[[int], str] = lambda _: ""
+        self.element = _Canvas()
+        self.element.props.update(label=label, bar=bar, empty=empty, known=known)
+        self.element.on("ready", self._begin, args=[]).on("ask", self._answer)
+
+    def show(self, picture: Picture, why: Callable[[int], str]) -> None:
+        """Show this picture from now on; `why` explains the queue at a position."""
+        self._latest, self._why = picture, why
+        if not self._ready:
+            return
+        changes = patch(self._sent, picture)
+        self._sent = picture
+        if "whole" in changes:
+            self.element.run_method("load", changes["whole"])
+        elif changes:
+            self.element.run_method("patch", changes)
+
+    def _begin(self, _: GenericEventArguments) -> None:
+        """Send all: a browser has just made the element, perhaps once more, and knows nothing."""
+        self._ready, self._sent = True, None
+        if self._latest is not None:
+            self.show(self._latest, self._why)
+
+    def _answer(self, event: GenericEventArguments) -> None:
+        if self._latest is None or not isinstance(event.args, list):
+            return
+        count = len(self._latest.owner)
+        positions = [each for each in event.args[:MOST_ASKED] if type(each) is int]
+        known = [[each, self._why(each)] for each in positions if 0 <= each < count]
+        self.element.run_method("explain", known)
+
+
+class Timeline:
+    """The timeline on a page."""
+
+    def __init__(self, picked: Callable[[int], dict[str, Any] | None]) -> None:
+        self._told: dict[str, Any] = {}
+        self._chosen: int | None = None
+        self._picked = picked
+        self.element = _Timeline()
+        self.element.props.update(
+            {"entries": [], "from": 0, "to": 0, "total": [], "top": [], "pauses": []}
+        )
+        self.element.on("pick", self._pick)
+
+    def show(self, told: dict[str, Any]) -> None:
+        """Show this; only what has changed is sent."""
+        if self._chosen is not None:
+            told = told | {"detail": self._picked(self._chosen)}
+        if told != self._told:
+            self._told = told
+            self.element.props.update(told)
+            self.element.update()
+
+    def _pick(self, event: GenericEventArguments) -> None:
+        if type(event.args) is int:
+            self._chosen = event.args
+            self.element.props["detail"] = self._picked(event.args)
+            self.element.update()
+
+
+class Experiment:
+    """The what-if on a page."""
+
+    def __init__(self, tried: Callable[[list[Event]], Awaitable[None]]) -> None:
+        self._tried = tried
+        self._told: dict[str, Any] = {}
+        self.element = _Experiment()
+        self.element.on("try", self._try)
+        self.offer([], [])
+
+    def offer(self, members: list[str], brokers: list[str]) -> None:
+        """Say whom events may befall."""
+        told = {"members": members, "brokers": brokers, "strategies": list(COMPARED)}
+        if told != self._told:
+            self._told = told
+            self.element.props.update(told)
+            self.element.update()
+
+    def answer(self, result: dict[str, Any] | None, problem: str = "") -> None:
+        """Show what came of it."""
+        self.element.props.update(result=result, problem=problem)
+        self.element.update()
+
+    async def _try(self, event: GenericEventArguments) -> None:
+        if isinstance(event.args, list):
+            read = [_event(each) for each in event.args[:MOST_EVENTS]]
+            await self._tried([each for each in read if each is not None])
+
+
+def _event(told: object) -> Event | None:
+    match told:
+        case ["join", str() as member]:
+            return MemberJoined(member[:LONGEST_NAME])
+        case ["leave", str() as member]:
+            return MemberLeft(member[:LONGEST_NAME])
+        case ["broker_down", str() as broker]:
+            return BrokerDown(broker[:LONGEST_NAME])
+        case ["switch_to", str() as name] if name in COMPARED:
+            return StrategyChanged(strategy_by_name(name))
+        case _:
+            return None

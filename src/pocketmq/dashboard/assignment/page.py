@@ -1,0 +1,237 @@
+"""The page `/groups/{group}/assignment`: a group's queues and members, live."""
+
+import asyncio
+import time
+from pathlib import Path
+from typing import Any
+
+from fastapi import Request
+from nicegui import ui
+
+from pocketmq.admin.findings import Finding
+from pocketmq.balance.what_if import Event
+from pocketmq.dashboard.assignment.elements import Experiment, QueueMap, Timeline
+from pocketmq.dashboard.assignment.telling import (
+    entry_detail,
+    entry_row,
+    lag_text,
+    open_spans,
+    queue_name,
+    standing,
+    summary,
+    trial_result,
+)
+from pocketmq.dashboard.assignment.trying import Trial, try_events
+from pocketmq.dashboard.assignment.watching import INTERVAL, LARGE, Look, Looking
+from pocketmq.dashboard.desk import Desk
+from pocketmq.dashboard.frame import frame, heading
+from pocketmq.dashboard.live import Live, prepare
+from pocketmq.dashboard.tiles import Tiles
+from pocketmq.dashboard.watching import Watch
+from pocketmq.dashboard.words import UNKNOWN, count, link_to
+from pocketmq.errors import MQError
+from pocketmq.model.kinds import MessageModel
+
+_STYLE = Path(__file__).with_name("assignment.css")
+_TICK = 0.25
+"""Seconds between two questions whether the watch has looked again."""
+
+
+def add_pages(desk: Desk) -> None:
+    """Add the page."""
+
+    @ui.page("/groups/{group}/assignment")
+    async def assignment(group: str, request: Request) -> None:
+        await show(desk, request, group)
+
+
+async def show(desk: Desk, request: Request, group: str) -> None:
+    """Show the live assignment of a group."""
+    watch = watch_of(desk, group)
+    await prepare(watch)
+    ui.add_css(_STYLE)
+    path = (("Groups", "/groups"), (group, link_to("groups", group)))
+    with frame(desk, request, f"Assignment of {group}", here="/groups", path=path):
+        _Page(watch)
+
+
+def watch_of(desk: Desk, group: str) -> Watch[Look]:
+    """Give the one watch of a group that all viewers share."""
+    return desk.views.watches.of(
+        ("assignment", group), Looking(desk.admin, group).look, interval=INTERVAL
+    )
+
+
+class _Page:
+    """One open page."""
+
+    def __init__(self, watch: Watch[Look]) -> None:
+        self._watch = watch
+        self._events: list[Event] = []
+        self._found: tuple[Finding, ...] | None = None
+        live = Live()
+        self._standing = ui.label("Looking at the group …").classes("as-standing")
+        self._standing.props("role=status")
+        self._tiles = Tiles(
+            ("members", "Members", None),
+            ("queues", "Queues", None),
+            ("strategy", "Strategy", None),
+            ("open", "Without an owner", None),
+            ("lag", "Messages waiting", None),
+            ("last", "Last rebalance", None),
+        )
+        with ui.element("div").classes("as-columns"):
+            with ui.element("div").classes("as-main"):
+                self._picture_card()
+                self._timeline_card()
+            with ui.element("div").classes("as-side"):
+                self._findings_card()
+                self._experiment_card()
+        live.show(watch, self._show)
+        ui.timer(_TICK, live.tick)
+
+    def _picture_card(self) -> None:
+        with ui.element("section").classes("pm-card as-picture"):
+            heading("Who holds what")
+            self._map = QueueMap(
+                "Queues and who holds them",
+                bar=True,
+                empty="There is no queue to show.",
+                known="as long as it was watched",
+            )
+            with ui.element("div").classes("as-key").props('aria-label="Key"'):
+                for name, text in (
+                    ("nobody", "nobody"),
+                    ("unknown", "not known"),
+                    ("several", "several owners"),
+                    ("wrong", "not where the strategy has it"),
+                    ("lag", "number and bar: lag"),
+                ):
+                    with ui.element("span"):
+                        ui.element("i").classes(f"as-key-{name}").props("aria-hidden=true")
+                        ui.label(text).classes("pm-inline")
+
+    def _timeline_card(self) -> None:
+        with ui.element("section").classes("pm-card"):
+            heading("What happened")
+            self._timeline = Timeline(self._detail)
+
+    def _findings_card(self) -> None:
+        with ui.element("section").classes("pm-card as-findings"):
+            heading("What is wrong")
+            self._findings = ui.element("div").props("aria-live=polite")
+
+    def _experiment_card(self) -> None:
+        with ui.element("section").classes("pm-card as-experiment"):
+            heading("What if")
+            self._experiment = Experiment(self._try)
+            with ui.element("div").classes("as-pair") as self._pair:
+                with ui.element("div"):
+                    self._before_title = ui.label("Before").classes("as-pair-title")
+                    self._before = QueueMap("Before the events", bar=False)
+                with ui.element("div"):
+                    self._after_title = ui.label("After").classes("as-pair-title")
+                    self._after = QueueMap("After the events; moved queues are outlined", bar=False)
+            self._pair.set_visibility(False)
+
+    def _show(self, look: Look) -> None:
+        text = standing(look)
+        if text != self._standing.text:
+            self._standing.set_text(text)
+        self._show_tiles(look)
+        stories = look.story.queues
+        self._map.show(look.picture, lambda position: stories[position].why)
+        self._timeline.show(_timeline(look))
+        self._show_findings(look)
+        brokers = sorted({queue.broker_name for queue in look.moment.owners})
+        self._experiment.offer(list(look.story.members), brokers)
+
+    def _show_tiles(self, look: Look) -> None:
+        now, tiles = look.moment, self._tiles
+        silent = len(now.untold)
+        tiles.show("members", count(len(now.members)), f"{silent} untold" if silent else "")
+        tiles.show("queues", count(len(now.owners)))
+        shared = look.story.model is not MessageModel.BROADCASTING
+        strategy = look.story.strategy or ("none that fits" if shared else "broadcasting")
+        tiles.show("strategy", strategy if now.members else UNKNOWN)
+        unowned = sum(held == () for held in now.owners.values())
+        unknown = sum(held is None for held in now.owners.values())
+        note = f"{count(unknown)} not known" if unknown else ""
+        tiles.show("open", count(unowned) if shared else "–", note, bad=unowned)
+        tiles.show("lag", lag_text(look))
+        last = look.rebalances[-1] if look.rebalances else None
+        if last is None:
+            tiles.show("last", "none", f"since {_clock(look.began)}")
+        else:
+            tiles.show("last", _clock(last.began), summary(last).partition(" · ")[0])
+
+    def _show_findings(self, look: Look) -> None:
+        if look.findings == self._found:
+            return
+        self._found = look.findings
+        self._findings.clear()
+        with self._findings:
+            if not look.findings:
+                ui.label("Nothing was found.").classes("pm-note")
+            for finding in look.findings[:50]:
+                with ui.element("article").classes("as-finding"):
+                    with ui.element("h3"):
+                        ui.label(f"{finding.kind}: {finding.subject}").classes("pm-inline")
+                    ui.label(f"Seen: {finding.evidence}")
+                    ui.label(f"What helps: {finding.cure}").classes("pm-note")
+            if len(look.findings) > 50:
+                ui.label(f"and {len(look.findings) - 50} more")
+
+    def _detail(self, number: int) -> dict[str, Any] | None:
+        look = self._watch.value
+        entries = [] if look is None else look.rebalances
+        return next((entry_detail(each) for each in entries if each.number == number), None)
+
+    async def _try_now(self, look: Look) -> Trial:
+        seats = {each.name: each.seat for each in look.picture.members}
+        arguments = (look.facts, look.story.strategy, tuple(self._events), seats)
+        if len(look.picture.owner) > LARGE:
+            return await asyncio.to_thread(try_events, *arguments)
+        return try_events(*arguments)
+
+    async def _try(self, events: list[Event]) -> None:
+        self._events = events
+        look = self._watch.value
+        self._pair.set_visibility(False)
+        if look is None or not events:
+            self._experiment.answer(None)
+            return
+        if not look.story.members:
+            self._experiment.answer(None, "The group has no member, so there is nothing to divide.")
+            return
+        try:
+            trial = await self._try_now(look)
+        except MQError as error:
+            self._experiment.answer(None, str(error))
+            return
+        self._experiment.answer(trial_result(trial))
+        if look.story.strategy is None:
+            self._before_title.set_text(f"Before, if {trial.strategy} divided them")
+        else:
+            self._before_title.set_text("Before")
+        self._before.show(trial.before, lambda _: "")
+        self._after.show(trial.after, lambda _: "")
+        self._pair.set_visibility(True)
+
+
+def _timeline(look: Look) -> dict[str, Any]:
+    first = look.total_lag[0][0] if look.total_lag else look.began
+    return {
+        "entries": [entry_row(entry) for entry in look.rebalances],
+        "from": first,
+        "to": look.at,
+        "total": look.total_lag,
+        "top": [{"name": queue_name(queue), "points": series} for queue, series in look.top_lags],
+        "pauses": [span for span in open_spans(look.rebalances, look.at) if span[1] >= first],
+        "nothing": f"No rebalance since {_clock(look.began)}, when watching began. "
+        "Leave the page open, and the next one is shown here.",
+    }
+
+
+def _clock(at: float) -> str:
+    return time.strftime("%H:%M:%S", time.localtime(at))

@@ -1,0 +1,126 @@
+"""Looking at a group again and again: facts in, one value out that all viewers share.
+
+Owns the history of the group while somebody watches. Asks the admin alone; large groups are
+digested beside the loop, so that other pages stay quick.
+"""
+
+import asyncio
+import time
+from collections.abc import Collection
+
+import msgspec
+
+from pocketmq.admin.admin import Admin
+from pocketmq.admin.explaining import Explanation, explain
+from pocketmq.admin.facts import GroupFacts
+from pocketmq.admin.findings import Finding
+from pocketmq.dashboard.assignment.episode import Rebalance
+from pocketmq.dashboard.assignment.history import History
+from pocketmq.dashboard.assignment.lags import Series
+from pocketmq.dashboard.assignment.moment import Moment, moment_of
+from pocketmq.dashboard.assignment.picture import Picture, Seats, live_picture
+from pocketmq.model.names import is_retry_topic
+from pocketmq.model.queue import MessageQueue
+
+INTERVAL = 1.0
+"""Seconds between two looks."""
+PATIENCE = 2.0
+"""Seconds for a member to answer; those that were silent before get half as long."""
+LARGE = 1000
+"""Queues from which on a look is digested in a thread."""
+TOP = 5
+"""Queues whose lag is drawn, those with most."""
+_POINTS = 240
+"""Points of a line that a browser draws."""
+
+
+class Look(msgspec.Struct, frozen=True, kw_only=True):
+    """A group as one look at it showed it, with what was seen before."""
+
+    at: float
+    facts: GroupFacts
+    story: Explanation
+    moment: Moment
+    picture: Picture
+    findings: tuple[Finding, ...]
+    rebalances: list[Rebalance]
+    began: float
+    """When watching began."""
+    total_lag: Series
+    top_lags: list[tuple[MessageQueue, Series]]
+
+
+class Looking:
+    """Looks at one group. Looks come one after another, never two at once."""
+
+    def __init__(self, admin: Admin, group: str) -> None:
+        self._admin = admin
+        self._group = group
+        self._history = History()
+        self._seats = Seats()
+        self._last: Look | None = None
+
+    async def look(self) -> Look:
+        """Look once. Raises `Absent` for a group that no broker knows, and `TransportError`."""
+        slow = self._last is not None and bool(self._last.facts.silent)
+        patience = PATIENCE / 2 if slow else PATIENCE
+        facts = await self._admin.balance.facts(self._group, patience=patience)
+        if max(len(facts.progress), sum(map(len, facts.queues.values()))) > LARGE:
+            self._last = await asyncio.to_thread(self._digest, facts, time.time())
+        else:
+            self._last = self._digest(facts, time.time())
+        return self._last
+
+    def _digest(self, facts: GroupFacts, at: float) -> Look:
+        facts = with_queues(facts)
+        story = explain(facts)
+        now = moment_of(facts, at, story.strategy)
+        if self._last is not None and not now.members and not self._last.moment.shared:
+            now = msgspec.structs.replace(now, shared=False)  # nobody is left to tell
+        self._history.observe(now)
+        lags = self._history.lags
+        top = sorted(now.lags, key=lambda queue: now.lags[queue], reverse=True)[:TOP]
+        return Look(
+            at=at,
+            facts=facts,
+            story=story,
+            moment=now,
+            picture=live_picture(story, now, self._history, self._seats.take(now.members)),
+            findings=tuple(honest(story.findings, now, facts.silent)),
+            rebalances=self._history.entries(),
+            began=at if self._last is None else self._last.began,
+            total_lag=thinned(lags.total()),
+            top_lags=[(queue, thinned(lags.of(queue))) for queue in top if now.lags[queue] > 0],
+        )
+
+
+def with_queues(facts: GroupFacts) -> GroupFacts:
+    """Have an offline group show the queues it has consumed: nobody is there to tell topics."""
+    if facts.queues or facts.members():
+        return facts
+    queues: dict[str, list[MessageQueue]] = {}
+    for queue in facts.progress:
+        if not is_retry_topic(queue.topic):
+            queues.setdefault(queue.topic, []).append(queue)
+    return msgspec.structs.replace(
+        facts, queues={topic: tuple(queues[topic]) for topic in sorted(queues)}
+    )
+
+
+def honest(findings: tuple[Finding, ...], now: Moment, silent: Collection[str]) -> list[Finding]:
+    """Leave out what cannot be known while members do not tell which queues they hold."""
+    if not now.untold or None not in now.owners.values():
+        return list(findings)
+    known = [each for each in findings if each.kind not in {"unowned queues", "idle members"}]
+    quiet = [member for member in sorted(now.untold) if member not in silent]
+    return known + [
+        Finding("queues not told", member, now.untold[member],
+                "who holds the rest is not known; see by its lag whether a queue is consumed")
+        for member in quiet
+    ]  # fmt: skip
+
+
+def thinned(series: Series) -> Series:
+    """Leave out points, never the newest, until a browser can draw them quickly."""
+    step = -(-len(series) // _POINTS)
+    return series if step < 2 else series[(len(series) - 1) % step :: step]
