@@ -227,7 +227,7 @@ def test_without_a_name_server_a_stream_goes_on(
     """Brokers are known by then, as with RocketMQ's own clients."""
     reader = reader_of(cluster, subscribe=topic)
     start = reader.latestOffset(reader.initialOffset(), ALL)
-    reader._view.reader._servers = ["127.0.0.1:1"]
+    reader._view.reader._questions._servers = ["127.0.0.1:1"]
     send(cluster, topic, ["a"])
     assert batch(reader, start, reader.latestOffset(start, ALL)) == ["a"]
     assert "the queues stay as they were" in caplog.text

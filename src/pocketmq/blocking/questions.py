@@ -1,0 +1,201 @@
+"""One request, one answer, on the caller's own thread: to a name server, a queue's broker, anybody.
+
+What fails for a reason that may pass is tried again for a while. Knows addresses and the way of a
+request; what is asked for is `record_reader`'s.
+"""
+
+import os
+import random
+import socket
+import threading
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+
+from pocketmq.blocking.tls_wire import tls_wires
+from pocketmq.blocking.wires import MOST, Wires
+from pocketmq.client.addresses import BrokerAddresses
+from pocketmq.client.calls import SUCCESS, request_name
+from pocketmq.client.hooks import hooks_for
+from pocketmq.client.name_servers import name_server_addresses
+from pocketmq.client.options import ClientOptions
+from pocketmq.errors import (
+    ClientClosed,
+    ConnectFailed,
+    MQError,
+    NameServersUnreachable,
+    ResponseCode,
+    RouteNotFound,
+    TransportError,
+    server_error,
+)
+from pocketmq.model.names import wrap_namespace
+from pocketmq.model.queue import MessageQueue
+from pocketmq.model.route import MASTER_ID, TopicRoute
+from pocketmq.net import parse_address
+from pocketmq.net.reasons import reason_of
+from pocketmq.protocol.codes import RequestCode
+from pocketmq.protocol.command import Command
+from pocketmq.protocol.header import Header
+from pocketmq.protocol.headers.nameserver import GetRouteRequest
+from pocketmq.protocol.json_values import decode_body
+
+_FIRST_PAUSE = 0.05
+_LONGEST_PAUSE = 1.0
+
+
+class Questions:
+    """Asks the servers of a cluster for somebody called `name`. Threads may share it."""
+
+    def __init__(self, options: ClientOptions, name: str, patience: float) -> None:
+        self._options = options
+        self._name = name
+        self._patience = patience
+        self._servers = list(name_server_addresses(options.name_servers, os.environ))
+        random.shuffle(self._servers)
+        self._hooks = hooks_for(options)
+        make = None if options.tls is None else tls_wires(options.tls)
+        self._wires = Wires(_resolve, make=make)
+        self._room = threading.BoundedSemaphore(MOST)
+        self._addresses = BrokerAddresses()
+        self._suggested: dict[MessageQueue, int] = {}
+        self._closed = False
+
+    def suggest(self, queue: MessageQueue, broker_id: int) -> None:
+        """Note which broker a queue is to be pulled from, if not the master."""
+        self._suggested[queue] = broker_id
+
+    def close(self) -> None:
+        """Let go of all connections; questions raise `ClientClosed` from now on."""
+        self._closed = True
+        self._wires.close()
+
+    def wrap(self, name: str) -> str:
+        """Give the name of a topic or group with its namespace."""
+        return wrap_namespace(self._options.namespace, name)
+
+    def route(self, topic: str, *, patience: float | None = None) -> TopicRoute:
+        """Ask where a topic lives. Raises `RouteNotFound`, `NameServersUnreachable`."""
+        asked = GetRouteRequest(topic=self.wrap(topic))
+        accept = SUCCESS | {int(ResponseCode.TOPIC_NOT_EXIST), int(ResponseCode.SYSTEM_ERROR)}
+        code = RequestCode.GET_ROUTEINFO_BY_TOPIC
+        answer = self.ask_name_server(code, asked, accept, patience=patience)
+        if answer.code != ResponseCode.SUCCESS or not answer.body:
+            raise RouteNotFound(topic)
+        route = decode_body(answer.body, TopicRoute)
+        self._addresses.take(route.broker_datas)
+        return route
+
+    def ask_name_server(
+        self,
+        code: RequestCode,
+        asked: Header | None,
+        accept: frozenset[int] = SUCCESS,
+        *,
+        patience: float | None = None,
+    ) -> Command:
+        """Ask the first name server that answers, for as long as patience lasts."""
+        lasting = self._patience if patience is None else patience
+        deadline, pause = time.monotonic() + lasting, _FIRST_PAUSE
+        while True:
+            failure: TransportError | None = None
+            for server in self._servers:
+                try:
+                    return self.ask_at(server, code, asked, accept=accept)
+                except TransportError as error:
+                    failure = error
+                    servers = [each for each in self._servers if each != server]
+                    self._servers = [*servers, server]  # the next is asked first from now on
+            if time.monotonic() + pause > deadline:
+                reason = "" if failure is None else failure.reason
+                raise NameServersUnreachable(tuple(sorted(self._servers)), reason) from failure
+            time.sleep(pause)
+            pause = min(2 * pause, _LONGEST_PAUSE)
+
+    def ask(
+        self,
+        queue: MessageQueue,
+        code: RequestCode,
+        asked: Header,
+        *,
+        accept: frozenset[int] = SUCCESS,
+        timeout: float | None = None,
+    ) -> Command:
+        """Ask a queue's broker, again if that may help."""
+        deadline, pause = time.monotonic() + self._patience, _FIRST_PAUSE
+        while True:
+            try:
+                return self.ask_at(
+                    self._address(queue, code),
+                    code,
+                    asked,
+                    accept=accept,
+                    timeout=timeout,
+                )
+            except MQError as error:
+                self._suggested.pop(queue, None)
+                if not error.retryable or time.monotonic() + pause > deadline:
+                    raise
+                refresh = error.refresh_route or isinstance(error, TransportError)
+            time.sleep(pause)
+            pause = min(2 * pause, _LONGEST_PAUSE)
+            if refresh:
+                self._refresh(queue.topic)
+
+    def _address(self, queue: MessageQueue, code: RequestCode) -> str:
+        wanted = MASTER_ID
+        if code == RequestCode.PULL_MESSAGE:
+            wanted = self._suggested.get(queue, MASTER_ID)
+        try:
+            return self._addresses.for_reading(queue.broker_name, wanted).address
+        except MQError:
+            self._refresh(queue.topic)
+            return self._addresses.for_reading(queue.broker_name, wanted).address
+
+    def _refresh(self, topic: str) -> None:
+        # Without a route the broker may still answer, and if not the caller learns why.
+        with suppress(RouteNotFound, NameServersUnreachable):
+            self.route(topic, patience=0.0)
+
+    def ask_at(
+        self,
+        address: str,
+        code: RequestCode,
+        asked: Header | None,
+        *,
+        accept: frozenset[int] = SUCCESS,
+        timeout: float | None = None,
+        body: bytes = b"",
+    ) -> Command:
+        """Ask a server, once."""
+        timeout = self._options.request_timeout if timeout is None else timeout
+        if self._closed:
+            raise ClientClosed(self._name)
+        fields = {} if asked is None else asked.to_ext()
+        for hook in self._hooks:
+            hook(code, fields, body)
+        with self._room:  # so there is always a wire left
+            wire = self._wires.take(address, time.monotonic() + timeout)
+            if wire is None:
+                raise ClientClosed(self._name)
+            try:
+                opaque = wire.take_number()
+                frame = Command.request(code, opaque, fields, body).encode()
+                answer = wire.ask(frame, opaque, code, timeout)
+            except BaseException:
+                self._wires.drop(wire)
+                raise
+            self._wires.give(wire)
+        if answer.code not in accept:
+            name = request_name(code)
+            raise server_error(answer.code, answer.remark, request=name, address=address)
+        return answer
+
+
+def _resolve(address: str, deadline: float) -> Sequence[tuple[str, int]]:  # noqa: ARG001 - the resolver has its own limits
+    host, port = parse_address(address)
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    except OSError as error:
+        raise ConnectFailed(address, reason_of(error)) from error
+    return [place[4][:2] for place in found]  # type: ignore[misc] # IPv6 places have two more
