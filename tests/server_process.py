@@ -19,9 +19,14 @@ READY = re.compile(r"ready namesrv=(\S+)(?: brokers=(\S+))?\n")
 class ServerProcess:
     """Runs the console script until the test is over; its stderr is gathered meanwhile."""
 
-    def __init__(self, *arguments: str, cwd: Path | None = None) -> None:
+    def __init__(
+        self,
+        *arguments: str,
+        cwd: Path | None = None,
+        command: tuple[str, ...] = (str(POCKETMQ),),
+    ) -> None:
         self.process = subprocess.Popen(
-            [POCKETMQ, *arguments],
+            [*command, *arguments],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

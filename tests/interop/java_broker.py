@@ -37,9 +37,9 @@ class JavaBroker:
             with WireClient(address) as client:
                 answer = client.ask(RequestCode.UPDATE_AND_CREATE_TOPIC, header)
                 assert answer.code == 0, answer.remark
-        wait_until(lambda: len(self._route(topic)) == len(self.brokers), f"the route of {topic}")
+        wait_until(lambda: len(self.route(topic)) == len(self.brokers), f"the route of {topic}")
 
-    def _route(self, topic: str) -> list[str]:
+    def route(self, topic: str) -> list[str]:
         with WireClient(self.address) as client:
             header = GetRouteRequest(topic=topic)
             answer = client.ask(RequestCode.GET_ROUTEINFO_BY_TOPIC, header)
@@ -62,12 +62,12 @@ def java_brokers(jars: Jars, home: Path, *names: str, **settings: object) -> Ite
             stack.enter_context(broker(jars, home / name, address, **own, **settings))
             places[name] = f"127.0.0.1:{port}"
         running = JavaBroker(address, places)
-        wait_until(lambda: len(running._route("TBW102")) == len(names), "the brokers to register")
-        wait_until(lambda: all(map(_listens, places.values())), "the brokers to listen")
+        wait_until(lambda: len(running.route("TBW102")) == len(names), "the brokers to register")
+        wait_until(lambda: all(map(listens, places.values())), "the brokers to listen")
         yield running
 
 
-def _listens(address: str) -> bool:
+def listens(address: str) -> bool:
     try:
         WireClient(address).__exit__(None, None, None)
     except OSError:

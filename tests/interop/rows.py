@@ -1,0 +1,94 @@
+"""Clusters of both makes: a Java name server or ours, with Java brokers or ours on it."""
+
+import sys
+from contextlib import ExitStack
+from pathlib import Path
+
+from tests.interop.java_broker import JavaBroker, listens
+from tests.interop.jvm import Jars, Process, broker, free_port, nameserver, wait_until
+from tests.server_process import ServerProcess
+
+ROOT = Path(__file__).parents[2]
+# Name servers, then brokers.
+ROWS = {
+    "java-java": ("java", "java"),
+    "ours-ours": ("ours", "ours"),
+    "java-ours": ("java", "ours"),
+    "ours-java": ("ours", "java"),
+}
+
+
+class Row:
+    """A cluster; its brokers can be killed and come back with what they stored."""
+
+    def __init__(
+        self,
+        jars: Jars,
+        home: Path,
+        stack: ExitStack,
+        kind: tuple[str, str],
+        *names: str,
+        **settings: object,
+    ) -> None:
+        self._jars = jars
+        self._home = home
+        self._stack = stack
+        self._names, self._brokers = kind
+        self._settings = settings
+        self.address = self._start_nameserver()
+        self._ports = {name: free_port() for name in names}
+        self._running = {name: self._start(name) for name in names}
+        self._made = JavaBroker(self.address, self.addresses)
+        wait_until(self._all_there, "the brokers to register")
+
+    @property
+    def addresses(self) -> dict[str, str]:
+        """The brokers' addresses by their names."""
+        return {name: f"127.0.0.1:{port}" for name, port in self._ports.items()}
+
+    def create_topic(self, topic: str, queues: int) -> None:
+        """Make a topic on every broker; clients find it when this returns."""
+        self._made.create_topic(topic, queues)
+
+    def kill(self, name: str) -> None:
+        """End a broker with no word of farewell."""
+        running = self._running.pop(name)
+        if isinstance(running, Process):
+            running.kill()
+        else:
+            running.process.kill()
+            running.process.wait()
+
+    def restart(self, name: str) -> None:
+        """Start a broker that was killed, on its files."""
+        self._running[name] = self._start(name)
+        wait_until(self._all_there, f"{name} to register")
+
+    def _all_there(self) -> bool:
+        registered = set(self._made.route("TBW102"))
+        return registered == set(self._ports) and all(map(listens, self.addresses.values()))
+
+    def _start_nameserver(self) -> str:
+        if self._names == "ours":
+            server = ServerProcess("namesrv", "--port", "0", "--host", "127.0.0.1")
+            return self._stack.enter_context(server).namesrv
+        port = free_port()
+        (self._home / "names").mkdir()
+        self._stack.enter_context(nameserver(self._jars, self._home / "names", port))
+        address = f"127.0.0.1:{port}"
+        wait_until(lambda: listens(address), "a Java name server")
+        return address
+
+    def _start(self, name: str) -> Process | ServerProcess:
+        home, port = self._home / name, self._ports[name]
+        home.mkdir(exist_ok=True)
+        if self._brokers == "java":
+            own: dict[str, object] = {"brokerName": name, "brokerClusterName": "C"}
+            own |= {"listenPort": port, **self._settings}
+            return self._stack.enter_context(broker(self._jars, home, self.address, **own))
+        words = ["--namesrv", self.address, "--name", name, "--cluster", "C", "--port", str(port)]
+        for key, value in self._settings.items():
+            words += ["--set", f"{key}={value}"]
+        command = (sys.executable, "-m", "tests.interop.quick_locks", "broker")
+        words += ["--data", str(home / "ours")]
+        return self._stack.enter_context(ServerProcess(*words, command=command, cwd=ROOT))

@@ -1,0 +1,111 @@
+"""Java and Python members of one group, in every way to share, on every kind of cluster.
+
+Six strategies, concurrent and orderly, and broadcasting: thirteen groups live through the same
+joins, departures, deaths and the loss of a broker. After each of them every member owns exactly
+the share that Java's rule gives it, so no queue is owned twice and none by nobody.
+"""
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+import pocketmq as mq
+from pocketmq.model.queue import MessageQueue
+from tests.interop.crowd import GROUPS, Crowd
+from tests.interop.groups import Load
+from tests.interop.jvm import Jars, wait_until
+from tests.interop.rows import ROWS, Row
+
+pytestmark = [pytest.mark.java, pytest.mark.timeout(600)]
+
+TOPIC, EAST, WEST = "shared", "east@a", "west@b"
+QUEUES = {MessageQueue(TOPIC, broker, number) for broker in (EAST, WEST) for number in range(4)}
+CONSUMING_ALL = [group for group in GROUPS if not group.startswith("CONFIG")]
+KEYS = 12
+
+
+class Scene:
+    """A cluster of two brokers, a crowd, and a Java producer that sends all the while."""
+
+    def __init__(self, jars: Jars, home: Path, stack: ExitStack, kind: tuple[str, str]) -> None:
+        self.cluster = Row(jars, home, stack, kind, EAST, WEST)
+        self.cluster.create_topic(TOPIC, 4)
+        self.crowd = Crowd(jars, home, stack, self.cluster.address, TOPIC)
+        self._jars = jars
+        self._home = home
+        self._stack = stack
+
+    def load(self) -> Load:
+        words = [self.cluster.address, TOPIC, "20", str(KEYS)]
+        command = self._jars.compiled(self._home, "Load", *words)
+        return self._stack.enter_context(Load(command, self._home))
+
+
+@pytest.fixture(params=ROWS.values(), ids=[*ROWS])
+def scene(request: pytest.FixtureRequest, jars: Jars, tmp_path: Path) -> Iterator[Scene]:
+    with ExitStack() as stack:
+        yield Scene(jars, tmp_path, stack, request.param)
+
+
+def test_shares_are_javas_after_each_change(scene: Scene) -> None:
+    crowd = scene.crowd
+    first, second = (
+        crowd.java("east-j1", f"{EAST}/0", f"{WEST}/3"),
+        crowd.python("west-p1", f"{WEST}/0"),
+    )
+    crowd.share(QUEUES, "a Java and a Python member to share")
+    load = scene.load()
+    crowd.java("west-j2", f"{EAST}/1")
+    crowd.share(QUEUES, "a Java member to join")
+    third = crowd.python("east-p2", f"{EAST}/2", f"{EAST}/3")
+    crowd.share(QUEUES, "a Python member to join")
+    _keys_are_routed_alike(scene, load)
+    crowd.leave(first)
+    crowd.share(QUEUES, "what the Java member left")
+    crowd.kill(third)
+    crowd.share(QUEUES, "what the Python member left behind")
+    _orderly_ones_saw_each_queue_in_order(crowd)
+    scene.cluster.kill(WEST)
+    crowd.share({queue for queue in QUEUES if queue.broker_name == EAST}, "a broker to be gone")
+    scene.cluster.restart(WEST)
+    crowd.share(QUEUES, "the broker to be back")
+    crowd.leave(second)
+    last = crowd.python("east-p3", f"{EAST}/0")
+    crowd.kill(crowd.present[0])
+    crowd.share(QUEUES, "the last one to own everything")
+    accepted = load.stop()
+    for group in CONSUMING_ALL:
+        wait_until(
+            lambda: accepted <= crowd.consumed(group),  # noqa: B023 - called at once
+            f"every message in {group}",
+        )
+    wait_until(
+        lambda: accepted <= {body for _, body in last.got("AVG-broadcasting")},
+        "the last one to hear all that was broadcast",
+    )
+
+
+def _keys_are_routed_alike(scene: Scene, load: Load) -> None:
+    """Each key has one queue, whichever producer sends, and all queues are used."""
+    wait_until(lambda: len(load.accepted) > 5 * KEYS, "messages of the Java producer")
+    chosen: dict[str, set[str]] = {}
+    with mq.Producer(scene.cluster.address, group="ours") as producer:
+        for key in range(KEYS):
+            body = f"{key}:ours"
+            receipt = producer.send(mq.Message(TOPIC, body.encode()), ordering_key=f"key {key}")
+            chosen[str(key)] = {f"{receipt.queue.broker_name}/{receipt.queue.queue_id}"}
+    for place, body in [each for person in scene.crowd.everybody for each in person.got(GROUPS[0])]:
+        chosen[body.partition(":")[0]].add(place.rpartition("@")[0])
+    assert {key: len(places) for key, places in chosen.items()} == dict.fromkeys(chosen, 1)
+
+
+def _orderly_ones_saw_each_queue_in_order(crowd: Crowd) -> None:
+    for group in (each for each in GROUPS if each.endswith("orderly")):
+        for person in crowd.everybody:
+            last: dict[str, int] = {}
+            for place, _ in person.got(group):
+                queue, _, offset = place.rpartition("@")
+                assert int(offset) > last.get(queue, -1), (group, person.client_id, place)
+                last[queue] = int(offset)
