@@ -61,6 +61,7 @@ class TransactionChecks:
         self._saving = LateSaving(state.store, loop, kind=KIND, capture=self._halves.snapshot)
         self._timer: asyncio.Handle | None = None
         self._round: Iterator[None] | None = None
+        self._absent: set[str] = set()  # groups of which nobody was there in this round
 
     def start(self) -> None:
         """Go on where the broker stopped, and take half messages from now on."""
@@ -91,6 +92,7 @@ class TransactionChecks:
         """Go on with the round, or begin one; sleep when it is over."""
         if self._round is None:
             self._round = self._look_at_all()
+            self._absent.clear()
         try:
             next(self._round)
         except StopIteration:
@@ -192,7 +194,9 @@ class TransactionChecks:
         group, frame = request
         connection = self._state.producers.available(group)
         if connection is None:
-            logger.warning("nobody of %s is there to be asked about a transaction", group)
+            if group not in self._absent:  # once a round, not for every transaction
+                logger.warning("nobody of %s is there to be asked about a transaction", group)
+            self._absent.add(group)
         elif connection.unsent < _CLOGGED:
             connection.write(frame)
 
