@@ -25,6 +25,7 @@ LONGEST_LINE = 1000
 SUBCOMMANDS = {
     "admin": ("pocketmq.cli.admin", "Operate a cluster: mqadmin's subcommands."),
     "allocate": ("pocketmq.cli.allocate", "Preview and compare allocations, without a cluster."),
+    "bench": ("pocketmq.cli.bench", "Measure what a cluster does: sends, consumption, latency."),
     "broker": ("pocketmq.cli.broker", "Run a broker alone."),
     "consume": ("pocketmq.cli.consume", "Print the messages of a topic, one a line."),
     "dashboard": ("pocketmq.cli.dashboard", "Show a cluster in the browser."),

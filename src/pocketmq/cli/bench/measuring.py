@@ -1,0 +1,217 @@
+"""What a cluster does for this client: sends, a backlog consumed, the way from end to end.
+
+Everything goes through the asyncio clients, as a program would. Owns the measuring; options and
+tables are beside it.
+"""
+
+import asyncio
+import struct
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+
+import msgspec
+
+from pocketmq.admin.admin import Admin
+from pocketmq.client.consumer.push import PushConsumer
+from pocketmq.client.options import ClientOptions
+from pocketmq.client.producer.producer import Producer
+from pocketmq.errors import RouteNotFound
+from pocketmq.model.group_config import GroupConfig
+from pocketmq.model.message import Message
+from pocketmq.model.queue import MessageQueue, sort_queues
+from pocketmq.model.topic_config import TopicConfig
+from pocketmq.protocol.received import ReceivedMessage
+
+GROUP = "pocketmq_bench"
+QUEUES = 8
+RATE = 200
+"""Messages a second while the way from end to end is measured."""
+LEAST_SIZE = 8
+_LEAD = 1.5
+"""Seconds of such messages that do not count: a member's first pulls begin late, as Java's do."""
+_PATIENCE = 60.0
+_MOMENT = struct.Struct(">d")
+NOT_COUNTED = 0.0
+
+
+class Plan(msgspec.Struct, frozen=True, kw_only=True):
+    """What is to be measured, and how."""
+
+    topic: str
+    size: int
+    seconds: float
+    in_flight: int
+    batch: int
+
+
+class Row(msgspec.Struct, frozen=True, kw_only=True):
+    """One measurement; times are milliseconds of a send or of a message's way."""
+
+    what: str
+    messages: int
+    seconds: float
+    p50_ms: float | None = None
+    p99_ms: float | None = None
+    cpu_us: float
+    """Processor time of this client for each message."""
+
+    @property
+    def rate(self) -> float:
+        """Messages a second."""
+        return self.messages / self.seconds
+
+
+async def measure(client: ClientOptions, plan: Plan) -> AsyncIterator[Row]:
+    """Measure one thing after the other. The topic is made if it is not there.
+
+    What is sent stays in the topic; the group ends behind it.
+    """
+    async with Admin(options=client) as admin, Producer(options=client, group=GROUP) as producer:
+        queues = await _queues(admin, plan.topic)
+        (await admin.groups.create(GroupConfig(group_name=GROUP))).all()
+        bench = _Bench(producer, plan)
+        await bench.warm_up()
+        before = {queue: (await admin.offsets.bounds(queue))[1] for queue in queues}
+        yield await bench.one_at_a_time()
+        yield await bench.in_flight()
+        yield await bench.batches()
+        after = {queue: (await admin.offsets.bounds(queue))[1] for queue in queues}
+        for queue, offset in before.items():
+            await admin.offsets.commit(GROUP, queue, offset)
+        yield await backlog(client, plan, sum(after.values()) - sum(before.values()))
+        yield await live(client, producer, plan)
+
+
+class _Bench:
+    """Sends in several ways for a while."""
+
+    def __init__(self, producer: Producer, plan: Plan) -> None:
+        self._producer = producer
+        self._plan = plan
+        self._message = Message(plan.topic, bytes(plan.size))
+
+    async def warm_up(self) -> None:
+        """Have connections and routes ready."""
+        for _ in range(2 * QUEUES):
+            await self._producer.send(self._message)
+
+    async def one_at_a_time(self) -> Row:
+        return await self._for_a_while("send, one at a time", self._send, 1, 1)
+
+    async def in_flight(self) -> Row:
+        count = self._plan.in_flight
+        return await self._for_a_while(f"send, {count} in flight", self._send, 1, count)
+
+    async def batches(self) -> Row:
+        count = self._plan.batch
+        batch = [self._message] * count
+
+        async def send() -> None:
+            await self._producer.send_batch(batch)
+
+        return await self._for_a_while(f"send, batches of {count}", send, count, 1)
+
+    async def _send(self) -> None:
+        await self._producer.send(self._message)
+
+    async def _for_a_while(
+        self, what: str, send: Callable[[], Awaitable[None]], each: int, workers: int
+    ) -> Row:
+        taken: list[float] = []
+        clock, cpu = time.perf_counter, -time.process_time()
+        start = clock()
+        deadline = start + self._plan.seconds
+
+        async def work() -> None:
+            while (began := clock()) < deadline:
+                await send()
+                taken.append(clock() - began)
+
+        async with asyncio.TaskGroup() as group:
+            for _ in range(workers):
+                group.create_task(work())
+        elapsed = clock() - start
+        return _row(what, len(taken) * each, elapsed, cpu + time.process_time(), taken)
+
+
+async def backlog(client: ClientOptions, plan: Plan, count: int) -> Row:
+    """Consume what was sent: from the first message to the last."""
+    seen, enough = 0, asyncio.Event()
+    start = cpu = 0.0
+
+    async def handle(messages: list[ReceivedMessage]) -> None:
+        nonlocal seen, start, cpu
+        if not seen:
+            start, cpu = time.perf_counter(), -time.process_time()
+        seen += len(messages)
+        if seen >= count:
+            enough.set()
+
+    many = max(plan.batch, 32)
+    consumer = PushConsumer(options=client, group=GROUP, handler_batch=many, pull_batch=many)
+    consumer.subscribe(plan.topic, "*", handle)
+    async with consumer, asyncio.timeout(_PATIENCE + count / 1000):
+        await enough.wait()
+        elapsed = time.perf_counter() - start
+        used = cpu + time.process_time()
+    return _row("consume a backlog", seen, elapsed, used, ())
+
+
+async def live(client: ClientOptions, producer: Producer, plan: Plan) -> Row:
+    """Measure the way of single messages from the send to a handler, at a steady rate."""
+    lead, wanted = int(_LEAD * RATE), max(1, int(plan.seconds * RATE))
+    taken: list[float] = []
+    arrived = asyncio.Event()
+
+    async def handle(message: ReceivedMessage) -> None:
+        (sent,) = _MOMENT.unpack_from(message.body)
+        if sent != NOT_COUNTED:
+            taken.append(time.monotonic() - sent)
+        if len(taken) == wanted:
+            arrived.set()
+
+    assigned = asyncio.Event()
+    consumer = PushConsumer(options=client, group=GROUP)
+    consumer.on_assigned(lambda _: assigned.set())
+    consumer.subscribe(plan.topic, "*", handle)
+    filling = bytes(plan.size - LEAST_SIZE)
+    async with consumer, asyncio.timeout(_PATIENCE + plan.seconds):
+        await assigned.wait()
+        start, cpu = time.monotonic(), 0.0
+        for number in range(lead + wanted):
+            await asyncio.sleep(start + number / RATE - time.monotonic())
+            if number == lead:
+                cpu = -time.process_time()
+            moment = NOT_COUNTED if number < lead else time.monotonic()
+            await producer.send(Message(plan.topic, _MOMENT.pack(moment) + filling))
+        await arrived.wait()
+        used = cpu + time.process_time()
+    return _row(f"end to end, {RATE} a second", wanted, wanted / RATE, used, taken)
+
+
+async def _queues(admin: Admin, topic: str) -> list[MessageQueue]:
+    """Give a topic's queues; the topic is made on all clusters if it is not there."""
+    try:
+        route = await admin.topics.route(topic)
+    except RouteNotFound:
+        config = TopicConfig(topic_name=topic, read_queue_nums=QUEUES, write_queue_nums=QUEUES)
+        for cluster in {place.cluster for place in await admin.brokers.masters()}:
+            (await admin.topics.create(config, cluster)).all()
+        route = await admin.topics.route(topic)
+    return sort_queues(route.subscribe_queues(topic))
+
+
+def _row(
+    what: str, count: int, elapsed: float, cpu: float, taken: "list[float] | tuple[()]"
+) -> Row:
+    ordered = sorted(taken)
+    middle = ordered[len(ordered) // 2] * 1000 if ordered else None
+    late = ordered[len(ordered) * 99 // 100] * 1000 if ordered else None
+    return Row(
+        what=what,
+        messages=count,
+        seconds=elapsed,
+        p50_ms=middle,
+        p99_ms=late,
+        cpu_us=cpu / count * 1e6,
+    )

@@ -1,0 +1,75 @@
+"""`pocketmq bench` as a user meets it: a real process on a real cluster."""
+
+import json
+import subprocess
+from collections.abc import Iterator
+
+import pytest
+
+import pocketmq as mq
+from pocketmq import Cluster
+from tests.server_process import POCKETMQ
+
+ROWS = [
+    "send, one at a time",
+    "send, 8 in flight",
+    "send, batches of 16",
+    "consume a backlog",
+    "end to end, 200 a second",
+]
+QUICK = ("--seconds", "0.2", "--in-flight", "8", "--batch", "16")
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Cluster]:
+    with Cluster(brokers=2) as running:
+        yield running
+
+
+def bench(*arguments: str) -> tuple[int, list[str], str]:
+    done = subprocess.run(
+        [POCKETMQ, "bench", *arguments], capture_output=True, text=True, timeout=100, check=False
+    )
+    return done.returncode, done.stdout.splitlines(), done.stderr
+
+
+def test_everything_is_measured_and_consumed(cluster: Cluster) -> None:
+    code, lines, errors = bench("-n", cluster.address, "--json", *QUICK)
+    assert (code, errors) == (0, "")
+    rows = [json.loads(line) for line in lines]
+    assert [row["what"] for row in rows] == ROWS
+    assert all(row["rate"] == pytest.approx(row["messages"] / row["seconds"], 0.01) for row in rows)
+    assert all(row["cpu_us"] > 0 for row in rows)
+    single, flight, batches, backlog, live = rows
+    assert backlog["messages"] == sum(row["messages"] for row in (single, flight, batches))
+    assert batches["messages"] % 16 == 0
+    assert 0 < live["p50_ms"] <= live["p99_ms"]
+    with mq.Admin(cluster.address) as admin:
+        status = admin.topics.status("pocketmq_bench")
+        progress = admin.groups.progress("pocketmq_bench")
+    assert len(status.queues) == 16
+    lags = [each.broker_offset - each.consumer_offset for each in progress.queues.values()]
+    assert lags == [0] * len(lags)
+
+
+def test_a_table_is_for_people(cluster: Cluster) -> None:
+    code, lines, errors = bench("-n", cluster.address, "-t", "mine", "--size", "1024", *QUICK)
+    assert (code, errors) == (0, "")
+    assert lines[0].split() == ["1024", "B", "messages/s", "p50", "ms", "p99", "ms", "CPU", "µs"]
+    assert [line[:26].rstrip() for line in lines[1:]] == ROWS
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("-n", "127.0.0.1:1"), "no name server answers at 127.0.0.1:1"),
+        (("--size", "7"), "7 is not in the range"),
+        (("-t", "no spaces"), "no spaces"),
+    ],
+)
+def test_mistakes_are_one_line(cluster: Cluster, options: tuple[str, ...], said: str) -> None:
+    where = () if "-n" in options else ("-n", cluster.address)
+    code, _, errors = bench(*where, *options)
+    assert code in {1, 2}
+    assert errors.count("\n") == 1
+    assert said in errors
