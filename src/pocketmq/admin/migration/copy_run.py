@@ -18,8 +18,6 @@ from pocketmq.protocol.bodies.stats import OffsetRange
 
 _ROUND = 0.2
 """Seconds between two looks for new messages, at least."""
-_REPLAN = 5.0
-"""Seconds between two looks for new topics."""
 _SHARE = 5
 """Looking takes at most one part in so many of the time while nothing comes."""
 
@@ -131,6 +129,7 @@ class CopyRun:
         work = []
         for queue, copier in self._copiers.items():
             bounds = held[queue.topic, queue.broker_name].get(queue.queue_id)
+            copier.check_end(0 if bounds is None else bounds.max_offset)
             if bounds is not None and (copier.next is None or copier.next < bounds.max_offset):
                 work.append((copier, bounds.min_offset, bounds.max_offset))
         self.progress.behind = sum(end - (c.next or first) for c, first, end in work)
@@ -171,7 +170,7 @@ class CopyRun:
         planned = last = loop.time()
         while not self.stop.is_set():
             began = loop.time()
-            if began - planned > _REPLAN:
+            if began - planned > self._rules.replan:
                 again = partial(self._set_up, adopt=False)
                 plan = await self._patience.until_done(again)
                 planned = loop.time()

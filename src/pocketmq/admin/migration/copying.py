@@ -31,6 +31,8 @@ class Rules(msgspec.Struct, frozen=True):
     """Seconds between the births of messages that may share a batch, and so a time of birth."""
     parallel: int = 16
     """Queues that are copied at once."""
+    replan: float = 5.0
+    """Seconds between two looks for new topics, while following."""
 
 
 class QueueCopier:
@@ -75,6 +77,12 @@ class QueueCopier:
             if not await self._copy(page):
                 return
 
+    def check_end(self, end: int) -> None:
+        """Raise `CannotMigrate` if the source ends before what was copied."""
+        if self.next is not None and self.next > end:
+            reason = f"it ends at {end}, and was copied to {self.next}: has the source lost data?"
+            raise CannotMigrate(_named(self.state.source), reason)
+
     async def _copy(self, page: list[ReceivedMessage]) -> bool:
         """Copy what was read; False if told to stop before its end."""
         for request in self._requests(page):
@@ -116,19 +124,13 @@ class QueueCopier:
 
     async def _read(self) -> list[ReceivedMessage]:
         assert self.next is not None
-        status, messages, told = await self._source.read(self.state.source, self.next)
+        _, messages, told = await self._source.read(self.state.source, self.next)
         if messages:
             if messages[0].queue_offset > self.next:
                 self._skip(messages[0].queue_offset)
             return messages
         if told.next_begin_offset > self.next:
             self._skip(told.next_begin_offset)
-        elif status is PageStatus.OFFSET_ILLEGAL:
-            reason = (
-                f"it ends at {told.max_offset} and {self.next} messages were copied: "
-                "has the source lost its data?"
-            )
-            raise CannotMigrate(_named(self.state.source), reason)
         return []
 
     def _skip(self, offset: int) -> None:

@@ -8,7 +8,6 @@ meanwhile.
 import fcntl
 import sqlite3
 import uuid
-from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Self
@@ -57,23 +56,33 @@ class Ledger:
             raise MigrationFileUnusable(str(path), "there is none; has `copy` ever run?")
         try:
             self._base = sqlite3.connect(path, timeout=10.0, isolation_level=None)
-            self._base.execute("PRAGMA journal_mode=WAL")
-            self._base.execute("PRAGMA synchronous=NORMAL")
-            self._base.executescript(_TABLES)
-            facts = dict(self._base.execute("SELECT name, value FROM fact").fetchall())
-            if not facts:
-                facts = {
-                    "format": str(_FORMAT),
-                    "migration": uuid.uuid4().hex[:8],
-                    "source": source,
-                    "target": target,
-                }
-                rows = list(facts.items())
-                self._base.executemany("INSERT OR IGNORE INTO fact VALUES (?, ?)", rows)
         except sqlite3.Error as error:
+            raise MigrationFileUnusable(str(path), str(error)) from error
+        try:
+            facts = self._facts(source, target)
+        except sqlite3.Error as error:
+            self._base.close()
             raise MigrationFileUnusable(str(path), str(error)) from error
         self.migration: str = facts["migration"]
         self._check(facts, source, target)
+
+    def _facts(self, source: str, target: str) -> dict[str, str]:
+        """Give what stands in the file; in a new one that is what it is for."""
+        base = self._base
+        base.execute("PRAGMA journal_mode=WAL")
+        base.execute("PRAGMA synchronous=NORMAL")
+        base.executescript(_TABLES)
+        first = {
+            "format": str(_FORMAT),
+            "migration": uuid.uuid4().hex[:8],
+            "source": source,
+            "target": target,
+        }
+        base.execute("BEGIN IMMEDIATE")
+        with base:
+            if base.execute("SELECT 1 FROM fact").fetchone() is None:
+                base.executemany("INSERT INTO fact VALUES (?, ?)", list(first.items()))
+        return dict(base.execute("SELECT name, value FROM fact").fetchall())
 
     def _check(self, facts: dict[str, str], source: str, target: str) -> None:
         problem = None
@@ -108,16 +117,21 @@ class Ledger:
 
     def lock(self) -> None:
         """Be the only one that copies, until it is closed or the process ends."""
+        if self._lock is not None:
+            return
         place = self.path.with_name(self.path.name + ".lock")
         try:
-            self._lock = place.open("wb")
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            lock = place.open("wb")
         except OSError as error:
-            with suppress(AttributeError):
-                self._lock.close()  # type: ignore[union-attr]
+            raise MigrationFileUnusable(str(self.path), str(error)) from error
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            lock.close()
             raise MigrationFileUnusable(
                 str(self.path), "another `pocketmq migrate` copies with it"
             ) from error
+        self._lock = lock
 
     @property
     def made_topics(self) -> frozenset[str]:

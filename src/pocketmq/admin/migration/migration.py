@@ -14,7 +14,7 @@ from pocketmq.admin.migration.group_offsets import GroupMove, GroupOffsets
 from pocketmq.admin.migration.ledger import Ledger
 from pocketmq.admin.migration.plan import Plan, Wanted, make_plan
 from pocketmq.admin.migration.side import Side
-from pocketmq.admin.migration.survey import holdings, survey
+from pocketmq.admin.migration.survey import holdings, make_groups, survey
 from pocketmq.admin.migration.verifying import Verdict, Verifying
 from pocketmq.errors import CannotMigrate
 
@@ -141,6 +141,8 @@ class Migration:
         for group in groups:
             if group not in plan.known_groups:
                 raise CannotMigrate(f"group {group!r}", "the source has no such group")
+        new = tuple(each for each in plan.groups if not groups or each.group_name in groups)
+        await make_groups(self._target, new)
         moving = GroupOffsets(self._source, self._target, ledger, wait)
         return [await moving.move(group) for group in groups or plan.known_groups]
 

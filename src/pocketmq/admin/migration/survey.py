@@ -58,10 +58,15 @@ async def holdings(
     }
 
 
+async def make_groups(target: Side, groups: tuple[GroupConfig, ...]) -> None:
+    """Make groups that are not there. Raises `CannotMigrate` if a broker refuses."""
+    for group in groups:
+        await _make(target.groups.create(group, target.cluster), f"group {group.group_name!r}")
+
+
 async def prepare(target: Side, plan: Plan) -> None:
     """Make topics and groups that are not there. Raises `CannotMigrate` if a broker refuses."""
-    for group in plan.groups:
-        await _make(target.groups.create(group, target.cluster), f"group {group.group_name!r}")
+    await make_groups(target, plan.groups)
     for topic in plan.topics:
         for broker, config in sorted(topic.create.items()):
             making = target.topics.create(config, address=target.address(broker))
