@@ -17,13 +17,14 @@ from pocketmq.cli.server_options import (
     logging_options,
 )
 from pocketmq.embedded.early_stop import remember_stop_signals
+from pocketmq.embedded.lifeline import die_with_parent
 from pocketmq.embedded.server_logging import StderrLines, set_up_logging
 from pocketmq.errors import CannotStart
 
 if TYPE_CHECKING:
     from pocketmq.dashboard.settings import DashboardSettings
 
-PASSWORD_VARIABLE = "POCKETMQ_DASHBOARD_PASSWORD"
+PASSWORD_VARIABLE = "POCKETMQ_DASHBOARD_PASSWORD"  # noqa: S105 - a name, not a secret
 _LONGEST_FILE = 4096
 
 
@@ -51,6 +52,7 @@ _LONGEST_FILE = 4096
     metavar="NAME",
     help="Further host name in browsers' address lines; repeatable.",
 )
+@click.option("--with-parent", is_flag=True, hidden=True, help="End with the parent.")
 @entry_options
 @logging_options
 def command(
@@ -61,6 +63,7 @@ def command(
     allow_actions: bool,
     password_file: Path | None,
     names: tuple[str, ...],
+    with_parent: bool,
     log_level: str,
     log_json: bool,
     **given: Any,
@@ -85,7 +88,10 @@ def command(
         names=names,
     )
     log = set_up_logging(chosen_log(log_level, log_json))
-    asyncio.run(_serve(namesrv, Entry.taken_from(given), settings, log))
+    if with_parent:
+        die_with_parent()
+    lifeline = 0 if with_parent else None
+    asyncio.run(_serve(namesrv, Entry.taken_from(given), settings, log, lifeline))
 
 
 def _password(file: Path | None) -> str | None:
@@ -103,7 +109,11 @@ def _password(file: Path | None) -> str | None:
 
 
 async def _serve(
-    namesrv: str, entry: Entry, settings: "DashboardSettings", log: StderrLines
+    namesrv: str,
+    entry: Entry,
+    settings: "DashboardSettings",
+    log: StderrLines,
+    lifeline: int | None,
 ) -> None:
     from pocketmq.admin.admin import Admin
     from pocketmq.embedded.stopping import serve_until_asked
@@ -119,4 +129,6 @@ async def _serve(
             sys.stdout.write(f"ready {address}\n")
             sys.stdout.flush()
 
-    await serve_until_asked(dashboard.start, dashboard.stop, announce=announce, force=end_at_once)
+    await serve_until_asked(
+        dashboard.start, dashboard.stop, announce=announce, force=end_at_once, lifeline=lifeline
+    )

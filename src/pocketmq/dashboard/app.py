@@ -1,14 +1,19 @@
 """The pages put together: one application for all of them, with nothing from elsewhere."""
 
+import asyncio
 from pathlib import Path
+from typing import TypeVar
 
 from fastapi import FastAPI
 from nicegui import app as pages
 from nicegui import ui
 from starlette.middleware.gzip import GZipMiddleware
+from starlette.responses import PlainTextResponse
 
 from pocketmq.dashboard.assignment import page as assignment
 from pocketmq.dashboard.desk import Desk
+from pocketmq.dashboard.guard import METRICS_PATH
+from pocketmq.dashboard.metrics import Known, metrics_text
 from pocketmq.dashboard.nonces import App, ScriptNonces
 from pocketmq.dashboard.pages import (
     clients,
@@ -21,10 +26,16 @@ from pocketmq.dashboard.pages import (
     topic,
     topics,
 )
+from pocketmq.dashboard.watching import Watch
 
 _PAGES = (
     cluster, topics, topic, groups, group, assignment, clients, messages, message, dead_letters,
 )  # fmt: skip
+T = TypeVar("T")
+
+_PATIENCE = 8.0
+"""Seconds for figures; Prometheus waits 10."""
+_PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
 HERE = Path(__file__).parent
 _ICON = (
     '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32"><rect width="32" height="32" '
@@ -43,6 +54,12 @@ def build(desk: Desk) -> App:
     ui.add_head_html('<link rel="stylesheet" href="/style.css">', shared=True)
     for module in _PAGES:
         module.add_pages(desk)
+
+    @outer.get(METRICS_PATH, response_class=PlainTextResponse)
+    async def metrics() -> PlainTextResponse:
+        text = metrics_text(await _known(desk))
+        return PlainTextResponse(text, media_type=_PROMETHEUS)
+
     ui.run_with(
         outer,
         title="PocketMQ",
@@ -57,3 +74,21 @@ def build(desk: Desk) -> App:
         show_welcome_message=False,
     )
     return GZipMiddleware(ScriptNonces(outer), minimum_size=1024, compresslevel=6)
+
+
+async def _known(desk: Desk) -> Known:
+    """Gather what there is to tell; those who ask come seldom, so it is asked for anew."""
+    views = desk.views
+    watches = (views.cluster(), views.groups(), views.producers(), views.figures())
+    await asyncio.gather(*(watch.fresh(_PATIENCE) for watch in watches))
+    return Known(
+        brokers=_told(views.cluster()),
+        groups=_told(views.groups()),
+        producers=_told(views.producers()),
+        figures=_told(views.figures()),
+    )
+
+
+def _told(watch: Watch[T]) -> T | None:
+    """Give what a watch knows, None if its last look failed: old figures are no figures."""
+    return watch.value if watch.problem is None else None

@@ -49,7 +49,7 @@ class Column(Generic[T]):
     sort: Callable[[T], Any] | None = None
     """Gives a value to sort by; None, which means unknown, comes last."""
     kind: str = "text"
-    """text or number."""
+    """text, number, time, or wrap for long text that may be cut anywhere."""
 
 
 class _Grid(Element, component="table.js"):

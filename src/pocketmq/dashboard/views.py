@@ -42,6 +42,8 @@ class TopicsView(msgspec.Struct, frozen=True):
 
     names: list[str]
     configs: dict[str, dict[str, TopicConfig]]
+    own: frozenset[str]
+    """Topics that brokers make for themselves, named after them or their cluster."""
     missing: tuple[str, ...]
 
 
@@ -131,11 +133,14 @@ class Views:
     async def _topics(self) -> TopicsView:
         names, told = await asyncio.gather(self._admin.topics.names(), self._admin.topics.configs())
         configs: dict[str, dict[str, TopicConfig]] = {}
+        own: set[str] = set()
         for answer in told:
+            place = answer.place
+            own |= {place.broker, place.cluster, f"{place.cluster}_REPLY_TOPIC"}
             for topic, config in answer.value.items():
                 configs.setdefault(topic, {})[answer.place.broker] = config
         # A topic made a moment ago may be known to its broker before the name server tells it.
-        return TopicsView(sorted({*names, *configs}), configs, named(told.missing))
+        return TopicsView(sorted({*names, *configs}), configs, frozenset(own), named(told.missing))
 
     async def _figures(self) -> dict[str, TopicStatus | None]:
         return await self._statuses(await self._admin.topics.names())

@@ -133,6 +133,7 @@ _PRODUCER_COLUMNS = [
         "Last heartbeat",
         lambda row: Cell(moment(row[1].last_update_timestamp)),
         lambda row: row[1].last_update_timestamp,
+        kind="time",
     ),
     Column[Producer]("Known to", lambda row: Cell(", ".join(row[2]))),
 ]

@@ -134,5 +134,5 @@ _COLUMNS = [
         kind="number",
     ),
     Column[BrokerView]("Disk", _disk, kind="number"),
-    Column[BrokerView]("Oldest message", _oldest),
+    Column[BrokerView]("Oldest message", _oldest, kind="time"),
 ]

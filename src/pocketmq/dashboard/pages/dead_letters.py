@@ -112,5 +112,5 @@ _COLUMNS = [
         lambda row: messages_in(row[1]),
         kind="number",
     ),
-    Column[Row]("Last one", _shown_last, lambda row: _last(row[1])),
+    Column[Row]("Last one", _shown_last, lambda row: _last(row[1]), kind="time"),
 ]

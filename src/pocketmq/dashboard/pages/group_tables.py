@@ -84,7 +84,7 @@ def member_rows(facts: GroupFacts) -> list[Member]:
 
 def queue_rows(view: GroupView) -> list[QueueRow]:
     """Give the queues of all topics the group subscribes, and of those it has offsets of."""
-    progress = view.facts.progress
+    progress, holders = view.facts.progress, view.facts.holders()
     rows = [
         QueueRow(
             story.queue.topic, story.queue.broker_name, story.queue.queue_id,
@@ -94,7 +94,15 @@ def queue_rows(view: GroupView) -> list[QueueRow]:
     ]  # fmt: skip
     known = {story.queue for story in view.explanation.queues}
     rows += [
-        QueueRow(queue.topic, queue.broker_name, queue.queue_id, (), None, "", told)
+        QueueRow(
+            queue.topic,
+            queue.broker_name,
+            queue.queue_id,
+            tuple(holders.get(queue, ())),
+            None,
+            "",
+            told,
+        )
         for queue, told in progress.items()
         if queue not in known
     ]
@@ -146,7 +154,7 @@ MEMBER_COLUMNS = [
     Column[Member]("Subscribes", lambda m: Cell(_subscribed(m))),
     Column[Member]("Address", lambda m: Cell(m.connection.client_addr or UNKNOWN, tone="mono")),
     Column[Member]("Version", lambda m: Cell(f"{_language(m)} {version(m.connection.version)}")),
-    Column[Member]("Started", lambda m: Cell(moment(_since(m) or 0)), _since),
+    Column[Member]("Started", lambda m: Cell(moment(_since(m) or 0)), _since, kind="time"),
     Column[Member]("Known to", lambda m: Cell(", ".join(m.brokers))),
 ]
 QUEUE_COLUMNS = [

@@ -195,7 +195,7 @@ _TRACK_COLUMNS = [
     Column[Track]("Reason", lambda t: Cell(t.reason or "", tone="faint")),
 ]
 _STEP_COLUMNS = [
-    Column[Step]("When", lambda s: Cell(moment(s.time_ms)), lambda s: s.time_ms),
+    Column[Step]("When", lambda s: Cell(moment(s.time_ms)), lambda s: s.time_ms, kind="time"),
     Column[Step]("What", lambda s: Cell(s.what)),
     Column[Step]("Group", lambda s: Cell(s.group)),
     Column[Step]("Client", lambda s: Cell(s.client, tone="mono")),

@@ -121,13 +121,14 @@ _COLUMNS = [
         "Stored",
         lambda m: Cell(moment(m.store_timestamp_ms)),
         lambda m: (m.store_timestamp_ms, m.queue_offset),
+        kind="time",
     ),
     Column[ReceivedMessage](
         "Id", lambda m: Cell(m.message_id, href=link_to_message(m), tone="mono")
     ),
     Column[ReceivedMessage]("Tag", lambda m: Cell(m.tag or ""), lambda m: m.tag or ""),
     Column[ReceivedMessage]("Keys", lambda m: Cell(" ".join(m.keys)), lambda m: " ".join(m.keys)),
-    Column[ReceivedMessage]("Body", _preview),
+    Column[ReceivedMessage]("Body", _preview, kind="wrap"),
     Column[ReceivedMessage](
         "Queue",
         lambda m: Cell(f"{m.broker_name} {m.queue_id}"),

@@ -158,6 +158,7 @@ _QUEUE_COLUMNS = [
         "Last message",
         lambda row: Cell(moment(row[1].last_update_timestamp)),
         lambda row: row[1].last_update_timestamp,
+        kind="time",
     ),
 ]
 Setting = tuple[str, TopicConfig]

@@ -30,7 +30,7 @@ class _Topics:
     def __init__(self, desk: Desk, request: Request) -> None:
         self._desk = desk
         self._who = visitor(request)
-        self._view = TopicsView([], {}, ())
+        self._view = TopicsView([], {}, frozenset(), ())
         self._figures: dict[str, TopicStatus | None] = {}
         self._live = Live()
         with ui.element("div").classes("pm-buttons"):
@@ -38,16 +38,16 @@ class _Topics:
         self._table = LiveTable[str](
             "Topics",
             [
-                Column("Topic", self._name, lambda name: (kind(name) != "", name)),
-                Column("Kind", lambda name: Cell(kind(name), tone="faint"), kind),
+                Column("Topic", self._name, lambda name: (self._kind(name) != "", name)),
+                Column("Kind", lambda name: Cell(self._kind(name), tone="faint"), self._kind),
                 Column("Queues", self._queues, self._queue_count, kind="number"),
                 Column("Messages", self._messages, self._held, kind="number"),
                 Column("In /s", self._flow, self._put_tps, kind="number"),
-                Column("Last message", self._last, self._last_ms),
+                Column("Last message", self._last, self._last_ms, kind="time"),
                 Column("Brokers", self._brokers),
             ],
             key=str,
-            search=lambda name: f"{name} {kind(name)}",
+            search=lambda name: f"{name} {self._kind(name)}",
             sorted_by=0,
             empty="There is no such topic.",
         )
@@ -65,6 +65,9 @@ class _Topics:
             self._table.show(self._view.names)
 
     # Columns
+
+    def _kind(self, name: str) -> str:
+        return kind(name) or ("system" if name in self._view.own else "")
 
     def _name(self, name: str) -> Cell:
         return Cell(name, href=link_to("topics", name))

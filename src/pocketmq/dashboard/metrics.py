@@ -1,0 +1,216 @@
+"""What the dashboard knows, as Prometheus text, under names that existing boards know.
+
+Names and labels are those of RocketMQ 5.x where a broker of 5.x has the figure, and those of
+Apache's rocketmq-exporter, which asks a cluster from outside as we do. What a server did not tell
+is left out, never shown as 0; `pocketmq_broker_up` tells which brokers have answered.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import TypeAlias
+
+import msgspec
+
+from pocketmq.admin.overview import Glance
+from pocketmq.admin.topics import TopicStatus
+from pocketmq.dashboard.views import BrokerView, GroupsView, ProducersView
+from pocketmq.model.kinds import ConsumeType
+from pocketmq.model.names import DLQ_PREFIX, is_dead_letter_topic, is_retry_topic, is_system_topic
+from pocketmq.protocol.bodies.stats import QueueProgress
+from pocketmq.protocol.peers import Language, version_name
+
+Labels: TypeAlias = dict[str, str]
+Value: TypeAlias = tuple[Labels, float]
+Family: TypeAlias = tuple[str, str, Iterable[Value]]
+"""Name, description and values; all are gauges."""
+
+_ESCAPED = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
+_MODES = {
+    ConsumeType.CONSUME_ACTIVELY: "pull",
+    ConsumeType.CONSUME_PASSIVELY: "push",
+    ConsumeType.CONSUME_POP: "pop",
+}
+
+
+class Known(msgspec.Struct, frozen=True, kw_only=True):
+    """All that the text is made of; None where there was no answer."""
+
+    brokers: tuple[BrokerView, ...] | None
+    groups: GroupsView | None
+    producers: ProducersView | None
+    figures: dict[str, TopicStatus | None] | None
+
+
+def metrics_text(known: Known) -> str:
+    """Give all figures in Prometheus' text format."""
+    return "".join(_lines(known))
+
+
+def _lines(known: Known) -> Iterator[str]:
+    clusters = {view.place.broker: view.place.cluster for view in known.brokers or ()}
+    for families in (
+        _brokers(known.brokers or ()),
+        _groups(known.groups.groups if known.groups is not None else (), clusters),
+        _producers(known.producers),
+        _topics(known.figures or {}, clusters),
+    ):
+        for name, about, values in families:
+            started = False
+            for labels, value in values:
+                if not started:
+                    yield f"# HELP {name} {about}\n# TYPE {name} gauge\n"
+                    started = True
+                yield (
+                    f"{name}{{{_shown(labels)}}} {value:g}\n"
+                    if value < 1e6
+                    else (f"{name}{{{_shown(labels)}}} {value:.0f}\n")
+                )
+
+
+def _shown(labels: Labels) -> str:
+    return ",".join(f'{key}="{text.translate(_ESCAPED)}"' for key, text in labels.items())
+
+
+def _brokers(brokers: Iterable[BrokerView]) -> Iterator[Family]:
+    up: list[Value] = []
+    put: list[Value] = []
+    got: list[Value] = []
+    full: list[Value] = []
+    for view in brokers:
+        place = view.place
+        host = place.address.rpartition(":")[0]
+        labels = {"cluster": place.cluster, "brokerIP": host, "broker": place.broker}
+        own = {"cluster": place.cluster, "broker": place.broker, "address": place.address}
+        up.append((own, float(view.status is not None)))
+        if view.status is None:
+            continue
+        for values, figure in (
+            (put, view.status.put_tps),
+            (got, view.status.get_tps),
+            (full, view.status.disk_ratio),
+        ):
+            if figure is not None:
+                values.append((labels, figure))
+    yield "pocketmq_broker_up", "Whether a broker has answered", up
+    yield "rocketmq_broker_tps", "Messages in a second", put
+    yield "rocketmq_broker_qps", "Messages out a second", got
+    name = "rocketmq_brokeruntime_commitlog_disk_ratio"
+    yield name, "Share of the disk in use", full
+
+
+def _groups(groups: Iterable[Glance], clusters: dict[str, str]) -> Iterator[Family]:
+    lag: list[Value] = []
+    flight: list[Value] = []
+    offsets: list[Value] = []
+    diff: dict[str, list[Value]] = {"rocketmq_group_diff": [], "rocketmq_group_retrydiff": []}
+    members: list[Value] = []
+    for glance in groups:
+        members += _members(glance)
+        if glance.progress is None:
+            continue
+        for (topic, broker), parts in _by_broker(glance).items():
+            labels = _group_labels(glance.group, topic, broker, clusters)
+            lag.append((labels, sum(_behind(part) for part in parts)))
+            flight.append(
+                (labels, sum(max(0, part.pull_offset - part.consumer_offset) for part in parts))
+            )
+            place = {"cluster": clusters.get(broker, ""), "broker": broker, "topic": topic}
+            total = sum(part.consumer_offset for part in parts)
+            offsets.append((place | {"group": glance.group}, total))
+        for name, value in _differences(glance):
+            diff[name].append(value)
+    yield "rocketmq_consumer_lag_messages", "Consumer lag messages", lag
+    yield "rocketmq_consumer_inflight_messages", "Consumer inflight messages", flight
+    yield "rocketmq_consumer_connections", "Consumer connections", members
+    yield "rocketmq_consumer_offset", "Offsets consumed to, added up", offsets
+    for name, values in diff.items():
+        yield name, "Messages not consumed yet", values
+
+
+def _by_broker(glance: Glance) -> dict[tuple[str, str], list[QueueProgress]]:
+    found: dict[tuple[str, str], list[QueueProgress]] = {}
+    if glance.progress is not None:
+        for queue, part in glance.progress.queues.items():
+            found.setdefault((queue.topic, queue.broker_name), []).append(part)
+    return found
+
+
+def _group_labels(group: str, topic: str, broker: str, clusters: dict[str, str]) -> Labels:
+    return {
+        "cluster": clusters.get(broker, ""),
+        "node_id": broker,
+        "node_type": "broker",
+        "topic": topic,
+        "consumer_group": group,
+        "is_retry": _flag(is_retry_topic(topic)),
+        "is_system": _flag(is_system_topic(topic)),
+    }
+
+
+def _behind(part: QueueProgress) -> int:
+    return max(0, part.broker_offset - part.consumer_offset)
+
+
+def _differences(glance: Glance) -> Iterator[tuple[str, Value]]:
+    """Give the lag in each topic as rocketmq-exporter does, retries apart."""
+    if glance.progress is None or glance.members is None:
+        return
+    by_topic: Counter[str] = Counter()
+    for queue, part in glance.progress.queues.items():
+        by_topic[queue.topic] += _behind(part)
+    model = "" if glance.model is None else glance.model.value
+    for topic, behind in by_topic.items():
+        labels = {
+            "group": glance.group,
+            "topic": topic,
+            "countOfOnlineConsumers": str(len(glance.members)),
+            "msgModel": model,
+        }
+        name = "rocketmq_group_retrydiff" if is_retry_topic(topic) else "rocketmq_group_diff"
+        yield name, (labels, behind)
+
+
+def _members(glance: Glance) -> Iterator[Value]:
+    kinds = Counter((each.language, each.version) for each in glance.members or ())
+    mode = _MODES.get(glance.type, "") if glance.type is not None else ""
+    for (language, version), number in kinds.items():
+        labels = _client(language, version)
+        yield labels | {"consumer_group": glance.group, "consume_mode": mode}, number
+
+
+def _producers(view: ProducersView | None) -> Iterator[Family]:
+    if view is None or view.missing:
+        return
+    kinds = Counter((info.language, info.version) for _, info, _ in view.producers)
+    values = [(_client(*kind), float(number)) for kind, number in kinds.items()]
+    yield "rocketmq_producer_connections", "Producer connections", values
+
+
+def _client(language: Language | None, version: int) -> Labels:
+    return {
+        "language": "other" if language is None else language.name.lower(),
+        "version": version_name(version).lower(),
+        "protocol_type": "remoting",
+    }
+
+
+def _topics(figures: dict[str, TopicStatus | None], clusters: dict[str, str]) -> Iterator[Family]:
+    offsets, dead = [], []
+    for topic, status in figures.items():
+        if status is None:
+            continue
+        by_broker: Counter[str] = Counter()
+        for queue, held in status.queues.items():
+            by_broker[queue.broker_name] += held.max_offset
+        for broker, total in by_broker.items():
+            place = {"cluster": clusters.get(broker, ""), "broker": broker}
+            if is_dead_letter_topic(topic):
+                dead.append((place | {"group": topic.removeprefix(DLQ_PREFIX)}, total))
+            else:
+                offsets.append((place | {"topic": topic}, total))
+    yield "rocketmq_producer_offset", "Next offsets of a topic, added up", offsets
+    yield "rocketmq_topic_dlq_offset", "Next offsets of dead letters, added up", dead
+
+
+def _flag(value: bool) -> str:  # noqa: FBT001 - a value to be shown
+    return "true" if value else "false"
