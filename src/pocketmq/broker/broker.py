@@ -9,13 +9,15 @@ import gc
 import ipaddress
 import logging
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pocketmq.broker.clock import Clock, SystemClock
 from pocketmq.broker.config import BrokerConfig
+from pocketmq.broker.kept_settings import with_kept
 from pocketmq.broker.parts import Parts, open_store
+from pocketmq.broker.retention import store_options
 from pocketmq.broker.saving import save_changes, save_offsets
 from pocketmq.broker.state import BrokerState
 from pocketmq.errors import InvalidInput
@@ -45,8 +47,11 @@ class Broker:
         clock: Clock | None = None,
         limits: Limits | None = None,
         own_process: bool = False,
+        given: Collection[str] = (),
     ) -> None:
         """Take settings, a directory (None: only memory) and the name servers' addresses.
+
+        What was changed while the broker ran before counts again, but for the keys in `given`.
 
         `own_process` says that nothing else runs here, so that the garbage collector may forget
         about everything that exists after the start.
@@ -57,6 +62,7 @@ class Broker:
         self._clock = clock or SystemClock()
         self._limits = limits or Limits()
         self._own_process = own_process
+        self._given = frozenset(given)
         self._front = _Front()
         self._server = Server(self._front, self._limits)
         self._to_name_servers = _Deaf()
@@ -116,6 +122,8 @@ class Broker:
     def _build(self, address: Address, store_host: bytes) -> Parts:
         store = open_store(self.config, self._data, store_host)
         try:
+            self.config = with_kept(self.config, store, self._given)
+            store.keep(store_options(self.config, in_memory=store.in_memory))
             parts = Parts(
                 self.config,
                 store,

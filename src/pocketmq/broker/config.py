@@ -253,6 +253,10 @@ _FIXED = frozenset(field.name for field in msgspec.structs.fields(AccessSettings
 )
 
 
+CHANGEABLE = frozenset(key for key, name in _BY_KEY.items() if name not in _FIXED)
+"""Keys that can be changed while a broker runs."""
+
+
 def _read(properties: Mapping[str, str]) -> dict[str, Any]:
     return {
         _BY_KEY[key]: _read_value(key, text) for key, text in properties.items() if key in _BY_KEY

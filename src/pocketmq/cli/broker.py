@@ -1,6 +1,7 @@
 """`pocketmq broker`: a broker alone, on name servers of ours or Java's."""
 
 import asyncio
+from collections.abc import Collection
 from pathlib import Path
 
 import click
@@ -86,16 +87,23 @@ def command(
     }
     given = {key: value for key, value in options.items() if value is not None}
     given |= chosen_metrics(metrics_port)
-    properties = broker_properties(
-        read_config_file(file), read_pairs(pairs) | chosen_tls(tls_cert, tls_key, tls_mode) | given
-    )
+    given = read_pairs(pairs) | chosen_tls(tls_cert, tls_key, tls_mode) | given
+    properties = broker_properties(read_config_file(file), given)
     if not properties.get("namesrvAddr"):
         raise click.UsageError("name servers are missing; give --namesrv HOST:PORT")
     config = BrokerConfig.from_properties(properties)
-    asyncio.run(_serve(config, chosen_data(data, memory), log, kept=memory or data is not None))
+    place, kept = chosen_data(data, memory), memory or data is not None
+    asyncio.run(_serve(config, place, log, kept=kept, given=given.keys()))
 
 
-async def _serve(config: BrokerConfig, data: Path | None, log: StderrLines, *, kept: bool) -> None:
+async def _serve(
+    config: BrokerConfig,
+    data: Path | None,
+    log: StderrLines,
+    *,
+    kept: bool,
+    given: Collection[str],
+) -> None:
     from pocketmq.broker.broker import Broker
     from pocketmq.embedded.hosts import resolved, told_host, warn_if_open
     from pocketmq.embedded.starting import told_as_cannot_start
@@ -108,7 +116,7 @@ async def _serve(config: BrokerConfig, data: Path | None, log: StderrLines, *, k
     listening = await resolved(config.bind_address, part)
     told = config.broker_ip1 or told_host(listening)
     config = msgspec.structs.replace(config, bind_address=listening, broker_ip1=told)
-    broker = Broker(config, data, nameservers, own_process=True)
+    broker = Broker(config, data, nameservers, own_process=True, given=given)
 
     async def start() -> str:
         with told_as_cannot_start(part):

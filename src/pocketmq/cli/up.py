@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from pocketmq.cli.dashboard_child import DashboardChild
 from pocketmq.cli.server_options import (
     PORT,
     chosen_data,
@@ -25,6 +26,7 @@ from pocketmq.cli.server_options import (
 from pocketmq.embedded.early_stop import remember_stop_signals
 from pocketmq.embedded.server_logging import StderrLines, set_up_logging
 from pocketmq.embedded.settings import ClusterSettings, cluster_config, read_config_file
+from pocketmq.net import TlsMode
 
 if TYPE_CHECKING:
     from pocketmq.embedded.supervisor import Supervisor
@@ -46,6 +48,13 @@ if TYPE_CHECKING:
     type=click.Path(path_type=Path),
     help="Settings of all brokers as Java's broker.conf; the place for secrets.",
 )
+@click.option(
+    "--dashboard",
+    "dashboard_port",
+    type=PORT,
+    help="Port for a dashboard on 127.0.0.1; 0 takes any free one.",
+)
+@click.option("--allow-actions", is_flag=True, help="Let the dashboard change the cluster.")
 @data_options
 @tls_options
 @metrics_option
@@ -59,6 +68,8 @@ def command(
     broker_port: int | None,
     advertise: str,
     file: Path | None,
+    dashboard_port: int | None,
+    allow_actions: bool,
     data: str | None,
     memory: bool,
     tls_cert: str | None,
@@ -71,10 +82,15 @@ def command(
 ) -> None:
     """Run a cluster: a name server and brokers.
 
-    Prints `ready namesrv=HOST:PORT brokers=NAME@HOST:PORT,…` once it serves; everything else goes
-    to stderr. SIGTERM or Ctrl-C stops it cleanly, a second one at once.
+    Prints `ready namesrv=HOST:PORT brokers=NAME@HOST:PORT,…` once it serves, and `dashboard=URL`
+    behind it if there is one; everything else goes to stderr. SIGTERM or Ctrl-C stops it cleanly, a
+    second one at once.
     """
     remember_stop_signals()
+    from_file = read_config_file(file)
+    options = (
+        read_pairs(pairs) | chosen_tls(tls_cert, tls_key, tls_mode) | chosen_metrics(metrics_port)
+    )
     settings = ClusterSettings(
         brokers=brokers,
         data=chosen_data(data, memory),
@@ -83,34 +99,55 @@ def command(
         port=port,
         broker_port=broker_port,
         advertise=advertise,
-        config=cluster_config(
-            read_config_file(file)
-            | read_pairs(pairs)
-            | chosen_tls(tls_cert, tls_key, tls_mode)
-            | chosen_metrics(metrics_port)
-        ),
+        config=cluster_config(from_file | options),
+        from_file=frozenset(from_file.keys() - options.keys()),
         revive=True,
         log=chosen_log(log_level, log_json),
     )
+    beside = None
+    if dashboard_port is not None:
+        beside = DashboardChild(
+            dashboard_port,
+            *(("--log-level", log_level) + (("--log-json",) if log_json else ())),
+            *(("--allow-actions",) if allow_actions else ()),
+            # It is this machine that it speaks to.
+            *(("--tls-no-verify",) if tls_mode == TlsMode.ENFORCING else ()),
+        )
+        beside.check()
+    elif allow_actions:
+        raise click.UsageError("--allow-actions is for --dashboard")
     # The slow parts to import; wrong options are told without them.
     from pocketmq.embedded.forking import fork_brokers
     from pocketmq.embedded.supervisor import Supervisor
 
     supervisor = Supervisor(settings, fork_brokers(settings.names))
     log = set_up_logging(settings.log)
-    asyncio.run(_serve(supervisor, log, kept=memory or data is not None))
+    asyncio.run(_serve(supervisor, beside, log, kept=memory or data is not None))
 
 
-async def _serve(supervisor: "Supervisor", log: StderrLines, *, kept: bool) -> None:
+async def _serve(
+    supervisor: "Supervisor", beside: DashboardChild | None, log: StderrLines, *, kept: bool
+) -> None:
     from pocketmq.embedded.stopping import serve_until_asked
 
-    def announce(address: str) -> None:
+    async def start() -> str:
+        address = await supervisor.start()
         members = supervisor.members.values()
         brokers = ",".join(f"{member.name}@{member.address}" for member in members)
-        say_ready(f"namesrv={address} brokers={brokers}", log, kept=kept)
+        line = f"namesrv={address} brokers={brokers}"
+        return line if beside is None else f"{line} dashboard={await beside.start(address)}"
+
+    async def stop() -> None:
+        if beside is not None:
+            await beside.stop()
+        await supervisor.stop()
 
     def force() -> None:
+        if beside is not None:
+            beside.kill_now()
         supervisor.abandon()
         end_at_once()
 
-    await serve_until_asked(supervisor.start, supervisor.stop, announce=announce, force=force)
+    await serve_until_asked(
+        start, stop, announce=lambda line: say_ready(line, log, kept=kept), force=force
+    )

@@ -48,7 +48,7 @@ def run() -> int:
 async def _serve(order: BrokerOrder, log: StderrLines) -> None:
     config = BrokerConfig.from_properties(order.properties)
     data = None if order.data is None else Path(order.data)
-    broker = Broker(config, data, order.nameservers, own_process=True)
+    broker = Broker(config, data, order.nameservers, own_process=True, given=order.given)
 
     async def start() -> str:
         with told_as_cannot_start(config.broker_name):

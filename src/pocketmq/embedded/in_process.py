@@ -25,7 +25,7 @@ class InProcessBroker:
         """Start it on the running loop."""
         config = BrokerConfig.from_properties(order.properties)
         data = None if order.data is None else Path(order.data)
-        broker = Broker(config, data, order.nameservers)
+        broker = Broker(config, data, order.nameservers, given=order.given)
         try:
             with told_as_cannot_start(self.name):
                 await broker.start()

@@ -101,6 +101,7 @@ class Member:
         usual = {"registerBrokerTimeoutMills": "2000"} if network is not None else {}
         return BrokerOrder(
             properties=usual | settings.config | own,
+            given=[*(settings.config.keys() - settings.from_file), *own],
             data=None if settings.data is None else str(settings.data / self.name),
             nameservers=[place.nameserver if network is None else network.nameserver],
             log=LogSettings(level=log.level, as_json=log.as_json, process=self.name),

@@ -9,6 +9,7 @@ class BrokerOrder(msgspec.Struct, frozen=True, kw_only=True):
     """Run this broker. `data` None keeps everything in memory."""
 
     properties: dict[str, str]  # RocketMQ's keys, see `pocketmq.broker.config`
+    given: list[str] = []  # keys that count before what was changed while the broker ran
     data: str | None
     nameservers: list[str]
     log: LogSettings

@@ -38,6 +38,7 @@ class ClusterSettings(msgspec.Struct, frozen=True, kw_only=True):
     broker_port: int | None = None  # None: as `port` says, any free one or from 10911 on
     advertise: str = ""  # the host clients are told; "": the one it listens on
     config: dict[str, str] = {}
+    from_file: frozenset[str] = frozenset()  # keys of it that changes made at run time replace
     faults: bool = False
     revive: bool = False  # start a broker process again that ended by itself
     log: LogSettings = LogSettings(level="warning")

@@ -2,6 +2,8 @@
 
 import logging
 
+from pocketmq.broker.config import CHANGEABLE
+from pocketmq.broker.kept_settings import keep_settings
 from pocketmq.broker.retention import store_options
 from pocketmq.broker.saving import save_changes
 from pocketmq.broker.state import BrokerState, Handler
@@ -17,19 +19,24 @@ logger = logging.getLogger("pocketmq.broker")
 
 _GUARDED = ("brokerConfigPath", "rocketmqHome", "configBlackList")
 """What Java lets nobody change from afar."""
+_SHOWN = 40
+"""Characters of an unknown key, and keys, that are told."""
 _FOR_TOOLS = {"filterServerNums": "0", "slaveReadEnable": "false"}
 """Settings without a meaning here; `mqadmin exportConfigs` of 4.9 fails without them."""
 
 
 def update_config(state: BrokerState, connection: Connection, request: Command) -> Command:
-    """Change settings, all of them or none; keys nobody knows change nothing, as in Java.
+    """Change settings, all of them or none, for this run and the next; unknown keys change nothing.
 
     A value that cannot be is refused and said so. Java says success and keeps the old one.
     """
     wanted = read_properties(request.body) if request.body else {}
     if any(key in wanted for key in _GUARDED):
         return request.reply(ResponseCode.NO_PERMISSION, "Can not update config in black list.")
-    before, state.config = state.config, state.config.updated(wanted)
+    before, after = state.config, state.config.updated(wanted)
+    properties = after.to_properties()
+    keep_settings(state.store, {key: properties[key] for key in wanted if key in CHANGEABLE})
+    state.config = after
     state.targets.clear()
     state.store.keep(store_options(state.config, in_memory=state.store.in_memory))
     changed = [
@@ -38,6 +45,9 @@ def update_config(state: BrokerState, connection: Connection, request: Command) 
         if value != before.shown_properties()[key]
     ]
     logger.info("%s changed settings: %s", connection.remote_address, ", ".join(changed) or "none")
+    unknown = sorted(key[:_SHOWN] for key in wanted if key not in properties)[:_SHOWN]
+    if unknown:
+        logger.warning("settings nobody knows were to be changed: %s", ", ".join(unknown))
     if state.config.broker_permission != before.broker_permission:
         _announce(state)
     return request.reply(ResponseCode.SUCCESS)
