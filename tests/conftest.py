@@ -19,6 +19,8 @@ settings.load_profile("steady")
 
 SHARE_A_SESSION = {"spark", "pipelines"}
 """Folders whose tests use one Spark session."""
+WITH_PROCESSES = {"test_processes.py", "test_standalone.py"}
+"""Files of these folders that start Java themselves, and have nothing of that session."""
 SPREAD = {"test_schedules.py"}
 """Files whose tests have nothing in common that would be costly to make twice."""
 
@@ -32,7 +34,9 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Keep tests together, in a parallel run, that share a cluster or a Spark session."""
     for item in items:
-        if item.path.parent.name in SHARE_A_SESSION:
+        if item.path.name in WITH_PROCESSES:
+            item.add_marker(pytest.mark.xdist_group("spark processes"))
+        elif item.path.parent.name in SHARE_A_SESSION:
             item.add_marker(pytest.mark.xdist_group("spark"))
         elif item.path.name not in SPREAD:
             item.add_marker(pytest.mark.xdist_group(str(item.path)))

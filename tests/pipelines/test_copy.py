@@ -1,10 +1,5 @@
 """Messages from topic to topic: the same again, each where it belongs, and on from where it ended."""
 
-import json
-import os
-import signal
-import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -161,30 +156,3 @@ def test_what_stops_a_copy_is_told_in_words(
             checkpoint=tmp_path,
             settings=CopySettings(to_topic="elsewhere", once=True, from_options={"subscribr": "x"}),
         )
-
-
-def test_the_command_copies_and_says_what_it_did(
-    cluster: mq.Cluster, topic: str, tmp_path: Path
-) -> None:
-    """Ctrl-C ends it in good order."""
-    send(cluster.address, topic, 0, 10)
-    target = cluster.create_topic(f"{topic}-copy", 2)
-    command = [
-        sys.executable, "-m", "pocketmq.cli", "pipeline", "copy", "-n", cluster.address, "-t", topic,
-        "--to-topic", target, "--checkpoint", str(tmp_path), "--json", "--master", "local[2]",
-    ]  # fmt: skip
-    with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
-    ) as running:
-        try:
-            commits = tmp_path / "commits" / "0"
-            deadline = threading.Event()
-            while not commits.exists() and running.poll() is None:
-                deadline.wait(0.1)
-            os.kill(running.pid, signal.SIGINT)
-            output, errors = running.communicate(timeout=60)
-        finally:
-            running.kill()
-    assert running.returncode == 0, errors
-    assert json.loads(output)["messages"] == 10
-    assert told(cluster.address, target) == told(cluster.address, topic)

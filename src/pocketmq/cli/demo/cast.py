@@ -164,6 +164,8 @@ class Observer:
     def __init__(self, address: str) -> None:
         self.samples: list[OffsetSample] = []
         self.lag = 0
+        self.rounds = 0
+        """How often it has looked."""
         self._sampler = OffsetSampler(address, [(GROUP, TOPIC)])
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="demo-observer", daemon=True)
@@ -187,6 +189,7 @@ class Observer:
                 found = sampler.sample()
                 self.samples += found
                 self.lag = sum(sample.lag for sample in found)
+                self.rounds += 1
 
 
 def write_lines(path: Path, values: Iterable[Any]) -> None:

@@ -108,10 +108,15 @@ class Stage:
             if self._sending.unsure:
                 view.tell(f"{self._sending.unsure} sends failed and are not counted as sent")
             self._until(view, lambda: not self.missing())
-            time.sleep(1.5)  # for offsets of the last messages to be stored, and sampled
+            rounds = self._observer.rounds
+            self._until(view, lambda: self._caught_up(rounds))
             self.ended = time.time()
         with ThreadPoolExecutor() as pool:
             list(pool.map(Member.leave, [member for member in self.members if member.there]))
+
+    def _caught_up(self, rounds: int) -> bool:
+        """Tell whether the offsets of the last messages are stored, and sampled since."""
+        return self.observer.rounds > rounds and self.observer.lag == 0
 
     def missing(self) -> set[int]:
         """Give what was acknowledged and is not consumed yet."""

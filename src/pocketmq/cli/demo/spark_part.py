@@ -92,15 +92,12 @@ class SparkInBackground:
 
 def ingest_orders(spark: "SparkSession", address: str, place: Path) -> set[int]:
     """Copy the orders to Parquet, and give the numbers that are there."""
-    from pyarrow import dataset
-
-    from pocketmq.pipelines.ingest import IngestSettings, compact, ingest
+    from pocketmq.pipelines.ingest import IngestSettings, compact, ingest, ingested_values
 
     settings = IngestSettings(once=True, schema=SCHEMA)
     ingest(spark, address, [TOPIC], place, settings)
     compact(place)
-    files = dataset.dataset(place / "data", format="parquet", partitioning="hive")
-    return set(files.to_table(columns=["number"]).column("number").to_pylist())
+    return set(ingested_values(place, "number"))
 
 
 def events_by_spark(spark: "SparkSession", address: str, observed: Observations) -> Observations:

@@ -12,6 +12,10 @@ written, so nothing is there twice; a message that comes late is put where its d
 """
 
 from pocketmq.pipelines.ingest.compaction import Compacted, compact
+from pocketmq.pipelines.ingest.looking import ingested_values
 from pocketmq.pipelines.ingest.running import Ingested, IngestProgress, IngestSettings, ingest
 
-__all__ = ["Compacted", "IngestProgress", "IngestSettings", "Ingested", "compact", "ingest"]
+__all__ = [
+    "Compacted", "IngestProgress", "IngestSettings", "Ingested", "compact", "ingest",
+    "ingested_values",
+]  # fmt: skip

@@ -19,12 +19,12 @@ from pocketmq.errors import InvalidInput, PipelineFailed
 from pocketmq.pipelines.ingest.compaction import mend
 from pocketmq.pipelines.ingest.schema import remembered_schema
 from pocketmq.pipelines.ingest.shaping import check_day, shaped
+from pocketmq.pipelines.queries import reason_of, wait_for
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-_POLL = 0.25
 _NO_DAY = date(1970, 1, 1)
 
 
@@ -103,7 +103,7 @@ def ingest(
     except OSError as problem:
         raise InvalidInput(f"cannot write to {place}: {problem.strerror}") from problem
     except PySparkException as problem:
-        raise PipelineFailed("ingest", _reason(problem)) from problem
+        raise PipelineFailed("ingest", reason_of(problem)) from problem
     check_day(settings.day_from, schema)
     for kind in ("data", "bad"):
         mend(root / kind)
@@ -122,9 +122,9 @@ def ingest(
 
     try:
         query = _start(spark, options, _Place(root, schema, settings.day_from, counts), settings)
-        _wait(query, stop or threading.Event(), tell)
+        wait_for(query, stop or threading.Event(), tell)
     except PySparkException as problem:
-        raise PipelineFailed("ingest", _reason(problem)) from problem
+        raise PipelineFailed("ingest", reason_of(problem)) from problem
     tell()
     return Ingested(
         str(place), counts.batches, counts.rows, counts.bad, counts.late,
@@ -151,24 +151,6 @@ def _start(
     if settings.once:
         return writer.trigger(availableNow=True).start()
     return writer.trigger(processingTime=f"{settings.every} seconds").start()
-
-
-def _ended(query: "StreamingQuery") -> bool:
-    """Wait for a moment; raises the error the stream ended by."""
-    return bool(query.awaitTermination(_POLL))  # type: ignore[arg-type]  # takes parts of seconds
-
-
-def _wait(query: "StreamingQuery", stop: threading.Event, tell: Callable[[], None]) -> None:
-    """Wait until the stream ends, or shall; raises the error it ended by."""
-    try:
-        while not _ended(query):
-            tell()
-            if stop.is_set():
-                return
-    except KeyboardInterrupt:
-        pass
-    finally:
-        query.stop()
 
 
 def _write(place: _Place, batch: "DataFrame", number: int) -> None:
@@ -217,13 +199,3 @@ def _latest_day(place: Path) -> date:
         with suppress(ValueError):
             days.append(date.fromisoformat(found.name.removeprefix("day=")))
     return max(days)
-
-
-def _reason(problem: PySparkException) -> str:
-    """Give what a person can use of Spark's error: the line of our own error, or the first."""
-    text = str(problem)
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    ours = [line for line in lines if line.startswith("pocketmq.errors.")]
-    if ours:
-        return ours[-1].partition(": ")[2] or ours[-1]
-    return lines[0] if lines else type(problem).__name__

@@ -1,0 +1,109 @@
+"""What pipelines that run as a stream have in common: options, a session, an end by Ctrl-C."""
+
+import logging
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import wraps
+from types import FrameType
+from typing import TYPE_CHECKING, Any
+
+import click
+import msgspec
+
+from pocketmq.cli.pipeline.showing import ProgressLine
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+class StreamRun(msgspec.Struct, frozen=True, kw_only=True):
+    """What the common options say."""
+
+    topics: tuple[str, ...]
+    once: bool
+    starting: str
+    group: str | None
+    every: float
+    largest_batch: int | None
+    master: str
+    as_json: bool
+
+
+def stream_options(*, every: float) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Add the common options to a command, which gets them as `run`."""
+    options = [
+        click.option(
+            "-t", "--topic", "topics", multiple=True, metavar="TOPIC", help="Topic; repeatable."
+        ),
+        click.option("--once", is_flag=True, help="Copy what is there now, then end."),
+        click.option(
+            "--from",
+            "starting",
+            type=click.Choice(["earliest", "latest"]),
+            default="earliest",
+            show_default=True,
+            help="Where a first run begins.",
+        ),
+        click.option("-g", "--group", help="Consumer group that shows how far it has come."),
+        click.option(
+            "--every",
+            type=click.FloatRange(0.1, 86_400),
+            default=every,
+            show_default=True,
+            metavar="SECONDS",
+            help="Time between batches.",
+        ),
+        click.option(
+            "--largest-batch", type=click.IntRange(1), metavar="N", help="Messages a batch."
+        ),
+        click.option(
+            "--master", metavar="URL", default="local[*]", show_default=True, help="Spark."
+        ),
+        click.option("--json", "as_json", is_flag=True, help="Print what was done as JSON."),
+    ]
+
+    def add(command: Callable[..., None]) -> Callable[..., None]:
+        @wraps(command)
+        def gathered(**given: Any) -> None:
+            common = {name: given.pop(name) for name in StreamRun.__struct_fields__}
+            command(run=StreamRun(**common), **given)
+
+        found: Callable[..., None] = gathered
+        for option in reversed(options):
+            found = option(found)
+        return found
+
+    return add
+
+
+@contextmanager
+def running(
+    name: str, run: StreamRun
+) -> Iterator[tuple["SparkSession", ProgressLine, threading.Event]]:
+    """Run Spark, with a line of progress, and an event that Ctrl-C or SIGTERM sets."""
+    stop = threading.Event()
+    with ProgressLine() as line:
+        line.say("starting Spark …")
+        from pocketmq.spark import spark_session
+
+        spark = spark_session(f"pocketmq {name}", master=run.master)
+        logging.getLogger("py4j").setLevel(logging.CRITICAL)
+        _stop_on_signals(stop)
+        try:
+            yield spark, line, stop
+        finally:
+            spark.stop()
+
+
+def _stop_on_signals(stop: threading.Event) -> None:
+    """End cleanly at the first Ctrl-C or SIGTERM, at once at the second."""
+
+    def ask(_number: int, _frame: FrameType | None) -> None:
+        if stop.is_set():
+            raise KeyboardInterrupt
+        stop.set()
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, ask)
