@@ -6,16 +6,25 @@ import shutil
 import signal
 import subprocess
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, Response, sync_playwright
+from playwright.sync_api import (
+    Browser,
+    BrowserContext,
+    Locator,
+    Page,
+    Response,
+    sync_playwright,
+)
 
 import pocketmq as mq
+from pocketmq.errors import RouteNotFound
 from tests.server_process import POCKETMQ, wait_for
 
 CHROMIUM = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
@@ -130,6 +139,23 @@ class Viewer:
         self.page.wait_for_selector("main h1, #password")
         self.page.wait_for_function("() => !window.socket || window.socket.connected")
 
+    def rows(self, table: str) -> list[list[str]]:
+        """Give the text of a table, cell by cell."""
+        cells = "rows => rows.map(row => [...row.cells].map(cell => cell.innerText.trim()))"
+        found: list[list[str]] = self.table(table).locator("tbody tr").evaluate_all(cells)
+        return found
+
+    def table(self, name: str) -> Locator:
+        """Give a table by its name."""
+        return self.page.get_by_role("region", name=name, exact=True)
+
+    def wait_for_rows(self, table: str, wanted: Callable[[list[list[str]]], bool]) -> None:
+        """Wait until a table shows what is wanted, without loading the page again."""
+        deadline = time.monotonic() + PATIENCE / 1000
+        while not wanted(self.rows(table)):
+            assert time.monotonic() < deadline, self.rows(table)
+            self.page.wait_for_timeout(50)
+
     def keep(self, name: str) -> Path:
         """Keep a picture of the page."""
         file = self._folder / f"{name}.png"
@@ -206,11 +232,32 @@ class Shop:
         self.consumers.append(consumer)
         return consumer
 
+    def give_up(self, group: str, topic: str, bodies: list[bytes]) -> None:
+        """Have a group give up messages at the first failure."""
+        with mq.Admin(self.address) as admin:
+            consumer = mq.PushConsumer(self.address, group=group, consume_from="first")
+            consumer.subscribe(topic, "*", _refuse)
+            with consumer:
+                for number, body in enumerate(bodies):
+                    self.producer.send(mq.Message(topic, body, keys=[f"L{number}"]))
+
+                def given_up() -> bool:
+                    try:
+                        return len(admin.messages.dead_letters(group).messages) == len(bodies)
+                    except RouteNotFound:
+                        return False
+
+                wait_for(given_up, "the letters to be given up")
+
     def close(self) -> None:
         """Have everybody leave."""
         for consumer in self.consumers:
             consumer.close()
         self.producer.close()
+
+
+def _refuse(_message: object) -> None:
+    raise mq.RetryLater(delay_level=-1)  # a dead letter at once
 
 
 @pytest.fixture(scope="session")
@@ -219,6 +266,7 @@ def shop() -> Iterator[Shop]:
     with mq.Cluster(brokers=2) as cluster:
         cluster.create_topic("orders", queues=4)
         cluster.create_topic("audit", queues=2)
+        cluster.create_topic("letters", queues=1)
         made = Shop(cluster)
         try:
             for number in range(40):
@@ -230,7 +278,8 @@ def shop() -> Iterator[Shop]:
                     properties={"region": "eu"},
                 )
                 made.producer.send(message)
-            made.producer.send(mq.Message("audit", b"\x00\xff not text"))
+            made.producer.send(mq.Message("audit", b"\x00\xff not text", keys=["bytes"]))
+            made.give_up("mailing", "letters", [b"first letter", b"second letter"])
             members = [made.join("billing", "orders", f"billing-{n}") for n in range(2)]
             wait_for(
                 lambda: all(len(each.assignment().get("orders", ())) == 4 for each in members),
@@ -249,8 +298,25 @@ def dashboard(shop: Shop) -> Iterator[DashboardProcess]:
         yield process
 
 
-@pytest.fixture
-def viewer(browser: Browser, dashboard: DashboardProcess, screenshots: Path) -> Iterator[Viewer]:
-    """Give a window of a laptop's size before the dashboard."""
+@pytest.fixture(scope="session")
+def acting(shop: Shop) -> Iterator[DashboardProcess]:
+    """Give a dashboard of the shop that may change it."""
+    with DashboardProcess("-n", shop.address, "--port", "0", "--allow-actions") as process:
+        yield process
+
+
+@pytest.fixture(scope="session")
+def laptop(browser: Browser, dashboard: DashboardProcess, screenshots: Path) -> Iterator[Viewer]:
+    """Give a window of a laptop's size before the dashboard, for all tests one after the other."""
     with viewing(browser, dashboard.url, screenshots) as window:
         yield window
+
+
+@pytest.fixture
+def viewer(laptop: Viewer) -> Iterator[Viewer]:
+    """Give the same window as if it were new; afterwards nothing may have gone wrong in it."""
+    laptop.context.clear_cookies()
+    yield laptop
+    complaints, laptop.complaints = laptop.complaints, []
+    assert complaints == []
+    assert laptop.strangers == []

@@ -1,14 +1,239 @@
-"""Every page in a real browser, with real data."""
+"""Every page in a real browser, with real data; on a phone, in the dark, by keyboard."""
 
-from tests.dashboard.conftest import Viewer
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser
+
+import pocketmq as mq
+from tests.dashboard.conftest import PHONE, DashboardProcess, Shop, Viewer, viewing
+
+PAGES = {
+    "cluster": ("/", "Cluster"),
+    "topics": ("/topics", "Topics"),
+    "topic": ("/topics/orders", "orders"),
+    "groups": ("/groups", "Groups"),
+    "group": ("/groups/billing", "billing"),
+    "clients": ("/clients", "Clients"),
+    "messages": ("/messages?topic=orders&by=time", "Messages"),
+    "dead-letters": ("/dead-letters", "Dead letters"),
+    "letters": ("/dead-letters/mailing", "Dead letters of mailing"),
+}
+
+
+@pytest.fixture(scope="module")
+def phone(browser: Browser, dashboard: DashboardProcess, screenshots: Path) -> Iterator[Viewer]:
+    with viewing(browser, dashboard.url, screenshots, PHONE, dark=True) as window:
+        yield window
+
+
+def lit(viewer: Viewer) -> str:
+    """Give the colour of the page behind everything."""
+    colour: str = viewer.page.evaluate("getComputedStyle(document.body).backgroundColor")
+    return colour
 
 
 def test_the_cluster_page_names_every_broker(viewer: Viewer) -> None:
     viewer.open("/")
-    rows = viewer.page.get_by_role("region", name="Brokers").locator("tbody tr")
-    rows.nth(1).wait_for()
-    assert [row.split()[:2] for row in rows.all_inner_texts()] == [
-        ["broker-0", "up"],
-        ["broker-1", "up"],
+    assert [row[:4] for row in viewer.rows("Brokers")] == [
+        ["broker-0", "up", "DefaultCluster", "master"],
+        ["broker-1", "up", "DefaultCluster", "master"],
     ]
     viewer.keep("cluster")
+
+
+def test_topics_show_what_they_hold(viewer: Viewer) -> None:
+    viewer.open("/topics")
+    viewer.wait_for_rows("Topics", lambda rows: all(row[3] != "…" for row in rows))
+    rows = {row[0]: row[1:4] for row in viewer.rows("Topics")}
+    assert rows["orders"] == ["", "8", "40"]
+    assert rows["%DLQ%mailing"] == ["dead letters", "2", "2"]
+    viewer.keep("topics")
+
+
+def test_a_topic_shows_its_queues_groups_and_settings(viewer: Viewer) -> None:
+    viewer.open("/topics/orders")
+    viewer.wait_for_rows("Groups", lambda rows: [row[:2] for row in rows] == [["billing", "2"]])
+    queues = viewer.rows("Queues")
+    assert [row[:2] for row in queues] == [
+        [broker, str(number)] for broker in ("broker-0", "broker-1") for number in range(4)
+    ]
+    assert sum(int(row[4]) for row in queues) == 40
+    assert viewer.rows("Settings")[0][:5] == ["broker-0", "4", "4", "read and write", "no"]
+    viewer.keep("topic")
+
+
+def test_groups_show_members_and_lag(viewer: Viewer) -> None:
+    viewer.open("/groups")
+    viewer.wait_for_rows("Groups", lambda rows: ["billing", "2", "0"] in [row[:3] for row in rows])
+    viewer.keep("groups")
+    viewer.page.get_by_role("link", name="billing").click()
+    viewer.live()
+    assert viewer.page.locator("h1").inner_text() == "billing"
+
+
+def test_a_group_shows_who_holds_what_and_why(viewer: Viewer) -> None:
+    viewer.open("/groups/billing")
+    assert [row[1] for row in viewer.rows("Members")] == ["4", "4"]
+    held = [row for row in viewer.rows("Queues") if row[0] == "orders"]
+    assert len(held) == 8
+    assert held[0][7] == "AVG: queue 1 of 8 goes to member 1 of 2"
+    assert held[0][3].endswith("billing-0")
+    assert "every queue is where it belongs" in viewer.page.locator("main").inner_text()
+    viewer.keep("group")
+    viewer.page.get_by_role("link", name="Live assignment").click()
+    viewer.live()
+    assert viewer.page.locator("h1").inner_text() == "Assignment of billing"
+
+
+def test_clients_show_consumers_and_producers(viewer: Viewer) -> None:
+    viewer.open("/clients")
+    viewer.wait_for_rows("Consumers", lambda rows: [row[0] for row in rows].count("billing") == 2)
+    assert {row[3] for row in viewer.rows("Consumers")} == {"python"}
+    viewer.wait_for_rows("Producers", lambda rows: "shop" in [row[0] for row in rows])
+    viewer.keep("clients")
+
+
+def test_a_message_is_found_by_its_key_and_shown_with_who_consumed_it(viewer: Viewer) -> None:
+    viewer.open("/messages")
+    page = viewer.page
+    page.get_by_label("Topic").fill("orders")
+    page.get_by_label("Look by").select_option("key")
+    page.get_by_label("Id or key").fill("A17")
+    page.get_by_role("button", name="Search").press("Enter")
+    page.wait_for_url("**/messages?topic=orders&by=key&value=A17*")
+    viewer.live()
+    (row,) = viewer.rows("Messages of orders")
+    assert (row[2], row[3], row[4]) == ("paid", "A17", '{"amount": 17, "currency": "EUR"}')
+    viewer.keep("messages")
+    page.get_by_role("link", name=row[1]).click()
+    viewer.live()
+    assert page.locator("h1").inner_text() == row[1]
+    assert page.get_by_label("Body", exact=True).inner_text() == (
+        '{\n  "amount": 17,\n  "currency": "EUR"\n}'
+    )
+    page.get_by_role("button", name="Bytes").click()
+    page.get_by_label("Body", exact=True).get_by_text("00000000  7b 22 61 6d").wait_for()
+    viewer.wait_for_rows("Who consumed it", lambda rows: rows[0][:2] == ["billing", "consumed"])
+    viewer.keep("message")
+
+
+@pytest.mark.parametrize("by", ["id", "time"])
+def test_a_message_is_found_by_its_id_and_by_time(viewer: Viewer, shop: Shop, by: str) -> None:
+    with mq.Admin(shop.address) as admin:
+        (message,) = admin.messages.by_key("audit", "bytes").messages
+    value = message.message_id if by == "id" else ""
+    viewer.open(f"/messages?topic=audit&by={by}&value={value}")
+    assert [row[1] for row in viewer.rows("Messages of audit")] == [message.message_id]
+    assert viewer.rows("Messages of audit")[0][4] == "11 B of bytes"
+
+
+@pytest.mark.parametrize(
+    ("query", "told"),
+    [
+        ("topic=nowhere&by=time", "no topic 'nowhere'"),
+        ("topic=orders&by=id&value=AC11", "no message 'AC11'"),
+        ("topic=orders&by=time&from=tomorrow", "'tomorrow' is no time"),
+    ],
+)
+def test_what_cannot_be_found_is_told(viewer: Viewer, query: str, told: str) -> None:
+    viewer.open(f"/messages?{query}")
+    assert told in viewer.page.get_by_role("alert").inner_text()
+
+
+def test_dead_letters_are_listed_by_group(viewer: Viewer) -> None:
+    viewer.open("/dead-letters")
+    viewer.wait_for_rows(
+        "Dead letters", lambda rows: [row[:2] for row in rows] == [["mailing", "2"]]
+    )
+    viewer.page.get_by_role("link", name="mailing").click()
+    viewer.page.wait_for_url("**/dead-letters/mailing")
+    viewer.wait_for_rows(
+        "Dead letters of mailing",
+        lambda rows: sorted(row[5] for row in rows) == ["first letter", "second letter"],
+    )
+    viewer.keep("dead-letters")
+
+
+def test_a_topic_that_is_made_appears_without_reload(viewer: Viewer, shop: Shop) -> None:
+    viewer.open("/topics")
+    viewer.page.evaluate("window.notReloaded = true")
+    assert "fresh" not in [row[0] for row in viewer.rows("Topics")]
+    shop.cluster.create_topic("fresh", queues=3)
+    viewer.wait_for_rows("Topics", lambda rows: ["fresh", "", "6"] in [row[:3] for row in rows])
+    shop.producer.send(mq.Message("fresh", b"1"))
+    viewer.wait_for_rows(
+        "Topics", lambda rows: ["fresh", "", "6", "1"] in [row[:4] for row in rows]
+    )
+    assert viewer.page.evaluate("window.notReloaded") is True
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_on_a_phone_no_page_is_wider_than_the_screen(phone: Viewer, name: str) -> None:
+    path, title = PAGES[name]
+    phone.open(path)
+    assert phone.page.locator("h1").inner_text() == title
+    phone.page.wait_for_selector("table tbody td")
+    assert phone.page.evaluate("document.documentElement.scrollWidth") == PHONE[0]
+    phone.keep(f"{name}-phone")
+
+
+def test_light_and_dark_are_chosen_by_the_system_until_one_chooses(
+    viewer: Viewer, phone: Viewer
+) -> None:
+    """The choice is remembered for all pages."""
+    phone.open("/")
+    dark = lit(phone)
+    viewer.open("/")
+    light = lit(viewer)
+    assert (light, dark) == ("rgb(246, 247, 251)", "rgb(18, 20, 28)")
+    viewer.page.get_by_role("button", name="Switch between light and dark").press("Enter")
+    viewer.page.wait_for_function(
+        "colour => getComputedStyle(document.body).backgroundColor === colour", arg=dark
+    )
+    viewer.open("/groups/billing")
+    viewer.page.wait_for_function(
+        "colour => getComputedStyle(document.body).backgroundColor === colour", arg=dark
+    )
+    viewer.keep("group-dark")
+
+
+def test_everything_is_reached_by_keyboard_and_the_focus_is_seen(viewer: Viewer) -> None:
+    viewer.open("/topics")
+    keyboard, page = viewer.page.keyboard, viewer.page
+
+    def focused() -> str:
+        shown: str = page.evaluate(
+            "() => { const e = document.activeElement; const s = getComputedStyle(e);"
+            " return s.outlineStyle === 'none' ? 'unseen' : (e.getAttribute('aria-label')"
+            " || e.innerText).trim().split('\\n')[0]; }"
+        )
+        return shown
+
+    walk = []
+    for _ in range(10):
+        keyboard.press("Tab")
+        walk.append(focused())
+    assert walk == [
+        "Skip to the page", "PocketMQ", "Cluster", "Topics", "Groups", "Clients", "Messages",
+        "Dead letters", "Switch between light and dark", "Search Topics",
+    ]  # fmt: skip
+    keyboard.type("orders")
+    viewer.wait_for_rows("Topics", lambda rows: [row[0] for row in rows] == ["orders"])
+    keyboard.press("Tab")
+    assert focused().startswith("Topic")
+    keyboard.press("Enter")
+    page.wait_for_selector("th[aria-sort=descending]")
+    for _ in range(6):
+        keyboard.press("Tab")
+    assert focused() == "orders"
+    keyboard.press("Enter")
+    page.wait_for_url("**/topics/orders")
+
+
+def test_the_skip_link_leads_past_the_navigation(viewer: Viewer) -> None:
+    viewer.open("/topics")
+    viewer.page.keyboard.press("Tab")
+    viewer.page.keyboard.press("Enter")
+    assert viewer.page.evaluate("document.activeElement.querySelector('h1').innerText") == "Topics"

@@ -48,7 +48,8 @@ def frame(
     if theme in _THEMES:
         ui.dark_mode(_THEMES[theme])
     ui.context.client.content.classes("pm-content")
-    with ui.element("header").classes("pm-header"):
+    # The library's page is the <main> element; the header stands before it.
+    with ui.context.client.layout, ui.element("header").classes("pm-header") as header:
         with ui.link(target="/").classes("pm-brand").props('aria-label="PocketMQ"'):
             ui.element("span").classes("pm-logo").props("aria-hidden=true")
             ui.label("PocketMQ")
@@ -58,7 +59,8 @@ def frame(
                 if target == here:
                     link.props("aria-current=page")
         _switches(desk)
-    with ui.element("main").classes("pm-main").props("tabindex=-1") as main:
+    header.move(target_index=0)
+    with ui.element("div").classes("pm-main").props("tabindex=-1") as main:
         if path:
             with ui.element("nav").classes("pm-path").props('aria-label="Where you are"'):
                 for name, target in path:
