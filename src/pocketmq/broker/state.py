@@ -34,7 +34,7 @@ from pocketmq.protocol.message_ids import UniqueIds
 from pocketmq.store import MessageStore
 
 if TYPE_CHECKING:
-    from pocketmq.broker.access.account_file import AccountFile
+    from pocketmq.broker.access.account_files import AccountFiles
     from pocketmq.broker.access.gate import Gate
     from pocketmq.broker.appending import Redirect
     from pocketmq.broker.half_messages import HalfMessages
@@ -99,7 +99,7 @@ class BrokerState:
     """Brings replies to those who asked, while the broker runs."""
     gate: Gate | None = None
     """Whom requests have to pass; None on a broker without access control."""
-    account_file: AccountFile | None = None
+    account_files: AccountFiles | None = None
     """The accounts of 4.x, if they count."""
     steady: Callable[[], float] = time.monotonic
     """Seconds for measuring waits: the loop's own clock."""

@@ -7,7 +7,7 @@ import asyncio
 import logging
 from pathlib import Path
 
-from pocketmq.broker.access.account_file import AccountFile
+from pocketmq.broker.access.account_files import AccountFiles
 from pocketmq.broker.access.gate import Gate
 from pocketmq.broker.access.migration import acl_of_account, user_of_account
 from pocketmq.broker.access.users import UserType, subject_of
@@ -19,7 +19,7 @@ from pocketmq.protocol.bodies.access import User
 logger = logging.getLogger("pocketmq.broker")
 
 LOOK_PERIOD = 0.5
-"""Seconds between two looks at the access file, as in Java."""
+"""Seconds between two looks at the access files, as in Java."""
 
 
 class AccessControl:
@@ -32,20 +32,20 @@ class AccessControl:
         self._timer: asyncio.TimerHandle | None = None
         config = state.config
         if config.acl_enable or config.migrate_auth_from_v1_enabled:
-            file = AccountFile(Path(config.acl_file))
-            state.account_file = file if config.acl_enable else None
+            files = AccountFiles(Path(config.acl_file))
+            state.account_files = files if config.acl_enable else None
             if config.migrate_auth_from_v1_enabled:
-                _migrate(state, file)
+                _migrate(state, files)
         _add_initial_users(state)
         save_changes(state)
         if config.acl_enable or config.authentication_enabled or config.authorization_enabled:
             state.gate = Gate(config, config.broker_cluster_name, state.users, state.acls)
-            if state.account_file is not None:
-                state.gate.accounts = state.account_file.accounts
+            if state.account_files is not None:
+                state.gate.accounts = state.account_files.accounts
 
     def start(self) -> None:
-        """Begin to watch the file, if there is one."""
-        if self._state.account_file is not None:
+        """Begin to watch the files, if there are any."""
+        if self._state.account_files is not None:
             self._timer = self._loop.call_later(LOOK_PERIOD, self._look)
 
     async def stop(self) -> None:
@@ -55,15 +55,16 @@ class AccessControl:
 
     def _look(self) -> None:
         self._timer = self._loop.call_later(LOOK_PERIOD, self._look)
-        file, gate = self._state.account_file, self._state.gate
-        if file is None or gate is None:
+        files, gate = self._state.account_files, self._state.gate
+        if files is None or gate is None:
             return
         try:
-            if file.reload():
-                gate.accounts = file.accounts
-                logger.info("the access file %s was read again", file.path)
+            for path in files.reload():
+                logger.info("the access file %s was read again", path)
         except InvalidInput as error:
-            logger.error("%s; the accounts stay as they were", error)  # noqa: TRY400 - no trace of secrets
+            logger.error("%s; its accounts stay as they were", error)  # noqa: TRY400 - no trace of secrets
+        if gate.accounts is not files.accounts:
+            gate.accounts = files.accounts
 
 
 def _add_initial_users(state: BrokerState) -> None:
@@ -74,10 +75,10 @@ def _add_initial_users(state: BrokerState) -> None:
             state.users.create(user, now_ms)
 
 
-def _migrate(state: BrokerState, file: AccountFile) -> None:
+def _migrate(state: BrokerState, files: AccountFiles) -> None:
     """Take accounts over as users with rules, once: who is a user already stays as they are."""
     now_ms = state.clock.now_ms()
-    for account in file.listed:
+    for account in files.listed:
         name = account.access_key or ""
         if name in state.users:
             continue

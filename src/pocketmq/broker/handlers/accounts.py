@@ -4,7 +4,7 @@ import logging
 
 import msgspec
 
-from pocketmq.broker.access.account_file import AccountFile
+from pocketmq.broker.access.account_files import AccountFiles
 from pocketmq.broker.state import BrokerState, Handler
 from pocketmq.errors import InvalidInput, ResponseCode, server_error
 from pocketmq.net import Connection
@@ -25,7 +25,7 @@ _UPDATE_FAILED, _DELETE_FAILED, _WHITE_FAILED = 209, 210, 211  # 4.x; 5.x uses t
 
 def put_account(state: BrokerState, _: Connection, request: Command) -> Command:
     """Add an account, or change what is given of one."""
-    file = _file(state, _UPDATE_FAILED)
+    files = _files(state, _UPDATE_FAILED)
     header = request.header(CreateAccessConfigRequest)
     account = Account(
         access_key=header.access_key,
@@ -38,45 +38,47 @@ def put_account(state: BrokerState, _: Connection, request: Command) -> Command:
         group_perms=_listed(header.group_perms),
     )
     try:
-        file.put(account, state.turn.now_ms)
+        files.put(account, state.turn.now_ms)
     except InvalidInput as error:
         raise server_error(_UPDATE_FAILED, str(error)) from error
-    return _changed(state, file, request)
+    return _changed(state, files, request)
 
 
 def delete_account(state: BrokerState, _: Connection, request: Command) -> Command:
     """Forget an account."""
-    file = _file(state, _DELETE_FAILED)
+    files = _files(state, _DELETE_FAILED)
     key = request.header(DeleteAccessConfigRequest).access_key
-    if not file.remove(key, state.turn.now_ms):
+    if not files.remove(key, state.turn.now_ms):
         remark = f"The accessKey[{key}] corresponding to accessConfig has been deleted failed."
         raise server_error(_DELETE_FAILED, remark)
-    return _changed(state, file, request)
+    return _changed(state, files, request)
 
 
 def set_white_addresses(state: BrokerState, _: Connection, request: Command) -> Command:
     """Replace the addresses from where nobody is asked.
 
-    There is one file; tools may leave out which they mean, though Java's header says they must not.
+    Tools may leave out which file they mean, though Java's header says they must not.
     """
-    file = _file(state, _WHITE_FAILED)
+    files = _files(state, _WHITE_FAILED)
     listed = _listed(request.ext.get("globalWhiteAddrs"))
     if listed is None:
         raise server_error(_WHITE_FAILED, "The globalWhiteAddresses[null] has been updated failed.")
     try:
-        file.set_white(listed, state.turn.now_ms)
+        path = request.ext.get("aclFileFullPath", "")
+        files.set_white(listed, path, state.turn.now_ms)
     except InvalidInput as error:
         raise server_error(_WHITE_FAILED, str(error)) from error
-    return _changed(state, file, request)
+    return _changed(state, files, request)
 
 
 def version(state: BrokerState, _: Connection, request: Command) -> Command:
-    """Tell how often the access file was changed."""
-    file = _file(state, ResponseCode.SYSTEM_ERROR)
-    current = encode_body(file.version).decode()
+    """Tell how often the access files were changed."""
+    files = _files(state, ResponseCode.SYSTEM_ERROR)
+    current = encode_body(files.own.version).decode()
+    every = {path: msgspec.Raw(encode_body(each)) for path, each in files.versions.items()}
     header = GetBrokerAclVersionResponse(
         version=current,
-        all_acl_file_version=msgspec.json.encode({file.path.name: msgspec.Raw(current)}).decode(),
+        all_acl_file_version=msgspec.json.encode(every).decode(),
         broker_name=state.config.broker_name,
         broker_addr=state.address,
         cluster_name=state.config.broker_cluster_name,
@@ -86,29 +88,27 @@ def version(state: BrokerState, _: Connection, request: Command) -> Command:
 
 def list_accounts(state: BrokerState, _: Connection, request: Command) -> Command:
     """Give every account, with its secret, as Java does: for admins only."""
-    file = _file(state, ResponseCode.SYSTEM_ERROR)
-    table = AccountTable(global_white_addrs=file.white, plain_access_configs=file.listed)
+    files = _files(state, ResponseCode.SYSTEM_ERROR)
+    table = AccountTable(global_white_addrs=files.white, plain_access_configs=files.listed)
     return request.reply(ResponseCode.SUCCESS, body=encode_body(table))
 
 
-def _file(state: BrokerState, code: int) -> AccountFile:
-    if state.account_file is None:
+def _files(state: BrokerState, code: int) -> AccountFiles:
+    if state.account_files is None:
         raise server_error(
             code, "this broker has no access file; aclEnable and aclFile give it one"
         )
-    return state.account_file
+    return state.account_files
 
 
 def _listed(text: str | None) -> list[str] | None:
     return None if text is None else [part.strip() for part in text.split(",") if part.strip()]
 
 
-def _changed(state: BrokerState, file: AccountFile, request: Command) -> Command:
+def _changed(state: BrokerState, files: AccountFiles, request: Command) -> Command:
     if state.gate is not None:
-        state.gate.accounts = file.accounts
-    logger.info(
-        "the access file was changed by %s", request.ext.get("AccessKey", "a white address")
-    )
+        state.gate.accounts = files.accounts
+    logger.info("an access file was changed by %s", request.ext.get("AccessKey", "a white address"))
     return request.reply(ResponseCode.SUCCESS)
 
 
