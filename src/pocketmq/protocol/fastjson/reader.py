@@ -1,10 +1,10 @@
 """Reads the text any RocketMQ release, or a client in another language, puts into a body.
 
-Standard JSON takes the fast way through msgspec. What msgspec refuses is read again here, as
-fastjson would read it: bare, integer and object keys, single quotes, comments, Java's escapes,
-missing or surplus commas. The reader keeps a stack of its own, runs in linear time, and refuses
-nesting beyond `MAX_DEPTH` and more values than any body of RocketMQ has. Whatever the input, only
-`BodyMalformed` is raised.
+Standard JSON takes the fast way through msgspec, and so do maps whose keys are plain objects. What
+msgspec refuses is read again here, as fastjson would read it: bare, integer and object keys, single
+quotes, comments, Java's escapes, missing or surplus commas. The reader keeps a stack of its own,
+runs in linear time, and refuses nesting beyond `MAX_DEPTH` and more values than any body of
+RocketMQ has. Whatever the input, only `BodyMalformed` is raised.
 """
 
 import re
@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from pocketmq.errors import BodyMalformed
+from pocketmq.protocol.fastjson.object_keys import read_with_object_keys
 from pocketmq.protocol.fastjson.references import resolve
 from pocketmq.protocol.fastjson.writer import MAX_DEPTH, ObjectKey, dumps
 
@@ -36,12 +37,22 @@ def loads(data: bytes | str, what: str = "JSON") -> Any:
     try:
         value = msgspec.json.decode(data)
     except (msgspec.DecodeError, UnicodeError, RecursionError):
-        value = _read(_text(data, what), what)
+        value = _read_dialect(data, what)
     if "$ref" in data if isinstance(data, str) else b"$ref" in data:
         value = resolve(value, what)
     if openings > MAX_DEPTH and nests_deeper(value, MAX_DEPTH):
         raise BodyMalformed(what, f"nests deeper than {MAX_DEPTH} levels")
     return value
+
+
+def _read_dialect(data: bytes | str, what: str) -> Any:
+    """Read what is not standard JSON: nearly always maps of queues, which have a quick way."""
+    if isinstance(data, bytes):
+        try:
+            return read_with_object_keys(data)
+        except (msgspec.DecodeError, UnicodeError, RecursionError):
+            pass
+    return _read(_text(data, what), what)
 
 
 def _text(data: bytes | str, what: str) -> str:
