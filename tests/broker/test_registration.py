@@ -1,6 +1,8 @@
 """The broker and its name servers: real ones of ours, up, down and late."""
 
 import asyncio
+import base64
+import hmac
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -308,3 +310,39 @@ async def test_a_lost_connection_is_mended_at_once() -> None:
         link.abort()
         await until(lambda: broker._dialer.known(str(server)) is not None, "the next connection")
         await routed(asked, "DefaultCluster")
+
+
+def rightly_signed(request: Command, secret: bytes) -> bool:
+    """Look at a signature as a guarded name server does: all values by key, then the body."""
+    fields = dict(request.ext)
+    signature = fields.pop("Signature", "")
+    content = "".join(fields[key] for key in sorted(fields)).encode() + request.body
+    return base64.b64encode(hmac.digest(secret, content, "sha1")).decode() == signature
+
+
+async def test_what_name_servers_are_asked_is_signed_if_the_settings_name_a_user() -> None:
+    listener = Listener()
+    user = {"accessKey": "inner", "secretKey": "hush-hush", "securityToken": "t"}
+    settings = {"inner_client_authentication_credentials": json.dumps(user)}
+    async with (
+        listener as server,
+        broker_at(server, **settings) as (broker, address),
+        client(address) as peer,
+    ):
+        await peer.ask(CREATE_TOPIC, topic_fields("New"))
+        told: list[object] = []
+        broker.state.routes.fetch("New", told.append)
+        await until(lambda: told, "the route")
+    assert [each.code for each in listener.requests] == [REGISTER, REGISTER, ROUTE, UNREGISTER]
+    for request in listener.requests:
+        assert (request.ext["AccessKey"], request.ext["SecurityToken"]) == ("inner", "t")
+        assert rightly_signed(request, b"hush-hush")
+        assert not rightly_signed(request, b"another")
+
+
+async def test_without_such_a_user_nothing_is_signed() -> None:
+    listener = Listener()
+    async with listener as server, broker_at(server):
+        pass
+    assert [each.code for each in listener.requests] == [REGISTER, UNREGISTER]
+    assert not any({"AccessKey", "Signature"} & each.ext.keys() for each in listener.requests)

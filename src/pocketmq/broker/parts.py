@@ -23,6 +23,7 @@ from pocketmq.broker.groups import GroupTable
 from pocketmq.broker.handlers.by_code import HANDLERS
 from pocketmq.broker.housekeeping import Housekeeping
 from pocketmq.broker.long_polling import SuspendedPulls
+from pocketmq.broker.name_server_calls import calls_of
 from pocketmq.broker.offsets import OffsetTable
 from pocketmq.broker.registration import Registrar
 from pocketmq.broker.replies import Replies
@@ -78,8 +79,9 @@ class Parts:
         state.call_soon = loop.call_soon
         load_tables(state)
         self.dispatcher = Dispatcher(state, HANDLERS, loop)
-        self.registrar = Registrar(state, name_servers, dialer)
-        self.questions = RouteQuestions(name_servers, dialer)
+        calls = calls_of(dialer, config.inner_user())
+        self.registrar = Registrar(state, name_servers, calls)
+        self.questions = RouteQuestions(name_servers, calls)
         self.dispatcher.when_announced = self.registrar.when_announced
         state.end_turn = self.dispatcher.end_turn
         state.begin_popping = self._begin_popping

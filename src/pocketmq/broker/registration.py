@@ -11,11 +11,11 @@ from zlib import crc32
 
 import msgspec
 
+from pocketmq.broker.name_server_calls import Calls
 from pocketmq.broker.state import BrokerState
 from pocketmq.errors import BodyMalformed, MQError, ResponseCode, server_error
 from pocketmq.model.flags import Permission
 from pocketmq.model.topic_config import TopicConfig
-from pocketmq.net import Dialer
 from pocketmq.protocol.bodies.cluster import KVTable
 from pocketmq.protocol.bodies.registration import Registration, encode_registration
 from pocketmq.protocol.bodies.topics import TopicTable
@@ -35,9 +35,9 @@ _READ_WRITE = int(Permission.READ | Permission.WRITE)
 class Registrar:
     """The broker's links to its name servers."""
 
-    def __init__(self, state: BrokerState, name_servers: Sequence[str], dialer: Dialer) -> None:
+    def __init__(self, state: BrokerState, name_servers: Sequence[str], calls: Calls) -> None:
         self._state = state
-        self._dialer = dialer
+        self._calls = calls
         self._links = [_Link(self, address) for address in dict.fromkeys(name_servers)]
         self._tasks: list[asyncio.Task[None]] = []
         self._asked = 0  # numbers the changes, so that everybody knows what has been announced
@@ -133,7 +133,7 @@ class Registrar:
 
     async def ask(self, address: str, request: Command, timeout: float) -> Command:  # noqa: ASYNC109 - the request's own
         """Ask a name server; raises `MQError`, also for a refusal."""
-        answer = await self._dialer.request(address, request, timeout)
+        answer = await self._calls.request(address, request, timeout)
         if answer.code != ResponseCode.SUCCESS:
             raise server_error(answer.code, answer.remark, request="registration", address=address)
         return answer

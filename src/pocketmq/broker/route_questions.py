@@ -4,10 +4,10 @@ import asyncio
 import logging
 from collections.abc import Sequence
 
+from pocketmq.broker.name_server_calls import Calls
 from pocketmq.broker.routes import Found
 from pocketmq.errors import MQError, ResponseCode
 from pocketmq.model.route import TopicRoute
-from pocketmq.net import Dialer
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import Command
 from pocketmq.protocol.headers.nameserver import GetRouteRequest
@@ -21,9 +21,9 @@ _TIMEOUT = 3.0
 class RouteQuestions:
     """Asks one name server after the other until one answers. Belongs to the broker's loop."""
 
-    def __init__(self, name_servers: Sequence[str], dialer: Dialer) -> None:
+    def __init__(self, name_servers: Sequence[str], calls: Calls) -> None:
         self._name_servers = list(dict.fromkeys(name_servers))
-        self._dialer = dialer
+        self._calls = calls
         self._tasks: set[asyncio.Task[None]] = set()
 
     def fetch(self, topic: str, found: Found) -> None:
@@ -53,7 +53,7 @@ class RouteQuestions:
         request = Command.request(RequestCode.GET_ROUTEINFO_BY_TOPIC, 0, header)
         for address in self._name_servers:
             try:
-                answer = await self._dialer.request(address, request, _TIMEOUT)
+                answer = await self._calls.request(address, request, _TIMEOUT)
                 if answer.code == ResponseCode.SUCCESS:
                     return decode_body(answer.body, TopicRoute)
             except MQError as error:

@@ -22,6 +22,10 @@ class InnerCredentials(msgspec.Struct, frozen=True, kw_only=True, rename="camel"
 
     access_key: str = ""
     secret_key: str = ""
+    security_token: str = ""
+
+    def __repr__(self) -> str:
+        return f"InnerCredentials(access_key={self.access_key!r})"
 
 
 class AccessSettings(DoorSettings, frozen=True, kw_only=True, rename="camel"):
@@ -37,7 +41,8 @@ class AccessSettings(DoorSettings, frozen=True, kw_only=True, rename="camel"):
     authentication_whitelist: str = ""  # request codes, joined by `,`
     authorization_whitelist: str = ""
     init_authentication_user: str = ""  # {"username":…,"password":…}, a super user
-    inner_client_authentication_credentials: str = ""  # {"accessKey":…,"secretKey":…}, the same
+    inner_client_authentication_credentials: str = ""  # {"accessKey":…,"secretKey":…}, the same;
+    # and as this user the broker asks its name servers
     migrate_auth_from_v1_enabled: bool = msgspec.field(
         name="migrateAuthFromV1Enabled", default=False
     )
@@ -68,14 +73,20 @@ class AccessSettings(DoorSettings, frozen=True, kw_only=True, rename="camel"):
         if self.init_authentication_user.strip():
             user = _read("initAuthenticationUser", self.init_authentication_user, InitialUser)
             found.append((user.username, user.password))
-        if self.inner_client_authentication_credentials.strip():
-            key = "innerClientAuthenticationCredentials"
-            inner = _read(key, self.inner_client_authentication_credentials, InnerCredentials)
+        inner = self.inner_user()
+        if inner is not None:
             found.append((inner.access_key, inner.secret_key))
         for name, password in found:
             if not name.strip() or not password.strip():
                 raise InvalidInput("a user the broker begins with needs a name and a password")
         return found
+
+    def inner_user(self) -> InnerCredentials | None:
+        """Give the user as whom the broker asks its name servers. Raises as `initial_users`."""
+        text = self.inner_client_authentication_credentials
+        if not text.strip():
+            return None
+        return _read("innerClientAuthenticationCredentials", text, InnerCredentials)
 
 
 def _read(key: str, text: str, kind: type[S]) -> S:

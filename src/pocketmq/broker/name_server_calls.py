@@ -1,0 +1,39 @@
+"""How a broker asks its name servers: as nobody, or as the user its settings name.
+
+Java: `innerClientAuthenticationCredentials`, for name servers behind access control of their own.
+"""
+
+from typing import Protocol
+
+from pocketmq.broker.access.settings import InnerCredentials
+from pocketmq.protocol.command import Command
+
+
+class Calls(Protocol):
+    """Whoever brings a request to an address and its answer back; `pocketmq.net.Dialer` does."""
+
+    async def request(self, address: str, request: Command, timeout: float) -> Command:  # noqa: ASYNC109 - the request's own
+        """Ask an address. Raises `MQError` if no answer comes."""
+        ...
+
+
+class SignedCalls:
+    """Signs what is asked."""
+
+    def __init__(self, calls: Calls, user: InnerCredentials) -> None:
+        from pocketmq.broker.access.signature import signed_fields  # most brokers do without
+
+        self._calls = calls
+        self._user = user
+        self._signed = signed_fields
+
+    async def request(self, address: str, request: Command, timeout: float) -> Command:  # noqa: ASYNC109 - the request's own
+        """Ask an address as the user. Raises `MQError` if no answer comes."""
+        fields = self._signed(self._user, request.ext, request.body)
+        signed = Command.request(request.code, 0, fields, request.body)
+        return await self._calls.request(address, signed, timeout)
+
+
+def calls_of(calls: Calls, user: InnerCredentials | None) -> Calls:
+    """Give the way to name servers for a broker that is this user, or nobody."""
+    return calls if user is None else SignedCalls(calls, user)
