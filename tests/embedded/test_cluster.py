@@ -87,6 +87,17 @@ def test_data_goes_on_in_the_next_cluster(in_process: bool, tmp_path: Path) -> N
         assert bodies(cluster, "broker-0") == [b"0", b"1"]
 
 
+@BOTH
+def test_a_java_store_is_refused_and_left_alone(in_process: bool, tmp_path: Path) -> None:
+    (tmp_path / "commitlog").mkdir()
+    with (
+        pytest.raises(CannotStart, match="looks like a Java broker's store"),
+        Cluster(data=tmp_path, in_process=in_process),
+    ):
+        pass
+    assert [path.name for path in tmp_path.iterdir()] == ["commitlog"]
+
+
 def test_a_cluster_can_be_started_again() -> None:
     cluster = Cluster()
     for _ in range(2):

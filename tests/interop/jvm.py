@@ -6,7 +6,7 @@ import socket
 import subprocess
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
@@ -156,7 +156,11 @@ class Admin(Process):
 
 
 def broker(jars: Jars, home: Path, nameservers: str, **settings: object) -> Process:
-    """Start a Java broker that keeps its files in `home`."""
+    """Start a Java broker that keeps its files in `home`.
+
+    Settings of TLS are system properties in Java.
+    """
+    properties = {name: settings.pop(name) for name in list(settings) if name.startswith("tls.")}
     settings |= {
         "namesrvAddr": nameservers,
         "brokerIP1": "127.0.0.1",
@@ -167,14 +171,20 @@ def broker(jars: Jars, home: Path, nameservers: str, **settings: object) -> Proc
     command = jars.command(home, "org.apache.rocketmq.broker.BrokerStartup", "-c", "broker.conf")
     lines = [f"{name}={value}\n" for name, value in settings.items()]
     (home / "broker.conf").write_text("".join(lines))
-    return Process(command, home)
+    return Process(with_properties(command, properties), home)
 
 
-def nameserver(jars: Jars, home: Path, port: int) -> Process:
+def with_properties(command: list[str], properties: Mapping[str, object]) -> list[str]:
+    """Give a command line of `Jars` with further system properties."""
+    first, *rest = command
+    return [first, *(f"-D{name}={value}" for name, value in properties.items()), *rest]
+
+
+def nameserver(jars: Jars, home: Path, port: int, **properties: object) -> Process:
     """Start a Java name server."""
     command = jars.command(home, "org.apache.rocketmq.namesrv.NamesrvStartup", "-c", "namesrv.conf")
     (home / "namesrv.conf").write_text(f"listenPort={port}\n")
-    return Process(command, home)
+    return Process(with_properties(command, properties), home)
 
 
 def free_port() -> int:

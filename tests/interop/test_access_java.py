@@ -140,7 +140,9 @@ def guarded(jars: Jars, home: Path, kind: str, made: Certificates, *arguments: s
         }
         if "certificates" in kind:
             settings |= {"client.certPath": made.client, "client.keyPath": pkcs8(made.client_key)}
-        command[1:1] = [f"-Dtls.{key}={value}" for key, value in settings.items()]
+        command = jvm.with_properties(
+            command, {f"tls.{key}": value for key, value in settings.items()}
+        )
     with Process(command, home) as process:
         return process.wait_for_end()
 

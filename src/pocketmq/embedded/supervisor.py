@@ -21,6 +21,7 @@ from pocketmq.embedded.starting import told_as_cannot_start
 from pocketmq.errors import CannotStart, InvalidInput, MQError
 from pocketmq.nameserver import NameServer
 from pocketmq.net import Address
+from pocketmq.store.directory import refuse_java
 
 logger = logging.getLogger("pocketmq.cluster")
 
@@ -148,6 +149,7 @@ class Supervisor:
         settings = self.settings
         if settings.data is not None:
             with told_as_cannot_start("the cluster"):
+                refuse_java(settings.data)  # none of our folders among its files
                 settings.data.mkdir(parents=True, exist_ok=True)
                 _tell_left_over(settings)
         ports = read_ports(settings.data) if settings.broker_port is None else {}

@@ -22,7 +22,7 @@ class Directory:
         """
         self.path = path
         if not (path / METADATA).exists():
-            _refuse_java(path)
+            refuse_java(path)
         new = [folder for folder in (path, *path.parents) if not folder.exists()]
         try:
             path.mkdir(parents=True, exist_ok=True)
@@ -44,7 +44,8 @@ class Directory:
             self._lock = -1
 
 
-def _refuse_java(path: Path) -> None:
+def refuse_java(path: Path) -> None:
+    """Raise `StoreCorrupt` if a directory holds what a Java broker leaves in its store."""
     found = [name for name in _JAVA if (path / name).exists()]
     if found:
         raise StoreCorrupt(

@@ -1,0 +1,144 @@
+"""Our clients on a Java cluster that asks who one is, in the clear and over TLS."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import pocketmq as mq
+from pocketmq.errors import (
+    MQError,
+    NoPermission,
+    SendFailed,
+    ServerError,
+    SystemBusy,
+    TransportError,
+)
+from tests.access.attempts import ACCESS_FILE, ACCOUNTS, USERS
+from tests.interop.java_broker import listens
+from tests.interop.jvm import Jars, broker, free_port, nameserver, wait_until
+from tests.interop.test_access_java import PROVIDERS, ROOT, pkcs8
+from tests.net.certificates import Certificates, make_certificates
+
+pytestmark = [pytest.mark.java, pytest.mark.timeout(600)]
+
+TOPIC = "orders"
+
+
+class Guarded:
+    """A Java name server and a Java broker, in the clear or with a broker that speaks TLS only."""
+
+    def __init__(self, jars: Jars, address: str, made: Certificates, *, tls: bool) -> None:
+        self.address = address
+        self.made = made
+        self.tls = tls
+        self.user = "root" if jars.is_5 else "rootkey1"
+        self.secret = USERS["root"] if jars.is_5 else ACCOUNTS["rootkey1"]
+
+    def settings(self, secret: str = "") -> dict[str, Any]:
+        account = mq.Credentials(access_key=self.user, secret_key=secret or self.secret)
+        found: dict[str, Any] = {"credentials": account}
+        return found | ({"tls": self.made.asking()} if self.tls else {})
+
+
+def guarded(jars: Jars, home: Path, stack: ExitStack, *, tls: bool) -> Guarded:
+    (home / "conf").mkdir(parents=True)
+    made = make_certificates(home / "certificates")
+    port = free_port()
+    running = Guarded(jars, f"127.0.0.1:{free_port()}", made, tls=tls)
+    settings: dict[str, object] = {
+        "tls.test.mode.enable": "false",
+        "tls.server.certPath": made.server,
+        "tls.server.keyPath": pkcs8(made.server_key),
+    }
+    names = {**settings, "tls.server.mode": "permissive"}  # brokers come without TLS
+    settings |= {
+        "tls.server.mode": "enforcing" if tls else "disabled",
+        "listenPort": port,
+        "brokerName": "broker-a",
+    }
+    if jars.is_5:
+        settings |= {"authenticationEnabled": "true", "authorizationEnabled": "true"}
+        settings |= {"initAuthenticationUser": ROOT, **PROVIDERS}
+    else:
+        (home / "conf" / "plain_acl.yml").write_text(ACCESS_FILE)
+        settings |= {"aclEnable": "true"}
+    name_port = int(running.address.rpartition(":")[2])
+    stack.enter_context(nameserver(jars, home, name_port, **names))
+    stack.enter_context(broker(jars, home, running.address, **settings))
+    for each in (running.address, f"127.0.0.1:{port}"):
+        wait_until(lambda: listens(each), "Java servers")  # noqa: B023 - at once
+    with mq.Producer(running.address, group="first", **running.settings()) as producer:
+        wait_until(lambda: _sends(producer), "the broker to be known")
+    return running
+
+
+def _sends(producer: mq.Producer) -> bool:
+    try:
+        return producer.send(mq.Message(TOPIC, b"first")).ok
+    except MQError:
+        return False
+
+
+@pytest.fixture(scope="module", params=[False, True], ids=["in the clear", "over TLS"])
+def java(
+    request: pytest.FixtureRequest, jars: Jars, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Guarded]:
+    with ExitStack() as stack:
+        yield guarded(jars, tmp_path_factory.mktemp("guarded"), stack, tls=request.param)
+
+
+def test_one_with_the_right_secret_sends_and_consumes(java: Guarded) -> None:
+    settings = java.settings()
+    sent = {b"%d" % number for number in range(20)}
+    handled: list[bytes] = []
+    with mq.Producer(java.address, group="shop", **settings) as producer:
+        for body in sent:
+            assert producer.send(mq.Message(TOPIC, body, keys=["k"])).ok
+        consumer = mq.PushConsumer(java.address, group="billing", consume_from="first", **settings)
+        consumer.subscribe(TOPIC, handler=lambda message: handled.append(message.body))
+        with consumer:
+            wait_until(lambda: sent <= set(handled), "all messages")
+    with mq.PullConsumer(java.address, group="audit", consume_from="first", **settings) as reader:
+        reader.subscribe(TOPIC)
+        read: set[bytes] = set()
+        while not sent <= read:
+            read.add(next(reader).body)
+
+
+def test_one_with_a_wrong_secret_is_refused(java: Guarded, jars: Jars) -> None:
+    error = refused(java, java.settings("wrong"))
+    if jars.is_5:
+        assert isinstance(error, NoPermission)
+        assert "check signature failed." in str(error)
+    else:
+        assert isinstance(error, ServerError)
+        assert "Check signature failed for accessKey=rootkey1" in str(error)
+
+
+def refused(java: Guarded, settings: dict[str, Any]) -> MQError:
+    """Give the error of a send that is not for want of time on a busy machine."""
+    with mq.Producer(java.address, group="shop", retries=0, **settings) as producer:
+        for _ in range(20):
+            with pytest.raises(SendFailed) as caught:
+                producer.send(mq.Message(TOPIC, b"x"))
+            if not isinstance(caught.value.last_error, SystemBusy):
+                break
+    assert caught.value.last_error is not None
+    return caught.value.last_error
+
+
+def test_tls_is_spoken_only_with_those_one_believes(java: Guarded, tmp_path: Path) -> None:
+    """A broker that speaks TLS hangs up on others; a server of another root is not believed."""
+    settings = java.settings()
+    if java.tls:
+        in_the_clear = {"credentials": settings["credentials"]}
+        assert isinstance(refused(java, in_the_clear), TransportError)
+    other = make_certificates(tmp_path).asking()
+    with (
+        pytest.raises(MQError, match="certificate"),
+        mq.Producer(java.address, group="shop", **settings | {"tls": other}) as producer,
+    ):
+        producer.send(mq.Message(TOPIC, b"x"))
