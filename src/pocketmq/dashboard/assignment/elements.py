@@ -36,13 +36,13 @@ class _Experiment(Element, component="what_if.js"):
 class QueueMap:
     """A picture on a page. `show` sends what has changed."""
 
-    def __init__(self, label: str, *, bar: bool, empty: str = "", known: str = "") -> None:
+    def __init__(self, label: str, *, bar: bool, empty: str = "") -> None:
         self._sent: Picture | None = None
         self._latest: Picture | None = None
         self._ready = False
         self._why: Callable[[int], str] = lambda _: ""
         self.element = _Canvas()
-        self.element.props.update(label=label, bar=bar, empty=empty, known=known)
+        self.element.props.update(label=label, bar=bar, empty=empty)
         self.element.on("ready", self._begin, args=[]).on("ask", self._answer)
 
     def show(self, picture: Picture, why: Callable[[int], str]) -> None:
@@ -56,6 +56,12 @@ class QueueMap:
             self.element.run_method("load", changes["whole"])
         elif changes:
             self.element.run_method("patch", changes)
+
+    def say_empty(self, text: str) -> None:
+        """Say this where there is no queue to show."""
+        if self.element.props["empty"] != text:
+            self.element.props["empty"] = text
+            self.element.update()
 
     def _begin(self, _: GenericEventArguments) -> None:
         """Send all: a browser has just made the element, perhaps once more, and knows nothing."""

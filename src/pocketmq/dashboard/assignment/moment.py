@@ -44,15 +44,17 @@ class Moment(msgspec.Struct, frozen=True, kw_only=True):
     fits: str | None = None
     """The strategy that gives exactly this picture."""
     shared: bool = True
-    """Whether members share the queues; broadcasting ones do not."""
+    """Whether queues have owners: of those who broadcast or pop, everybody may read every queue."""
 
 
 def moment_of(facts: GroupFacts, at: float, fits: str | None = None) -> Moment:
     """Take from facts what the history needs."""
-    untold = facts.silent | untold_by(facts)
+    holders = facts.holders()
+    untold = facts.silent
+    if any(queue not in holders for queues in facts.queues.values() for queue in queues):
+        untold = untold | untold_by(facts)
     # A member that came while we asked is known by its own word alone.
     members = frozenset((*facts.members(), *facts.running, *facts.silent))
-    holders = facts.holders()
     nobody: Owners = None if untold or facts.unseen_brokers else ()
     owners: dict[MessageQueue, Owners] = {}
     lags = {}
@@ -73,8 +75,13 @@ def moment_of(facts: GroupFacts, at: float, fits: str | None = None) -> Moment:
         lags=lags,
         strategies=_strategies(facts),
         fits=fits,
-        shared=facts.model() is not MessageModel.BROADCASTING,
+        shared=facts.model() is not MessageModel.BROADCASTING and not pops(facts),
     )
+
+
+def pops(facts: GroupFacts) -> bool:
+    """Tell whether brokers hand out the group's messages one by one (POP)."""
+    return any(info.mq_pop_table for info in facts.running.values())
 
 
 def untold_by(facts: GroupFacts) -> dict[str, str]:

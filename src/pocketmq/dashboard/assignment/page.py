@@ -30,7 +30,6 @@ from pocketmq.dashboard.tiles import Tiles
 from pocketmq.dashboard.watching import Watch
 from pocketmq.dashboard.words import UNKNOWN, count, link_to
 from pocketmq.errors import MQError
-from pocketmq.model.kinds import MessageModel
 
 _STYLE = Path(__file__).with_name("assignment.css")
 _TICK = 0.25
@@ -80,15 +79,28 @@ class _Page:
             ("lag", "Messages waiting", None),
             ("last", "Last rebalance", None),
         )
-        with ui.element("div").classes("as-columns"):
+        with ui.element("div").classes("as-columns") as self._columns:
             with ui.element("div").classes("as-main"):
                 self._picture_card()
                 self._timeline_card()
             with ui.element("div").classes("as-side"):
                 self._findings_card()
                 self._experiment_card()
+        self._columns.set_visibility(False)
         live.show(watch, self._show)
+        self._judge()
         ui.timer(_TICK, live.tick)
+        ui.timer(_TICK, self._judge)
+
+    def _judge(self) -> None:
+        """Say whether what is shown still holds, if anything is shown at all."""
+        watch = self._watch
+        if watch.value is None and watch.problem is not None:
+            text = "There is nothing to show of this group."
+            if self._standing.text != text:
+                self._standing.set_text(text)
+        old = watch.problem is not None
+        self._columns.classes(add="as-old" if old else "", remove="" if old else "as-old")
 
     def _picture_card(self) -> None:
         with ui.element("section").classes("pm-card as-picture"):
@@ -97,7 +109,6 @@ class _Page:
                 "Queues and who holds them",
                 bar=True,
                 empty="There is no queue to show.",
-                known="as long as it was watched",
             )
             with ui.element("div").classes("as-key").props('aria-label="Key"'):
                 for name, text in (
@@ -135,11 +146,13 @@ class _Page:
             self._pair.set_visibility(False)
 
     def _show(self, look: Look) -> None:
+        self._columns.set_visibility(True)
         text = standing(look)
         if text != self._standing.text:
             self._standing.set_text(text)
         self._show_tiles(look)
         stories = look.story.queues
+        self._map.say_empty("There is no queue to show." if look.moment.shared else text)
         self._map.show(look.picture, lambda position: stories[position].why)
         self._timeline.show(_timeline(look))
         self._show_findings(look)
@@ -151,13 +164,12 @@ class _Page:
         silent = len(now.untold)
         tiles.show("members", count(len(now.members)), f"{silent} untold" if silent else "")
         tiles.show("queues", count(len(now.owners)))
-        shared = look.story.model is not MessageModel.BROADCASTING
-        strategy = look.story.strategy or ("none that fits" if shared else "broadcasting")
-        tiles.show("strategy", strategy if now.members else UNKNOWN)
-        unowned = sum(held == () for held in now.owners.values())
+        strategy = look.story.strategy if now.shared else "none"
+        tiles.show("strategy", (strategy or "none fits") if now.members else UNKNOWN)
+        unowned = sum(held == () for held in now.owners.values()) if now.shared else 0
         unknown = sum(held is None for held in now.owners.values())
         note = f"{count(unknown)} not known" if unknown else ""
-        tiles.show("open", count(unowned) if shared else "–", note, bad=unowned)
+        tiles.show("open", count(unowned) if now.shared else "–", note, bad=unowned)
         tiles.show("lag", lag_text(look))
         last = look.rebalances[-1] if look.rebalances else None
         if last is None:

@@ -81,10 +81,11 @@ class Seats:
 def live_picture(
     story: Explanation, now: Moment, history: History, seats: dict[str, int]
 ) -> Picture:
-    """Draw a group as it is."""
+    """Draw a group as it is; where queues have no owners there are none to draw."""
     owner, was, since = [], [], []
     several = {}
-    for position, each in enumerate(story.queues):
+    stories = story.queues if now.shared else ()
+    for position, each in enumerate(stories):
         owners = now.owners.get(each.queue, ())
         last = NOBODY
         if owners is None:
@@ -101,7 +102,7 @@ def live_picture(
         was.append(last)
         first_seen = history.since(each.queue)
         since.append(None if first_seen is None else int(first_seen))
-    topics, brokers, places = _places([each.queue for each in story.queues])
+    topics, brokers, places = _places([each.queue for each in stories])
     return Picture(
         topics=topics,
         brokers=brokers,
@@ -111,8 +112,8 @@ def live_picture(
         members=_members(story, now, seats),
         owner=owner,
         several=several,
-        expected=[seats.get(each.expected or "", NOBODY) for each in story.queues],
-        lag=[each.lag for each in story.queues],
+        expected=[seats.get(each.expected or "", NOBODY) for each in stories],
+        lag=[each.lag for each in stories],
         since=since,
         was=was,
     )

@@ -41,11 +41,10 @@ export default {
           <div :style="{ height: order.length * 34 + 'px', position: 'relative' }">
             <div v-for="row in tableRows" :key="row.position" class="qm-row" :class="{ 'qm-problem': row.problem }" role="row"
               :aria-rowindex="row.number + 2" :style="{ top: row.number * 34 + 'px' }">
-              <span role="cell" class="qm-queue">{{ row.topic }} <span class="pm-note">{{ row.broker }} · {{ row.q }}</span></span>
-              <span role="cell" class="qm-owner">{{ row.owner }}</span>
-              <span role="cell" class="qm-expected">{{ row.expected }}</span>
+              <span role="cell" class="qm-queue" :title="row.topic + ' ' + row.broker">{{ row.topic }} <span class="pm-note">{{ row.broker }} · {{ row.q }}</span></span>
+              <span role="cell" class="qm-owner" :title="row.owner">{{ row.owner }}<template v-if="row.wrong">, should be {{ row.expected }}</template></span>
               <span role="cell" class="qm-lag">{{ row.lag }}</span>
-              <span role="cell" class="qm-since">{{ row.since }}</span>
+              <span role="cell" class="qm-since">{{ row.clock }}</span>
               <span role="cell" class="qm-why" :title="row.why">{{ row.why }}</span>
             </div>
           </div>
@@ -54,21 +53,21 @@ export default {
       <div v-if="told" class="qm-tip" :style="tipStyle" aria-hidden="true">
         <strong>{{ told.topic }} <span class="pm-note">{{ told.broker }} · {{ told.q }}</span></strong>
         <span>Held by <b>{{ told.owner }}</b></span>
-        <span v-if="told.expected !== told.owner && told.expected !== '–'" class="pm-bad">Should be with {{ told.expected }}</span>
+        <span v-if="told.wrong" class="pm-bad">Should be with {{ told.expected }}</span>
         <span v-if="told.why" class="pm-note">{{ told.why }}</span>
         <span>Lag {{ told.lag }} · {{ told.since }}</span>
       </div>
       <p class="pm-hidden" aria-live="polite">{{ spoken }}</p>
     </div>
   `,
-  props: { label: String, bar: Boolean, empty: String, known: String },
+  props: { label: String, bar: Boolean, empty: String },
   emits: ["ready", "ask"],
   data: () => ({
     view: "auto", filter: { topic: "", broker: "", member: "", problems: false }, topics: [], brokers: [],
     loaded: false, members: [], total: 0, shown: [], order: [], sceneHeight: 0, drawnView: "", version: 0, lit: null,
     current: null, tip: null, spoken: "", by: "queue", descending: false, top: 0, seen: 0, whys: {},
     columns: [
-      ["queue", "Queue", "queue"], ["owner", "Held by", "owner"], ["expected", "Should be with", null],
+      ["queue", "Queue", "queue"], ["owner", "Held by", "owner"],
       ["lag", "Lag", "lag"], ["since", "Since", "since"], ["why", "Why", null],
     ],
   }),
@@ -227,7 +226,9 @@ export default {
         owner: words[owner] ?? name(owner),
         expected: data.expected[position] >= 0 ? name(data.expected[position]) : "–",
         lag: lag === null ? "?" : lag.toLocaleString("en"),
-        since: since === null ? this.known : `since ${new Date(since * 1000).toLocaleTimeString("en-GB")}`,
+        clock: since === null ? "–" : new Date(since * 1000).toLocaleTimeString("en-GB"),
+        since: since === null ? "as long as it was watched" : `since ${new Date(since * 1000).toLocaleTimeString("en-GB")}`,
+        wrong: data.expected[position] >= 0 && data.expected[position] !== owner,
         why: this.whys[position] ?? "",
         problem: owner < 0 || (data.expected[position] >= 0 && data.expected[position] !== owner),
       };
@@ -286,7 +287,7 @@ export default {
     },
     say() {
       const told = this.tell(this.current, this.seen);
-      const right = told.expected !== told.owner && told.expected !== "–" ? `, should be with ${told.expected}` : "";
+      const right = told.wrong ? `, should be with ${told.expected}` : "";
       this.spoken = `${told.topic}, ${told.broker}, queue ${told.q}: held by ${told.owner}${right}; lag ${told.lag}; ${told.why}`;
     },
     sortBy(by) {

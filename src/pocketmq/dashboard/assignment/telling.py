@@ -7,6 +7,7 @@ import msgspec
 
 from pocketmq.balance.what_if import Move
 from pocketmq.dashboard.assignment.episode import Pause, Rebalance
+from pocketmq.dashboard.assignment.moment import pops
 from pocketmq.dashboard.assignment.trying import Trial
 from pocketmq.dashboard.assignment.watching import Look
 from pocketmq.dashboard.words import UNKNOWN
@@ -17,6 +18,7 @@ from pocketmq.model.queue import MessageQueue, sort_queues
 MOST_ROWS = 200
 """Rows of moves that are listed."""
 _MOST_RUNS = 12
+_MOST_TOPICS = 3
 
 Row = tuple[str, str, int, str]
 
@@ -42,6 +44,8 @@ def standing(look: Look) -> str:
         return "The group is offline: no broker lists a member. Its messages wait."
     if story.model is MessageModel.BROADCASTING:
         return "The group broadcasts: every member reads every queue, so nothing is shared out."
+    if pops(look.facts):
+        return "The group pops: brokers hand out messages one by one, so queues have no owner."
     if not story.queues:
         return "No topic that the members subscribe has queues."
     owners = list(now.owners.values())
@@ -86,6 +90,8 @@ def lasted(pause: Pause) -> str:
         return f"{seconds(pause.least)} so far"
     if pause.most is None:
         return f"at least {seconds(pause.least)}"
+    if pause.least == 0:
+        return f"at most {seconds(pause.most)}"
     return f"{seconds(pause.least)} to {seconds(pause.most)}"
 
 
@@ -185,17 +191,14 @@ def trial_result(trial: Trial) -> dict[str, Any]:
         parts.append(f"{queues_of(len(moved.added))} would be new")
     if moved.removed:
         parts.append(f"{queues_of(len(moved.removed))} would be gone")
-    lines = [
-        f"Max−min over all topics: {before.spread} before, {last.spread} after.",
-        *(
-            f"{topic.topic}: {topic.fewest} to {topic.most} queues a member "
-            f"(max−min {topic.spread})."
-            for topic in last.topics[:5]
-        ),
+    lines = [f"Max−min over all topics: {before.spread} before, {last.spread} after."]
+    ranked = sorted(last.topics, key=lambda topic: -topic.spread)
+    lines += [
+        f"{topic.topic}: {topic.fewest} to {topic.most} queues a member (max−min {topic.spread})."
+        for topic in ranked[:_MOST_TOPICS]
     ]
-    if len(last.topics) > 5:
-        worst = max(last.topics, key=lambda topic: topic.spread)
-        lines.append(f"Of {len(last.topics)} topics the worst is {worst.topic}: {worst.spread}.")
+    if len(ranked) > _MOST_TOPICS:
+        lines.append(f"The other {len(ranked) - _MOST_TOPICS} topics are as even, or more so.")
     if last.unowned:
         lines.append(f"{queues_of(len(last.unowned))} would have no owner.")
     if not last.shares:

@@ -30,6 +30,7 @@ LARGE = 1000
 """Queues from which on a look is digested in a thread."""
 TOP = 5
 """Queues whose lag is drawn, those with most."""
+_OF_OWNERS = {"unowned queues", "owned twice", "idle members"}
 _POINTS = 240
 """Points of a line that a browser draws."""
 
@@ -108,10 +109,15 @@ def with_queues(facts: GroupFacts) -> GroupFacts:
 
 
 def honest(findings: tuple[Finding, ...], now: Moment, silent: Collection[str]) -> list[Finding]:
-    """Leave out what cannot be known while members do not tell which queues they hold."""
+    """Leave out what cannot be known while members do not tell which queues they hold.
+
+    Nor can a queue be owned twice, or by nobody, where queues have no owners.
+    """
+    if not now.shared:
+        return [each for each in findings if each.kind not in _OF_OWNERS]
     if not now.untold or None not in now.owners.values():
         return list(findings)
-    known = [each for each in findings if each.kind not in {"unowned queues", "idle members"}]
+    known = [each for each in findings if each.kind not in _OF_OWNERS - {"owned twice"}]
     quiet = [member for member in sorted(now.untold) if member not in silent]
     return known + [
         Finding("queues not told", member, now.untold[member],

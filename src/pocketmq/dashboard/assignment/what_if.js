@@ -28,12 +28,12 @@ export default {
         <table>
           <caption>Every strategy after these events</caption>
           <thead><tr><th>strategy</th><th class="number" title="queues of the busiest member less those of the idlest, over all topics">max−min</th>
-            <th class="number" title="the same within the topic where it is largest">in a topic</th>
+            <th class="number" title="the same within the topic where it is largest">per topic</th>
             <th class="number" title="queues that change hands if the group uses it already; in brackets how few had to">moved</th>
-            <th class="number" title="queues that change hands if the group goes over to it as well">if switched</th></tr></thead>
+            <th class="number" title="queues that change hands if the group goes over to it as well">switched</th></tr></thead>
           <tbody>
             <tr v-for="row in result.compared" :key="row.strategy" :class="{ 'wi-used': row.in_use }">
-              <td>{{ row.strategy }}<small v-if="row.in_use"> in use</small></td>
+              <td>{{ breakable(row.strategy) }}<small v-if="row.in_use"> in use</small></td>
               <td v-if="row.refused" colspan="4" class="pm-note">{{ row.refused }}</td>
               <template v-else>
                 <td class="number">{{ row.spread }}</td><td class="number">{{ row.worst_topic }}</td>
@@ -68,6 +68,7 @@ export default {
     subjects(now) { if (!now.includes(this.subject)) this.subject = now[0] ?? ""; },
   },
   methods: {
+    breakable: (name) => name.replaceAll(/[_-]/g, "$&\u200b"),
     words([kind, subject]) {
       return { join: `${subject} joins`, leave: `${subject} leaves`, broker_down: `${subject} is killed`, switch_to: `all use ${subject}` }[kind];
     },
