@@ -1,0 +1,301 @@
+"""`pocketmq migrate` as an operator meets it: real processes, killed in the middle, seen from outside."""
+
+import json
+import signal
+import subprocess
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import pocketmq as mq
+from pocketmq import Cluster
+from pocketmq.protocol.received import ReceivedMessage
+from tests.server_process import POCKETMQ, wait_for
+
+FIRST = mq.ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET
+
+
+class Operator:
+    """Runs the command for two clusters and one state file."""
+
+    def __init__(self, source: str, target: str, state: Path) -> None:
+        self.source = source
+        self.target = target
+        self.state = state
+
+    def command(self, step: str, *more: str) -> list[str]:
+        where = ["-n", self.source, "--to", self.target, "--state", str(self.state)]
+        return [str(POCKETMQ), "migrate", step, *where, *more]
+
+    def run(self, step: str, *more: str, code: int = 0) -> str:
+        done = subprocess.run(
+            self.command(step, *more), capture_output=True, text=True, timeout=60, check=False
+        )
+        assert done.returncode == code, (done.stdout, done.stderr)
+        return done.stdout if code == 0 else done.stdout + done.stderr
+
+    def json(self, step: str, *more: str, code: int = 0) -> Any:
+        return json.loads(self.run(step, "--json", *more, code=code))
+
+    def start(self, step: str, *more: str) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            self.command(step, *more), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+
+
+@pytest.fixture
+def clusters() -> Iterator[tuple[Cluster, Cluster]]:
+    with Cluster(brokers=2, in_process=False) as source, Cluster(in_process=False) as target:
+        yield source, target
+
+
+@pytest.fixture
+def operator(clusters: tuple[Cluster, Cluster], tmp_path: Path) -> Operator:
+    source, target = clusters
+    return Operator(source.address, target.address, tmp_path / "state")
+
+
+class Sending(threading.Thread):
+    """Sends numbered messages, keyed by customer, until told where else to go on, or to end."""
+
+    def __init__(self, address: str, topic: str) -> None:
+        super().__init__()
+        self.topic = topic
+        self.sent = 0
+        self._next = [address]
+        self._moved = threading.Event()
+
+    def move_to(self, address: str | None) -> None:
+        self._next.append(address or "")
+        self._moved.set()
+
+    def run(self) -> None:
+        for _ in range(2):
+            address = self._next[-1]
+            if not address:
+                return
+            self._moved.clear()
+            with mq.Producer(address, group="shop") as producer:
+                while not self._moved.is_set():
+                    message = mq.Message(self.topic, b"%d" % self.sent)
+                    producer.send(message, ordering_key=str(self.sent % 7))
+                    self.sent += 1
+                    self._moved.wait(0.002)
+            if not self._next[-1]:
+                return
+
+
+class Consuming:
+    """A consumer of the group on one cluster, and what it got."""
+
+    def __init__(self, address: str, topic: str) -> None:
+        self.got: list[bytes] = []
+        self._consumer = mq.PushConsumer(address, group="billing", consume_from=FIRST)
+        self._consumer.subscribe(topic, "*", self._take)
+        self._consumer.start()
+
+    def _take(self, message: ReceivedMessage) -> None:
+        self.got.append(message.body)
+
+    def close(self) -> None:
+        self._consumer.close()
+
+
+def kill(process: subprocess.Popen[str]) -> None:
+    process.kill()
+    process.communicate(timeout=10)
+
+
+def copied(operator: Operator, more_than: int = 0) -> bool:
+    counts = [int(row["copied"]) for row in operator.json("status")]
+    return sum(counts) > more_than
+
+
+@pytest.mark.timeout(180)
+def test_producers_and_consumers_move_over_and_nothing_is_lost(
+    clusters: tuple[Cluster, Cluster], operator: Operator
+) -> None:
+    """The whole story: copied while messages come, killed twice, the group and then producers move.
+
+    Every message is consumed on one side or the other; what comes twice is what was announced.
+    """
+    source, target = clusters
+    source.create_topic("orders", queues=2)
+    sending = Sending(source.address, "orders")
+    sending.start()
+    try:
+        before = Consuming(source.address, "orders")
+        for goal in (200, 400):
+            following = operator.start("copy", "--follow")
+            wait_for(operator.state.exists, "the state file")
+            wait_for(partial(copied, operator, goal), "copies")
+            kill(following)
+        following = operator.start("copy", "--follow")
+        wait_for(lambda: len(before.got) > 100, "the group at work")
+        before.close()
+        (moved,) = operator.json("offsets", "-g", "billing")
+        assert (moved["source_members"], moved["target_members"]) == (0, 0)
+        after = Consuming(target.address, "orders")
+        wait_for(lambda: len(after.got) > 100, "the group at work on the target")
+        sending.move_to(target.address)
+        at = sending.sent
+        wait_for(lambda: sending.sent > at + 200, "producers at work on the target")
+    finally:
+        sending.move_to(None)
+        sending.join()
+    wait_for(lambda: copied_all(operator), "all to be copied")
+    following.send_signal(signal.SIGINT)
+    out, _ = following.communicate(timeout=20)
+    assert following.returncode == 0
+    assert out.startswith("copied ")
+    everything = Counter(b"%d" % number for number in range(sending.sent))
+    wait_for(lambda: everything <= Counter(before.got) + Counter(after.got), "every message")
+    after.close()
+    got = Counter(before.got) + Counter(after.got)
+    assert set(got) == set(everything)
+    again = sum(each["again"] + each["not_copied"] for each in moved["queues"])
+    verdicts = operator.json("verify")
+    assert sum(each["missing"] + each["different"] for each in verdicts) == 0
+    assert sum(each["source_digest"] != each["target_digest"] for each in verdicts) == 0
+    duplicates = sum(each["duplicates"] for each in verdicts)
+    assert got.total() - sending.sent == again + duplicates
+    assert sum(each["copies"] + each["others"] for each in verdicts) == sending.sent
+
+
+def copied_all(operator: Operator) -> bool:
+    return all(row["behind"] == 0 for row in operator.json("status"))
+
+
+def fill(cluster: Cluster, topic: str, count: int) -> None:
+    cluster.create_topic(topic, queues=2)
+    with mq.Producer(cluster.address, group="shop") as producer:
+        for start in range(0, count, 100):
+            numbers = range(start, min(start + 100, count))
+            producer.send_batch([mq.Message(topic, b"%d" % number) for number in numbers])
+
+
+def test_each_step_says_what_it_does(clusters: tuple[Cluster, Cluster], operator: Operator) -> None:
+    source, target = clusters
+    fill(source, "orders", 400)
+    with mq.Admin(source.address) as admin:
+        from pocketmq.model.group_config import GroupConfig
+
+        admin.groups.create(GroupConfig(group_name="billing"))
+    assert operator.run("plan") == (
+        f"from {source.address} to {target.address}\n"
+        "topic   queues  messages  on the target\n"
+        "orders       4       400        is made\n"
+        "groups that are made: billing\n"
+    )
+    assert operator.run("copy", "--dry-run") == operator.run("plan")
+    assert not operator.state.exists()
+    assert operator.run("copy") == "copied 400 messages of 1 topics, 4 queues\n"
+    assert operator.run("copy") == "copied 0 messages of 1 topics, 4 queues\n"
+    assert operator.run("status") == (
+        "topic   queues  copied  to go  lost\n"
+        "orders       4     400      0     0\n"
+    )  # fmt: skip
+    assert operator.run("offsets") == (
+        "billing: goes on in 0 queues, 0 of them begun; 0 messages will come again\n"
+    )
+    assert operator.run("verify") == (
+        "topic   queues  source  copies  missing  changed  twice  to come  others\n"
+        "orders       4     400     400        0        0      0        0       0\n"
+        "all          4     400     400        0        0      0        0       0\n"
+        "digests agree in 4 of 4 queues\n"
+        "nothing is missing, nothing is changed\n"
+    )
+
+
+def test_interrupted_it_stops_cleanly_and_goes_on(tmp_path: Path) -> None:
+    with (
+        Cluster(in_process=False) as source,
+        Cluster(in_process=False, faults=True) as target,
+    ):
+        operator = Operator(source.address, target.address, tmp_path / "state")
+        fill(source, "orders", 4000)
+        target.slow("broker-0", 0.05)
+        copying = operator.start("copy")
+        wait_for(operator.state.exists, "the state file")
+        wait_for(lambda: copied(operator), "the first copies")
+        copying.send_signal(signal.SIGINT)
+        out, error = copying.communicate(timeout=20)
+        assert (copying.returncode, error) == (130, "")
+        assert "the same command goes on from here" in out
+        target.heal("broker-0")
+        operator.run("copy")
+        verdicts = operator.json("verify")
+        assert sum(each["copies"] for each in verdicts) == 4000
+        assert sum(each["duplicates"] for each in verdicts) == 0
+
+
+Prepare = Callable[[Cluster, Cluster], None]
+
+
+def other_counts(_: Cluster, target: Cluster) -> None:
+    target.create_topic("orders", queues=3)
+
+
+def unreadable(source: Cluster, _: Cluster) -> None:
+    with mq.Admin(source.address) as admin:
+        admin.topics.set_permission("orders", 2)
+
+
+OTHER_COUNTS = (
+    "this cluster cannot be migrated: topic 'orders' exists on the target with 3 queues, the "
+    "source has 4: messages of a key would change their queue"
+)
+UNREADABLE = (
+    "this cluster cannot be migrated: topic 'orders' may not be read on the source's broker "
+    "'broker-0': allow it with `pocketmq admin updateTopicPerm"
+)
+
+
+@pytest.mark.parametrize(
+    ("prepare", "complaint"), [(other_counts, OTHER_COUNTS), (unreadable, UNREADABLE)]
+)
+def test_what_stands_in_the_way_is_said_before_anything_is_done(
+    clusters: tuple[Cluster, Cluster], operator: Operator, prepare: Prepare, complaint: str
+) -> None:
+    source, target = clusters
+    fill(source, "orders", 10)
+    prepare(source, target)
+    assert complaint in operator.run("copy", code=1)
+    assert "problem: topic 'orders'" in operator.run("plan", code=1)
+
+
+def test_mistakes_are_told_in_one_line(operator: Operator, tmp_path: Path) -> None:
+    nowhere = Operator(operator.source, "127.0.0.1:1", tmp_path / "s")
+    assert nowhere.run("copy", code=1).startswith("pocketmq: no name server answers at 127.0.0.1:1")
+    same = Operator(operator.source, operator.source, tmp_path / "s")
+    assert "source and target are the same" in same.run("plan", code=2)
+    assert "there is none; has `copy` ever run?" in operator.run("verify", code=1)
+    operator.run("copy")
+    other = Operator(operator.target, operator.source, operator.state)
+    assert "name another file with --state" in other.run("copy", code=1)
+
+
+@pytest.mark.timeout(60)
+def test_a_guarded_target_says_who_may_not(
+    tmp_path: Path, clusters: tuple[Cluster, Cluster]
+) -> None:
+    source, _ = clusters
+    fill(source, "orders", 10)
+    config: dict[str, str | int | bool] = {
+        "authenticationEnabled": True,
+        "authorizationEnabled": True,
+        "initAuthenticationUser": '{"username":"root","password":"secret-1"}',
+        "innerClientAuthenticationCredentials": '{"accessKey":"root","secretKey":"secret-1"}',
+    }
+    with Cluster(in_process=False, config=config) as guarded:
+        operator = Operator(source.address, guarded.address, tmp_path / "guarded")
+        refused = operator.run("copy", code=1)
+        assert "cannot be migrated" in refused
+        assert "NO_PERMISSION" in refused
+        keys = ["--to-access-key", "root", "--to-secret-key", "secret-1"]
+        assert operator.run("copy", *keys) == "copied 10 messages of 1 topics, 4 queues\n"

@@ -1,0 +1,108 @@
+"""`pocketmq migrate` to a Java broker: an embedded cluster is outgrown, nothing is lost."""
+
+import json
+import subprocess
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Self
+
+import pytest
+
+import pocketmq as mq
+from pocketmq import Cluster
+from pocketmq.model.group_config import GroupConfig
+from pocketmq.protocol.received import ReceivedMessage
+from tests.interop.java_broker import JavaBroker, java_brokers
+from tests.interop.jvm import Jars
+from tests.server_process import POCKETMQ, wait_for
+
+pytestmark = [pytest.mark.java, pytest.mark.timeout(600)]
+
+FIRST = mq.ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET
+
+
+@pytest.fixture(scope="module")
+def java(jars: Jars, tmp_path_factory: pytest.TempPathFactory) -> Iterator[JavaBroker]:
+    with java_brokers(jars, tmp_path_factory.mktemp("java"), "broker-a") as running:
+        yield running
+
+
+class Group:
+    """A member of a group that takes some messages; those that are bad fail once."""
+
+    def __init__(self, address: str, *, fails: bool) -> None:
+        self.got: list[bytes] = []
+        self._fails = fails
+        self.failed = 0
+        self._consumer = mq.PushConsumer(address, group="billing", consume_from=FIRST)
+        self._consumer.subscribe("orders", "*", self._take)
+
+    def _take(self, message: ReceivedMessage) -> None:
+        if self._fails and message.tag == "bad":
+            self.failed += 1
+            raise mq.RetryLater(5)  # in a minute: after the move
+        self.got.append(message.body)
+
+    def __enter__(self) -> Self:
+        self._consumer.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._consumer.close()
+
+
+def migrate(source: Cluster, java: JavaBroker, state: Path, step: str, *more: str) -> Any:
+    where = ["-n", source.address, "--to", java.address, "--state", str(state), "--json"]
+    done = subprocess.run(
+        [POCKETMQ, "migrate", step, *where, *more], capture_output=True, timeout=120, check=False
+    )
+    assert done.returncode == 0, (done.stdout, done.stderr)
+    return json.loads(done.stdout)
+
+
+def send(address: str, numbers: range, *, tag: str | None = None) -> None:
+    with mq.Producer(address, group="shop") as producer:
+        messages = [
+            mq.Message("orders", b"%d" % n, tag=tag, keys=[f"k{n}"], properties={"n": str(n)})
+            for n in numbers
+        ]
+        producer.send_batch(messages[: len(messages) // 2])
+        for message in messages[len(messages) // 2 :]:
+            producer.send(message, ordering_key="customer")
+
+
+def test_a_group_moves_to_a_java_cluster_with_its_retries_and_timers(
+    java: JavaBroker, tmp_path: Path
+) -> None:
+    state = tmp_path / "state"
+    with Cluster(brokers=2, in_process=False) as source:
+        source.create_topic("orders", queues=2)
+        with mq.Admin(source.address) as admin:
+            admin.groups.create(GroupConfig(group_name="billing", retry_max_times=7))
+        send(source.address, range(300))
+        send(source.address, range(300, 302), tag="bad")
+        with Group(source.address, fails=True) as before:
+            wait_for(lambda: len(before.got) == 300 and before.failed == 2, "the group at work")
+        send(source.address, range(302, 400))
+        with mq.Producer(source.address, group="shop") as producer:
+            producer.send(mq.Message("orders", b"timed"), deliver_at=time.time() + 25.0)
+        outlook = migrate(source, java, state, "plan")
+        assert outlook["plan"]["problems"] == []
+        assert outlook["waiting"]["messages"] == 3
+        done = migrate(source, java, state, "copy", "--move-delayed")
+        assert (done["copied"], done["moved_delayed"], done["lost"]) == (400, 3, 0)
+        (moved,) = migrate(source, java, state, "offsets", "-g", "billing")
+        assert sum(queue["again"] for queue in moved["queues"]) == 0
+        verdicts = migrate(source, java, state, "verify")
+        assert [each for each in verdicts if each["source_digest"] != each["target_digest"]] == []
+        assert sum(each["copies"] for each in verdicts) == 400
+        assert sum(each["duplicates"] + each["missing"] for each in verdicts) == 0
+        with mq.Admin(java.address) as admin:
+            (config,) = admin.groups.config("billing").values()
+            assert config.retry_max_times == 7
+    with Group(java.address, fails=False) as after:
+        expected = [b"%d" % number for number in range(300, 400)] + [b"timed"]
+        wait_for(lambda: len(after.got) >= 101, "the rest, on the Java broker", 100.0)
+    assert Counter(after.got) == Counter(expected)
