@@ -134,6 +134,16 @@ class SendAnswers:
         return request.reply(ResponseCode.SUCCESS, None, header).encode()
 
 
+def answer_code(answer: Command | bytes) -> int:
+    """Give the code of an answer, whole frame or not."""
+    if isinstance(answer, Command):
+        return answer.code
+    if answer[4] == _JSON:
+        start = _HEADER_AT + len(_SUCCESS_JSON) - 2  # behind {"code":
+        return int(answer[start : answer.find(b",", start)])
+    return int.from_bytes(answer[_HEADER_AT : _HEADER_AT + 2], "big")
+
+
 def with_code(frame: bytes, code: int) -> bytes:
     """Give a frame that said success with another code, all else the same."""
     if frame[4] == _JSON:

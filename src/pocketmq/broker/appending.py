@@ -74,7 +74,10 @@ def append(state: "BrokerState", queue: QueueIndex, record: Record, tag: int) ->
     """
     turn = state.turn
     stored = state.store.append(queue, (record,), (tag,), turn.now_ms)
-    turn.appended(queue, 1, state.store.log.tail - stored.positions[0])
+    size = state.store.log.tail - stored.positions[0]
+    turn.appended(queue, 1, size)
+    if state.measures is not None:
+        state.measures.size.add((queue.topic,), size)
     return stored
 
 
@@ -86,7 +89,10 @@ def append_batch(state: "BrokerState", queue: QueueIndex, body: bytes, like: Rec
     """
     stored = state.store.append_batch(queue, body, like, state.turn.now_ms)
     size = state.store.log.tail - stored.positions[0]
-    state.turn.appended(queue, len(stored.positions), size)
+    count = len(stored.positions)
+    state.turn.appended(queue, count, size)
+    if state.measures is not None:
+        state.measures.size.add((queue.topic,), size // count)
     return stored
 
 

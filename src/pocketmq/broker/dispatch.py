@@ -11,16 +11,17 @@ import logging
 from collections.abc import Callable, Mapping
 from functools import partial
 
+from pocketmq.broker.answers import answer_code
 from pocketmq.broker.group_commit import GroupCommit, release
 from pocketmq.broker.handlers.membership import connection_closed
-from pocketmq.broker.handlers.pulling import has_match, resume
 from pocketmq.broker.handlers.sending import NO_ROOM
-from pocketmq.broker.long_polling import NEVER, HeldPull
+from pocketmq.broker.measures import Measures
 from pocketmq.broker.patience import SHORT, busy_answer
 from pocketmq.broker.refusal_log import RefusalLog
 from pocketmq.broker.refusals import FAILED, REFUSING, check_size, refusal
 from pocketmq.broker.state import Answer, BrokerState, Handler
 from pocketmq.broker.turn import Answers, Turn
+from pocketmq.broker.waiting_pulls import WaitingPulls
 from pocketmq.errors import MQError, ResponseCode, StoreError
 from pocketmq.net import Connection
 from pocketmq.protocol.codes import RequestCode
@@ -55,12 +56,10 @@ class Dispatcher:
         self._state = state
         self._handlers = dict(handlers)
         self._loop = loop
-        self._commit = GroupCommit(state.store, loop)
+        self._commit = GroupCommit(state.store, loop, self._let_go)
         self._refusals = RefusalLog()
         self._ending: asyncio.Handle | None = None
-        self._timer: asyncio.TimerHandle | None = None
-        self._timer_at = NEVER
-        self._open = True
+        self._pulls = WaitingPulls(state, loop)
         self._latest: Connection | None = None  # who sent messages last
         self._topics = state.topics.version
         self.when_announced: Callable[[Callable[[], None]], None] = _at_once
@@ -81,6 +80,8 @@ class Dispatcher:
         if waited > SHORT:
             requests = self._in_time(connection, requests, waited)
         largest = state.config.max_request_body_size
+        if state.measures is not None:
+            self._begin(state.measures)
         for request in requests:
             handler = handlers.get(request.code)
             answer: Answer
@@ -95,21 +96,12 @@ class Dispatcher:
                 else:
                     answer = handler(state, connection, request)
             except MQError as error:
-                if isinstance(error, StoreError):
-                    turn.doubt()
-                answer = refusal(request, error)
-                if answer.code == ResponseCode.SYSTEM_ERROR:  # of those returned most are harmless
-                    self._tell_refused(connection, request, answer)
+                answer = self._refusal(connection, request, error)
             except Exception:
                 logger.exception("%s: %r failed", connection.remote_address, request)
                 answer = request.reply(ResponseCode.SYSTEM_ERROR, FAILED)
-            if isinstance(answer, Command) and answer.code in REFUSING:
-                self._tell_refused(connection, request, answer)
-            if answer is not None and not request.flag & ONEWAY_FLAG:
-                if request.code in _ANNOUNCED:
-                    self.when_announced(partial(_write, connection, answer))
-                else:
-                    _write(connection, answer)
+            if answer is not None:
+                self._answer(connection, request, answer)
         if (turn.messages or turn.notes) and self._ending is None:
             self._choose_end(connection)
         self._settle()
@@ -142,17 +134,18 @@ class Dispatcher:
         Requests that still come are served, but no pull waits any more.
         """
         self.end_turn()
-        self._open = False
-        for pull in self._state.waiting.close():
-            self._resume(pull)
+        self._pulls.stop()
         if self._state.pops is not None:
             self._state.pops.close()
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
         await self._commit.drained()
 
     # Inside
+
+    def _begin(self, measures: Measures) -> None:
+        measures.began, measures.suspended = self._loop.time(), False
+        turn = self._state.turn
+        if not turn.began:
+            turn.began = measures.began
 
     def _in_time(
         self, connection: Connection, requests: list[Command], waited: float
@@ -169,6 +162,29 @@ class Dispatcher:
             if not request.flag & ONEWAY_FLAG:
                 _write(connection, answer)
         return wanted
+
+    def _refusal(self, connection: Connection, request: Command, error: MQError) -> Command:
+        if isinstance(error, StoreError):
+            self._state.turn.doubt()
+        answer = refusal(request, error)
+        if (
+            answer.code == ResponseCode.SYSTEM_ERROR
+        ):  # most of those that handlers give mean no harm
+            self._tell_refused(connection, request, answer)
+        return answer
+
+    def _answer(self, connection: Connection, request: Command, answer: Command | bytes) -> None:
+        if isinstance(answer, Command) and answer.code in REFUSING:
+            self._tell_refused(connection, request, answer)
+        measures = self._state.measures
+        if measures is not None:
+            measures.answered(request.code, answer_code(answer), self._loop.time())
+        if request.flag & ONEWAY_FLAG:
+            return
+        if request.code in _ANNOUNCED:
+            self.when_announced(partial(_write, connection, answer))
+        else:
+            _write(connection, answer)
 
     def _tell_refused(self, connection: Connection, request: Command, answer: Command) -> None:
         peer, now = connection.remote_address, self._loop.time()
@@ -190,18 +206,10 @@ class Dispatcher:
         state = self._state
         if self._topics is not state.topics.version:
             self._topics = state.topics.version
-            self._release_orphans()
+            self._pulls.release_orphans()
             if state.pops is not None:
                 state.pops.topics_changed()
-        self._set_timer()
-
-    def _release_orphans(self) -> None:
-        """Answer pulls that wait for a topic that was deleted: its queues never grow again."""
-        state = self._state
-        for queue in state.waiting.queues():
-            if state.store.queue(queue.topic, queue.queue_id) is not queue:
-                for pull in state.waiting.take_queue(queue):
-                    self._resume(pull)
+        self._pulls.set_timer()
 
     def _end_turn(self) -> None:
         self._ending = None
@@ -227,12 +235,23 @@ class Dispatcher:
 
     def _release(self, turn: Turn) -> None:
         config = self._state.config
-        release(turn.ready)
+        self._let_go(turn.ready, turn.began)
         if not config.sync_flush:
-            release(turn.held)
+            self._let_go(turn.held, turn.began)
         elif turn.held:
             timeout = config.sync_flush_timeout / 1000
-            self._commit.hold(turn.held, turn.messages, turn.size, timeout)
+            self._commit.hold(turn.held, turn.messages, turn.size, timeout, turn.began)
+
+    def _let_go(self, answers: Answers, began: float, code: int = 0) -> None:
+        """Send answers, each connection's in one piece."""
+        release(answers)
+        measures = self._state.measures
+        if measures is not None and answers:
+            measures.began, measures.suspended = began, False
+            now = self._loop.time()
+            for entries in answers.values():
+                for request, _ in entries:
+                    measures.answered(request.code, code, now)
 
     def _refuse(self, answers: Answers) -> None:
         refused = self._state.send_answers.refused
@@ -244,50 +263,7 @@ class Dispatcher:
 
     def _wake(self, turn: Turn) -> None:
         """Try again the pulls that messages of this turn may be for."""
-        if not turn.arrivals:
-            return
-        state, now = self._state, self._loop.time()
-        state.turn.now_ms = state.clock.now_ms()
-        for queue, first in turn.arrivals.items():
-            tags = queue.tags(first, queue.next_offset - first)
-            for pull in state.waiting.take_arrived(queue, tags, self._has_match, now):
-                self._resume(pull)
-            if state.pops is not None:
-                state.pops.arrived(queue)
-        self._set_timer()
-        if state.turn.notes:
-            self._end_turn()  # what was popped is put down before its answers leave
-
-    def _has_match(self, pull: HeldPull) -> bool:
-        return has_match(self._state, pull)
-
-    def _resume(self, pull: HeldPull) -> None:
-        connection = pull.connection
-        if connection.clogged and self._open:
-            self._state.waiting.put_back(pull, self._loop.time())
-            return
-        try:
-            resume(self._state, pull)
-        except Exception as error:
-            if isinstance(error, StoreError):
-                self._state.turn.doubt()
-            logger.exception("%s: %r failed", connection.remote_address, pull.request)
-            connection.write(pull.request.reply(ResponseCode.SYSTEM_ERROR, FAILED).encode())
-        connection.flush()
-
-    def _set_timer(self) -> None:
-        """Be awake when the next waiting pull is due."""
-        wake_at = self._state.waiting.wake_at
-        if wake_at < self._timer_at and self._open:
-            if self._timer is not None:
-                self._timer.cancel()
-            self._timer_at = wake_at
-            self._timer = self._loop.call_at(wake_at, self._look_at_waiting)
-
-    def _look_at_waiting(self) -> None:
-        self._timer = None
-        self._timer_at = NEVER
-        self._state.turn.now_ms = self._state.clock.now_ms()
-        for pull in self._state.waiting.take_due(self._loop.time()):
-            self._resume(pull)
-        self._set_timer()
+        if turn.arrivals:
+            self._pulls.wake(turn.arrivals)
+            if self._state.turn.notes:
+                self._end_turn()  # what was popped is put down before its answers leave

@@ -7,6 +7,8 @@ it, FLUSH_DISK_TIMEOUT: the message is stored, its safety is not certain.
 
 import asyncio
 import logging
+from collections.abc import Callable
+from typing import TypeAlias
 
 from pocketmq.broker.answers import with_code
 from pocketmq.broker.config import BrokerConfig
@@ -15,6 +17,10 @@ from pocketmq.errors import ResponseCode
 from pocketmq.store import MessageStore
 
 logger = logging.getLogger("pocketmq.broker")
+
+
+Send: TypeAlias = Callable[[Answers, float, int], None]
+"""Sends answers to requests that came at a moment, all with one code."""
 
 
 def release(answers: Answers) -> None:
@@ -33,7 +39,7 @@ class _Group:
     __slots__ = ("answers", "messages", "size", "timer")
 
     def __init__(self) -> None:
-        self.answers: list[Answers] = []
+        self.answers: list[tuple[Answers, float]] = []  # with when their requests came
         self.messages = 0
         self.size = 0
         self.timer: asyncio.TimerHandle | None = None
@@ -42,9 +48,10 @@ class _Group:
 class GroupCommit:
     """Holds answers back until a sync. Belongs to the broker's loop."""
 
-    def __init__(self, store: MessageStore, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, store: MessageStore, loop: asyncio.AbstractEventLoop, send: Send) -> None:
         self._store = store
         self._loop = loop
+        self._send = send
         self._next: _Group | None = None
         self._syncing: _Group | None = None
         self._idle: asyncio.Future[None] | None = None
@@ -53,13 +60,15 @@ class GroupCommit:
         self.size = 0
         """Their bytes."""
 
-    def hold(self, answers: Answers, messages: int, size: int, timeout: float) -> None:
+    def hold(
+        self, answers: Answers, messages: int, size: int, timeout: float, began: float
+    ) -> None:
         """Send answers after a sync that begins now or later, at the latest after `timeout`."""
         group = self._next
         if group is None:
             group = self._next = _Group()
             group.timer = self._loop.call_later(timeout, self._late, group)
-        group.answers.append(answers)
+        group.answers.append((answers, began))
         group.messages += messages
         group.size += size
         self.messages += messages
@@ -108,8 +117,11 @@ class GroupCommit:
         self.size -= group.size
         group.messages = group.size = 0
         held, group.answers = group.answers, []
-        for answers in held:
-            release(_as_late(answers) if failed else answers)
+        for answers, began in held:
+            if failed:
+                self._send(_as_late(answers), began, ResponseCode.FLUSH_DISK_TIMEOUT)
+            else:
+                self._send(answers, began, ResponseCode.SUCCESS)
 
 
 def _as_late(answers: Answers) -> Answers:

@@ -30,8 +30,8 @@ class HeldPull:
     """One pull that waits."""
 
     __slots__ = (
-        "checked", "codes", "connection", "deadline", "header", "lane", "queue", "request", "size",
-        "sql",
+        "checked", "codes", "connection", "deadline", "header", "lane", "queue", "request", "since",
+        "size", "sql",
     )  # fmt: skip
 
     def __init__(
@@ -53,6 +53,7 @@ class HeldPull:
         self.checked = header.queue_offset  # messages before this one do not match
         self.size = _OVERHEAD + len(header.subscription or "") + len(request.body)
         self.deadline = NEVER
+        self.since = 0.0
         self.lane = 0.0
 
 
@@ -98,6 +99,7 @@ class SuspendedPulls:
         ):
             return False
         pull.lane = -(-wait // _ROUNDING) * _ROUNDING
+        pull.since = now
         pull.deadline = now + pull.lane  # not `wait`: a lane must be due in order
         self._by_queue.setdefault(pull.queue, {})[pull] = None
         self._by_connection.setdefault(connection, {})[pull] = None

@@ -1,7 +1,7 @@
 """The broker's figures as Prometheus text, under the names and labels of RocketMQ 5.x.
 
-What Java measures and this broker does not (histograms, pools of threads) is left out, never shown
-as 0. Made line by line, so that whoever sends it can let others have their turn in between.
+What Java measures and this broker does not (pools of threads, buffers it has not) is left out,
+never shown as 0. Made line by line, so that whoever sends it can let others have their turn.
 """
 
 from collections import Counter
@@ -10,16 +10,18 @@ from typing import TypeAlias
 
 from pocketmq.broker.flows import Pair
 from pocketmq.broker.handlers.runtime_info import earliest_time
+from pocketmq.broker.metrics_measured import measured_lines
+from pocketmq.broker.metrics_text import Labels, header, sample
 from pocketmq.broker.state import BrokerState
 from pocketmq.model.kinds import ConsumeType
 from pocketmq.model.names import is_retry_topic, is_system_group
 from pocketmq.protocol.peers import Language, version_name
 
-Labels: TypeAlias = dict[str, str]
 Value: TypeAlias = tuple[Labels, int]
 
-_ESCAPED = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
 _WHERE = {"storage_medium": "disk", "storage_type": "local"}
+_BOUNDS = (5, 60, 300, 900, 3600, 14_400, 28_800, 86_400)
+"""Seconds ahead by which Java counts messages that wait."""
 _MODES = {ConsumeType.CONSUME_ACTIVELY: "pull", ConsumeType.CONSUME_PASSIVELY: "push"}
 
 
@@ -42,14 +44,11 @@ def metrics_lines(state: BrokerState) -> Iterator[str]:
         kind, name, about, values = family
         started = False
         for labels, value in values:
-            text = _sample(name, node | labels, value)
-            yield text if started else f"# HELP {name} {about}\n# TYPE {name} {kind}\n{text}"
+            text = sample(name, node | labels, value)
+            yield text if started else header(kind, name, about) + text
             started = True
-
-
-def _sample(name: str, labels: Labels, value: int) -> str:
-    shown = ",".join(f'{key}="{text.translate(_ESCAPED)}"' for key, text in sorted(labels.items()))
-    return f"{name}{{{shown}}} {value}\n"
+    if state.measures is not None:
+        yield from measured_lines(state.measures, node, lambda topic: _topic_labels(state, topic))
 
 
 Family: TypeAlias = tuple[str, str, str, Iterable[Value]]
@@ -218,6 +217,18 @@ def _waiting(state: BrokerState) -> Iterator[Family]:
     if timed is not None:
         about = "Timer enqueue messages lag"
         yield "gauge", "rocketmq_timer_enqueue_lag", about, [(_WHERE, timed.not_taken)]
+        about = "Timer enqueue latency"
+        behind = timed.behind_ms(now_ms)
+        yield "gauge", "rocketmq_timer_enqueue_latency_milliseconds", about, [(_WHERE, behind)]
+        about = "Timer dequeue messages lag"
+        yield "gauge", "rocketmq_timer_dequeue_lag", about, [(_WHERE, timed.wheel.due(now_ms))]
+        about = "Timer message distribution snapshot, only count timing messages in 24h."
+        ahead = timed.wheel.ahead(now_ms, _BOUNDS)
+        spread = [
+            (_WHERE | {"timing_bound": str(bound)}, count)
+            for bound, count in zip(_BOUNDS, ahead, strict=True)
+        ]
+        yield "gauge", "rocketmq_timer_message_snapshot", about, spread
         about = "Timer dequeue latency"
         late = timed.late_ms(now_ms)
         yield "gauge", "rocketmq_timer_dequeue_latency_milliseconds", about, [(_WHERE, late)]

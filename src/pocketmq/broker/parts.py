@@ -78,6 +78,10 @@ class Parts:
         self.state = state = make_state(config, store, clock, address, store_host, loop.time)
         state.call_soon = loop.call_soon
         load_tables(state)
+        if config.metrics_exporter_type == "PROM":
+            from pocketmq.broker.measures import Measures  # most brokers do without
+
+            state.measures = Measures()
         self.dispatcher = Dispatcher(state, HANDLERS, loop)
         calls = calls_of(dialer, config.inner_user())
         self.registrar = Registrar(state, name_servers, calls)

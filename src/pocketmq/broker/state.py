@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from pocketmq.broker.access.gate import Gate
     from pocketmq.broker.appending import Redirect
     from pocketmq.broker.half_messages import HalfMessages
+    from pocketmq.broker.measures import Measures
     from pocketmq.broker.pop.pops import Pops
     from pocketmq.broker.replies import Replies
     from pocketmq.broker.targets import Target
@@ -93,6 +94,8 @@ class BrokerState:
     """Open transactions, once the broker has read which there are."""
     timed: TimerQueue | None = None
     """Messages that wait for their moment, while the broker runs."""
+    measures: Measures | None = None
+    """Figures for Prometheus, on a broker that shows them."""
     pops: Pops | None = None
     """Who has popped what, once the broker has read it."""
     replies: Replies | None = None

@@ -87,6 +87,13 @@ class TimerQueue:
         """Messages before this offset are in the wheel, or done with."""
         return self._taken
 
+    def behind_ms(self, now_ms: int) -> int:
+        """Give for how long the first message waits that the wheel has yet to take in."""
+        queue = self.queue
+        if queue is None or self._taken >= queue.next_offset:
+            return 0
+        return max(now_ms - self._store.store_time(queue, self._taken), 0)
+
     def late_ms(self, now_ms: int) -> int:
         """Give how long the next message has been due."""
         look_ms = self.wheel.next_look_ms()

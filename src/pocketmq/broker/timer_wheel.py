@@ -8,8 +8,8 @@ can be built again from the queue, which keeps each moment beside its message.
 
 import heapq
 from array import array
-from bisect import insort
-from collections.abc import Iterable
+from bisect import bisect_left, insort
+from collections.abc import Iterable, Sequence
 
 _SECOND = 1000
 _MINUTE = 60_000
@@ -108,6 +108,31 @@ class TimerWheel:
             return self._ready[-1][0]
         looks = [heap[0] * unit for heap, unit in self._heaps() if heap]
         return min(looks, default=None)
+
+    def due(self, now_ms: int) -> int:
+        """Count messages that are due and still here."""
+        count = sum(1 for due_ms, _ in self._ready if due_ms <= now_ms)
+        for buckets, unit in ((self._seconds, _SECOND), (self._minutes, _MINUTE)):
+            for number, entries in buckets.items():
+                passed = now_ms - number * unit
+                if passed >= unit:
+                    count += len(entries)
+                elif passed >= 0:
+                    count += sum(1 for packed in entries if packed >> _SHIFT <= passed)
+        return count
+
+    def ahead(self, now_ms: int, bounds: Sequence[int]) -> list[int]:
+        """Count messages by the seconds that they are ahead: up to each bound, from the one before.
+
+        Far ones count where their minute begins.
+        """
+        counts = [0] * (len(bounds) + 1)
+        for due_ms, _ in self._ready:
+            counts[bisect_left(bounds, (due_ms - now_ms) / 1000)] += 1
+        for buckets, unit in ((self._seconds, _SECOND), (self._minutes, _MINUTE)):
+            for number, entries in buckets.items():
+                counts[bisect_left(bounds, (number * unit - now_ms) / 1000)] += len(entries)
+        return counts[:-1]
 
     def before(self, offset: int) -> list[Entry]:
         """Give the messages with lower offsets, which costs a look at each; they stay."""

@@ -15,6 +15,7 @@ from pocketmq.broker.state import BrokerState
 from pocketmq.broker.timer_queue import KIND, TimerQueue
 from pocketmq.broker.timer_rules import TIMED, TimerLimits, hold_back, timer_tag
 from pocketmq.model.names import TIMER_TOPIC
+from pocketmq.model.properties import REAL_TOPIC
 from pocketmq.store import TagRule
 
 logger = logging.getLogger("pocketmq.broker")
@@ -89,6 +90,10 @@ class Timers:
         due_ms = hold_back(draft, limits, now_ms, self._queue.done_ms)
         if due_ms is None:
             return
+        if state.measures is not None:
+            topic = (draft.properties[REAL_TOPIC],)
+            state.measures.timed_in.add(topic)
+            state.measures.delay.add(topic, max(due_ms - draft.born_timestamp_ms, 0) // 1000)
         self._new += 1
         if self._new >= _BEHIND and not state.store.log.pending:
             self._new = 0
@@ -144,6 +149,8 @@ class Timers:
         delivered = queue.deliver(now_ms, _MESSAGES, _SIZE)
         for target, (count, size) in delivered.by_queue.items():
             turn.appended(target, count, size)
+            if self._state.measures is not None:
+                self._state.measures.timed_out.add((target.topic,), count)
         dispatcher.end_turn()  # wakes the pulls that wait for them
         stale = self._state.store.log.written - queue.saved_position > _STALE
         if queue.done_ms > done_ms or delivered.by_queue or stale:

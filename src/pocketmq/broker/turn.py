@@ -18,13 +18,13 @@ class Turn:
     """What one turn collects."""
 
     __slots__ = (
-        "arrivals", "failed", "held", "last", "messages", "notes", "now_ms", "overloaded", "ready",
-        "size",
-        "topics",
+        "arrivals", "began", "failed", "held", "last", "messages", "notes", "now_ms", "overloaded",
+        "ready", "size", "topics",
     )  # fmt: skip
 
     def __init__(self) -> None:
         self.now_ms = 0
+        self.began = 0.0  # by the loop's clock, when the first of it came; 0 if nobody measures
         self.overloaded = False  # too much waits for the device: refuse what is to be stored
         self.ready: Answers = {}  # leave once written
         self.held: Answers = {}  # leave once written, and synced if the broker syncs
@@ -77,6 +77,7 @@ class Turn:
         """Give what was collected and begin anew."""
         taken = Turn()
         taken.now_ms = self.now_ms
+        taken.began, self.began = self.began, 0.0
         taken.ready, self.ready = self.ready, taken.ready
         taken.held, self.held = self.held, taken.held
         taken.arrivals, self.arrivals = self.arrivals, taken.arrivals

@@ -225,6 +225,8 @@ def _answer(  # noqa: PLR0917 - one step of the two ways to an answer
     else:
         state.traffic.pulls_missed += 1
     connection.write(head, *read.pieces)
+    if state.measures is not None:
+        state.measures.answered(request.code, code, state.steady())
 
 
 def _host(state: BrokerState) -> str:

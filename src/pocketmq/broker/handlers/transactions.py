@@ -6,6 +6,7 @@ Owns Java's checks, codes and words. Nobody is answered who says that he does no
 from pocketmq.broker.appending import Draft, place
 from pocketmq.broker.half_rules import comes_too_late, committed, prepare
 from pocketmq.broker.half_states import COMMITTED, MOST_CHECKS, ROLLED_BACK
+from pocketmq.broker.measures import Measures
 from pocketmq.broker.state import Answer, BrokerState, Handler
 from pocketmq.errors import InvalidInput, ResponseCode, server_error
 from pocketmq.model import properties as names
@@ -56,10 +57,22 @@ def end(state: BrokerState, connection: Connection, request: Command) -> Answer:
     else:
         queue = halves.end(half, wanted, None, now_ms)
         state.turn.appended(queue, 1, 0)
+    if state.measures is not None:
+        _measure(state.measures, half, now_ms, committed=wanted == COMMITTED)
     if not request.flag & ONEWAY_FLAG:
         frame = request.reply(ResponseCode.SUCCESS).encode()
         state.turn.answer_stored(connection, request, frame, wait=False)
     return None
+
+
+def _measure(measures: Measures, half: RecordView, now_ms: int, *, committed: bool) -> None:
+    name = find_property(half.property_bytes, names.REAL_TOPIC.encode()) or b""
+    topic = (name.decode("utf-8", "replace"),)
+    if committed:
+        measures.committed.add(topic)
+        measures.finished.add(topic, max(now_ms - half.born_timestamp_ms, 0) // 1000)
+    else:
+        measures.rolled_back.add(topic)
 
 
 def _check(half: RecordView, header: EndTransactionRequest) -> None:

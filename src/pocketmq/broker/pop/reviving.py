@@ -80,6 +80,8 @@ def _send_again(  # noqa: PLR0917 - one step of bringing a message back
         if not given_up and state.offsets.query(shelf.group, topic, 0) is None:
             state.offsets.commit(shelf.group, topic, 0, 0)
         pops.topics_changed()
+    if state.measures is not None and not given_up:
+        state.measures.revived.add((first_topic(shelf), shelf.group))
     draft = again(failed, topic, pop_time_ms)
     draft.properties[_ORIGIN_GROUP] = shelf.group
     if given_up:  # whoever looks at dead letters wants to know where they are from
