@@ -82,6 +82,13 @@ def test_a_member_that_joins_is_the_reason_of_all_moves_until_the_picture_has_se
     assert (entry.pauses, entry.doubled) == ((), ())
 
 
+def test_of_many_causes_the_first_are_named() -> None:
+    many = frozenset({"c1", "c2", *"pqrst"})
+    [entry] = history(START, moment(1, START.owners, members=many))
+    assert entry.why == "p joined; q joined; r joined; and 2 more reasons"
+    assert len(entry.causes) == 5
+
+
 def test_moves_that_were_not_needed_show_against_the_minimum() -> None:
     [entry] = history(START, moment(1, owned("c2", "c2", "c1", "c3")))
     assert (entry.moved, entry.minimum) == (4, 1)

@@ -31,9 +31,15 @@ FORGOTTEN_AFTER = 60.0
 class Watch(Generic[T]):
     """One question, its last answer, and when that was. Belongs to the loop it was made on."""
 
-    def __init__(self, look: Callable[[], Awaitable[T]], interval: float = INTERVAL) -> None:
+    def __init__(
+        self,
+        look: Callable[[], Awaitable[T]],
+        interval: float = INTERVAL,
+        rests: float = RESTS,
+    ) -> None:
         self._look = look
         self._interval = interval
+        self._rests = rests
         self._task: asyncio.Task[None] | None = None
         self._changed = asyncio.Event()
         self._hurry = asyncio.Event()
@@ -81,7 +87,7 @@ class Watch(Generic[T]):
             self._hurry.clear()
             began = time.monotonic()
             await self._look_once()
-            pause = max(self._interval, RESTS * (time.monotonic() - began))
+            pause = max(self._interval, self._rests * (time.monotonic() - began))
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._hurry.wait(), pause)
 
@@ -107,13 +113,17 @@ class Watches:
         self._watches: dict[tuple[str, ...], Watch[object]] = {}
 
     def of(
-        self, key: tuple[str, ...], look: Callable[[], Awaitable[T]], interval: float = INTERVAL
+        self,
+        key: tuple[str, ...],
+        look: Callable[[], Awaitable[T]],
+        interval: float = INTERVAL,
+        rests: float = RESTS,
     ) -> Watch[T]:
         """Give the watch with this key, made if there is none; those long unwanted are dropped."""
         watch = self._watches.get(key)
         if watch is None:
             self._drop_forgotten()
-            watch = self._watches[key] = cast("Watch[object]", Watch(look, interval))
+            watch = self._watches[key] = cast("Watch[object]", Watch(look, interval, rests))
             watch.want()
         return cast("Watch[T]", watch)
 

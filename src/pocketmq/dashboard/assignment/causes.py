@@ -67,7 +67,7 @@ def _members(before: Moment, now: Moment) -> Iterator[Cause]:
         yield Cause(LEFT, member, f"{member} left{after}")
     for member in sorted(now.untold.keys() - before.untold.keys()):
         if member in before.members:
-            reason = now.untold[member]
+            reason = now.untold[member].removeprefix(f"{member}: ")
             yield Cause(SILENT, member, f"{member} stopped telling its queues: {reason}")
 
 

@@ -17,6 +17,8 @@ from pocketmq.dashboard.assignment.causes import (
 )
 from pocketmq.model.queue import MessageQueue
 
+_MOST_REASONS = 4
+
 Known = Mapping[MessageQueue, tuple[str, ...]]
 """The last known owners of queues."""
 
@@ -67,8 +69,12 @@ class Rebalance(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def why(self) -> str:
-        """The reasons in one line."""
-        return "; ".join(cause.text for cause in self.causes)
+        """The reasons in one line, the first of them if there are many."""
+        texts = [cause.text for cause in self.causes]
+        if len(texts) > _MOST_REASONS:
+            rest = len(texts) - _MOST_REASONS + 1
+            texts = [*texts[: _MOST_REASONS - 1], f"and {rest} more reasons"]
+        return "; ".join(texts)
 
 
 class Episode:

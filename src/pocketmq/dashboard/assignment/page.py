@@ -22,7 +22,7 @@ from pocketmq.dashboard.assignment.telling import (
     trial_result,
 )
 from pocketmq.dashboard.assignment.trying import Trial, try_events
-from pocketmq.dashboard.assignment.watching import INTERVAL, LARGE, Look, Looking
+from pocketmq.dashboard.assignment.watching import INTERVAL, LARGE, RESTS, Look, Looking
 from pocketmq.dashboard.desk import Desk
 from pocketmq.dashboard.frame import frame, heading
 from pocketmq.dashboard.live import Live, prepare
@@ -57,7 +57,7 @@ async def show(desk: Desk, request: Request, group: str) -> None:
 def watch_of(desk: Desk, group: str) -> Watch[Look]:
     """Give the one watch of a group that all viewers share."""
     return desk.views.watches.of(
-        ("assignment", group), Looking(desk.admin, group).look, interval=INTERVAL
+        ("assignment", group), Looking(desk.admin, group).look, INTERVAL, RESTS
     )
 
 

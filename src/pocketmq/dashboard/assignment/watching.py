@@ -24,8 +24,12 @@ from pocketmq.model.queue import MessageQueue
 
 INTERVAL = 1.0
 """Seconds between two looks."""
+RESTS = 2.0
+"""A look that takes long is followed by a pause so many times as long."""
 PATIENCE = 2.0
 """Seconds for a member to answer; those that were silent before get half as long."""
+QUEUES_A_SECOND = 2000
+"""A member of so many queues may take a second longer to tell of them."""
 LARGE = 1000
 """Queues from which on a look is digested in a thread."""
 TOP = 5
@@ -63,14 +67,18 @@ class Looking:
 
     async def look(self) -> Look:
         """Look once. Raises `Absent` for a group that no broker knows, and `TransportError`."""
-        slow = self._last is not None and bool(self._last.facts.silent)
-        patience = PATIENCE / 2 if slow else PATIENCE
-        facts = await self._admin.balance.facts(self._group, patience=patience)
+        facts = await self._admin.balance.facts(self._group, patience=self._patience())
         if max(len(facts.progress), sum(map(len, facts.queues.values()))) > LARGE:
             self._last = await asyncio.to_thread(self._digest, facts, time.time())
         else:
             self._last = self._digest(facts, time.time())
         return self._last
+
+    def _patience(self) -> float:
+        if self._last is None:
+            return 2 * PATIENCE  # how large the group is turns out only now
+        patience = PATIENCE + len(self._last.moment.owners) / QUEUES_A_SECOND
+        return patience / 2 if self._last.facts.silent else patience
 
     def _digest(self, facts: GroupFacts, at: float) -> Look:
         facts = with_queues(facts)

@@ -1,0 +1,382 @@
+"""The live assignment of a group in a real browser: drawn, watched, filtered, experimented with."""
+
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Locator, expect
+
+import pocketmq as mq
+from pocketmq.balance.allocation import Average
+from pocketmq.model.kinds import MessageModel
+from pocketmq.model.queue import MessageQueue, sort_queues
+from tests.dashboard.conftest import PATIENCE, PHONE, DashboardProcess, Viewer, viewing
+from tests.dashboard.spoken import ACTIVE, SpokenGroup
+
+QUEUES = [MessageQueue("orders", f"broker-{b}", number) for b in range(2) for number in range(8)]
+MEMBER = """
+import sys
+import pocketmq as mq
+consumer = mq.PushConsumer(sys.argv[1], group="billing", instance_name=sys.argv[2])
+consumer.subscribe("orders", "*", lambda message: None)
+consumer.start()
+print("ready", flush=True)
+sys.stdin.read()
+"""
+
+expect.set_options(timeout=PATIENCE)
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[mq.Cluster]:
+    with mq.Cluster(brokers=2) as made:
+        made.create_topic("orders", queues=8)
+        yield made
+
+
+@pytest.fixture(scope="module")
+def watcher(cluster: mq.Cluster) -> Iterator[DashboardProcess]:
+    with DashboardProcess("-n", cluster.address, "--port", "0") as process:
+        yield process
+
+
+@pytest.fixture
+def window(browser: Browser, watcher: DashboardProcess, screenshots: Path) -> Iterator[Viewer]:
+    with viewing(browser, watcher.url, screenshots) as viewer:
+        yield viewer
+
+
+@contextmanager
+def speaking(
+    cluster: mq.Cluster, group: str, members: dict[str, list[MessageQueue]]
+) -> Iterator[SpokenGroup]:
+    """Have a group whose members hold exactly these queues."""
+    brokers = [broker.address for broker in cluster.brokers.values()]
+    topics = sorted({queue.topic for held in members.values() for queue in held})
+    with SpokenGroup(group, topics, brokers) as talking:
+        for member, queues in members.items():
+            talking.join(member, queues)
+        yield talking
+
+
+def divided(*members: str, queues: list[MessageQueue] = QUEUES) -> dict[str, list[MessageQueue]]:
+    """Divide queues as AVG does, topic by topic."""
+    held: dict[str, list[MessageQueue]] = {member: [] for member in members}
+    for topic in sorted({queue.topic for queue in queues}):
+        ordered = sort_queues([queue for queue in queues if queue.topic == topic])
+        owners = Average().allocate_all(ordered, sorted(members))
+        for queue, owner in zip(ordered, owners, strict=True):
+            assert owner is not None
+            held[owner].append(queue)
+    return held
+
+
+def picture(window: Viewer) -> Locator:
+    return window.page.locator(".as-picture .qm")
+
+
+def standing(window: Viewer) -> Locator:
+    return window.page.locator(".as-standing")
+
+
+def legend(window: Viewer) -> list[str]:
+    """Give the members and how many queues each holds, as the page shows them."""
+    names = window.page.locator(".as-picture .qm-member")
+    return [" ".join(text.split()[1:]) for text in names.all_inner_texts()]
+
+
+def entry(window: Viewer, text: str) -> Locator:
+    return window.page.locator(".tl-entry").filter(has_text=text)
+
+
+def test_a_rebalance_is_watched_live(cluster: mq.Cluster, window: Viewer) -> None:
+    """A member joins, a member is killed: picture and timeline follow without a reload."""
+    members = [
+        mq.PushConsumer(cluster.address, group="billing", instance_name=name)
+        for name in ("anna", "bert")
+    ]
+    for member in members:
+        member.subscribe("orders", "*", lambda message: None)
+        member.start()
+    try:
+        window.open("/groups/billing/assignment")
+        expect(standing(window)).to_have_text("Every queue has one owner, as AVG divides them.")
+        expect(picture(window)).to_have_attribute("data-view", "matrix")
+        window.page.evaluate("window.same = true")
+        child = subprocess.Popen(
+            [sys.executable, "-c", MEMBER, cluster.address, "carl"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        with child:
+            assert child.stdout is not None
+            assert child.stdout.readline() == "ready\n"
+            expect(entry(window, "@carl joined")).to_be_visible()
+            expect(entry(window, "@carl joined")).not_to_contain_text("under way")
+            assert sorted(line.split()[-1] for line in legend(window)) == ["5", "5", "6"]
+            window.keep("assignment-joined")
+            child.kill()
+        expect(entry(window, "@carl left")).to_be_visible()
+        expect(entry(window, "@carl left")).not_to_contain_text("under way")
+        assert [line.split("@")[1] for line in legend(window)] == ["anna 8", "bert 8"]
+        entry(window, "@carl left").click()
+        detail = window.page.locator(".tl-detail")
+        expect(detail).to_contain_text(re.compile(r"Reason: \S+@carl left"))
+        moved = [int(text) for text in detail.locator("td.number").all_inner_texts()]
+        assert (
+            entry(window, "@carl left")
+            .inner_text()
+            .split("\n")[2]
+            .startswith(f"{sum(moved)} queues moved")
+        )
+        assert window.page.evaluate("window.same") is True
+        window.keep("assignment-killed")
+    finally:
+        for member in members:
+            member.close()
+
+
+def test_events_are_tried_and_nothing_is_changed(cluster: mq.Cluster, window: Viewer) -> None:
+    with speaking(cluster, "tried", divided("c1", "c2")):
+        window.open("/groups/tried/assignment")
+        expect(picture(window)).to_have_attribute("data-shown", "16")
+        trial = window.page.locator(".as-experiment")
+        expect(trial).to_contain_text("Nothing is changed")
+        trial.get_by_label("Client id").fill("c3")
+        trial.get_by_role("button", name="Add").click()
+        expect(trial.locator(".wi-sum")).to_have_text("7 queues would move, 5 had to.")
+        rows = [row.split() for row in trial.locator("tbody").first.inner_text().splitlines()]
+        assert rows[0] == ["AVG", "in", "use", "1", "1", "7", "(5)", "7"]
+        assert rows[1] == ["AVG_\u200bBY_\u200bCIRCLE", "1", "1", "10", "(5)", "11"]
+        maps = trial.locator(".qm")
+        expect(maps.nth(0)).to_have_attribute("data-shown", "16")
+        expect(maps.nth(1)).to_have_attribute("data-shown", "16")
+        window.keep("assignment-what-if")
+        trial.get_by_label("What if").select_option("a broker is killed")
+        trial.get_by_label("Which").select_option("broker-1")
+        trial.get_by_role("button", name="Add").click()
+        expect(trial.locator(".wi-sum")).to_contain_text("8 queues would be gone")
+        expect(maps.nth(1)).to_have_attribute("data-shown", "8")
+        trial.get_by_label("Take away: c3 joins").click()
+        expect(trial.locator(".wi-sum")).to_have_text(
+            "4 queues would move, 4 had to, 8 queues would be gone."
+        )
+        trial.get_by_label("What if").select_option("another strategy is used")
+        trial.get_by_label("Which").select_option("AVG_BY_CIRCLE")
+        trial.get_by_role("button", name="Add").click()
+        expect(trial.locator(".wi-events li")).to_have_text(
+            [re.compile("broker-1 is killed"), re.compile("all use AVG_BY_CIRCLE")]
+        )
+        assert legend(window) == ["c1 8", "c2 8"]
+        assert window.page.locator(".tl-entry").count() == 0
+
+
+def test_troubles_are_found_filtered_and_explained(cluster: mq.Cluster, window: Viewer) -> None:
+    held = {"c1": QUEUES[:9], "c2": QUEUES[8:15]}
+    with speaking(cluster, "troubled", held):
+        window.open("/groups/troubled/assignment")
+        expect(standing(window)).to_have_text(
+            "1 queue without an owner and 1 queue with several owners of 16 queues."
+        )
+        wrong = window.page.locator(".as-findings")
+        expect(wrong).to_contain_text("unowned queues: orders:broker-1:7")
+        expect(wrong).to_contain_text("owned twice: orders:broker-1:0")
+        expect(wrong).to_contain_text("Seen: held by c1 and c2")
+        bar = window.page.locator(".qm-bar")
+        bar.get_by_label("only problems").check()
+        expect(picture(window)).to_have_attribute("data-shown", "2")
+        expect(bar).to_contain_text("2 of 16 queues")
+        bar.get_by_label("Table").check()
+        rows = picture(window).get_by_role("row")
+        expect(rows).to_have_count(3)
+        expect(rows.nth(1)).to_contain_text("c1 and c2")
+        expect(rows.nth(2)).to_contain_text("nobody")
+        expect(rows.nth(2)).to_contain_text("no common strategy gives this picture")
+        window.keep("assignment-troubles")
+        bar.get_by_label("only problems").uncheck()
+        bar.get_by_label("Broker").select_option("broker-1")
+        expect(picture(window)).to_have_attribute("data-shown", "8")
+        bar.get_by_label("Member").select_option("c2")
+        expect(picture(window)).to_have_attribute("data-shown", "7")
+        bar.get_by_label("Topic").select_option("orders")
+        expect(picture(window)).to_have_attribute("data-shown", "7")
+
+
+def test_what_a_silent_member_holds_is_shown_as_unknown(
+    cluster: mq.Cluster, window: Viewer
+) -> None:
+    with speaking(cluster, "quiet", divided("c1", "c2")) as talking:
+        window.open("/groups/quiet/assignment")
+        expect(standing(window)).to_contain_text("Every queue has one owner")
+        talking.fall_silent("c2")
+        expect(standing(window)).to_have_text("8 queues of unknown ownership of 16 queues.")
+        assert legend(window) == ["c1 8", "c2 ?"]
+        expect(entry(window, "c2 stopped telling its queues")).to_contain_text("nothing moved")
+        window.keep("assignment-unknown")
+        talking.leave("c2")
+        expect(entry(window, "c2 left after it had stopped answering")).to_contain_text("under way")
+        expect(standing(window)).to_have_text("8 queues without an owner of 16 queues.")
+        talking.hold("c1", QUEUES)
+        expect(entry(window, "c2 left after it had stopped answering")).to_contain_text(
+            "8 queues moved, 8 had to"
+        )
+        expect(standing(window)).to_contain_text("Every queue has one owner")
+
+
+def test_the_keyboard_reaches_everything(cluster: mq.Cluster, window: Viewer) -> None:
+    with speaking(cluster, "keys", divided("c1", "c2")) as talking:
+        window.open("/groups/keys/assignment")
+        expect(picture(window)).to_have_attribute("data-shown", "16")
+        page = window.page
+        page.locator(".qm-member").last.focus()
+        page.keyboard.press("Tab")
+        spoken = picture(window).locator("[aria-live]")
+        expect(spoken).to_have_text(
+            "orders, broker-0, queue 0: held by c1; lag ?; AVG: queue 1 of 16 goes to member 1 of 2"
+        )
+        page.keyboard.press("ArrowRight")
+        expect(spoken).to_contain_text("orders, broker-0, queue 1: held by c1")
+        page.keyboard.press("End")
+        expect(spoken).to_contain_text("orders, broker-1, queue 7: held by c2")
+        expect(picture(window).locator(".qm-tip")).to_contain_text(
+            "AVG: queue 16 of 16 goes to member 2 of 2"
+        )
+        for member, queues in divided("c1", "c2", "c3").items():
+            talking.join(member, queues) if member == "c3" else talking.hold(member, queues)
+        event = page.locator(".tl-event").last
+        expect(event).to_have_attribute("aria-label", re.compile("c3 joined"))
+        event.focus()
+        page.keyboard.press("Enter")
+        expect(page.locator(".tl-detail")).to_contain_text("Reason: c3 joined")
+        page.locator(".qm-views input").first.focus()
+        for _ in range(3):
+            page.keyboard.press("ArrowRight")
+        expect(picture(window)).to_have_attribute("data-view", "table")
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_it_fits_a_phone(
+    cluster: mq.Cluster, watcher: DashboardProcess, browser: Browser, screenshots: Path, dark: bool
+) -> None:
+    with (
+        speaking(cluster, "small", divided("10.0.0.1@anna#1", "10.0.0.1@bert#2")),
+        viewing(browser, watcher.url, screenshots, PHONE, dark=dark) as window,
+    ):
+        window.open("/groups/small/assignment")
+        expect(picture(window)).to_have_attribute("data-shown", "16")
+        window.page.locator(".wi-form button").click()
+        expect(window.page.locator(".wi-sum")).to_be_visible()
+        assert window.page.evaluate("document.documentElement.scrollWidth") == PHONE[0]
+        window.page.locator(".as-picture .qm-scroll").click(position={"x": 180, "y": 80})
+        expect(picture(window).locator(".qm-tip")).to_contain_text("Held by")
+        window.keep(f"assignment-phone-{'dark' if dark else 'light'}")
+
+
+def test_ten_thousand_queues_are_drawn_within_two_seconds(
+    cluster: mq.Cluster, window: Viewer
+) -> None:
+    for number in range(10):
+        cluster.create_topic(f"large-{number}", queues=500)
+    queues = [
+        MessageQueue(f"large-{topic}", f"broker-{broker}", number)
+        for topic in range(10)
+        for broker in range(2)
+        for number in range(500)
+    ]
+    names = [f"10.0.0.1@app#{number:02}" for number in range(20)]
+    with speaking(cluster, "large", divided(*names, queues=queues)) as talking:
+        took = []
+        for _ in range(3):  # the machine may be busy with something else
+            began = time.monotonic()
+            window.open("/groups/large/assignment")
+            expect(picture(window)).to_have_attribute("data-shown", "10000")
+            took.append(time.monotonic() - began)
+        assert min(took) < 2, took
+        assert picture(window).get_attribute("data-view") == "tiles"
+        canvas = picture(window).locator("canvas")
+        assert 0 < int(canvas.get_attribute("data-drawn") or 0) < 10_000
+        frames = window.page.evaluate(SCROLL)
+        assert frames["reached"] > 1000
+        assert sorted(frames["times"])[15] < 100, frames  # half of them, on a busy machine too
+        window.keep("assignment-large")
+        window.page.locator(".qm-bar").get_by_label("Table").check()
+        rows = picture(window).locator(".qm-rows .qm-row")
+        expect(rows.first).to_contain_text("goes to member 1 of 20")
+        picture(window).locator(".qm-rows").evaluate("rows => rows.scrollTop = 1e9")
+        expect(rows.last).to_contain_text("large-9 broker-1 · 499")
+        assert rows.count() < 60
+        window.page.locator(".qm-bar").get_by_label("Topic").select_option("large-3")
+        expect(picture(window)).to_have_attribute("data-shown", "1000")
+        for member, held in divided(*names, "10.0.0.1@app#99", queues=queues).items():
+            if member in names:
+                talking.hold(member, held)
+            else:
+                talking.join(member, held)
+        expect(entry(window, "10.0.0.1@app#99 joined")).to_contain_text("queues moved, 470 had to")
+
+
+SCROLL = """async () => {
+  const scroll = document.querySelector(".as-picture .qm-scroll");
+  const times = [];
+  let before = performance.now();
+  for (let step = 1; step <= 30; step++) {
+    scroll.scrollTop = step * 40;
+    await new Promise((next) => requestAnimationFrame(next));
+    times.push(performance.now() - before);
+    before = performance.now();
+  }
+  return { times, reached: scroll.scrollTop };
+}"""
+
+
+def test_what_members_call_themselves_is_only_ever_text(
+    cluster: mq.Cluster, window: Viewer
+) -> None:
+    evil = [
+        "<img src=x onerror=window.hacked=1>",
+        '"><script>window.hacked=1</script>',
+        "{{constructor.constructor('window.hacked=1')()}}",
+    ]
+    with speaking(cluster, "evil", divided(*evil)) as talking:
+        window.open("/groups/evil/assignment")
+        expect(picture(window)).to_have_attribute("data-shown", "16")
+        assert sorted(line.rpartition(" ")[0] for line in legend(window)) == sorted(evil)
+        window.page.locator(".qm-bar").get_by_label("Table").check()
+        expect(picture(window).locator(".qm-row").nth(1)).to_contain_text(evil[1])
+        trial = window.page.locator(".as-experiment")
+        trial.get_by_label("Client id").fill("</td><img src=x onerror=window.hacked=1>")
+        trial.get_by_role("button", name="Add").click()
+        expect(trial.locator(".wi-sum")).to_be_visible()
+        talking.leave(evil[0])
+        expect(entry(window, f"{evil[0]} left")).to_be_visible()
+        entry(window, f"{evil[0]} left").click()
+        expect(window.page.locator(".tl-detail")).to_contain_text(evil[0])
+        assert window.page.evaluate("window.hacked") is None
+
+
+def test_groups_that_cannot_be_shown_are_told_of_in_words(
+    cluster: mq.Cluster, window: Viewer
+) -> None:
+    window.open("/groups/%3Cb%3Enobody/assignment")
+    expect(standing(window)).to_have_text("There is nothing to show of this group.")
+    expect(window.page.locator(".pm-warning")).to_contain_text("<b>nobody")
+    brokers = [broker.address for broker in cluster.brokers.values()]
+    with SpokenGroup("everyone", ["orders"], brokers, model=MessageModel.BROADCASTING) as all_:
+        all_.join("c1", QUEUES)
+        all_.join("c2", QUEUES)
+        window.open("/groups/everyone/assignment")
+        expect(standing(window)).to_contain_text("The group broadcasts")
+        expect(picture(window)).to_contain_text("every member reads every queue")
+        assert window.page.locator(".as-findings article").count() == 0
+    expect(standing(window)).to_contain_text("The group is offline")
+    with SpokenGroup("pulls", ["orders"], brokers) as pulling:
+        pulling.join("java", (), ACTIVE)
+        window.open("/groups/pulls/assignment")
+        expect(standing(window)).to_have_text("16 queues of unknown ownership of 16 queues.")
+        expect(window.page.locator(".as-findings")).to_contain_text("queues not told: java")
