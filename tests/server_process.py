@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import Self
 
 POCKETMQ = Path(sys.executable).with_name("pocketmq")
-READY = re.compile(r"ready namesrv=(\S+)(?: brokers=(\S+))?\n")
+READY = re.compile(r"ready namesrv=(\S+)(?: brokers=(\S+))?(?: dashboard=\S+)?\n")
 
 
 class ServerProcess:

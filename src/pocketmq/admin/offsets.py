@@ -8,6 +8,7 @@ from pocketmq.admin.topics import Topics
 from pocketmq.admin.wire import Wire, body_of
 from pocketmq.errors import BrokerNotFound, ConsumerOffline, MQError
 from pocketmq.model.queue import MessageQueue, sort_queues
+from pocketmq.model.route import TopicRoute
 from pocketmq.protocol.bodies.offsets import ConsumerStatus, ResetOffset
 from pocketmq.protocol.codes import RequestCode as Code
 from pocketmq.protocol.headers.client_calls import GetConsumerStatusRequest
@@ -193,10 +194,12 @@ class Offsets:
     async def address_of(self, queue: MessageQueue) -> str:
         """Give where to ask about a queue. Raises `RouteNotFound`, `BrokerNotFound`."""
         known = await self._wire.session.routes.get(queue.topic, self._wire.options.timeout)
-        for data in known.route.broker_datas:
-            if data.broker_name == queue.broker_name and data.broker_addrs:
-                return data.broker_addrs[min(data.broker_addrs)]
-        raise BrokerNotFound(queue.broker_name)
+        address = _address(known.route, queue.broker_name)
+        if address is None:  # the topic may have come to a broker since its route was asked for
+            address = _address(await self._topics.route(queue.topic), queue.broker_name)
+        if address is None:
+            raise BrokerNotFound(queue.broker_name)
+        return address
 
     async def _least(self, queue: MessageQueue, address: str) -> int:
         header = GetMinOffsetRequest(topic=queue.topic, queue_id=queue.queue_id)
@@ -221,3 +224,10 @@ class Offsets:
             commit_offset=offset,
         )
         await self._wire.ask(address, Code.UPDATE_CONSUMER_OFFSET, header)
+
+
+def _address(route: TopicRoute, broker: str) -> str | None:
+    for data in route.broker_datas:
+        if data.broker_name == broker and data.broker_addrs:
+            return data.broker_addrs[min(data.broker_addrs)]
+    return None

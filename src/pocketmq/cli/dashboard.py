@@ -1,14 +1,15 @@
 """`pocketmq dashboard`: the cluster in the browser."""
 
 import asyncio
+import logging
 import sys
 from contextlib import suppress
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from pocketmq.cli.dashboard_child import check_installed
 from pocketmq.cli.entry import Entry, entry_options
 from pocketmq.cli.server_options import (
     chosen_log,
@@ -74,10 +75,7 @@ def command(
     machine get in with --host and a password. SIGTERM or Ctrl-C stops it.
     """
     remember_stop_signals()
-    if find_spec("nicegui") is None:
-        raise click.ClickException(
-            "the dashboard needs further packages: pip install 'pocketmq[dashboard]'"
-        )
+    check_installed()
     from pocketmq.dashboard.settings import DashboardSettings
 
     settings = DashboardSettings(
@@ -123,7 +121,12 @@ async def _serve(
 
     dashboard = Dashboard(admin, settings)
 
+    # What keeps it from starting is told once, as the reason why it ends.
+    client_log = logging.getLogger("pocketmq.client")
+    client_log.setLevel(logging.ERROR)
+
     def announce(address: str) -> None:
+        client_log.setLevel(logging.NOTSET)
         log.started()
         with suppress(OSError):
             sys.stdout.write(f"ready {address}\n")

@@ -16,6 +16,17 @@ _GRACE = 10.0
 """Seconds for it to stop."""
 
 
+def check_installed() -> None:
+    """Raise `CannotStart` if the packages a dashboard needs are not installed."""
+    try:
+        found = find_spec("nicegui") is not None
+    except ValueError:  # Python's answer for a module that was taken away
+        found = False
+    if not found:
+        reason = "it needs further packages: pip install 'pocketmq[dashboard]'"
+        raise CannotStart("the dashboard", reason)
+
+
 class DashboardChild:
     """Starts and ends the process. Belongs to one event loop."""
 
@@ -23,12 +34,6 @@ class DashboardChild:
         self._arguments = ("--port", str(port), *arguments)
         self._process: Process | None = None
         self._watching: asyncio.Task[None] | None = None
-
-    def check(self) -> None:
-        """Raise `CannotStart` if the packages it needs are not installed."""
-        if find_spec("nicegui") is None:
-            reason = "it needs further packages: pip install 'pocketmq[dashboard]'"
-            raise CannotStart("the dashboard", reason)
 
     async def start(self, namesrv: str) -> str:
         """Start it and give its address. Raises `CannotStart`; it has told the reason itself."""

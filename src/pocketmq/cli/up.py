@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pocketmq.cli.dashboard_child import DashboardChild
+from pocketmq.cli.dashboard_child import DashboardChild, check_installed
 from pocketmq.cli.server_options import (
     PORT,
     chosen_data,
@@ -106,6 +106,7 @@ def command(
     )
     beside = None
     if dashboard_port is not None:
+        check_installed()
         beside = DashboardChild(
             dashboard_port,
             *(("--log-level", log_level) + (("--log-json",) if log_json else ())),
@@ -113,7 +114,6 @@ def command(
             # It is this machine that it speaks to.
             *(("--tls-no-verify",) if tls_mode == TlsMode.ENFORCING else ()),
         )
-        beside.check()
     elif allow_actions:
         raise click.UsageError("--allow-actions is for --dashboard")
     # The slow parts to import; wrong options are told without them.

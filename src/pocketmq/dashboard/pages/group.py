@@ -26,6 +26,7 @@ from pocketmq.dashboard.tiles import Tiles
 from pocketmq.dashboard.views import GroupView
 from pocketmq.dashboard.words import NEVER, UNKNOWN, count, link_to
 from pocketmq.model.group_config import GroupConfig
+from pocketmq.model.names import is_retry_topic
 
 
 def add_pages(desk: Desk) -> None:
@@ -109,9 +110,9 @@ class _Group:
             await perform(work, lambda brokers: f"{brokers} brokers have told the members.")
 
     async def _reset(self) -> None:
-        topics = sorted(self._facts.queues) if self._facts is not None else []
-        if self._facts is not None:
-            topics = sorted({*topics, *(queue.topic for queue in self._facts.progress)})
+        facts = self._facts
+        known = set() if facts is None else {*facts.queues, *(q.topic for q in facts.progress)}
+        topics = sorted(known, key=lambda topic: (is_retry_topic(topic), topic))
         await Resetting(self._desk, self._who, self._group, topics).ask()
 
 

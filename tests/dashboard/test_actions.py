@@ -1,0 +1,156 @@
+"""Actions: refused where they are off, whatever a browser sends; asked for, done and logged where
+they are on."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser
+
+import pocketmq as mq
+from tests.dashboard.conftest import DashboardProcess, Shop, Viewer, viewing
+from tests.server_process import wait_for
+
+
+@pytest.fixture(scope="module")
+def actor(browser: Browser, acting: DashboardProcess, screenshots: Path) -> Iterator[Viewer]:
+    """Give a window before a dashboard that may act."""
+    with viewing(browser, acting.url, screenshots) as window:
+        yield window
+
+
+def fill_in_a_topic(viewer: Viewer, name: str) -> None:
+    viewer.page.get_by_role("button", name="Create a topic").click()
+    viewer.page.get_by_label("Name").fill(name)
+    viewer.page.get_by_label("Queues on each broker").fill("3")
+    viewer.page.get_by_role("button", name="Go on").click()
+
+
+def dialog_text(viewer: Viewer) -> str:
+    return viewer.page.get_by_role("dialog").last.inner_text()
+
+
+def topics(shop: Shop) -> list[str]:
+    with mq.Admin(shop.address) as admin:
+        return admin.topics.names()
+
+
+def test_actions_are_off_unless_allowed(viewer: Viewer) -> None:
+    for path, buttons in {
+        "/topics": ["Create a topic"],
+        "/groups/billing": ["Reset offsets", "Rebalance now"],
+        "/dead-letters/mailing": ["Send the chosen again"],
+    }.items():
+        viewer.open(path)
+        for name in buttons:
+            button = viewer.page.get_by_role("button", name=name)
+            assert button.is_disabled()
+            assert "--allow-actions" in (button.get_attribute("title") or "")
+
+
+def test_a_browser_that_unlocks_the_buttons_is_refused_by_the_server(
+    viewer: Viewer, dashboard: DashboardProcess, shop: Shop
+) -> None:
+    viewer.open("/topics")
+    viewer.page.evaluate("document.querySelectorAll('button').forEach(b => b.disabled = false)")
+    fill_in_a_topic(viewer, "smuggled")
+    viewer.page.get_by_role("button", name="Create", exact=True).click()
+    viewer.page.get_by_text("actions are off").wait_for()
+    assert "smuggled" not in topics(shop)
+    line = r"WARNING dashboard\.actions: refused: 127\.0\.0\.1 asked to create topic 'smuggled'"
+    wait_for(lambda: re.search(line, dashboard.log()), "the refusal in the log")
+
+
+def test_a_topic_is_made_after_a_question_and_it_is_logged(
+    actor: Viewer, acting: DashboardProcess, shop: Shop
+) -> None:
+    actor.open("/topics")
+    fill_in_a_topic(actor, "wanted")
+    actor.page.get_by_text("Create topic wanted?").wait_for()
+    assert "made on every broker, with 3 queues on each" in dialog_text(actor)
+    assert "wanted" not in topics(shop)
+    actor.keep("question")
+    actor.page.get_by_role("button", name="Create", exact=True).click()
+    actor.page.get_by_text("Topic wanted is on 2 brokers.").wait_for()
+    actor.wait_for_rows("Topics", lambda rows: ["wanted", "", "6"] in [row[:3] for row in rows])
+    line = (
+        r"INFO dashboard\.actions: done: 127\.0\.0\.1 asked to create topic 'wanted' with 3 queues"
+    )
+    wait_for(lambda: re.search(line, acting.log()), "the deed in the log")
+
+
+def test_nothing_is_done_when_one_thinks_better_of_it(
+    actor: Viewer, acting: DashboardProcess, shop: Shop
+) -> None:
+    actor.open("/topics")
+    fill_in_a_topic(actor, "unwanted")
+    actor.page.get_by_text("Create topic unwanted?").wait_for()
+    actor.page.keyboard.press("Escape")
+    actor.page.get_by_text("Create topic unwanted?").wait_for(state="hidden")
+    assert "unwanted" not in topics(shop)
+    assert "unwanted" not in acting.log()
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [("no good name", "only letters, digits"), ("orders", "there is a topic 'orders' already")],
+)
+def test_what_cannot_be_made_is_told(actor: Viewer, name: str, told: str) -> None:
+    actor.open("/topics")
+    fill_in_a_topic(actor, name)
+    actor.page.get_by_role("button", name="Create", exact=True).click()
+    actor.page.get_by_text(told).wait_for()
+
+
+def test_a_group_is_reset_and_consumes_again(
+    actor: Viewer, acting: DashboardProcess, shop: Shop
+) -> None:
+    before = len(shop.handled)
+    actor.open("/groups/billing")
+    actor.page.get_by_role("button", name="Reset offsets").click()
+    actor.page.get_by_text("Reset offsets of billing").wait_for()
+    actor.page.get_by_role("button", name="Go on").click()
+    actor.page.get_by_role("heading", name=re.compile(r"Reset billing in .+\?")).wait_for()
+    assert "consumed again" in dialog_text(actor)
+    actor.page.get_by_role("button", name="Reset", exact=True).click()
+    actor.page.get_by_text(re.compile("queues were reset")).wait_for()
+    assert re.search(r"done: 127\.0\.0\.1 asked to reset group 'billing' in topic", acting.log())
+    wait_for(lambda: len(shop.handled) >= before + 40, "the messages to come again", 60)
+
+
+def test_chosen_dead_letters_are_sent_again(
+    actor: Viewer, acting: DashboardProcess, shop: Shop
+) -> None:
+    actor.open("/dead-letters/mailing")
+    actor.wait_for_rows("Dead letters of mailing", lambda rows: len(rows) == 2)
+    actor.page.get_by_role("button", name="Send the chosen again").click()
+    actor.page.get_by_text("Choose messages first.").wait_for()
+    row = actor.table("Dead letters of mailing").locator("tr", has_text="first letter")
+    row.get_by_role("checkbox").check()
+    actor.page.get_by_role("button", name="Send the chosen again").click()
+    actor.page.get_by_text("Send 1 messages again?").wait_for()
+    actor.page.get_by_role("button", name="Send again", exact=True).click()
+    actor.page.get_by_text("1 sent to letters.").wait_for()
+    with mq.Admin(shop.address) as admin:
+        wait_for(lambda: len(admin.messages.by_key("letters", "L0").messages) == 2, "the copy")
+    assert "asked to resend" in acting.log()
+
+
+def test_a_copy_of_a_message_is_sent(actor: Viewer, shop: Shop) -> None:
+    actor.open("/messages?topic=orders&by=key&value=A3")
+    actor.table("Messages of orders").get_by_role("link").first.click()
+    actor.live()
+    actor.page.get_by_role("button", name="Send a copy").click()
+    actor.page.get_by_role("button", name="Send", exact=True).click()
+    actor.page.get_by_text("1 sent to orders.").wait_for()
+    with mq.Admin(shop.address) as admin:
+        wait_for(lambda: len(admin.messages.by_key("orders", "A3").messages) == 2, "the copy")
+
+
+def test_a_group_is_told_to_rebalance(actor: Viewer, acting: DashboardProcess) -> None:
+    actor.open("/groups/billing")
+    actor.page.get_by_role("button", name="Rebalance now").click()
+    actor.page.get_by_role("button", name="Rebalance", exact=True).click()
+    actor.page.get_by_text("2 brokers have told the members.").wait_for()
+    assert "asked to rebalance group 'billing'" in acting.log()
