@@ -19,7 +19,7 @@ settings.load_profile("steady")
 
 SHARE_A_SESSION = {"spark", "pipelines"}
 """Folders whose tests use one Spark session."""
-WITH_PROCESSES = {"test_processes.py", "test_standalone.py"}
+WITH_PROCESSES = {"test_connect.py", "test_processes.py", "test_standalone.py"}
 """Files of these folders that start Java themselves, and have nothing of that session."""
 SPREAD = {"test_schedules.py"}
 """Files whose tests have nothing in common that would be costly to make twice."""

@@ -20,12 +20,12 @@ def wait_for(
 
     Raises the error that the stream ended by.
     """
+    ended = False
     try:
-        while not query.awaitTermination(POLL):  # type: ignore[arg-type]  # takes parts of seconds
+        while not ended and not stop.is_set():
+            ended = bool(query.awaitTermination(POLL))  # type: ignore[arg-type]  # parts of seconds
             if tell is not None:
-                tell()
-            if stop.is_set():
-                return
+                tell()  # at the end too: a stream of Spark Connect tells nothing once stopped
     except KeyboardInterrupt:
         pass
     finally:
@@ -41,9 +41,9 @@ class Counted:
     def look(self, query: "StreamingQuery") -> None:
         """Take over what the stream tells of its last micro-batches."""
         for progress in query.recentProgress:
-            batch, rows = int(progress["batchId"]), int(progress["numInputRows"])
-            if rows:  # an idle stream tells of a batch to come
-                self._rows[batch] = rows
+            rows = progress["numInputRows"]
+            if rows:  # an idle stream tells of a batch to come, with no rows or none known
+                self._rows[int(progress["batchId"])] = int(rows)
 
     @property
     def batches(self) -> int:

@@ -14,6 +14,7 @@ import msgspec
 from pyspark.errors import PySparkException
 from pyspark.sql import Observation
 from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
+from pyspark.sql.utils import is_remote
 
 from pocketmq.errors import InvalidInput, PipelineFailed
 from pocketmq.pipelines.ingest.compaction import mend
@@ -95,6 +96,8 @@ def ingest(
     settings = settings or IngestSettings()
     if not topics:
         raise InvalidInput("name at least one topic to ingest")
+    if is_remote():  # batches would be written, and counted, in a process of the server's
+        raise InvalidInput("ingest needs a session of its own, not one of Spark Connect")
     began, root = monotonic(), Path(place)
     options = {"nameServer": name_server, "subscribe": ",".join(topics), **settings.options}
     try:
@@ -155,20 +158,15 @@ def _start(
 
 def _write(place: _Place, batch: "DataFrame", number: int) -> None:
     """Write one batch; one that comes again replaces what it has written."""
-    counts, apart = place.counts, place.schema is not None
-    whole = batch.persist() if apart else batch
-    try:
-        good, bad = shaped(whole, place.schema, place.day_from)
-        rows, late, latest = _put(good, number, place.root / "data", counts.latest_day)
-        counts.rows += rows
-        counts.late += late
-        counts.latest_day = max(counts.latest_day, latest)
-        if bad is not None:
-            counts.bad += _put(bad, number, place.root / "bad", _NO_DAY)[0]
-        counts.batches += 1
-    finally:
-        if apart:
-            whole.unpersist()
+    counts = place.counts
+    good, bad, counted = shaped(batch, place.schema, place.day_from)
+    rows, late, latest = _put(good, number, place.root / "data", counts.latest_day)
+    counts.rows += rows
+    counts.late += late
+    counts.latest_day = max(counts.latest_day, latest)
+    if bad is not None and counted is not None and counted.get["bad"]:
+        counts.bad += _put(bad, number, place.root / "bad", _NO_DAY)[0]
+    counts.batches += 1
 
 
 def _put(frame: "DataFrame", number: int, place: Path, latest: date) -> tuple[int, int, date]:

@@ -7,7 +7,7 @@ for those alone that cannot.
 import json
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pyspark.sql import Column
+from pyspark.sql import Column, Observation
 from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
 from pyspark.sql.types import StringType, StructField, StructType
 
@@ -27,10 +27,15 @@ LONGEST_REASON = 300
 
 
 class Shaped(NamedTuple):
-    """What a batch becomes; `bad` is None where every body will do."""
+    """What a batch becomes; `bad` is None where every body will do.
+
+    Writing the good ones counts the bad ones on the way, as `bad` of `counted`: they are rare, and
+    only if there are any is it worth reading the batch again for them.
+    """
 
     good: "DataFrame"
-    bad: "DataFrame | None"
+    bad: "DataFrame | None" = None
+    counted: Observation | None = None
 
 
 def shaped(messages: "DataFrame", schema: StructType | None, day_from: str) -> Shaped:
@@ -39,7 +44,7 @@ def shaped(messages: "DataFrame", schema: StructType | None, day_from: str) -> S
     `day_from` is `store`, `born`, or a column of the schema with the time whose day counts.
     """
     if schema is None:
-        return Shaped(messages.select(*KEPT, "body", _day(day_from, None).alias("day")), None)
+        return Shaped(messages.select(*KEPT, "body", _day(day_from, None).alias("day")))
     text = F.col("body").cast("string")
     torn = StructType([*schema.fields, StructField(_TORN, StringType())])
     parsed = F.from_json(
@@ -48,17 +53,21 @@ def shaped(messages: "DataFrame", schema: StructType | None, day_from: str) -> S
     # A list of objects would be taken for its first one, and bytes that are no text for text.
     readable = F.is_valid_utf8(F.col("body")) & ~F.ltrim(text).startswith("[")
     rows = messages.select("*", parsed, readable.alias("readable"))
-    fits = F.col("readable") & F.col("value").isNotNull() & F.col(f"value.{_TORN}").isNull()
-    good = rows.where(fits).select(
+    read = F.col("readable") & F.col("value").isNotNull() & F.col(f"value.{_TORN}").isNull()
+    fits = F.coalesce(read, F.lit(False))
+    # What is observed is computed once; else the filter would parse every body again, twice.
+    counted = Observation()
+    seen = rows.observe(counted, F.count(F.when(~fits, 1)).alias("bad"))
+    good = seen.where(fits).select(
         *KEPT,
         *(F.col(f"value.`{_escaped(f.name)}`").alias(_column(f.name)) for f in schema.fields),
         _day(day_from, schema).alias("day"),
     )
     reason = F.udf(_Reason(schema), "string", useArrow=False)
-    bad = rows.where(~F.coalesce(fits, F.lit(False))).select(
+    bad = rows.where(~fits).select(
         *KEPT, "body", reason("body").alias("reason"), _day("store", None).alias("day")
     )
-    return Shaped(good, bad)
+    return Shaped(good, bad, counted)
 
 
 def check_day(day_from: str, schema: StructType | None) -> None:

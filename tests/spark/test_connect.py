@@ -1,0 +1,44 @@
+"""Topics by way of Spark Connect: what works, and what says that it does not."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pocketmq import Cluster
+from tests.spark.topics import send
+
+for package in ("grpc", "grpc_status", "google.rpc", "pandas"):
+    pytest.importorskip(package, reason="pyspark[connect] is not installed")
+
+
+@pytest.mark.timeout(300)
+def test_a_client_of_spark_connect_reads_writes_and_streams(tmp_path: Path) -> None:
+    with Cluster() as cluster:
+        cluster.create_topic("orders", 2)
+        cluster.create_topic("out", 2)
+        cluster.create_topic("copied", 2)
+        send(cluster, "orders", range(100))
+        told = subprocess.run(
+            [sys.executable, "-m", "tests.spark.connecting", cluster.address, str(tmp_path)],
+            env=os.environ | {"JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1"},
+            stdout=subprocess.PIPE,
+            text=True,
+            check=True,
+            timeout=250,
+        )
+    assert json.loads(told.stdout.splitlines()[-1]) == {
+        "read": 100,
+        "first": 5,
+        "by sql": 100,
+        "wrong": True,
+        "written": 10,
+        "streamed": 110,
+        "exactly once": 210,
+        "lag": 0,
+        "copied": 100,
+        "refused": "ingest needs a session of its own, not one of Spark Connect",
+    }
