@@ -5,6 +5,7 @@ only, though messages or accounts are at stake, the same rules hold here as for 
 siblings: batches, pops and pulls of other codes, and changes of accounts.
 """
 
+from collections.abc import Mapping
 from enum import IntFlag
 
 import msgspec
@@ -82,12 +83,13 @@ def read_accounts(white: list[str], accounts: list[Account]) -> Accounts:
     return Accounts(holders=holders, white=tuple(parse_pattern(each) for each in white))
 
 
-def check_account(accounts: Accounts, source: str, request: Command) -> None:
+def check_account(
+    accounts: Accounts, source: str, request: Command, fields: Mapping[str, str]
+) -> None:
     """Raise `ServerError` with Java's code and words unless a request may pass."""
     for pattern in accounts.white:
         if pattern(source):
             return
-    fields = request.ext
     name = fields.get(ACCESS_KEY)
     if name is None:
         raise _refused("No accessKey is configured")
@@ -101,7 +103,7 @@ def check_account(accounts: Accounts, source: str, request: Command) -> None:
     if request.code not in _KEYS:
         _check_rights(holder, request)
         return
-    asked = name, request.code, *_named(request)
+    asked = name, request.code, *_named(request.code, fields)
     if asked not in accounts.allowed:
         _check_rights(holder, request)
         if len(accounts.allowed) >= _REMEMBERED:
@@ -116,7 +118,7 @@ def needed_rights(request: Command) -> dict[str, Right]:
     """
     code = request.code
     if code in _KEYS:
-        topic, group = _named(request)
+        topic, group = _named(code, request.ext)
         if code in _SENDING:
             return _sent_to(topic, group)
         return _taken(popped_from(topic, group) if code in _ACKING else topic, group)
@@ -155,9 +157,8 @@ _SENDING = frozenset({Code.SEND_MESSAGE, Code.SEND_MESSAGE_V2, Code.SEND_BATCH_M
 _ACKING = frozenset({Code.ACK_MESSAGE, Code.CHANGE_MESSAGE_INVISIBLETIME})
 
 
-def _named(request: Command) -> tuple[str | None, str | None]:
-    topic_key, group_key = _KEYS[request.code]
-    fields = request.ext
+def _named(code: int, fields: Mapping[str, str]) -> tuple[str | None, str | None]:
+    topic_key, group_key = _KEYS[code]
     return fields.get(topic_key), fields.get(group_key)
 
 

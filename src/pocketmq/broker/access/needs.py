@@ -4,7 +4,7 @@ A table by request code. Codes that are not in it need no right, only a user. Ja
 through which messages can be taken or a broker changed; here they need what their siblings need.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from pocketmq.broker.access.accounts import popped_from
@@ -40,12 +40,12 @@ _SUB_GET, _SUB_UPDATE = (Action.SUB, Action.GET), (Action.SUB, Action.UPDATE)
 _CREATE, _UPDATE, _DELETE = (Action.CREATE,), (Action.UPDATE,), (Action.DELETE,)
 
 
-def deciding_fields(request: Command) -> tuple[str | None, ...] | None:
+def deciding_fields(code: int, fields: Mapping[str, str]) -> tuple[str | None, ...] | None:
     """Give the fields on which a request's needs depend; None if its body counts."""
-    rule = _BY_CODE.get(request.code)
+    rule = _BY_CODE.get(code)
     if rule is None:
         return ()
-    return None if rule.keys is None else tuple([request.ext.get(key) for key in rule.keys])
+    return None if rule.keys is None else tuple([fields.get(key) for key in rule.keys])
 
 
 def needs_of(request: Command, cluster: str) -> list[Need]:

@@ -5,19 +5,27 @@ of one moment: whoever sees a request can send it again unchanged. TLS keeps oth
 """
 
 import binascii
+import hashlib
 import hmac
 from collections.abc import Callable, Iterable, Mapping
-from functools import lru_cache
+from functools import lru_cache, partial
 from operator import itemgetter
+from typing import TYPE_CHECKING
 
 from pocketmq.broker.access.settings import InnerCredentials
 from pocketmq.model.java_strings import java_sorted
+
+if TYPE_CHECKING:
+    from hashlib import _Hash as Hash
 
 ACCESS_KEY = "AccessKey"
 SIGNATURE = "Signature"
 SECURITY_TOKEN = "SecurityToken"  # noqa: S105 - the field's name
 _UNIQUE_KEY_QUERY = "_UNIQUE_KEY_QUERY"
 """Signed by clients from 4.9.4 on, unsigned by those before: both count."""
+_BLOCK = 64
+_INNER, _OUTER = (bytes(each ^ pad for each in range(256)) for pad in (0x36, 0x5C))
+_sha1 = partial(hashlib.sha1, usedforsecurity=False)  # RocketMQ's choice; as an HMAC it holds
 
 
 def signed_fields(user: InnerCredentials, fields: Mapping[str, str], body: bytes) -> dict[str, str]:
@@ -41,9 +49,12 @@ def is_signed_with(secret: bytes, fields: Mapping[str, str], body: bytes) -> boo
 
 def _signature(secret: bytes, fields: Mapping[str, str], body: bytes) -> bytes:
     content = "".join(_in_order(tuple(fields))(fields)).encode("utf-8", "replace")
-    signing = _keyed(secret).copy()
-    signing.update(content + body)
-    return binascii.b2a_base64(signing.digest(), newline=False)
+    inner, outer = _keyed(secret)
+    signing, sealing = inner.copy(), outer.copy()
+    signing.update(content)
+    signing.update(body)
+    sealing.update(signing.digest())
+    return binascii.b2a_base64(sealing.digest(), newline=False)
 
 
 @lru_cache(maxsize=1024)
@@ -56,5 +67,9 @@ def _in_order(keys: tuple[str, ...]) -> Callable[[Mapping[str, str]], Iterable[s
 
 
 @lru_cache(maxsize=1024)
-def _keyed(secret: bytes) -> hmac.HMAC:
-    return hmac.new(secret, digestmod="sha1")
+def _keyed(secret: bytes) -> "tuple[Hash, Hash]":
+    """Begin the two hashes of an HMAC (RFC 2104); going on from copies halves its cost."""
+    if len(secret) > _BLOCK:
+        secret = _sha1(secret).digest()
+    padded = secret.ljust(_BLOCK, b"\0")
+    return _sha1(padded.translate(_INNER)), _sha1(padded.translate(_OUTER))
