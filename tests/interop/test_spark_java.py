@@ -1,5 +1,6 @@
-"""The Spark sink on a Java broker: its batches are read there, its half messages end once."""
+"""Spark on a Java cluster: topics are tables and streams; rows are messages, each once if asked."""
 
+import re
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -12,8 +13,10 @@ import pytest
 pytest.importorskip("pyspark")
 
 import pyarrow as pa
+from pyspark.sql import SparkSession
 from pyspark.sql.types import StringType, StructType
 
+import pocketmq as mq
 from pocketmq.spark.batch_reader import batch_reader
 from pocketmq.spark.exactly_once import ExactlyOnceWriter
 from pocketmq.spark.ledger import Decision, Ledger
@@ -22,7 +25,8 @@ from pocketmq.spark.senders import forget_senders
 from pocketmq.spark.sink import BatchWriter, Written
 from pocketmq.spark.sink_options import sink_plan
 from tests.interop.java_broker import JavaBroker, java_brokers
-from tests.interop.jvm import Jars
+from tests.interop.jvm import Admin, Jars, wait_until
+from tests.spark.test_source import Collected, run_to_end
 from tests.spark.topics import rows
 
 pytestmark = [pytest.mark.java, pytest.mark.timeout(600)]
@@ -105,3 +109,50 @@ def test_half_messages_end_once_there(java: JavaBroker, tmp_path: Path) -> None:
     rounds = time.monotonic() + 12
     until(lambda: time.monotonic() > rounds, lambda: "some rounds of questions to come")
     assert bodies(java, "halves") == Counter("abcdefg")
+
+
+def test_a_table_is_written_there_and_read_back(spark: SparkSession, java: JavaBroker) -> None:
+    java.create_topic("tables", 4)
+    table = spark.range(2000).selectExpr("cast(id as string) as body", "'t' as tags")
+    places = {"nameServer": java.address, "topic": "tables"}
+    table.write.format("rocketmq").options(**places).mode("append").save()
+    wait_until(lambda: len(stored(java, "tables")) == 2000, "all rows")
+    found = spark.read.format("rocketmq").options(nameServer=java.address, subscribe="tables")
+    frame = found.load().selectExpr("cast(body as string) as text", "tags")
+    assert {row.text for row in frame.collect()} == {str(number) for number in range(2000)}
+    assert frame.where("tags = 't'").count() == 2000
+
+
+def test_a_stream_goes_on_where_it_was_and_mqadmin_sees_it(
+    spark: SparkSession, java: JavaBroker, jars: Jars, tmp_path: Path
+) -> None:
+    """Each message is in one batch, also when a batch failed; the group's lag is the stream's."""
+    java.create_topic("streamed", 2)
+    options = {"nameServer": java.address, "subscribe": "streamed", "groupId": "sparks"}
+    reader = spark.readStream.format("rocketmq").options(startingOffsets="earliest", **options)
+    sent = _send(java, range(60))
+    first = Collected()
+    run_to_end(reader.load(), first, tmp_path / "checkpoint")
+    assert first.rows == sent
+    more = _send(java, range(60, 100))
+    with pytest.raises(Exception, match="as the test wants it"):
+        run_to_end(
+            reader.load(), Collected(fail_in=max(first.batches) + 1), tmp_path / "checkpoint"
+        )
+    again = Collected()
+    run_to_end(reader.load(), again, tmp_path / "checkpoint")
+    assert again.rows == more
+    (tmp_path / "tool").mkdir()
+    with Admin(jars, tmp_path / "tool") as admin:
+        shown = admin.run(f"consumerProgress -n {java.address} -g sparks")
+    lines = re.findall(r"streamed\s+broker-a\s+(\d)\s+(\d+)\s+(\d+)\s+(\d+)", shown)
+    assert sorted(lines) == [("0", "50", "50", "0"), ("1", "50", "50", "0")], shown
+
+
+def _send(java: JavaBroker, numbers: range) -> list[str]:
+    """Send to both queues in turn; give the bodies as a sorted list."""
+    with mq.Producer(java.address, group="shop") as producer:
+        for number in numbers:
+            queue = mq.MessageQueue("streamed", "broker-a", number % 2)
+            assert producer.send(mq.Message("streamed", b"%d" % number), queue=queue).ok
+    return sorted(str(number) for number in numbers)
