@@ -189,11 +189,11 @@ def test_lines_are_thinned_and_keep_their_newest_point() -> None:
         ({}, "Every queue has one owner, as AVG divides them."),
         (
             {"running": {"c1": info(*QUEUES[:3]), "c2": info(QUEUES[2])}},
-            "1 queue without an owner and 1 queue with several owners of 4 queues.",
+            "Of 4 queues 1 has no owner and 1 has several owners.",
         ),
         (
             {"running": {"c1": info(*QUEUES[:2])}, "silent": {"c2": "timed out"}},
-            "2 queues of unknown ownership of 4 queues.",
+            "Of 4 queues 2 have no known owner.",
         ),
         (
             {"running": {"c1": info(QUEUES[0], QUEUES[3]), "c2": info(*QUEUES[1:3])}},

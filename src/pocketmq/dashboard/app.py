@@ -1,6 +1,7 @@
 """The pages put together: one application for all of them, with nothing from elsewhere."""
 
 import asyncio
+import logging
 from pathlib import Path
 from typing import TypeVar
 
@@ -47,6 +48,7 @@ _ICON = (
 
 def build(desk: Desk) -> App:
     """Give the pages as an ASGI application."""
+    logging.getLogger("nicegui").setLevel(logging.ERROR)  # it warns of every page that is not there
     outer = FastAPI(openapi_url=None, docs_url=None, redoc_url=None)
     # A WebSocket alone: browsers tell its origin, and it needs no second way in.
     pages.config.socket_io_js_transports = ["websocket"]

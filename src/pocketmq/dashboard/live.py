@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 TICK = 1.0
 """Seconds between two looks at what the watches know; these ask the cluster in their own time."""
-PATIENCE = 1.2
+PATIENCE = 0.8
 """Seconds a page waits for first answers before it is sent without them."""
 
 

@@ -55,7 +55,7 @@ class Watch(Generic[T]):
 
     def want(self) -> None:
         """Say that somebody watches; to be repeated as long as that is so."""
-        self.wanted_at = time.monotonic()
+        self.wanted_at = _now()
         if self._task is None or self._task.done():
             self._task = asyncio.get_running_loop().create_task(self._go_on())
 
@@ -68,7 +68,7 @@ class Watch(Generic[T]):
 
         If it takes longer it is the last one there was, which may be None.
         """
-        rested = time.monotonic() - self.wanted_at >= WANTED_FOR
+        rested = _now() - self.wanted_at >= WANTED_FOR
         self.want()
         if self.version == 0 or rested:
             self.hurry()
@@ -83,11 +83,11 @@ class Watch(Generic[T]):
             await asyncio.wait({self._task})
 
     async def _go_on(self) -> None:
-        while time.monotonic() - self.wanted_at < WANTED_FOR:
+        while _now() - self.wanted_at < WANTED_FOR:
             self._hurry.clear()
-            began = time.monotonic()
+            began = _now()
             await self._look_once()
-            pause = max(self._interval, self._rests * (time.monotonic() - began))
+            pause = max(self._interval, self._rests * (_now() - began))
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._hurry.wait(), pause)
 
@@ -137,6 +137,10 @@ class Watches:
         await asyncio.gather(*(watch.close() for watch in self._watches.values()))
 
     def _drop_forgotten(self) -> None:
-        limit = time.monotonic() - FORGOTTEN_AFTER
+        limit = _now() - FORGOTTEN_AFTER
         for key in [key for key, watch in self._watches.items() if watch.wanted_at < limit]:
             del self._watches[key]
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()
