@@ -182,7 +182,7 @@ def test_troubles_are_found_filtered_and_explained(cluster: mq.Cluster, window: 
     with speaking(cluster, "troubled", held):
         window.open("/groups/troubled/assignment")
         expect(standing(window)).to_have_text(
-            "1 queue without an owner and 1 queue with several owners of 16 queues."
+            "Of 16 queues 1 has no owner and 1 has several owners."
         )
         wrong = window.page.locator(".as-findings")
         expect(wrong).to_contain_text("unowned queues: orders:broker-1:7")
@@ -215,13 +215,13 @@ def test_what_a_silent_member_holds_is_shown_as_unknown(
         window.open("/groups/quiet/assignment")
         expect(standing(window)).to_contain_text("Every queue has one owner")
         talking.fall_silent("c2")
-        expect(standing(window)).to_have_text("8 queues of unknown ownership of 16 queues.")
+        expect(standing(window)).to_have_text("Of 16 queues 8 have no known owner.")
         assert legend(window) == ["c1 8", "c2 ?"]
         expect(entry(window, "c2 stopped telling its queues")).to_contain_text("nothing moved")
         window.keep("assignment-unknown")
         talking.leave("c2")
         expect(entry(window, "c2 left after it had stopped answering")).to_contain_text("under way")
-        expect(standing(window)).to_have_text("8 queues without an owner of 16 queues.")
+        expect(standing(window)).to_have_text("Of 16 queues 8 have no owner.")
         talking.hold("c1", QUEUES)
         expect(entry(window, "c2 left after it had stopped answering")).to_contain_text(
             "8 queues moved, 8 had to"
@@ -378,5 +378,5 @@ def test_groups_that_cannot_be_shown_are_told_of_in_words(
     with SpokenGroup("pulls", ["orders"], brokers) as pulling:
         pulling.join("java", (), ACTIVE)
         window.open("/groups/pulls/assignment")
-        expect(standing(window)).to_have_text("16 queues of unknown ownership of 16 queues.")
+        expect(standing(window)).to_have_text("Of 16 queues 16 have no known owner.")
         expect(window.page.locator(".as-findings")).to_contain_text("queues not told: java")

@@ -53,13 +53,13 @@ def standing(look: Look) -> str:
     several = sum(len(held or ()) > 1 for held in owners)
     parts = []
     if unowned:
-        parts.append(f"{queues_of(unowned)} without an owner")
+        parts.append(f"{number(unowned)} {'has' if unowned == 1 else 'have'} no owner")
     if several:
-        parts.append(f"{queues_of(several)} with several owners")
+        parts.append(f"{number(several)} {'has' if several == 1 else 'have'} several owners")
     if unknown:
-        parts.append(f"{queues_of(unknown)} of unknown ownership")
+        parts.append(f"{number(unknown)} {'has' if unknown == 1 else 'have'} no known owner")
     if parts:
-        return f"{_joined(parts)} of {queues_of(len(owners))}.".capitalize()
+        return f"Of {queues_of(len(owners))} {_joined(parts)}."
     if story.strategy is None:
         return "Every queue has one owner, but no common strategy gives this picture."
     return f"Every queue has one owner, as {story.strategy} divides them."

@@ -17,8 +17,8 @@ export default {
             <line :x1="tick.x" :x2="tick.x" y1="6" :y2="196"></line>
             <text :x="tick.x" y="210" text-anchor="middle">{{ tick.name }}</text>
           </template>
-          <text x="0" y="16">{{ peak }}</text>
-          <text x="0" y="124">0</text>
+          <template v-if="told"><text x="0" y="16">{{ peak }}</text><text x="0" y="124">0</text></template>
+          <text v-else :x="width / 2" y="70" text-anchor="middle">the lag is not known</text>
           <text x="0" y="158">moves</text>
         </g>
         <rect v-for="(span, number) in shades" :key="'p' + number" class="tl-pause" :x="span.x" y="6" :width="span.w" height="186">
@@ -39,7 +39,7 @@ export default {
         <span v-for="line in lines" :key="line.name"><i :style="{ background: line.colour }" aria-hidden="true"></i>{{ line.name }}: {{ line.now }}</span>
         <span v-if="shades.length"><i class="tl-pause-key" aria-hidden="true"></i>a queue had no owner</span>
       </div>
-      <p v-if="gaps" class="pm-note">Lines have gaps where a lag was not known.</p>
+      <p v-if="told && gaps" class="pm-note">Lines have gaps where a lag was not known.</p>
       <p v-if="!entries.length" class="pm-note">{{ nothing }}</p>
       <ol class="tl-list" reversed>
         <li v-for="entry in listed" :key="entry.number">
@@ -81,6 +81,7 @@ export default {
       const values = [this.total, ...this.top.map((each) => each.points)].flatMap((points) => points.map((point) => point[1] ?? 0));
       return Math.max(1, ...values);
     },
+    told() { return [this.total, ...this.top.map((each) => each.points)].some((points) => points.some((point) => point[1] !== null)); },
     peak() { return short(this.most); },
     lines() {
       const named = [{ name: "all queues", points: this.total, main: true }, ...this.top];

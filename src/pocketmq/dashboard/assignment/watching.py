@@ -78,7 +78,7 @@ class Looking:
         if self._last is None:
             return 2 * PATIENCE  # how large the group is turns out only now
         patience = PATIENCE + len(self._last.moment.owners) / QUEUES_A_SECOND
-        return patience / 2 if self._last.facts.silent else patience
+        return round(patience / 2 if self._last.facts.silent else patience, 1)
 
     def _digest(self, facts: GroupFacts, at: float) -> Look:
         facts = with_queues(facts)

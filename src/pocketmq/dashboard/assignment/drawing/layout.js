@@ -91,7 +91,7 @@ function tiles(scene, from, to, size) {
 }
 
 function matrixCell(data, shown, width) {
-  const longest = Math.max(8, ...data.members.map((each) => each.name.length));
+  const longest = Math.max(13, ...data.members.map((each) => each.name.length));
   const label = Math.min(longest * 7.7 + 44, width * (width < 500 ? 0.36 : 0.24));
   const counts = new Map();
   for (const position of shown) counts.set(data.t[position], (counts.get(data.t[position]) ?? 0) + 1);

@@ -59,7 +59,7 @@ function matrix(painter, block) {
   if (block.open) {
     ctx.fillStyle = theme.faint;
     ctx.font = `italic 12px ${theme.font}`;
-    ctx.fillText("nobody, or not known", 8, rowTop(block, seats.length) + block.row / 2 - 1, block.label - 14);
+    ctx.fillText(clipped(ctx, "nobody, or not known", block.label - 12), 6, rowTop(block, seats.length) + block.row / 2 - 1);
   }
   ctx.textBaseline = "alphabetic";
   for (let number = block.from; number < block.to; number++) {
@@ -143,7 +143,7 @@ function cell(painter, position, x, y, w, h, seat) {
   const glow = fresh.get(position);
   if (glow) {
     ctx.globalAlpha = glow;
-    ring(ctx, { x: x - 1, y: y - 1, w: w + 2, h: h + 2 }, theme.text, 3);
+    ring(ctx, { x: x - 1, y: y - 1, w: w + 2, h: h + 2 }, theme.accent, w < 16 ? 2 : 3);
   }
   ctx.globalAlpha = 1;
 }
