@@ -67,7 +67,7 @@ def load(process: Process, dues_ms: Iterator[int], count: int) -> tuple[float, f
 
 
 def settle(process: Process) -> None:
-    """Wait until keys are indexed and everything is saved: a broker that takes no processor time."""
+    """Wait until keys are indexed and everything is saved: the broker takes no time any more."""
     deadline = time.perf_counter() + 120.0
     while time.perf_counter() < deadline:
         cpu = process.cpu()

@@ -247,6 +247,30 @@ async def test_after_the_last_check_a_transaction_is_given_up_and_can_be_taken_u
 
 
 @leaping
+async def test_a_producer_is_asked_fifteen_times_and_no_more() -> None:
+    """With the settings as they come: after 6 s, every 30 s, 15 times; then it is put aside."""
+    async with running() as (broker, address), client(address) as peer:
+        await appear(peer, "shop")
+        await prepare(peer)
+        times = []
+        for _ in range(15):
+            await leap(30.0)
+            await appear(peer, "shop")  # heartbeats go on meanwhile
+            question = await peer.question()
+            assert question.header(CheckTransactionStateRequest).transaction_id == "K"
+            times.append(
+                dict(broker.state.halves.states.open_from(0, 1)) if broker.state.halves else 0
+            )
+        assert times == [{0: checks} for checks in range(1, 16)]
+        assert keys(broker, TRANSACTION_GAVE_UP_TOPIC, 0) == []
+        await leap(30.0)
+        await until(lambda: keys(broker, TRANSACTION_GAVE_UP_TOPIC, 0) == ["K"], "giving up")
+        await leap(300.0)
+        assert peer.asked == []
+        assert messages(broker) == []
+
+
+@leaping
 async def test_a_round_counts_even_if_nobody_is_there_to_be_asked() -> None:
     settings: dict[str, Any] = {"transaction_check_interval": 1000, "transaction_check_max": 2}
     async with running(**settings) as (broker, address), client(address) as peer:

@@ -1,4 +1,4 @@
-"""Requests for what this broker has not: replicas, a controller, RocksDB, cold data.
+"""Requests for what this broker has not: replicas, a controller, RocksDB, cold data, lite topics.
 
 Refused with the code Java gives for a request it does not know, and the reason. Where the truth
 about a single broker is an answer (it is the master, it has no slaves), that is given.
@@ -16,6 +16,7 @@ from pocketmq.protocol.json_values import encode_body
 _COLD = "this broker does not tell cold data from other data"
 _ALONE = "this broker has no replicas, it is the only one of its name"
 _CONTROLLER = "there is no controller here"
+_LITE = "this broker has no lite topics"
 _CONTAINER = "this broker does not run in a container of brokers"
 _REASONS: dict[Code, str] = {
     Code.UPDATE_COLD_DATA_FLOW_CTR_CONFIG: _COLD,
@@ -40,6 +41,14 @@ _REASONS: dict[Code, str] = {
     Code.UPDATE_AND_CREATE_STATIC_TOPIC: "static topics span brokers; this one keeps to itself",
     Code.EXPORT_ROCKSDB_CONFIG_TO_JSON: "settings are not in RocksDB; exportMetadata exports them",
     Code.SWITCH_TIMER_ENGINE: "there is one engine for timed messages",
+    Code.POP_LITE_MESSAGE: _LITE,
+    Code.LITE_SUBSCRIPTION_CTL: _LITE,
+    Code.GET_BROKER_LITE_INFO: _LITE,
+    Code.GET_PARENT_TOPIC_INFO: _LITE,
+    Code.GET_LITE_TOPIC_INFO: _LITE,
+    Code.GET_LITE_CLIENT_INFO: _LITE,
+    Code.GET_LITE_GROUP_INFO: _LITE,
+    Code.TRIGGER_LITE_DISPATCH: _LITE,
 }
 
 
@@ -65,7 +74,7 @@ def replication_status(state: BrokerState, _: Connection, request: Command) -> C
 
 
 def take_note(_: BrokerState, __: Connection, request: Command) -> Command:
-    """Accept what concerns slaves only, as a Java master does."""
+    """Accept what concerns slaves only, or stores for pops that are not in use, as Java does."""
     return request.reply(ResponseCode.SUCCESS)
 
 
@@ -81,5 +90,6 @@ HANDLERS: dict[Code, Handler] = {
     Code.GET_BROKER_HA_STATUS: replication_status,
     Code.RESET_MASTER_FLUSH_OFFSET: take_note,
     Code.NOTIFY_MIN_BROKER_ID_CHANGE: take_note,
+    Code.POP_ROLLBACK: take_note,
     Code.CHECK_ROCKSDB_CQ_WRITE_PROGRESS: compare_queues,
 }
