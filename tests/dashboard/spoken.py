@@ -120,7 +120,10 @@ class SpokenGroup:
         while not self._ended.is_set():
             for key, _ in self._selector.select(0.05):
                 line: _Line = key.data
-                data = line.socket.recv(65536)
+                try:
+                    data = line.socket.recv(65536)
+                except ConnectionResetError:  # its broker was killed
+                    data = b""
                 if not data:
                     self._selector.unregister(line.socket)
                     line.socket.close()
