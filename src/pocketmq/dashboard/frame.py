@@ -86,7 +86,7 @@ def _switches(desk: Desk) -> None:
         with button:
             ui.label("◐").props("aria-hidden=true")
         if desk.settings.password is not None:
-            leave = ui.element("button").classes("pm-icon-button").props("type=button")
-            leave.props('aria-label="Log out" title="Log out"').on("click", js_handler=_LOGOUT)
+            leave = ui.element("button").classes("pm-icon-button pm-leave").props("type=button")
+            leave.on("click", js_handler=_LOGOUT)
             with leave:
-                ui.label("⏻").props("aria-hidden=true")
+                ui.label("Log out").classes("pm-inline")

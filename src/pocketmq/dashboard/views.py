@@ -4,6 +4,7 @@ What a server did not tell is named in `missing` of a view and shown as unknown,
 """
 
 import asyncio
+import time
 from collections.abc import Iterable
 
 import msgspec
@@ -15,6 +16,7 @@ from pocketmq.admin.facts import GroupFacts
 from pocketmq.admin.gathered import Missing, Place
 from pocketmq.admin.overview import Glance
 from pocketmq.admin.topics import TopicStatus
+from pocketmq.dashboard.rates import Rate, Rates
 from pocketmq.dashboard.watching import Watch, Watches
 from pocketmq.errors import MQError
 from pocketmq.model.group_config import GroupConfig
@@ -83,6 +85,7 @@ class Views:
     def __init__(self, admin: Admin) -> None:
         self._admin = admin
         self.watches = Watches()
+        self.rates = Rates()
 
     def cluster(self) -> Watch[tuple[BrokerView, ...]]:
         """Watch the brokers, slaves too."""
@@ -128,6 +131,7 @@ class Views:
         told = await self._admin.brokers.status()
         views = [BrokerView(each.place, each.value) for each in told]
         views += [BrokerView(each.place, None, str(each.error)) for each in told.missing]
+        self.rates.add(_rate(views))
         return tuple(sorted(views, key=lambda view: (view.place.broker, view.place.broker_id)))
 
     async def _topics(self) -> TopicsView:
@@ -211,3 +215,16 @@ class Views:
 def named(missing: Iterable[Missing]) -> tuple[str, ...]:
     """Name the servers that did not answer, each once, with the reason."""
     return tuple(dict.fromkeys(str(each) for each in missing))
+
+
+def _rate(brokers: list[BrokerView]) -> Rate:
+    """Add up what masters take in and give out; None if one of them has not told."""
+    masters = [view.status for view in brokers if view.place.is_master]
+    into = [None if status is None else status.put_tps for status in masters]
+    out = [None if status is None else status.get_tps for status in masters]
+    return Rate(time.time(), _sum(into), _sum(out))
+
+
+def _sum(parts: list[float | None]) -> float | None:
+    known = [part for part in parts if part is not None]
+    return sum(known) if len(known) == len(parts) else None

@@ -1,11 +1,15 @@
 """The first page: the brokers, and the cluster in a few numbers."""
 
+import time
+
 from fastapi import Request
 from nicegui import ui
 
 from pocketmq.dashboard.desk import Desk
-from pocketmq.dashboard.frame import frame
+from pocketmq.dashboard.frame import frame, heading
 from pocketmq.dashboard.live import Live, prepare
+from pocketmq.dashboard.parts import card
+from pocketmq.dashboard.rates import SPAN, drawing
 from pocketmq.dashboard.table import Cell, Column, LiveTable
 from pocketmq.dashboard.tiles import Tiles
 from pocketmq.dashboard.views import BrokerView, GroupsView, TopicsView
@@ -36,6 +40,12 @@ def _show(desk: Desk) -> None:
         ("members", "Consumers", "/clients"),
         ("lag", "Messages waiting", "/groups"),
     )
+    with card("Messages a second, the last ten minutes"):
+        chart = ui.html("", sanitize=False).classes("pm-chart")
+        with ui.element("div").classes("pm-legend"):
+            ui.label("in").classes("pm-legend-in")
+            ui.label("out").classes("pm-legend-out")
+    heading("Brokers")
     table = LiveTable(
         "Brokers", _COLUMNS, key=lambda view: view.place.address, sorted_by=0,
         empty="The name server knows no broker.",
@@ -45,13 +55,11 @@ def _show(desk: Desk) -> None:
         told = [view.status for view in brokers if view.status is not None]
         silent = len(brokers) - len(told)
         tiles.show("brokers", count(len(brokers)), f"{silent} silent" if silent else "", bad=silent)
-        for name, figures in (
-            ("in", [each.put_tps for each in told]),
-            ("out", [each.get_tps for each in told]),
-        ):
-            known = [figure for figure in figures if figure is not None]
-            whole = not silent and len(known) == len(figures)
-            tiles.show(name, rate(sum(known)) if whole else UNKNOWN)
+        now = time.time()
+        points = views.rates.since(now - SPAN)
+        tiles.show("in", rate(points[-1].into if points else None))
+        tiles.show("out", rate(points[-1].out if points else None))
+        chart.set_content(drawing(points, now))
         table.show(brokers)
 
     def show_topics(view: TopicsView) -> None:

@@ -1,0 +1,84 @@
+"""Ten thousand queues in one table, and a cluster that goes away."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser
+
+import pocketmq as mq
+from tests.dashboard.conftest import DashboardProcess, Viewer, viewing
+from tests.server_process import wait_for
+
+QUEUES = 10_000
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[mq.Cluster]:
+    with mq.Cluster() as made:
+        made.create_topic("large", queues=QUEUES)
+        yield made
+
+
+@pytest.fixture(scope="module")
+def window(browser: Browser, cluster: mq.Cluster, screenshots: Path) -> Iterator[Viewer]:
+    with (
+        DashboardProcess("-n", cluster.address, "--port", "0") as process,
+        viewing(browser, process.url, screenshots) as made,
+    ):
+        yield made
+
+
+def test_of_ten_thousand_queues_one_page_is_sent(window: Viewer) -> None:
+    """They are sorted, searched and turned over where they all are: on the server."""
+    response = window.open("/topics/large")
+    assert response is not None
+    assert len(response.body()) < 200_000
+    table = window.table("Queues")
+    window.wait_for_rows("Queues", lambda rows: len(rows) == 50)
+    assert table.get_by_role("status").inner_text() == "10,000"
+    assert "1 / 200" in table.inner_text()
+    table.get_by_role("button", name="Next page").click()
+    window.wait_for_rows("Queues", lambda rows: rows[0][1:2] == ["50"])
+    sort = table.get_by_role("columnheader", name="Queue").get_by_role("button")
+    sort.click()
+    sort.click()
+    window.wait_for_rows("Queues", lambda rows: rows[0][1:2] == [str(QUEUES - 51)])
+    table.get_by_role("searchbox").fill("broker-0 777")
+    window.wait_for_rows("Queues", lambda rows: len(rows) == 19)
+    assert table.get_by_role("status").inner_text() == "19 of 10,000"
+
+
+def test_a_hostile_browser_cannot_ask_a_table_for_nonsense(window: Viewer) -> None:
+    window.open("/topics/large")
+    window.wait_for_rows("Queues", lambda rows: len(rows) == 50)
+    window.page.evaluate(
+        """() => {
+          const id = Number(document.querySelector("section[aria-label=Queues]").id.slice(1));
+          const table = getElement(id);
+          for (const event of ["sort", "turn", "search", "choose"])
+            for (const value of [-1, 1e9, 0.5, null, "x", {}, [], ["x", true], true, "y".repeat(1e5)])
+              table.$emit(event, value);
+        }"""
+    )
+    table = window.table("Queues")
+    table.get_by_role("searchbox").fill("4242")
+    window.wait_for_rows("Queues", lambda rows: [row[1:2] for row in rows] == [["4242"]])
+
+
+def test_when_the_cluster_is_gone_it_is_told_and_the_last_is_shown(
+    window: Viewer, cluster: mq.Cluster
+) -> None:
+    """The last test: nothing is there afterwards."""
+    window.open("/topics")
+    window.wait_for_rows("Topics", lambda rows: "large" in [row[0] for row in rows])
+    cluster.stop()
+    told = window.page.locator(".pm-warning").get_by_text("No answer: no name server answers at")
+    told.wait_for()
+    assert "Shown is what was known at" in told.inner_text()
+    assert "large" in [row[0] for row in window.rows("Topics")]
+    window.keep("no-cluster")
+    wait_for(
+        lambda: window.page.request.get(f"{window.url}/metrics").text() == "",
+        "all figures to be unknown",
+    )
