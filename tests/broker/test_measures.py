@@ -10,6 +10,7 @@ from pocketmq.broker.metrics import metrics_text
 from pocketmq.broker.timer_wheel import TimerWheel
 from pocketmq.protocol.codes import RequestCode as Code
 from pocketmq.protocol.command import Command
+from tests.broker.pop.counter import create, got, pop_fields, send, serving
 from tests.broker.running import client, position, pull_fields, running, send_fields
 from tests.broker.test_metrics import value
 from tests.loops import leap, leaping, until
@@ -85,6 +86,29 @@ async def test_every_answer_is_counted_with_the_time_to_it() -> None:
         found = steps(text, name, **waited)
         assert (found["1000.0"], found["2000.0"], found["+Inf"]) == (0, 1, 1)
         assert 1500 <= (value(text, f"{name}_sum", **waited) or 0) < 2000
+
+
+@leaping
+async def test_pops_are_counted_and_so_are_those_that_wait_and_come_back() -> None:
+    async with shown() as (broker, address), client(address) as peer:
+        await create(peer, "T")
+        await send(peer, "T", "a")
+        pop = pop_fields("T", invisibleTime=1000)
+        assert len(got(await peer.ask(Code.POP_MESSAGE, pop), "T")) == 1
+        held = peer.post(Code.POP_MESSAGE, pop | {"pollTime": "9000"})
+        pops = serving(broker)
+        await until(lambda: len(pops.waiting) == 1, "the pop to wait")
+        await leap(2.5)
+        assert len(got(await peer.answer(held), "T")) == 1
+        text = metrics_text(broker.state)
+        name = "rocketmq_rpc_latency_milliseconds"
+        call = {"request_code": "pop_message", "response_code": "success"}
+        assert value(text, f"{name}_count", **call, is_long_polling="false") == 1
+        waited = call | {"is_long_polling": "true"}
+        assert value(text, f"{name}_count", **waited) == 1
+        assert 2500 <= (value(text, f"{name}_sum", **waited) or 0) < 9000
+        revived = {"topic": "T", "consumer_group": "G"}
+        assert value(text, "rocketmq_pop_revive_retry_messages_total", **revived) == 1
 
 
 async def test_sizes_are_counted_by_topic() -> None:

@@ -191,7 +191,7 @@ class Pops:
             if self.available(held.header) <= told:
                 break
             self.waiting.remove(held)
-            held.connection.write(notified(held.request, found=True))
+            self._answer(held, ResponseCode.SUCCESS, notified(held.request, found=True))
 
     def _try(self, held: HeldPop, line: Line) -> bool:
         """Answer one if there is something for it; tell whether there may be more."""
@@ -206,7 +206,7 @@ class Pops:
                 self._state.turn.doubt()
             code = error.code if isinstance(error, ServerError) else ResponseCode.SYSTEM_ERROR
             remark = error.remark if isinstance(error, ServerError) else FAILED
-            held.connection.write(held.request.reply(code, remark, NO_POP).encode())
+            self._answer(held, code, held.request.reply(code, remark, NO_POP).encode())
             return True
         if not batch.count:
             if batch.unfinished:
@@ -214,17 +214,25 @@ class Pops:
             return False
         self.waiting.remove(held)
         answer = pop_answer(held.request, header, self._state.turn.now_ms, batch)
-        held.connection.write(*answer)
+        self._answer(held, ResponseCode.SUCCESS, *answer)
         return batch.rest > 0
 
     def _answer_last(self, held: HeldPop) -> None:
         """Answer one whose time is over, with whatever there is."""
         header, now_ms = held.header, self._state.turn.now_ms
         if isinstance(header, NotificationRequest):
-            held.connection.write(notified(held.request, found=self.available(header) > 0))
+            found = self.available(header) > 0
+            self._answer(held, ResponseCode.SUCCESS, notified(held.request, found=found))
         else:
             code, rest = ResponseCode.POLLING_TIMEOUT, 0
-            held.connection.write(nothing_popped(held.request, code, header, now_ms, rest))
+            self._answer(held, code, nothing_popped(held.request, code, header, now_ms, rest))
+
+    def _answer(self, held: HeldPop, code: int, *pieces: bytes | memoryview) -> None:
+        held.connection.write(*pieces)
+        measures = self._state.measures
+        if measures is not None:
+            measures.began, measures.suspended = held.deadline - held.lane, True
+            measures.answered(held.request.code, code, self._state.steady())
 
     def _go_on_soon(self, line: Line) -> None:
         """Look again when others have had their turn: not all could be looked at."""

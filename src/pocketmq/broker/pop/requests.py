@@ -59,6 +59,8 @@ def pop(state: BrokerState, connection: Connection, request: Command) -> Answer:
     batch = pops.take(header, selection)
     if batch.count:
         connection.write(*pop_answer(request, header, now_ms, batch))
+        if state.measures is not None:
+            state.measures.answered(request.code, ResponseCode.SUCCESS, state.steady())
         return None
     state.traffic.pulls_missed += 1
     wait_ms = _wait_ms(born_ms, header.poll_time, now_ms)
@@ -202,6 +204,8 @@ def peek(state: BrokerState, connection: Connection, request: Command) -> Answer
     header = request.header(PeekRequest)
     topic = checked(state, connection, header)
     connection.write(*peeked(state, _pops(state).table, request, header, topic))
+    if state.measures is not None:
+        state.measures.answered(request.code, ResponseCode.SUCCESS, state.steady())
     return None
 
 
