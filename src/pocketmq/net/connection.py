@@ -7,13 +7,13 @@ method may be called from another thread. Knows no request's meaning.
 
 import asyncio
 import logging
-from collections import deque
 from typing import Any, cast
 
 import msgspec
 
 from pocketmq.errors import ConnectionLost, ProtocolError
 from pocketmq.net.address import socket_name
+from pocketmq.net.inbox import Inbox
 from pocketmq.net.outbox import Outbox
 from pocketmq.net.owner import Owner
 from pocketmq.net.reasons import reason_of, untraced
@@ -35,9 +35,9 @@ class Connection(asyncio.BufferedProtocol):
     """A peer: write to it, ask it, close it."""
 
     __slots__ = (
-        "__weakref__", "_batch", "_cause", "_deaf", "_held", "_loop", "_opaque", "_outbox",
-        "_owner", "_reader", "_resumed_at", "_room", "_serving", "_transport", "_waiters", "_watch",
-        "accepted", "closed", "context", "limits", "local_address", "remote_address",
+        "__weakref__", "_cause", "_inbox", "_loop", "_opaque", "_outbox", "_owner", "_reader",
+        "_resumed_at", "_room", "_transport", "_waiters", "_watch", "accepted", "closed", "context",
+        "limits", "local_address", "remote_address",
     )  # fmt: skip
 
     def __init__(
@@ -63,10 +63,7 @@ class Connection(asyncio.BufferedProtocol):
         self._watch = Watch(loop, limits, self._outbox, self._close_for, self._abort_for)
         self._transport: asyncio.Transport | None = None
         self._cause: Exception | None = None
-        self._held: deque[Command] = deque()  # requests read but not handed over yet
-        self._serving: asyncio.Handle | None = None
-        self._batch = max(1, limits.batch // 8)
-        self._deaf = False
+        self._inbox = Inbox(loop, limits, owner, self._outbox)
         self._resumed_at = 0.0
 
     # What the owner and other callers use
@@ -200,7 +197,7 @@ class Connection(asyncio.BufferedProtocol):
     @property
     def waiting(self) -> int:
         """Requests that were read and are not handed over yet."""
-        return len(self._held)
+        return len(self._inbox)
 
     @property
     def waiting_since(self) -> float:
@@ -230,7 +227,7 @@ class Connection(asyncio.BufferedProtocol):
         try:
             self._owner.connection_opened(self)
         except Exception as error:  # noqa: BLE001 - logged; costs this connection only
-            self._blame_owner(error)
+            self.blame_owner(error)
 
     def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002 - asyncio's signature
         """Give the place to read to."""
@@ -253,11 +250,7 @@ class Connection(asyncio.BufferedProtocol):
         except ProtocolError as error:
             failure = untraced(error)
         if requests:
-            if len(requests) > self._batch or self._held or self._outbox.paused:
-                self._held.extend(requests)
-                self._serve_held()
-            else:
-                self._hand_over(requests)
+            self._inbox.take(self, requests)
         failure = failure or self._reader.failure
         if failure is not None:
             logger.info("%s: %s; the connection is closed", self.remote_address, failure)
@@ -274,8 +267,7 @@ class Connection(asyncio.BufferedProtocol):
     def pause_writing(self) -> None:
         """Take no more work from a slow peer until it has read what waits for it."""
         self._outbox.paused = True
-        self._batch = max(1, self._batch // 2)
-        self._steer_reading()
+        self._inbox.slow_down(self)
         if not self.closed:
             self._watch.expect_progress()
 
@@ -283,7 +275,7 @@ class Connection(asyncio.BufferedProtocol):
         """Go on: the peer has caught up."""
         self._outbox.resume()
         self._resumed_at = self._loop.time()
-        self._serve_on()
+        self._inbox.go_on(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Tell waiters and owner; keep nothing."""
@@ -298,70 +290,27 @@ class Connection(asyncio.BufferedProtocol):
         except Exception:
             logger.exception("%s: the owner failed on its end", self.remote_address)
 
-    # From a read to the owner
+    # What the inbox asks
 
-    def _hand_over(self, requests: list[Command]) -> None:
-        self._outbox.corked = True
-        try:
-            self._owner.requests_received(self, requests)
-        except Exception as error:  # noqa: BLE001 - logged; costs this connection only
-            self._blame_owner(error)
-        finally:
-            self._outbox.corked = False
-        self.flush()
-
-    def _serve_held(self) -> None:
-        """Hand over the next of many requests, unless the peer must take answers first.
-
-        Batches grow while answers flow and shrink when they do not, so that a client that asks for
-        much and reads nothing makes us hold little more than `write_high`. They shrink as well
-        when one takes long, so that what is costly for us does not make the others wait.
-        """
-        self._serving = None
-        self.flush()
-        if self.closed:
-            return
-        if not self._outbox.clogged:
-            count = min(self._batch, len(self._held))
-            began = self._loop.time()
-            self._hand_over([self._held.popleft() for _ in range(count)])
-            if self._loop.time() - began < self.limits.slice:
-                self._batch = min(self._batch * 2, self.limits.batch)
-            else:
-                self._batch = max(1, self._batch // 2)
-        self._serve_on()
-
-    def _serve_on(self) -> None:
-        if self._held and self._serving is None and not self._outbox.paused:
-            self._serving = self._loop.call_soon(self._serve_held)
-        self._steer_reading()
-
-    def _steer_reading(self) -> None:
-        """Read only while there is room for what comes of it.
-
-        A server stops reading from a client that takes no answers. A client goes on reading: if
-        both sides stopped, neither would ever take anything again.
-        """
-        if self.closed or self._transport is None:
-            return
-        if self.accepted:
-            deaf = self._outbox.paused or bool(self._held)
+    def listen(self, wanted: bool) -> bool:  # noqa: FBT001 - a switch
+        """Read on, or not; tell whether that can still be said."""
+        transport = self._transport
+        if self.closed or transport is None:
+            return False
+        if wanted:
+            transport.resume_reading()
         else:
-            deaf = len(self._held) > self.limits.batch
-        if deaf is not self._deaf:
-            self._deaf = deaf
-            if deaf:
-                self._transport.pause_reading()
-            else:
-                self._transport.resume_reading()
+            transport.pause_reading()
+        return True
 
-    # The end
-
-    def _blame_owner(self, error: Exception) -> None:
+    def blame_owner(self, error: Exception) -> None:
+        """Close because the owner failed, which costs this connection only."""
         logger.error(
             "%s: the owner failed; the connection is closed", self.remote_address, exc_info=error
         )
         self.abort(untraced(error))
+
+    # The end
 
     def _close_for(self, reason: str) -> None:
         self.close(self._lost(reason))
@@ -377,10 +326,7 @@ class Connection(asyncio.BufferedProtocol):
         self.closed = True
         self._cause = cause
         self._outbox.end()
-        self._held.clear()
-        if self._serving is not None:
-            self._serving.cancel()
-            self._serving = None
+        self._inbox.end()
         if isinstance(cause, ConnectionLost):
             self._waiters.fail(cause)
         else:

@@ -1,0 +1,109 @@
+"""Requests of one connection on their way to its owner: in turns with the others', none too long.
+
+Owns what was read and not handed over yet, and when to stop reading. Belongs to the connection,
+which it is given with every call and never keeps.
+"""
+
+import asyncio
+from collections import deque
+from typing import TYPE_CHECKING
+
+from pocketmq.net.limits import Limits
+from pocketmq.net.outbox import Outbox
+from pocketmq.net.owner import Owner
+from pocketmq.protocol.command import Command
+
+if TYPE_CHECKING:
+    from pocketmq.net.connection import Connection
+
+
+class Inbox:
+    """Hands requests over in batches that grow while all goes well, and shrink when it does not."""
+
+    __slots__ = ("_batch", "_deaf", "_held", "_limits", "_loop", "_outbox", "_owner", "_serving")
+
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, limits: Limits, owner: Owner, outbox: Outbox
+    ) -> None:
+        self._loop = loop
+        self._limits = limits
+        self._owner = owner
+        self._outbox = outbox
+        self._held: deque[Command] = deque()
+        self._serving: asyncio.Handle | None = None
+        self._batch = max(1, limits.batch // 8)
+        self._deaf = False
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+    def take(self, connection: "Connection", requests: list[Command]) -> None:
+        """Take the requests of one read."""
+        if len(requests) > self._batch or self._held or self._outbox.paused:
+            self._held.extend(requests)
+            self._serve(connection)
+        else:
+            self._hand_over(connection, requests)
+
+    def slow_down(self, connection: "Connection") -> None:
+        """Hand over nothing more for now: the peer does not take its answers."""
+        self._batch = max(1, self._batch // 2)
+        self._steer_reading(connection)
+
+    def go_on(self, connection: "Connection") -> None:
+        """Hand over the next in another turn of the loop, if there are any."""
+        if self._held and self._serving is None and not self._outbox.paused:
+            self._serving = self._loop.call_soon(self._serve, connection)
+        self._steer_reading(connection)
+
+    def end(self) -> None:
+        """Forget what was not handed over."""
+        self._held.clear()
+        if self._serving is not None:
+            self._serving.cancel()
+            self._serving = None
+
+    def _hand_over(self, connection: "Connection", requests: list[Command]) -> None:
+        outbox = self._outbox
+        outbox.corked = True
+        try:
+            self._owner.requests_received(connection, requests)
+        except Exception as error:  # noqa: BLE001 - logged; costs this connection only
+            connection.blame_owner(error)
+        finally:
+            outbox.corked = False
+        connection.flush()
+
+    def _serve(self, connection: "Connection") -> None:
+        """Hand over the next of many requests, unless the peer must take answers first.
+
+        Batches grow while answers flow and shrink when they do not, so that a client that asks for
+        much and reads nothing makes us hold little more than `write_high`. They shrink as well
+        when one takes long, so that what is costly for us does not make the others wait.
+        """
+        self._serving = None
+        connection.flush()
+        if connection.closed:
+            return
+        if not self._outbox.clogged:
+            count = min(self._batch, len(self._held))
+            began = self._loop.time()
+            self._hand_over(connection, [self._held.popleft() for _ in range(count)])
+            if self._loop.time() - began < self._limits.slice:
+                self._batch = min(self._batch * 2, self._limits.batch)
+            else:
+                self._batch = max(1, self._batch // 2)
+        self.go_on(connection)
+
+    def _steer_reading(self, connection: "Connection") -> None:
+        """Read only while there is room for what comes of it.
+
+        A server stops reading from a client that takes no answers. A client goes on reading: if
+        both sides stopped, neither would ever take anything again.
+        """
+        if connection.accepted:
+            deaf = self._outbox.paused or bool(self._held)
+        else:
+            deaf = len(self._held) > self._limits.batch
+        if deaf is not self._deaf and connection.listen(not deaf):
+            self._deaf = deaf
