@@ -3,11 +3,11 @@ PYTHON ?=
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: help setup demo test interop check format bench clean
+.PHONY: help setup demo test interop check format bench bench-java clean
 .DEFAULT_GOAL := help
 
 help: ## show this list
-	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: $(READY) ## make .venv with everything needed (the others call it)
 
@@ -36,6 +36,10 @@ format: $(READY) ## format and mend what can be mended
 
 bench: $(READY) ## run the benchmarks (quiet machine, please)
 	@$(BIN)/python -m benchmarks $(ARGS)
+
+bench-java: $(READY) ## measure side by side with Apache RocketMQ (needs a JDK and Maven)
+	@jars="$${POCKETMQ_JAVA:-$$($(BIN)/python tools/interop_jars.py 5.5.0)}" && \
+	POCKETMQ_JAVA="$$jars" $(BIN)/python -m benchmarks.java $(ARGS)
 
 clean: ## remove what make made
 	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

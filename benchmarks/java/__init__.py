@@ -1,0 +1,1 @@
+"""Side by side with Apache RocketMQ: `python -m benchmarks.java`."""

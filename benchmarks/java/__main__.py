@@ -1,0 +1,82 @@
+"""Side by side with Apache RocketMQ, in one run: `make bench-java`.
+
+python -m benchmarks.java [--quick] [--only WORD …] [--markdown FILE]
+
+`POCKETMQ_JAVA` names the directory of a release's jars; `tools/interop_jars.py` fetches them.
+"""
+
+import argparse
+import os
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from benchmarks.java.measures import (
+    Row,
+    Scale,
+    backlog_rows,
+    flush_rows,
+    four_pairs,
+    latency_rows,
+    memory_rows,
+    send_rows,
+)
+from benchmarks.java.page import cells_of, heads, line, write_page
+from benchmarks.java.rebalance import rebalance_rows
+from benchmarks.java.servers import Java
+from benchmarks.java.starting import start_row
+
+PARTS = ("send", "backlog", "latency", "memory", "rebalance", "flush", "start")
+
+
+def rows(java: Java, home: Path, scale: Scale, parts: set[str]) -> Iterator[Row]:
+    if parts & {"send", "backlog", "latency", "memory", "rebalance"}:
+        with four_pairs(java, home) as pairs:
+            if "send" in parts:
+                yield from send_rows(pairs, scale)
+            if "backlog" in parts:
+                yield from backlog_rows(pairs, scale)
+            if "latency" in parts:
+                yield from latency_rows(pairs, scale)
+            if "memory" in parts:
+                yield from memory_rows(pairs)
+            if "rebalance" in parts:
+                yield from rebalance_rows(pairs, scale)
+    if "flush" in parts:
+        with four_pairs(java, home, flushDiskType="SYNC_FLUSH") as pairs:
+            yield from flush_rows(pairs, scale)
+    if "start" in parts:
+        yield from start_row(java, home, scale)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="make bench-java ARGS=…")
+    parser.add_argument("--quick", action="store_true", help="show that it works, in a minute")
+    parser.add_argument("--only", nargs="*", choices=PARTS, help="these parts")
+    parser.add_argument("--rounds", type=int, help="rounds of each")
+    parser.add_argument("--markdown", type=Path, help="write the table as a page")
+    chosen = parser.parse_args()
+    directory = os.environ.get("POCKETMQ_JAVA")
+    if not directory or not list(Path(directory).glob("rocketmq-broker-*.jar")):
+        print("bench-java: POCKETMQ_JAVA names no directory of RocketMQ's jars", file=sys.stderr)
+        return 2
+    scale = Scale.quick() if chosen.quick else Scale()
+    if chosen.rounds:
+        scale = scale._replace(rounds=chosen.rounds)
+    found = []
+    with tempfile.TemporaryDirectory() as home:
+        java = Java(Path(directory), Path(home))
+        print(line(heads()), flush=True)
+        for row in rows(java, Path(home), scale, set(chosen.only or PARTS)):
+            found.append(row)
+            print(line(cells_of(row)), flush=True)
+        if chosen.markdown:
+            write_page(chosen.markdown, found, java.version, scale)
+    behind = [row.name for row in found if row.reached() is False]
+    print(f"goals missed: {', '.join(behind) or 'none'}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,106 @@
+"""The table: on the terminal as it grows, and as a page."""
+
+import os
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from textwrap import fill
+
+from benchmarks.java.measures import PAIRS, Row, Scale
+from benchmarks.java.servers import HEAP, SETTINGS, machine
+
+WIDTH = 120
+
+
+def number(value: float, unit: str) -> str:
+    if unit == "messages/s":
+        return f"{value:,.0f}".replace(",", " ")
+    if value >= 100 or value == int(value):
+        return f"{value:.0f}"
+    return f"{value:.1f}" if value >= 10 else f"{value:.2f}"
+
+
+def verdict(row: Row) -> str:
+    reached = row.reached()
+    return row.goal + {True: " ✓", False: " ✗", None: ""}[reached]
+
+
+def cost(row: Row, pair: str) -> str:
+    cell = row.cells.get(pair)
+    if cell is None or not (cell.client_cpu or cell.server_cpu):
+        return ""
+    return f"{cell.client_cpu:.1f} + {cell.server_cpu:.1f}"
+
+
+def heads() -> list[str]:
+    return ["", "unit", *PAIRS, "ratio", "goal", "CPU µs Java/Java", "CPU µs ours/ours"]
+
+
+def cells_of(row: Row) -> list[str]:
+    ratio = row.ratio()
+    return [
+        row.name,
+        row.unit,
+        *(number(row.cells[p].value, row.unit) if p in row.cells else "" for p in PAIRS),
+        "" if ratio is None else f"{ratio:.2f}",
+        verdict(row),
+        cost(row, "Java/Java"),
+        cost(row, "ours/ours"),
+    ]
+
+
+def line(cells: Sequence[str]) -> str:
+    widths = (38, 12, 11, 11, 11, 11, 7, 10, 17, 17)
+    first, *others = zip(cells, widths, strict=True)
+    return first[0].ljust(first[1]) + "".join(f" {cell:>{width}}" for cell, width in others)
+
+
+def _point(*lines: str) -> str:
+    return fill(f"- {' '.join(lines)}", WIDTH, subsequent_indent="  ")
+
+
+def page(rows: Sequence[Row], version: str, scale: Scale) -> str:
+    """Give the page of documentation."""
+    settings = ", ".join(f"`{name}={value}`" for name, value in SETTINGS.items())
+    load = " ".join(f"{each:.1f}" for each in os.getloadavg())
+    table = [heads(), ["---"] * 2 + ["---:"] * 5 + ["---"] + ["---:"] * 2, *map(cells_of, rows)]
+    text = "\n".join("| " + " | ".join(cells) + " |" for cells in table)
+    points = (
+        _point(
+            f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC, RocketMQ {version}, {machine()};",
+            f"load average at the end {load}",
+        ),
+        _point(
+            f"Java's servers: its defaults (asynchronous flush), heaps of {HEAP['broker']}",
+            f"(broker) and {HEAP['namesrv']} (name server), no pre-touching; Java's client: a",
+            f"heap of {HEAP['client']}. Ours: `pocketmq up --data`, as installed. Both brokers:",
+            f"{settings}, so that clients get the batches they ask for",
+        ),
+        _point(
+            "Java's client sends with `DefaultMQProducer` (synchronous, with callbacks, lists) and",
+            "consumes with `DefaultMQPushConsumer`; ours with the blocking `Producer` and",
+            "`PushConsumer`",
+        ),
+        _point(
+            "start: from the start of both processes to the first message that is stored; memory:",
+            "of name server and broker after all that stands above it, shared pages in parts",
+        ),
+        _point(
+            "rebalance: two members, then a third joins, one leaves, one is killed, at 400",
+            "messages a second; pause is the longest time in which the messages of some queue were",
+            "given to nobody",
+        ),
+    )
+    intro = (
+        "`make bench-java` measures this: Java's client and ours, each on Java's servers and on "
+        f"ours, in one run, taking turns; medians of {scale.rounds} rounds of {scale.seconds:g} s "
+        f"after {scale.warm:g} s of warming up. Columns are client/servers, the ratio is ours/ours "
+        "over Java/Java. Bodies have 100 bytes, topics 8 queues. CPU is processor time a message, "
+        "client + servers."
+    )
+    parts = ["# Side by side with Apache RocketMQ", fill(intro, WIDTH), "\n".join(points), text]
+    return "\n\n".join(parts) + "\n"
+
+
+def write_page(path: Path, rows: Sequence[Row], version: str, scale: Scale) -> None:
+    path.write_text(page(rows, version, scale))

@@ -1,0 +1,187 @@
+"""A name server and a broker, Apache's or ours, as processes on free ports."""
+
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from typing import Self
+
+import pocketmq as mq
+from benchmarks.java.processes import Child, memory, tree, until
+from pocketmq.errors import MQError
+from pocketmq.model.topic_config import TopicConfig
+
+QUEUES = 8
+SETTINGS = {"maxTransferCountOnMessageInMemory": 1024, "maxTransferBytesOnMessageInMemory": 1 << 20}
+"""Brokers give 32 messages a pull at most unless told otherwise; the same for both."""
+HEAP = {"namesrv": "128m", "broker": "512m", "client": "512m"}
+_SILENT = "<configuration><root level='OFF'/></configuration>"
+
+
+def free_port() -> int:
+    """Give a free port, with those that a Java broker also takes: two below and one above."""
+    while True:
+        with ExitStack() as probes:
+            first = probes.enter_context(socket.socket())
+            first.bind(("127.0.0.1", 0))
+            port: int = first.getsockname()[1]
+            try:
+                for other in (port - 2, port + 1):
+                    probes.enter_context(socket.socket()).bind(("127.0.0.1", other))
+            except OSError:
+                continue
+            return port
+
+
+class Java:
+    """The jars of one release, and our load program compiled with them."""
+
+    def __init__(self, jars: Path, home: Path) -> None:
+        self.jars = jars
+        self.classes = home / "classes"
+        self.classes.mkdir()
+        for name in ("logback.xml", "rmq.logback.xml"):
+            (self.classes / name).write_text(_SILENT)
+        source = Path(__file__).parent / "SideLoad.java"
+        command = ["javac", "-nowarn", "-Xlint:none", "-d", str(self.classes)]
+        subprocess.run([*command, "-cp", f"{jars}/*", str(source)], check=True)
+
+    @property
+    def version(self) -> str:
+        (client,) = self.jars.glob("rocketmq-client-[0-9]*.jar")
+        return client.stem.removeprefix("rocketmq-client-")
+
+    def command(self, home: Path, part: str, *arguments: str) -> list[str]:
+        heap = [f"-Xms{HEAP[part]}", f"-Xmx{HEAP[part]}"]
+        places = [f"-Drocketmq.home.dir={home}", f"-Duser.home={home}"]
+        return ["java", *heap, *places, "-cp", f"{self.classes}:{self.jars}/*", *arguments]
+
+
+class Servers:
+    """One name server, one broker; used with `with`."""
+
+    name = ""
+
+    def __init__(self, home: Path, **settings: object) -> None:
+        self._place = tempfile.TemporaryDirectory(dir=home)
+        self.home = Path(self._place.name)
+        self.settings = SETTINGS | settings
+        self.port = free_port()
+        self.namesrv = f"127.0.0.1:{free_port()}"
+        self.children: list[Child] = []
+
+    def start(self) -> None:
+        raise NotImplementedError
+
+    def __enter__(self) -> Self:
+        self.start()
+        until(self.listens, f"the broker of {self.name}")
+        until(self._is_known, f"the broker of {self.name} at its name server")
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for child in reversed(self.children):
+            child.stop()
+        with suppress(OSError):
+            self._place.cleanup()
+
+    def listens(self) -> bool:
+        try:
+            socket.create_connection(("127.0.0.1", self.port), 0.1).close()
+        except OSError:
+            return False
+        return True
+
+    def _is_known(self) -> bool:
+        try:
+            with mq.Admin(self.namesrv, timeout=5.0) as admin:
+                return bool(admin.brokers.masters())
+        except MQError:
+            return False
+
+    def create_topic(self, topic: str) -> None:
+        config = TopicConfig(topic_name=topic, read_queue_nums=QUEUES, write_queue_nums=QUEUES)
+        with mq.Admin(self.namesrv, timeout=10.0) as admin:
+            admin.topics.create(config, address=f"127.0.0.1:{self.port}").all()
+
+    def cpu(self) -> float:
+        return sum(child.cpu() for child in self.children)
+
+    def memory(self) -> tuple[float, float]:
+        """Give the MB of all processes: in memory, and their own."""
+        each = [memory(pid) for child in self.children for pid in tree(child.pid)]
+        return sum(whole for whole, _ in each), sum(own for _, own in each)
+
+
+class JavaServers(Servers):
+    name = "Java"
+
+    def __init__(self, java: Java, home: Path, **settings: object) -> None:
+        super().__init__(home, **settings)
+        self._java = java
+
+    def start(self) -> None:
+        (self.home / "namesrv.conf").write_text(f"listenPort={self.namesrv.partition(':')[2]}\n")
+        store = self.home / "store"
+        settings = {
+            "namesrvAddr": self.namesrv,
+            "brokerIP1": "127.0.0.1",
+            "listenPort": self.port,
+            "brokerName": "broker-0",
+            "storePathRootDir": store,
+            "storePathCommitLog": store / "commitlog",
+            **self.settings,
+        }
+        lines = [f"{name}={value}\n" for name, value in settings.items()]
+        (self.home / "broker.conf").write_text("".join(lines))
+        package = "org.apache.rocketmq"
+        for part, program in (
+            ("namesrv", f"{package}.namesrv.NamesrvStartup"),
+            ("broker", f"{package}.broker.BrokerStartup"),
+        ):
+            command = self._java.command(self.home, part, program, "-c", f"{part}.conf")
+            self.children.append(Child(command, self.home))
+
+
+class OurServers(Servers):
+    name = "ours"
+
+    def start(self) -> None:
+        settings = [f"{name}={value}" for name, value in self.settings.items()]
+        command = [sys.executable, "-m", "pocketmq.cli", "up", "--host", "127.0.0.1"]
+        command += ["--port", self.namesrv.partition(":")[2], "--broker-port", str(self.port)]
+        command += ["--data", str(self.home / "data"), "--log-level", "error"]
+        for pair in settings:
+            command += ["--set", pair]
+        self.children.append(Child(command, Path.cwd()))
+
+
+def load_of_java(java: Java, home: Path, namesrv: str) -> Child:
+    child = Child(java.command(home, "client", "SideLoad", namesrv), home)
+    child.wait_for("ready")
+    return child
+
+
+def load_of_ours(namesrv: str) -> Child:
+    child = Child([sys.executable, "-m", "benchmarks.java._load", namesrv], Path.cwd())
+    child.wait_for("ready")
+    return child
+
+
+def machine() -> str:
+    """Say what this runs on."""
+    model = ""
+    for line in Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            model = line.partition(":")[2].strip()
+            break
+    memory_kb = int(Path("/proc/meminfo").read_text().split()[1])
+    java = subprocess.run(["java", "-version"], capture_output=True, text=True, check=False).stderr
+    python = ".".join(map(str, sys.version_info[:3]))
+    return (
+        f"{os.cpu_count()} × {model or 'processor'}, {memory_kb / 2**20:.0f} GB; "
+        f"{java.splitlines()[0] if java else 'java'}; Python {python}"
+    )
