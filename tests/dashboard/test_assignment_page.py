@@ -234,7 +234,12 @@ def test_the_keyboard_reaches_everything(cluster: mq.Cluster, window: Viewer) ->
         window.open("/groups/keys/assignment")
         expect(picture(window)).to_have_attribute("data-shown", "16")
         page = window.page
-        page.locator(".qm-member").last.focus()
+        page.get_by_label("only problems").focus()
+        page.keyboard.press("Tab")
+        page.keyboard.press("ArrowRight")
+        expect(page.locator(".qm-member").nth(1)).to_be_focused()
+        page.keyboard.press("Enter")
+        expect(page.locator(".qm-member").nth(1)).to_have_attribute("aria-pressed", "true")
         page.keyboard.press("Tab")
         spoken = picture(window).locator("[aria-live]")
         expect(spoken).to_have_text(

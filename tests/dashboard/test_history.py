@@ -125,7 +125,7 @@ def test_a_queue_unowned_from_the_first_look_has_a_pause_of_unknown_length() -> 
         moment(5, owned("c1", "c1", "c2", "-"), fits=None),
         moment(6, owned("c1", "c1", "c2", "c2")),
     )
-    assert entry.causes == (UNEXPLAINED,)
+    assert entry.why == "queues that had no owner were taken up"
     assert entry.pauses == (Pause(Q[3], None, "c2", 0, 6, 5, None),)
     assert entry.moves == (Move(Q[3], None, "c2"),)
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from pocketmq.admin.admin import Admin
 from pocketmq.admin.explaining import explain
 from pocketmq.admin.facts import GroupFacts
+from pocketmq.admin.findings import Finding
 from pocketmq.balance.allocation import Average, AverageByCircle
 from pocketmq.balance.what_if import BrokerDown, MemberJoined, MemberLeft, Move, StrategyChanged
 from pocketmq.dashboard.assignment.causes import Cause
@@ -31,6 +32,7 @@ from pocketmq.dashboard.assignment.picture import (
 from pocketmq.dashboard.assignment.telling import (
     compact,
     entry_detail,
+    grouped,
     open_spans,
     standing,
     summary,
@@ -235,6 +237,19 @@ def test_an_offline_group_shows_the_queues_it_has_consumed() -> None:
 )  # fmt: skip
 def test_queues_are_written_as_runs(queues: tuple[MessageQueue, ...], text: str) -> None:
     assert compact(queues) == text
+
+
+def test_findings_of_a_kind_are_told_together() -> None:
+    twice = [Finding("owned twice", f"q{n}", "held by a and b", "wait") for n in range(8)]
+    one = Finding("split view", "b", "it does not list c", "look")
+    assert grouped([*twice[:1], one, *twice[1:]]) == [
+        (
+            "owned twice: 8 cases",
+            [*(f"q{n}: held by a and b" for n in range(5)), "and 3 more"],
+            "wait",
+        ),
+        ("split view: b", ["Seen: it does not list c"], "look"),
+    ]
 
 
 ENTRY = Rebalance(

@@ -39,6 +39,9 @@ def weak_causes(before: Moment, now: Moment) -> list[Cause]:
         for member in sorted(before.untold.keys() - now.untold.keys())
         if member in now.members
     ]
+    taken = [queue for queue, held in now.owners.items() if held != before.owners.get(queue)]
+    if taken and all(before.owners.get(queue) == () and now.owners[queue] for queue in taken):
+        found.append(Cause("queues taken up", "", "queues that had no owner were taken up"))
     changed = {
         member
         for member, strategy in now.strategies.items()

@@ -14,6 +14,7 @@ from pocketmq.dashboard.assignment.elements import Experiment, QueueMap, Timelin
 from pocketmq.dashboard.assignment.telling import (
     entry_detail,
     entry_row,
+    grouped,
     lag_text,
     open_spans,
     queue_name,
@@ -185,14 +186,13 @@ class _Page:
         with self._findings:
             if not look.findings:
                 ui.label("Nothing was found.").classes("pm-note")
-            for finding in look.findings[:50]:
+            for title, seen, cure in grouped(look.findings):
                 with ui.element("article").classes("as-finding"):
                     with ui.element("h3"):
-                        ui.label(f"{finding.kind}: {finding.subject}").classes("pm-inline")
-                    ui.label(f"Seen: {finding.evidence}")
-                    ui.label(f"What helps: {finding.cure}").classes("pm-note")
-            if len(look.findings) > 50:
-                ui.label(f"and {len(look.findings) - 50} more")
+                        ui.label(title).classes("pm-inline")
+                    for line in seen:
+                        ui.label(line)
+                    ui.label(f"What helps: {cure}").classes("pm-note")
 
     def _detail(self, number: int) -> dict[str, Any] | None:
         look = self._watch.value

@@ -14,8 +14,9 @@ export default {
     <div class="qm" :data-view="drawnView" :data-shown="shown.length" :data-version="version">
       <filter-bar v-if="bar && total" :view="view" :filter="filter" :topics="topics" :brokers="brokers" :members="members"
         :shown="shown.length" :total="total" @view="view = $event" @filter="filter = $event"></filter-bar>
-      <div v-if="members.length && (bar || drawnView !== 'matrix')" class="qm-legend" role="group" aria-label="Members; choose one to see its queues">
-        <button v-for="each in members" :key="each.seat" type="button" class="qm-member" :class="{ 'qm-untold': each.untold }"
+      <div v-if="members.length && (bar || drawnView !== 'matrix')" class="qm-legend" role="toolbar"
+        aria-label="Members; arrow keys go from one to the next, Enter shows its queues alone" @keydown="stepMember">
+        <button v-for="(each, number) in members" :key="each.seat" type="button" class="qm-member" :tabindex="number ? -1 : 0" :class="{ 'qm-untold': each.untold }"
           :aria-pressed="lit === each.seat" :title="each.untold || each.name" @click="light(each.seat)">
           <span class="qm-swatch" :style="swatch(each.seat)" aria-hidden="true">{{ code(each.seat) }}</span>
           <span class="qm-name">{{ each.name }}</span>
@@ -236,6 +237,13 @@ export default {
     light(seat) {
       this.lit = this.lit === seat ? null : seat;
       this.later();
+    },
+    stepMember(event) {
+      const way = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key];
+      if (!way) return;
+      event.preventDefault();
+      const buttons = [...event.currentTarget.children];
+      buttons[buttons.indexOf(document.activeElement) + way]?.focus();
     },
     positionAt(event) {
       const box = this.$refs.scroll.getBoundingClientRect();

@@ -5,6 +5,7 @@ from typing import Any
 
 import msgspec
 
+from pocketmq.admin.findings import Finding
 from pocketmq.balance.what_if import Move
 from pocketmq.dashboard.assignment.episode import Pause, Rebalance
 from pocketmq.dashboard.assignment.moment import pops
@@ -17,6 +18,7 @@ from pocketmq.model.queue import MessageQueue, sort_queues
 
 MOST_ROWS = 200
 """Rows of moves that are listed."""
+_MOST_CASES = 5
 _MOST_RUNS = 12
 _MOST_TOPICS = 3
 
@@ -63,6 +65,23 @@ def standing(look: Look) -> str:
     if story.strategy is None:
         return "Every queue has one owner, but no common strategy gives this picture."
     return f"Every queue has one owner, as {story.strategy} divides them."
+
+
+def grouped(findings: Iterable[Finding]) -> list[tuple[str, list[str], str]]:
+    """Put findings of a kind together: a title, what was seen, what helps."""
+    kinds: dict[tuple[str, str], list[Finding]] = {}
+    for finding in findings:
+        kinds.setdefault((finding.kind, finding.cure), []).append(finding)
+    told = []
+    for (kind, cure), found in kinds.items():
+        if len(found) == 1:
+            told.append((f"{kind}: {found[0].subject}", [f"Seen: {found[0].evidence}"], cure))
+            continue
+        seen = [f"{each.subject}: {each.evidence}" for each in found[:_MOST_CASES]]
+        if len(found) > _MOST_CASES:
+            seen.append(f"and {number(len(found) - _MOST_CASES)} more")
+        told.append((f"{kind}: {number(len(found))} cases", seen, cure))
+    return told
 
 
 def summary(entry: Rebalance) -> str:

@@ -26,8 +26,8 @@ export default {
         </rect>
         <path v-for="line in lines" :key="line.name" :d="line.d" fill="none" :stroke="line.colour" :stroke-width="line.main ? 2.5 : 1.5"></path>
         <g v-for="bar in bars" :key="bar.number" class="tl-event" :class="['tl-' + bar.kind, { 'tl-chosen': bar.number === chosen }]"
-          tabindex="0" role="button" :aria-pressed="bar.number === chosen" :aria-label="bar.spoken"
-          @click="pick(bar.number)" @keydown.enter.prevent="pick(bar.number)" @keydown.space.prevent="pick(bar.number)">
+          :tabindex="bar.last ? 0 : -1" role="button" :aria-pressed="bar.number === chosen" :aria-label="bar.spoken"
+          @click="pick(bar.number)" @keydown.left.prevent="step($event, -1)" @keydown.right.prevent="step($event, 1)" @keydown.enter.prevent="pick(bar.number)" @keydown.space.prevent="pick(bar.number)">
           <title>{{ bar.spoken }}</title>
           <rect class="tl-hit" :x="bar.x - 6" y="130" :width="bar.w + 12" height="66"></rect>
           <rect class="tl-bar" :x="bar.x" :y="194 - bar.h" :width="bar.w" :height="bar.h" rx="2"></rect>
@@ -113,11 +113,11 @@ export default {
     },
     bars() {
       const most = Math.max(1, ...this.entries.map((entry) => entry.moved));
-      return this.entries.filter((entry) => (entry.ended ?? this.to) >= this.from).map((entry) => {
+      return this.entries.filter((entry) => (entry.ended ?? this.to) >= this.from).map((entry, number, all) => {
         const x = this.scale(entry.began);
         const end = this.scale(entry.ended ?? this.to);
         const h = entry.moved ? Math.max(5, Math.sqrt(entry.moved / most) * (BARS - 12)) : 2;
-        return { ...entry, x, w: Math.max(5, end - x), h, spoken: `${this.clock(entry.began)}: ${entry.why}. ${entry.sum}` };
+        return { ...entry, last: number === all.length - 1, x, w: Math.max(5, end - x), h, spoken: `${this.clock(entry.began)}: ${entry.why}. ${entry.sum}` };
       });
     },
     listed() {
@@ -140,6 +140,10 @@ export default {
         }
       }
       return line;
+    },
+    step(event, way) {
+      const events = [...this.$el.querySelectorAll(".tl-event")];
+      events[events.indexOf(event.currentTarget) + way]?.focus();
     },
     pick(number) {
       this.chosen = this.chosen === number ? null : number;
