@@ -14,8 +14,14 @@ from typing import NamedTuple
 
 import msgspec
 
-from pocketmq.broker.log_origins import copies_since, timer_of_origin
 from pocketmq.broker.recalls import Recalls
+from pocketmq.broker.timer_reading import (
+    CHUNK,
+    delivered_since,
+    first_behind,
+    first_due_from,
+    records_at,
+)
 from pocketmq.broker.timer_rules import due_message, key_of, moved, taken_back, timer_tag
 from pocketmq.broker.timer_wheel import Entry, TimerWheel
 from pocketmq.errors import BodyMalformed, StoreError
@@ -29,7 +35,6 @@ from pocketmq.store import MessageStore, QueueIndex
 logger = logging.getLogger("pocketmq.broker")
 
 KIND = "timers"
-_CHUNK = 8192
 _MOVED_AT_ONCE = 256
 
 
@@ -104,7 +109,7 @@ class TimerQueue:
         counts: dict[str, int] = {}
         queue = self.queue
         if queue is not None:
-            for record in self._records(queue, sorted(offset for _, offset in entries)):
+            for record in records_at(self._store, queue, sorted(offset for _, offset in entries)):
                 topic = find_property(record.property_bytes, REAL_TOPIC.encode()) or b""
                 name = topic.decode("utf-8", "replace")
                 counts[name] = counts.get(name, 0) + 1
@@ -122,7 +127,7 @@ class TimerQueue:
             self.wheel, self.recalls, self._first, self._taken = TimerWheel(), Recalls(), 0, 0
         stop = min(queue.next_offset, self._taken + limit)
         while self._taken < stop:
-            tags = queue.tags(self._taken, min(_CHUNK, stop - self._taken))
+            tags = queue.tags(self._taken, min(CHUNK, stop - self._taken))
             self._add(queue, self._taken, tags)
             self._taken += len(tags)
         return self._taken < queue.next_offset
@@ -147,7 +152,7 @@ class TimerQueue:
                     self._note_recall(queue, offset, -tag)
 
     def _note_recall(self, queue: QueueIndex, offset: int, due_ms: int) -> None:
-        for record in self._records(queue, [offset]):
+        for record in records_at(self._store, queue, [offset]):
             key = taken_back(record)
             if key is not None:
                 self.recalls.add(due_ms, key)
@@ -182,7 +187,8 @@ class TimerQueue:
     def _waiting(self, queue: QueueIndex, entries: list[Entry]) -> Iterator[RecordView | None]:
         """Give the messages of entries, None for those that are lost or were taken back."""
         found = {
-            record.queue_offset: record for record in self._records(queue, [o for _, o in entries])
+            record.queue_offset: record
+            for record in records_at(self._store, queue, [o for _, o in entries])
         }
         for due_ms, offset in entries:
             record = found.get(offset)
@@ -192,15 +198,6 @@ class TimerQueue:
             else:
                 recalled = self.recalls.get(due_ms)
                 yield None if recalled and key_of(record) in recalled else record
-
-    def _records(self, queue: QueueIndex, offsets: list[int]) -> Iterator[RecordView]:
-        for first, count in _stretches(sorted(offsets)):
-            offset, end = first, first + count
-            while offset < end:
-                read = self._store.read(queue, offset, end - offset, 1 << 30)
-                for piece in read.pieces:
-                    yield RecordView(piece, 0)
-                offset = max(read.next_offset, offset + 1)
 
     def _append(
         self, entries: list[Entry], runs: dict[tuple[str, int], list[Record]], now_ms: int
@@ -238,7 +235,7 @@ class TimerQueue:
         """Put back what a store that refuses has not taken; some of it may be stored already."""
         with suppress(StoreError):
             self._store.write()
-        stored = self._delivered_since(start)
+        stored = delivered_since(self._store, start)
         self._ahead |= {offset: due_ms for due_ms, offset in entries if offset in stored}
         self.wheel.put_back([entry for entry in entries if entry[1] not in stored])
 
@@ -266,38 +263,17 @@ class TimerQueue:
         if queue is None:
             return
         self._first = 0 if saved.offset > queue.next_offset else saved.offset
-        first = self._first_waiting(queue)
+        first = first_due_from(queue, max(queue.min_offset, self._first), self.done_ms)
         if first is None:
             self._taken = queue.next_offset
             return
         # A copy lies behind its original: nothing before the first that may wait need be read.
         start = max(saved.position, queue.position(first) or 0)
-        for offset in self._delivered_since(start):
+        for offset in delivered_since(self._store, start):
             for tag in queue.tags(offset, 1) if offset >= first else ():
                 self._ahead[offset] = abs(tag)
         self._taken = first
         self.take_in()
-
-    def _first_waiting(self, queue: QueueIndex) -> int | None:
-        """Give the first message, or taking back of one, that is due after all that is done."""
-        offset, done_ms = max(queue.min_offset, self._first), self.done_ms
-        while offset < queue.next_offset:
-            tags = queue.tags(offset, _CHUNK)
-            for number, tag in enumerate(tags, offset):
-                if abs(tag) >= done_ms:
-                    return number
-            offset += len(tags)
-        return None
-
-    def _delivered_since(self, position: int) -> set[int]:
-        """Give the offsets of messages whose copies lie behind a position of the log."""
-        delivered: set[int] = set()
-        for copy in copies_since(self._store, position):
-            origin = timer_of_origin(copy.origin)
-            record = None if origin is None else self._store.record_at(origin)
-            if record is not None:
-                delivered.add(RecordView(record, 0).queue_offset)
-        return delivered
 
     # Making room
 
@@ -311,7 +287,7 @@ class TimerQueue:
         queue = self.queue
         if queue is None:
             return
-        cut = _first_behind(queue, position)
+        cut = first_behind(queue, position)
         waiting = {offset for _, offset in self.wheel.before(cut)}
         first = max(queue.min_offset, self._first)
         for offset, tag in enumerate(queue.tags(first, max(0, cut - first)), first):
@@ -319,7 +295,7 @@ class TimerQueue:
                 waiting.add(offset)
         offsets = sorted(waiting)
         for start in range(0, len(offsets), _MOVED_AT_ONCE):
-            found = list(self._records(queue, offsets[start : start + _MOVED_AT_ONCE]))
+            found = list(records_at(self._store, queue, offsets[start : start + _MOVED_AT_ONCE]))
             if found:
                 tags = [timer_tag(record) for record in found]
                 self._store.append(queue, [moved(record) for record in found], tags, now_ms)
@@ -329,24 +305,3 @@ class TimerQueue:
         self._first = max(self._first, cut)
         self._ahead = {offset: due for offset, due in self._ahead.items() if offset >= cut}
         self.take_in()
-
-
-def _stretches(offsets: list[int]) -> Iterator[tuple[int, int]]:
-    """Give the runs of consecutive offsets: the first of each, and how many."""
-    start = 0
-    for at in range(1, len(offsets) + 1):
-        if at == len(offsets) or offsets[at] != offsets[at - 1] + 1:
-            yield offsets[start], at - start
-            start = at
-
-
-def _first_behind(queue: QueueIndex, position: int) -> int:
-    """Give the offset of the first message that lies at or behind a position of the log."""
-    low, high = queue.min_offset, queue.next_offset
-    while low < high:
-        middle = (low + high) // 2
-        if (queue.position(middle) or 0) < position:
-            low = middle + 1
-        else:
-            high = middle
-    return low
