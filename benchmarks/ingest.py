@@ -58,7 +58,7 @@ def run(bench: Bench, schema: str | None, place: Path) -> None:
     found = bench.measure(f"{name}: ingested", ingested, bench.rows)
     assert len(ingested_values(place / "in-0", "queueOffset")) == bench.rows
     most = bench.measure(f"{name}: copied", copied, bench.rows)
-    print(f"{'':38}{found / most:22.2f} of copied")
+    print(f"{'of copied':38}{found.wall / most.wall:12.2f}{found.cpu / most.cpu:10.2f}")
 
 
 def main() -> None:

@@ -5,7 +5,8 @@ python -m benchmarks.spark [rows]
 The broker is a process of its own; its CPU counts in the last column. `synthetic` is a data source
 that makes the same columns from memory, the most that Spark's Python API gives; `parquet` is
 Spark's own. All run in one session of two cores, tuned as `spark_session` does it. A row's time is
-the best of three runs; the micro-batches' the median.
+the best of three runs; the micro-batches' the median. What is compared runs in turns, after a run
+of each that does not count: Java compiles for a while, and who came first would pay for that.
 """
 
 import os
@@ -15,8 +16,9 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from statistics import median
-from typing import Any
+from typing import Any, NamedTuple
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -63,6 +65,14 @@ def fill(address: str, rows: int, body: int) -> None:
             )
 
 
+class Rate(NamedTuple):
+    """Rows a second, for each second of Spark's CPU, and of the broker's too."""
+
+    wall: float
+    cpu: float
+    all_cpu: float
+
+
 class Bench:
     """One session, one broker, one table of results."""
 
@@ -80,22 +90,32 @@ class Bench:
         reader = self.spark.read.format("synthetic").options(rows=self.rows, body=body)
         return (reader.schema(schema) if schema is not None else reader).load()
 
-    def measure(self, name: str, work: Callable[[], None], rows: int) -> float:
-        """Print a row; give rows for each second of Spark's CPU."""
-        best, cpu, all_cpu = 0.0, 1e9, 1e9
-        for _ in range(RUNS):
-            before, served = tree_cpu(self.java), tree_cpu(self.broker)
-            started = time.perf_counter()
-            work()
-            best = max(best, rows / (time.perf_counter() - started))
-            spent = tree_cpu(self.java) - before
-            cpu = min(cpu, spent)
-            all_cpu = min(all_cpu, spent + tree_cpu(self.broker) - served)
-        print(
-            f"{name:38}{best:12,.0f}{rows / cpu / 1e3:10,.0f}{rows / all_cpu / 1e3:10,.0f}",
-            flush=True,
-        )
-        return rows / cpu
+    def measure(self, name: str, work: Callable[[], None], rows: int) -> Rate:
+        """Print a row, and give it."""
+        (found,) = self.compare({name: work}, rows)
+        return found
+
+    def compare(self, works: dict[str, Callable[[], None]], rows: int) -> list[Rate]:
+        """Print a row for each, run in turns, and give them."""
+        if len(works) > 1:
+            for work in works.values():
+                work()
+        runs = [[self._once(work, rows) for work in works.values()] for _ in range(RUNS)]
+        found = [Rate(*map(max, zip(*turns, strict=True))) for turns in zip(*runs, strict=True)]
+        for name, rate in zip(works, found, strict=True):
+            print(
+                f"{name:38}{rate.wall:12,.0f}{rate.cpu / 1e3:10,.0f}{rate.all_cpu / 1e3:10,.0f}",
+                flush=True,
+            )
+        return found
+
+    def _once(self, work: Callable[[], None], rows: int) -> Rate:
+        before, served = tree_cpu(self.java), tree_cpu(self.broker)
+        started = time.perf_counter()
+        work()
+        wall = time.perf_counter() - started
+        spent = tree_cpu(self.java) - before
+        return Rate(rows / wall, rows / spent, rows / (spent + tree_cpu(self.broker) - served))
 
     def noop(self, frame: DataFrame) -> None:
         frame.write.format("noop").mode("overwrite").save()
@@ -139,20 +159,30 @@ class Bench:
         )
 
 
+def read_all(bench: Bench, schema: str | None) -> None:
+    bench.noop(bench.read(schema))
+
+
+def make_all(bench: Bench, body: int, schema: str | None) -> None:
+    bench.noop(bench.synthetic(body, schema))
+
+
 def run(bench: Bench, body: int, parquet: str) -> None:
     """Print the table for bodies of one size."""
     rows = bench.rows
     fill(bench.address, rows, body)
     print(f"\n{body} B bodies, {rows:,} rows")
     print(f"{'':38}{'rows/s':>12}{'k/cpu-s':>10}{'+ broker':>10}")
-    bench.noop(bench.read())  # the first query compiles
-    full = bench.measure("read, all columns", lambda: bench.noop(bench.read()), rows)
-    most = bench.measure("synthetic, all", lambda: bench.noop(bench.synthetic(body)), rows)
-    print(f"{'':38}{full / most:22.2f} of synthetic")
-    three = bench.measure("read, 3 columns", lambda: bench.noop(bench.read(THREE)), rows)
-    source = bench.synthetic(body, THREE)
-    most = bench.measure("synthetic, 3 columns", lambda: bench.noop(source), rows)
-    print(f"{'':38}{three / most:22.2f} of synthetic")
+    for name, schema in (("all columns", None), ("3 columns", THREE)):
+        ours, most = bench.compare(
+            {
+                f"read, {name}": partial(read_all, bench, schema),
+                f"synthetic, {name}": partial(make_all, bench, body, schema),
+            },
+            rows,
+        )
+        ratios = [mine / best for mine, best in zip(ours, most, strict=True)]
+        print(f"{'of synthetic':38}{ratios[0]:12.2f}{ratios[1]:10.2f}{ratios[2]:10.2f}", flush=True)
     bench.read().write.mode("overwrite").parquet(parquet)
     stored = bench.spark.read.parquet(parquet)
     bench.measure("parquet, all columns", lambda: bench.noop(stored), rows)

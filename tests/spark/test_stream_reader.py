@@ -2,6 +2,8 @@
 
 import json
 import pickle
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -231,3 +233,32 @@ def test_without_a_name_server_a_stream_goes_on(
     send(cluster, topic, ["a"])
     assert batch(reader, start, reader.latestOffset(start, ALL)) == ["a"]
     assert "the queues stay as they were" in caplog.text
+
+
+HUNG_UP = """
+import sys
+from pocketmq.spark.schema import full_schema
+from pocketmq.spark.stream_reader import stream_reader
+
+reader = stream_reader({"nameServer": sys.argv[1], "subscribe": sys.argv[2]}, full_schema())
+reader.initialOffset()
+try:
+    raise {"EOFError": EOFError, "ValueError": ValueError}[sys.argv[3]]("told")
+finally:
+    reader.stop()
+"""
+
+
+@pytest.mark.parametrize(("error", "code"), [("EOFError", 0), ("ValueError", 1)])
+def test_a_process_that_spark_hung_up_on_ends_without_a_word(
+    cluster: Cluster, topic: str, error: str, code: int
+) -> None:
+    """Spark's worker stops its reader amid the error that ended it; others are to be told."""
+    ended = subprocess.run(
+        [sys.executable, "-c", HUNG_UP, cluster.address, topic, error],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ended.returncode == code
+    assert ("told" in ended.stderr) == bool(code)

@@ -5,6 +5,8 @@ copy that only reads. The checkpoint is the truth; the group's progress is for p
 """
 
 import logging
+import os
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
@@ -152,11 +154,17 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._publish(StreamOffset.from_json(end).queues)
 
     def stop(self) -> None:
-        """Let go of connections."""
+        """Let go of connections; end the process if Spark has hung up on it.
+
+        Spark's worker would go on to tell Spark so, and print a broken pipe for every query that
+        has ended. An error of ours is another thing: that Spark is told.
+        """
         if self._progress_made is not None:
             self._progress_made.close()
         if self._view_made is not None:
             self._view_made.reader.close()
+        if isinstance(sys.exc_info()[1], EOFError):
+            os._exit(0)
 
     def _publish(self, reached: Offsets) -> None:
         if self.options.group is None:
