@@ -167,7 +167,7 @@ def heartbeat(count: int) -> bytes:
 
 @pytest.mark.parametrize(
     ("code", "body"),
-    [(Code.LOCK_BATCH_MQ, locks(12_000)), (Code.HEART_BEAT, heartbeat(20_000))],
+    [(Code.LOCK_BATCH_MQ, locks(48_000)), (Code.HEART_BEAT, heartbeat(80_000))],
     ids=["locks", "heartbeat"],
 )
 async def test_a_body_all_would_wait_for_is_refused_unread(code: Code, body: bytes) -> None:
@@ -175,15 +175,15 @@ async def test_a_body_all_would_wait_for_is_refused_unread(code: Code, body: byt
         answer = await peer.ask(code, {}, body)
         assert (answer.code, answer.remark) == (
             29,
-            f"a body of {len(body)} bytes is over maxRequestBodySize=524288",
+            f"a body of {len(body)} bytes is over maxRequestBodySize=2097152",
         )
         assert broker.state.consumers.groups == {}
-        larger = b"maxRequestBodySize=4000000\n"
+        larger = b"maxRequestBodySize=16000000\n"
         assert (await peer.ask(Code.UPDATE_BROKER_CONFIG, {}, larger)).code == 0
         assert (await peer.ask(code, {}, body)).code == 0
 
 
 async def test_messages_may_be_larger_than_other_bodies() -> None:
     async with running() as (_, address), client(address) as peer:
-        body = bytes(2 * 1024 * 1024)
+        body = bytes(3 * 1024 * 1024)
         assert (await peer.ask(Code.SEND_MESSAGE_V2, send_fields("T"), body)).code == 0

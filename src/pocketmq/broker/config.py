@@ -94,7 +94,7 @@ class BrokerConfig(AccessSettings, frozen=True, kw_only=True, rename="camel"):
     wait_time_mills_in_transaction_queue: int = 3_000
     wait_time_mills_in_ack_queue: int = 3_000
     wait_time_mills_in_admin_broker_queue: int = 5_000
-    max_request_body_size: int = 512 * 1024  # ours; of requests whose body is no message
+    max_request_body_size: int = 2 * 1024 * 1024  # ours; of requests whose body is no message
 
     # Popping
     revive_queue_num: int = 8
