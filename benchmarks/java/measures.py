@@ -32,7 +32,8 @@ class Scale(NamedTuple):
 
     rounds: int = 3
     seconds: float = 2.0
-    warm: float = 4.0
+    warm: int = 10
+    """Rounds before those that count, at most; fewer if they get no faster."""
     backlog: int = 400_000
     live: int = 1000
     starts: int = 3
@@ -41,7 +42,7 @@ class Scale(NamedTuple):
     @classmethod
     def quick(cls) -> "Scale":
         """Give one that shows that everything works, and nothing else."""
-        return cls(rounds=1, seconds=0.3, warm=0.3, backlog=4_000, live=200, starts=1, settle=1.5)
+        return cls(rounds=1, seconds=0.3, warm=1, backlog=4_000, live=200, starts=1, settle=1.5)
 
 
 class Cell(NamedTuple):
@@ -137,10 +138,21 @@ def _median(cells: list[Cell]) -> Cell:
     return Cell(*(median(each) for each in zip(*cells, strict=True)))
 
 
+def _warm_up(pair: Pair, order: str, rounds: int) -> None:
+    """Do it until it gets no faster: compilers of both sides take their time."""
+    best, since = 0.0, 0
+    for _ in range(rounds):
+        rate = pair.rate(order).value
+        since = 0 if rate > best * 1.05 else since + 1
+        best = max(best, rate)
+        if since == 2:
+            return
+
+
 def rates(pairs: list[Pair], order: str, scale: Scale) -> dict[str, Cell]:
     """Do the same with all pairs, in turns, after each is warm; give the medians."""
     for pair in pairs:
-        pair.rate(order.format(seconds=scale.warm))
+        _warm_up(pair, order.format(seconds=scale.seconds), scale.warm)
     found: dict[str, list[Cell]] = {pair.name: [] for pair in pairs}
     for number in range(scale.rounds):
         for pair in pairs if number % 2 == 0 else reversed(pairs):

@@ -94,7 +94,7 @@ def page(rows: Sequence[Row], version: str, scale: Scale) -> str:
     intro = (
         "`make bench-java` measures this: Java's client and ours, each on Java's servers and on "
         f"ours, in one run, taking turns; medians of {scale.rounds} rounds of {scale.seconds:g} s "
-        f"after {scale.warm:g} s of warming up. Columns are client/servers, the ratio is ours/ours "
+        "after each is warm. Columns are client/servers, the ratio is ours/ours "
         "over Java/Java. Bodies have 100 bytes, topics 8 queues. CPU is processor time a message, "
         "client + servers."
     )

@@ -95,7 +95,7 @@ class Consuming:
 
     def __init__(self, address: str, topic: str) -> None:
         self.got: list[bytes] = []
-        self._consumer = mq.PushConsumer(address, group="billing", consume_from=FIRST)
+        self._consumer = mq.PushConsumer(address, group="billing", consume_from=FIRST, threads=1)
         self._consumer.subscribe(topic, "*", self._take)
         self._consumer.start()
 

@@ -17,6 +17,7 @@ from pocketmq.admin.migration.side import Side
 from pocketmq.admin.migration.survey import holdings, make_groups, survey
 from pocketmq.admin.migration.verifying import Verdict, Verifying
 from pocketmq.errors import CannotMigrate
+from pocketmq.model.names import HALF_TOPIC
 
 
 class Outlook(msgspec.Struct, frozen=True):
@@ -28,6 +29,8 @@ class Outlook(msgspec.Struct, frozen=True):
     there: dict[str, int]
     """What each topic holds on the target already."""
     waiting: WaitingCount
+    transactions: int
+    """Half messages the source has ever stored; some may be open."""
 
 
 class TopicStatus(msgspec.Struct, frozen=True):
@@ -102,7 +105,10 @@ class Migration:
                 brokers = sorted({target.broker_name for _, target in topic.queues})
                 found = await holdings(self._target, topic.topic, brokers)
                 there[topic.topic] = sum(h.max_offset - h.min_offset for h in found.values())
-        return Outlook(plan, messages, there, await count_waiting(self._source, ledger))
+        halves = await holdings(self._source, HALF_TOPIC, sorted(self._source.places))
+        open_at_most = sum(held.max_offset for held in halves.values())
+        waiting = await count_waiting(self._source, ledger)
+        return Outlook(plan, messages, there, waiting, open_at_most)
 
     # Copying
 

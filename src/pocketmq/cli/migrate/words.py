@@ -32,6 +32,11 @@ def plan_lines(ends: Ends, outlook: Outlook) -> list[str]:
             f"note: {outlook.waiting.messages} messages wait to be delivered or tried again, the "
             f"last until {due}; follow until then, or move them with --move-delayed"
         )
+    if outlook.transactions:
+        lines.append(
+            "note: transactions are used here; half messages end in the source, so follow until "
+            "their producers have moved and theirs have ended"
+        )
     return lines + [f"problem: {problem}" for problem in plan.problems]
 
 
