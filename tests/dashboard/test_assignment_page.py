@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -227,6 +228,45 @@ def test_what_a_silent_member_holds_is_shown_as_unknown(
             "8 queues moved, 8 had to"
         )
         expect(standing(window)).to_contain_text("Every queue has one owner")
+
+
+def test_lag_is_shown_by_queue_and_over_time(cluster: mq.Cluster, window: Viewer) -> None:
+    cluster.create_topic("slowly", queues=1)
+    handled, go_on = threading.Semaphore(0), threading.Event()
+
+    def handle(message: mq.ReceivedMessage) -> None:
+        handled.release()
+        go_on.wait(60)
+
+    consumer = mq.PushConsumer(cluster.address, group="slow", threads=2, consume_from="first")
+    consumer.subscribe("slowly", "*", handle)
+    with mq.Producer(cluster.address, group="shop") as producer:
+        for number in range(14):
+            queue = MessageQueue("slowly", f"broker-{min(number, 12) // 12}", 0)
+            producer.send(mq.Message("slowly", b"%d" % number), queue=queue)
+    try:
+        consumer.start()
+        handled.acquire(timeout=20)
+        window.open("/groups/slow/assignment")
+        tile = window.page.locator(".pm-tile", has_text="Messages waiting")
+        expect(tile).to_contain_text("14")
+        lines = window.page.locator(".tl-key")
+        expect(lines).to_contain_text("all queues: 14")
+        expect(lines).to_contain_text("slowly broker-0 0: 12")
+        expect(lines).to_contain_text("slowly broker-1 0: 2")
+        window.page.locator(".qm-bar").get_by_label("Table").check()
+        picture(window).get_by_role("button", name="Lag").click()
+        lags = picture(window).locator(".qm-rows .qm-lag")
+        expect(lags).to_have_text(["12", "2"])
+        picture(window).get_by_role("button", name="Lag").click()
+        expect(lags).to_have_text(["2", "12"])
+        window.keep("assignment-lag")
+        go_on.set()
+        expect(tile).to_contain_text("0")
+        expect(lines).to_have_text(re.compile("^all queues: 0"))
+    finally:
+        go_on.set()
+        consumer.close()
 
 
 def test_the_keyboard_reaches_everything(cluster: mq.Cluster, window: Viewer) -> None:

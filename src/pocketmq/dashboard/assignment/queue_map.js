@@ -3,13 +3,12 @@
 // The server sends a picture once (`load`), then what has changed (`patch`). Names are shown as text
 // only. Everything that the mouse tells, the keyboard tells, too.
 
-import { FilterBar, NOBODY, NOT_KNOWN, SEVERAL, at, codeOf, colourOf, ordered, paint, placeOf, plan, readTheme, shownPositions } from "pocketmq-assignment";
+import { FilterBar, NOBODY, NOT_KNOWN, QueueTable, SEVERAL, at, codeOf, colourOf, hasProblem, ordered, paint, placeOf, plan, readTheme, shownPositions } from "pocketmq-assignment";
 
-const ROW = 34;
 const GLOW = 4000;
 
 export default {
-  components: { FilterBar },
+  components: { FilterBar, QueueTable },
   template: `
     <div class="qm" :data-view="drawnView" :data-shown="shown.length" :data-version="version">
       <filter-bar v-if="bar && total" :view="view" :filter="filter" :topics="topics" :brokers="brokers" :members="members"
@@ -30,27 +29,8 @@ export default {
         <div class="qm-window"><canvas ref="canvas" aria-hidden="true"></canvas></div>
         <div :style="{ height: sceneHeight + 'px' }"></div>
       </div>
-      <div v-if="view === 'table' && shown.length" class="qm-table" role="table" :aria-label="label" :aria-rowcount="shown.length + 1">
-        <div class="qm-row qm-head" role="row" aria-rowindex="1">
-          <span v-for="[name, title, sort] in columns" :key="name" role="columnheader" :class="'qm-' + name"
-            :aria-sort="sort && by === sort ? (descending ? 'descending' : 'ascending') : null">
-            <button v-if="sort" type="button" @click="sortBy(sort)">{{ title }}<span v-if="by === sort" aria-hidden="true">{{ descending ? " ↓" : " ↑" }}</span></button>
-            <template v-else>{{ title }}</template>
-          </span>
-        </div>
-        <div ref="rows" class="qm-rows" tabindex="0" role="rowgroup" aria-label="Rows; arrow keys scroll" @scroll="rowsScrolled">
-          <div :style="{ height: order.length * 34 + 'px', position: 'relative' }">
-            <div v-for="row in tableRows" :key="row.position" class="qm-row" :class="{ 'qm-problem': row.problem }" role="row"
-              :aria-rowindex="row.number + 2" :style="{ top: row.number * 34 + 'px' }">
-              <span role="cell" class="qm-queue" :title="row.topic + ' ' + row.broker">{{ row.topic }} <span class="pm-note">{{ row.broker }} · {{ row.q }}</span></span>
-              <span role="cell" class="qm-owner" :title="row.owner">{{ row.owner }}<template v-if="row.wrong">, should be {{ row.expected }}</template></span>
-              <span role="cell" class="qm-lag">{{ row.lag }}</span>
-              <span role="cell" class="qm-since">{{ row.clock }}</span>
-              <span role="cell" class="qm-why" :title="row.why">{{ row.why }}</span>
-            </div>
-          </div>
-        </div>
-      </div>
+      <queue-table v-if="view === 'table' && shown.length" :label="label" :order="order" :tell="tell" :seen="seen" :by="by"
+        :descending="descending" @ask="ask" @sort="sortBy"></queue-table>
       <div v-if="told" class="qm-tip" :style="tipStyle" aria-hidden="true">
         <strong>{{ told.topic }} <span class="pm-note">{{ told.broker }} · {{ told.q }}</span></strong>
         <span>Held by <b>{{ told.owner }}</b></span>
@@ -66,22 +46,9 @@ export default {
   data: () => ({
     view: "auto", filter: { topic: "", broker: "", member: "", problems: false }, topics: [], brokers: [],
     loaded: false, members: [], total: 0, shown: [], order: [], sceneHeight: 0, drawnView: "", version: 0, lit: null,
-    current: null, tip: null, spoken: "", by: "queue", descending: false, top: 0, seen: 0, whys: {},
-    columns: [
-      ["queue", "Queue", "queue"], ["owner", "Held by", "owner"],
-      ["lag", "Lag", "lag"], ["since", "Since", "since"], ["why", "Why", null],
-    ],
+    current: null, tip: null, spoken: "", by: "queue", descending: false, seen: 0, whys: {},
   }),
   computed: {
-    tableRows() {
-      if (this.view !== "table") return [];
-      const first = Math.max(0, Math.floor(this.top / ROW) - 6);
-      const rows = [];
-      for (let number = first; number < Math.min(this.order.length, first + 40); number++) {
-        rows.push({ number, ...this.tell(this.order[number], this.seen) });
-      }
-      return rows;
-    },
     told() {
       const position = this.tip ? this.tip.position : this.current;
       return position === null || position >= this.total ? null : this.tell(position, this.seen);
@@ -94,7 +61,6 @@ export default {
     filter() { this.refresh(); },
     view() { this.$nextTick(() => this.refresh()); },
     told(told) { if (told && this.view !== "table") this.ask([told.position]); },
-    tableRows(rows) { this.ask(rows.map((row) => row.position)); },
   },
   created() {
     this.picture = null; // not reactive: ten thousand queues are only drawn, never watched
@@ -231,7 +197,7 @@ export default {
         since: since === null ? "as long as it was watched" : `since ${new Date(since * 1000).toLocaleTimeString("en-GB")}`,
         wrong: data.expected[position] >= 0 && data.expected[position] !== owner,
         why: this.whys[position] ?? "",
-        problem: owner < 0 || (data.expected[position] >= 0 && data.expected[position] !== owner),
+        problem: hasProblem(data, position),
       };
     },
     light(seat) {
@@ -302,9 +268,6 @@ export default {
       this.descending = this.by === by ? !this.descending : by === "lag" || by === "since";
       this.by = by;
       this.refresh();
-    },
-    rowsScrolled() {
-      this.top = this.$refs.rows.scrollTop;
     },
   },
 };

@@ -3,4 +3,5 @@ export { FilterBar } from "./filter_bar.js";
 export { codeOf, colourOf, readTheme } from "./colours.js";
 export { at, placeOf, plan } from "./layout.js";
 export { paint } from "./paint.js";
+export { QueueTable } from "./queue_table.js";
 export { NOBODY, NOT_KNOWN, SEVERAL, hasProblem, ordered, shownPositions, short } from "./queues.js";
