@@ -393,6 +393,14 @@ def test_a_broker_that_does_not_answer_is_named_and_not_counted_as_nothing(
     visitor.keep("silent-broker")
 
 
+def test_one_who_logs_out_sees_nothing_more(visitor: Viewer) -> None:
+    visitor.open("/topics")
+    visitor.page.get_by_role("button", name="Log out").click()
+    visitor.page.wait_for_url("**/login")
+    visitor.page.goto(f"{visitor.url}/topics")
+    assert visitor.page.url == f"{visitor.url}/login?to=%2Ftopics"
+
+
 def test_guessing_becomes_slow(guarded: DashboardProcess) -> None:
     """The last test: it keeps this address out for a while, with the right password too."""
     statuses = [log_in(guarded.url, f"guess {number}").status for number in range(5)]

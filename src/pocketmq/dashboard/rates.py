@@ -37,12 +37,15 @@ class Rates:
         return [point for point in self._points if point.at >= begin]
 
 
+def most_of(points: list[Rate]) -> float:
+    """Give the highest rate of either kind."""
+    values = (value for point in points for value in (point.into, point.out))
+    return max((value for value in values if value is not None), default=0.0)
+
+
 def drawing(points: list[Rate], now: float) -> str:
     """Draw both lines as SVG; holds nothing but numbers and words of ours."""
-    most = max(
-        (value for point in points for value in (point.into, point.out) if value is not None),
-        default=0.0,
-    )
+    most = most_of(points)
     top = max(1.0, most)
     lines = "".join(
         f'<polyline class="{kind}" points="{text}"/>'

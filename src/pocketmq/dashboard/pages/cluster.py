@@ -9,7 +9,7 @@ from pocketmq.dashboard.desk import Desk
 from pocketmq.dashboard.frame import frame, heading
 from pocketmq.dashboard.live import Live, prepare
 from pocketmq.dashboard.parts import card
-from pocketmq.dashboard.rates import SPAN, drawing
+from pocketmq.dashboard.rates import SPAN, drawing, most_of
 from pocketmq.dashboard.table import Cell, Column, LiveTable
 from pocketmq.dashboard.tiles import Tiles
 from pocketmq.dashboard.views import BrokerView, GroupsView, TopicsView
@@ -45,6 +45,7 @@ def _show(desk: Desk) -> None:
         with ui.element("div").classes("pm-legend"):
             ui.label("in").classes("pm-legend-in")
             ui.label("out").classes("pm-legend-out")
+            highest = ui.label("").classes("pm-legend-top")
     heading("Brokers")
     table = LiveTable(
         "Brokers", _COLUMNS, key=lambda view: view.place.address, sorted_by=0,
@@ -60,6 +61,7 @@ def _show(desk: Desk) -> None:
         tiles.show("in", rate(points[-1].into if points else None))
         tiles.show("out", rate(points[-1].out if points else None))
         chart.set_content(drawing(points, now))
+        highest.set_text(f"top: {rate(most_of(points))} /s")
         table.show(brokers)
 
     def show_topics(view: TopicsView) -> None:
