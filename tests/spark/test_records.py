@@ -156,6 +156,29 @@ def test_messages_alike_are_read_the_quick_way_and_come_out_the_same(
     check(b"".join(record(n, property_bytes=text) for n, text in enumerate(made)))
 
 
+@given(
+    st.lists(st.tuples(st.text("abK_", min_size=1, max_size=9), st.integers(1, 9)), max_size=4),
+    st.integers(2, 6),
+    st.booleans(),
+    st.data(),
+)
+def test_texts_of_one_size_come_out_the_same_whatever_byte_of_them_differs(
+    pairs: list[tuple[str, int]], count: int, closed: bool, data: st.DataObject
+) -> None:
+    """All rows have one shape; then a byte of one of them is another, perhaps a separator."""
+    made = []
+    for _ in range(count):
+        values = [data.draw(st.text("xyz", min_size=n, max_size=n)) for _, n in pairs]
+        text = "\x02".join(f"{name}\x01{v}" for (name, _), v in zip(pairs, values, strict=True))
+        made.append(text.encode() + (b"\x02" if closed and text else b""))
+    check(b"".join(record(n, property_bytes=text) for n, text in enumerate(made)))
+    if made[0]:
+        row, at = data.draw(st.integers(0, count - 1)), data.draw(st.integers(0, len(made[0]) - 1))
+        other = data.draw(st.sampled_from([b"\x00", b"\x01", b"\x02", b"a", b"\xc3"]))
+        made[row] = made[row][:at] + other + made[row][at + 1 :]
+        check(b"".join(record(n, property_bytes=text) for n, text in enumerate(made)))
+
+
 @given(stored(), st.data())
 @settings(max_examples=100)
 def test_damage_is_never_taken_for_data(records: bytes, data: st.DataObject) -> None:

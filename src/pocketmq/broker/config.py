@@ -78,7 +78,7 @@ class BrokerConfig(AccessSettings, frozen=True, kw_only=True, rename="camel"):
     enable_property_filter: bool = True  # Java: false; SQL subscriptions should simply work
     max_transfer_count_on_message_in_memory: int = 32
     max_transfer_bytes_on_message_in_memory: int = 256 * 1024
-    max_transfer_count_on_request: int = 4096  # for pulls that ask for more bytes than usual
+    max_transfer_count_on_request: int = 8192  # for pulls that ask for more bytes than usual
     max_transfer_bytes_on_request: int = 8 * 1024 * 1024  # clients take frames up to 16 MiB
     max_suspended_pulls: int = 100_000
     max_suspended_pulls_of_connection: int = 20_000

@@ -14,6 +14,28 @@ Bytes: TypeAlias = "np.ndarray[Any, np.dtype[np.uint8]]"
 _SIZES = {">i2": 2, ">u2": 2, ">i4": 4, ">i8": 8, "<u8": 8}
 
 
+_HEAD = np.dtype(
+    {
+        "names": [
+            "magic", "queue_offset", "flags", "born", "born_host", "stored", "reconsumed",
+            "body_size",
+        ],
+        "formats": [">i4", ">i8", ">i4", ">i8", ">i8", ">i8", ">i4", ">i4"],
+        "offsets": [4, 20, 36, 40, 48, 56, 72, 84],
+        "itemsize": 88,
+    }
+)  # fmt: skip
+"""The beginning of a stored record; from the sender's host on as it is with hosts of IPv4."""
+
+
+def heads_at(data: bytes, places: Ints) -> Any:
+    """Read the heads of records: one copy of each, instead of a search for each number of it."""
+    if not len(places):
+        return np.empty(0, _HEAD)
+    raw = np.ndarray((len(data) - 87,), "V88", data, strides=(1,))
+    return raw[places].view(_HEAD)
+
+
 def numbers_at(buffer: Any, kind: str, places: Ints) -> Any:
     """Read numbers of a kind, such as `>i4`, that lie at any places of a buffer."""
     count = memoryview(buffer).nbytes - _SIZES[kind] + 1

@@ -19,7 +19,7 @@ from pocketmq.model.queue import MessageQueue
 from pocketmq.protocol.pulled import decode_pulled
 from pocketmq.protocol.received import Delivery
 from pocketmq.protocol.record_scan import MAGIC_V1, MAGIC_V2, scan_records
-from pocketmq.spark.gathering import numbers_at, pieces
+from pocketmq.spark.gathering import heads_at, numbers_at, pieces
 from pocketmq.spark.property_columns import PropertyColumns
 
 _SMALLEST = 91
@@ -45,10 +45,15 @@ class Layout:
 
     def __init__(self, parts: Sequence[Part]) -> None:
         """Find all of them. Raises `MessageMalformed`, and `CodecMissing` for an inner batch."""
+        self._join(parts)
+        if ((self.head["flags"] & _INNER_BATCH) == _INNER_BATCH).any():
+            self._join([_unwrapped(part) for part in parts])
+        if self.count:
+            self._measure()
+
+    def _join(self, parts: Sequence[Part]) -> None:
+        """Lay the records side by side, and find where each begins."""
         found = [_starts(part.records) for part in parts]
-        if any(_has_batches(part.records, at) for part, at in zip(parts, found, strict=True)):
-            parts = [_unwrapped(part) for part in parts]
-            found = [_starts(part.records) for part in parts]
         self.parts = parts
         self.counts = [len(at) for at in found]
         """Rows of each part."""
@@ -61,23 +66,24 @@ class Layout:
             self.at = np.concatenate([at + by for at, by in zip(found, shifts, strict=True)])
         self.count = len(self.at)
         self.buffer = pa.py_buffer(self.data)
-        if self.count:
-            self._measure()
+        self.head = heads_at(self.data, self.at)
+        """What stands in fixed places of each record."""
 
     def _measure(self) -> None:
         """Find bodies and properties, and prove that all lengths fit."""
         data, at = self.data, self.at
         ends = np.append(at[1:], len(data))
-        flags = numbers_at(data, ">i4", at + 36).astype(np.int32)
-        magic = numbers_at(data, ">i4", at + 4)
+        flags = self.head["flags"].astype(np.int32)
+        magic = self.head["magic"]
         hosts = (flags >> 4) & 3
         body_at = at + 88
+        sizes = self.head["body_size"]
         self.v6 = bool(hosts.any())
         if self.v6:
             body_at += 12 * ((hosts & 1) + (hosts >> 1))
             if (body_at + 3 > ends).any():
                 raise _malformed(data)
-        sizes = numbers_at(data, ">i4", body_at - 4)
+            sizes = numbers_at(data, ">i4", body_at - 4)
         body_end = body_at + sizes
         if (sizes < 0).any() or (body_end + 3 > ends).any():
             raise _malformed(data)
@@ -99,7 +105,7 @@ class Layout:
     @cached_property
     def offsets(self) -> Any:
         """The rows' offsets in their queues."""
-        stored = numbers_at(self.data, ">i8", self.at + 20).astype(np.int64)
+        stored = self.head["queue_offset"].astype(np.int64)
         if any(part.offset_delta for part in self.parts):
             stored += self.each([part.offset_delta for part in self.parts])
         return stored
@@ -182,13 +188,6 @@ def _malformed(data: bytes) -> MessageMalformed:
     except MessageMalformed as error:
         return error
     return MessageMalformed("a blank record, which only commit logs have", end)
-
-
-def _has_batches(data: bytes, at: Any) -> bool:
-    if not len(at):
-        return False
-    flags = numbers_at(data, ">i4", at + 36)
-    return bool(((flags & _INNER_BATCH) == _INNER_BATCH).any())
 
 
 def _unwrapped(part: Part) -> Part:

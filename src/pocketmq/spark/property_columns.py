@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from pocketmq.model import properties as names
 from pocketmq.spark.gathering import chosen, numbers_at, pieces, valid_text
-from pocketmq.spark.regular_properties import regular
+from pocketmq.spark.regular_properties import alike, regular
 
 ELSEWHERE = (
     names.TAGS, names.KEYS, names.UNIQUE_KEY, names.WAIT, names.CLUSTER, names.MSG_REGION,
@@ -35,9 +35,11 @@ class PropertyColumns:
         self._data = data if data is not None else pa.py_buffer(b"")
         self._rows = rows
         raw = np.frombuffer(self._data, np.uint8)[: self._bounds[-1]]
-        marks = np.flatnonzero((raw - np.uint8(1)) <= 1).astype(np.int32)  # every \x01 and \x02
         self._ascii = not len(raw) or int(raw.max()) < 0x80
-        quick = regular(raw, self._bounds, self._data, marks) if self._ascii else None
+        quick = alike(raw, self._bounds, self._data) if self._ascii else None
+        if quick is None:
+            marks = np.flatnonzero((raw - np.uint8(1)) <= 1).astype(np.int32)  # every \x01 and \x02
+            quick = regular(raw, self._bounds, self._data, marks) if self._ascii else None
         self._regular = quick
         if quick is None:
             self._cut(raw, marks)

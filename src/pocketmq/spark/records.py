@@ -145,13 +145,13 @@ def _offset_id(layout: Layout, row: int) -> str:
 
 
 def _born_timestamp(layout: Layout, kind: pa.DataType, _: Wanted) -> Any:
-    return _moments(numbers_at(layout.data, ">i8", layout.at + 40), kind)
+    return _moments(layout.head["born"], kind)
 
 
 def _store_timestamp(layout: Layout, kind: pa.DataType, _: Wanted) -> Any:
-    at = layout.at + 56
-    if layout.v6:
-        at += 12 * (layout.flags >> 4 & 1)
+    if not layout.v6:
+        return _moments(layout.head["stored"], kind)
+    at = layout.at + 56 + 12 * (layout.flags >> 4 & 1)
     return _moments(numbers_at(layout.data, ">i8", at), kind)
 
 
@@ -172,7 +172,7 @@ def _born_host(layout: Layout, *_: Any) -> Any:
         raw = [layout.data[at : at + layout.born_host_size(row)] for row, at in starts]
         known = {each: _host(each) for each in set(raw)}
         return pa.array([known[each] for each in raw], pa.string())
-    packed = numbers_at(layout.data, ">i8", layout.at + 48).astype(np.int64)
+    packed = layout.head["born_host"].astype(np.int64)
     if (packed == packed[0]).all():
         hosts, which = packed[:1], np.zeros(layout.count, np.int64)
     else:
@@ -191,6 +191,8 @@ def _host(raw: bytes) -> str | None:
 
 
 def _reconsume_times(layout: Layout, *_: Any) -> Any:
+    if not layout.v6:
+        return pa.array(layout.head["reconsumed"].astype(np.int32))
     return pa.array(numbers_at(layout.data, ">i4", layout.body_at - 16).astype(np.int32))
 
 

@@ -17,30 +17,58 @@ class RegularProperties:
     """Properties as a table: `value_at` and `value_end` have a column for each name."""
 
     def __init__(self, names: list[bytes], data: pa.Buffer, value_at: Any, value_end: Any) -> None:
-        self._names = names
+        self.names = names
         self._data = data
-        self._value_at = value_at
-        self._value_end = value_end
+        self.value_at = value_at
+        self.value_end = value_end
 
     def column(self, name: str) -> Any:
         """Give the values of one property, null where a message has none."""
-        if name.encode() not in self._names:
-            return pa.nulls(len(self._value_at), pa.string())
-        at = self._names.index(name.encode())
-        return self._texts(self._value_at[:, at], self._value_end[:, at])
+        if name.encode() not in self.names:
+            return pa.nulls(len(self.value_at), pa.string())
+        at = self.names.index(name.encode())
+        return self._texts(self.value_at[:, at], self.value_end[:, at])
 
     def others(self, kind: pa.DataType, without: tuple[str, ...]) -> Any:
         """Give the map of all properties but some."""
         left_out = {name.encode() for name in without}
-        kept = [at for at, name in enumerate(self._names) if name not in left_out]
-        rows = len(self._value_at)
+        kept = [at for at, name in enumerate(self.names) if name not in left_out]
+        rows = len(self.value_at)
         firsts = np.arange(rows + 1, dtype=np.int32) * len(kept)
-        keys = _repeated([self._names[at] for at in kept], rows)
-        values = self._texts(self._value_at[:, kept].ravel(), self._value_end[:, kept].ravel())
+        keys = _repeated([self.names[at] for at in kept], rows)
+        values = self._texts(self.value_at[:, kept].ravel(), self.value_end[:, kept].ravel())
         return pa.MapArray.from_arrays(pa.array(firsts), keys, values).cast(kind)
 
     def _texts(self, starts: Any, ends: Any) -> Any:
         return pieces(self._data, starts, ends, pa.string())
+
+
+def alike(raw: Any, bounds: Any, data: pa.Buffer) -> RegularProperties | None:
+    """Give the properties if the texts of all rows have the same size and shape, else None.
+
+    Whatever is not a value then stands in the same places of all rows, so that a comparison with
+    the first row proves it. `raw` and `bounds` are those of `regular`.
+    """
+    rows = len(bounds) - 1
+    if rows < 2 or (width := int(bounds[1] - bounds[0])) == 0:
+        return None
+    if int(bounds[0]) or (np.diff(bounds) != width).any():
+        return None
+    marks = np.flatnonzero(raw[:width] < 3).astype(np.int32)
+    found = regular(raw, bounds[:2], data, marks)
+    if found is None or np.count_nonzero(raw < 3) != rows * len(marks):
+        return None  # there are separators elsewhere, or a zero
+    (value_at,), (value_end,) = found.value_at, found.value_end
+    fixed = np.full(width, 0xFF, np.uint8)
+    for start, end in zip(value_at, value_end, strict=True):
+        fixed[start:end] = 0
+    # In one long row: numpy is slow with many short ones.
+    differing = raw ^ np.tile(raw[:width], rows)
+    differing &= np.tile(fixed, rows)
+    if differing.any():
+        return None
+    shifts = np.arange(0, rows * width, width, dtype=np.int32)[:, None]
+    return RegularProperties(found.names, data, shifts + value_at, shifts + value_end)
 
 
 def regular(raw: Any, bounds: Any, data: pa.Buffer, marks: Any) -> RegularProperties | None:

@@ -47,9 +47,9 @@ class Pulling(msgspec.Struct, frozen=True):
     wanted: Filter = Filter("*")
     tags: frozenset[str] = frozenset()
     fail_on_data_loss: bool = True
-    messages: int = 4096
+    messages: int = 8192
     """Messages of one pull, if the broker gives as many."""
-    size: int = 4 * 1024 * 1024
+    size: int = 8 * 1024 * 1024
     """Bytes of one pull."""
     rows: int = 8192
     """Rows that are decoded together."""
@@ -209,7 +209,7 @@ def _pulling(found: Mapping[str, Any]) -> Pulling:
         wanted,
         tags,
         found.get("failOnDataLoss", True),
-        found.get("pullMessages", 4096),
-        min(found.get("pullBytes", 4 * 1024 * 1024), 8 * 1024 * 1024),
+        found.get("pullMessages", 8192),
+        min(found.get("pullBytes", 8 * 1024 * 1024), 8 * 1024 * 1024),
         found.get("batchRows", 8192),
     )
