@@ -1,8 +1,13 @@
 """The wheel gives out what is due, in order, whatever was put in and however it is asked."""
 
+import sys
+from types import FrameType
+from typing import Any
+
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pocketmq.broker import timer_wheel
 from pocketmq.broker.timer_wheel import Entry, TimerWheel
 
 NOW = 1_700_000_030_000
@@ -69,3 +74,34 @@ def test_minutes_far_away_are_left_alone() -> None:
     assert not wheel.prepare(NOW, 40)
     assert wheel.take_due(NOW + 599_999, 10) == []
     assert wheel.take_due(NOW + 600_000, 10) == [(NOW + 600_000, 1)]
+
+
+def steps_of_a_tick(waiting: int) -> int:
+    """Count the lines a wheel executes in a tick while messages wait that are days ahead."""
+    wheel, count = TimerWheel(), 0
+    hour, days = 3_600_000, 3 * 24 * 3_600_000
+    wheel.add((NOW + hour + n * (days - hour) // waiting, n) for n in range(waiting))
+
+    def trace(frame: FrameType, event: str, _: Any) -> Any:
+        nonlocal count
+        count += event == "line" and frame.f_code.co_filename == timer_wheel.__file__
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        for tick in range(10):
+            now_ms = NOW + tick * 1000
+            assert not wheel.prepare(now_ms, 1000)
+            assert wheel.take_due(now_ms, 1000) == []
+            look = wheel.next_look_ms()
+            assert look is not None
+            assert look > now_ms
+    finally:
+        sys.settrace(before)
+    assert wheel.count == waiting
+    return count
+
+
+def test_a_million_that_wait_cost_a_tick_no_more_than_ten() -> None:
+    assert steps_of_a_tick(1_000_000) == steps_of_a_tick(10) > 0
