@@ -7,6 +7,7 @@ python -m benchmarks.java [--quick] [--only WORD …] [--markdown FILE]
 
 import argparse
 import os
+import signal
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -50,7 +51,13 @@ def rows(java: Java, home: Path, scale: Scale, parts: set[str]) -> Iterator[Row]
         yield from start_row(java, home, scale)
 
 
+def _interrupt(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
 def main() -> int:
+    for number in (signal.SIGINT, signal.SIGTERM):  # servers shall not outlive it
+        signal.signal(number, _interrupt)
     parser = argparse.ArgumentParser(prog="make bench-java ARGS=…")
     parser.add_argument("--quick", action="store_true", help="show that it works, in a minute")
     parser.add_argument("--only", nargs="*", choices=PARTS, help="these parts")
@@ -68,9 +75,13 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as home:
         java = Java(Path(directory), Path(home))
         print(line(heads()), flush=True)
-        for row in rows(java, Path(home), scale, set(chosen.only or PARTS)):
-            found.append(row)
-            print(line(cells_of(row)), flush=True)
+        try:
+            for row in rows(java, Path(home), scale, set(chosen.only or PARTS)):
+                found.append(row)
+                print(line(cells_of(row)), flush=True)
+        except KeyboardInterrupt:
+            print("stopped", file=sys.stderr)
+            return 130
         if chosen.markdown:
             write_page(chosen.markdown, found, java.version, scale)
     behind = [row.name for row in found if row.reached() is False]

@@ -1,0 +1,47 @@
+"""`make bench-java` runs: both clients at both brokers, each row with its ratio. No times are held."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytestmark = [pytest.mark.java, pytest.mark.line("5.x"), pytest.mark.timeout(400)]
+ROOT = Path(__file__).parents[2]
+
+
+def test_every_pair_is_measured_and_the_page_is_written(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    command = [sys.executable, "-m", "benchmarks.java", "--quick", "--markdown", str(page)]
+    done = subprocess.run(
+        [*command, "--only", "send", "start"],
+        cwd=ROOT,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=380,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    rows = [line.split(" | ") for line in page.read_text().splitlines() if line.startswith("| s")]
+    names = ["one at a time", "64 in flight", "batches of 32", "batches of 256"]
+    assert [row[0] for row in rows[:4]] == [f"| send, {name}" for name in names]
+    for row in rows[:4]:
+        assert all(float(cell.replace(" ", "")) > 0 for cell in row[2:6]), row
+    assert rows[4][0] == "| start to first message stored"
+
+
+def test_without_jars_it_says_so() -> None:
+    environment = {name: value for name, value in os.environ.items() if name != "POCKETMQ_JAVA"}
+    done = subprocess.run(
+        [sys.executable, "-m", "benchmarks.java", "--quick"],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert done.stderr == "bench-java: POCKETMQ_JAVA names no directory of RocketMQ's jars\n"
