@@ -1,6 +1,7 @@
 """`pocketmq migrate` as an operator meets it: real processes, killed in the middle, seen from outside."""
 
 import json
+import os
 import signal
 import subprocess
 import threading
@@ -8,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
+from subprocess import PIPE
 from typing import Any
 
 import pytest
@@ -232,6 +234,27 @@ def test_interrupted_it_stops_cleanly_and_goes_on(tmp_path: Path) -> None:
         verdicts = operator.json("verify")
         assert sum(each["copies"] for each in verdicts) == 4000
         assert sum(each["duplicates"] for each in verdicts) == 0
+
+
+def test_on_a_terminal_it_shows_how_far_it_is(
+    clusters: tuple[Cluster, Cluster], operator: Operator
+) -> None:
+    source, _ = clusters
+    fill(source, "orders", 200)
+    ours, theirs = os.openpty()
+    following = subprocess.Popen(operator.command("copy", "--follow"), stdout=PIPE, stderr=theirs)
+    os.close(theirs)
+    shown = b""
+    while b"200 messages copied, 0 to go, " not in shown or b", following" not in shown:
+        shown += os.read(ours, 1000)  # ends with an error if the command does
+    following.send_signal(signal.SIGTERM)
+    out, _ = following.communicate(timeout=20)
+    os.close(ours)
+    assert following.returncode == 0
+    assert out.decode().splitlines() == [
+        "copied 200 messages of 1 topics, 4 queues",
+        "stopped with 0 messages to go; the same command goes on from here",
+    ]
 
 
 Prepare = Callable[[Cluster, Cluster], None]
