@@ -10,13 +10,9 @@ import hmac
 from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache, partial
 from operator import itemgetter
-from typing import TYPE_CHECKING
 
 from pocketmq.broker.access.settings import InnerCredentials
 from pocketmq.model.java_strings import java_sorted
-
-if TYPE_CHECKING:
-    from hashlib import _Hash as Hash
 
 ACCESS_KEY = "AccessKey"
 SIGNATURE = "Signature"
@@ -67,7 +63,7 @@ def _in_order(keys: tuple[str, ...]) -> Callable[[Mapping[str, str]], Iterable[s
 
 
 @lru_cache(maxsize=1024)
-def _keyed(secret: bytes) -> "tuple[Hash, Hash]":
+def _keyed(secret: bytes) -> "tuple[hashlib._Hash, hashlib._Hash]":
     """Begin the two hashes of an HMAC (RFC 2104); going on from copies halves its cost."""
     if len(secret) > _BLOCK:
         secret = _sha1(secret).digest()
