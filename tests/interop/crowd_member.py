@@ -1,7 +1,7 @@
 """One client that is a member of many groups, as `Crowd.java` is: the same words, the same lines.
 
 A directory for the offsets of broadcasting, then: name server, topic, instance name, the queues it
-is configured with, and groups (`AVG-orderly`).
+is configured with, and groups (`AVG-orderly`). It keeps the rules of 4.x if its name ends so.
 """
 
 import asyncio
@@ -11,13 +11,13 @@ from contextlib import AsyncExitStack
 
 from msgspec.structs import replace
 
-from pocketmq.balance.profile import V5
+from pocketmq.balance.profile import V4, V5
 from pocketmq.client.consumer.push import PushConsumer
 from pocketmq.model.kinds import ConsumeFromWhere, MessageModel
 from pocketmq.protocol.received import ReceivedMessage
 from tests.interop.crowd import queue_of, strategy_of
 
-QUICK = replace(V5, rebalance_interval=1.0, lock_interval=1.0, lock_max_age=4.0)
+QUICK = {"rebalance_interval": 1.0, "lock_interval": 1.0, "lock_max_age": 4.0}
 """What the system properties are for Java members."""
 
 
@@ -51,7 +51,7 @@ def member(
         name_server,
         group=group,
         instance_name=name,
-        profile=QUICK,
+        profile=replace(V4 if name.endswith("4.x") else V5, **QUICK),
         orderly=way == "orderly",
         strategy=strategy_of(strategy, configured),
         model=MessageModel.BROADCASTING if broadcasting else MessageModel.CLUSTERING,

@@ -9,7 +9,7 @@ from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.headers.nameserver import GetRouteRequest
 from pocketmq.protocol.headers.topics import CreateTopicRequest
 from pocketmq.protocol.json_values import decode_body
-from tests.interop.jvm import Jars, broker, free_port, wait_until
+from tests.interop.jvm import Jars, Process, broker, free_port, wait_until
 from tests.server_process import ServerProcess
 from tests.wire_client import WireClient
 
@@ -55,14 +55,23 @@ def java_brokers(jars: Jars, home: Path, *names: str, **settings: object) -> Ite
         server = ServerProcess("namesrv", "--port", "0", "--host", "127.0.0.1")
         address = stack.enter_context(server).namesrv
         places: dict[str, str] = {}
+        started: list[Process] = []
         for name in names:
             (home / name).mkdir(parents=True)
             port = free_port()
             own = {"brokerName": name, "brokerClusterName": "Java", "listenPort": port}
-            stack.enter_context(broker(jars, home / name, address, **own, **settings))
+            started.append(
+                stack.enter_context(broker(jars, home / name, address, **own, **settings))
+            )
             places[name] = f"127.0.0.1:{port}"
         running = JavaBroker(address, places)
-        wait_until(lambda: len(running.route("TBW102")) == len(names), "the brokers to register")
+
+        def registered() -> bool:
+            for each in started:
+                each.check_alive()
+            return len(running.route("TBW102")) == len(names)
+
+        wait_until(registered, "the brokers to register")
         wait_until(lambda: all(map(listens, places.values())), "the brokers to listen")
         yield running
 

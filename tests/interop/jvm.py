@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
+from random import SystemRandom
 from types import TracebackType
 from typing import Self
 
@@ -130,6 +131,12 @@ class Process:
         self.child.kill()
         self.child.wait()
 
+    def check_alive(self) -> None:
+        """Fail with what a process said that ended by itself."""
+        if (code := self.child.poll()) is not None:
+            self._gathering.join(PATIENCE)
+            raise AssertionError(f"ended with {code}: " + "\n".join(self.lines))
+
     def say(self, line: str) -> None:
         assert self.child.stdin is not None
         self.child.stdin.write(line + "\n")
@@ -188,15 +195,16 @@ def nameserver(jars: Jars, home: Path, port: int, **properties: object) -> Proce
 
 
 def free_port() -> int:
-    """Give a free port for a broker, with those it also takes: two below and one above."""
+    """Give a free port for a broker, with those it also takes: two below and one above.
+
+    Not one of those that systems give to clients, which are taken again in a moment.
+    """
     while True:
+        port = SystemRandom().randrange(10_000, 32_000)
         with ExitStack() as probes:
-            first = probes.enter_context(socket.socket())
-            first.bind(("127.0.0.1", 0))
-            port: int = first.getsockname()[1]
             try:
-                for other in (port - 2, port + 1):
-                    probes.enter_context(socket.socket()).bind(("127.0.0.1", other))
+                for each in (port - 2, port, port + 1):
+                    probes.enter_context(socket.socket()).bind(("127.0.0.1", each))
             except OSError:
                 continue
             return port

@@ -65,6 +65,9 @@ class Row:
         wait_until(self._all_there, f"{name} to register")
 
     def _all_there(self) -> bool:
+        for running in self._running.values():
+            if isinstance(running, Process):
+                running.check_alive()
         registered = set(self._made.route("TBW102"))
         return registered == set(self._ports) and all(map(listens, self.addresses.values()))
 

@@ -66,46 +66,6 @@ def desk(jars: Jars, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]
             yield Desk(java, admin)
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
-        "topicList",
-        "topicList -c",
-        "topicRoute -t orders",
-        "topicRoute -t orders -l",
-        "topicClusterList -t orders",
-        "clusterList -m",
-        "updateTopic -c Java -t made -r 2 -w 2",
-        "updateTopic -b {a} -t single -r 3 -w 3 -p 4",
-        "updateSubGroup -c Java -g made -r 3 -d true",
-        "getConsumerConfig -g made",
-        "getBrokerConfig -b {a}",
-        "updateBrokerConfig -b {b} -k defaultTopicQueueNums -v 5",
-        "getNamesrvConfig",
-        "updateNamesrvConfig -k orderMessageEnable -v true",
-        "updateKvConfig -s space -k key -v value",
-        "updateOrderConf -t made -m put -v broker-a:2",
-        "updateOrderConf -t made -m get",
-        "updateOrderConf -t made -m delete",
-        "addWritePerm -b broker-b",
-        "consumerProgress",
-        "consumerProgress -g billing",
-        "consumerProgress -g billing -s true",
-        "producer -b {a}",
-        "queryMsgByKey -t orders -k k3",
-        "setConsumeMode -b {a} -t orders -g made -m PULL",
-        "statsAll -t orders",
-        "queryCq -t orders -q 0 -i 0 -c 2 -b {a}",
-        "queryCq -t orders -q 0 -i 0 -c 1 -b {a} -g billing",
-        "brokerConsumeStats -b {a} -l 1000",
-    ],
-)
-def test_the_same_lines(desk: Desk, capsys: pytest.CaptureFixture[str], command: str) -> None:
-    theirs = desk.theirs(command)
-    assert not any("Exception" in line for line in theirs), theirs
-    assert desk.ours(capsys, command) == theirs
-
-
 def test_users_and_rules_made_here_are_seen_there(
     desk: Desk, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -10,7 +10,7 @@ from pocketmq.embedded import Cluster
 from tests.interop.jvm import Admin, Jars
 from tests.wire_client import WireClient
 
-pytestmark = [pytest.mark.java, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.java, pytest.mark.line("5.x"), pytest.mark.timeout(600)]
 
 
 class Desk:
@@ -103,7 +103,6 @@ def test_messages_are_sent_found_and_shown(desk: Desk) -> None:
     assert re.search(r"broker-0\s+0\s+true", desk.run("checkMsgSendRT -t posted -a 2"))
 
 
-@pytest.mark.line("5.x")  # 4.x has no such commands
 def test_lists_of_topics_and_groups(desk: Desk, tmp_path: Path) -> None:
     address, listed = desk.brokers["broker-0"], tmp_path / "listed.json"
     listed.write_text('[{"topicName":"one","readQueueNums":2},{"topicName":"two","perm":4}]')

@@ -10,7 +10,7 @@ from pocketmq.embedded import Cluster
 from pocketmq.model.java_strings import java_hash
 from tests.interop.jvm import Admin, Jars, Process, wait_until
 
-pytestmark = [pytest.mark.java, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.java, pytest.mark.line("5.x"), pytest.mark.timeout(600)]
 
 BODIES = [
     f"{kind}{n}" for kind in ("sync", "async", "oneway", "batch", "chosen") for n in range(10)

@@ -53,7 +53,7 @@ def test_shares_are_javas_after_each_change(scene: Scene) -> None:
     crowd = scene.crowd
     first, second = (
         crowd.java("east-j1", f"{EAST}/0", f"{WEST}/3"),
-        crowd.python("west-p1", f"{WEST}/0"),
+        crowd.python("west-p1-4.x", f"{WEST}/0"),
     )
     crowd.share(QUEUES, "a Java and a Python member to share")
     load = scene.load()

@@ -1,0 +1,173 @@
+"""Every subcommand of mqadmin beside that of `pocketmq admin`, on a Java cluster and on ours.
+
+Both tools ask the same cluster in the same state; but for times and ports they print the same.
+"""
+
+import json
+import re
+from collections.abc import Iterator
+from contextlib import ExitStack
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import pocketmq as mq
+from tests.interop.jvm import Admin, Jars
+from tests.interop.rows import Row
+from tests.interop.test_access_java import PROVIDERS
+from tests.interop.tool_differences import DIFFERENCES
+from tests.interop.tools import CLIENT, GROUP, TOPIC, Tools, fill
+
+pytestmark = [pytest.mark.java, pytest.mark.line("5.x"), pytest.mark.timeout(600)]
+
+METADATA = {name: kind for name, kind in PROVIDERS.items() if "Metadata" in name}
+
+
+@pytest.fixture(scope="module", params=["java", "ours"])
+def tools(
+    request: pytest.FixtureRequest, jars: Jars, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Tools]:
+    home = tmp_path_factory.mktemp("tools")
+    (home / "tool").mkdir()
+    kind = request.param
+    settings: dict[str, object] = {"traceTopicEnable": "true"}
+    with ExitStack() as stack:
+        row = Row(
+            jars, home, stack, (kind, kind), "broker-a", "broker-b",
+            **settings | (METADATA if kind == "java" else {}),
+        )  # fmt: skip
+        row.create_topic(TOPIC, 2)
+        admin = stack.enter_context(Admin(jars, home / "tool"))
+        found = Tools(row.address, row.addresses, "C", admin)
+        found.words["home"] = str(home)
+        producer = stack.enter_context(mq.Producer(row.address, group="shop", trace=True))
+        address, _, name = CLIENT.partition("@")
+        consumer = mq.PushConsumer(
+            row.address, group=GROUP, consume_from="first", client_ip=address, instance_name=name,
+            trace=True,
+        )  # fmt: skip
+        fill(found, producer, stack.enter_context(consumer))
+        yield found
+
+
+ASKING = [
+    "clusterList",
+    "clusterList -m",
+    "topicList",
+    "topicList -c",
+    "topicRoute -t orders",
+    "topicRoute -t orders -l",
+    "topicStatus -t orders",
+    "topicClusterList -t orders",
+    "getConsumerConfig -g billing",
+    "consumerProgress",
+    "consumerProgress -g billing",
+    "consumerProgress -g billing -s true",
+    "consumerConnection -g billing",
+    "consumerStatus -g billing",
+    "consumerStatus -g billing -s",
+    "consumerStatus -g billing -i {client}",
+    "producerConnection -g shop -t orders",
+    "producer -b {a}",
+    "brokerStatus -b {a}",
+    "brokerConsumeStats -b {a} -l 1000",
+    "getBrokerConfig -b {a}",
+    "getNamesrvConfig",
+    "queryMsgById -t orders -i {id}",
+    "queryMsgByKey -t orders -k k3",
+    "queryMsgByUniqueKey -t orders -i {unique}",
+    "queryMsgByOffset -t orders -b broker-a -i 0 -o 0",
+    "queryMsgTraceById -i {unique}",
+    "printMsg -t orders",
+    "printMsgByQueue -t orders -a broker-a -i 0 -p true",
+    "printMsgByQueue -t orders -a broker-a -i 0 -f true",
+    "consumeMessage -t orders -b broker-a -i 0 -o 0",
+    "statsAll -t orders",
+    "allocateMQ -t orders -i 10.0.0.1,10.0.0.2",
+    "queryCq -t orders -q 0 -i 0 -c 2 -b {a}",
+    "queryCq -t orders -q 0 -i 0 -c 1 -b {a} -g billing",
+]
+CHANGING = [
+    "updateTopic -c {c} -t made -r 2 -w 2",
+    "updateTopic -b {a} -t single -r 3 -w 3 -p 4",
+    "updateTopicPerm -b {a} -t single -p 6",
+    "updateSubGroup -c {c} -g made -r 3 -d true",
+    "getConsumerConfig -g made",
+    "updateBrokerConfig -b {b} -k defaultTopicQueueNums -v 5",
+    "updateNamesrvConfig -k orderMessageEnable -v true",
+    "updateKvConfig -s space -k key -v value",
+    "deleteKvConfig -s space -k key",
+    "updateOrderConf -t made -m put -v broker-a:2",
+    "updateOrderConf -t made -m get",
+    "updateOrderConf -t made -m delete",
+    "wipeWritePerm -b broker-b",
+    "addWritePerm -b broker-b",
+    "setConsumeMode -b {a} -t orders -g made -m PULL",
+    "resetOffsetByTime -g billing -t orders -s now",
+    "skipAccumulatedMessage -g billing -t orders",
+    "cloneGroupOffset -s billing -d made -t orders",
+    "cleanExpiredCQ -c {c}",
+    "cleanUnusedTopic -c {c}",
+    "deleteExpiredCommitLog -c {c}",
+    "sendMessage -t single -p hello -b broker-a -i 0",
+    "checkMsgSendRT -t orders -a 2",
+    "sendMsgStatus -b broker-a -c 2",
+    "deleteSubGroup -c {c} -g made",
+    "deleteTopic -c {c} -t made",
+]
+
+
+BETWEEN = {
+    "updateTopicPerm -b {a} -t single -p 6": "updateTopicPerm -b {a} -t single -p 4",
+    "deleteSubGroup -c {c} -g made": "updateSubGroup -c {c} -g made",
+    "deleteTopic -c {c} -t made": "updateTopic -c {c} -t made -r 2 -w 2",
+}
+"""What makes the state again that the first tool has changed."""
+
+
+@pytest.mark.parametrize("command", [*ASKING, *CHANGING])
+def test_the_same_lines(tools: Tools, capsys: pytest.CaptureFixture[str], command: str) -> None:
+    theirs = tools.theirs(command)
+    assert not any("Exception" in line for line in theirs), theirs
+    if command in BETWEEN:
+        tools.theirs(BETWEEN[command])
+    ours = tools.ours(capsys, command)
+    if (known := DIFFERENCES.get(command)) is None:
+        assert ours == theirs
+        return
+    only_theirs = [line for line in theirs if line not in ours]
+    only_ours = [line for line in ours if line not in theirs]
+    assert only_theirs or only_ours, "there is no difference any more"
+    assert [line for line in only_theirs if not re.fullmatch(known.theirs, line)] == []
+    assert [line for line in only_ours if not re.fullmatch(known.ours, line)] == []
+
+
+def test_exports_are_equal(
+    tools: Tools, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    found = []
+    for tool in (tools.theirs, partial(tools.ours, capsys)):
+        for kind in ("Metadata", "Configs"):
+            tool(f"export{kind} -c {{c}} -f {tmp_path}")
+        found.append([_json(tmp_path / f"{kind}.json") for kind in ("metadata", "configs")])
+    assert list(differing(found[0], found[1])) == []
+
+
+def differing(theirs: Any, ours: Any, path: str = "") -> Iterator[str]:
+    """Tell where two JSON values differ."""
+    if isinstance(theirs, dict) and isinstance(ours, dict):
+        for key in sorted({*theirs, *ours}):
+            yield from differing(theirs.get(key), ours.get(key), f"{path}/{key}")
+    elif isinstance(theirs, list) and isinstance(ours, list) and len(theirs) == len(ours):
+        for index, pair in enumerate(zip(theirs, ours, strict=True)):
+            yield from differing(*pair, f"{path}/{index}")
+    elif theirs != ours:
+        yield f"{path}: {theirs!r} there, {ours!r} here"
+
+
+def _json(path: Path) -> Any:
+    read = json.loads(re.sub(r"\b1[5-9]\d{11}\b", "0", path.read_text()))
+    path.unlink()
+    return read

@@ -1,0 +1,86 @@
+"""Apache's mqadmin and our `pocketmq admin` before one cluster, and what they say made comparable."""
+
+import re
+
+import pytest
+
+import pocketmq as mq
+from pocketmq.cli import run
+from tests.interop.jvm import Admin, wait_until
+
+TOPIC, GROUP, CLIENT = "orders", "billing", "10.0.0.1@one"
+ASKED_FIRST = {
+    *("deleteTopic", "deleteSubGroup", "resetOffsetByTime", "skipAccumulatedMessage"),
+    *("wipeWritePerm", "deleteKvConfig", "cloneGroupOffset"),
+    *("cleanExpiredCQ", "cleanUnusedTopic", "deleteExpiredCommitLog"),
+}
+"""Commands that ours does not carry out unasked."""
+VARYING = (
+    (r"\b20\d\d-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:[.,:]\d{3})?", "TIME"),
+    (r"\b20\d{12,15}\b", "TIME"),
+    (r"(?<![\w.])\d+\.\d+(?:E-?\d+)?(?![\w.])", "FRACTION"),
+    (r"127\.0\.0\.1:[3-6]\d{4}\b", "ADDRESS"),
+    (r"\b1[5-9]\d{11}\b", "MILLISECONDS"),
+    (r"\brt=\d+ms", "rt=TIME"),
+    (r"SendResult \[sendStatus=SEND_OK, msgId=\w+, offsetMsgId=\w+", "SendResult [SEND_OK"),
+    (r"(?m)SEND_OK +[0-9A-F]+\s*$", "SEND_OK ID"),
+    (r"queueOffset=\d+, recallHandle", "queueOffset=NEXT, recallHandle"),
+    (r"(?m)(?<=\btrue) +\d+\s*$", " TIME"),
+    (r"\b\d+ days, \d+ hours, \d+ minutes, \d+ seconds", "TIME"),
+)
+
+
+class Tools:
+    """Both tools before a cluster of two brokers with a topic, messages, a producer, a group."""
+
+    def __init__(self, address: str, brokers: dict[str, str], cluster: str, admin: Admin) -> None:
+        self.address = address
+        self.words = {"c": cluster, "n": address}
+        self.words |= {"a": brokers["broker-a"], "b": brokers["broker-b"]}
+        self._admin = admin
+
+    def ours(self, capsys: pytest.CaptureFixture[str], command: str) -> list[str]:
+        name, *rest = command.format(**self.words).split()
+        answer = ["--yes"] if name in ASKED_FIRST else []
+        code = run(["admin", name, "-n", self.address, *rest, *answer])
+        captured = capsys.readouterr()
+        assert (code, captured.err) == (0, ""), captured
+        return comparable(captured.out)
+
+    def theirs(self, command: str) -> list[str]:
+        name, _, rest = command.format(**self.words).partition(" ")
+        return comparable(self._admin.run(f"{name} -n {self.address} {rest}"))
+
+
+def comparable(text: str) -> list[str]:
+    """Give the lines without times and ports; Java's maps have no order, so neither here."""
+    for pattern, word in VARYING:
+        text = re.sub(pattern, word, text)
+    text = re.sub(r"(?<=roperties[=:])(\s*\{)([^}]*)", lambda it: it[1] + _sorted(it[2]), text)
+    return sorted(re.sub(r"\s+", " ", line).strip() for line in text.splitlines() if line.strip())
+
+
+def _sorted(properties: str) -> str:
+    return ", ".join(sorted(properties.split(", ")))
+
+
+def _settled(tools: Tools, last: str) -> bool:
+    traced = " ".join(tools.theirs(f"queryMsgTraceById -i {last}"))
+    progress = " ".join(tools.theirs(f"consumerProgress -g {GROUP} -s true"))
+    return "Pub" in traced and "Sub" in traced and progress.count("%RETRY%") == 2
+
+
+def fill(tools: Tools, producer: mq.Producer, consumer: mq.PushConsumer) -> None:
+    """Send eight messages, and have them consumed."""
+    handled: list[str] = []
+    consumer.subscribe(TOPIC, "*", lambda message: handled.append(message.message_id))
+    sent = []
+    for number in range(8):
+        message = mq.Message(TOPIC, b"%d" % number, tag="a", keys=[f"k{number}"])
+        queue = mq.MessageQueue(TOPIC, f"broker-{'ab'[number % 2]}", number // 2 % 2)
+        sent.append(producer.send(message, queue=queue))
+    wait_until(lambda: len(handled) == 8, "all messages")
+    consumer.commit()
+    wait_until(lambda: _settled(tools, sent[-1].message_id), "traces, and offsets of all queues")
+    tools.words |= {"id": sent[0].offset_message_id or "", "unique": sent[0].message_id}
+    tools.words |= {"client": CLIENT}
