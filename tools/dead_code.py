@@ -19,6 +19,7 @@ CALLED_FROM_OUTSIDE = [
     "pytest_*", "rocketmq*", "teardown",  # pytest: hooks, fixtures we offer; Hypothesis
     "__getattr__", "__dir__",  # Python: of modules
     "streamReader", "streamWriter", "pushFilters",  # Spark: of data sources
+    "capture_signals",  # uvicorn
     "getDefaultReadLimit", "reportLatestOffset", "prepareForTriggerAvailableNow",
 ]  # fmt: skip
 
@@ -30,6 +31,7 @@ def main() -> int:
         ignore_decorators=[
             *("@rule", "@invariant", "@initialize", "@precondition"),
             *("@atexit.register", "@pytest.fixture", "@*.on_revoked", "@*.on_assigned"),
+            "@ui.page",
         ],
     )
     scanner.scavenge(["src", "tests", "benchmarks", "tools"])

@@ -176,9 +176,9 @@ class Viewer:
             self.strangers.append(url)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """Give the one Chromium of this run."""
+    """Give a Chromium. It ends with its module: while its driver runs, no other loop can."""
     found = next(filter(None, map(shutil.which, CHROMIUM)), None)
     if found is None:
         pytest.skip(f"no browser is installed: none of {', '.join(CHROMIUM)} is on the path")
@@ -263,7 +263,7 @@ def _refuse(_message: object) -> None:
     raise mq.RetryLater(delay_level=-1)  # a dead letter at once
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def shop() -> Iterator[Shop]:
     """Give a cluster of two brokers with topics, a group of two members, and messages."""
     with mq.Cluster(brokers=2) as cluster:
@@ -294,21 +294,21 @@ def shop() -> Iterator[Shop]:
             made.close()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def dashboard(shop: Shop) -> Iterator[DashboardProcess]:
     """Give a dashboard of the shop that may only look."""
     with DashboardProcess("-n", shop.address, "--port", "0") as process:
         yield process
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def acting(shop: Shop) -> Iterator[DashboardProcess]:
     """Give a dashboard of the shop that may change it."""
     with DashboardProcess("-n", shop.address, "--port", "0", "--allow-actions") as process:
         yield process
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def laptop(browser: Browser, dashboard: DashboardProcess, screenshots: Path) -> Iterator[Viewer]:
     """Give a window of a laptop's size before the dashboard, for all tests one after the other."""
     with viewing(browser, dashboard.url, screenshots) as window:
