@@ -238,7 +238,14 @@ def test_lag_is_shown_by_queue_and_over_time(cluster: mq.Cluster, window: Viewer
         handled.release()
         go_on.wait(60)
 
-    consumer = mq.PushConsumer(cluster.address, group="slow", threads=2, consume_from="first")
+    consumer = mq.PushConsumer(
+        cluster.address,
+        group="slow",
+        threads=2,
+        consume_from="first",
+        persist_first_after=0.2,
+        persist_interval=0.2,
+    )
     consumer.subscribe("slowly", "*", handle)
     with mq.Producer(cluster.address, group="shop") as producer:
         for number in range(14):

@@ -416,6 +416,54 @@ def test_a_strategys_own_moves_are_never_fewer_than_the_minimum(
         assert 0 <= entry.minimum <= entry.moved <= count
 
 
+some_owners = st.one_of(
+    st.none(),
+    st.just(()),
+    st.sets(st.sampled_from(["c1", "c2", "c3"]), min_size=1, max_size=2).map(
+        lambda held: tuple(sorted(held))
+    ),
+)
+looks = st.builds(
+    lambda owners, untold, unseen, fits, shared: {
+        "owners": owners,
+        "untold": dict.fromkeys(untold, "slow"),
+        "unseen": frozenset(unseen),
+        "fits": fits,
+        "shared": shared,
+    },
+    st.dictionaries(st.sampled_from([*Q, *OTHER]), some_owners),
+    st.sets(st.sampled_from(["c1", "c4"])),
+    st.sets(st.sampled_from(["a", "b"])),
+    st.sampled_from([None, "AVG", "AVG_BY_CIRCLE"]),
+    st.sampled_from([True, True, True, False]),
+)
+
+
+@given(st.lists(looks, min_size=1, max_size=10))
+@settings(max_examples=200)
+def test_whatever_happens_is_told_within_its_bounds(seen: list[dict[str, Any]]) -> None:
+    story = History(most_entries=5, most_moves=20)
+    for at, look in enumerate(seen):
+        untold = frozenset(look["untold"])
+        holding = frozenset(who for held in look["owners"].values() for who in held or ())
+        story.observe(moment(at * 3, **look, members=holding | untold))
+    entries = story.entries()
+    assert len(entries) <= 5
+    assert [entry.number for entry in entries] == sorted(entry.number for entry in entries)
+    assert sum(len(entry.moves) for entry in entries[:-1]) <= 20
+    for entry in entries:
+        assert entry.causes
+        assert 0 <= entry.minimum <= entry.moved
+        assert entry.ended is None or entry.began <= entry.ended
+        for pause in entry.pauses:
+            assert pause.least >= 0
+            assert pause.most is None or pause.most >= pause.least
+            assert pause.ended is None or pause.ended >= pause.began + pause.least
+        for doubled in entry.doubled:
+            assert doubled.began <= doubled.last
+    assert all(entry.ended is not None for entry in entries[:-1])
+
+
 # Lag
 
 

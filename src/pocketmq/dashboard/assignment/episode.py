@@ -126,17 +126,20 @@ class Episode:
         assert self._start is not None
         pairs: dict[str, tuple[list[str | None], list[str | None]]] = {}
         moves = []
+        staying = set(members)
         for queue, owners in known.items():
+            here = tuple(member for member in owners if member in staying)
+            if owners and not here:
+                continue  # its last known owner has left, and who has it now is not known
             old, new = pairs.setdefault(queue.topic, ([], []))
             before = self._start.get(queue)
-            previous, owner = _hands(before, owners)
+            previous, owner = _hands(before, here)
             new.append(owner)
             if before is None:  # it was not there, or nobody knew
                 continue
             old.append(previous)
             if previous != owner:
                 moves.append(Move(queue, previous, owner))
-        staying = list(members)
         self.moves = tuple(moves)
         self.moved = len(moves)
         self._told = None
