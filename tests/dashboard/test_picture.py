@@ -29,15 +29,14 @@ from pocketmq.dashboard.assignment.picture import (
     live_picture,
     patch,
 )
-from pocketmq.dashboard.assignment.telling import (
+from pocketmq.dashboard.assignment.recounting import (
+    Recounting,
     compact,
     entry_detail,
-    grouped,
     open_spans,
-    standing,
     summary,
-    trial_result,
 )
+from pocketmq.dashboard.assignment.telling import grouped, standing, trial_result
 from pocketmq.dashboard.assignment.trying import Compared, try_events
 from pocketmq.dashboard.assignment.watching import Look, Looking, thinned
 from pocketmq.errors import AllocationInputInvalid
@@ -287,8 +286,18 @@ def test_a_rebalance_is_summed_up_and_told_in_full() -> None:
 
 def test_pauses_that_overlap_are_one_span() -> None:
     going = msgspec.structs.replace(ENTRY.pauses[0], began=30, ended=None)
-    later = msgspec.structs.replace(ENTRY, pauses=(going,))
-    assert open_spans([ENTRY, later], 33) == [(10, 14), (30, 33)]
+    assert open_spans([*ENTRY.pauses, going], 33) == [(10, 14), (30, 33)]
+
+
+def test_what_has_not_changed_is_told_as_before() -> None:
+    recounting = Recounting()
+    later = msgspec.structs.replace(ENTRY, number=2, pauses=())
+    rows, spans = recounting.tell([ENTRY, later], 20)
+    assert ([row["number"] for row in rows], spans) == ([1, 2], [(10, 14)])
+    moved = msgspec.structs.replace(later, moved=3)
+    again, _ = recounting.tell([ENTRY, moved], 21)
+    assert again[0] is rows[0]
+    assert again[1]["sum"] == "3 queues moved, 2 had to · 1 with several owners"
 
 
 # What if

@@ -11,17 +11,9 @@ from nicegui import ui
 from pocketmq.admin.findings import Finding
 from pocketmq.balance.what_if import Event
 from pocketmq.dashboard.assignment.elements import Experiment, QueueMap, Timeline
-from pocketmq.dashboard.assignment.telling import (
-    entry_detail,
-    entry_row,
-    grouped,
-    lag_text,
-    open_spans,
-    queue_name,
-    standing,
-    summary,
-    trial_result,
-)
+from pocketmq.dashboard.assignment.episode import Rebalance
+from pocketmq.dashboard.assignment.recounting import entry_detail, queue_name
+from pocketmq.dashboard.assignment.telling import grouped, lag_text, standing, trial_result
 from pocketmq.dashboard.assignment.trying import Trial, try_events
 from pocketmq.dashboard.assignment.watching import INTERVAL, LARGE, RESTS, Look, Looking
 from pocketmq.dashboard.desk import Desk
@@ -69,6 +61,7 @@ class _Page:
         self._watch = watch
         self._events: list[Event] = []
         self._found: tuple[Finding, ...] | None = None
+        self._told: tuple[Rebalance, dict[str, Any]] | None = None
         live = Live()
         self._standing = ui.label("Looking at the group …").classes("as-standing")
         self._standing.props("role=status")
@@ -176,7 +169,8 @@ class _Page:
         if last is None:
             tiles.show("last", "none", f"since {_clock(look.began)}")
         else:
-            tiles.show("last", _clock(last.began), summary(last).partition(" · ")[0])
+            moved = look.timeline[-1]["sum"].partition(" · ")[0]
+            tiles.show("last", _clock(last.began), moved)
 
     def _show_findings(self, look: Look) -> None:
         if look.findings == self._found:
@@ -197,7 +191,12 @@ class _Page:
     def _detail(self, number: int) -> dict[str, Any] | None:
         look = self._watch.value
         entries = [] if look is None else look.rebalances
-        return next((entry_detail(each) for each in entries if each.number == number), None)
+        entry = next((each for each in entries if each.number == number), None)
+        if entry is None:
+            return None
+        if self._told is None or self._told[0] is not entry:
+            self._told = entry, entry_detail(entry)
+        return self._told[1]
 
     async def _try_now(self, look: Look) -> Trial:
         seats = {each.name: each.seat for each in look.picture.members}
@@ -234,12 +233,12 @@ class _Page:
 def _timeline(look: Look) -> dict[str, Any]:
     first = look.total_lag[0][0] if look.total_lag else look.began
     return {
-        "entries": [entry_row(entry) for entry in look.rebalances],
+        "entries": look.timeline,
         "from": first,
         "to": look.at,
         "total": look.total_lag,
         "top": [{"name": queue_name(queue), "points": series} for queue, series in look.top_lags],
-        "pauses": [span for span in open_spans(look.rebalances, look.at) if span[1] >= first],
+        "pauses": [span for span in look.open_spans if span[1] >= first],
         "nothing": f"No rebalance since {_clock(look.began)}, when watching began. "
         "Leave the page open, and the next one is shown here.",
     }

@@ -7,6 +7,7 @@ digested beside the loop, so that other pages stay quick.
 import asyncio
 import time
 from collections.abc import Collection
+from typing import Any
 
 import msgspec
 
@@ -19,6 +20,7 @@ from pocketmq.dashboard.assignment.history import History
 from pocketmq.dashboard.assignment.lags import Series
 from pocketmq.dashboard.assignment.moment import Moment, moment_of
 from pocketmq.dashboard.assignment.picture import Picture, Seats, live_picture
+from pocketmq.dashboard.assignment.recounting import Recounting, Span
 from pocketmq.model.names import is_retry_topic
 from pocketmq.model.queue import MessageQueue
 
@@ -49,6 +51,10 @@ class Look(msgspec.Struct, frozen=True, kw_only=True):
     picture: Picture
     findings: tuple[Finding, ...]
     rebalances: list[Rebalance]
+    timeline: list[dict[str, Any]]
+    """The rebalances as a browser shows them."""
+    open_spans: list[Span]
+    """When some queue had no owner."""
     began: float
     """When watching began."""
     total_lag: Series
@@ -63,6 +69,7 @@ class Looking:
         self._group = group
         self._history = History()
         self._seats = Seats()
+        self._recounting = Recounting()
         self._last: Look | None = None
 
     async def look(self) -> Look:
@@ -87,7 +94,8 @@ class Looking:
         if self._last is not None and not now.members and not self._last.moment.shared:
             now = msgspec.structs.replace(now, shared=False)  # nobody is left to tell
         self._history.observe(now)
-        lags = self._history.lags
+        lags, rebalances = self._history.lags, self._history.entries()
+        timeline, open_spans = self._recounting.tell(rebalances, at)
         top = sorted(now.lags, key=lambda queue: now.lags[queue], reverse=True)[:TOP]
         return Look(
             at=at,
@@ -96,7 +104,9 @@ class Looking:
             moment=now,
             picture=live_picture(story, now, self._history, self._seats.take(now.members)),
             findings=tuple(honest(story.findings, now, facts.silent)),
-            rebalances=self._history.entries(),
+            rebalances=rebalances,
+            timeline=timeline,
+            open_spans=open_spans,
             began=at if self._last is None else self._last.began,
             total_lag=thinned(lags.total()),
             top_lags=[(queue, thinned(lags.of(queue))) for queue in top if now.lags[queue] > 0],
