@@ -84,7 +84,7 @@ def copy_topics(
     cannot be, `PipelineFailed` if the stream ends by an error.
     """
     settings = settings or CopySettings()
-    _check(name_server, topics, to_name_server, settings)
+    check_copy(name_server, topics, to_name_server, settings)
     began, counted = monotonic(), Counted()
     source = {
         "nameServer": name_server,
@@ -118,9 +118,10 @@ def copy_topics(
     return Copied(counted.batches, counted.rows, round(monotonic() - began, 3))
 
 
-def _check(
+def check_copy(
     name_server: str, topics: Sequence[str], to_name_server: str, settings: CopySettings
 ) -> None:
+    """Raise `InvalidInput` for a copy that cannot be."""
     if not topics:
         raise InvalidInput("name at least one topic to copy")
     for topic in (*topics, *([] if settings.to_topic is None else [settings.to_topic])):

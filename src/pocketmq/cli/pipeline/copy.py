@@ -5,8 +5,8 @@ from pathlib import Path
 import click
 
 from pocketmq.cli.pipeline.showing import print_json
-from pocketmq.cli.pipeline.streams import StreamRun, running, stream_options
-from pocketmq.pipelines.copy import Copied, CopyProgress, CopySettings, copy_topics
+from pocketmq.cli.pipeline.streams import StreamRun, check_topics, running, stream_options
+from pocketmq.pipelines.copy import Copied, CopyProgress, CopySettings, check_copy, copy_topics
 
 
 @click.command("copy", context_settings={"help_option_names": ["-h", "--help"]})
@@ -51,6 +51,10 @@ def command(
         every=run.every,
         largest_batch=run.largest_batch,
     )
+    target = namesrv if to_namesrv is None else to_namesrv
+    check_copy(namesrv, run.topics, target, settings)
+    check_topics(namesrv, run.topics)
+    check_topics(target, ())
     with running("copy", run) as (spark, line, stop):
 
         def show(now: CopyProgress) -> None:
@@ -61,7 +65,7 @@ def command(
             spark,
             namesrv,
             run.topics,
-            to_name_server=namesrv if to_namesrv is None else to_namesrv,
+            to_name_server=target,
             checkpoint=checkpoint,
             settings=settings,
             progress=show,

@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from pocketmq.cli.pipeline.showing import ProgressLine, print_json
-from pocketmq.cli.pipeline.streams import StreamRun, running, stream_options
+from pocketmq.cli.pipeline.streams import StreamRun, check_topics, running, stream_options
 from pocketmq.pipelines.ingest import Ingested, IngestProgress, IngestSettings, compact, ingest
 
 
@@ -59,6 +59,7 @@ def command(
         every=run.every,
         largest_batch=run.largest_batch,
     )
+    check_topics(namesrv, run.topics)
     with running("ingest", run) as (spark, line, stop):
 
         def show(now: IngestProgress) -> None:

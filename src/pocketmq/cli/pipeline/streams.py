@@ -3,7 +3,7 @@
 import logging
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import wraps
 from types import FrameType
@@ -12,10 +12,15 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
+from pocketmq import ClientOptions
+from pocketmq.blocking.record_reader import RecordReader
 from pocketmq.cli.pipeline.showing import ProgressLine
+from pocketmq.model.names import check_topic
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+_PATIENCE = 3.0
 
 
 class StreamRun(msgspec.Struct, frozen=True, kw_only=True):
@@ -76,6 +81,19 @@ def stream_options(*, every: float) -> Callable[[Callable[..., None]], Callable[
         return found
 
     return add
+
+
+def check_topics(name_server: str, topics: Sequence[str]) -> None:
+    """Find out before Spark is started, which takes long, that there is nobody to read from.
+
+    Raises `InvalidInput`, `NameServersUnreachable` and `RouteNotFound`.
+    """
+    with RecordReader(ClientOptions(name_servers=name_server), patience=_PATIENCE) as reader:
+        for topic in topics:
+            check_topic(topic)
+            reader.queues(topic)
+        if not topics:
+            reader.topics()
 
 
 @contextmanager
