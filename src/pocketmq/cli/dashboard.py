@@ -114,11 +114,10 @@ async def _serve(
     lifeline: int | None,
 ) -> None:
     from pocketmq.admin.admin import Admin
+    from pocketmq.dashboard.server import Dashboard
     from pocketmq.embedded.stopping import serve_until_asked
 
     admin = Admin(namesrv, credentials=entry.credentials, tls=entry.tls)
-    from pocketmq.dashboard.server import Dashboard  # the slow part
-
     dashboard = Dashboard(admin, settings)
 
     # What keeps it from starting is told once, as the reason why it ends.

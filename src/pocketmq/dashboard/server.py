@@ -1,42 +1,20 @@
-"""The dashboard as a server: a socket, the pages behind the guard, a clean end."""
+"""The dashboard as a server: a socket, the pages behind the guard, a clean end.
 
-import asyncio
-import contextlib
+The pages' library takes a second to import: that is left until nothing else can go wrong.
+"""
+
 import socket
-from collections.abc import Iterator
-
-import uvicorn
+from typing import TYPE_CHECKING
 
 from pocketmq.admin.admin import Admin
-from pocketmq.dashboard.actions import Actions
-from pocketmq.dashboard.app import build
-from pocketmq.dashboard.desk import Desk
-from pocketmq.dashboard.guard import Guard
 from pocketmq.dashboard.settings import DashboardSettings
 from pocketmq.dashboard.views import Views
 from pocketmq.errors import CannotStart
 
-_LARGEST_FRAME = 1 << 20
+if TYPE_CHECKING:
+    from pocketmq.dashboard.serving import Serving
+
 _WILDCARDS = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - compared, not bound
-_GRACE = 1
-"""Seconds for open connections when the dashboard stops; browsers would keep them for ever."""
-
-
-class _Server(uvicorn.Server):
-    """Leaves signals to whoever runs it, and says when it has started."""
-
-    def __init__(self, config: uvicorn.Config) -> None:
-        super().__init__(config)
-        self.ready = asyncio.Event()
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Start, then say so."""
-        await super().startup(sockets)
-        self.ready.set()
-
-    @contextlib.contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        yield
 
 
 class Dashboard:
@@ -46,8 +24,7 @@ class Dashboard:
         self._admin = admin
         self._settings = settings
         self._views = Views(admin)
-        self._server: _Server | None = None
-        self._serving: asyncio.Task[None] | None = None
+        self._serving: Serving | None = None
 
     async def start(self) -> str:
         """Start and give the address for a browser.
@@ -57,40 +34,32 @@ class Dashboard:
         listening = _listen(self._settings.host, self._settings.port)
         try:
             await self._admin.start()
+            self._serving = self._prepare()
+            await self._serving.start(listening)
         except BaseException:
             listening.close()
             raise
-        actions = Actions(self._admin, self._views, allowed=self._settings.allow_actions)
-        app = build(Desk(self._admin, self._views, actions, self._settings))
-        config = uvicorn.Config(
-            Guard(app, self._settings),
-            log_config=None,
-            access_log=False,
-            log_level="warning",
-            ws="wsproto",
-            ws_max_size=_LARGEST_FRAME,
-            proxy_headers=False,
-            server_header=False,
-            timeout_graceful_shutdown=_GRACE,
-        )
-        self._server = _Server(config)
-        self._serving = asyncio.create_task(self._server.serve(sockets=[listening]))
-        ready = asyncio.create_task(self._server.ready.wait())
-        await asyncio.wait({self._serving, ready}, return_when=asyncio.FIRST_COMPLETED)
-        ready.cancel()
-        if self._serving.done() or not self._server.started:
-            raise CannotStart("the dashboard", "its pages did not start")
         host, port = listening.getsockname()[:2]
         shown = _WILDCARDS.get(host, host)
         return f"http://{f'[{shown}]' if ':' in shown else shown}:{port}"
 
     async def stop(self) -> None:
         """End it. Harmless before `start`."""
-        if self._server is not None and self._serving is not None:
-            self._server.should_exit = True
-            await asyncio.wait({self._serving})
+        if self._serving is not None:
+            await self._serving.stop()
         await self._views.close()
         await self._admin.close()
+
+    def _prepare(self) -> "Serving":
+        from pocketmq.dashboard.actions import Actions
+        from pocketmq.dashboard.app import build
+        from pocketmq.dashboard.desk import Desk
+        from pocketmq.dashboard.guard import Guard
+        from pocketmq.dashboard.serving import Serving
+
+        actions = Actions(self._admin, self._views, allowed=self._settings.allow_actions)
+        app = build(Desk(self._admin, self._views, actions, self._settings))
+        return Serving(Guard(app, self._settings))
 
 
 def _listen(host: str, port: int) -> socket.socket:
