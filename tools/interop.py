@@ -17,6 +17,10 @@ from pathlib import Path
 from interop_jars import VERSIONS, Missing, check_tools, fetch
 
 ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT))
+
+from tests.interop.ready import made_ready  # noqa: E402
+
 PARALLEL = ["-n", "2", "--dist", "loadgroup", "--reruns", "1"]
 TIME_TO_END = 30.0
 
@@ -25,12 +29,13 @@ def run(version: str, jars: Path, words: list[str]) -> tuple[int, str]:
     """Run the suite with one release; give pytest's exit code and the line of counts."""
     print(f"\nApache RocketMQ {version}", flush=True)
     began = time.monotonic()
+    programs = made_ready(jars)
     with tempfile.TemporaryDirectory() as directory:
         report = Path(directory) / "report.xml"
         command = [sys.executable, "-m", "pytest", *PARALLEL, f"--junitxml={report}", "-q"]
         code = ended(
             [*command, *(words or ["tests/interop"])],
-            os.environ | {"POCKETMQ_JAVA": str(jars)},
+            os.environ | {"POCKETMQ_JAVA": str(jars), "POCKETMQ_JAVA_PROGRAMS": str(programs)},
         )
         return code, f"RocketMQ {version}: {counts(report)} in {time.monotonic() - began:.0f} s"
 

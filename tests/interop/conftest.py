@@ -1,6 +1,7 @@
 """Tests with Apache's own processes; `make interop` fetches the jars and runs them all.
 
-`POCKETMQ_JAVA` names a directory with the jars of one RocketMQ release, `POCKETMQ_GO` and
+`POCKETMQ_JAVA` names a directory with the jars of one RocketMQ release, `POCKETMQ_JAVA_PROGRAMS`
+one where our Java programs are ready (see `ready.py`; else they are compiled), `POCKETMQ_GO` and
 `POCKETMQ_NODE` the clients of those languages. What has no peer to talk to is left out of a run.
 """
 
@@ -35,6 +36,8 @@ def _has_peer(item: pytest.Item, line: str) -> bool:
 @pytest.fixture(scope="session")
 def jars(tmp_path_factory: pytest.TempPathFactory) -> Jars:
     """Give the release to test with; the workers of a parallel run share what is compiled."""
+    if made := os.environ.get("POCKETMQ_JAVA_PROGRAMS"):
+        return Jars(Path(os.environ["POCKETMQ_JAVA"]), Path(made))
     root = tmp_path_factory.getbasetemp()
     shared = root.parent if os.environ.get("PYTEST_XDIST_WORKER") else root
     classes = shared / "classes"

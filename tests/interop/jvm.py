@@ -1,6 +1,5 @@
 """Java programs as child processes: name servers, brokers, mqadmin, and small ones of our own."""
 
-import fcntl
 import re
 import socket
 import subprocess
@@ -10,8 +9,10 @@ from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from random import SystemRandom
+from tempfile import TemporaryDirectory
 from types import TracebackType
 from typing import Self
+from zipfile import ZipFile
 
 PROGRAMS = Path(__file__).parent / "java"
 PATIENCE = 90.0
@@ -58,24 +59,38 @@ class Jars:
 
         Libraries say nothing on the standard output.
         """
-        with (self._classes / "lock").open("w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            if not (self._classes / "done").exists():
-                self._compile()
-                (self._classes / "done").touch()
+        if not self.programs.exists():
+            self.compile()
         return self.command(home, program, *arguments)
 
-    def _compile(self) -> None:
-        for name in ("logback.xml", "rmq.logback.xml"):
-            (self._classes / name).write_text(_SILENT)
+    @property
+    def programs(self) -> Path:
+        """The programs, once they are compiled."""
+        return self._classes / "programs.jar"
+
+    @property
+    def archive(self) -> Path:
+        """Classes that Java has loaded once, if they were kept: processes start faster."""
+        return self._classes / "classes.jsa"
+
+    def compile(self) -> None:
+        """Make the programs; another process may do so at the same time."""
         said = subprocess.run(["javac", "-version"], capture_output=True, text=True, check=True)
         modern = not re.search(r"javac 1\.", said.stdout + said.stderr)
-        options = ["--release", "8"] if modern else []
-        options += ["-nowarn", "-Xlint:none", "-d", str(self._classes)]
-        files = sorted(map(str, PROGRAMS.glob("*.java")))
-        command = ["javac", *options, "-cp", f"{self.directory}/*", *files]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stderr
+        with TemporaryDirectory(dir=self._classes) as directory:
+            options = ["--release", "8"] if modern else []
+            options += ["-nowarn", "-Xlint:none", "-d", directory]
+            files = sorted(map(str, PROGRAMS.glob("*.java")))
+            command = ["javac", *options, "-cp", f"{self.directory}/*", *files]
+            done = subprocess.run(command, capture_output=True, text=True, check=False)
+            assert done.returncode == 0, done.stderr
+            made = Path(directory) / "made.jar"
+            with ZipFile(made, "w") as jar:
+                for path in sorted(Path(directory).glob("*.class")):
+                    jar.write(path, path.name)
+                for name in ("logback.xml", "rmq.logback.xml"):
+                    jar.writestr(name, _SILENT)
+            made.rename(self.programs)
 
     def command(self, home: Path, program: str, *arguments: str) -> list[str]:
         """Give the command line of a class."""
@@ -86,7 +101,9 @@ class Jars:
         options += ["-XX:TieredStopAtLevel=1", "-Xshare:auto"]  # they live for seconds
         options += [f"-Drocketmq.{name}={value}" for name, value in _QUICK.items()]
         places = [f"-Drocketmq.home.dir={home}", f"-Duser.home={home}"]
-        jars = ["-cp", f"{self._classes}:{self.directory}/*"]
+        if self.archive.exists():
+            options += [f"-XX:SharedArchiveFile={self.archive}", "-Xlog:disable"]
+        jars = ["-cp", ":".join(map(str, [self.programs, *sorted(self.directory.glob("*.jar"))]))]
         return ["java", *options, *places, *jars, program, *arguments]
 
 
