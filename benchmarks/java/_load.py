@@ -3,15 +3,15 @@
 python -m benchmarks.java._load NAME_SERVER
 """
 
+import asyncio
 import sys
-import threading
 import time
-from collections import deque
 from collections.abc import Callable
-from concurrent.futures import Future
+from contextlib import suppress
 from typing import Any
 
 import pocketmq as mq
+from pocketmq import aio
 from pocketmq.protocol.received import ReceivedMessage
 
 BODY = b"x" * 100
@@ -32,26 +32,25 @@ def one(producer: mq.Producer, topic: str, seconds: str) -> None:
     say("done", count, time.perf_counter() - start)
 
 
-def stored(future: "Future[mq.SendReceipt]") -> bool:
-    """Wait for a message; a broker that is too busy may refuse it."""
-    try:
-        future.result()
-    except mq.MQError:
-        return False
-    return True
+def flight(namesrv: str, topic: str, depth: str, seconds: str) -> None:
+    """Keep so many messages in flight: as many coroutines, each with one at a time."""
 
+    async def lane(producer: aio.Producer, end: float) -> int:
+        count = 0
+        while time.perf_counter() < end:
+            with suppress(mq.MQError):  # a broker that is too busy refuses
+                await producer.send(mq.Message(topic, BODY))
+                count += 1
+        return count
 
-def flight(producer: mq.Producer, topic: str, depth: str, seconds: str) -> None:
-    waiting: deque[Future[mq.SendReceipt]] = deque()
-    start = time.perf_counter()
-    end, count, most = start + float(seconds), 0, int(depth)
-    while time.perf_counter() < end:
-        if len(waiting) >= most:
-            count += stored(waiting.popleft())
-        waiting.append(producer.submit(mq.Message(topic, BODY)))
-    for future in waiting:
-        count += stored(future)
-    say("done", count, time.perf_counter() - start)
+    async def run() -> None:
+        async with aio.Producer(namesrv, group="side-flight", send_timeout=30.0) as producer:
+            start = time.perf_counter()
+            end = start + float(seconds)
+            counts = await asyncio.gather(*[lane(producer, end) for _ in range(int(depth))])
+            say("done", sum(counts), time.perf_counter() - start)
+
+    asyncio.run(run())
 
 
 def batch(producer: mq.Producer, topic: str, size: str, seconds: str) -> None:
@@ -91,70 +90,69 @@ class Backlog:
         self.count, self.warm = count, count // 8
         self.seen = 0
         self.began = self.ended = 0.0
-        self.over = threading.Event()
-        self._turn = threading.Lock()
+        self.over = asyncio.Event()
 
-    def many(self, messages: list[ReceivedMessage]) -> None:
+    async def many(self, messages: list[ReceivedMessage]) -> None:
         self._add(len(messages))
 
-    def one(self, _: ReceivedMessage) -> None:
+    async def one(self, _: ReceivedMessage) -> None:
         self._add(1)
 
     def _add(self, number: int) -> None:
-        with self._turn:
-            before, self.seen = self.seen, self.seen + number
-        if before < self.warm <= self.seen:
+        before = self.seen
+        self.seen = after = before + number
+        if before < self.warm <= after:
             self.began = time.perf_counter()
             say("begun")
-        if before < self.count <= self.seen:
+        if before < self.count <= after:
             self.ended = time.perf_counter()
             self.over.set()
 
 
-def consumer(namesrv: str, group: str, **settings: Any) -> mq.PushConsumer:
-    return mq.PushConsumer(namesrv, group=group, consume_from=FIRST, **settings)
-
-
 def consume(namesrv: str, topic: str, group: str, count: str, size: str) -> None:
-    backlog, each = Backlog(int(count)), int(size)
-    sizes = {"pull_batch": each, "handler_batch": each} if each > 1 else {}
-    member = consumer(namesrv, group, **sizes)
-    if each > 1:
-        member.subscribe(topic, "*", backlog.many)
-    else:
-        member.subscribe(topic, "*", backlog.one)
-    member.start()
-    backlog.over.wait()
-    say("done", backlog.count - backlog.warm, backlog.ended - backlog.began)
-    member.close()
-    say("closed")
+    async def run() -> None:
+        backlog, each = Backlog(int(count)), int(size)
+        sizes: dict[str, Any] = {"pull_batch": each, "handler_batch": each} if each > 1 else {}
+        member = aio.PushConsumer(namesrv, group=group, consume_from=FIRST, **sizes)
+        if each > 1:
+            member.subscribe(topic, "*", backlog.many)
+        else:
+            member.subscribe(topic, "*", backlog.one)
+        async with member:
+            await backlog.over.wait()
+            say("done", backlog.count - backlog.warm, backlog.ended - backlog.began)
+        say("closed")
+
+    asyncio.run(run())
 
 
 def listen(namesrv: str, topic: str, group: str, lead: str, live: str) -> None:
-    wanted, over = int(lead) + int(live), threading.Event()
-    delays: list[int] = []
+    async def run() -> None:
+        wanted, over = int(lead) + int(live), asyncio.Event()
+        delays: list[int] = []
 
-    def handle(message: ReceivedMessage) -> None:
-        delays.append(time.time_ns() // 1000 - int(message.body.split(b" ", 2)[1]))
-        if len(delays) == wanted:
-            over.set()
+        async def handle(message: ReceivedMessage) -> None:
+            delays.append(time.time_ns() // 1000 - int(message.body.split(b" ", 2)[1]))
+            if len(delays) == wanted:
+                over.set()
 
-    member = consumer(namesrv, group)
-    member.subscribe(topic, "*", handle)
-    member.start()
-    say("listening")
-    over.wait()
-    later = sorted(delays[int(lead) : wanted])
-    say("done", later[len(later) // 2], later[len(later) * 99 // 100])
-    member.close()
-    say("closed")
+        member = aio.PushConsumer(namesrv, group=group, consume_from=FIRST)
+        member.subscribe(topic, "*", handle)
+        async with member:
+            say("listening")
+            await over.wait()
+            later = sorted(delays[int(lead) : wanted])
+            say("done", later[len(later) // 2], later[len(later) * 99 // 100])
+        say("closed")
+
+    asyncio.run(run())
 
 
 def member(namesrv: str, topic: str, group: str) -> None:
     def handle(message: ReceivedMessage) -> None:
         say("got", message.queue_id, message.queue_offset, time.time_ns() // 1000)
 
-    joining = consumer(namesrv, group)
+    joining = mq.PushConsumer(namesrv, group=group, consume_from=FIRST)
     joining.subscribe(topic, "*", handle)
     joining.start()
     say("joined")
@@ -167,12 +165,12 @@ def main() -> None:
     namesrv = sys.argv[1]
     sending: dict[str, Callable[..., None]] = {
         "one": one,
-        "flight": flight,
         "batch": batch,
         "fill": fill,
         "drip": drip,
     }
-    consuming: dict[str, Callable[..., None]] = {
+    others: dict[str, Callable[..., None]] = {
+        "flight": flight,
         "consume": consume,
         "listen": listen,
         "member": member,
@@ -184,7 +182,7 @@ def main() -> None:
             if word in sending:
                 sending[word](producer, *more)
             else:
-                consuming[word](namesrv, *more)
+                others[word](namesrv, *more)
 
 
 if __name__ == "__main__":

@@ -78,7 +78,8 @@ def page(rows: Sequence[Row], version: str, scale: Scale) -> str:
         ),
         _point(
             "Java's client sends with `DefaultMQProducer` (synchronous, with callbacks, lists) and",
-            "consumes with `DefaultMQPushConsumer`; ours with the blocking `Producer` and",
+            "consumes with `DefaultMQPushConsumer`; ours sends with the blocking `Producer`, 64 in",
+            "flight with asyncio's and as many coroutines, and consumes with asyncio's",
             "`PushConsumer`",
         ),
         _point(
