@@ -432,3 +432,25 @@ def test_groups_that_cannot_be_shown_are_told_of_in_words(
         window.open("/groups/pulls/assignment")
         expect(standing(window)).to_have_text("Of 16 queues 16 have no known owner.")
         expect(window.page.locator(".as-findings")).to_contain_text("queues not told: java")
+
+
+def test_when_nobody_answers_the_last_picture_stays_and_is_marked_as_old(
+    browser: Browser, screenshots: Path
+) -> None:
+    with mq.Cluster(brokers=2) as dying:
+        dying.create_topic("orders", queues=8)
+        with (
+            DashboardProcess("-n", dying.address, "--port", "0") as process,
+            viewing(browser, process.url, screenshots) as window,
+            speaking(dying, "billing", divided("c1", "c2")),
+        ):
+            window.open("/groups/billing/assignment")
+            expect(picture(window)).to_have_attribute("data-shown", "16")
+            dying.kill("broker-1")
+            expect(picture(window)).to_have_attribute("data-shown", "8")
+            expect(window.page.locator(".tl-entry").last).to_contain_text("broker-1")
+            dying.kill("broker-0")
+            expect(window.page.locator(".as-columns")).to_have_class(re.compile("as-old"))
+            expect(window.page.locator(".pm-warning")).to_contain_text("Shown is what was known at")
+            assert picture(window).get_attribute("data-shown") == "8"
+            window.keep("assignment-old")

@@ -215,6 +215,12 @@ def test_how_a_group_stands_is_one_sentence(changes: dict[str, Any], text: str) 
     assert standing(looked(facts(**changes))) == text
 
 
+def test_a_picture_that_no_strategy_gives_may_be_under_way() -> None:
+    going = facts(running={"c1": info(QUEUES[0], QUEUES[3]), "c2": info(*QUEUES[1:3])})
+    text = standing(looked(HEALTHY, going))
+    assert text == "Every queue has one owner; a rebalance is under way."
+
+
 def test_an_offline_group_shows_the_queues_it_has_consumed() -> None:
     offline = facts(views={"a": view(), "b": view()}, running={}, queues={})
     assert picture_of(offline).owner == [NOBODY] * 4

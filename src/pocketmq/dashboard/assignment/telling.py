@@ -43,6 +43,8 @@ def standing(look: Look) -> str:
         parts.append(f"{number(unknown)} {'has' if unknown == 1 else 'have'} no known owner")
     if parts:
         return f"Of {queues_of(len(owners))} {_joined(parts)}."
+    if story.strategy is None and look.rebalances and look.rebalances[-1].ended is None:
+        return "Every queue has one owner; a rebalance is under way."
     if story.strategy is None:
         return "Every queue has one owner, but no common strategy gives this picture."
     return f"Every queue has one owner, as {story.strategy} divides them."
