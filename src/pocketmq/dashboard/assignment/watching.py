@@ -76,10 +76,14 @@ class Looking:
         """Look once. Raises `Absent` for a group that no broker knows, and `TransportError`."""
         facts = await self._admin.balance.facts(self._group, patience=self._patience())
         if max(len(facts.progress), sum(map(len, facts.queues.values()))) > LARGE:
-            self._last = await asyncio.to_thread(self._digest, facts, time.time())
+            self._last = await asyncio.to_thread(self._digest, facts, self._now())
         else:
-            self._last = self._digest(facts, time.time())
+            self._last = self._digest(facts, self._now())
         return self._last
+
+    def _now(self) -> float:
+        """Give the time, which may be set back elsewhere, but not here."""
+        return max(time.time(), 0.0 if self._last is None else self._last.at)
 
     def _patience(self) -> float:
         if self._last is None:
