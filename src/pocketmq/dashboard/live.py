@@ -66,6 +66,7 @@ class Live:
             if watch.problem is not None:
                 since = time.strftime("%H:%M:%S", time.localtime(watch.at))
                 shown = f" Shown is what was known at {since}." if watch.at else ""
-                lines.append(f"No answer: {watch.problem}.{shown}")
+                stop = "" if watch.problem.endswith(("?", ".")) else "."
+                lines.append(f"No answer: {watch.problem}{stop}{shown}")
             lines += [f"Did not answer: {name}." for name in self._missing.get(id(watch), ())]
         return "\n".join(dict.fromkeys(lines))
