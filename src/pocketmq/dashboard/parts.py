@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 from fastapi import Request
 from nicegui import ui
+from nicegui.element import Element
 
 from pocketmq.dashboard.actions import HOW_TO_ALLOW
 from pocketmq.dashboard.desk import Desk
@@ -80,6 +81,15 @@ def field(
         made.props["id"] = f"field-{name}"
         caption.props["for"] = f"field-{name}"
     return made
+
+
+class _Suggestions(Element, component="suggestions.js"):
+    """Words that an input suggests."""
+
+
+def suggestions(name: str, words: list[str]) -> None:
+    """Make the words that an input with `list=name` suggests."""
+    _Suggestions().props.update({"id": name, "words": words})
 
 
 def choice(label: str, name: str, options: Mapping[str, str], chosen: str) -> ui.element:

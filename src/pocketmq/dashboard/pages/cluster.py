@@ -24,7 +24,8 @@ def add_pages(desk: Desk) -> None:
     @ui.page("/")
     async def cluster(request: Request) -> None:
         views = desk.views
-        await prepare(views.cluster(), views.topics(), views.groups())
+        views.groups().want()  # they take longer, and fill in their tiles when they come
+        await prepare(views.cluster(), views.topics())
         with frame(desk, request, "Cluster", here="/"):
             _show(desk)
 

@@ -10,7 +10,7 @@ from pocketmq.dashboard.bodies import as_text
 from pocketmq.dashboard.desk import Desk
 from pocketmq.dashboard.frame import frame
 from pocketmq.dashboard.live import prepare
-from pocketmq.dashboard.parts import button, card, choice, field, note
+from pocketmq.dashboard.parts import button, card, choice, field, note, suggestions
 from pocketmq.dashboard.searching import LIMIT, WAYS, Search, look
 from pocketmq.dashboard.table import Cell, Column, LiveTable
 from pocketmq.dashboard.words import link_to, moment, size
@@ -49,10 +49,7 @@ def _show_form(desk: Desk, request: Request, search: Search) -> None:
         form.props.update({"action": "/messages", "method": "get", "role": "search"})
         topic = field("Topic", "topic", search.topic, required="required", list="topics")
         topic.props["autocomplete"] = "off"
-        with ui.element("datalist") as names:
-            for name in (view.names if view is not None else [])[:_MOST_OPTIONS]:
-                ui.element("option").props["value"] = name
-        names.props["id"] = "topics"
+        suggestions("topics", (view.names if view is not None else [])[:_MOST_OPTIONS])
         choice("Look by", "by", WAYS, search.by)
         field("Id or key", "value", search.value)
         for label, name in (("From", "from"), ("To", "to")):

@@ -19,7 +19,8 @@ def add_pages(desk: Desk) -> None:
 
     @ui.page("/topics")
     async def topics(request: Request) -> None:
-        await prepare(desk.views.topics(), desk.views.figures())
+        desk.views.figures().want()  # they take longer than names
+        await prepare(desk.views.topics())
         with frame(desk, request, "Topics", here="/topics"):
             _Topics(desk, request)
 
