@@ -38,8 +38,11 @@ def revive(state: "BrokerState", pops: Pops, taken: Taken, most: int) -> int:
     """
     shelf, size = taken.shelf, 0
     group = state.groups.get(shelf.group)
-    for offset in taken.out()[:most]:
-        failed = _record(state, shelf, offset)
+    # Reading writes what was appended: copies made before go with the note that they were made,
+    # or a crash would bring their messages back a second time.
+    pops.seal()
+    records = [(offset, _record(state, shelf, offset)) for offset in taken.out()[:most]]
+    for offset, failed in records:
         if group is not None and failed is not None:
             size += failed.store_size
             _send_again(state, pops, shelf, failed, group, taken.pop_time_ms)
