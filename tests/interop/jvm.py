@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
+from functools import cache
 from pathlib import Path
 from random import SystemRandom
 from tempfile import TemporaryDirectory
@@ -24,7 +25,16 @@ _QUICK = {
     "client.rebalance.lockMaxLiveTime": 4000,
     "broker.rebalance.lockMaxLiveTime": 8000,
 }
+_OPENED = ("java.nio", "sun.nio.ch", "jdk.internal.ref")
 _SILENT = "<configuration><root level='OFF'/></configuration>"
+
+
+@cache
+def java_major() -> int:
+    """Give the version of the Java that is found: 8, 17."""
+    said = subprocess.run(["java", "-version"], capture_output=True, text=True, check=True).stderr
+    found = re.search(r'version "(?:1\.)?(\d+)', said)
+    return int(found[1]) if found else 8
 
 
 class Jars:
@@ -75,10 +85,8 @@ class Jars:
 
     def compile(self) -> None:
         """Make the programs; another process may do so at the same time."""
-        said = subprocess.run(["javac", "-version"], capture_output=True, text=True, check=True)
-        modern = not re.search(r"javac 1\.", said.stdout + said.stderr)
         with TemporaryDirectory(dir=self._classes) as directory:
-            options = ["--release", "8"] if modern else []
+            options = ["--release", "8"] if java_major() > 8 else []
             options += ["-nowarn", "-Xlint:none", "-d", directory]
             files = sorted(map(str, PROGRAMS.glob("*.java")))
             command = ["javac", *options, "-cp", f"{self.directory}/*", *files]
@@ -100,6 +108,8 @@ class Jars:
         options = ["-Xms64m", "-Xmx256m", "-XX:MaxDirectMemorySize=256m", "-XX:+UseSerialGC"]
         options += ["-XX:TieredStopAtLevel=1", "-Xshare:auto"]  # they live for seconds
         options += [f"-Drocketmq.{name}={value}" for name, value in _QUICK.items()]
+        if java_major() > 8:  # a 4.x broker lets go of files it has mapped only so
+            options += [f"--add-opens=java.base/{name}=ALL-UNNAMED" for name in _OPENED]
         places = [f"-Drocketmq.home.dir={home}", f"-Duser.home={home}"]
         if self.archive.exists():
             options += [f"-XX:SharedArchiveFile={self.archive}", "-Xlog:disable"]

@@ -9,7 +9,7 @@ import subprocess
 from contextlib import suppress
 from pathlib import Path
 
-from tests.interop.jvm import PROGRAMS, Jars, free_port
+from tests.interop.jvm import PROGRAMS, Jars, free_port, java_major
 
 PATIENCE = 240.0
 OLDEST = 13
@@ -26,8 +26,7 @@ def made_ready(directory: Path) -> Path:
     jars = Jars(directory, place)
     if not jars.programs.exists():
         jars.compile()
-    major = said.partition('version "')[2].partition(".")[0]
-    if not jars.archive.exists() and major.isdigit() and int(major) >= OLDEST:
+    if not jars.archive.exists() and java_major() >= OLDEST:
         _train(jars, place)
     return place
 
