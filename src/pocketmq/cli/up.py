@@ -104,18 +104,8 @@ def command(
         revive=True,
         log=chosen_log(log_level, log_json),
     )
-    beside = None
-    if dashboard_port is not None:
-        check_installed()
-        beside = DashboardChild(
-            dashboard_port,
-            *(("--log-level", log_level) + (("--log-json",) if log_json else ())),
-            *(("--allow-actions",) if allow_actions else ()),
-            # It is this machine that it speaks to.
-            *(("--tls-no-verify",) if tls_mode == TlsMode.ENFORCING else ()),
-        )
-    elif allow_actions:
-        raise click.UsageError("--allow-actions is for --dashboard")
+    told = ("--log-level", log_level, *(("--log-json",) if log_json else ()))
+    beside = _dashboard(dashboard_port, told, tls_mode, allow_actions=allow_actions)
     # The slow parts to import; wrong options are told without them.
     from pocketmq.embedded.forking import fork_brokers
     from pocketmq.embedded.supervisor import Supervisor
@@ -123,6 +113,20 @@ def command(
     supervisor = Supervisor(settings, fork_brokers(settings.names))
     log = set_up_logging(settings.log)
     asyncio.run(_serve(supervisor, beside, log, kept=memory or data is not None))
+
+
+def _dashboard(
+    port: int | None, told: tuple[str, ...], tls_mode: str | None, *, allow_actions: bool
+) -> DashboardChild | None:
+    if port is None:
+        if allow_actions:
+            raise click.UsageError("--allow-actions is for --dashboard")
+        return None
+    check_installed()
+    actions = ("--allow-actions",) if allow_actions else ()
+    # It is this machine that it speaks to.
+    tls = ("--tls-no-verify",) if tls_mode == TlsMode.ENFORCING else ()
+    return DashboardChild(port, *told, *actions, *tls)
 
 
 async def _serve(
