@@ -3,12 +3,14 @@
 import json
 import subprocess
 from collections.abc import Iterator
+from functools import partial
+from subprocess import PIPE
 
 import pytest
 
 import pocketmq as mq
 from pocketmq import Cluster
-from tests.server_process import POCKETMQ
+from tests.server_process import POCKETMQ, wait_for
 
 ROWS = [
     "send, one at a time",
@@ -73,3 +75,42 @@ def test_mistakes_are_one_line(cluster: Cluster, options: tuple[str, ...], said:
     assert code in {1, 2}
     assert errors.count("\n") == 1
     assert said in errors
+
+
+def test_a_cluster_that_goes_away_is_one_line() -> None:
+    with Cluster(in_process=False) as cluster:
+        command = [
+            str(POCKETMQ),
+            "bench",
+            "-n",
+            cluster.address,
+            "--seconds",
+            "30",
+            "--in-flight",
+            "8",
+        ]
+        with subprocess.Popen(command, stdout=PIPE, stderr=PIPE, text=True) as running:
+            wait_for(partial(sends, cluster.address), "the first sends")
+            cluster.kill("broker-0")
+            out, errors = running.communicate(timeout=60)
+    assert (running.returncode, out.count("\n")) == (1, 1)
+    assert errors.count("\n") == 1
+    assert "message to topic 'pocketmq_bench' not acknowledged" in errors
+
+
+def sends(address: str) -> bool:
+    with mq.Admin(address) as admin:
+        try:
+            queues = admin.topics.status("pocketmq_bench").queues
+        except mq.MQError:
+            return False
+    return sum(each.max_offset for each in queues.values()) > 100
+
+
+def test_batches_are_as_large_as_messages_allow(cluster: Cluster) -> None:
+    size = ("-t", "large", "--size", "65536", "--seconds", "0.1", "--in-flight", "1")
+    code, lines, errors = bench("-n", cluster.address, "--json", *size)
+    assert (code, errors) == (0, "")
+    rows = [json.loads(line) for line in lines]
+    assert rows[2]["what"] == "send, batches of 63"
+    assert rows[4]["seconds"] > 0.09

@@ -51,7 +51,7 @@ _LARGEST = 1 << 20
     type=click.IntRange(1, 1024),
     default=256,
     show_default=True,
-    help="Messages of a batch.",
+    help="Messages of a batch; fewer if they take more than 4 MiB.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON object for each measurement.")
 @entry_options

@@ -32,6 +32,10 @@ _LEAD = 1.5
 _PATIENCE = 60.0
 _MOMENT = struct.Struct(">d")
 NOT_COUNTED = 0.0
+_BATCH_SIZE = 4 << 20
+"""Bytes that brokers take in one request, as they are usually set up."""
+_ENTRY = 200
+"""Bytes of a message in a batch besides its body, at most."""
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
@@ -103,7 +107,7 @@ class _Bench:
         return await self._for_a_while(f"send, {count} in flight", self._send, 1, count)
 
     async def batches(self) -> Row:
-        count = self._plan.batch
+        count = min(self._plan.batch, _BATCH_SIZE // (self._plan.size + _ENTRY))
         batch = [self._message] * count
 
         async def send() -> None:
@@ -127,11 +131,19 @@ class _Bench:
                 await send()
                 taken.append(clock() - began)
 
-        async with asyncio.TaskGroup() as group:
-            for _ in range(workers):
-                group.create_task(work())
+        await _together([asyncio.create_task(work()) for _ in range(workers)])
         elapsed = clock() - start
         return _row(what, len(taken) * each, elapsed, cpu + time.process_time(), taken)
+
+
+async def _together(tasks: list[asyncio.Task[None]]) -> None:
+    """Wait for all; if one fails the others end, and its error is raised as it is."""
+    try:
+        await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 async def backlog(client: ClientOptions, plan: Plan, count: int) -> Row:
@@ -177,16 +189,17 @@ async def live(client: ClientOptions, producer: Producer, plan: Plan) -> Row:
     filling = bytes(plan.size - LEAST_SIZE)
     async with consumer, asyncio.timeout(_PATIENCE + plan.seconds):
         await assigned.wait()
-        start, cpu = time.monotonic(), 0.0
+        start = began = time.monotonic()
+        cpu = 0.0
         for number in range(lead + wanted):
             await asyncio.sleep(start + number / RATE - time.monotonic())
             if number == lead:
-                cpu = -time.process_time()
+                began, cpu = time.monotonic(), -time.process_time()
             moment = NOT_COUNTED if number < lead else time.monotonic()
             await producer.send(Message(plan.topic, _MOMENT.pack(moment) + filling))
         await arrived.wait()
-        used = cpu + time.process_time()
-    return _row(f"end to end, {RATE} a second", wanted, wanted / RATE, used, taken)
+        elapsed, used = time.monotonic() - began, cpu + time.process_time()
+    return _row(f"end to end, {RATE} a second", wanted, elapsed, used, taken)
 
 
 async def _queues(admin: Admin, topic: str) -> list[MessageQueue]:
