@@ -110,6 +110,11 @@ def test_retries_and_dead_letters_go_with_their_group() -> None:
     assert plan.known_groups == ("g",)
 
 
+def test_dead_letters_without_a_group_are_named() -> None:
+    plan = make_plan(found(topic("%DLQ%deleted", 1)), found(), Wanted())
+    assert (plan.topics, plan.left_out) == ((), {"%DLQ%deleted": "its group is not moved"})
+
+
 def test_fewer_retry_queues_than_before_share_them() -> None:
     retries = topic("%RETRY%g", 1)
     plan = make_plan(

@@ -12,7 +12,7 @@ from pocketmq.admin.migration.patience import Patience
 from pocketmq.admin.migration.plan import Plan
 from pocketmq.admin.migration.side import Side
 from pocketmq.admin.migration.survey import prepare, settle
-from pocketmq.errors import CannotMigrate
+from pocketmq.errors import CannotMigrate, TopicNotFound
 from pocketmq.model.queue import MessageQueue
 from pocketmq.protocol.bodies.stats import OffsetRange
 
@@ -33,6 +33,8 @@ class Progress:
         self.topics = 0
         self.queues = 0
         self.caught_up = False
+        self.deleted: set[str] = set()
+        """Topics that were deleted in the source meanwhile."""
 
 
 class CopyRun:
@@ -91,8 +93,11 @@ class CopyRun:
                 await self._check_strangers(new, adopt=adopt)
             for source, target in new:
                 self._ledger.add_queue(source, target)
+        chosen = {topic.topic for topic in plan.topics}
+        for queue in [queue for queue in self._copiers if queue.topic not in chosen]:
+            del self._copiers[queue]
         for state in self._ledger.queues():
-            if state.source not in self._copiers:
+            if state.source.topic in chosen and state.source not in self._copiers:
                 copier = QueueCopier(self._sides, self._ledger, state, self._rules, self.stop)
                 self._copiers[state.source] = copier
         self.progress.topics = len(plan.topics)
@@ -107,11 +112,13 @@ class CopyRun:
         With `adopt` they are taken for copies of this migration, whose file was lost.
         """
         for target in sorted({target for _, target in pairs}, key=MessageQueue.java_sort_key):
-            _, _, told = await self._target.read(target, 0)
-            _, messages, _ = await self._target.read(target, max(told.max_offset - 1, 0))
-            origin = origin_of(messages[0]) if messages else None
-            if origin is None or origin.migration == self._ledger.migration:
+            _, messages, told = await self._target.read(target, 0)
+            messages += (await self._target.read(target, max(told.max_offset - 1, 0)))[1]
+            origins = [found for each in messages if (found := origin_of(each)) is not None]
+            strange = [each for each in origins if each.migration != self._ledger.migration]
+            if not strange:
                 continue
+            origin = strange[-1]
             if not adopt:
                 reason = (
                     f"queue {target.queue_id} on the target's broker {target.broker_name!r} holds "
@@ -128,6 +135,9 @@ class CopyRun:
         held = dict(zip(places, await self._held(places), strict=True))
         work = []
         for queue, copier in self._copiers.items():
+            if not held[queue.topic, queue.broker_name]:
+                self.progress.deleted.add(queue.topic)
+                continue
             bounds = held[queue.topic, queue.broker_name].get(queue.queue_id)
             copier.check_end(0 if bounds is None else bounds.max_offset)
             if bounds is not None and (copier.next is None or copier.next < bounds.max_offset):
@@ -140,7 +150,11 @@ class CopyRun:
             self.stop.set()  # what is under way is finished, and written down
             await asyncio.gather(*tasks, return_exceptions=True)
             raise
-        self.progress.behind = sum(max(end - (c.next or first), 0) for c, first, end in work)
+        self.progress.behind = sum(
+            max(end - (c.next or first), 0)
+            for c, first, end in work
+            if c.state.source.topic not in self.progress.deleted
+        )
         return self.progress.copied - before
 
     async def _held(self, places: list[tuple[str, str]]) -> list[dict[int, OffsetRange]]:
@@ -158,6 +172,11 @@ class CopyRun:
             lost = copier.lost
             try:
                 await copier.run(end, first, self._count)
+            except TopicNotFound:
+                queue = copier.state.source
+                if await self._source.held(queue.topic, queue.broker_name):
+                    raise  # the target has none
+                self.progress.deleted.add(queue.topic)
             finally:
                 self.progress.lost += copier.lost - lost
 

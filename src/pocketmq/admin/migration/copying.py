@@ -69,6 +69,7 @@ class QueueCopier:
             await self._patience.until_done(self.look)
             self._looked = True
         if self.next is None:
+            self._ledger.record(self.state.id, [], first, self.state.seen)
             self.next = first
         while self.next < until and not self._stop.is_set():
             page = await self._patience.until_done(self._read)
@@ -98,7 +99,11 @@ class QueueCopier:
         return True
 
     async def look(self) -> None:
-        """Look through what is on the target since the last look; copies count as copied."""
+        """Look through what is on the target since the last look; copies count as copied.
+
+        Raises `CannotMigrate` if the last copy is not where it was stored.
+        """
+        await self._check_last()
         offset, found, next_offset = self.state.seen, [], self.next
         while True:
             status, messages, told = await self._target.read(self.state.target, offset)
@@ -117,6 +122,24 @@ class QueueCopier:
             self._ledger.record(self.state.id, _joined(found), next_offset, offset)
             self.next = next_offset
         self.state = msgspec.structs.replace(self.state, seen=offset)
+
+    async def _check_last(self) -> None:
+        last = self._ledger.last(self.state.id)
+        if last is None:
+            return
+        _, messages, told = await self._target.read(self.state.target, last.target_end - 1)
+        if told.min_offset >= last.target_end:
+            return  # it was thrown away for its age
+        origin = origin_of(messages[0]) if messages else None
+        if origin is None or not self._is_ours(origin[:3]) or origin.offset != last.end - 1:
+            raise self._target_lost(last.target_end - 1)
+
+    def _target_lost(self, offset: int) -> CannotMigrate:
+        reason = (
+            f"what was copied is not at {offset} of the target any more: has the target lost data? "
+            "Delete the topic there, and begin with a new state file and --adopt"
+        )
+        return CannotMigrate(_named(self.state.source), reason)
 
     def _is_ours(self, place: tuple[str, str, int]) -> bool:
         source = self.state.source
@@ -160,9 +183,13 @@ class QueueCopier:
             except (MessageIllegal, NoPermission) as error:
                 raise CannotMigrate(_named(self.state.source), str(error)) from error
             except MQError as error:
-                if error.outcome_unknown:
+                if (
+                    error.retryable or error.outcome_unknown
+                ):  # it may be stored, or the target has come back without data
                     await self._patience.until_done(self.look)
                 raise
+            if at < self.state.seen:
+                raise self._target_lost(self.state.seen - 1)
             stored = Stretch(request.first, at, request.count)
             end = request.first + request.count
             self._ledger.record(self.state.id, [stored], end, stored.target_end)

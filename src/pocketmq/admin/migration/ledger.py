@@ -63,12 +63,15 @@ class Ledger:
         except sqlite3.Error as error:
             self._base.close()
             raise MigrationFileUnusable(str(path), str(error)) from error
-        self.migration: str = facts["migration"]
         self._check(facts, source, target)
+        self.migration: str = facts["migration"]
 
     def _facts(self, source: str, target: str) -> dict[str, str]:
         """Give what stands in the file; in a new one that is what it is for."""
         base = self._base
+        tables = {name for (name,) in base.execute("SELECT name FROM sqlite_master")}
+        if tables and not {"fact", "stretch"} <= tables:
+            return {}  # somebody else's: nothing is written to it
         base.execute("PRAGMA journal_mode=WAL")
         base.execute("PRAGMA synchronous=NORMAL")
         base.executescript(_TABLES)
@@ -86,7 +89,9 @@ class Ledger:
 
     def _check(self, facts: dict[str, str], source: str, target: str) -> None:
         problem = None
-        if facts.get("format") != str(_FORMAT):
+        if not {"format", "migration", "source", "target"} <= set(facts):
+            problem = "it holds something else than a migration"
+        elif facts["format"] != str(_FORMAT):
             problem = f"it has format {facts.get('format')}, this is {_FORMAT}"
         elif (facts["source"], facts["target"]) != (source, target):
             problem = (
@@ -107,6 +112,8 @@ class Ledger:
         trace: TracebackType | None,
     ) -> None:
         self.close()
+        if isinstance(error, sqlite3.Error):  # a full disk, or a broken file
+            raise MigrationFileUnusable(str(self.path), str(error)) from error
 
     def close(self) -> None:
         """Close the file, and let others copy. Harmless twice."""
@@ -196,9 +203,7 @@ class Ledger:
         base.execute("BEGIN IMMEDIATE")
         with base:
             for each in found:
-                sql = "SELECT first, target, count FROM stretch WHERE queue = ? "
-                last = base.execute(sql + "ORDER BY first DESC LIMIT 1", (queue,)).fetchone()
-                before = Stretch(*last) if last is not None else None
+                before = self.last(queue)
                 if before is not None and before.joins(each):
                     sql = "UPDATE stretch SET count = count + ? WHERE queue = ? AND first = ?"
                     base.execute(sql, (each.size, queue, before.first))
@@ -206,6 +211,12 @@ class Ledger:
                     base.execute("INSERT INTO stretch VALUES (?, ?, ?, ?)", (queue, *each))
             sql = "UPDATE queue SET next = ?, seen = MAX(seen, ?) WHERE id = ?"
             base.execute(sql, (next_offset, seen, queue))
+
+    def last(self, queue: int) -> Stretch | None:
+        """Give where the last messages of a queue went; None if none did."""
+        sql = "SELECT first, target, count FROM stretch WHERE queue = ? ORDER BY first DESC LIMIT 1"
+        row = self._base.execute(sql, (queue,)).fetchone()
+        return None if row is None else Stretch(*row)
 
     def skip(self, queue: int, next_offset: int, lost: int) -> None:
         """Go on behind messages that cannot be copied: the source does not have them any more."""

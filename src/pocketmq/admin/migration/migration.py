@@ -68,6 +68,7 @@ class Migration:
         try:
             await self._source.open()
             await self._target.open()
+            self._check_apart()
         except BaseException:
             await self.close()
             raise
@@ -85,6 +86,14 @@ class Migration:
         """Close the connections. Harmless twice."""
         await self._source.close()
         await self._target.close()
+
+    def _check_apart(self) -> None:
+        """Refuse a cluster that goes by two addresses: copied to itself it would never end."""
+        here = {place.address for place in self._source.places.values()}
+        for place in self._target.places.values():
+            if place.address in here:
+                reason = f"broker {place.broker!r} at {place.address} is on both sides"
+                raise CannotMigrate("a cluster to itself", reason)
 
     # Planning
 

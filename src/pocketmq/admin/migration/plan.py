@@ -140,6 +140,8 @@ def _topics(
             # Those of groups that pop have the topic behind the group's name.
             ours = any(bare == each or bare.startswith((f"{each}_", f"{each}+")) for each in groups)
             if not ours:
+                if is_dead_letter_topic(topic) and not wanted.groups:
+                    left_out[topic] = "its group is not moved"
                 continue
         elif wanted.topics and topic not in wanted.topics:
             continue

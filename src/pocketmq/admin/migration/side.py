@@ -10,7 +10,7 @@ from pocketmq.admin.reading import PageStatus
 from pocketmq.admin.topics import Topics
 from pocketmq.admin.wire import Wire, body_of
 from pocketmq.client.options import ClientOptions
-from pocketmq.errors import BrokerNotFound, CannotMigrate, ResponseCode
+from pocketmq.errors import BrokerNotFound, CannotMigrate, ResponseCode, TopicNotFound
 from pocketmq.model.flags import PullFlag
 from pocketmq.model.names import AUTO_CREATE_TOPIC
 from pocketmq.model.queue import MessageQueue
@@ -80,10 +80,13 @@ class Side:
         return self.places[broker].address
 
     async def held(self, topic: str, broker: str) -> dict[int, OffsetRange]:
-        """Tell what the queues of a topic hold on a broker, by queue id."""
+        """Tell what the queues of a topic hold on a broker, by queue id; none: it has no such."""
         header = GetTopicStatsRequest(topic=topic)
         code = Code.GET_TOPIC_STATS_INFO
-        stats = body_of(await self.wire.ask(self.address(broker), code, header), TopicStats)
+        try:
+            stats = body_of(await self.wire.ask(self.address(broker), code, header), TopicStats)
+        except TopicNotFound:
+            return {}
         return {queue.queue_id: held for queue, held in stats.offset_table.items()}
 
     async def read(

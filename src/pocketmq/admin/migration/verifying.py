@@ -12,6 +12,7 @@ from pocketmq.admin.migration.copying import delayed_key
 from pocketmq.admin.migration.ledger import Ledger, QueueState
 from pocketmq.admin.migration.side import Side
 from pocketmq.admin.reading import PageStatus
+from pocketmq.errors import TopicNotFound
 from pocketmq.model.queue import MessageQueue
 from pocketmq.protocol.received import ReceivedMessage
 
@@ -66,8 +67,8 @@ class Verifying:
             origin = origin_of(copy)
             place = (self._ledger.migration, state.source.broker_name, state.source.queue_id)
             if origin is None or origin[:3] != place:
-                ours = origin is not None and origin.migration == self._ledger.migration
-                tally.others += not ours and copy.get_property(DELAYED_ORIGIN) is None
+                if origin is None or origin.migration != self._ledger.migration:
+                    self._count_other(copy, tally)
                 continue
             if origin.offset < tally.next:
                 tally.duplicates += 1
@@ -121,6 +122,19 @@ class Verifying:
             self._miss(original, tally)
         tally.gone += 1
 
+    def _count_other(self, message: ReceivedMessage, tally: "_Tally") -> None:
+        """Count a message that is no copy: one that was moved while it waited, or a stranger.
+
+        One that nobody wrote down was moved again, or copied when it came, and so is there twice.
+        """
+        waited = message.get_property(DELAYED_ORIGIN)
+        if waited is None or not waited.startswith(f"{self._ledger.migration}/"):
+            tally.others += 1
+        elif waited in tally.waited or not self._ledger.moved_delayed(delayed_key(message)):
+            tally.duplicates += 1
+        else:
+            tally.waited.add(waited)
+
     def _miss(self, original: ReceivedMessage, tally: "_Tally") -> None:
         tally.messages += 1
         if self._ledger.moved_delayed(delayed_key(original)):
@@ -137,6 +151,7 @@ class _Tally:
         self.next = 0
         self.waiting: ReceivedMessage | None = None
         self.ended = False
+        self.waited: set[str] = set()
         self.messages = self.copies = self.duplicates = self.missing = self.different = 0
         self.gone = self.moved = self.others = 0
         self.source = self.target = 0
@@ -157,7 +172,10 @@ async def _messages(
     """Give the messages of a queue, up to an offset or to its end."""
     offset = 0
     while end is None or offset < end:
-        status, messages, told = await side.read(queue, offset)
+        try:
+            status, messages, told = await side.read(queue, offset)
+        except TopicNotFound:  # deleted since
+            return
         for message in messages:
             if end is not None and message.queue_offset >= end:
                 return

@@ -47,6 +47,10 @@ def copied_lines(done: Progress, *, stopped: bool) -> list[str]:
         lines.append(f"moved {done.moved_delayed} messages that wait to be delivered")
     if done.lost:
         lines.append(f"{done.lost} messages were gone from the source before they were copied")
+    lines += [
+        f"topic {topic} was deleted in the source; what was copied of it stays"
+        for topic in sorted(done.deleted)
+    ]
     if stopped:
         lines.append(
             f"stopped with {done.behind} messages to go; the same command goes on from here"
@@ -99,6 +103,9 @@ def verdict_lines(verdicts: Sequence[Verdict]) -> list[str]:
     lines = _table(rows)
     lines.append(f"digests agree in {same} of {len(verdicts)} queues")
     lines.append("nothing is missing, nothing is changed" if sound else "NOT the same")
+    to_come = sum(each.behind for each in verdicts)
+    if to_come:
+        lines.append(f"as far as it was copied: {to_come} messages of the source are to come")
     return lines
 
 
