@@ -127,7 +127,12 @@ async def test_requests_of_any_kind_may_share_one_write() -> None:
 
 async def test_a_flood_from_one_client_leaves_room_for_another() -> None:
     """One of thousands of requests under way does not make another client wait for all of them."""
-    async with running() as (broker, address), client(address) as flood, client(address) as other:
+    patient: dict[str, Any] = {"broker_fast_failure_enable": False}
+    async with (
+        running(**patient) as (broker, address),
+        client(address) as flood,
+        client(address) as other,
+    ):
         await flood.ask(SEND, send_fields("T"), b"x")
         many = [flood.post(SEND, send_fields("T"), b"x") for _ in range(5000)]
         await other.ask(SEND, send_fields("T"), b"y")
@@ -255,7 +260,8 @@ class SlowFile(DiskFile):
         super().__init__(path, size, create=create)
 
     def sync(self) -> None:
-        self._disk.syncs += 1
+        if "commitlog" in self.path.parts:  # upkeep brings indexes to the device now and then
+            self._disk.syncs += 1
         assert self._disk.may_sync.wait(20)
         super().sync()
 

@@ -24,11 +24,11 @@ FIRST = 8
 @pytest.mark.parametrize(
     ("code", "seconds"),
     [
-        (Code.SEND_MESSAGE, 1.0),
-        (Code.SEND_MESSAGE_V2, 1.0),
-        (Code.SEND_BATCH_MESSAGE, 1.0),
-        (Code.CONSUMER_SEND_MSG_BACK, 1.0),
-        (Code.RECALL_MESSAGE, 1.0),
+        (Code.SEND_MESSAGE, 3.0),
+        (Code.SEND_MESSAGE_V2, 3.0),
+        (Code.SEND_BATCH_MESSAGE, 3.0),
+        (Code.CONSUMER_SEND_MSG_BACK, 3.0),
+        (Code.RECALL_MESSAGE, 3.0),
         (Code.PULL_MESSAGE, 5.0),
         (Code.POP_MESSAGE, 5.0),
         (Code.LITE_PULL_MESSAGE, 5.0),
@@ -93,7 +93,7 @@ HOLD = (SLOW, {"a": "b"})
 @leaping
 async def test_sends_that_waited_too_long_are_refused_and_not_stored() -> None:
     async with running() as (broker, address), client(address) as peer:
-        make_slow(broker, 1.01)
+        make_slow(broker, 3.01)
         numbers = peer.post_all([HOLD, *[SEND] * 40])
         assert await codes(peer, numbers) == [0] * FIRST + [2] * (41 - FIRST)
         assert broker.state.traffic.messages_in == FIRST - 1
@@ -105,7 +105,7 @@ async def test_sends_that_waited_too_long_are_refused_and_not_stored() -> None:
 async def test_what_may_wait_longer_is_served_though_sends_beside_it_are_refused() -> None:
     async with running() as (broker, address), client(address) as peer:
         await peer.ask(*SEND, b"x")
-        make_slow(broker, 2.5)
+        make_slow(broker, 3.5)
         numbers = peer.post_all([HOLD, *[LOOK] * (FIRST - 1), PULL, SEND, LOOK, SEND])
         assert await codes(peer, numbers) == [0] * FIRST + [0, 2, 0, 2]
         make_slow(broker, 6.0)
@@ -116,7 +116,7 @@ async def test_what_may_wait_longer_is_served_though_sends_beside_it_are_refused
 @leaping
 async def test_one_way_sends_that_waited_too_long_are_dropped_in_silence() -> None:
     async with running() as (broker, address), client(address) as peer:
-        make_slow(broker, 1.5)
+        make_slow(broker, 3.5)
         peer.post_all([HOLD, *[SEND] * 40], flag=ONEWAY_FLAG)
         await peer.ask(*LOOK)
         assert broker.state.traffic.messages_in == FIRST - 1

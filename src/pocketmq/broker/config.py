@@ -87,7 +87,7 @@ class BrokerConfig(AccessSettings, frozen=True, kw_only=True, rename="camel"):
 
     # Overload
     broker_fast_failure_enable: bool = True
-    wait_time_mills_in_send_queue: int = 1_000  # Java: 200; nothing but a pipeline waits here
+    wait_time_mills_in_send_queue: int = 3_000  # Java: 200; here as long as senders wait
     wait_time_mills_in_pull_queue: int = 5_000
     wait_time_mills_in_lite_pull_queue: int = 5_000
     wait_time_mills_in_heartbeat_queue: int = 31_000
