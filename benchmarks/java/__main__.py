@@ -6,6 +6,7 @@ python -m benchmarks.java [--quick] [--only WORD …] [--markdown FILE]
 """
 
 import argparse
+import logging
 import os
 import signal
 import sys
@@ -58,6 +59,7 @@ def _interrupt(*_: object) -> None:
 def main() -> int:
     for number in (signal.SIGINT, signal.SIGTERM):  # servers shall not outlive it
         signal.signal(number, _interrupt)
+    logging.getLogger("pocketmq").addHandler(logging.NullHandler())
     parser = argparse.ArgumentParser(prog="make bench-java ARGS=…")
     parser.add_argument("--quick", action="store_true", help="show that it works, in a minute")
     parser.add_argument("--only", nargs="*", choices=PARTS, help="these parts")

@@ -245,7 +245,7 @@ def _latency(pair: Pair, listener: Child, number: int, count: int) -> tuple[floa
 def memory_rows(pairs: list[Pair]) -> Iterator[Row]:
     """Tell what the servers have in memory after all of this."""
     theirs, ours = pairs[0].servers.memory(), pairs[-1].servers.memory()
-    for at, name in enumerate(("in memory", "of its own")):
+    for at, name in enumerate(("files they map included", "their own")):
         cells = {"Java/Java": Cell(theirs[at]), "ours/ours": Cell(ours[at])}
         goal, ratio = ("< 1/8", 1 / 8) if at else ("", None)
         yield Row(f"servers' memory, {name}", "MB", cells, goal, ratio, less=True)
