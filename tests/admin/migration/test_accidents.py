@@ -106,6 +106,7 @@ async def test_nothing_is_waited_for_in_a_queue_whose_messages_are_all_thrown_aw
             await admin.groups.create(GroupConfig(group_name="billing"))
             await admin.offsets.commit("billing", MessageQueue("orders", "broker-0", 0), 7)
         await move.copy()
+        await move.send(move.source, "orders", *[b"%d" % n for n in range(7)])
         sides = move.side(move.source), move.side(move.target)
         async with Migration(*sides) as migration:
             with move.ledger() as ledger:
@@ -115,6 +116,20 @@ async def test_nothing_is_waited_for_in_a_queue_whose_messages_are_all_thrown_aw
                 await copier.run(7, 7, int)  # as it is when the first offset is the last
                 (moved,) = await migration.move_groups(ledger, ("billing",), wait=0.0)
         assert (moved.queues[0].committed, moved.queues[0].offset, moved.again) == (7, 0, 0)
+
+
+async def test_a_group_set_behind_the_end_of_a_queue_goes_on_at_its_end(tmp_path: Path) -> None:
+    async with two(tmp_path) as move:
+        await move.source.create_topic("orders", queues=1)
+        await move.send(move.source, "orders", b"0", b"1")
+        async with aio.Admin(move.source.address) as admin:
+            await admin.groups.create(GroupConfig(group_name="billing"))
+            await admin.offsets.commit("billing", MessageQueue("orders", "broker-0", 0), 5000)
+        await move.copy()
+        async with move.migration() as migration:
+            with move.ledger() as ledger:
+                (moved,) = await migration.move_groups(ledger, ("billing",), wait=0.0)
+        assert (moved.queues[0].offset, moved.again) == (2, 0)
 
 
 async def test_a_message_moved_twice_while_it_waited_is_counted(tmp_path: Path) -> None:

@@ -82,13 +82,21 @@ class GroupOffsets:
 
     async def _queues(self, group: str, topic: str) -> list[QueueMove]:
         states = [each for each in self._ledger.queues() if each.source.topic == topic]
-        reached = [await self._source.committed(group, each.source) for each in states]
+        reached = [await self._reached(group, each.source) for each in states]
         if all(offset is None for offset in reached):
             return []
         return [
             await self._queue(state, committed)
             for state, committed in zip(states, reached, strict=True)
         ]
+
+    async def _reached(self, group: str, queue: MessageQueue) -> int | None:
+        """Give how far a group is; one that was set behind the end has come to the end."""
+        committed = await self._source.committed(group, queue)
+        if not committed:
+            return committed
+        held = (await self._source.held(queue.topic, queue.broker_name)).get(queue.queue_id)
+        return committed if held is None else min(committed, held.max_offset)
 
     async def _queue(self, state: QueueState, committed: int | None) -> QueueMove:
         state = await self._caught_up(state, committed or 0)
