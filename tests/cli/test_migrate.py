@@ -1,5 +1,6 @@
 """`pocketmq migrate` as an operator meets it: real processes, killed in the middle, seen from outside."""
 
+import asyncio
 import json
 import os
 import signal
@@ -16,6 +17,8 @@ import pytest
 
 import pocketmq as mq
 from pocketmq import Cluster
+from pocketmq.admin.migration.copy_run import Progress
+from pocketmq.cli.migrate import progress
 from pocketmq.protocol.received import ReceivedMessage
 from tests.server_process import POCKETMQ, wait_for
 
@@ -261,6 +264,25 @@ def test_on_a_terminal_it_shows_how_far_it_is(
         "copied 200 messages of 1 topics, 4 queues",
         "stopped with 0 messages to go; the same command goes on from here",
     ]
+
+
+@pytest.mark.parametrize(
+    ("following", "said"), [(True, "caught up after 3 messages; following\n"), (False, "")]
+)
+def test_only_who_follows_says_so(
+    following: bool, said: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(progress, "_EVERY", 0.0)
+    done = Progress()
+    done.copied, done.caught_up = 3, True
+
+    async def show() -> None:
+        async with progress.showing_progress(done, following=following):
+            for _ in range(10):
+                await asyncio.sleep(0)
+
+    asyncio.run(show())
+    assert capsys.readouterr().err == said
 
 
 Prepare = Callable[[Cluster, Cluster], None]

@@ -151,7 +151,7 @@ def copy(
         with ExitStack() as stack:
             ledger = stack.enter_context(Ledger(state, ends.source, ends.target, create=True))
             stack.enter_context(stop_on_signals(migration.stop))
-            async with showing_progress(migration.progress):
+            async with showing_progress(migration.progress, following=following):
                 done = await migration.copy(
                     ledger,
                     follow=following,

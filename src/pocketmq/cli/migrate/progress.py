@@ -33,9 +33,9 @@ def stop_on_signals(stop: asyncio.Event) -> Iterator[None]:
 
 
 @asynccontextmanager
-async def showing_progress(progress: Progress) -> AsyncIterator[None]:
+async def showing_progress(progress: Progress, *, following: bool) -> AsyncIterator[None]:
     """Show how far it is while it runs: often on a terminal, once it has caught up elsewhere."""
-    task = asyncio.create_task(_show(progress))
+    task = asyncio.create_task(_show(progress, following=following))
     try:
         yield
     finally:
@@ -45,7 +45,7 @@ async def showing_progress(progress: Progress) -> AsyncIterator[None]:
             sys.stderr.flush()
 
 
-async def _show(progress: Progress) -> None:
+async def _show(progress: Progress, *, following: bool) -> None:
     loop = asyncio.get_running_loop()
     told, before, then = False, 0, loop.time()
     while True:
@@ -55,11 +55,11 @@ async def _show(progress: Progress) -> None:
         before, then = progress.copied, now
         if sys.stderr.isatty():
             text = f"{progress.copied} messages copied, {progress.behind} to go, {rate:.0f}/s" + (
-                ", following" if progress.caught_up else ""
+                ", following" if following and progress.caught_up else ""
             )
             sys.stderr.write(_CLEAR + text)
             sys.stderr.flush()
-        elif progress.caught_up and not told:
+        elif following and progress.caught_up and not told:
             told = True
             sys.stderr.write(f"caught up after {progress.copied} messages; following\n")
             sys.stderr.flush()
