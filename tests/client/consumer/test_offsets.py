@@ -3,17 +3,20 @@
 import asyncio
 
 from pocketmq.balance.allocation import Average
+from pocketmq.client.consumer.offsets import RemoteOffsets
 from pocketmq.model.kinds import ConsumeFromWhere
 from pocketmq.model.queue import MessageQueue
 from pocketmq.protocol.codes import RequestCode
+from pocketmq.protocol.command import Command
 from pocketmq.protocol.headers.offsets import (
     QueryConsumerOffsetRequest,
     QueryConsumerOffsetResponse,
 )
 from pocketmq.protocol.received import ReceivedMessage
 from tests.client.consumer.groups import Member, cluster, member, members, queues_of, send, shared
-from tests.client.servers import session_on
+from tests.client.servers import Directory, Scripted, broker, route, session_on
 from tests.loops import until
+from tests.net.peers import serving
 
 AVG = Average()
 
@@ -140,3 +143,27 @@ async def test_orderly_members_hand_queues_over_with_their_locks() -> None:
             for queue in {(m.broker_name, m.queue_id) for m in one.got}:
                 offsets = [m.queue_offset for m in one.got if (m.broker_name, m.queue_id) == queue]
                 assert offsets == sorted(offsets)
+
+
+async def test_the_last_offsets_are_answered_before_the_end_and_silence_is_not_waited_for() -> None:
+    """A member that starts at once must not be told an offset from before."""
+
+    def say(request: Command) -> Command | None:
+        return request.reply(0) if request.ext["queueId"] == "0" else None
+
+    code = RequestCode.UPDATE_CONSUMER_OFFSET
+    busy = Scripted({code: say})
+    async with serving(busy) as (_, place):
+        there = Directory({"orders": route(broker("broker-0", place))})
+        async with serving(there) as (_, names), session_on(names) as session:
+            await session.fetch_routes(["orders"])
+            offsets = RemoteOffsets(session, "billing", session.options.profile)
+            queues = [MessageQueue("orders", "broker-0", number) for number in range(2)]
+            for queue in queues:
+                offsets.table.update(queue, 7, increase_only=False)
+            await offsets.persist_all(queues)
+            await until(lambda: len(busy.asked_for(code)) == 2, "offsets sent one-way")
+            async with asyncio.timeout(10):
+                await offsets.persist_last(queues)
+    assert [request.is_oneway for request in busy.asked_for(code)] == [True, True, False, False]
+    assert {request.ext["commitOffset"] for request in busy.asked_for(code)} == {"7"}

@@ -116,7 +116,7 @@ class Life:
             case life.UnlockAll():
                 await self._unlock_all()
             case life.PersistAllOffsets():
-                await parts.offsets.persist_all(tuple(parts.held))
+                await parts.offsets.persist_last(tuple(parts.held))
             case life.Unregister():
                 if engine.session.running:
                     await engine.session.remove_consumer(engine)

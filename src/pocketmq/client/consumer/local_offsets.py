@@ -78,6 +78,10 @@ class LocalOffsets:
         if wanted:
             self._store(wanted)
 
+    async def persist_last(self, held: Collection[MessageQueue]) -> None:
+        """Write them a last time."""
+        await self.persist_all(held)
+
     def _store(self, offsets: Mapping[MessageQueue, int]) -> None:
         try:
             before = self._stored()

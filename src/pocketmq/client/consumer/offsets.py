@@ -31,6 +31,8 @@ from pocketmq.protocol.headers.offsets import (
 
 logger = logging.getLogger("pocketmq.client")
 
+LAST_TIMEOUT = 1.0
+"""For the answers to the last offsets before the end."""
 OFFSET_TIMEOUT = 5.0
 """For questions about offsets, as in Java."""
 
@@ -54,6 +56,9 @@ class OffsetStore(Protocol):
 
         Returns when all is on its way, what `persist` was told before included.
         """
+
+    async def persist_last(self, held: Collection[MessageQueue]) -> None:
+        """Do the same before the end: whoever comes next should find what is stored."""
 
 
 class RemoteOffsets:
@@ -104,16 +109,45 @@ class RemoteOffsets:
         if self._under_way:
             await asyncio.wait(self._under_way)
 
-    def _send(self, queue: MessageQueue, offset: int) -> None:
-        """Send an offset at once if the broker is connected, or as soon as it is."""
-        session = self._session
-        header = UpdateConsumerOffsetRequest(
+    async def persist_last(self, held: Collection[MessageQueue]) -> None:
+        """Send what is noted, then wait for the brokers' word, though not for long.
+
+        Java sends one-way here, too, and its brokers take offsets and farewells in any order: a
+        member that starts at once may be told an offset from before.
+        """
+        asked = [
+            self._answered(queue, offset) for queue, offset in self.table.to_persist(held).items()
+        ]
+        await asyncio.gather(*asked)
+        if self._under_way:
+            await asyncio.wait(self._under_way)
+
+    async def _answered(self, queue: MessageQueue, offset: int) -> None:
+        session, code = self._session, RequestCode.UPDATE_CONSUMER_OFFSET
+        try:
+            address = session.brokers.address(queue.broker_name)
+            if session.calls.connected(address) is None:
+                self._send(queue, offset)
+                return
+            header = self._header(queue, offset)
+            await session.brokers.call(queue.broker_name, code, header, timeout=LAST_TIMEOUT)
+        except MQError as error:
+            logger.warning("group %s: offset %s of %s not stored: %s",
+                self._group, offset, queue, error)  # fmt: skip
+
+    def _header(self, queue: MessageQueue, offset: int) -> UpdateConsumerOffsetRequest:
+        return UpdateConsumerOffsetRequest(
             consumer_group=self._group,
             topic=queue.topic,
             queue_id=queue.queue_id,
             commit_offset=offset,
             bname=queue.broker_name,
         )
+
+    def _send(self, queue: MessageQueue, offset: int) -> None:
+        """Send an offset at once if the broker is connected, or as soon as it is."""
+        session = self._session
+        header = self._header(queue, offset)
         try:
             address = session.brokers.address(queue.broker_name)
         except BrokerNotFound as error:

@@ -208,7 +208,7 @@ class PullRunning:
         match step:
             case life.PersistAllOffsets():
                 parts.cache.close()
-                await self._persist()
+                await parts.offsets.persist_last(self._noted())
             case life.Unregister():
                 if self.session.running:
                     await self.session.remove_consumer(self.member)
@@ -237,8 +237,10 @@ class PullRunning:
     # What happens by itself
 
     async def _persist(self) -> None:
-        parts = self.parts
-        await parts.offsets.persist_all({*parts.held, *parts.assignment.queues()})
+        await self.parts.offsets.persist_all(self._noted())
+
+    def _noted(self) -> set[MessageQueue]:
+        return {*self.parts.held, *self.parts.assignment.queues()}
 
     async def _look(self) -> None:
         await self._wishes.watch.look(self.session.routes, self.session.options.request_timeout)
