@@ -43,23 +43,30 @@ def test_the_cluster_page_names_every_broker(viewer: Viewer) -> None:
     viewer.keep("cluster")
 
 
-def test_topics_show_what_they_hold(viewer: Viewer) -> None:
+def held(shop: Shop, topic: str) -> int:
+    """Give how many messages a topic holds; a send that was tried twice may have left two."""
+    with mq.Admin(shop.address) as admin:
+        queues = admin.topics.status(topic).queues.values()
+    return sum(each.max_offset - each.min_offset for each in queues)
+
+
+def test_topics_show_what_they_hold(viewer: Viewer, shop: Shop) -> None:
     viewer.open("/topics")
     viewer.wait_for_rows("Topics", lambda rows: all(row[3] != "…" for row in rows))
     rows = {row[0]: row[1:4] for row in viewer.rows("Topics")}
-    assert rows["orders"] == ["", "8", "40"]
+    assert rows["orders"] == ["", "8", str(held(shop, "orders"))]
     assert rows["%DLQ%mailing"] == ["dead letters", "2", "2"]
     viewer.keep("topics")
 
 
-def test_a_topic_shows_its_queues_groups_and_settings(viewer: Viewer) -> None:
+def test_a_topic_shows_its_queues_groups_and_settings(viewer: Viewer, shop: Shop) -> None:
     viewer.open("/topics/orders")
     viewer.wait_for_rows("Groups", lambda rows: [row[:2] for row in rows] == [["billing", "2"]])
     queues = viewer.rows("Queues")
     assert [row[:2] for row in queues] == [
         [broker, str(number)] for broker in ("broker-0", "broker-1") for number in range(4)
     ]
-    assert sum(int(row[4]) for row in queues) == 40
+    assert sum(int(row[4]) for row in queues) == held(shop, "orders") >= 40
     assert viewer.rows("Settings")[0][:5] == ["broker-0", "4", "4", "read and write", "no"]
     viewer.keep("topic")
 

@@ -410,7 +410,7 @@ def test_guessing_becomes_slow(guarded: DashboardProcess) -> None:
     assert int(reply.headers["retry-after"]) >= 1
     basic = b64encode(f"x:{PASSWORD}".encode()).decode()
     assert ask(guarded.url, "/metrics", headers={"Authorization": f"Basic {basic}"}).status == 401
-    assert "wrong password from 127.0.0.1" in guarded.log()
+    wait_for(lambda: "wrong password from 127.0.0.1" in guarded.log(), "the log to tell")
     assert PASSWORD not in guarded.log()
     deadline = time.monotonic() + 20
     while log_in(guarded.url).status == 429:

@@ -43,6 +43,7 @@ TUNED_LOCAL = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.ui.enabled": "false",
+    "spark.python.daemon.module": "pocketmq.spark.worker_daemon",
     "spark.sql.shuffle.partitions": str(os.cpu_count() or 2),
 }
 """Further ones for a session on this machine alone."""

@@ -121,6 +121,11 @@ class Decision(msgspec.Struct, frozen=True):
     action: Action
 
 
+_LEAST = 0.0009
+"""Seconds worth another try. Java counts whole milliseconds; and timers of event loops count them,
+too, so that a try that had all the time there was may end a little before it is over."""
+
+
 def no_queues(topic: str, name_servers: tuple[str, ...]) -> GiveUp:
     """Decide about a topic without queues to send to: nobody to ask, or nobody knows it."""
     return GiveUp(RouteNotFound(topic) if name_servers else NameServersUnreachable(()))
@@ -170,7 +175,7 @@ def cancelled(plan: SendPlan, queue: MessageQueue, latency: float) -> tuple[Feed
 
 def _next_action(plan: SendPlan, attempts: Attempts, elapsed: float) -> Action:
     remaining = plan.timeout - elapsed
-    if attempts.count >= plan.max_tries or remaining <= 0:
+    if attempts.count >= plan.max_tries or remaining < _LEAST:
         return _end(plan, attempts, elapsed)
     last = attempts.count + 1 >= plan.max_tries
     if plan.mode is SendMode.SYNC and plan.timeout_per_try is not None and not last:
