@@ -195,7 +195,7 @@ def test_memory_is_bounded_when_senders_are_faster_than_the_disk(
     codes = [code for each in answers for code in each]
     assert len(codes) == 640
     assert set(codes) <= {0, 2}
-    assert codes.count(0) > 32
+    assert codes.count(0) >= 32  # 8 MiB: all may have come before the first sync was over
     if flush == "SYNC_FLUSH":
         assert codes.count(2) > 100
     assert peak - before < 48 * MIB

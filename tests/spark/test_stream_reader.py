@@ -17,6 +17,7 @@ from pocketmq.client.options import ClientOptions
 from pocketmq.errors import DataLost, MQError
 from pocketmq.spark.schema import full_schema
 from pocketmq.spark.stream_reader import StreamReader, stream_reader
+from tests.server_process import wait_for
 from tests.spark.topics import bodies, send
 
 ALL = ReadAllAvailable()
@@ -220,7 +221,10 @@ def test_a_broker_that_is_down_ends_the_stream_or_is_left_out_until_it_is_back(
         with Producer(two.address, group="tests") as producer:
             back = MessageQueue(topic, "broker-1", 0)
             producer.send(Message(topic, b"back"), queue=back)
-        assert batch(lenient, end, lenient.latestOffset(end, ALL)) == ["back"]
+        wait_for(
+            lambda: batch(lenient, end, lenient.latestOffset(end, ALL)) == ["back"],
+            "the broker to be read again",
+        )
 
 
 def test_without_a_name_server_a_stream_goes_on(
