@@ -22,6 +22,7 @@ from pocketmq.client.options import ClientOptions
 from pocketmq.errors import (
     ClientClosed,
     ConnectFailed,
+    ConnectionLost,
     MQError,
     NameServersUnreachable,
     ResponseCode,
@@ -167,13 +168,29 @@ class Questions:
         timeout: float | None = None,
         body: bytes = b"",
     ) -> Command:
-        """Ask a server, once."""
+        """Ask a server; a second time if the first connection turns out to be dead.
+
+        Everything asked here may be asked twice: it reads, or sets what it has set before.
+        """
         timeout = self._options.request_timeout if timeout is None else timeout
         if self._closed:
             raise ClientClosed(self._name)
         fields = {} if asked is None else asked.to_ext()
         for hook in self._hooks:
             hook(code, fields, body)
+        try:
+            answer = self._answer(address, code, fields, body, timeout)
+        except ConnectionLost:  # a wire of old may lead to a server that has been started again
+            self._wires.forget(address)
+            answer = self._answer(address, code, fields, body, timeout)
+        if answer.code not in accept:
+            name = request_name(code)
+            raise server_error(answer.code, answer.remark, request=name, address=address)
+        return answer
+
+    def _answer(
+        self, address: str, code: int, fields: dict[str, str], body: bytes, timeout: float
+    ) -> Command:
         with self._room:  # so there is always a wire left
             wire = self._wires.take(address, time.monotonic() + timeout)
             if wire is None:
@@ -186,10 +203,7 @@ class Questions:
                 self._wires.drop(wire)
                 raise
             self._wires.give(wire)
-        if answer.code not in accept:
-            name = request_name(code)
-            raise server_error(answer.code, answer.remark, request=name, address=address)
-        return answer
+            return answer
 
 
 def _resolve(address: str, deadline: float) -> Sequence[tuple[str, int]]:  # noqa: ARG001 - the resolver has its own limits

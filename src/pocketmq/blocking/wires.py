@@ -68,6 +68,16 @@ class Wires:
         with self._lock:
             self._count[wire.address] -= 1
 
+    def forget(self, address: str) -> None:
+        """Let go of the idle ones to an address: another has shown that its server was gone."""
+        idle = self._idle.get(address)
+        while idle:
+            try:
+                wire = idle.pop()
+            except IndexError:  # another thread was quicker
+                return
+            self.drop(wire)
+
     def close(self) -> None:
         """Close all that are idle, and those in use when they are given back."""
         self._closed = True
