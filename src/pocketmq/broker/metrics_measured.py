@@ -18,18 +18,21 @@ def measured_lines(
     measures: Measures, node: Labels, topic_labels: Callable[[str], Labels]
 ) -> Iterator[str]:
     """Give the figures, a few lines at a time; `topic_labels` knows what else a topic is."""
-    where = {"storage_medium": "disk", "storage_type": "local"}
+    for name, about, histogram, label in _histograms(measures, topic_labels):
+        yield from _histogram(name, about, histogram, node, label)
+    for name, about, counts, label in _counters(measures):
+        yield from _counter(name, about, counts, node, label)
+
+
+def _histograms(
+    measures: Measures, topic_labels: Callable[[str], Labels]
+) -> tuple[tuple[str, str, Histogram, Label], ...]:
+    """Give name, help, values, and labels beside those of the node."""
 
     def typed(key: Key) -> Labels:
         return topic_labels(str(key[0]))
 
-    def by_topic(key: Key) -> Labels:
-        return {"topic": str(key[0])}
-
-    def timed(key: Key) -> Labels:
-        return where | by_topic(key)
-
-    for name, about, histogram, label in (
+    return (
         ("rocketmq_rpc_latency_milliseconds", "Rpc latency", measures.rpc, _call),
         ("rocketmq_message_size", "Incoming messages size", measures.size, typed),
         (
@@ -48,49 +51,42 @@ def measured_lines(
             "rocketmq_finish_message_latency_milliseconds",
             "Transaction finish latency, in seconds as in Java",
             measures.finished,
-            by_topic,
+            _by_topic,
         ),
         (
             "rocketmq_delay_message_latency_seconds",
             "Timer message set latency distribution",
             measures.delay,
-            timed,
+            _timed,
         ),
-    ):
-        yield from _histogram(name, about, histogram, node, label)
-    for name, about, counts, label in (
+    )
+
+
+def _counters(measures: Measures) -> tuple[tuple[str, str, Counts, Label], ...]:
+    """Give name, help, values, and labels beside those of the node."""
+    timed_in, timed_out = measures.timed_in, measures.timed_out
+    return (
         (
             "rocketmq_commit_messages_total",
             "Total number of commit messages",
             measures.committed,
-            by_topic,
+            _by_topic,
         ),
         (
             "rocketmq_rollback_messages_total",
             "Total number of rollback messages",
             measures.rolled_back,
-            by_topic,
+            _by_topic,
         ),
-        (
-            "rocketmq_timer_enqueue_total",
-            "Total number of timer enqueue",
-            measures.timed_in,
-            timed,
-        ),
-        (
-            "rocketmq_timer_dequeue_total",
-            "Total number of timer dequeue",
-            measures.timed_out,
-            timed,
-        ),
+        ("rocketmq_timer_enqueue_total", "Total number of timer enqueue", timed_in, _timed),
+        ("rocketmq_timer_dequeue_total", "Total number of timer dequeue", timed_out, _timed),
         (
             "rocketmq_pop_revive_retry_messages_total",
             "Total number of put message to pop retry topic",
             measures.revived,
             _revived,
         ),
-    ):
-        yield from _counter(name, about, counts, node, label)
+    )
 
 
 def _histogram(
@@ -143,3 +139,11 @@ def _status(key: Key) -> Labels:
 
 def _revived(key: Key) -> Labels:
     return {"topic": str(key[0]), "consumer_group": str(key[1]), "put_status": "PUT_OK"}
+
+
+def _by_topic(key: Key) -> Labels:
+    return {"topic": str(key[0])}
+
+
+def _timed(key: Key) -> Labels:
+    return {"storage_medium": "disk", "storage_type": "local"} | _by_topic(key)
