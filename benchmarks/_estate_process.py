@@ -43,6 +43,7 @@ async def serve(names: str, topics: int, groups: int, clients: int) -> None:
             await asyncio.gather(*(each.start() for each in some))
         for consumer in consumers:
             stack.push_async_callback(consumer.close)
+        # There is no event for a thousand members to be ready.
         while not all(each.assignment() for each in consumers):  # noqa: ASYNC110
             await asyncio.sleep(0.2)
         print("ready", flush=True)

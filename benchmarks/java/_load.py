@@ -78,7 +78,7 @@ def drip(producer: mq.Producer, topic: str, count: str, rate: str) -> None:
     for number in range(int(count)):
         wait = start + number / float(rate) - time.perf_counter()
         if wait > 0:
-            time.sleep(wait)
+            time.sleep(wait)  # the pace that was asked for
         producer.send(mq.Message(topic, stamped(number)))
     say("done", count, time.perf_counter() - start)
 

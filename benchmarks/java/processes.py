@@ -120,6 +120,7 @@ class Child:
 
 
 def until(condition: Callable[[], bool], what: str, patience: float = PATIENCE) -> None:
+    """Wait for a condition, looking now and then; raises TimeoutError."""
     deadline = time.monotonic() + patience
     while not condition():
         if time.monotonic() > deadline:

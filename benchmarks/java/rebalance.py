@@ -116,7 +116,7 @@ class Drill:
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             self._gather()
-            time.sleep(0.02)
+            time.sleep(0.02)  # between looks; members note the moments themselves
 
     def _event(self, happen: Callable[[], None]) -> tuple[float, int, int]:
         started = time.time_ns() // 1000

@@ -110,7 +110,7 @@ class Questions:
             if time.monotonic() + pause > deadline:
                 reason = "" if failure is None else failure.reason
                 raise NameServersUnreachable(tuple(sorted(self._servers)), reason) from failure
-            time.sleep(pause)
+            time.sleep(pause)  # the caller's own thread, and nothing tells when a server is back
             pause = min(2 * pause, _LONGEST_PAUSE)
 
     def ask(

@@ -210,9 +210,10 @@ def _joined(stretches: list[Stretch]) -> list[Stretch]:
     joined: list[Stretch] = []
     for each in stretches:
         if joined and joined[-1].joins(each):
-            last = joined.pop()
-            each = Stretch(last.first, last.target, last.size + each.size)  # noqa: PLW2901
-        joined.append(each)
+            last = joined[-1]
+            joined[-1] = Stretch(last.first, last.target, last.size + each.size)
+        else:
+            joined.append(each)
     return joined
 
 
