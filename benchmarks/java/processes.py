@@ -6,6 +6,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from queue import Empty, Queue
 
@@ -17,8 +18,9 @@ def tree(pid: int) -> list[int]:
     """Give a process and all below it."""
     found = [pid]
     for task in Path(f"/proc/{pid}/task").glob("*/children"):
-        for child in task.read_text().split():
-            found += tree(int(child))
+        with suppress(FileNotFoundError, ProcessLookupError):  # a thread that has just ended
+            for child in task.read_text().split():
+                found += tree(int(child))
     return found
 
 

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from collections.abc import Set as AbstractSet
 from enum import Enum
 from itertools import accumulate, compress, islice, repeat
-from operator import add, ne, sub
+from operator import add, eq, ne, sub
 
 import msgspec
 
@@ -32,6 +32,7 @@ SCAN_LIMIT = 800
 """Entries looked at in one read when few of them match, as in Java."""
 
 _SMALLEST = 91
+_SAMPLE = 8
 _REPORTED = 1000
 """Damaged records told of one by one; after so many nobody learns more from a further line."""
 _HEAD: Callable[[memoryview, int], tuple[int, int, int]] = struct.Struct(">Ii20xq").unpack_from
@@ -153,13 +154,19 @@ def _views(
         heads = list(map(_HEAD, repeat(view), places))
         trusted = heads == list(zip(sizes, repeat(MAGIC_V1), positions, strict=False))
     if trusted:  # as nearly always
-        if joined:
+        if joined and _lie_together(places, sizes):
             places, sizes = _stretches(places, sizes)
         pieces = [view[at : at + size] for at, size in zip(places, sizes, strict=True)]
         return pieces, len(positions)
     views = [_sound_view(segment, *entry) for entry in zip(positions, sizes, strict=True)]
     sound = [piece for piece in views if piece is not None]
     return sound, len(sound)
+
+
+def _lie_together(places: list[int], sizes: list[int]) -> bool:
+    """Tell by the first few whether records came in batches: only then it pays to look at all."""
+    few = places[: _SAMPLE + 1]
+    return any(map(eq, map(add, few, sizes), few[1:]))
 
 
 def _stretches(places: list[int], sizes: list[int]) -> tuple[list[int], list[int]]:
