@@ -1,9 +1,12 @@
 """What is measured of four pairs: Java's client and ours, each on Java's broker and on ours.
 
 Pairs take turns, so that whatever else the machine does meets all of them; of several rounds the
-median counts. Cost is the processor time of all processes of client and servers together.
+median counts. While one has its turn the processes of the others are held: an idle Java broker
+wakes up so often that it slows what is measured beside it. Cost is the processor time of all
+processes of client and servers together.
 """
 
+import signal
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -85,11 +88,17 @@ class Pair:
         self.name = name
         self.servers = servers
         self._make = make
+        self._more: list[Child] = []
         self.load = make()
 
     def second(self) -> Child:
         """Start another client."""
-        return self._make()
+        self._more.append(self._make())
+        return self._more[-1]
+
+    def children(self) -> list[Child]:
+        """Give all processes of it, those of the servers first."""
+        return [*self.servers.children, self.load, *self._more]
 
     def stop(self) -> None:
         self.load.stop()
@@ -134,6 +143,20 @@ def four_pairs(java: Java, home: Path, **settings: object) -> Iterator[list[Pair
         yield pairs
 
 
+@contextmanager
+def alone(pair: Pair, pairs: list[Pair]) -> Iterator[None]:
+    """Hold the processes of all other pairs meanwhile."""
+    mine = pair.children()
+    others = [child for each in pairs for child in each.children() if child not in mine]
+    for child in others:
+        child.signal(signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        for child in others:
+            child.signal(signal.SIGCONT)
+
+
 def _median(cells: list[Cell]) -> Cell:
     return Cell(*(median(each) for each in zip(*cells, strict=True)))
 
@@ -152,11 +175,13 @@ def _warm_up(pair: Pair, order: str, rounds: int) -> None:
 def rates(pairs: list[Pair], order: str, scale: Scale) -> dict[str, Cell]:
     """Do the same with all pairs, in turns, after each is warm; give the medians."""
     for pair in pairs:
-        _warm_up(pair, order.format(seconds=scale.seconds), scale.warm)
+        with alone(pair, pairs):
+            _warm_up(pair, order.format(seconds=scale.seconds), scale.warm)
     found: dict[str, list[Cell]] = {pair.name: [] for pair in pairs}
     for number in range(scale.rounds):
         for pair in pairs if number % 2 == 0 else reversed(pairs):
-            found[pair.name].append(pair.rate(order.format(seconds=scale.seconds)))
+            with alone(pair, pairs):
+                found[pair.name].append(pair.rate(order.format(seconds=scale.seconds)))
     return {name: _median(cells) for name, cells in found.items()}
 
 
@@ -193,7 +218,8 @@ def backlog_rows(pairs: list[Pair], scale: Scale) -> Iterator[Row]:
         found: dict[str, list[Cell]] = {pair.name: [] for pair in pairs}
         for number in range(scale.rounds + 1):  # the first one warms up
             for pair in pairs:
-                cell = _consume(pair, f"{size}-{number}", scale.backlog, size)
+                with alone(pair, pairs):
+                    cell = _consume(pair, f"{size}-{number}", scale.backlog, size)
                 if number or scale.rounds == 1:
                     found[pair.name].append(cell)
         cells = {each: _median(rounds) for each, rounds in found.items()}
@@ -222,7 +248,8 @@ def latency_rows(pairs: list[Pair], scale: Scale) -> Iterator[Row]:
             stack.callback(listeners[pair.name].stop)
         for number in range(min(scale.rounds, 3)):
             for pair in pairs:
-                middle, tail = _latency(pair, listeners[pair.name], number, scale.live)
+                with alone(pair, pairs):
+                    middle, tail = _latency(pair, listeners[pair.name], number, scale.live)
                 middles[pair.name].append(Cell(middle / 1000))
                 tails[pair.name].append(Cell(tail / 1000))
     for name, found in (("p50", middles), ("p99", tails)):

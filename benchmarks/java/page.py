@@ -83,6 +83,10 @@ def page(rows: Sequence[Row], version: str, scale: Scale) -> str:
             "`PushConsumer`",
         ),
         _point(
+            "while a pair has its turn the processes of the others are held (SIGSTOP): an idle",
+            "Java broker uses a tenth of a processor and slows whatever is measured beside it",
+        ),
+        _point(
             "start: from the start of both processes to the first message that is stored; memory:",
             "of name server and broker after all that stands above it, shared pages in parts",
         ),

@@ -103,6 +103,14 @@ class Child:
     def cpu(self) -> float:
         return sum(map(cpu, tree(self.pid)))
 
+    def signal(self, number: int) -> None:
+        """Send a signal to it and all below it; one that is gone needs none."""
+        if self.process.poll() is not None:
+            return
+        for pid in tree(self.pid):
+            with suppress(ProcessLookupError):
+                os.kill(pid, number)
+
     def kill(self) -> None:
         self.process.kill()
         self.process.wait()

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from itertools import pairwise
 from statistics import median
 
-from benchmarks.java.measures import Cell, Pair, Row, Scale
+from benchmarks.java.measures import Cell, Pair, Row, Scale, alone
 from benchmarks.java.processes import Child, until
 from benchmarks.java.servers import QUEUES
 
@@ -135,8 +135,9 @@ def rebalance_rows(pairs: list[Pair], scale: Scale) -> Iterator[Row]:
     found: dict[str, list[dict[str, tuple[float, int, int]]]] = {pair.name: [] for pair in pairs}
     for number in range(1 if scale.rounds == 1 else 2):
         for pair in pairs:
-            found[pair.name].append(Drill(pair, number, scale.settle).run())
-            pair.restart()  # it may be sending still
+            with alone(pair, pairs):
+                found[pair.name].append(Drill(pair, number, scale.settle).run())
+                pair.restart()  # it may be sending still
     kinds = (("pause", "ms"), ("given twice", "messages"), ("moved", f"of {QUEUES} queues"))
     for event in EVENTS:
         for at, (kind, unit) in enumerate(kinds):
