@@ -73,7 +73,11 @@ def test_a_producers_defaults_are_javas() -> None:
 
 def test_a_push_consumers_defaults_are_javas() -> None:
     options = PushConsumerOptions(group="billing")
-    assert (options.pull_batch, options.pull_batch_bytes, options.handler_batch) == (32, 262144, 1)
+    assert (options.pull_batch, options.pull_batch_bytes, options.handler_batch) == (
+        None,
+        262144,
+        1,
+    )
     assert (options.threads, options.max_reconsume_times, options.consume_timeout) == (20, -1, 900)
     assert (options.limits.count, options.limits.size_mib, options.limits.span) == (1000, 100, 2000)
     assert (options.model.name, options.strategy) == ("CLUSTERING", "AVG")

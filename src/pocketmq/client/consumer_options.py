@@ -8,7 +8,7 @@ import msgspec
 from pocketmq.balance.allocation import Strategy, StrategySettings, strategy_by_name
 from pocketmq.balance.consumer.limits import LitePullLimits, PullLimits
 from pocketmq.balance.consumer.popping import POP_BATCH, POP_INVISIBLE, POP_LIMIT
-from pocketmq.balance.consumer.pulling import RETRY_AFTER_ERROR
+from pocketmq.balance.consumer.pulling import PULL_BYTES, RETRY_AFTER_ERROR
 from pocketmq.client.checks import check_range, check_seconds
 from pocketmq.client.settings import ClientSettings
 from pocketmq.client.words import ModelWord, StartWord, settle_kinds
@@ -79,9 +79,9 @@ class PushConsumerOptions(ConsumerOptions, frozen=True, kw_only=True):
     """How long to rest between two pulls of a queue that found something."""
     pull_retry: float = RETRY_AFTER_ERROR
     """How long to wait after a pull that failed."""
-    pull_batch: int = 32
-    """Messages of one pull, at most."""
-    pull_batch_bytes: int = 256 * 1024
+    pull_batch: int | None = None
+    """Messages of one pull, at most; not given: 32, and up to 256 while more than that wait."""
+    pull_batch_bytes: int = PULL_BYTES
     """At most so many bytes a pull (5.x)."""
     handler_batch: int = 1
     """Messages a handler gets at once, at most."""
@@ -114,7 +114,8 @@ class PushConsumerOptions(ConsumerOptions, frozen=True, kw_only=True):
         super().__post_init__()
         check_seconds("pull_interval", self.pull_interval)
         check_seconds("pull_retry", self.pull_retry, at_least=0.001)
-        check_range("pull_batch", self.pull_batch, 1, 1024)
+        if self.pull_batch is not None:
+            check_range("pull_batch", self.pull_batch, 1, 1024)
         check_range("pull_batch_bytes", self.pull_batch_bytes, 1, 2**31 - 1)
         check_range("handler_batch", self.handler_batch, 1, 1024)
         check_range("threads", self.threads, 1, 1000)
@@ -146,7 +147,7 @@ class PushConsumerSettings(ConsumerSettings, total=False):
     limits: PullLimits
     pull_interval: float
     pull_retry: float
-    pull_batch: int
+    pull_batch: int | None
     pull_batch_bytes: int
     handler_batch: int
     threads: int

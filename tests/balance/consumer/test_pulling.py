@@ -37,6 +37,7 @@ from pocketmq.balance.consumer.pulling import (
     choose_broker,
     commit_with_pull,
     offset_correction,
+    pull_size,
     start_check_failed,
 )
 from pocketmq.balance.profile import V4, V5, Profile
@@ -84,6 +85,24 @@ BEFORE: list[tuple[str, dict[str, object], BeforePull]] = [
         PullLater(3.0, WaitReason.NOT_RUNNING),
     ),
 ]
+
+
+@pytest.mark.parametrize(
+    ("batch", "waiting", "room", "asked"),
+    [
+        (None, 0, 1000, 32),
+        (None, 33, 1000, 33),
+        (None, 100_000, 1000, 256),
+        (None, 100_000, 100, 100),
+        (None, 100_000, 0, 32),
+        (8, 100_000, 1000, 8),
+        (1024, 0, 0, 1024),
+    ],
+)
+def test_a_pull_asks_for_more_while_a_backlog_waits_unless_told_how_many(
+    batch: int | None, waiting: int, room: int, asked: int
+) -> None:
+    assert pull_size(batch, waiting, room) == asked
 
 
 @pytest.mark.parametrize(("rule", "changes", "step"), BEFORE, ids=[row[0] for row in BEFORE])

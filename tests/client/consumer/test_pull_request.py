@@ -2,11 +2,12 @@
 
 import asyncio
 import logging
+from typing import Any
 
 import pytest
 
 from pocketmq.balance.consumer.pulling import CommitWithPull
-from pocketmq.balance.profile import V4, V5
+from pocketmq.balance.profile import V4, V5, Profile
 from pocketmq.client.consumer.held import HeldQueue
 from pocketmq.client.consumer.pull_request import PullTemplate, read_answer
 from pocketmq.client.consumer.subscriptions import Subscribed, Subscriptions
@@ -60,7 +61,7 @@ def record(offset: int, topic: str = "orders", **properties: str) -> bytes:
 def test_a_pull_says_what_java_says() -> None:
     options = PushConsumerOptions(group="billing")
     template = PullTemplate("billing", held(), subscribed(Subscriptions("")), options, V5)
-    assert template.fields(41, CommitWithPull(True, 17)) == {
+    assert template.fields(41, 32, CommitWithPull(True, 17)) == {
         "consumerGroup": "billing",
         "topic": "orders",
         "queueId": "3",
@@ -79,11 +80,30 @@ def test_a_pull_says_what_java_says() -> None:
 def test_a_4x_client_says_less_and_a_subscription_may_be_sent_along() -> None:
     options = PushConsumerOptions(group="billing", subscription_in_pull=True, pull_batch=8)
     wanted = subscribed(Subscriptions(""), "a || b")
-    fields = PullTemplate("billing", held(), wanted, options, V4).fields(0, NO_COMMIT)
+    fields = PullTemplate("billing", held(), wanted, options, V4).fields(0, 8, NO_COMMIT)
     assert fields["subscription"] == "a || b"
     assert (fields["sysFlag"], fields["maxMsgNums"]) == ("6", "8")
     assert "bname" not in fields
     assert "maxMsgBytes" not in fields
+
+
+@pytest.mark.parametrize(
+    ("settings", "profile", "most"),
+    [
+        ({}, V5, "1048576"),
+        ({"pull_batch_bytes": 2_000_000}, V5, "2000000"),
+        ({"pull_batch_bytes": 65536}, V5, "65536"),
+        ({"pull_batch": 256}, V5, "262144"),
+        ({}, V4, None),
+    ],
+)
+def test_who_catches_up_asks_for_more_bytes_unless_told_how_many(
+    settings: dict[str, Any], profile: Profile, most: str | None
+) -> None:
+    options = PushConsumerOptions(group="billing", **settings)
+    template = PullTemplate("billing", held(), subscribed(Subscriptions("")), options, profile)
+    fields = template.fields(0, 256, NO_COMMIT)
+    assert (fields["maxMsgNums"], fields.get("maxMsgBytes")) == ("256", most)
 
 
 def test_messages_carry_what_the_receiver_knows() -> None:
@@ -156,7 +176,7 @@ def test_pulls_ask_for_the_version_in_which_the_expression_came() -> None:
     bumped = subscriptions.get("orders")
     assert bumped is not None
     options = PushConsumerOptions(group="billing")
-    fields = PullTemplate("billing", held(), bumped, options, V5).fields(0, NO_COMMIT)
+    fields = PullTemplate("billing", held(), bumped, options, V5).fields(0, 32, NO_COMMIT)
     assert (bumped.subscription.sub_version, fields["subVersion"]) == (99, "77")
     subscriptions.bump("orders", 42)  # the clock was set back
     again = subscriptions.get("orders")

@@ -115,6 +115,14 @@ async def test_what_cannot_be_steered_is_refused() -> None:
             consumer.assignment()
 
 
+async def send_at_once(address: str, count: int) -> None:
+    """Send messages to the first queue, in batches."""
+    async with Producer(address, group="senders") as producer:
+        for number in range(0, count, 200):
+            some = range(number, min(number + 200, count))
+            await producer.send_batch([Message("orders", b"%d" % n) for n in some], queue=FIRST)
+
+
 @pytest.mark.parametrize(
     ("limits", "body"),
     [
@@ -153,6 +161,48 @@ async def test_a_full_cache_holds_pulls_back_until_there_is_room(
                 assert process.size < (2 << 20) + 4 * 300_000
             gate.set()
             await until(lambda: len(got) == 40, "everything")
+
+
+async def test_a_backlog_is_pulled_in_larger_portions_up_to_the_limit() -> None:
+    """Java's 32 first; then 256, 256, 256, the 200 there is room for, and Java's last 32 again."""
+    async with cluster(1, 1) as running:
+        await send_at_once(running.address, 2000)
+        gate = asyncio.Event()
+        got: list[int] = []
+
+        async def handle(message: ReceivedMessage) -> None:
+            await gate.wait()
+            got.append(message.queue_offset)
+
+        one = Member(running.address, "a")
+        one.consumer.subscribe("orders", "*", handle)
+        async with one.consumer:
+            held = engine_of(one).parts.held
+            await until(lambda: FIRST in held and held[FIRST].freed is not None, "a full cache")
+            assert held[FIRST].next_offset == 32 + 3 * 256 + 200 + 32
+            gate.set()
+            await until(lambda: len(got) == 2000, "everything")
+            assert sorted(got) == list(range(2000))
+
+
+async def test_who_pulls_more_than_the_limit_is_woken_as_soon_as_half_of_it_is_free() -> None:
+    async with cluster(1, 1) as running:
+        await send_at_once(running.address, 128)
+        gate = asyncio.Event()
+        got: list[int] = []
+
+        async def handle(message: ReceivedMessage) -> None:
+            await gate.wait()
+            got.append(message.queue_offset)
+
+        one = Member(running.address, "a", limits=PullLimits(count=10), pull_batch=32)
+        one.consumer.subscribe("orders", "*", handle)
+        async with one.consumer:
+            held = engine_of(one).parts.held
+            await until(lambda: FIRST in held and held[FIRST].freed is not None, "a full cache")
+            assert (held[FIRST].process.count, held[FIRST].wake_below) == (32, 5)
+            gate.set()
+            await until(lambda: len(got) == 128, "everything")
 
 
 async def test_a_message_that_stays_behind_holds_pulls_back() -> None:

@@ -27,6 +27,10 @@ from pocketmq.model.kinds import MessageModel
 from pocketmq.model.queue import MessageQueue
 
 PULL_BATCH = 32
+PULL_BYTES = 256 * 1024
+CATCH_UP_BATCH = 256
+"""Messages to ask for where more than usual wait; Apache's brokers give 32 unless told more."""
+CATCH_UP_BYTES = 1024 * 1024
 BROKER_SUSPEND = 15.0
 """How long a broker may hold a pull that finds nothing."""
 PULL_TIMEOUT = 30.0
@@ -166,6 +170,16 @@ def before_pull(facts: PullFacts) -> BeforePull:
     if not facts.subscribed:
         return PullLater(facts.retry_after_error, WaitReason.NOT_SUBSCRIBED)
     return PullNow()
+
+
+def pull_size(batch: int | None, waiting: int, room: int) -> int:
+    """Say how many messages to ask for: `batch`, or as Java, and more to catch up with a backlog.
+
+    `waiting` are those at the broker as far as known, `room` those that the cache may still hold.
+    """
+    if batch is not None:
+        return batch
+    return max(PULL_BATCH, min(waiting, room, CATCH_UP_BATCH))
 
 
 def start_check_failed(facts: PullFacts) -> PullLater:

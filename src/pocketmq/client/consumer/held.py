@@ -51,6 +51,7 @@ class HeldQueue:
         "start_checked",
         "suggested",
         "topic",
+        "waiting",
         "wake_below",
     )
 
@@ -74,6 +75,8 @@ class HeldQueue:
         """Whether it brings messages of any topic back; each message says under which one."""
         self.next_offset = next_offset
         """Where the next pull begins."""
+        self.waiting = 0
+        """Messages behind those that were pulled last, as the broker told then."""
         self.suggested = 0
         """The id of the broker process to pull from, as the last answer suggested."""
         self.paused = False

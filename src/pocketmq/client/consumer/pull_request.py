@@ -7,7 +7,14 @@ import logging
 
 import msgspec
 
-from pocketmq.balance.consumer.pulling import BROKER_SUSPEND, CommitWithPull, PullStatus
+from pocketmq.balance.consumer.pulling import (
+    BROKER_SUSPEND,
+    CATCH_UP_BYTES,
+    PULL_BATCH,
+    PULL_BYTES,
+    CommitWithPull,
+    PullStatus,
+)
 from pocketmq.balance.profile import Profile
 from pocketmq.client.consumer.held import HeldQueue
 from pocketmq.client.consumer.subscriptions import Subscribed, Subscriptions
@@ -39,7 +46,7 @@ _CLASS_FILTER = int(PullFlag.CLASS_FILTER)
 class PullTemplate:
     """The fields of one queue's pull requests, while its subscription stays the same."""
 
-    __slots__ = ("_fields", "_flags", "subscribed")
+    __slots__ = ("_batch", "_fields", "_flags", "_many", "subscribed")
 
     def __init__(
         self,
@@ -54,13 +61,14 @@ class PullTemplate:
         by_class = subscription.class_filter_mode
         posted = options.subscription_in_pull and not by_class
         modern = profile.line != "4.x"
+        self._batch = options.pull_batch
         self._flags = _SUSPEND | posted * _SUBSCRIPTION | by_class * _CLASS_FILTER
         self._fields = PullRequest(
             consumer_group=group,
             topic=held.queue.topic,
             queue_id=held.queue.queue_id,
             queue_offset=0,
-            max_msg_nums=options.pull_batch,
+            max_msg_nums=PULL_BATCH,
             sys_flag=0,
             commit_offset=0,
             suspend_timeout_millis=int(BROKER_SUSPEND * 1000),
@@ -71,12 +79,20 @@ class PullTemplate:
             bname=held.queue.broker_name if modern else None,
         ).to_ext()
 
-    def fields(self, offset: int, commit: CommitWithPull) -> dict[str, str]:
-        """Give the fields of a pull from an offset."""
+        self._many = self._fields
+        if modern and options.pull_batch_bytes >= PULL_BYTES:  # a smaller one was meant to spare
+            # A broker of ours gives more messages than usual to who asks for more bytes than usual.
+            most = max(options.pull_batch_bytes, CATCH_UP_BYTES)
+            self._many = self._fields | {"maxMsgBytes": str(most)}
+
+    def fields(self, offset: int, count: int, commit: CommitWithPull) -> dict[str, str]:
+        """Give the fields of a pull of so many messages from an offset."""
         flags = self._flags | _COMMIT if commit.enabled else self._flags
+        catching_up = self._batch is None and count > PULL_BATCH
         return {
-            **self._fields,
+            **(self._many if catching_up else self._fields),
             "queueOffset": str(offset),
+            "maxMsgNums": str(count),
             "sysFlag": str(flags),
             "commitOffset": str(commit.offset),
         }

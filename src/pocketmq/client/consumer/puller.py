@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 from pocketmq.balance.consumer.instructions import ReadOffset, UpdateOffset
 from pocketmq.balance.consumer.pulling import (
+    CATCH_UP_BATCH,
     PULL_TIMEOUT,
     BeforePull,
     CacheMessages,
@@ -26,6 +27,7 @@ from pocketmq.balance.consumer.pulling import (
     after_pull_error,
     before_pull,
     commit_with_pull,
+    pull_size,
     start_check_failed,
 )
 from pocketmq.balance.consumer.start_offset import StartRule
@@ -126,7 +128,9 @@ class Puller:
             await asyncio.sleep(step.after)
             return
         count, parts = held.process.count, self._parts
-        few = parts.limits.count - parts.options.pull_batch
+        most = parts.limits.count
+        # The next pull may bring many at once, even more than the most.
+        few = max(most - (parts.options.pull_batch or CATCH_UP_BATCH), most // 2)
         held.wake_below = few if step.reason is WaitReason.TOO_MANY_MESSAGES else count * 3 // 4
         loop = asyncio.get_running_loop()
         held.freed = loop.create_future()
@@ -157,6 +161,7 @@ class Puller:
             answer = await self._ask(held, template, place)
             header = answer.header(PullResponse)
             held.suggested = header.suggest_which_broker_id
+            held.waiting = header.max_offset - header.next_begin_offset
             pulled = self._read(answer, header, held, template)
         except ServerError as error:
             self._complain(held, error)
@@ -183,7 +188,9 @@ class Puller:
         parts = self._parts
         noted = parts.offsets.table.read(held.queue)
         commit = commit_with_pull(parts.options.model, noted, to_slave=not place.is_master)
-        fields = template.fields(held.next_offset, commit)
+        room = parts.limits.count - held.process.count
+        count = pull_size(parts.options.pull_batch, held.waiting, room)
+        fields = template.fields(held.next_offset, count, commit)
         return await parts.session.brokers.call_at(
             place.address, _PULL, fields, timeout=PULL_TIMEOUT, accept=ANSWERS
         )
