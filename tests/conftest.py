@@ -2,7 +2,7 @@
 
 import signal
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -17,13 +17,6 @@ settings.register_profile(
 )
 settings.load_profile("steady")
 
-SHARE_A_SESSION = {"spark", "pipelines"}
-"""Folders whose tests use one Spark session."""
-WITH_PROCESSES = {"test_connect.py", "test_processes.py", "test_standalone.py"}
-"""Files of these folders that start Java themselves, and have nothing of that session."""
-SPREAD = {"test_schedules.py"}
-"""Files whose tests have nothing in common that would be costly to make twice."""
-
 
 def pytest_configure(config: pytest.Config) -> None:
     """Have Ctrl-C mean in the workers of a parallel run what it means elsewhere."""
@@ -31,15 +24,12 @@ def pytest_configure(config: pytest.Config) -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """Keep tests together, in a parallel run, that share a cluster or a Spark session."""
-    for item in items:
-        if item.path.name in WITH_PROCESSES:
-            item.add_marker(pytest.mark.xdist_group("spark processes"))
-        elif item.path.parent.name in SHARE_A_SESSION:
-            item.add_marker(pytest.mark.xdist_group("spark"))
-        elif item.path.name not in SPREAD:
-            item.add_marker(pytest.mark.xdist_group(str(item.path)))
+    from tests.grouping import Together
+
+    return Together(config, log) if config.getoption("dist") == "loadgroup" else None
 
 
 @pytest.fixture(scope="session")

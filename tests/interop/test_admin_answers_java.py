@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Iterator
+from contextlib import closing
 from functools import partial
 from typing import Any, cast
 
@@ -55,6 +56,10 @@ class Side:
             fields = {"consumerGroup": "G", "topic": "T", "queueId": queue_id}
             assert self.ask(COMMIT, fields | {"commitOffset": offset}).code == 0
 
+    def close(self) -> None:
+        for each in (self.member, self.tool):
+            each.__exit__(None, None, None)
+
     def reaches(self, fields: dict[str, str], end: str) -> bool:
         return self.ask(MAX_OFFSET, fields).ext["offset"] == end
 
@@ -85,7 +90,11 @@ def sides(jars: Jars, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tupl
         java_brokers(jars, home, BROKER) as java,
         Cluster(brokers=1, in_process=False, config=CLUSTER) as ours,
     ):
-        yield Side(java.brokers[BROKER]), Side(ours.brokers[BROKER].address)
+        with (
+            closing(Side(java.brokers[BROKER])) as theirs,
+            closing(Side(ours.brokers[BROKER].address)) as own,
+        ):
+            yield theirs, own
 
 
 def comparable(value: Any) -> Any:

@@ -1,0 +1,51 @@
+"""Which tests stay together in a parallel run: those that share what is costly to make.
+
+Groups are read from the tests' ids alone. pytest-xdist's own way, a mark that it writes into the
+id, has no effect since pytest 9.2: every test was a group of its own, and each worker made every
+cluster and every Spark session anew.
+"""
+
+import re
+
+from xdist.scheduler.loadscope import (  # type: ignore[import-untyped]  # it ships no types
+    LoadScopeScheduling,
+)
+
+SHARE_A_SESSION = {"spark", "pipelines"}
+"""Folders whose tests use one Spark session."""
+WITH_PROCESSES = {"test_connect.py", "test_processes.py", "test_standalone.py"}
+"""Files of these folders that start Java themselves, and have nothing of that session."""
+SPREAD = {
+    "test_schedules.py",
+    *("test_access_java.py", "test_crowds_java.py", "test_groups_java.py", "test_mixed_java.py"),
+    *("test_pop_own_java.py", "test_push_java.py"),
+}
+"""Files whose tests have nothing in common that would be costly to make twice."""
+ON_TWO_CLUSTERS = {
+    *("test_exchanges_java.py", "test_guarded_own_java.py", "test_rows_java.py"),
+    "test_tools_java.py",
+}
+"""Files whose tests run on one cluster and then on another, each named first in the brackets."""
+CLUSTER = re.compile(r"\[(java-ours|ours-java|java|ours|in the clear|over TLS)\b")
+
+
+def group_of(test: str) -> str:
+    """Give the name of the group that a test belongs to, by the test's id."""
+    path, _, name = test.partition("::")
+    folder, _, file = path.rpartition("/")
+    if file in WITH_PROCESSES:
+        return "spark processes"
+    if folder.rpartition("/")[2] in SHARE_A_SESSION:
+        return "spark"
+    if file in SPREAD:
+        return test
+    if file in ON_TWO_CLUSTERS and (cluster := CLUSTER.search(name)):
+        return f"{path} {cluster[1]}"
+    return path
+
+
+class Together(LoadScopeScheduling):  # type: ignore[misc]
+    """Gives a worker whole groups."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return group_of(nodeid)
