@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from pocketmq.net.connection import Connection
 
 
+_MANY = 16
+"""Requests whose answers leave before the next are looked at: the peer begins while we go on."""
+
+
 class Inbox:
     """Hands requests over in batches that grow while all goes well, and shrink when it does not."""
 
@@ -42,8 +46,11 @@ class Inbox:
         if len(requests) > self._batch or self._held or self._outbox.paused:
             self._held.extend(requests)
             self._serve(connection)
-        else:
+        elif len(requests) <= _MANY:
             self._hand_over(connection, requests)
+        else:
+            for start in range(0, len(requests), _MANY):
+                self._hand_over(connection, requests[start : start + _MANY])
 
     def slow_down(self, connection: "Connection") -> None:
         """Hand over nothing more for now: the peer does not take its answers."""
