@@ -7,7 +7,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -16,14 +16,17 @@ POCKETMQ = Path(sys.executable).with_name("pocketmq")
 READY = re.compile(r"ready namesrv=(\S+)(?: brokers=(\S+))?(?: dashboard=\S+)?\n")
 
 
-class ServerProcess:
+class CommandProcess:
     """Runs the console script until the test is over; its stderr is gathered meanwhile."""
+
+    ready_line = re.compile("ready .*\n")
 
     def __init__(
         self,
         *arguments: str,
         cwd: Path | None = None,
         command: tuple[str, ...] = (str(POCKETMQ),),
+        variables: Mapping[str, str] | None = None,
     ) -> None:
         self.process = subprocess.Popen(
             [*command, *arguments],
@@ -32,6 +35,7 @@ class ServerProcess:
             stderr=subprocess.PIPE,
             text=True,
             cwd=cwd,
+            env=os.environ | (variables or {}),
         )
         self.ready = ""
         self.lines: list[str] = []
@@ -41,7 +45,9 @@ class ServerProcess:
     def __enter__(self) -> Self:
         assert self.process.stdout is not None
         self.ready = self.process.stdout.readline()
-        assert READY.fullmatch(self.ready), (self.ready, self.errors())
+        if self.ready_line.fullmatch(self.ready) is None:
+            self.__exit__(None, None, None)
+            raise AssertionError((self.ready, self.errors()))
         return self
 
     def __exit__(
@@ -58,20 +64,6 @@ class ServerProcess:
             assert pipe is not None
             pipe.close()
 
-    @property
-    def namesrv(self) -> str:
-        """The name server's address, from the ready line."""
-        found = READY.fullmatch(self.ready)
-        assert found is not None
-        return found[1]
-
-    @property
-    def brokers(self) -> dict[str, str]:
-        """Brokers' addresses by name, from the ready line."""
-        found = READY.fullmatch(self.ready)
-        assert found is not None
-        return dict(part.split("@") for part in found[2].split(","))
-
     def errors(self) -> str:
         """What came on stderr so far."""
         return "".join(self.lines)
@@ -85,14 +77,36 @@ class ServerProcess:
         assert self.process.stdout.read() == ""
         return code
 
-    def children(self) -> list[int]:
-        """Process ids of its children."""
-        return children_of(self.process.pid)
+    def _told(self) -> re.Match[str]:
+        """What the ready line says."""
+        found = self.ready_line.fullmatch(self.ready)
+        assert found is not None
+        return found
 
     def _gather(self) -> None:
         assert self.process.stderr is not None
         for line in self.process.stderr:
             self.lines.append(line)
+
+
+class ServerProcess(CommandProcess):
+    """A name server, a broker or a whole cluster."""
+
+    ready_line = READY
+
+    @property
+    def namesrv(self) -> str:
+        """The name server's address, from the ready line."""
+        return self._told()[1]
+
+    @property
+    def brokers(self) -> dict[str, str]:
+        """Brokers' addresses by name, from the ready line."""
+        return dict(part.split("@") for part in self._told()[2].split(","))
+
+    def children(self) -> list[int]:
+        """Process ids of its children."""
+        return children_of(self.process.pid)
 
 
 def children_of(pid: int) -> list[int]:

@@ -5,6 +5,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+from abc import ABC, abstractmethod
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Self
@@ -60,7 +61,7 @@ class Java:
         return ["java", *heap, *places, "-cp", f"{self.classes}:{self.jars}/*", *arguments]
 
 
-class Servers:
+class Servers(ABC):
     """One name server, one broker; used with `with`."""
 
     name = ""
@@ -73,8 +74,9 @@ class Servers:
         self.namesrv = f"127.0.0.1:{free_port()}"
         self.children: list[Child] = []
 
+    @abstractmethod
     def start(self) -> None:
-        raise NotImplementedError
+        """Start the processes."""
 
     def __enter__(self) -> Self:
         self.start()

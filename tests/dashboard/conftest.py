@@ -3,15 +3,10 @@
 import os
 import re
 import shutil
-import signal
-import subprocess
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 import pytest
 from playwright.sync_api import (
@@ -26,7 +21,7 @@ from playwright.sync_api import (
 import pocketmq as mq
 from pocketmq.errors import RouteNotFound
 from tests.loops import pytest_generate_tests, pytest_pyfunc_call
-from tests.server_process import POCKETMQ, wait_for
+from tests.server_process import CommandProcess, wait_for
 
 __all__ = ["pytest_generate_tests", "pytest_pyfunc_call"]
 
@@ -55,63 +50,18 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.xdist_group("dashboard"))
 
 
-class DashboardProcess:
+class DashboardProcess(CommandProcess):
     """Runs `pocketmq dashboard` until the test is over; its log is gathered meanwhile."""
 
+    ready_line = READY
+
     def __init__(self, *arguments: str, cwd: Path | None = None, **variables: str) -> None:
-        self.process = subprocess.Popen(
-            [POCKETMQ, "dashboard", *arguments],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            cwd=cwd,
-            env=os.environ | variables,
-        )
-        self.url = ""
-        self.lines: list[str] = []
-        self._gathering = threading.Thread(target=self._gather)
-        self._gathering.start()
+        super().__init__("dashboard", *arguments, cwd=cwd, variables=variables)
 
-    def __enter__(self) -> Self:
-        assert self.process.stdout is not None
-        line = self.process.stdout.readline()
-        ready = READY.fullmatch(line)
-        if ready is None:
-            self.__exit__(None, None, None)
-        assert ready is not None, (line, self.log())
-        self.url = ready[1]
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if self.process.poll() is None:
-            self.process.kill()
-        self.process.wait()
-        self._gathering.join(10)
-        for pipe in (self.process.stdout, self.process.stderr):
-            assert pipe is not None
-            pipe.close()
-
-    def log(self) -> str:
-        """What it has logged so far."""
-        return "".join(self.lines)
-
-    def stop(self, number: int = signal.SIGTERM) -> int:
-        """Send a signal and give the exit code."""
-        self.process.send_signal(number)
-        code = self.process.wait(30)
-        self._gathering.join(10)
-        return code
-
-    def _gather(self) -> None:
-        assert self.process.stderr is not None
-        for line in self.process.stderr:
-            self.lines.append(line)
+    @property
+    def url(self) -> str:
+        """Where it can be seen, from the ready line."""
+        return self._told()[1]
 
 
 class Viewer:

@@ -59,7 +59,7 @@ def test_a_browser_that_unlocks_the_buttons_is_refused_by_the_server(
     viewer.page.get_by_text("actions are off").wait_for()
     assert "smuggled" not in topics(shop)
     line = r"WARNING dashboard\.actions: refused: 127\.0\.0\.1 asked to create topic 'smuggled'"
-    wait_for(lambda: re.search(line, dashboard.log()), "the refusal in the log")
+    wait_for(lambda: re.search(line, dashboard.errors()), "the refusal in the log")
 
 
 def test_a_topic_is_made_after_a_question_and_it_is_logged(
@@ -77,7 +77,7 @@ def test_a_topic_is_made_after_a_question_and_it_is_logged(
     line = (
         r"INFO dashboard\.actions: done: 127\.0\.0\.1 asked to create topic 'wanted' with 3 queues"
     )
-    wait_for(lambda: re.search(line, acting.log()), "the deed in the log")
+    wait_for(lambda: re.search(line, acting.errors()), "the deed in the log")
 
 
 def test_nothing_is_done_when_one_thinks_better_of_it(
@@ -89,7 +89,7 @@ def test_nothing_is_done_when_one_thinks_better_of_it(
     actor.page.keyboard.press("Escape")
     actor.page.get_by_text("Create topic unwanted?").wait_for(state="hidden")
     assert "unwanted" not in topics(shop)
-    assert "unwanted" not in acting.log()
+    assert "unwanted" not in acting.errors()
 
 
 @pytest.mark.parametrize(
@@ -115,7 +115,7 @@ def test_a_group_is_reset_and_consumes_again(
     assert "consumed again" in dialog_text(actor)
     actor.page.get_by_role("button", name="Reset", exact=True).click()
     actor.page.get_by_text(re.compile("queues were reset")).wait_for()
-    assert re.search(r"done: 127\.0\.0\.1 asked to reset group 'billing' in topic", acting.log())
+    assert re.search(r"done: 127\.0\.0\.1 asked to reset group 'billing' in topic", acting.errors())
     wait_for(lambda: len(shop.handled) >= before + 40, "the messages to come again", 60)
 
 
@@ -134,7 +134,7 @@ def test_chosen_dead_letters_are_sent_again(
     actor.page.get_by_text("1 sent to letters.").wait_for()
     with mq.Admin(shop.address) as admin:
         wait_for(lambda: len(admin.messages.by_key("letters", "L0").messages) == 2, "the copy")
-    assert "asked to resend" in acting.log()
+    assert "asked to resend" in acting.errors()
 
 
 def test_a_copy_of_a_message_is_sent(actor: Viewer, shop: Shop) -> None:
@@ -153,4 +153,4 @@ def test_a_group_is_told_to_rebalance(actor: Viewer, acting: DashboardProcess) -
     actor.page.get_by_role("button", name="Rebalance now").click()
     actor.page.get_by_role("button", name="Rebalance", exact=True).click()
     actor.page.get_by_text("2 brokers have told the members.").wait_for()
-    assert "asked to rebalance group 'billing'" in acting.log()
+    assert "asked to rebalance group 'billing'" in acting.errors()

@@ -32,7 +32,7 @@ def test_one_signal_stops_it_and_nothing_is_left(
             assert ask(process.url, "/").status == 200
             assert process.stop(number) == 0
     assert list(tmp_path.iterdir()) == []
-    assert "Traceback" not in process.log()
+    assert "Traceback" not in process.errors()
 
 
 def test_a_name_server_that_is_not_there_is_told_in_one_line() -> None:

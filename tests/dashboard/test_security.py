@@ -410,8 +410,8 @@ def test_guessing_becomes_slow(guarded: DashboardProcess) -> None:
     assert int(reply.headers["retry-after"]) >= 1
     basic = b64encode(f"x:{PASSWORD}".encode()).decode()
     assert ask(guarded.url, "/metrics", headers={"Authorization": f"Basic {basic}"}).status == 401
-    wait_for(lambda: "wrong password from 127.0.0.1" in guarded.log(), "the log to tell")
-    assert PASSWORD not in guarded.log()
+    wait_for(lambda: "wrong password from 127.0.0.1" in guarded.errors(), "the log to tell")
+    assert PASSWORD not in guarded.errors()
     deadline = time.monotonic() + 20
     while log_in(guarded.url).status == 429:
         assert time.monotonic() < deadline

@@ -187,15 +187,13 @@ def offsets(
     Stop the group's members first; then run this, then start them on the target. Ends with 1 if a
     group has members on the target already: its offsets are left alone.
     """
-    ends = Ends.taken_from(given)
 
-    async def work(migration: Migration) -> int:
-        with Ledger(state, ends.source, ends.target, create=False) as ledger:
-            moves = await migration.move_groups(ledger, groups, wait)
+    async def work(migration: Migration, ledger: Ledger) -> int:
+        moves = await migration.move_groups(ledger, groups, wait)
         _say(group_lines(moves), moves, as_json=as_json)
         return 0 if all(each.moved for each in moves) else 1
 
-    return _run(ends, work)
+    return _go_on(Ends.taken_from(given), state, work)
 
 
 @command.command("verify")
@@ -204,15 +202,13 @@ def offsets(
 @ends_options
 def verify(*, state: Path, as_json: bool, **given: Any) -> int:
     """Compare every message of both sides; ends with 1 if one is missing or changed."""
-    ends = Ends.taken_from(given)
 
-    async def work(migration: Migration) -> int:
-        with Ledger(state, ends.source, ends.target, create=False) as ledger:
-            verdicts = await migration.verify(ledger)
+    async def work(migration: Migration, ledger: Ledger) -> int:
+        verdicts = await migration.verify(ledger)
         _say(verdict_lines(verdicts), verdicts, as_json=as_json)
         return 0 if all(each.sound for each in verdicts) else 1
 
-    return _run(ends, work)
+    return _go_on(Ends.taken_from(given), state, work)
 
 
 @command.command("status")
@@ -221,15 +217,23 @@ def verify(*, state: Path, as_json: bool, **given: Any) -> int:
 @ends_options
 def status(*, state: Path, as_json: bool, **given: Any) -> int:
     """Tell how far a migration is, also while it runs."""
-    ends = Ends.taken_from(given)
 
-    async def work(migration: Migration) -> int:
-        with Ledger(state, ends.source, ends.target, create=False) as ledger:
-            rows = await migration.status(ledger)
+    async def work(migration: Migration, ledger: Ledger) -> int:
+        rows = await migration.status(ledger)
         _say(status_lines(rows), rows, as_json=as_json)
         return 0
 
-    return _run(ends, work)
+    return _go_on(Ends.taken_from(given), state, work)
+
+
+def _go_on(ends: Ends, state: Path, work: Callable[[Migration, Ledger], Awaitable[int]]) -> int:
+    """Work on a migration that has begun."""
+
+    async def main(migration: Migration) -> int:
+        with Ledger(state, ends.source, ends.target, create=False) as ledger:
+            return await work(migration, ledger)
+
+    return _run(ends, main)
 
 
 def _run(

@@ -1,5 +1,8 @@
 """All clients: members of groups, and producers."""
 
+from collections.abc import Callable
+from typing import TypeVar
+
 from fastapi import Request
 from nicegui import ui
 
@@ -16,6 +19,7 @@ from pocketmq.protocol.peers import Language
 
 Consumer = tuple[str, ClientConnection]
 Producer = tuple[str, ProducerInfo, tuple[str, ...]]
+Row = TypeVar("Row")
 
 
 def add_pages(desk: Desk) -> None:
@@ -78,6 +82,14 @@ def _language(language: Language | None) -> str:
     return UNKNOWN if language is None else language.name.lower()
 
 
+def _member(row: Consumer) -> ClientConnection:
+    return row[1]
+
+
+def _info(row: Producer) -> ProducerInfo:
+    return row[1]
+
+
 def _consumer_text(row: Consumer) -> str:
     return f"{row[0]} {row[1].client_id} {row[1].client_addr} {_language(row[1].language)}"
 
@@ -86,49 +98,39 @@ def _producer_text(row: Producer) -> str:
     return f"{row[0]} {row[1].client_id} {row[1].remote_ip} {_language(row[1].language)}"
 
 
+def _client_columns(
+    client: Callable[[Row], ClientConnection | ProducerInfo], address: Callable[[Row], str | None]
+) -> list[Column[Row]]:
+    """Give the columns that members and producers share."""
+    return [
+        Column[Row](
+            "Client",
+            lambda row: Cell(client(row).client_id or UNKNOWN, tone="mono"),
+            lambda row: client(row).client_id,
+        ),
+        Column[Row]("Address", lambda row: Cell(address(row) or UNKNOWN, tone="mono"), address),
+        Column[Row](
+            "Language",
+            lambda row: Cell(_language(client(row).language)),
+            lambda row: _language(client(row).language),
+        ),
+        Column[Row](
+            "Version",
+            lambda row: Cell(version(client(row).version)),
+            lambda row: client(row).version,
+        ),
+    ]
+
+
 _CONSUMER_COLUMNS = [
     Column[Consumer](
         "Group", lambda row: Cell(row[0], href=link_to("groups", row[0])), lambda row: row[0]
     ),
-    Column[Consumer](
-        "Client",
-        lambda row: Cell(row[1].client_id or UNKNOWN, tone="mono"),
-        lambda row: row[1].client_id,
-    ),
-    Column[Consumer](
-        "Address",
-        lambda row: Cell(row[1].client_addr or UNKNOWN, tone="mono"),
-        lambda row: row[1].client_addr,
-    ),
-    Column[Consumer](
-        "Language",
-        lambda row: Cell(_language(row[1].language)),
-        lambda row: _language(row[1].language),
-    ),
-    Column[Consumer](
-        "Version", lambda row: Cell(version(row[1].version)), lambda row: row[1].version
-    ),
+    *_client_columns(_member, lambda row: row[1].client_addr),
 ]
 _PRODUCER_COLUMNS = [
     Column[Producer]("Group", lambda row: Cell(row[0]), lambda row: row[0]),
-    Column[Producer](
-        "Client",
-        lambda row: Cell(row[1].client_id or UNKNOWN, tone="mono"),
-        lambda row: row[1].client_id,
-    ),
-    Column[Producer](
-        "Address",
-        lambda row: Cell(row[1].remote_ip or UNKNOWN, tone="mono"),
-        lambda row: row[1].remote_ip,
-    ),
-    Column[Producer](
-        "Language",
-        lambda row: Cell(_language(row[1].language)),
-        lambda row: _language(row[1].language),
-    ),
-    Column[Producer](
-        "Version", lambda row: Cell(version(row[1].version)), lambda row: row[1].version
-    ),
+    *_client_columns(_info, lambda row: row[1].remote_ip),
     Column[Producer](
         "Last heartbeat",
         lambda row: Cell(moment(row[1].last_update_timestamp)),
