@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.early import early_works, outcome, work_of
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -17,11 +19,18 @@ settings.register_profile(
 )
 settings.load_profile("steady")
 
+__all__ = ["early_works", "outcome"]  # fixtures of all tests
+
 
 def pytest_configure(config: pytest.Config) -> None:
     """Have Ctrl-C mean in the workers of a parallel run what it means elsewhere."""
     if hasattr(config, "workerinput"):
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Have tests come last whose work is begun early."""
+    items.sort(key=lambda item: work_of(item) is not None)
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -43,7 +52,7 @@ def spark() -> "Iterator[SparkSession]":
         "pocketmq tests",
         master="local[2,2]",  # a task that fails is tried twice
         config={
-            "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -Xss4m",
+            "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xss4m",
             "spark.driver.memory": "1g",
             "spark.sql.shuffle.partitions": "2",
         },

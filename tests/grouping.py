@@ -13,8 +13,6 @@ from xdist.scheduler.loadscope import (  # type: ignore[import-untyped]  # it sh
 
 SHARE_A_SESSION = {"spark", "pipelines"}
 """Folders whose tests use one Spark session."""
-WITH_PROCESSES = {"test_connect.py", "test_processes.py", "test_standalone.py"}
-"""Files of these folders that start Java themselves, and have nothing of that session."""
 SPREAD = {
     "test_schedules.py",
     *("test_access_java.py", "test_crowds_java.py", "test_groups_java.py", "test_mixed_java.py"),
@@ -33,8 +31,6 @@ def group_of(test: str) -> str:
     """Give the name of the group that a test belongs to, by the test's id."""
     path, _, name = test.partition("::")
     folder, _, file = path.rpartition("/")
-    if file in WITH_PROCESSES:
-        return "spark processes"
     if folder.rpartition("/")[2] in SHARE_A_SESSION:
         return "spark"
     if file in SPREAD:

@@ -17,7 +17,7 @@ CROWDS = "tests/interop/test_crowds_java.py::test_shares_are_javas_after_each_ch
         ("tests/model/test_route.py::test_a[x::y/z]", "tests/model/test_route.py"),
         ("tests/spark/test_source.py::test_a", "spark"),
         ("tests/pipelines/test_copy.py::test_a", "spark"),
-        ("tests/spark/test_standalone.py::test_a", "spark processes"),
+        ("tests/spark/test_standalone.py::test_a", "spark"),
         (CROWDS, CROWDS),
         (
             "tests/interop/test_tools_java.py::test_the_same_lines[java-clusterList -m]",

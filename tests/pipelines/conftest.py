@@ -1,4 +1,4 @@
-"""One cluster for the tests of a module; the Spark session is that of all tests."""
+"""One cluster for all tests that need it; the Spark session is that of all tests."""
 
 from collections.abc import Iterator
 
@@ -9,7 +9,12 @@ import pocketmq as mq
 pytest.importorskip("pyspark")
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session", autouse=True)
+def long_works(early_works: object) -> None:
+    """Begin them, whichever test comes first."""
+
+
+@pytest.fixture(scope="session")
 def cluster() -> "Iterator[mq.Cluster]":
     with mq.Cluster(brokers=2, in_process=False) as running:
         yield running

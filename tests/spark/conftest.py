@@ -9,6 +9,11 @@ pytest.importorskip("pyspark")
 from pocketmq import Cluster
 
 
+@pytest.fixture(scope="session", autouse=True)
+def long_works(early_works: object) -> None:
+    """Begin them, whichever test comes first."""
+
+
 @pytest.fixture(scope="session")
 def cluster() -> Iterator[Cluster]:
     """Give a cluster in this process that all tests share."""

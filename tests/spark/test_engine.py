@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -92,3 +93,28 @@ def test_settings_are_those_that_were_measured(spark: object) -> None:
     for key, value in TUNED.items():
         if not key.endswith("JavaOptions"):
             assert spark.conf.get(key) == value
+
+
+PLANNING = """
+import sys, traceback
+from importlib.machinery import ModuleSpec
+sys.modules["__main__"].__spec__ = ModuleSpec(sys.argv[1], None)
+import pyspark_rocketmq
+for error in (BrokenPipeError("hung up"), ValueError("told")):
+    try:
+        raise error
+    except Exception:
+        traceback.print_exc()
+"""
+
+
+@pytest.mark.parametrize(("main", "lines"), [("pyspark.daemon", 1), ("somebody.else", 2)])
+def test_a_daemon_that_plans_says_nothing_about_having_been_hung_up_on(
+    main: str, lines: int
+) -> None:
+    """In the processes of others every error is printed as ever."""
+    told = subprocess.run(
+        [sys.executable, "-c", PLANNING, main], capture_output=True, text=True, check=True
+    )
+    assert told.stderr.count("Traceback") == lines
+    assert "ValueError: told" in told.stderr

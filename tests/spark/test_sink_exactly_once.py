@@ -1,5 +1,6 @@
 """Rows of a stream come once: real Spark, our broker, and everything that can break in between."""
 
+import contextlib
 import os
 import pickle
 import subprocess
@@ -9,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
 import pytest
@@ -28,6 +29,7 @@ from pocketmq.spark.ledger import Decision, Ledger
 from pocketmq.spark.schema import full_schema
 from pocketmq.spark.senders import forget_senders
 from pocketmq.spark.sink_options import sink_plan
+from tests.early import ENVIRONMENT, ROOT, begun_early
 from tests.spark.faulty_sink import FAULTS, FaultySource
 from tests.spark.topics import rows
 
@@ -36,6 +38,11 @@ if TYPE_CHECKING:
 
 QUERY = "3d3e8b4e-0000-4000-8000-0123456789ab"
 PATIENCE = 100.0
+ASKING_SOON: dict[str, Setting] = {
+    "transactionTimeOut": 500,
+    "transactionCheckInterval": 200,
+    "transactionCheckMax": 10_000,
+}
 EACH = 5
 """Rows of each task."""
 
@@ -43,9 +50,7 @@ EACH = 5
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Cluster]:
     """Give a cluster whose broker asks soon about what it knows nothing of."""
-    patient: dict[str, Setting] = {"transactionTimeOut": 500, "transactionCheckInterval": 200}
-    patient |= {"transactionCheckMax": 10_000}
-    with Cluster(config=patient) as running:
+    with Cluster(config=ASKING_SOON) as running:
         yield running
     forget_senders()
 
@@ -261,7 +266,7 @@ from pocketmq.spark.engine import java_process
 from tests.spark.test_sink_exactly_once import run
 
 address, topic, folder, work, fault = sys.argv[1:]
-quick = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -Xss4m"}
+quick = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xss4m"}
 spark = spark_session("killed", master="local[2,2]", config=quick)
 java = str(java_process(spark))
 try:
@@ -271,31 +276,47 @@ finally:
 """
 
 
-@pytest.mark.timeout(300)  # it starts a JVM of its own, which a busy machine takes long for
-def test_a_driver_that_is_killed_amid_the_ends_loses_and_doubles_nothing(
-    spark: "SparkSession", cluster: Cluster, tmp_path: Path
-) -> None:
-    """Its JVM, by SIGKILL, in a session of its own; another session goes on from the checkpoint."""
+class Killed(NamedTuple):
+    """What a driver left behind whose Java was killed, and the cluster it wrote to."""
+
+    code: int
+    log: str
+    cluster: Cluster
+    topic: str
+    lines: dict[str, str]
+    work: Path
+
+
+def killed_amid_the_ends(folder: Path) -> Killed:
+    """Run a driver in a session of its own, whose JVM is ended by SIGKILL."""
+    cluster = Cluster(config=ASKING_SOON).start()
     topic = cluster.create_topic("driver-killed", 2)
-    lines = write_files(tmp_path / "in", 2)
-    arguments = [
-        cluster.address,
-        topic,
-        str(tmp_path / "in"),
-        str(tmp_path),
-        "killed amid the ends",
-    ]
-    log = tmp_path / "log"
+    lines = write_files(folder / "in", 2)
+    arguments = [cluster.address, topic, str(folder / "in"), str(folder), "killed amid the ends"]
+    log = folder / "log"
     with log.open("wb") as output:
         child = subprocess.run(
             [sys.executable, "-c", CHILD, *arguments],
-            stdout=output, stderr=output, timeout=240, check=False, start_new_session=True,
+            env=ENVIRONMENT, cwd=ROOT, stdout=output, stderr=output,
+            timeout=240, check=False, start_new_session=True,
         )  # fmt: skip
-    assert child.returncode == 9, log.read_text()
-    assert (tmp_path / "0-0").exists(), log.read_text()
-    assert not (tmp_path / "checkpoint" / "commits" / "0").exists()
-    assert 0 < sum(visible(cluster, topic).values()) < len(lines)
-    where = {"nameServer": cluster.address, "topic": topic}
-    assert run(spark, tmp_path / "in", tmp_path, FAULTS[:1], **where)
-    until(lambda: open_halves(cluster) == 0, lambda: f"{open_halves(cluster)} are open")
-    assert visible(cluster, topic) == Counter(lines.keys())
+    return Killed(child.returncode, log.read_text(), cluster, topic, lines, folder)
+
+
+@pytest.mark.timeout(300)  # it starts a JVM of its own, which a busy machine takes long for
+@begun_early(killed_amid_the_ends)
+def test_a_driver_that_is_killed_amid_the_ends_loses_and_doubles_nothing(
+    spark: "SparkSession", outcome: Killed
+) -> None:
+    """Its JVM, by SIGKILL, in a session of its own; another session goes on from the checkpoint."""
+    code, log, cluster, topic, lines, work = outcome
+    with contextlib.ExitStack() as at_the_end:
+        at_the_end.callback(cluster.stop)
+        assert code == 9, log
+        assert (work / "0-0").exists(), log
+        assert not (work / "checkpoint" / "commits" / "0").exists()
+        assert 0 < sum(visible(cluster, topic).values()) < len(lines)
+        where = {"nameServer": cluster.address, "topic": topic}
+        assert run(spark, work / "in", work, FAULTS[:1], **where)
+        until(lambda: open_halves(cluster) == 0, lambda: f"{open_halves(cluster)} are open")
+        assert visible(cluster, topic) == Counter(lines.keys())

@@ -8,14 +8,15 @@ import sys
 import textwrap
 import time
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pyspark
 import pytest
 
 from pocketmq import Cluster
-from pocketmq.spark.java import java_home
+from pocketmq.spark.java import installed_java, java_home
+from tests.early import ENVIRONMENT, ROOT, begun_early
 from tests.spark.topics import send
 
 PATIENCE = 100.0
@@ -33,8 +34,8 @@ spark = spark_session(master=master, config={
     "spark.sql.shuffle.partitions": "2",
     "spark.scheduler.minRegisteredResourcesRatio": "1.0",
     "spark.scheduler.maxRegisteredResourcesWaitingTime": "60s",
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
-    "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1"})
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"})
 try:
     options = {"nameServer": address, "subscribe": topic}
     batch = spark.read.format("rocketmq").options(minPartitions=8, **options).load()
@@ -62,11 +63,12 @@ class Processes:
     def start(self, name: str, *arguments: str) -> Path:
         """Start a class of Spark's; give the file with what it says."""
         home = Path(pyspark.__file__).parent
-        environment = os.environ | {
-            "JAVA_HOME": str(java_home(light=False)),
+        java = installed_java(ENVIRONMENT)
+        environment = ENVIRONMENT | {
+            "JAVA_HOME": str(java_home(light=False) if java is None else java.parent.parent),
             "SPARK_LOCAL_IP": "127.0.0.1",
             "SPARK_DAEMON_MEMORY": "200m",
-            "SPARK_DAEMON_JAVA_OPTS": "-XX:TieredStopAtLevel=1",
+            "SPARK_DAEMON_JAVA_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
             "PYSPARK_PYTHON": sys.executable,
         }
         said = self.folder / f"{name}-{len(self._started)}.log"
@@ -98,10 +100,10 @@ def wait_for(said: Path, text: str) -> str:
     pytest.fail(f"{said.name} never said {text!r}:\n{said.read_text()[-2000:]}")
 
 
-@pytest.fixture
-def master(tmp_path: Path) -> Iterator[str]:
+@contextmanager
+def standalone(folder: Path) -> Iterator[str]:
     """Give the address of a master with two workers of one core each."""
-    processes = Processes(tmp_path)
+    processes = Processes(folder)
     try:
         listening = ("--host", "127.0.0.1", "--port", "0", "--webui-port", "0")
         said = processes.start("master", "org.apache.spark.deploy.master.Master", *listening)
@@ -110,9 +112,9 @@ def master(tmp_path: Path) -> Iterator[str]:
         workers = []
         for number in range(2):
             small = ("--host", "127.0.0.1", "--webui-port", "0", "-c", "1", "-m", "700m")
-            folder = ("-d", str(tmp_path / f"worker-{number}"))
+            place = ("-d", str(folder / f"worker-{number}"))
             name = "org.apache.spark.deploy.worker.Worker"
-            workers.append(processes.start("worker", name, *small, *folder, address))
+            workers.append(processes.start("worker", name, *small, *place, address))
         for worker in workers:
             wait_for(worker, "Successfully registered with master")
         yield address
@@ -120,17 +122,25 @@ def master(tmp_path: Path) -> Iterator[str]:
         processes.stop()
 
 
+def read_between_executors(folder: Path) -> list[int]:
+    """Run the program against a cluster of Spark's; give what it counted."""
+    with Cluster() as cluster, standalone(folder) as master:
+        topic = cluster.create_topic("between-executors", queues=2)
+        send(cluster, topic, range(ROWS))
+        arguments = (master, cluster.address, topic, str(folder))
+        told = subprocess.run(
+            [sys.executable, "-c", textwrap.dedent(PROGRAM), *arguments],
+            env=ENVIRONMENT,
+            cwd=ROOT,
+            stdout=subprocess.PIPE,
+            text=True,
+            check=True,
+            timeout=250,
+        )
+    return list(json.loads(told.stdout.splitlines()[-1]))
+
+
 @pytest.mark.timeout(300)
-def test_executors_of_a_cluster_read_a_topic_between_them(
-    master: str, cluster: Cluster, topic: str, tmp_path: Path
-) -> None:
-    send(cluster, topic, range(ROWS))
-    arguments = (master, cluster.address, topic, str(tmp_path))
-    told = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(PROGRAM), *arguments],
-        stdout=subprocess.PIPE,
-        text=True,
-        check=True,
-        timeout=250,
-    )
-    assert json.loads(told.stdout.splitlines()[-1]) == [ROWS, ROWS, ROWS, ROWS, 2]
+@begun_early(read_between_executors)
+def test_executors_of_a_cluster_read_a_topic_between_them(outcome: list[int]) -> None:
+    assert outcome == [ROWS, ROWS, ROWS, ROWS, 2]

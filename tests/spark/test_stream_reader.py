@@ -241,20 +241,22 @@ def test_without_a_name_server_a_stream_goes_on(
 
 
 HUNG_UP = """
-import sys
+import builtins, sys
 from pocketmq.spark.schema import full_schema
 from pocketmq.spark.stream_reader import stream_reader
 
 reader = stream_reader({"nameServer": sys.argv[1], "subscribe": sys.argv[2]}, full_schema())
 reader.initialOffset()
 try:
-    raise {"EOFError": EOFError, "ValueError": ValueError}[sys.argv[3]]("told")
+    raise getattr(builtins, sys.argv[3])("told")
 finally:
     reader.stop()
 """
 
 
-@pytest.mark.parametrize(("error", "code"), [("EOFError", 0), ("ValueError", 1)])
+@pytest.mark.parametrize(
+    ("error", "code"), [("EOFError", 0), ("BrokenPipeError", 0), ("ValueError", 1)]
+)
 def test_a_process_that_spark_hung_up_on_ends_without_a_word(
     cluster: Cluster, topic: str, error: str, code: int
 ) -> None:

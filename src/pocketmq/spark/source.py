@@ -12,6 +12,10 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
+from pocketmq.spark.hung_up import be_quiet_in_daemons
+
+be_quiet_in_daemons()
+
 
 class RocketMQDataSource(DataSource):
     """Topics as DataFrames, read and written, at once or as a stream."""

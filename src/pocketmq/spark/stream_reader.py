@@ -23,6 +23,7 @@ from pyspark.sql.types import StructType
 from pocketmq.errors import DataLost
 from pocketmq.model.queue import MessageQueue
 from pocketmq.spark.batch_reader import Task, place_all, wanted_rows
+from pocketmq.spark.hung_up import HUNG_UP
 from pocketmq.spark.offsets import Offsets, StreamOffset, lag, nested
 from pocketmq.spark.planning import Range, pack, share
 from pocketmq.spark.schema import wanted_columns
@@ -163,7 +164,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._progress_made.close()
         if self._view_made is not None:
             self._view_made.reader.close()
-        if isinstance(sys.exc_info()[1], EOFError):
+        if isinstance(sys.exc_info()[1], HUNG_UP):
             os._exit(0)
 
     def _publish(self, reached: Offsets) -> None:
