@@ -12,17 +12,25 @@ import pytest
 
 from tests.interop.jvm import Jars
 
+LONGEST = (
+    *("test_crowds_java.py", "test_tools_java.py", "test_spark_java.py", "test_clients_java.py"),
+    *("test_side_by_side_java.py", "test_pop_own_java.py", "test_mixed_java.py"),
+    *("test_groups_java.py", "test_push_java.py", "test_pop_java.py", "test_exchanges_java.py"),
+)
+"""Files in the order in which a parallel run begins with them, so that none is alone at the end."""
 PEERS = {"java": "POCKETMQ_JAVA", "go": "POCKETMQ_GO", "node": "POCKETMQ_NODE"}
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out tests whose peer was not named, and those of another line of RocketMQ."""
+    """Leave out tests whose peer was not named, and of another line of RocketMQ; the longest first."""
     directory = os.environ.get("POCKETMQ_JAVA")
     line = Jars(Path(directory), Path()).line if directory else ""
     out = [item for item in items if not _has_peer(item, line)]
     if out:
         config.hook.pytest_deselected(items=out)
         items[:] = [item for item in items if item not in set(out)]
+    places = {name: place for place, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: places.get(item.path.name, len(places)))
 
 
 def _has_peer(item: pytest.Item, line: str) -> bool:

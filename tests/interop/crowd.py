@@ -53,21 +53,37 @@ class Person(Process):
     def __init__(self, command: list[str], directory: Path, configured: list[MessageQueue]) -> None:
         super().__init__(command, directory)
         self.configured = configured
+        self._seen = 0
+        self._client_id = ""
+        self._owned: dict[str, set[str]] = {}
+        self._got: dict[str, list[tuple[str, str]]] = {}
 
     @property
     def client_id(self) -> str:
-        return next((line[3:] for line in self.lines if line.startswith("is ")), "")
+        self._read()
+        return self._client_id
 
     def owned(self, group: str) -> set[str]:
-        start = f"{group} owns "
-        said = [line[len(start) :] for line in list(self.lines) if line.startswith(start)]
-        return set(said[-1].split()) if said else set()
+        self._read()
+        return self._owned.get(group, set())
 
     def got(self, group: str) -> list[tuple[str, str]]:
         """Place and body of every message of a group, in the order of their arrival."""
-        start = f"{group} got "
-        said = [line[len(start) :] for line in list(self.lines) if line.startswith(start)]
-        return [(line.partition(" ")[0], line.partition(" ")[2]) for line in said]
+        self._read()
+        return self._got.get(group, [])
+
+    def _read(self) -> None:
+        """Take in the lines that have come since; each is read once, there are thousands."""
+        for line in self.lines[self._seen :]:
+            self._seen += 1
+            first, _, rest = line.partition(" ")
+            if first == "is":
+                self._client_id = rest
+            elif rest.startswith("owns"):
+                self._owned[first] = set(rest.split()[1:])
+            elif rest.startswith("got "):
+                _, place, body = rest.split(" ", 2)
+                self._got.setdefault(first, []).append((place, body))
 
     def share(self, group: str, members: list[str], queues: set[MessageQueue]) -> set[str]:
         """Give what the group's rule gives it."""

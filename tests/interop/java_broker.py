@@ -9,7 +9,7 @@ from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.headers.nameserver import GetRouteRequest
 from pocketmq.protocol.headers.topics import CreateTopicRequest
 from pocketmq.protocol.json_values import decode_body
-from tests.interop.jvm import Jars, Process, broker, free_port, wait_until
+from tests.interop.jvm import Jars, Process, broker, free_port, listens, wait_until
 from tests.server_process import ServerProcess
 from tests.wire_client import WireClient
 
@@ -74,11 +74,3 @@ def java_brokers(jars: Jars, home: Path, *names: str, **settings: object) -> Ite
         wait_until(registered, "the brokers to register")
         wait_until(lambda: all(map(listens, places.values())), "the brokers to listen")
         yield running
-
-
-def listens(address: str) -> bool:
-    try:
-        WireClient(address).__exit__(None, None, None)
-    except OSError:
-        return False
-    return True

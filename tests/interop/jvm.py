@@ -25,6 +25,18 @@ _QUICK = {
     "client.rebalance.lockMaxLiveTime": 4000,
     "broker.rebalance.lockMaxLiveTime": 8000,
 }
+# A 5.x broker burns a core by itself unless told otherwise. One that starts makes two keys for a TLS
+# that nobody speaks, watches the clock in a loop before it first writes a count down, and reads
+# through the wheel of its timers every second. When a transaction has ended it does not wait for
+# the next end to write down, but asks in a loop whether there is one; so it is told to write each at
+# once, and else to have a minute.
+_QUICK_BROKER: dict[str, object] = {
+    "transactionMetricFlushInterval": 200,
+    "timerFlushIntervalMs": 60_000,
+    "transactionOpMsgMaxSize": 1,
+    "transactionOpBatchInterval": 60_000,
+}
+_NO_TLS: dict[str, object] = {"tls.server.mode": "disabled"}
 _OPENED = ("java.nio", "sun.nio.ch", "jdk.internal.ref")
 _SILENT = "<configuration><root level='OFF'/></configuration>"
 
@@ -195,6 +207,7 @@ def broker(jars: Jars, home: Path, nameservers: str, **settings: object) -> Proc
     Settings of TLS are system properties in Java.
     """
     properties = {name: settings.pop(name) for name in list(settings) if name.startswith("tls.")}
+    settings = _QUICK_BROKER | settings
     settings |= {
         "namesrvAddr": nameservers,
         "brokerIP1": "127.0.0.1",
@@ -205,7 +218,7 @@ def broker(jars: Jars, home: Path, nameservers: str, **settings: object) -> Proc
     command = jars.command(home, "org.apache.rocketmq.broker.BrokerStartup", "-c", "broker.conf")
     lines = [f"{name}={value}\n" for name, value in settings.items()]
     (home / "broker.conf").write_text("".join(lines))
-    return Process(with_properties(command, properties), home)
+    return Process(with_properties(command, _NO_TLS | properties), home)
 
 
 def with_properties(command: list[str], properties: Mapping[str, object]) -> list[str]:
@@ -215,10 +228,29 @@ def with_properties(command: list[str], properties: Mapping[str, object]) -> lis
 
 
 def nameserver(jars: Jars, home: Path, port: int, **properties: object) -> Process:
-    """Start a Java name server."""
+    """Start a Java name server; it listens when this returns.
+
+    A broker that finds none when it starts tries again only after ten seconds.
+    """
     command = jars.command(home, "org.apache.rocketmq.namesrv.NamesrvStartup", "-c", "namesrv.conf")
     (home / "namesrv.conf").write_text(f"listenPort={port}\n")
-    return Process(with_properties(command, properties), home)
+    process = Process(with_properties(command, _NO_TLS | properties), home)
+    try:
+        wait_until(lambda: listens(f"127.0.0.1:{port}"), "a Java name server to listen")
+    except AssertionError:
+        process.__exit__(None, None, None)
+        raise
+    return process
+
+
+def listens(address: str) -> bool:
+    """Tell whether somebody takes connections there."""
+    host, _, port = address.rpartition(":")
+    try:
+        socket.create_connection((host, int(port)), 10).close()
+    except OSError:
+        return False
+    return True
 
 
 def free_port() -> int:

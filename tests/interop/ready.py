@@ -46,7 +46,10 @@ def _train(jars: Jars, place: Path) -> None:
     first, *rest = jars.command(home, "Training", *words)
     with suppress(subprocess.TimeoutExpired):
         subprocess.run(
-            [first, f"-XX:ArchiveClassesAtExit={made}", "-Xlog:disable", *rest],
+            [
+                *(first, f"-XX:ArchiveClassesAtExit={made}", "-Xlog:disable"),
+                *("-Dtls.server.mode=disabled", *rest),
+            ],
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             timeout=PATIENCE,

@@ -4,8 +4,8 @@ import sys
 from contextlib import ExitStack
 from pathlib import Path
 
-from tests.interop.java_broker import JavaBroker, listens
-from tests.interop.jvm import Jars, Process, broker, free_port, nameserver, wait_until
+from tests.interop.java_broker import JavaBroker
+from tests.interop.jvm import Jars, Process, broker, free_port, listens, nameserver, wait_until
 from tests.server_process import ServerProcess
 
 ROOT = Path(__file__).parents[2]
@@ -78,9 +78,7 @@ class Row:
         port = free_port()
         (self._home / "names").mkdir()
         self._stack.enter_context(nameserver(self._jars, self._home / "names", port))
-        address = f"127.0.0.1:{port}"
-        wait_until(lambda: listens(address), "a Java name server")
-        return address
+        return f"127.0.0.1:{port}"
 
     def _start(self, name: str) -> Process | ServerProcess:
         home, port = self._home / name, self._ports[name]

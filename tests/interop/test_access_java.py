@@ -31,7 +31,6 @@ from tests.broker.running import client
 from tests.interop import jvm
 from tests.interop.jvm import Jars, Process
 from tests.net.certificates import Certificates, make_certificates
-from tests.wire_client import WireClient
 
 pytestmark = [pytest.mark.java, pytest.mark.timeout(600)]
 
@@ -48,17 +47,9 @@ def java_broker(jars: Jars, home: Path, **settings: object) -> Iterator[Address]
     """Run a Java broker that no name server knows."""
     port = jvm.free_port()
     settings |= {"listenPort": port, "brokerName": "broker-a", "enableControllerMode": "false"}
-    with jvm.broker(jars, home, "127.0.0.1:1", **settings) as process:
-        jvm.wait_until(lambda: _listens(port), "\n".join(process.lines))
+    with jvm.broker(jars, home, "127.0.0.1:1", **settings):
+        jvm.wait_until(lambda: jvm.listens(f"127.0.0.1:{port}"), "a Java broker")
         yield Address("127.0.0.1", port)
-
-
-def _listens(port: int) -> bool:
-    try:
-        WireClient(f"127.0.0.1:{port}").__exit__(None, None, None)
-    except OSError:
-        return False
-    return True
 
 
 async def answers_of(

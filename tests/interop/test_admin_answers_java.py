@@ -89,12 +89,10 @@ def sides(jars: Jars, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tupl
     with (
         java_brokers(jars, home, BROKER) as java,
         Cluster(brokers=1, in_process=False, config=CLUSTER) as ours,
+        closing(Side(java.brokers[BROKER])) as theirs,
+        closing(Side(ours.brokers[BROKER].address)) as own,
     ):
-        with (
-            closing(Side(java.brokers[BROKER])) as theirs,
-            closing(Side(ours.brokers[BROKER].address)) as own,
-        ):
-            yield theirs, own
+        yield theirs, own
 
 
 def comparable(value: Any) -> Any:

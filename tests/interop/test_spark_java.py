@@ -32,7 +32,7 @@ from tests.spark.topics import rows
 pytestmark = [pytest.mark.java, pytest.mark.line("5.x"), pytest.mark.timeout(600)]
 
 QUERY = "3d3e8b4e-0000-4000-8000-0123456789ab"
-ASKS_SOON = {"transactionCheckInterval": 5000, "transactionOpBatchInterval": 500}
+ASKS_SOON = {"transactionCheckInterval": 5000}
 SCHEMA = StructType().add("body", StringType()).add("tags", StringType())
 
 

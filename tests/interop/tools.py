@@ -22,6 +22,7 @@ VARYING = (
     (r"127\.0\.0\.1:[3-6]\d{4}\b", "ADDRESS"),
     (r"\b1[5-9]\d{11}\b", "MILLISECONDS"),
     (r"\brt=\d+ms", "rt=TIME"),
+    (r"\btimerReadBehind +: \d+", "timerReadBehind : TIME"),
     (r"SendResult \[sendStatus=SEND_OK, msgId=\w+, offsetMsgId=\w+", "SendResult [SEND_OK"),
     (r"(?m)SEND_OK +[0-9A-F]+\s*$", "SEND_OK ID"),
     (r"queueOffset=\d+, recallHandle", "queueOffset=NEXT, recallHandle"),

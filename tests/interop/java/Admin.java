@@ -5,6 +5,7 @@ import org.apache.rocketmq.tools.command.MQAdminStartup;
 /** Runs mqadmin commands, one a line of standard input, each followed by a line "#done". */
 public class Admin {
     public static void main(String[] args) throws Exception {
+        Awake.start();
         BufferedReader input = new BufferedReader(new InputStreamReader(System.in));
         String line;
         while ((line = input.readLine()) != null) {

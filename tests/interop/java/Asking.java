@@ -20,14 +20,19 @@ public class Asking {
     static final List<SendResult> sent = new ArrayList<>();
 
     public static void main(String[] args) throws Exception {
+        Awake.start();
         int status = 1;
         try {
             producer = new DefaultMQProducer("for-asking");
             producer.setNamesrvAddr(args[0]);
+            producer.setPollNameServerInterval(1000);
+            producer.setHeartbeatBrokerInterval(1000);
             producer.start();
             Compatible.createTopic(producer, "asked", 1);
             consumer = new DefaultMQPullConsumer("asking");
             consumer.setNamesrvAddr(args[0]);
+            consumer.setPollNameServerInterval(1000);
+            consumer.setHeartbeatBrokerInterval(1000);
             consumer.start();
             queue = consumer.fetchSubscribeMessageQueues("asked").iterator().next();
             offsets();

@@ -24,6 +24,7 @@ import org.apache.rocketmq.common.message.MessageExt;
 @SuppressWarnings("deprecation")
 public class BrokerWork {
     public static void main(String[] args) throws Exception {
+        Awake.start();
         switch (args[0]) {
             case "produce": produce(args[1], args[2]); break;
             case "find": find(args[1], args[2], args[3], args[4]); break;
@@ -40,6 +41,8 @@ public class BrokerWork {
     static DefaultMQProducer producer(String namesrv) throws Exception {
         DefaultMQProducer producer = new DefaultMQProducer("java-producers");
         producer.setNamesrvAddr(namesrv);
+        producer.setPollNameServerInterval(1000);
+        producer.setHeartbeatBrokerInterval(1000);
         producer.setSendMsgTimeout(10000);
         producer.start();
         return producer;
@@ -140,6 +143,8 @@ public class BrokerWork {
     static DefaultMQPushConsumer consumer(String namesrv, String group) {
         DefaultMQPushConsumer consumer = new DefaultMQPushConsumer(group);
         consumer.setNamesrvAddr(namesrv);
+        consumer.setPollNameServerInterval(1000);
+        consumer.setHeartbeatBrokerInterval(1000);
         consumer.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
         return consumer;
     }
@@ -186,6 +191,8 @@ public class BrokerWork {
     static void lite(String namesrv, String topic, String group, String expression, int count) throws Exception {
         DefaultLitePullConsumer consumer = new DefaultLitePullConsumer(group);
         consumer.setNamesrvAddr(namesrv);
+        consumer.setPollNameServerInterval(1000);
+        consumer.setHeartbeatBrokerInterval(1000);
         consumer.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
         consumer.subscribe(topic, expression);
         consumer.start();

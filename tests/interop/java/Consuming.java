@@ -29,11 +29,13 @@ public class Consuming {
     static DefaultMQProducer producer;
 
     public static void main(String[] args) throws Exception {
+        Awake.start();
         servers = args[0];
         int status = 1;
         try {
             producer = new DefaultMQProducer("for-consuming");
             producer.setNamesrvAddr(servers);
+            producer.setHeartbeatBrokerInterval(1000);
             producer.setPollNameServerInterval(500); // for every client here of the same instance
             producer.start();
             for (String scene : Arrays.asList(args).subList(1, args.length)) {
@@ -320,6 +322,8 @@ public class Consuming {
         producer.send(new Message("bodies", big));
         DefaultMQProducer plain = new DefaultMQProducer("plain");
         plain.setNamesrvAddr(servers);
+        plain.setPollNameServerInterval(1000);
+        plain.setHeartbeatBrokerInterval(1000);
         plain.setInstanceName("plain");
         plain.setCompressMsgBodyOverHowmuch(Integer.MAX_VALUE);
         plain.start();
@@ -354,6 +358,8 @@ public class Consuming {
     static void namespace() throws Exception {
         DefaultMQProducer tenant = new DefaultMQProducer("tenant");
         tenant.setNamesrvAddr(servers);
+        tenant.setPollNameServerInterval(1000);
+        tenant.setHeartbeatBrokerInterval(1000);
         tenant.setInstanceName("tenant");
         tenant.setNamespace("flat");
         tenant.start();
@@ -382,11 +388,15 @@ public class Consuming {
     static void traced() throws Exception {
         DefaultMQProducer tracing = new DefaultMQProducer("tracing", true, null);
         tracing.setNamesrvAddr(servers);
+        tracing.setPollNameServerInterval(1000);
+        tracing.setHeartbeatBrokerInterval(1000);
         tracing.setInstanceName("tracing");
         tracing.start();
         tracing.send(new Message("traced", bytes("watched")));
         DefaultMQPushConsumer consumer = new DefaultMQPushConsumer("traced", true, null);
         consumer.setNamesrvAddr(servers);
+        consumer.setPollNameServerInterval(1000);
+        consumer.setHeartbeatBrokerInterval(1000);
         consumer.setInstanceName("traced");
         consumer.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
         Seen seen = new Seen();
@@ -422,6 +432,7 @@ public class Consuming {
             consumer.setConsumerGroup(group);
         }
         consumer.setNamesrvAddr(servers);
+        consumer.setHeartbeatBrokerInterval(1000);
         consumer.setPollNameServerInterval(500); // retry topics are found as soon as they are there
         consumer.setConsumeFromWhere(where);
         return consumer;

@@ -34,6 +34,7 @@ public class Crowd {
     static final Map<String, DefaultMQPushConsumer> MEMBERS = new LinkedHashMap<>();
 
     public static void main(String[] args) throws Exception {
+        Awake.start();
         String topic = args[1];
         for (String group : Arrays.asList(args).subList(4, args.length)) {
             MEMBERS.put(group, member(args[0], topic, args[2], args[3], group));

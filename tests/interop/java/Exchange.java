@@ -27,10 +27,13 @@ public class Exchange {
     static DefaultMQProducer producer;
 
     public static void main(String[] args) throws Exception {
+        Awake.start();
         if (args.length > 1) {
             topic = args[3];
             producer = args[0].equals("transacting") ? transacting(args[2]) : new DefaultMQProducer(args[2]);
             producer.setNamesrvAddr(args[1]);
+            producer.setPollNameServerInterval(1000);
+            producer.setHeartbeatBrokerInterval(1000);
             producer.start();
             Compatible.createTopic(producer, topic, 4);
         }
@@ -91,6 +94,8 @@ public class Exchange {
     static void replying(String servers, String group) throws Exception {
         DefaultMQPushConsumer consumer = new DefaultMQPushConsumer(group);
         consumer.setNamesrvAddr(servers);
+        consumer.setPollNameServerInterval(1000);
+        consumer.setHeartbeatBrokerInterval(1000);
         consumer.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
         consumer.subscribe(topic, "*");
         consumer.registerMessageListener((MessageListenerConcurrently) (messages, context) -> {

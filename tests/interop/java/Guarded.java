@@ -18,6 +18,7 @@ import org.apache.rocketmq.remoting.RPCHook;
 /** Sends and consumes with an account: name server, key, secret, topic, group, count. */
 public class Guarded {
     public static void main(String[] args) {
+        Awake.start();
         try {
             work(args);
             System.out.println("end");
@@ -33,6 +34,8 @@ public class Guarded {
         int count = Integer.parseInt(args[5]);
         DefaultMQProducer producer = new DefaultMQProducer("producers", hook);
         producer.setNamesrvAddr(args[0]);
+        producer.setPollNameServerInterval(1000);
+        producer.setHeartbeatBrokerInterval(1000);
         producer.setRetryTimesWhenSendFailed(0);
         producer.start();
         int sent = 0;
@@ -56,6 +59,8 @@ public class Guarded {
         DefaultMQPushConsumer consumer =
             new DefaultMQPushConsumer(args[4], hook, new AllocateMessageQueueAveragely());
         consumer.setNamesrvAddr(args[0]);
+        consumer.setPollNameServerInterval(1000);
+        consumer.setHeartbeatBrokerInterval(1000);
         consumer.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
         consumer.subscribe(args[3], "*");
         consumer.registerMessageListener((MessageListenerConcurrently) (messages, context) -> {

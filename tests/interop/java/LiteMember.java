@@ -17,6 +17,7 @@ public class LiteMember {
     static volatile boolean over;
 
     public static void main(String[] args) throws Exception {
+        Awake.start();
         String topic = args[2];
         DefaultLitePullConsumer consumer = new DefaultLitePullConsumer(args[1]);
         consumer.setNamesrvAddr(args[0]);

@@ -17,11 +17,14 @@ public class LitePulling {
     static DefaultMQProducer producer;
 
     public static void main(String[] args) throws Exception {
+        Awake.start();
         servers = args[0];
         int status = 1;
         try {
             producer = new DefaultMQProducer("for-lite-pulling");
             producer.setNamesrvAddr(servers);
+            producer.setPollNameServerInterval(1000);
+            producer.setHeartbeatBrokerInterval(1000);
             producer.start();
             subscribed();
             assigned();
@@ -90,6 +93,8 @@ public class LitePulling {
     static DefaultLitePullConsumer consumer(String group) {
         DefaultLitePullConsumer consumer = new DefaultLitePullConsumer("group-" + group);
         consumer.setNamesrvAddr(servers);
+        consumer.setPollNameServerInterval(1000);
+        consumer.setHeartbeatBrokerInterval(1000);
         consumer.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
         return consumer;
     }

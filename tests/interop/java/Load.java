@@ -14,8 +14,10 @@ public class Load {
     static volatile boolean over;
 
     public static void main(String[] args) throws Exception {
+        Awake.start();
         DefaultMQProducer producer = new DefaultMQProducer("load");
         producer.setNamesrvAddr(args[0]);
+        producer.setHeartbeatBrokerInterval(1000);
         producer.setPollNameServerInterval(1000);
         producer.setSendMsgTimeout(3000);
         producer.setRetryTimesWhenSendFailed(3);

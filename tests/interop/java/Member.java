@@ -19,6 +19,7 @@ import org.apache.rocketmq.common.message.MessageQueue;
  */
 public class Member {
     public static void main(String[] args) throws Exception {
+        Awake.start();
         String topic = args[2];
         List<String> options = Arrays.asList(args).subList(4, args.length);
         DefaultMQPushConsumer consumer = new DefaultMQPushConsumer(args[1]);

@@ -15,6 +15,7 @@ import org.apache.rocketmq.common.message.MessageExt;
  */
 public class PopMember {
     public static void main(String[] args) throws Exception {
+        Awake.start();
         int count = Integer.parseInt(args[5]);
         DefaultMQPushConsumer[] members = new DefaultMQPushConsumer[count];
         for (int n = 0; n < count; n++) {

@@ -20,6 +20,7 @@ public class Producing {
     static DefaultMQProducer producer;
 
     public static void main(String[] args) throws Exception {
+        Awake.start();
         int status = 1;
         try {
             producer = start(args[0], "producing");
@@ -44,6 +45,8 @@ public class Producing {
     static DefaultMQProducer start(String servers, String group) throws Exception {
         DefaultMQProducer made = new DefaultMQProducer(group);
         made.setNamesrvAddr(servers);
+        made.setPollNameServerInterval(1000);
+        made.setHeartbeatBrokerInterval(1000);
         made.setInstanceName(group);
         made.setSendMsgTimeout(10_000);
         made.start();
@@ -149,6 +152,8 @@ public class Producing {
     static void tooLarge(String servers) throws Exception {
         DefaultMQProducer generous = new DefaultMQProducer("generous");
         generous.setNamesrvAddr(servers);
+        generous.setPollNameServerInterval(1000);
+        generous.setHeartbeatBrokerInterval(1000);
         generous.setInstanceName("generous");
         generous.setMaxMessageSize(16 << 20);
         generous.setCompressMsgBodyOverHowmuch(Integer.MAX_VALUE);
@@ -167,6 +172,8 @@ public class Producing {
     static void inNamespace(String servers) throws Exception {
         DefaultMQProducer tenant = new DefaultMQProducer("tenant");
         tenant.setNamesrvAddr(servers);
+        tenant.setPollNameServerInterval(1000);
+        tenant.setHeartbeatBrokerInterval(1000);
         tenant.setInstanceName("tenant");
         tenant.setNamespace("space");
         tenant.start();

@@ -15,11 +15,13 @@ import org.apache.rocketmq.common.message.MessageQueue;
 /** Prints every message of a topic as Java reads it: name server, topic, expression, namespace. */
 public class Reading {
     public static void main(String[] args) throws Exception {
+        Awake.start();
         DefaultMQPushConsumer consumer = new DefaultMQPushConsumer("readers-of-" + args[1]);
         if (args.length > 3) {
             consumer.setNamespace(args[3]);
         }
         consumer.setNamesrvAddr(args[0]);
+        consumer.setHeartbeatBrokerInterval(1000);
         consumer.setPollNameServerInterval(500);
         consumer.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
         consumer.subscribe(args[1], args[2]);

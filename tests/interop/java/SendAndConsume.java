@@ -13,9 +13,12 @@ import org.apache.rocketmq.common.message.Message;
 /** Sends messages to a topic and consumes them: name server, topic, count. */
 public class SendAndConsume {
     public static void main(String[] args) throws Exception {
+        Awake.start();
         int count = Integer.parseInt(args[2]);
         DefaultMQProducer producer = new DefaultMQProducer("producers-of-" + args[1]);
         producer.setNamesrvAddr(args[0]);
+        producer.setPollNameServerInterval(1000);
+        producer.setHeartbeatBrokerInterval(1000);
         producer.start();
         Set<String> brokers = new TreeSet<>();
         for (int i = 0; i < count; i++) {
@@ -28,6 +31,8 @@ public class SendAndConsume {
         CountDownLatch missing = new CountDownLatch(count);
         DefaultMQPushConsumer consumer = new DefaultMQPushConsumer("consumers-of-" + args[1]);
         consumer.setNamesrvAddr(args[0]);
+        consumer.setPollNameServerInterval(1000);
+        consumer.setHeartbeatBrokerInterval(1000);
         consumer.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
         consumer.subscribe(args[1], "*");
         consumer.registerMessageListener((MessageListenerConcurrently) (messages, context) -> {

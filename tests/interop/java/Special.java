@@ -33,6 +33,7 @@ public class Special {
     static final List<Long> times = new CopyOnWriteArrayList<>();
 
     public static void main(String[] args) throws Exception {
+        Awake.start();
         servers = args[0];
         int status = 1;
         try {
@@ -57,6 +58,8 @@ public class Special {
         Map<String, String> asked = new ConcurrentHashMap<>();
         TransactionMQProducer producer = new TransactionMQProducer("tx-shop");
         producer.setNamesrvAddr(servers);
+        producer.setPollNameServerInterval(1000);
+        producer.setHeartbeatBrokerInterval(1000);
         producer.setTransactionListener(new TransactionListener() {
             @Override
             public LocalTransactionState executeLocalTransaction(Message message, Object argument) {
@@ -105,6 +108,8 @@ public class Special {
         List<String> asked = new CopyOnWriteArrayList<>();
         TransactionMQProducer producer = new TransactionMQProducer("tx-lost");
         producer.setNamesrvAddr(servers);
+        producer.setPollNameServerInterval(1000);
+        producer.setHeartbeatBrokerInterval(1000);
         producer.setTransactionListener(new TransactionListener() {
             @Override
             public LocalTransactionState executeLocalTransaction(Message message, Object argument) {
@@ -195,6 +200,8 @@ public class Special {
         Compatible.createTopic(producer, "requests", 1);
         DefaultMQPushConsumer consumer = new DefaultMQPushConsumer("answering");
         consumer.setNamesrvAddr(servers);
+        consumer.setPollNameServerInterval(1000);
+        consumer.setHeartbeatBrokerInterval(1000);
         consumer.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
         consumer.subscribe("requests", "*");
         consumer.registerMessageListener((MessageListenerConcurrently) (messages, context) -> {
@@ -248,6 +255,7 @@ public class Special {
     static DefaultMQProducer producer(String group) throws Exception {
         DefaultMQProducer producer = new DefaultMQProducer(group);
         producer.setNamesrvAddr(servers);
+        producer.setHeartbeatBrokerInterval(1000);
         producer.setPollNameServerInterval(500);
         producer.setInstanceName(group);
         producer.start();
@@ -257,6 +265,8 @@ public class Special {
     static DefaultMQPushConsumer consume(String topic) throws Exception {
         DefaultMQPushConsumer consumer = new DefaultMQPushConsumer("reads-" + topic);
         consumer.setNamesrvAddr(servers);
+        consumer.setPollNameServerInterval(1000);
+        consumer.setHeartbeatBrokerInterval(1000);
         consumer.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
         consumer.subscribe(topic, "t");
         consumer.registerMessageListener((MessageListenerConcurrently) (messages, context) -> {
