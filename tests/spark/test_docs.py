@@ -8,6 +8,8 @@ from pyspark.sql import SparkSession
 
 HOW_TO = Path(__file__).parents[2] / "docs" / "how-to"
 BLOCK = re.compile(r"^```py\n(.*?)^```", re.MULTILINE | re.DOTALL)
+PLACE = re.compile(r'((?:path=|checkpointLocation=|checkpointLocation", |parquet\()")')
+"""What stands before the name of a directory."""
 PAGES = [page for page in sorted(HOW_TO.glob("*spark*.md")) if BLOCK.search(page.read_text())]
 
 
@@ -20,7 +22,7 @@ def test_an_example_runs(
     names: dict[str, object] = {}
     here = str(tmp_path)  # Java's working directory is where the session was started
     for code in BLOCK.findall(page.read_text()):
-        placed = re.sub(r'((?:path=|checkpointLocation=|parquet\()")', rf"\g<1>{here}/", code)
+        placed = PLACE.sub(rf"\g<1>{here}/", code)
         exec(compile(placed, page.name, "exec"), names)
 
 
