@@ -6,6 +6,8 @@ Made on the loop, done in a thread or by a task, settled on the loop by the work
 from collections.abc import Awaitable, Iterable, Iterator, Sequence
 from itertools import groupby
 
+import msgspec
+
 from pocketmq.balance.consumer.handling import batches
 from pocketmq.client.consumer.consume_hooks import Watch
 from pocketmq.client.consumer.handlers import Failure, Handler
@@ -14,26 +16,17 @@ from pocketmq.client.consumer.work import Consuming
 from pocketmq.protocol.received import ReceivedMessage
 
 
-class Call:
-    """One call of a handler, for messages of one queue."""
+class Call(msgspec.Struct, eq=False):
+    """One call of a handler, for messages of one queue. Made once a message, so made fast."""
 
-    __slots__ = ("failure", "handler", "held", "messages", "skipped", "took", "watch")
-
-    def __init__(
-        self,
-        held: HeldQueue,
-        handler: Handler,
-        messages: Sequence[ReceivedMessage],
-        watch: Watch,
-    ) -> None:
-        self.held = held
-        self.handler = handler
-        self.messages = messages
-        self.watch = watch
-        self.failure: Failure | None = None
-        self.skipped = False
-        """Whether the queue, or the popped messages, were lost before the call."""
-        self.took = 0
+    held: HeldQueue
+    handler: Handler
+    messages: Sequence[ReceivedMessage]
+    watch: Watch
+    failure: Failure | None = None
+    skipped: bool = False
+    """Whether the queue, or the popped messages, were lost before the call."""
+    took: int = 0
 
     def make(self) -> None:
         """Call a plain handler."""
@@ -49,11 +42,11 @@ class Call:
 
     def make_async(self) -> Awaitable[Failure | None]:
         """Call a coroutine handler."""
+        if self.held.popped is None and not self.held.process.dropped and not self.watch.hooks:
+            return self.handler.call_async(self.messages)  # as nearly always
         if self._lost():
             return self._skip()
-        if self.watch.hooks:
-            return self._make_watched()
-        return self.handler.call_async(self.messages)
+        return self._make_watched() if self.watch.hooks else self.handler.call_async(self.messages)
 
     def _lost(self) -> bool:
         held = self.held

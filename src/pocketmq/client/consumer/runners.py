@@ -20,6 +20,16 @@ CANCEL_WAIT = 1.0
 """Seconds a handler may take to clean up when it is cancelled; one that goes on is left alone."""
 
 
+class _AtWork:
+    """What a task does, and since when."""
+
+    __slots__ = ("job", "since")
+
+    def __init__(self) -> None:
+        self.job: Job | None = None
+        self.since = 0
+
+
 class Runners:
     """Belongs to one event loop."""
 
@@ -31,7 +41,7 @@ class Runners:
         self._tick = stopwatch(clock)
         self._pending: deque[Job] = deque()
         self._done: list[Job] = []
-        self._tasks: dict[asyncio.Task[None], tuple[Job, int] | None] = {}
+        self._tasks: dict[asyncio.Task[None], _AtWork] = {}
         self._spare = False
         """Whether a task has been made that has not begun yet."""
         self._stopping = False
@@ -45,8 +55,8 @@ class Runners:
         """Give the jobs being done, and for how many nanoseconds."""
         now = self._tick()
         for at_work in self._tasks.values():
-            if at_work is not None:
-                yield at_work[0], now - at_work[1]
+            if at_work.job is not None:
+                yield at_work.job, now - at_work.since
 
     def tasks(self) -> tuple[asyncio.Task[None], ...]:
         """Give the tasks that have a job or look for one."""
@@ -77,20 +87,20 @@ class Runners:
         if self._pending and not self._spare and len(self._tasks) < self._limit:
             self._spare = True
             task = self._loop.create_task(self._run(), name=self._name)
-            self._tasks[task] = None
+            self._tasks[task] = _AtWork()
             task.add_done_callback(self._ended)
 
     async def _run(self) -> None:
         self._spare = False
         task = asyncio.current_task()
         assert task is not None
-        pending, tasks, tick = self._pending, self._tasks, self._tick
+        pending, at_work, tick = self._pending, self._tasks[task], self._tick
         now = turn = tick()
         while pending:
             job = pending.popleft()
             if pending and not self._spare:
                 self._make_spare()
-            tasks[task] = (job, now)
+            at_work.job, at_work.since = job, now
             try:
                 job.failure = await job.make_async()
             except asyncio.CancelledError:
@@ -106,7 +116,7 @@ class Runners:
                 self._done.append(job)
             else:
                 self._add(job)
-            tasks[task] = None
+            at_work.job = None
             if now - turn > TURN:
                 await asyncio.sleep(0)
                 now = turn = tick()
