@@ -15,8 +15,8 @@ SHARE_A_SESSION = {"spark", "pipelines"}
 """Folders whose tests use one Spark session."""
 SPREAD = {
     "test_schedules.py",
-    *("test_access_java.py", "test_crowds_java.py", "test_groups_java.py", "test_mixed_java.py"),
-    *("test_pop_own_java.py", "test_push_java.py"),
+    *("test_access_java.py", "test_clients_java.py", "test_crowds_java.py"),
+    *("test_groups_java.py", "test_mixed_java.py", "test_pop_own_java.py", "test_push_java.py"),
 }
 """Files whose tests have nothing in common that would be costly to make twice."""
 ON_TWO_CLUSTERS = {

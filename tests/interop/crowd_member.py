@@ -17,7 +17,13 @@ from pocketmq.model.kinds import ConsumeFromWhere, MessageModel
 from pocketmq.protocol.received import ReceivedMessage
 from tests.interop.crowd import queue_of, strategy_of
 
-QUICK = {"rebalance_interval": 1.0, "lock_interval": 1.0, "lock_max_age": 4.0}
+QUICK = {
+    "rebalance_interval": 1.0,
+    "unbalanced_interval": 1.0,
+    "lock_interval": 1.0,
+    "lock_max_age": 4.0,
+    "unlock_delay": 1.0,
+}
 """What the system properties are for Java members."""
 
 

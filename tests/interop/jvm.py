@@ -18,11 +18,13 @@ from zipfile import ZipFile
 PROGRAMS = Path(__file__).parent / "java"
 PATIENCE = 90.0
 # Clients look every second, not every twenty, for what nobody told them of; the queue locks of an
-# orderly member that died are over soon.
+# orderly member that died are over soon, and those of one that gives a queue away in the midst of
+# its messages.
 _QUICK = {
     "client.rebalance.waitInterval": 1000,
     "client.rebalance.lockInterval": 1000,
     "client.rebalance.lockMaxLiveTime": 4000,
+    "client.unlockDelayTimeMills": 1000,
     "broker.rebalance.lockMaxLiveTime": 8000,
 }
 # A 5.x broker burns a core by itself unless told otherwise. One that starts makes two keys for a TLS

@@ -82,9 +82,18 @@ SCENES = {
 }
 
 
-def test_every_way_to_be_pushed(jars: Jars, tmp_path: Path, cluster: Cluster) -> None:
-    said = run(jars, tmp_path, "Consuming", cluster.address, *SCENES)
-    assert said == [line for lines in SCENES.values() for line in lines]
+@pytest.mark.parametrize(
+    ("first", "last"),
+    [("concurrent", "broadcasting"), ("retried", "partly"), ("places", "traced")],
+)
+def test_every_way_to_be_pushed(
+    jars: Jars, tmp_path: Path, cluster: Cluster, first: str, last: str
+) -> None:
+    """From one scene to another, all in one process."""
+    names = list(SCENES)
+    names = names[names.index(first) : names.index(last) + 1]
+    said = run(jars, tmp_path, "Consuming", cluster.address, *names)
+    assert said == [line for name in names for line in SCENES[name]]
 
 
 def test_an_orderly_consumer_gives_up_to_the_dead_letters(

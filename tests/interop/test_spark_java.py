@@ -32,7 +32,7 @@ from tests.spark.topics import rows
 pytestmark = [pytest.mark.java, pytest.mark.line("5.x"), pytest.mark.timeout(600)]
 
 QUERY = "3d3e8b4e-0000-4000-8000-0123456789ab"
-ASKS_SOON = {"transactionCheckInterval": 5000}
+ASKS_SOON = {"transactionCheckInterval": 2000}
 SCHEMA = StructType().add("body", StringType()).add("tags", StringType())
 
 
@@ -106,7 +106,7 @@ def test_half_messages_end_once_there(java: JavaBroker, tmp_path: Path) -> None:
     writer.commit([late], 2)
     assert not (tmp_path / QUERY / "2.ended").exists(), "the broker is left to ask"
     until(lambda: len(bodies(java, "halves")) == 7, lambda: bodies(java, "halves"))
-    rounds = time.monotonic() + 12
+    rounds = time.monotonic() + 5
     until(lambda: time.monotonic() > rounds, lambda: "some rounds of questions to come")
     assert bodies(java, "halves") == Counter("abcdefg")
 
