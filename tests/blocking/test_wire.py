@@ -74,6 +74,15 @@ def test_a_large_answer_is_whole_however_it_is_cut(first: int) -> None:
         assert ask(wire).body == body
 
 
+def test_small_answers_may_follow_large_ones() -> None:
+    """After a large one the head of the next is read first, whatever its size."""
+    sizes = (1_000_000, 2_000_000, 0, 5, 1_000_000, 100_000, 60_000, 1)
+    with peer(echo) as address, wire_to(address) as wire:
+        for size in sizes:
+            body = bytes([size % 251]) * size
+            assert ask(wire, body).body == body
+
+
 def test_a_large_answer_that_stops_half_way_ends_at_the_deadline() -> None:
     def half(caller: socket.socket) -> None:
         for request in requests(caller):

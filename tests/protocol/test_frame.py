@@ -225,6 +225,24 @@ def test_what_a_frame_lacks_is_known_once_its_prefix_is_there(frame: Frame, cut:
     assert given_so_far + reader.feed(whole[cut:]) == [frame]
 
 
+@given(frames, st.integers(0, 200))
+def test_a_body_that_comes_alone_is_given_as_it_is(frame: Frame, cut: int) -> None:
+    whole = encoded(frame)
+    reader = FrameReader()
+    begun = reader.feed(whole[:cut])
+    head = 8 + len(frame.header)
+    if cut >= len(whole) or not 8 <= cut < head:
+        assert reader.missing_head == 0
+        return
+    assert (begun, reader.missing_head) == ([], head - cut)
+    given = reader.feed(whole[cut:head])
+    if frame.body:
+        assert (given, reader.missing_head) == ([], 0)
+        body = whole[head:]
+        (read,) = reader.feed(body)
+        assert read.body is body
+
+
 @given(frames)
 def test_the_pieces_of_a_frame_join_to_the_frame(frame: Frame) -> None:
     middle = len(frame.body) // 2

@@ -1,12 +1,16 @@
 """Reading a queue: RocketMQ's statuses, limits and filters; damage is passed over."""
 
+from itertools import accumulate
+from operator import sub
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from pocketmq.protocol.record_scan import RecordView, tags_code
 from pocketmq.store import MessageStore, Read, ReadStatus, StoreOptions
-from pocketmq.store.reading import SCAN_LIMIT
+from pocketmq.store.reading import SCAN_LIMIT, _long_stretches, _stretches
 from tests.store.faults import abandon
 from tests.store.messages import NOW_MS, put, record
 
@@ -124,6 +128,25 @@ def test_records_side_by_side_may_come_as_one_piece(tmp_path: Path) -> None:
             assert joined.next_offset == apart.next_offset
     assert len(store.read(queue, 0, 32, 10_000, joined=True).pieces) == 15
     store.close()
+
+
+@given(
+    st.lists(st.tuples(st.integers(1, 9), st.sampled_from([0, 0, 0, 0, 0, 0, 0, 5])), min_size=1)
+)
+def test_long_stretches_are_found_where_a_look_at_each_finds_them(
+    records: list[tuple[int, int]],
+) -> None:
+    ends = list(accumulate(size + gap for size, gap in records))
+    sizes = [size for size, _ in records]
+    positions = list(map(sub, ends, sizes))
+    assert _long_stretches(positions, sizes) == _stretches(positions, sizes)
+    begins, long = _long_stretches(positions, sizes)
+    covered = [
+        at for begin, size in zip(begins, long, strict=True) for at in range(begin, begin + size)
+    ]
+    assert covered == [
+        at for end, size in zip(ends, sizes, strict=True) for at in range(end - size, end)
+    ]
 
 
 # Filters

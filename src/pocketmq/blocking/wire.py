@@ -19,7 +19,7 @@ from pocketmq.errors import ConnectFailed, ConnectionLost, RequestTimedOut
 from pocketmq.net import Limits
 from pocketmq.net.reasons import reason_of
 from pocketmq.protocol.command import RESPONSE_FLAG, Command, read_command
-from pocketmq.protocol.frame import FrameReader
+from pocketmq.protocol.frame import PREFIX_SIZE, FrameReader
 
 logger = logging.getLogger("pocketmq.net")
 
@@ -63,7 +63,7 @@ def connect(
 class Wire:
     """A socket and what has been read from it."""
 
-    __slots__ = ("_opaque", "_patience", "_reader", "_socket", "address", "used")
+    __slots__ = ("_large", "_opaque", "_patience", "_reader", "_socket", "address", "used")
 
     def __init__(self, address: str, sock: socket.socket, limits: Limits) -> None:
         self.address = address
@@ -75,6 +75,7 @@ class Wire:
         self._reader = FrameReader(limits.frame)
         self._patience = math.inf  # what the kernel does unless it is told
         self._opaque = 0
+        self._large = False  # the last answer
 
     def take_number(self) -> int:
         """Give a number for the next request."""
@@ -117,11 +118,20 @@ class Wire:
             self._allow(deadline - now)
 
     def _receive(self) -> bytes:
-        """Wait for bytes; for those of a large answer, until it is whole: one call, one copy."""
-        missing = self._reader.missing
-        if missing <= _READ or not _KERNEL_TIMERS:
-            return self._socket.recv(_READ)
-        return self._socket.recv(missing, socket.MSG_WAITALL)
+        """Wait for bytes; for those of a large answer, until it is whole.
+
+        After a large one another is likely: its head is read first, so that its body comes in one
+        call and is copied by the kernel alone.
+        """
+        reader = self._reader
+        missing = reader.missing
+        if missing > _READ and _KERNEL_TIMERS:
+            self._large = True
+            return self._socket.recv(reader.missing_head or missing, socket.MSG_WAITALL)
+        if self._large and not reader.buffered:
+            return self._socket.recv(PREFIX_SIZE)
+        self._large = False
+        return self._socket.recv(_READ)
 
     def tell(self, frame: bytes, timeout: float) -> None:
         """Send what is not answered; closes the connection and raises `ConnectionLost` if lost."""

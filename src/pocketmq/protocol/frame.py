@@ -24,7 +24,9 @@ HEADER_LIMIT = 0xFFFFFF
 Buffer: TypeAlias = bytes | bytearray | memoryview
 
 _PREFIX = struct.Struct(">II")
-_PREFIX_SIZE = _PREFIX.size
+PREFIX_SIZE = _PREFIX.size
+"""Bytes that tell how long a frame and its header are."""
+
 _LENGTH_LIMIT = 0x7FFFFFFF
 _WORD_LIMIT = 0x1FFFFFF  # the last known serialise type with the largest header
 
@@ -73,6 +75,17 @@ class FrameReader:
         return self._wanted - len(self._held) if self._wanted else 0
 
     @property
+    def missing_head(self) -> int:
+        """How many bytes lack until the body of the unfinished frame; 0 if that is not known.
+
+        A body that is fed alone, and whole, is given as it is: nothing of it is copied.
+        """
+        if not self._wanted:
+            return 0
+        header: int = _unpack_prefix(self._held)[1] & HEADER_LIMIT
+        return max(0, PREFIX_SIZE + header - len(self._held))
+
+    @property
     def failure(self) -> ProtocolError | None:
         """What broke the stream, if anything did: nothing more can be read from it."""
         return self._failure
@@ -97,7 +110,7 @@ class FrameReader:
             self._held.clear()
         size = len(data)
         limit = self._limit
-        while size - position >= _PREFIX_SIZE:
+        while size - position >= PREFIX_SIZE:
             length, word = _unpack_prefix(data, position)
             start = position + 8
             body_start = start + (word & HEADER_LIMIT)
@@ -115,7 +128,7 @@ class FrameReader:
 
     def _hold(self, rest: bytes, frames: list[Frame]) -> list[Frame]:
         """Keep the beginning of a frame, unless its length already is hopeless."""
-        if 4 <= len(rest) < _PREFIX_SIZE:
+        if 4 <= len(rest) < PREFIX_SIZE:
             length = int.from_bytes(rest[:4], "big")
             if length < 4 or length + 4 > self._limit:
                 return self._fail(_prefix_error(length, 0, self._limit), frames)
@@ -138,14 +151,14 @@ class FrameReader:
             held += data
             return len(data)
         word = _unpack_prefix(held)[1]
-        body_start = _PREFIX_SIZE + (word & HEADER_LIMIT)
+        body_start = PREFIX_SIZE + (word & HEADER_LIMIT)
         if len(held) < body_start:
             held += data[:missing]
             rest = b""
         else:  # nearly always the body's end is all that lacks: it is copied once
             rest = data[:missing]
         with memoryview(held) as view:
-            header = bytes(view[_PREFIX_SIZE:body_start])
+            header = bytes(view[PREFIX_SIZE:body_start])
             body = b"".join((view[body_start:], rest)) if len(held) > body_start else rest
         frames.append(Frame(word >> 24, header, body))
         self._held = bytearray()
