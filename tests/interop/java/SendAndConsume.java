@@ -17,8 +17,6 @@ public class SendAndConsume {
         int count = Integer.parseInt(args[2]);
         DefaultMQProducer producer = new DefaultMQProducer("producers-of-" + args[1]);
         producer.setNamesrvAddr(args[0]);
-        producer.setPollNameServerInterval(1000);
-        producer.setHeartbeatBrokerInterval(1000);
         producer.start();
         Set<String> brokers = new TreeSet<>();
         for (int i = 0; i < count; i++) {
@@ -31,8 +29,6 @@ public class SendAndConsume {
         CountDownLatch missing = new CountDownLatch(count);
         DefaultMQPushConsumer consumer = new DefaultMQPushConsumer("consumers-of-" + args[1]);
         consumer.setNamesrvAddr(args[0]);
-        consumer.setPollNameServerInterval(1000);
-        consumer.setHeartbeatBrokerInterval(1000);
         consumer.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
         consumer.subscribe(args[1], "*");
         consumer.registerMessageListener((MessageListenerConcurrently) (messages, context) -> {
