@@ -41,9 +41,10 @@ class Counted:
     def look(self, query: "StreamingQuery") -> None:
         """Take over what the stream tells of its last micro-batches."""
         for progress in query.recentProgress:
-            rows = progress["numInputRows"]
-            if rows:  # an idle stream tells of a batch to come, with no rows or none known
-                self._rows[int(progress["batchId"])] = int(rows)
+            # Of all sources together a stream of Spark Connect tells nothing.
+            rows = sum(int(source["numInputRows"] or 0) for source in progress["sources"])
+            if rows:  # an idle stream tells of a batch to come
+                self._rows[int(progress["batchId"])] = rows
 
     @property
     def batches(self) -> int:
