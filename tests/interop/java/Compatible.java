@@ -31,4 +31,9 @@ public class Compatible {
     static void balancedByBroker(DefaultMQPushConsumer consumer) throws Exception {
         DefaultMQPushConsumer.class.getMethod("setClientRebalance", boolean.class).invoke(consumer, false);
     }
+
+    /** Says for how long popped messages are hidden from others; only 5.x can. */
+    static void hideFor(DefaultMQPushConsumer consumer, long milliseconds) throws Exception {
+        DefaultMQPushConsumer.class.getMethod("setPopInvisibleTime", long.class).invoke(consumer, milliseconds);
+    }
 }

@@ -29,6 +29,7 @@ public class PopMember {
             consumer.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
             consumer.subscribe(args[2], args[3]);
             Compatible.balancedByBroker(consumer);
+            Compatible.hideFor(consumer, 10_000); // what a member that was killed had taken comes soon
             String name = args[4] + n;
             consumer.registerMessageListener((MessageListenerConcurrently) (messages, context) -> {
                 boolean failed = false;
