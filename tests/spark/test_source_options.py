@@ -10,6 +10,7 @@ from pocketmq.spark.offsets import EARLIEST, LATEST, Place
 from pocketmq.spark.option_values import moment_ms, seconds, size
 from pocketmq.spark.source_options import Topics, source_options
 
+DEEP = '{"a":' * 20_000 + "1" + "}" * 20_000
 HERE = {"nameServer": "127.0.0.1:9876", "subscribe": "orders"}
 
 
@@ -70,6 +71,23 @@ def test_queues_can_be_assigned() -> None:
         ({"startingTimestamp": "yesterday"}, "startingTimestamp", "such as 2026-01-31T12:00:00Z"),
         ({"maxOffsetsPerTrigger": "5"}, "maxOffsetsPerTrigger", "has no meaning for a batch"),
         ({"groupId": "a b"}, "groupId", "not valid"),
+        (
+            {"startingTimestamp": "6", "endingTimestamp": "5"},
+            "startingTimestamp",
+            "is later than endingTimestamp",
+        ),
+        (
+            {"tls": "true", "tlsCa": "ca.pem", "tlsVerify": "false"},
+            "tlsVerify",
+            "nothing is checked by 'tlsCa'",
+        ),
+        ({"assign": '{"a b": {"broker-a": [0]}}'}, "assign", "the topic name 'a b' is not valid"),
+        ({"assign": DEEP}, "assign", 'must be JSON such as {"orders"'),
+        ({"assign": '{"orders": {"broker-a": 1}}'}, "assign", 'must be JSON such as {"orders"'),
+        ({"startingOffsets": DEEP}, "startingOffsets", "must be earliest, latest or JSON such as"),
+        ({"endingOffsets": DEEP}, "endingOffsets", "must be earliest, latest or JSON such as"),
+        ({"pullBytes": "64m"}, "pullBytes", "must be at most 8m, not 64m"),
+        ({"pullBytes": "8388609"}, "pullBytes", "must be at most 8m, not 8388609"),
     ],
 )
 def test_what_cannot_work_is_refused_by_name(
@@ -99,6 +117,13 @@ def test_streams_have_rules_of_their_own(more: dict[str, str], option: str, reas
     with pytest.raises(OptionInvalid) as caught:
         source_options(HERE | more, stream=True)
     assert (caught.value.option, reason in str(caught.value)) == (option, True)
+
+
+def test_the_limits_themselves_are_taken() -> None:
+    moments = {"startingTimestamp": "5", "endingTimestamp": "5"}
+    read = source_options(HERE | moments | {"pullBytes": "8m"}, stream=False)
+    assert read.pulling.size == 8 << 20
+    assert (read.starting.moment_ms, read.ending.moment_ms) == (5, 5)
 
 
 def test_something_has_to_be_read() -> None:

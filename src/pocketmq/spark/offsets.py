@@ -79,7 +79,7 @@ def read_place(text: str, default: int) -> Place:
         return Place(EARLIEST if word == "earliest" else LATEST)
     try:
         return Place(default, flat(json.loads(text)))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise InvalidInput(
             'must be earliest, latest or JSON such as {"orders": {"broker-a": {"0": 12, "1": -2}}}'
             f" (-2 is earliest, -1 latest): {error}"

@@ -92,6 +92,10 @@ def reach_of(found: Mapping[str, Any]) -> Reach:
     for name in _TLS_FIELDS:
         if name in found and not found.get("tls"):
             raise OptionInvalid(name, "needs option 'tls' to be true")
+    if "tlsCa" in found and found.get("tlsVerify") is False:
+        raise OptionInvalid(
+            "tlsVerify", "is false, so nothing is checked by 'tlsCa'; leave one out"
+        )
     if "namespace" in found and "namespaceV2" in found:
         raise OptionInvalid("namespaceV2", "contradicts 'namespace'; give one of them")
     for name in ("requestTimeout", "retryTimeout"):

@@ -29,6 +29,7 @@ from pocketmq.spark.options import REACH, SPARK_OWN, Reach, reach_of
 from pocketmq.spark.planning import PER_TASK
 
 _DEFAULT_DELAY = 900.0
+LARGEST_PULL = 8 << 20
 
 
 class Topics(msgspec.Struct, frozen=True):
@@ -49,7 +50,7 @@ class Pulling(msgspec.Struct, frozen=True):
     fail_on_data_loss: bool = True
     messages: int = 8192
     """Messages of one pull, if the broker gives as many."""
-    size: int = 8 * 1024 * 1024
+    size: int = LARGEST_PULL
     """Bytes of one pull."""
     rows: int = 8192
     """Rows that are decoded together."""
@@ -98,10 +99,12 @@ def _assigned(value: str) -> tuple[MessageQueue, ...]:
     """Read `{"orders": {"broker-a": [0, 1]}}`."""
     try:
         found = msgspec.convert(json.loads(value), dict[str, dict[str, list[int]]])
-    except (ValueError, msgspec.ValidationError) as error:
+    except (ValueError, RecursionError) as error:
         raise InvalidInput(
             f'must be JSON such as {{"orders": {{"broker-a": [0, 1]}}}}: {error}'
         ) from None
+    for topic in found:
+        check_topic(topic)
     queues = [
         MessageQueue(topic, broker, number)
         for topic, brokers in found.items()
@@ -111,6 +114,13 @@ def _assigned(value: str) -> tuple[MessageQueue, ...]:
     if not queues or min(queue.queue_id for queue in queues) < 0:
         raise InvalidInput("must name at least one queue, by a number from 0 on")
     return tuple(dict.fromkeys(queues))
+
+
+def _pull_bytes(value: str) -> int:
+    found = size(value)
+    if found > LARGEST_PULL:
+        raise InvalidInput(f"must be at most {LARGEST_PULL >> 20}m, not {value.strip()}")
+    return found
 
 
 def _group(value: str) -> str:
@@ -136,7 +146,7 @@ KNOWN: dict[str, Read] = REACH | {
     "minPartitions": whole(1, 100_000),
     "maxRecordsPerPartition": whole(1),
     "pullMessages": whole(1, 1_000_000),
-    "pullBytes": size,
+    "pullBytes": _pull_bytes,
     "batchRows": whole(1, 1_000_000),
     "pushdown": flag,
     "discoveryInterval": seconds,
@@ -163,6 +173,9 @@ def source_options(given: Mapping[str, str], *, stream: bool) -> SourceOptions:
     if selected is None:
         raise OptionInvalid("subscribe", "is missing; or give 'subscribePattern' or 'assign'")
     together(found, "maxTriggerDelay", "minOffsetsPerTrigger")
+    began, ended = found.get("startingTimestamp"), found.get("endingTimestamp")
+    if began is not None and ended is not None and began > ended:
+        raise OptionInvalid("startingTimestamp", "is later than endingTimestamp")
     most, least = found.get("maxOffsetsPerTrigger"), found.get("minOffsetsPerTrigger")
     if most is not None and least is not None and least > most:
         raise OptionInvalid("minOffsetsPerTrigger", f"is over maxOffsetsPerTrigger ({most})")
@@ -210,6 +223,6 @@ def _pulling(found: Mapping[str, Any]) -> Pulling:
         tags,
         found.get("failOnDataLoss", True),
         found.get("pullMessages", 8192),
-        min(found.get("pullBytes", 8 * 1024 * 1024), 8 * 1024 * 1024),
+        found.get("pullBytes", LARGEST_PULL),
         found.get("batchRows", 8192),
     )
