@@ -73,16 +73,17 @@ def test_a_producers_defaults_are_javas() -> None:
 
 def test_a_push_consumers_defaults_are_javas() -> None:
     options = PushConsumerOptions(group="billing")
-    assert (options.pull_batch, options.pull_batch_bytes, options.handler_batch) == (
-        None,
-        262144,
-        1,
-    )
+    assert options.handler_batch == 1
     assert (options.threads, options.max_reconsume_times, options.consume_timeout) == (20, -1, 900)
     assert (options.limits.count, options.limits.size_mib, options.limits.span) == (1000, 100, 2000)
     assert (options.model.name, options.strategy) == ("CLUSTERING", "AVG")
     assert options.consume_from.name == "CONSUME_FROM_LAST_OFFSET"
     assert options.client_rebalance
+
+
+def test_how_much_a_push_consumer_pulls_depends_on_what_waits_unless_it_is_told() -> None:
+    options = PushConsumerOptions(group="billing")
+    assert (options.pull_batch, options.pull_batch_bytes) == (None, None)
 
 
 def test_a_pull_consumers_defaults_are_javas() -> None:

@@ -310,6 +310,22 @@ class Failing(Recorder):
             raise ValueError("the owner's own fault")
 
 
+async def test_many_requests_are_answered_in_portions_and_none_after_the_end() -> None:
+    """A peer begins with the first answers while we go on; what failed has no rest."""
+    owner = Failing("requests")
+    async with serving(owner) as (_, address), Raw(address) as peer:
+        await peer.send(ask(b"many").encode() * 64)
+        await peer.commands(64)
+        owner.batches.clear()
+        await peer.send(ask(b"many").encode() * 40)
+        await peer.commands(40)
+        assert [len(batch) for batch in owner.batches] == [16, 16, 8]
+        owner.batches.clear()
+        await peer.send(ask(b"poison").encode() + ask(b"many").encode() * 39)
+        await until(lambda: owner.closed, "the end")
+        assert [len(batch) for batch in owner.batches] == [16]
+
+
 @pytest.mark.parametrize("where", ["opened", "requests", "closed"])
 async def test_a_failing_owner_costs_one_connection_and_is_logged(
     where: str, caplog: pytest.LogCaptureFixture

@@ -8,7 +8,7 @@ import msgspec
 from pocketmq.balance.allocation import Strategy, StrategySettings, strategy_by_name
 from pocketmq.balance.consumer.limits import LitePullLimits, PullLimits
 from pocketmq.balance.consumer.popping import POP_BATCH, POP_INVISIBLE, POP_LIMIT
-from pocketmq.balance.consumer.pulling import PULL_BYTES, RETRY_AFTER_ERROR
+from pocketmq.balance.consumer.pulling import RETRY_AFTER_ERROR
 from pocketmq.client.checks import check_range, check_seconds
 from pocketmq.client.settings import ClientSettings
 from pocketmq.client.words import ModelWord, StartWord, settle_kinds
@@ -81,8 +81,8 @@ class PushConsumerOptions(ConsumerOptions, frozen=True, kw_only=True):
     """How long to wait after a pull that failed."""
     pull_batch: int | None = None
     """Messages of one pull, at most; not given: 32, and up to 256 while more than that wait."""
-    pull_batch_bytes: int = PULL_BYTES
-    """At most so many bytes a pull (5.x)."""
+    pull_batch_bytes: int | None = None
+    """At most so many bytes a pull (5.x); not given: 256 KiB, and 1 MiB while many wait."""
     handler_batch: int = 1
     """Messages a handler gets at once, at most."""
     threads: int = 20
@@ -116,7 +116,8 @@ class PushConsumerOptions(ConsumerOptions, frozen=True, kw_only=True):
         check_seconds("pull_retry", self.pull_retry, at_least=0.001)
         if self.pull_batch is not None:
             check_range("pull_batch", self.pull_batch, 1, 1024)
-        check_range("pull_batch_bytes", self.pull_batch_bytes, 1, 2**31 - 1)
+        if self.pull_batch_bytes is not None:
+            check_range("pull_batch_bytes", self.pull_batch_bytes, 1, 2**31 - 1)
         check_range("handler_batch", self.handler_batch, 1, 1024)
         check_range("threads", self.threads, 1, 1000)
         check_range("max_reconsume_times", self.max_reconsume_times, -1, 2**31 - 1)
@@ -148,7 +149,7 @@ class PushConsumerSettings(ConsumerSettings, total=False):
     pull_interval: float
     pull_retry: float
     pull_batch: int | None
-    pull_batch_bytes: int
+    pull_batch_bytes: int | None
     handler_batch: int
     threads: int
     max_reconsume_times: int

@@ -50,7 +50,8 @@ class Inbox:
             self._hand_over(connection, requests)
         else:
             for start in range(0, len(requests), _MANY):
-                self._hand_over(connection, requests[start : start + _MANY])
+                if not connection.closed:
+                    self._hand_over(connection, requests[start : start + _MANY])
 
     def slow_down(self, connection: "Connection") -> None:
         """Hand over nothing more for now: the peer does not take its answers."""

@@ -91,6 +91,7 @@ def test_a_4x_client_says_less_and_a_subscription_may_be_sent_along() -> None:
     ("settings", "profile", "most"),
     [
         ({}, V5, "1048576"),
+        ({"pull_batch_bytes": 262144}, V5, "262144"),
         ({"pull_batch_bytes": 2_000_000}, V5, "2000000"),
         ({"pull_batch_bytes": 65536}, V5, "65536"),
         ({"pull_batch": 256}, V5, "262144"),

@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -210,6 +211,23 @@ async def test_quick_coroutines_share_a_task_and_waiting_ones_do_not() -> None:
     await until(lambda: len(done.jobs) == 108, "all jobs")
     assert len(tasks) == 4
     assert await runners.stop(1.0) == 0
+
+
+@pytest.mark.skipif(sys.version_info < (3, 12), reason="tasks begin later before Python 3.12")
+async def test_tasks_may_begin_at_once() -> None:
+    done = Done()
+    loop = asyncio.get_running_loop()
+    before = loop.get_task_factory()
+    if sys.version_info >= (3, 12):
+        loop.set_task_factory(asyncio.eager_task_factory)
+    try:
+        runners = Runners("test", 4, SystemClock(), done)
+        runners.give([Task(int) for _ in range(8)])
+        await until(lambda: len(done.jobs) == 8, "all jobs")
+        assert await runners.stop(1.0) == 0
+        assert not runners.tasks()
+    finally:
+        loop.set_task_factory(before)
 
 
 async def test_a_coroutine_that_ignores_its_cancellation_does_not_hold_up_a_stop() -> None:

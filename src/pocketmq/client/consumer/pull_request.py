@@ -75,15 +75,14 @@ class PullTemplate:
             subscription=subscription.sub_string if posted else None,
             sub_version=subscribed.wanted_since,
             expression_type=subscription.expression_type,
-            max_msg_bytes=options.pull_batch_bytes if modern else None,
+            max_msg_bytes=(options.pull_batch_bytes or PULL_BYTES) if modern else None,
             bname=held.queue.broker_name if modern else None,
         ).to_ext()
 
         self._many = self._fields
-        if modern and options.pull_batch_bytes >= PULL_BYTES:  # a smaller one was meant to spare
+        if modern and options.pull_batch_bytes is None:
             # A broker of ours gives more messages than usual to who asks for more bytes than usual.
-            most = max(options.pull_batch_bytes, CATCH_UP_BYTES)
-            self._many = self._fields | {"maxMsgBytes": str(most)}
+            self._many = self._fields | {"maxMsgBytes": str(CATCH_UP_BYTES)}
 
     def fields(self, offset: int, count: int, commit: CommitWithPull) -> dict[str, str]:
         """Give the fields of a pull of so many messages from an offset."""

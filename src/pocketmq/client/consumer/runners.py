@@ -86,15 +86,16 @@ class Runners:
     def _make_spare(self) -> None:
         if self._pending and not self._spare and len(self._tasks) < self._limit:
             self._spare = True
-            task = self._loop.create_task(self._run(), name=self._name)
-            self._tasks[task] = _AtWork()
+            at_work = _AtWork()
+            task = self._loop.create_task(self._run(at_work), name=self._name)
+            self._tasks[task] = at_work
             task.add_done_callback(self._ended)
 
-    async def _run(self) -> None:
+    async def _run(self, at_work: _AtWork) -> None:
         self._spare = False
         task = asyncio.current_task()
         assert task is not None
-        pending, at_work, tick = self._pending, self._tasks[task], self._tick
+        pending, tick = self._pending, self._tick
         now = turn = tick()
         while pending:
             job = pending.popleft()

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from pocketmq.balance.consumer.process_queue import ProcessQueueInfo as Cache
-from pocketmq.balance.consumer.pulling import PULL_BATCH
+from pocketmq.balance.consumer.pulling import PULL_BATCH, PULL_BYTES
 from pocketmq.client.consumer.stats import ConsumeStats
 from pocketmq.client.consumer.work import Consuming
 from pocketmq.client.consumer_options import PushConsumerOptions
@@ -133,7 +133,7 @@ def _settings(options: PushConsumerOptions) -> dict[str, str]:
         "pullInterval": round(options.pull_interval * 1000),
         "consumeMessageBatchMaxSize": options.handler_batch,
         "pullBatchSize": options.pull_batch or PULL_BATCH,
-        "pullBatchSizeInBytes": options.pull_batch_bytes,
+        "pullBatchSizeInBytes": options.pull_batch_bytes or PULL_BYTES,
         "postSubscriptionWhenPull": str(options.subscription_in_pull).lower(),
         "unitMode": str(options.unit_mode).lower(),
         "maxReconsumeTimes": options.max_reconsume_times,
