@@ -19,7 +19,7 @@ from pocketmq.pipelines.health import (
     examine,
     read_events,
 )
-from pocketmq.pipelines.health.observed import BadLine
+from pocketmq.pipelines.health.observed import AND_MORE, BadLine
 from pocketmq.pipelines.health.spans import overlaps, rest, total, union
 
 
@@ -257,6 +257,29 @@ def test_no_event_at_all_and_a_group_unknown_are_refused(tmp_path: Path) -> None
         examine(Observations(list(JOIN)), groups=["bills"])
     with pytest.raises(InvalidInput, match="cannot read"):
         read_events(tmp_path / "none", [])
+
+
+@pytest.mark.parametrize(
+    ("lines", "unread"),
+    [(b"hello\n", "1 line"), (b"hello\n" * 1200, "1,200 lines")],
+)
+def test_a_file_of_something_else_is_told_by_its_first_line(
+    lines: bytes, unread: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "events.jsonl"
+    path.write_bytes(lines)
+    bad: list[BadLine] = []
+    observed = Observations(read_events(path, bad), bad=bad)
+    told = f"{unread} could not be read, the first, events.jsonl line 1, because JSON is malformed"
+    for groups in ([], ["shop"]):
+        with pytest.raises(InvalidInput, match=f"no rebalance event .*: {told}"):
+            examine(observed, groups=groups)
+
+
+def test_bad_lines_that_are_not_listed_are_not_counted_as_one() -> None:
+    bad = [BadLine("t a:0 offset 0", "odd"), BadLine(AND_MORE, "7 of the same kind")]
+    with pytest.raises(InvalidInput, match="more than 1 lines could not be read, the first, t a:0"):
+        examine(Observations([], bad=bad))
 
 
 def test_a_report_is_json() -> None:

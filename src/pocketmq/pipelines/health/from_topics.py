@@ -11,6 +11,7 @@ import msgspec
 
 from pocketmq import RebalanceEvent
 from pocketmq.pipelines.health.observed import (
+    AND_MORE,
     BadLine,
     Delivery,
     Observations,
@@ -66,4 +67,4 @@ def _lines(
 def _first(bad: list[BadLine], most: int = 1000) -> list[BadLine]:
     """Keep a topic of something else from filling the report."""
     more = len(bad) - most
-    return bad if more <= 0 else [*bad[:most], BadLine("and more", f"{more} of the same kind")]
+    return bad if more <= 0 else [*bad[:most], BadLine(AND_MORE, f"{more} of the same kind")]

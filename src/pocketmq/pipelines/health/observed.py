@@ -13,6 +13,8 @@ from pocketmq import RebalanceEvent
 from pocketmq.errors import InvalidInput
 
 LONGEST_LINE = 16 * 1024 * 1024
+AND_MORE = "and more"
+"""Where the bad lines are that are not listed one by one."""
 T = TypeVar("T")
 
 

@@ -17,7 +17,7 @@ from pocketmq.pipelines.health.moves import (
     rebalances,
     returned,
 )
-from pocketmq.pipelines.health.observed import BadLine, Delivery, Observations, QueueName
+from pocketmq.pipelines.health.observed import AND_MORE, BadLine, Delivery, Observations, QueueName
 from pocketmq.pipelines.health.ownership import Owned, Timeline, timeline
 from pocketmq.pipelines.health.spans import Span, overlaps, rest, total
 
@@ -104,13 +104,24 @@ def examine(
             by_group[event.group].append(event)
     wanted = list(groups) or sorted(by_group)
     if not wanted:
-        raise InvalidInput("there is no rebalance event to report on")
+        raise InvalidInput(f"there is no rebalance event to report on{_unread(observed.bad)}")
     for name in wanted:
         if name not in by_group:
-            raise InvalidInput(f"there is no rebalance event of group {name}")
+            unread = _unread(observed.bad)
+            raise InvalidInput(f"there is no rebalance event of group {name}{unread}")
     return HealthReport(
         [_group(name, by_group[name], observed, quiet) for name in wanted], observed.bad
     )
+
+
+def _unread(bad: list[BadLine]) -> str:
+    """Tell why there may be nothing, for somebody who believes that there is."""
+    if not bad:
+        return ""
+    lines = "1 line" if len(bad) == 1 else f"{len(bad):,} lines"
+    if bad[-1].where == AND_MORE:
+        lines = f"more than {len(bad) - 1:,} lines"
+    return f": {lines} could not be read, the first, {bad[0].where}, because {bad[0].reason}"
 
 
 def _group(
