@@ -15,6 +15,7 @@ from pocketmq.cli.client_options import client_options, prepare_client
 from pocketmq.cli.entry import Entry, entry_options
 from pocketmq.cli.lines import as_json as json_line
 from pocketmq.cli.lines import as_text
+from pocketmq.cli.numbers import FiniteRange
 from pocketmq.client.consumer.handlers import RetryLater
 from pocketmq.model.kinds import ConsumeFromWhere
 from pocketmq.model.queue import MessageQueue
@@ -128,7 +129,7 @@ class Printing:
 )
 @click.option("--count", type=click.IntRange(1), help="Stop after so many messages.")
 @click.option(
-    "--timeout", type=click.FloatRange(0.0), help="Stop after so many seconds without a message."
+    "--timeout", type=FiniteRange(0.0), help="Stop after so many seconds without a message."
 )
 @click.option("--pull", is_flag=True, help="Poll, instead of having messages pushed.")
 @entry_options

@@ -11,6 +11,7 @@ import click
 from pocketmq.cli.client_options import client_options, prepare_client
 from pocketmq.cli.entry import Entry, entry_options
 from pocketmq.cli.lines import message_of, read_line, receipt_line
+from pocketmq.cli.numbers import FiniteRange
 from pocketmq.errors import InvalidInput, MQError
 from pocketmq.model.message import Message
 
@@ -24,9 +25,7 @@ if TYPE_CHECKING:
 @click.option("--key", "keys", multiple=True, help="Key to find the messages by; repeatable.")
 @click.option("--json", "as_json", is_flag=True, help="Each line is a JSON object.")
 @click.option("--count", type=click.IntRange(1), help="Stop after so many messages.")
-@click.option(
-    "--timeout", type=click.FloatRange(0.001), help="Seconds for each message, usually 3."
-)
+@click.option("--timeout", type=FiniteRange(0.001), help="Seconds for each message, usually 3.")
 @click.option("--receipts", is_flag=True, help="Print where each message is, as JSON.")
 @entry_options
 def command(

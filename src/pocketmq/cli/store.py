@@ -9,9 +9,16 @@ import msgspec
 from pocketmq.cli.printable import printable
 
 
-@click.group("store", context_settings={"help_option_names": ["-h", "--help"]})
-def command() -> None:
+@click.group(
+    "store",
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+@click.pass_context
+def command(ctx: click.Context) -> None:
     """Look at a broker's directory while no broker has it."""
+    if ctx.invoked_subcommand is None:
+        click.echo(ctx.get_help())
 
 
 @command.command("check")

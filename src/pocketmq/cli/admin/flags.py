@@ -6,6 +6,8 @@ from typing import Any
 
 import click
 
+from pocketmq.cli.numbers import FiniteRange
+
 _JAVA_TIME = "%Y-%m-%d#%H:%M:%S:%f"
 
 
@@ -60,7 +62,7 @@ def flag(*names: str, help: str) -> Any:  # noqa: A002 - click's word
 
 
 INTERVAL = click.option(
-    "-i", "--interval", type=click.FloatRange(0.05), metavar="SECONDS", help="The same as --watch."
+    "-i", "--interval", type=FiniteRange(0.05), metavar="SECONDS", help="The same as --watch."
 )
 TOPIC = text("-t", "--topic", help="Topic.", required=True)
 GROUP = text(

@@ -14,6 +14,7 @@ from pocketmq.admin.admin import Admin
 from pocketmq.cli.admin.exits import INTERRUPTED, PARTIAL, exit_code
 from pocketmq.cli.admin.shown import Shown, clean, jsonable
 from pocketmq.cli.entry import Entry, entry_options
+from pocketmq.cli.numbers import FiniteRange
 from pocketmq.errors import MQError
 
 Work = Callable[..., Awaitable[Shown]]
@@ -57,13 +58,13 @@ _COMMON = (
         "--watch",
         is_flag=False,
         flag_value=_WATCH,
-        type=click.FloatRange(0.05),
+        type=FiniteRange(0.05),
         metavar="[SECONDS]",
         help="Do it again every so many seconds (2), until Ctrl-C.",
     ),
     click.option(
         "--timeout",
-        type=click.FloatRange(0.001),
+        type=FiniteRange(0.001),
         default=5.0,
         show_default=True,
         help="Seconds for each question to a server.",

@@ -8,6 +8,7 @@ import click
 
 from pocketmq.cli.client_options import prepare_client
 from pocketmq.cli.entry import Entry, entry_options
+from pocketmq.cli.numbers import FiniteRange
 
 if TYPE_CHECKING:
     from pocketmq.cli.bench.measuring import Plan, Row
@@ -34,7 +35,7 @@ _LARGEST = 1 << 20
 )
 @click.option(
     "--seconds",
-    type=click.FloatRange(0.1, 3600),
+    type=FiniteRange(0.1, 3600),
     default=5.0,
     show_default=True,
     help="Seconds for each kind of send, and for the way from end to end.",

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import click
 
+from pocketmq.cli.numbers import FiniteRange
+
 
 @click.command("demo", context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("--offline", is_flag=True, help="Only show allocations, without a cluster.")
@@ -21,7 +23,7 @@ import click
 @click.option("--no-spark", is_flag=True, help="Leave the Spark part out.")
 @click.option(
     "--pace",
-    type=click.FloatRange(0, 60),
+    type=FiniteRange(0, 60),
     default=3.0,
     show_default=True,
     metavar="SECONDS",

@@ -24,18 +24,26 @@ from pocketmq.cli.migrate.words import (
     status_lines,
     verdict_lines,
 )
+from pocketmq.cli.numbers import FiniteRange
 from pocketmq.cli.printable import printable
 
 INTERRUPTED = 130
 
 
-@click.group("migrate", context_settings={"help_option_names": ["-h", "--help"]})
-def command() -> None:
+@click.group(
+    "migrate",
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+@click.pass_context
+def command(ctx: click.Context) -> None:
     """Move topics, groups, messages and offsets to another cluster, while everything goes on.
 
     plan shows what would be done. copy --follow copies and goes on copying. offsets moves a group
     over when its members have stopped. verify compares both sides, message by message.
     """
+    if ctx.invoked_subcommand is None:
+        click.echo(ctx.get_help())
 
 
 def _chosen(command: Any) -> Any:
@@ -99,7 +107,7 @@ def plan(
 @click.option("--follow", is_flag=True, help="Go on with what comes, until Ctrl-C.")
 @click.option(
     "--quiet",
-    type=click.FloatRange(0.0),
+    type=FiniteRange(0.0),
     metavar="SECONDS",
     help="Follow until nothing has come for so long and no message waits.",
 )
@@ -108,7 +116,7 @@ def plan(
 @click.option("--adopt", is_flag=True, help="Take over copies whose state file was lost.")
 @click.option(
     "--patience",
-    type=click.FloatRange(0.0),
+    type=FiniteRange(0.0),
     default=60.0,
     show_default=True,
     help="Seconds to wait for servers that are away.",
@@ -172,7 +180,7 @@ def copy(
 @_STATE
 @click.option(
     "--wait",
-    type=click.FloatRange(0.0),
+    type=FiniteRange(0.0),
     default=10.0,
     show_default=True,
     help="Seconds for a copy that runs beside to come as far as the group.",

@@ -46,6 +46,14 @@ class Pipelines(click.Group):
             formatter.write_dl([(name, PIPELINES[name][1]) for name in sorted(PIPELINES)])
 
 
-@click.command("pipeline", cls=Pipelines, context_settings={"help_option_names": ["-h", "--help"]})
-def command() -> None:
+@click.command(
+    "pipeline",
+    cls=Pipelines,
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+@click.pass_context
+def command(ctx: click.Context) -> None:
     """Run a pipeline: on this machine, or on a Spark cluster with --master."""
+    if ctx.invoked_subcommand is None:
+        click.echo(ctx.get_help())

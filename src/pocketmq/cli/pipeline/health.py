@@ -4,6 +4,7 @@ from pathlib import Path
 
 import click
 
+from pocketmq.cli.numbers import FiniteRange
 from pocketmq.cli.pipeline.showing import ProgressLine, print_json, print_table, write_whole
 from pocketmq.pipelines.health import (
     GroupHealth,
@@ -35,14 +36,14 @@ MOST_ROWS = 40
 @click.option("--deliveries-topic", metavar="TOPIC", help="Topic with deliveries.")
 @click.option(
     "--watch",
-    type=click.FloatRange(0, 86_400),
+    type=FiniteRange(0, 86_400),
     metavar="SECONDS",
     help="Sample the groups' offsets at the brokers for so long first.",
 )
 @click.option("-g", "--group", "groups", multiple=True, help="Group to report on; usually all.")
 @click.option(
     "--quiet",
-    type=click.FloatRange(0.01, 3600),
+    type=FiniteRange(0.01, 3600),
     default=2.0,
     show_default=True,
     metavar="SECONDS",

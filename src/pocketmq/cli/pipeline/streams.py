@@ -14,6 +14,7 @@ import msgspec
 
 from pocketmq import ClientOptions
 from pocketmq.blocking.record_reader import RecordReader
+from pocketmq.cli.numbers import FiniteRange
 from pocketmq.cli.pipeline.showing import ProgressLine
 from pocketmq.model.names import check_topic
 
@@ -54,7 +55,7 @@ def stream_options(*, every: float) -> Callable[[Callable[..., None]], Callable[
         click.option("-g", "--group", help="Consumer group that shows how far it has come."),
         click.option(
             "--every",
-            type=click.FloatRange(0.1, 86_400),
+            type=FiniteRange(0.1, 86_400),
             default=every,
             show_default=True,
             metavar="SECONDS",
