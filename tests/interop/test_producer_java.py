@@ -171,25 +171,32 @@ async def test_other_codecs_are_read_by_java_5(java: Java) -> None:
 
 
 @on_a_loop
-async def test_a_delay_holds_a_message_back_as_long(java: Java) -> None:
+async def test_a_level_holds_a_message_back_as_long(java: Java) -> None:
     async with ours(java) as producer:
         await send_until_taken(producer, Message("delayed", b"now"))
         await producer.send(Message("delayed", b"level"), delay_level=2)
-        if java.jars.is_5:
-            receipt = await producer.send(Message("delayed", b"delay"), delay=3.0)
-            assert receipt.recall_handle
-            at = time.time() + 4.0
-            await producer.send(Message("delayed", b"moment"), deliver_at=at)
-            gone = await producer.send(Message("delayed", b"gone"), delay=20.0)
-            assert gone.recall_handle is not None
-            assert await producer.recall("delayed", gone.recall_handle) == gone.message_id
         with java.reader("delayed") as reader:
-            rows = {row["begin"]: row for row in reader.wait_for(4 if java.jars.is_5 else 2)}
+            rows = {row["begin"]: row for row in reader.wait_for(2)}
         assert int(rows["level"]["waited"]) >= 4900
-        if java.jars.is_5:
-            assert 2000 <= int(rows["delay"]["waited"]) <= 15_000
-            assert 3000 <= int(rows["moment"]["waited"]) <= 15_000
-            assert "gone" not in rows
+
+
+@pytest.mark.line("5.x")  # 4.x knows levels alone
+@on_a_loop
+async def test_a_delay_or_a_moment_holds_a_message_back_unless_it_is_taken_back(java: Java) -> None:
+    async with ours(java) as producer:
+        await send_until_taken(producer, Message("timed", b"now"))
+        receipt = await producer.send(Message("timed", b"delay"), delay=3.0)
+        assert receipt.recall_handle
+        await producer.send(Message("timed", b"moment"), deliver_at=time.time() + 4.0)
+        gone = await producer.send(Message("timed", b"gone"), delay=5.0)
+        assert gone.recall_handle is not None
+        assert await producer.recall("timed", gone.recall_handle) == gone.message_id
+        await producer.send(Message("timed", b"last"), delay=6.0)
+        with java.reader("timed") as reader:
+            rows = {row["begin"]: row for row in reader.wait_for(4)}
+        assert 2000 <= int(rows["delay"]["waited"]) <= 15_000
+        assert 3000 <= int(rows["moment"]["waited"]) <= 15_000
+        assert rows.keys() == {"now", "delay", "moment", "last"}
 
 
 @pytest.mark.line("4.x")
