@@ -20,6 +20,9 @@ from tests.interop.rows import ROWS, Row
 
 pytestmark = [pytest.mark.java, pytest.mark.timeout(600)]
 
+# A Java broker may take in the last heartbeat of a client after it has seen its connection close:
+# the dead one is a member again until it has been silent for so long, by default two minutes.
+SILENT_MS = 15_000
 TOPIC, EAST, WEST = "shared", "east@a", "west@b"
 QUEUES = {MessageQueue(TOPIC, broker, number) for broker in (EAST, WEST) for number in range(4)}
 CONSUMING_ALL = [group for group in GROUPS if not group.startswith("CONFIG")]
@@ -30,7 +33,8 @@ class Scene:
     """A cluster of two brokers, a crowd, and a Java producer that sends all the while."""
 
     def __init__(self, jars: Jars, home: Path, stack: ExitStack, kind: tuple[str, str]) -> None:
-        self.cluster = Row(jars, home, stack, kind, EAST, WEST)
+        settings = {"channelExpiredTimeout": SILENT_MS}
+        self.cluster = Row(jars, home, stack, kind, EAST, WEST, **settings)
         self.cluster.create_topic(TOPIC, 4)
         self.crowd = Crowd(jars, home, stack, self.cluster.address, TOPIC)
         self._jars = jars
