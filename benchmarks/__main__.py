@@ -1,4 +1,4 @@
-"""Run the benchmarks: `python -m benchmarks` for all but the slow ones, or name some.
+"""Run the benchmarks: `python -m benchmarks` for all, or name some.
 
 Each prints a table with ratios against something plain measured in the same run: a ratio holds on a
 busy or different machine, a time does not.
@@ -11,11 +11,10 @@ from pathlib import Path
 NAMES = sorted(
     path.stem for path in Path(__file__).parent.glob("*.py") if not path.stem.startswith("_")
 )
-SLOW = ("spark",)  # minutes
 
 
 def main() -> int:
-    wanted = sys.argv[1:] or [name for name in NAMES if name not in SLOW]
+    wanted = sys.argv[1:] or NAMES
     unknown = [name for name in wanted if name not in NAMES]
     if unknown:
         print(f"benchmarks: no {', '.join(unknown)}; there are {', '.join(NAMES)}", file=sys.stderr)

@@ -95,9 +95,7 @@ def streams(bench: Bench, place: Path) -> None:
         frame = bodies(bench, 100).limit(rows).repartition(2)
         frame.write.parquet(str(folder))
         bench.measure(name, partial(stream, bench, folder, frame.schema, **options), rows)
-    print(
-        "a query takes about 0.3 s to start and end; a half message takes two requests of its own"
-    )
+    print("a query takes its time to start and end; a half message takes two requests of its own")
 
 
 def measure(bench: Bench, name: str, frame: DataFrame, place: str) -> None:

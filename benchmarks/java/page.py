@@ -84,7 +84,7 @@ def page(rows: Sequence[Row], version: str, scale: Scale) -> str:
         ),
         _point(
             "while a pair has its turn the processes of the others are held (SIGSTOP): an idle",
-            "Java broker uses a tenth of a processor and slows whatever is measured beside it",
+            "Java broker wakes up often enough to slow whatever is measured beside it",
         ),
         _point(
             "start: from the start of both processes to the first message that is stored; memory:",
