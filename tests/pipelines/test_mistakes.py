@@ -6,6 +6,7 @@ import pytest
 
 import pocketmq as mq
 from pocketmq.cli import run
+from pocketmq.pipelines.apart import shared_broker
 
 NOBODY = "127.0.0.1:1"
 
@@ -28,6 +29,9 @@ def no_spark(monkeypatch: pytest.MonkeyPatch) -> None:
         (["copy", "-t", "orders", "--to", "127.0.0.1:2"], 1, f"no name server answers at {NOBODY}"),
         (["copy", "-t", "orders"], 2, "a topic cannot be copied to itself"),
         (["copy", "-t", "orders", "--to-topic", "x y"], 2, "the topic name 'x y' is not valid"),
+        (["ingest", "-t", "orders", "-g", "bad group"], 2, "the group name 'bad group'"),
+        (["copy", "-t", "a", "--to-topic", "b", "-g", "bad group"], 2, "the group name"),
+        (["ingest", "-t", "orders", "-g", ""], 2, "the group name"),
         (["ingest", "-t", "orders", "--every", "often"], 2, "Invalid value for '--every'"),
         (["ingest", "-t", "orders", "--largest-batch", "0"], 2, "Invalid value for"),
         (["ingest", "-t", "orders", "--subscribe", "x"], 2, "No such option"),
@@ -43,6 +47,37 @@ def test_a_mistake_is_one_line(
     assert said.out == ""
     assert said.err.startswith(f"pocketmq: {told}")
     assert said.err.count("\n") == 1
+
+
+@pytest.mark.parametrize("to_topic", [[], ["--to-topic", "SELF"]])
+def test_a_cluster_by_another_name_is_the_same_cluster(
+    to_topic: list[str],
+    cluster: mq.Cluster,
+    topic: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Copied to itself a topic would never end."""
+    elsewhere = cluster.address.replace("127.0.0.1", "localhost")
+    assert elsewhere != cluster.address
+    ends = ["-n", cluster.address, "--to", elsewhere, "-t", topic]
+    ends += [topic if word == "SELF" else word for word in to_topic]
+    assert run(["pipeline", "copy", *ends, "--checkpoint", str(tmp_path)]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith("pocketmq: a topic cannot be copied to itself: broker broker-")
+    assert said.count("\n") == 1
+
+
+def test_topics_are_apart_by_name_namespace_or_brokers(cluster: mq.Cluster, topic: str) -> None:
+    here = mq.ClientOptions(name_servers=cluster.address)
+    elsewhere = mq.ClientOptions(name_servers=cluster.address.replace("127.0.0.1", "localhost"))
+    within = mq.ClientOptions(name_servers=cluster.address, namespace="shop")
+    assert shared_broker(here, elsewhere, topic) is not None
+    assert shared_broker(here, elsewhere, "nowhere") is None
+    assert shared_broker(here, within, topic) is None
+    with mq.Cluster() as other:
+        other.create_topic(topic, 1)
+        assert shared_broker(here, mq.ClientOptions(name_servers=other.address), topic) is None
 
 
 def test_a_topic_that_is_not_there_is_named(

@@ -16,14 +16,17 @@ from pyspark.errors import PySparkException
 from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
 
 from pocketmq.errors import InvalidInput, PipelineFailed
-from pocketmq.model.names import check_topic
+from pocketmq.model.names import check_consumer_group, check_topic
 from pocketmq.model.properties import RESERVED
+from pocketmq.pipelines.apart import shared_broker
 from pocketmq.pipelines.queries import Counted, reason_of, wait_for
+from pocketmq.spark.options import client_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
+_TO_ITSELF = "a topic cannot be copied to itself"
 _NOT_COPIED = sorted(RESERVED | {"__transactionId__"})
 
 
@@ -85,6 +88,7 @@ def copy_topics(
     """
     settings = settings or CopySettings()
     check_copy(name_server, topics, to_name_server, settings)
+    check_apart(name_server, topics, to_name_server, settings)
     began, counted = monotonic(), Counted()
     source = {
         "nameServer": name_server,
@@ -124,13 +128,29 @@ def check_copy(
     """Raise `InvalidInput` for a copy that cannot be."""
     if not topics:
         raise InvalidInput("name at least one topic to copy")
+    if settings.group is not None:
+        check_consumer_group(settings.group)
     for topic in (*topics, *([] if settings.to_topic is None else [settings.to_topic])):
         check_topic(topic)
-    same_names = settings.to_topic is None or settings.to_topic in topics
-    if name_server == to_name_server and same_names:
-        raise InvalidInput(
-            "a topic cannot be copied to itself: give another topic, or another cluster"
-        )
+    if name_server == to_name_server and _of_one_name(topics, settings):
+        raise InvalidInput(f"{_TO_ITSELF}: give another topic, or another cluster")
+
+
+def check_apart(
+    name_server: str, topics: Sequence[str], to_name_server: str, settings: CopySettings
+) -> None:
+    """Ask both sides for their brokers; raises `InvalidInput` for a topic that is on both."""
+    source = client_of(name_server, settings.from_options)
+    target = client_of(to_name_server, settings.to_options)
+    for topic in _of_one_name(topics, settings):
+        broker = shared_broker(source, target, topic)
+        if broker is not None:
+            raise InvalidInput(f"{_TO_ITSELF}: broker {broker} has {topic!r} on both sides")
+
+
+def _of_one_name(topics: Sequence[str], settings: CopySettings) -> list[str]:
+    """Give the topics that keep their names."""
+    return [topic for topic in topics if settings.to_topic in (None, topic)]
 
 
 def _shaped(messages: "DataFrame", *, keep_order: bool) -> "DataFrame":

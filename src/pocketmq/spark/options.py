@@ -16,6 +16,7 @@ from pocketmq.net import Tls
 from pocketmq.spark.option_values import (
     Read,
     flag,
+    read_options,
     seconds,
     text,
     together,
@@ -78,6 +79,18 @@ class Reach(msgspec.Struct, frozen=True, kw_only=True):
             namespace_v2=self.namespace_v2,
             request_timeout=self.request_timeout,
         )
+
+
+def client_of(name_server: str, given: Mapping[str, str]) -> ClientOptions:
+    """Give a client's options that say the same as those of a source or sink; others are left out.
+
+    Raises `OptionInvalid`.
+    """
+    known = {name.lower() for name in REACH}
+    reach = {name: value for name, value in given.items() if name.lower() in known}
+    if name_server:
+        reach = {"nameServer": name_server, **reach}
+    return reach_of(read_options(reach, REACH)).client()
 
 
 def reach_of(found: Mapping[str, Any]) -> Reach:

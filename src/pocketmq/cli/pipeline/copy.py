@@ -6,7 +6,14 @@ import click
 
 from pocketmq.cli.pipeline.showing import print_json
 from pocketmq.cli.pipeline.streams import StreamRun, check_topics, running, stream_options
-from pocketmq.pipelines.copy import Copied, CopyProgress, CopySettings, check_copy, copy_topics
+from pocketmq.pipelines.copy import (
+    Copied,
+    CopyProgress,
+    CopySettings,
+    check_apart,
+    check_copy,
+    copy_topics,
+)
 
 
 @click.command("copy", context_settings={"help_option_names": ["-h", "--help"]})
@@ -55,6 +62,7 @@ def command(
     check_copy(namesrv, run.topics, target, settings)
     check_topics(namesrv, run.topics)
     check_topics(target, ())
+    check_apart(namesrv, run.topics, target, settings)
     with running("copy", run) as (spark, line, stop):
 
         def show(now: CopyProgress) -> None:

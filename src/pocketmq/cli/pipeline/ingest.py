@@ -6,7 +6,14 @@ import click
 
 from pocketmq.cli.pipeline.showing import ProgressLine, print_json
 from pocketmq.cli.pipeline.streams import StreamRun, check_topics, running, stream_options
-from pocketmq.pipelines.ingest import Ingested, IngestProgress, IngestSettings, compact, ingest
+from pocketmq.pipelines.ingest import (
+    Ingested,
+    IngestProgress,
+    IngestSettings,
+    check_ingest,
+    compact,
+    ingest,
+)
 
 
 @click.command("ingest", context_settings={"help_option_names": ["-h", "--help"]})
@@ -59,6 +66,7 @@ def command(
         every=run.every,
         largest_batch=run.largest_batch,
     )
+    check_ingest(run.topics, settings)
     check_topics(namesrv, run.topics)
     with running("ingest", run) as (spark, line, stop):
 

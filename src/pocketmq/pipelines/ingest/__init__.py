@@ -13,9 +13,15 @@ written, so nothing is there twice; a message that comes late is put where its d
 
 from pocketmq.pipelines.ingest.compaction import Compacted, compact
 from pocketmq.pipelines.ingest.looking import ingested_values
-from pocketmq.pipelines.ingest.running import Ingested, IngestProgress, IngestSettings, ingest
+from pocketmq.pipelines.ingest.running import (
+    Ingested,
+    IngestProgress,
+    IngestSettings,
+    check_ingest,
+    ingest,
+)
 
 __all__ = [
-    "Compacted", "IngestProgress", "IngestSettings", "Ingested", "compact", "ingest",
-    "ingested_values",
+    "Compacted", "IngestProgress", "IngestSettings", "Ingested", "check_ingest", "compact",
+    "ingest", "ingested_values",
 ]  # fmt: skip

@@ -17,6 +17,7 @@ from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
 from pyspark.sql.utils import is_remote
 
 from pocketmq.errors import InvalidInput, PipelineFailed
+from pocketmq.model.names import check_consumer_group, check_topic
 from pocketmq.pipelines.ingest.compaction import mend
 from pocketmq.pipelines.ingest.schema import remembered_schema
 from pocketmq.pipelines.ingest.shaping import check_day, shaped
@@ -94,8 +95,7 @@ def ingest(
     cannot be, `PipelineFailed` if the stream ends by an error.
     """
     settings = settings or IngestSettings()
-    if not topics:
-        raise InvalidInput("name at least one topic to ingest")
+    check_ingest(topics, settings)
     if is_remote():  # batches would be written, and counted, in a process of the server's
         raise InvalidInput("ingest needs a session of its own, not one of Spark Connect")
     began, root = monotonic(), Path(place)
@@ -133,6 +133,16 @@ def ingest(
         str(place), counts.batches, counts.rows, counts.bad, counts.late,
         round(monotonic() - began, 3),
     )  # fmt: skip
+
+
+def check_ingest(topics: Sequence[str], settings: IngestSettings) -> None:
+    """Raise `InvalidInput` for an ingestion that cannot be."""
+    if not topics:
+        raise InvalidInput("name at least one topic to ingest")
+    for topic in topics:
+        check_topic(topic)
+    if settings.group is not None:
+        check_consumer_group(settings.group)
 
 
 class _Place(msgspec.Struct, frozen=True):
