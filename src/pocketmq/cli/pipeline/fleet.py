@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from pocketmq.balance.allocation import Strategy, StrategySettings, strategy_by_
 from pocketmq.cli.allocate import EventsInOrder
 from pocketmq.cli.allocate.reading import COMPARED_BY_DEFAULT, split_names
 from pocketmq.cli.pipeline.showing import ProgressLine, print_json, print_table
+from pocketmq.cli.pipeline.starting import Ending, started_spark
 from pocketmq.cli.printable import printable
 from pocketmq.pipelines.fleet import (
     AddBroker,
@@ -120,25 +122,19 @@ def command(
     ]
     events = [_read_event(kind, text, settings) for kind, text in ctx.meta["events"]]
     whole = _estate(estate, uniform, namesrv)
-    with ProgressLine() as line:
+    with ProgressLine() as line, ExitStack() as stack:
         spark = None
         if master is not None:
             line.say("starting Spark …")
-            from pocketmq.spark import spark_session
-
-            spark = spark_session("pocketmq fleet", master=master)
-        try:
-            report = fleet(
-                whole,
-                compared,
-                events,
-                spark=spark,
-                details=details,
-                progress=lambda done: line.say(f"{done:,} of {len(whole.groups):,} groups"),
-            )
-        finally:
-            if spark is not None:
-                spark.stop()
+            spark = stack.enter_context(started_spark("fleet", master, Ending()))
+        report = fleet(
+            whole,
+            compared,
+            events,
+            spark=spark,
+            details=details,
+            progress=lambda done: line.say(f"{done:,} of {len(whole.groups):,} groups"),
+        )
     if as_json:
         print_json(report)
     else:

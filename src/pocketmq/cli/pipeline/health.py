@@ -6,6 +6,7 @@ import click
 
 from pocketmq.cli.numbers import FiniteRange
 from pocketmq.cli.pipeline.showing import ProgressLine, print_json, print_table, write_whole
+from pocketmq.cli.pipeline.starting import Ending, started_spark
 from pocketmq.pipelines.health import (
     GroupHealth,
     HealthReport,
@@ -116,15 +117,11 @@ def _with_topics(
     observed: Observations, namesrv: str, topics: dict[str, str], master: str, line: ProgressLine
 ) -> Observations:
     from pocketmq.pipelines.health.from_topics import read_topics
-    from pocketmq.spark import spark_session
 
     line.say("starting Spark …")
-    spark = spark_session("pocketmq health", master=master)
-    try:
+    with started_spark("health", master, Ending()) as spark:
         line.say(f"reading {', '.join(topics.values())} …")
         return read_topics(spark, observed, name_server=namesrv, topics=topics)
-    finally:
-        spark.stop()
 
 
 def _with_samples(

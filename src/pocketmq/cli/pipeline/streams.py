@@ -1,12 +1,9 @@
 """What pipelines that run as a stream have in common: options, a session, an end by Ctrl-C."""
 
-import logging
-import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import wraps
-from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -16,6 +13,7 @@ from pocketmq import ClientOptions
 from pocketmq.blocking.record_reader import RecordReader
 from pocketmq.cli.numbers import FiniteRange
 from pocketmq.cli.pipeline.showing import ProgressLine
+from pocketmq.cli.pipeline.starting import Ending, started_spark
 from pocketmq.model.names import check_topic
 
 if TYPE_CHECKING:
@@ -101,28 +99,13 @@ def check_topics(name_server: str, topics: Sequence[str]) -> None:
 def running(
     name: str, run: StreamRun
 ) -> Iterator[tuple["SparkSession", ProgressLine, threading.Event]]:
-    """Run Spark, with a line of progress, and an event that Ctrl-C or SIGTERM sets."""
-    stop = threading.Event()
+    """Run Spark, with a line of progress, and an event that Ctrl-C or SIGTERM sets.
+
+    The second of them, or one that comes while Spark starts, ends the command at once.
+    """
+    ending = Ending()
     with ProgressLine() as line:
         line.say("starting Spark …")
-        from pocketmq.spark import spark_session
-
-        spark = spark_session(f"pocketmq {name}", master=run.master)
-        logging.getLogger("py4j").setLevel(logging.CRITICAL)
-        _stop_on_signals(stop)
-        try:
-            yield spark, line, stop
-        finally:
-            spark.stop()
-
-
-def _stop_on_signals(stop: threading.Event) -> None:
-    """End cleanly at the first Ctrl-C or SIGTERM, at once at the second."""
-
-    def ask(_number: int, _frame: FrameType | None) -> None:
-        if stop.is_set():
-            raise KeyboardInterrupt
-        stop.set()
-
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, ask)
+        with started_spark(name, run.master, ending) as spark:
+            ending.in_order = True
+            yield spark, line, ending.stop
