@@ -109,9 +109,19 @@ def _keys_are_routed_alike(scene: Scene, load: Load) -> None:
             body = f"{key}:ours"
             receipt = producer.send(mq.Message(TOPIC, body.encode()), ordering_key=f"key {key}")
             chosen[str(key)] = {f"{receipt.queue.broker_name}/{receipt.queue.queue_id}"}
-    for place, body in [each for person in scene.crowd.everybody for each in person.got(GROUPS[0])]:
+
+    def heard() -> list[tuple[str, str]]:
+        everything = [each for person in scene.crowd.everybody for each in person.got(GROUPS[0])]
+        return [(place, body) for place, body in everything if not body.endswith(":ours")]
+
+    wait_until(
+        lambda: {body.partition(":")[0] for _, body in heard()} == chosen.keys(),
+        "a message of the Java producer for each key",
+    )
+    for place, body in heard():
         chosen[body.partition(":")[0]].add(place.rpartition("@")[0])
     assert {key: len(places) for key, places in chosen.items()} == dict.fromkeys(chosen, 1)
+    assert len(set().union(*chosen.values())) == len(QUEUES)
 
 
 def _orderly_ones_saw_each_queue_in_order(crowd: Crowd) -> None:
