@@ -15,7 +15,7 @@ from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from click.exceptions import Exit
 
@@ -62,6 +62,7 @@ def started_spark(name: str, master: str, ending: Ending) -> "Iterator[SparkSess
     with ending.at_signals():
         spark = _start(f"pocketmq {name}", master)
         try:
+            _make_active(spark)
             yield spark
         finally:
             spark.stop()
@@ -86,6 +87,15 @@ def _start(name: str, master: str) -> "SparkSession":
     except (KeyboardInterrupt, Exit):
         _give_up(started, others)
         raise
+
+
+def _make_active(spark: "SparkSession") -> None:
+    """Have this thread's work be that of the session, which another thread has started.
+
+    Sources that are registered with a session are looked for in the thread's own.
+    """
+    java_class: Any = spark._get_j_spark_session_class(spark._jvm)  # noqa: SLF001 - as it does itself
+    java_class.setActiveSession(spark._jsparkSession)  # noqa: SLF001
 
 
 def _give_up(started: "Future[SparkSession]", others: set[int]) -> None:
