@@ -29,8 +29,15 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Have tests come last whose work is begun early."""
+    """Have tests come last whose work is begun early, and give those of Spark more time.
+
+    A call to Spark that a timeout interrupts leaves the session that all share unusable.
+    """
     items.sort(key=lambda item: work_of(item) is not None)
+    for item in items:
+        uses_spark = "spark" in getattr(item, "fixturenames", ())
+        if uses_spark and item.get_closest_marker("timeout") is None:
+            item.add_marker(pytest.mark.timeout(300))
 
 
 @pytest.hookimpl(optionalhook=True)
