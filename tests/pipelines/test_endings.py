@@ -60,14 +60,14 @@ def ended_while_starting(command: list[str], number: int) -> tuple[int, str, str
     ("number", "code", "pipeline"),
     [
         (signal.SIGINT, 130, ["ingest", "--to"]),
-        (signal.SIGTERM, 143, ["health", "--events-topic", "orders", "--html"]),
+        (signal.SIGTERM, 143, ["health", "--html"]),
     ],
 )
 def test_a_signal_while_spark_starts_ends_all_in_silence(
     number: int, code: int, pipeline: list[str], cluster: mq.Cluster, topic: str, tmp_path: Path
 ) -> None:
     command = [*pipeline, str(tmp_path / "out"), "-n", cluster.address, "--master", "local[1]"]
-    command += ["-t", topic] if pipeline[0] == "ingest" else []
+    command += ["-t" if pipeline[0] == "ingest" else "--events-topic", topic]
     exit_code, said, wrong = ended_while_starting(command, number)
     assert (exit_code, said) == (0, f"ended with {code}\n")
     assert [line for line in wrong.splitlines() if line and not line.startswith("NOTE: ")] == []

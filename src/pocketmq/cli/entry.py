@@ -8,6 +8,9 @@ import msgspec
 from pocketmq.client.options import Credentials
 from pocketmq.net import Tls
 
+TO = "to_"
+"""What the names of a target's options begin with."""
+
 _OPTIONS = (
     click.option(
         "--access-key", envvar="POCKETMQ_ACCESS_KEY", help="User; or POCKETMQ_ACCESS_KEY."
@@ -44,6 +47,26 @@ def entry_options(command: Any) -> Any:
     return command
 
 
+def target_entry_options(command: Any) -> Any:
+    """Add the same once more, for the cluster that a command writes to."""
+
+    def holder() -> None: ...
+
+    for option in reversed(entry_options(holder).__click_params__):
+        name = option.opts[0].removeprefix("--")
+        variable = f"POCKETMQ_TO_{name.upper().replace('-', '_')}" if option.envvar else None
+        command = click.option(
+            f"--to-{name}",
+            TO + option.name,
+            is_flag=option.is_flag,
+            default=option.default,
+            metavar=option.metavar,
+            envvar=variable,
+            help=f"As --{name}, for the target." + (f" Or {variable}." if variable else ""),
+        )(command)
+    return command
+
+
 class Entry(msgspec.Struct, frozen=True, kw_only=True):
     """What was given of these options."""
 
@@ -57,9 +80,15 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     tls_no_verify: bool
 
     @classmethod
-    def taken_from(cls, given: dict[str, Any]) -> Self:
-        """Take them out of all the options that a command was given."""
-        return cls(**{name: given.pop(name) for name in cls.__struct_fields__})
+    def taken_from(cls, given: dict[str, Any], prefix: str = "") -> Self:
+        """Take them out of all the options that a command was given; `TO` for the target's."""
+        return cls(**{name: given.pop(prefix + name) for name in cls.__struct_fields__})
+
+    def or_else(self, other: "Entry") -> "Entry":
+        """Give this user or else the other's, and this TLS or else the other's."""
+        user = self if self.credentials is not None else other
+        tls = self if self.tls is not None else other
+        return msgspec.structs.replace(tls, access_key=user.access_key, secret_key=user.secret_key)
 
     @property
     def credentials(self) -> Credentials | None:

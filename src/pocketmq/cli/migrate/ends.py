@@ -7,33 +7,12 @@ import msgspec
 
 from pocketmq.admin.migration.side import Side
 from pocketmq.admin.options import AdminOptions
-from pocketmq.cli.entry import Entry, entry_options
+from pocketmq.cli.entry import TO, Entry, entry_options, target_entry_options
 from pocketmq.client.options import ClientOptions
 from pocketmq.errors import InvalidInput
 
-_TO = "to_"
 _TIMEOUT = 5.0
 """Seconds for each question to a server."""
-
-
-def _target_entry_options(command: Any) -> Any:
-    """Add the options that let a command in, once more for the target."""
-
-    def holder() -> None: ...
-
-    for option in reversed(entry_options(holder).__click_params__):
-        name = option.opts[0].removeprefix("--")
-        variable = f"POCKETMQ_TO_{name.upper().replace('-', '_')}" if option.envvar else None
-        command = click.option(
-            f"--to-{name}",
-            _TO + option.name,
-            is_flag=option.is_flag,
-            default=option.default,
-            metavar=option.metavar,
-            envvar=variable,
-            help=f"As --{name}, for the target." + (f" Or {variable}." if variable else ""),
-        )(command)
-    return command
 
 
 _OPTIONS = (
@@ -51,7 +30,7 @@ _OPTIONS = (
     ),
     click.option("--to-cluster", help="Cluster of the target, if its name server knows several."),
     entry_options,
-    _target_entry_options,
+    target_entry_options,
 )
 
 
@@ -76,7 +55,7 @@ class Ends(msgspec.Struct, frozen=True, kw_only=True):
     def taken_from(cls, given: dict[str, Any]) -> Self:
         """Take them out of all the options that a command was given."""
         entry = Entry.taken_from(given)
-        theirs = {name: given.pop(_TO + name) for name in Entry.__struct_fields__}
+        to_entry = Entry.taken_from(given, TO)
         source, target = given.pop("namesrv"), given.pop("to")
         if _spelled(source) == _spelled(target):
             raise InvalidInput(f"source and target are the same: {target}")
@@ -86,7 +65,7 @@ class Ends(msgspec.Struct, frozen=True, kw_only=True):
             cluster=given.pop("cluster"),
             to_cluster=given.pop("to_cluster"),
             entry=entry,
-            to_entry=Entry(**theirs),
+            to_entry=to_entry,
         )
 
     def sides(self) -> tuple[Side, Side]:

@@ -1,9 +1,12 @@
 """`pocketmq pipeline copy`: messages from topic to topic."""
 
 from pathlib import Path
+from typing import Any
 
 import click
 
+from pocketmq.cli.entry import TO, Entry, target_entry_options
+from pocketmq.cli.pipeline.reaching import Reached
 from pocketmq.cli.pipeline.showing import print_json
 from pocketmq.cli.pipeline.streams import StreamRun, check_topics, running, stream_options
 from pocketmq.pipelines.copy import (
@@ -32,6 +35,7 @@ from pocketmq.pipelines.copy import (
 @click.option("--keep-order", is_flag=True, help="Each queue to one queue, in order.")
 @click.option("--exactly-once", is_flag=True, help="Each message once, whatever breaks; slower.")
 @stream_options(every=1.0)
+@target_entry_options
 def command(
     *,
     run: StreamRun,
@@ -41,6 +45,7 @@ def command(
     checkpoint: Path,
     keep_order: bool,
     exactly_once: bool,
+    **given: Any,
 ) -> None:
     """Copy messages from topic to topic, on one cluster or from one to another.
 
@@ -48,6 +53,10 @@ def command(
     """
     if not run.topics:
         raise click.UsageError("name at least one topic with -t")
+    to_entry = Entry.taken_from(given, TO)
+    if to_namesrv is None:
+        to_namesrv, to_entry = namesrv, to_entry.or_else(run.entry)
+    source, target = Reached.by(namesrv, run.entry), Reached.by(to_namesrv, to_entry)
     settings = CopySettings(
         to_topic=to_topic,
         once=run.once,
@@ -57,12 +66,13 @@ def command(
         group=run.group,
         every=run.every,
         largest_batch=run.largest_batch,
+        from_options=source.options,
+        to_options=target.options,
     )
-    target = namesrv if to_namesrv is None else to_namesrv
-    check_copy(namesrv, run.topics, target, settings)
-    check_topics(namesrv, run.topics)
-    check_topics(target, ())
-    check_apart(namesrv, run.topics, target, settings)
+    check_copy(source.name_server, run.topics, target.name_server, settings)
+    check_topics(source.client, run.topics)
+    check_topics(target.client, ())
+    check_apart(source.name_server, run.topics, target.name_server, settings)
     with running("copy", run) as (spark, line, stop):
 
         def show(now: CopyProgress) -> None:
@@ -71,9 +81,9 @@ def command(
 
         result = copy_topics(
             spark,
-            namesrv,
+            source.name_server,
             run.topics,
-            to_name_server=target,
+            to_name_server=target.name_server,
             checkpoint=checkpoint,
             settings=settings,
             progress=show,

@@ -11,6 +11,8 @@ import click
 from pocketmq.balance.allocation import Strategy, StrategySettings, strategy_by_name
 from pocketmq.cli.allocate import EventsInOrder
 from pocketmq.cli.allocate.reading import COMPARED_BY_DEFAULT, split_names
+from pocketmq.cli.entry import Entry, entry_options
+from pocketmq.cli.pipeline.reaching import Reached
 from pocketmq.cli.pipeline.showing import ProgressLine, print_json, print_table
 from pocketmq.cli.pipeline.starting import Ending, started_spark
 from pocketmq.cli.printable import printable
@@ -91,9 +93,11 @@ def _event(name: str, metavar: str, text: str) -> Callable[[Any], Any]:
 )
 @click.option("--master", metavar="URL", help="Compute on a Spark cluster, or local[*].")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@entry_options
 @click.pass_context
 def command(
     ctx: click.Context,
+    /,
     *,
     estate: Path | None,
     uniform: str | None,
@@ -104,6 +108,7 @@ def command(
     details: Path | None,
     master: str | None,
     as_json: bool,
+    **given: Any,
 ) -> None:
     """Compare strategies over a whole estate: balance, and queues moved by each event.
 
@@ -121,7 +126,7 @@ def command(
         for name in split_names("--strategy", text)
     ]
     events = [_read_event(kind, text, settings) for kind, text in ctx.meta["events"]]
-    whole = _estate(estate, uniform, namesrv)
+    whole = _estate(estate, uniform, namesrv, Entry.taken_from(given))
     with ProgressLine() as line, ExitStack() as stack:
         spark = None
         if master is not None:
@@ -141,7 +146,7 @@ def command(
         _print(report, details)
 
 
-def _estate(path: Path | None, uniform: str | None, namesrv: str | None) -> Estate:
+def _estate(path: Path | None, uniform: str | None, namesrv: str | None, entry: Entry) -> Estate:
     if sum(way is not None for way in (path, uniform, namesrv)) != 1:
         raise click.UsageError(
             "give an estate's file or directory, or --uniform, or -n; one of them"
@@ -149,7 +154,7 @@ def _estate(path: Path | None, uniform: str | None, namesrv: str | None) -> Esta
     if path is not None:
         return read_estate(path)
     if namesrv is not None:
-        estate, missing = cluster_estate(namesrv)
+        estate, missing = cluster_estate(options=Reached.by(namesrv, entry).client)
         for what in missing:
             click.echo(f"pocketmq: not learnt: {printable(what)}", err=True)
         return estate

@@ -1,12 +1,16 @@
 """`pocketmq pipeline health`: how rebalances went, as a table, as JSON, as a page."""
 
 from pathlib import Path
+from typing import Any
 
 import click
 
+from pocketmq.cli.entry import Entry, entry_options
 from pocketmq.cli.numbers import FiniteRange
+from pocketmq.cli.pipeline.reaching import Reached
 from pocketmq.cli.pipeline.showing import ProgressLine, print_json, print_table, write_whole
 from pocketmq.cli.pipeline.starting import Ending, started_spark
+from pocketmq.cli.pipeline.streams import check_topics
 from pocketmq.pipelines.health import (
     GroupHealth,
     HealthReport,
@@ -55,6 +59,7 @@ MOST_ROWS = 40
 @click.option(
     "--master", metavar="URL", default="local[*]", help="Spark, for topics; usually local."
 )
+@entry_options
 def command(
     *,
     events: Path | None,
@@ -70,6 +75,7 @@ def command(
     html: Path | None,
     as_json: bool,
     master: str,
+    **given: Any,
 ) -> None:
     """Report how a group's rebalances went.
 
@@ -95,10 +101,13 @@ def command(
             deliveries=None if deliveries is None else read_deliveries(deliveries, bad),
             bad=bad,
         )
+        if topics or watch is not None:
+            cluster = Reached.by(namesrv, Entry.taken_from(given))
+            check_topics(cluster.client, list(topics.values()))
         if topics:
-            observed = _with_topics(observed, namesrv, topics, master, line)
+            observed = _with_topics(observed, cluster, topics, master, line)
         if watch is not None:
-            observed = _with_samples(observed, namesrv, groups, watch, line)
+            observed = _with_samples(observed, cluster, groups, watch, line)
         line.say("examining …")
         report = examine(observed, groups=groups, quiet=quiet)
     if html is not None:
@@ -114,19 +123,29 @@ def command(
 
 
 def _with_topics(
-    observed: Observations, namesrv: str, topics: dict[str, str], master: str, line: ProgressLine
+    observed: Observations,
+    cluster: Reached,
+    topics: dict[str, str],
+    master: str,
+    line: ProgressLine,
 ) -> Observations:
     from pocketmq.pipelines.health.from_topics import read_topics
 
     line.say("starting Spark …")
     with started_spark("health", master, Ending()) as spark:
         line.say(f"reading {', '.join(topics.values())} …")
-        return read_topics(spark, observed, name_server=namesrv, topics=topics)
+        return read_topics(
+            spark,
+            observed,
+            name_server=cluster.name_server,
+            topics=topics,
+            options=cluster.options,
+        )
 
 
 def _with_samples(
     observed: Observations,
-    namesrv: str,
+    cluster: Reached,
     groups: tuple[str, ...],
     seconds: float,
     line: ProgressLine,
@@ -139,7 +158,7 @@ def _with_samples(
         if event.group in groups or not groups
     }
     samples: list[OffsetSample] = []
-    for some in watch_offsets(namesrv, wanted, seconds):
+    for some in watch_offsets(cluster.client, wanted, seconds):
         samples += some
         line.say(f"watching offsets, {len(samples)} samples so far")
     return Observations(

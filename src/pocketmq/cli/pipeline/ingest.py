@@ -4,6 +4,7 @@ from pathlib import Path
 
 import click
 
+from pocketmq.cli.pipeline.reaching import Reached
 from pocketmq.cli.pipeline.showing import ProgressLine, print_json
 from pocketmq.cli.pipeline.streams import StreamRun, check_topics, running, stream_options
 from pocketmq.pipelines.ingest import (
@@ -57,6 +58,7 @@ def command(
     if not run.topics:
         _compact_alone(place, wanted=compacting)
         return
+    cluster = Reached.by(namesrv, run.entry)
     settings = IngestSettings(
         once=run.once,
         schema=schema,
@@ -65,16 +67,18 @@ def command(
         group=run.group,
         every=run.every,
         largest_batch=run.largest_batch,
+        options=cluster.options,
     )
     check_ingest(run.topics, settings)
-    check_topics(namesrv, run.topics)
+    check_topics(cluster.client, run.topics)
     with running("ingest", run) as (spark, line, stop):
 
         def show(now: IngestProgress) -> None:
             rate = now.rows / now.seconds if now.seconds else 0
             line.say(f"{now.rows:,} rows in {now.batches} batches, {now.bad:,} bad, {rate:,.0f}/s")
 
-        result = ingest(spark, namesrv, run.topics, place, settings, progress=show, stop=stop)
+        where = cluster.name_server
+        result = ingest(spark, where, run.topics, place, settings, progress=show, stop=stop)
     merged = None
     if compacting:
         with ProgressLine() as line:

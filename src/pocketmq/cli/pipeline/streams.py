@@ -11,6 +11,7 @@ import msgspec
 
 from pocketmq import ClientOptions
 from pocketmq.blocking.record_reader import RecordReader
+from pocketmq.cli.entry import Entry, entry_options
 from pocketmq.cli.numbers import FiniteRange
 from pocketmq.cli.pipeline.showing import ProgressLine
 from pocketmq.cli.pipeline.starting import Ending, started_spark
@@ -33,6 +34,7 @@ class StreamRun(msgspec.Struct, frozen=True, kw_only=True):
     largest_batch: int | None
     master: str
     as_json: bool
+    entry: Entry
 
 
 def stream_options(*, every: float) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -66,11 +68,13 @@ def stream_options(*, every: float) -> Callable[[Callable[..., None]], Callable[
             "--master", metavar="URL", default="local[*]", show_default=True, help="Spark."
         ),
         click.option("--json", "as_json", is_flag=True, help="Print what was done as JSON."),
+        entry_options,
     ]
 
     def add(command: Callable[..., None]) -> Callable[..., None]:
         @wraps(command)
         def gathered(**given: Any) -> None:
+            given["entry"] = Entry.taken_from(given)
             common = {name: given.pop(name) for name in StreamRun.__struct_fields__}
             command(run=StreamRun(**common), **given)
 
@@ -82,12 +86,12 @@ def stream_options(*, every: float) -> Callable[[Callable[..., None]], Callable[
     return add
 
 
-def check_topics(name_server: str, topics: Sequence[str]) -> None:
+def check_topics(client: ClientOptions, topics: Sequence[str]) -> None:
     """Find out before Spark is started, which takes long, that there is nobody to read from.
 
     Raises `InvalidInput`, `NameServersUnreachable` and `RouteNotFound`.
     """
-    with RecordReader(ClientOptions(name_servers=name_server), patience=_PATIENCE) as reader:
+    with RecordReader(client, patience=_PATIENCE) as reader:
         for topic in topics:
             check_topic(topic)
             reader.queues(topic)

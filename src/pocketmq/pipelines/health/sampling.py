@@ -14,11 +14,15 @@ PATIENCE = 1.0
 
 
 class OffsetSampler:
-    """Asks brokers how far groups have come. Used with `with`."""
+    """Asks brokers how far groups have come. Used with `with`.
 
-    def __init__(self, name_servers: str, wanted: Iterable[tuple[str, str]]) -> None:
+    A cluster is named by its name servers, or by options that say how to be let in, too.
+    """
+
+    def __init__(self, cluster: str | ClientOptions, wanted: Iterable[tuple[str, str]]) -> None:
         self._wanted = sorted(set(wanted))
-        self._reader = RecordReader(ClientOptions(name_servers=name_servers), patience=PATIENCE)
+        named = ClientOptions(name_servers=cluster) if isinstance(cluster, str) else cluster
+        self._reader = RecordReader(named, patience=PATIENCE)
 
     def __enter__(self) -> Self:
         return self
@@ -52,11 +56,14 @@ class OffsetSampler:
 
 
 def watch_offsets(
-    name_servers: str, wanted: Iterable[tuple[str, str]], seconds: float, every: float = 1.0
+    cluster: str | ClientOptions,
+    wanted: Iterable[tuple[str, str]],
+    seconds: float,
+    every: float = 1.0,
 ) -> Iterator[list[OffsetSample]]:
     """Sample groups' topics again and again: at once, and until the time is over."""
     deadline = time.monotonic() + seconds
-    with OffsetSampler(name_servers, wanted) as sampler:
+    with OffsetSampler(cluster, wanted) as sampler:
         while True:
             yield sampler.sample()
             left = deadline - time.monotonic()
