@@ -142,6 +142,8 @@ class Crowd:
 
     def astray(self, queues: set[MessageQueue]) -> dict[str, tuple[set[str], set[str]]]:
         """Tell who owns something else than its share, in which group: what, and what it should."""
+        for person in self.present:
+            person.check_alive()
         ids = [person.client_id for person in self.present]
         if not all(ids):
             return {"not yet there": (set(), set())}
