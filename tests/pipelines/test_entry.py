@@ -2,12 +2,14 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import pocketmq as mq
 from pocketmq.cli import run
+from pocketmq.cli.entry import Entry
+from pocketmq.cli.pipeline.reaching import Reached
 from pocketmq.embedded.settings import Setting
 from pocketmq.errors import CannotStart
 from pocketmq.pipelines.ingest import ingested_values
@@ -112,6 +114,25 @@ def test_the_target_of_a_copy_has_options_of_its_own(
     assert "credentials need an access key and a secret key" in capsys.readouterr().err
     assert run([*copy, "--to-tls-ca", str(made.root), "--to-access-key", "root"]) == 2
     assert "both have answered" in capsys.readouterr().err
+
+
+def test_the_environment_may_name_the_cluster(
+    guarded: mq.Cluster,
+    made: Certificates,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Executors have an environment of their own: Spark is told the address."""
+    monkeypatch.setenv("NAMESRV_ADDR", guarded.address)
+    given: dict[str, Any] = dict.fromkeys(Entry.__struct_fields__, "")
+    given |= {"use_tls": True, "tls_ca": made.root, "tls_no_verify": False}
+    reached = Reached.by("", Entry.taken_from(given))
+    assert (reached.name_server, reached.client.name_servers) == (guarded.address,) * 2
+    assert reached.options == {"tls": "true", "tlsCa": made.root}
+    monkeypatch.delenv("NAMESRV_ADDR")
+    assert run(["pipeline", "ingest", "-t", "orders", "--to", str(tmp_path)]) == 1
+    assert "no name server" in capsys.readouterr().err
 
 
 def test_offsets_are_watched_and_estates_are_learnt(

@@ -20,7 +20,13 @@ from pocketmq.pipelines.copy import (
 
 
 @click.command("copy", context_settings={"help_option_names": ["-h", "--help"]})
-@click.option("-n", "--namesrv", metavar="HOST:PORT", default="", help="Name server to copy from.")
+@click.option(
+    "-n",
+    "--namesrv",
+    metavar="HOST:PORT",
+    default="",
+    help="Name server to copy from; or NAMESRV_ADDR.",
+)
 @click.option(
     "--to", "to_namesrv", metavar="HOST:PORT", help="Name server to copy to; usually the same."
 )

@@ -35,7 +35,13 @@ MOST_ROWS = 40
 @click.option(
     "--deliveries", type=_FILE, help="What handlers were given, JSON lines; for duplicates."
 )
-@click.option("-n", "--namesrv", metavar="HOST:PORT", default="", help="Name server, for topics.")
+@click.option(
+    "-n",
+    "--namesrv",
+    metavar="HOST:PORT",
+    default="",
+    help="Name server, for topics and --watch; or NAMESRV_ADDR.",
+)
 @click.option("--events-topic", metavar="TOPIC", help="Topic the members publish their history to.")
 @click.option("--offsets-topic", metavar="TOPIC", help="Topic with samples of offsets.")
 @click.option("--deliveries-topic", metavar="TOPIC", help="Topic with deliveries.")

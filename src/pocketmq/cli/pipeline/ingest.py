@@ -18,7 +18,9 @@ from pocketmq.pipelines.ingest import (
 
 
 @click.command("ingest", context_settings={"help_option_names": ["-h", "--help"]})
-@click.option("-n", "--namesrv", metavar="HOST:PORT", default="", help="Name server.")
+@click.option(
+    "-n", "--namesrv", metavar="HOST:PORT", default="", help="Name server; or NAMESRV_ADDR."
+)
 @click.option(
     "--to",
     "place",
