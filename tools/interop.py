@@ -1,6 +1,7 @@
 """Run `tests/interop` with each release of Apache RocketMQ: what `make interop` does.
 
-Words beginning with a digit name releases, all others go to pytest. Ends with a line of counts for
+Words beginning with a digit name releases, all others go to pytest, which runs `tests/interop`
+unless some of them are paths. Ends with a line of counts for
 each release; the exit code is that of the worst.
 """
 
@@ -35,10 +36,15 @@ def run(version: str, jars: Path, words: list[str]) -> tuple[int, str]:
         report = Path(directory) / "report.xml"
         command = [sys.executable, "-m", "pytest", *PARALLEL, f"--junitxml={report}", "-q"]
         code = ended(
-            [*command, *(words or ["tests/interop"])],
+            [*command, *words, *([] if named(words) else ["tests/interop"])],
             os.environ | {"POCKETMQ_JAVA": str(jars), "POCKETMQ_JAVA_PROGRAMS": str(programs)},
         )
         return code, f"RocketMQ {version}: {counts(report)} in {time.monotonic() - began:.0f} s"
+
+
+def named(words: list[str]) -> bool:
+    """Tell whether words for pytest name tests, not only options."""
+    return any((ROOT / word.partition("::")[0]).exists() for word in words)
 
 
 def ended(command: list[str], environment: dict[str, str]) -> int:
