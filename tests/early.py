@@ -11,7 +11,7 @@ import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import pytest
 
@@ -19,22 +19,17 @@ ENVIRONMENT = dict(os.environ)
 ROOT = Path(__file__).parents[1]
 
 Work = Callable[[Path], Any]
-Test = TypeVar("Test", bound=Callable[..., object])
 
 
-def begun_early(work: Work) -> Callable[[Test], Test]:
+def begun_early(work: Work) -> pytest.MarkDecorator:
     """Name the work of a test, whose outcome the fixture `outcome` is."""
-
-    def mark(test: Test) -> Test:
-        test.begun_early = work  # type: ignore[attr-defined]
-        return test
-
-    return mark
+    return pytest.mark.begun_early.with_args(work)
 
 
 def work_of(item: pytest.Item) -> Work | None:
     """Give the work of a test, if it has one."""
-    return getattr(getattr(item, "function", None), "begun_early", None)
+    mark = item.get_closest_marker("begun_early")
+    return None if mark is None else mark.args[0]
 
 
 @pytest.fixture(scope="session")

@@ -40,7 +40,7 @@ def group_of(test: str) -> str:
     return path
 
 
-class Together(LoadScopeScheduling):  # type: ignore[misc]
+class Together(LoadScopeScheduling):  # type: ignore[misc]  # of a class without types
     """Gives a worker whole groups."""
 
     def _split_scope(self, nodeid: str) -> str:

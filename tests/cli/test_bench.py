@@ -114,3 +114,4 @@ def test_batches_are_as_large_as_messages_allow(cluster: Cluster) -> None:
     rows = [json.loads(line) for line in lines]
     assert rows[2]["what"] == "send, batches of 63"
     assert rows[4]["messages"] == 20
+    assert rows[4]["seconds"] > 0.09

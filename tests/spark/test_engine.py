@@ -96,19 +96,22 @@ def test_settings_are_those_that_were_measured(spark: object) -> None:
 
 
 PLANNING = """
-import sys, traceback
+import io, sys, traceback
 from importlib.machinery import ModuleSpec
 sys.modules["__main__"].__spec__ = ModuleSpec(sys.argv[1], None)
 import pyspark_rocketmq
-for error in (BrokenPipeError("hung up"), ValueError("told")):
+from pyspark.serializers import read_int
+def of_a_user():
+    raise BrokenPipeError("told")
+for work in (lambda: read_int(io.BytesIO()), of_a_user, lambda: int("told")):
     try:
-        raise error
-    except Exception:
+        work()
+    except (EOFError, OSError, ValueError):
         traceback.print_exc()
 """
 
 
-@pytest.mark.parametrize(("main", "lines"), [("pyspark.daemon", 1), ("somebody.else", 2)])
+@pytest.mark.parametrize(("main", "lines"), [("pyspark.daemon", 2), ("somebody.else", 3)])
 def test_a_daemon_that_plans_says_nothing_about_having_been_hung_up_on(
     main: str, lines: int
 ) -> None:
@@ -117,4 +120,5 @@ def test_a_daemon_that_plans_says_nothing_about_having_been_hung_up_on(
         [sys.executable, "-c", PLANNING, main], capture_output=True, text=True, check=True
     )
     assert told.stderr.count("Traceback") == lines
-    assert "ValueError: told" in told.stderr
+    assert "BrokenPipeError: told" in told.stderr
+    assert "ValueError: invalid literal" in told.stderr

@@ -15,6 +15,7 @@ from typing import NoReturn
 import click
 
 from pocketmq import __version__
+from pocketmq.cli.groups import CommandGroup
 from pocketmq.cli.printable import printable
 from pocketmq.errors import CannotStart, InvalidInput, MQError
 
@@ -39,7 +40,7 @@ SUBCOMMANDS = {
 }
 
 
-class Subcommands(click.Group):
+class Subcommands(CommandGroup):
     """A group that knows its commands by name and imports them on demand."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
@@ -74,15 +75,11 @@ class Subcommands(click.Group):
 
 @click.command(
     cls=Subcommands,
-    invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 @click.version_option(__version__, message="pocketmq %(version)s")
-@click.pass_context
-def pocketmq(ctx: click.Context) -> None:
+def pocketmq() -> None:
     """RocketMQ in Python: clients, brokers, pipelines and the tools around them."""
-    if ctx.invoked_subcommand is None:
-        click.echo(ctx.get_help())
 
 
 def run(arguments: list[str] | None = None) -> int:

@@ -6,19 +6,13 @@ from pathlib import Path
 import click
 import msgspec
 
+from pocketmq.cli.groups import CommandGroup
 from pocketmq.cli.printable import printable
 
 
-@click.group(
-    "store",
-    invoke_without_command=True,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
-@click.pass_context
-def command(ctx: click.Context) -> None:
+@click.group("store", cls=CommandGroup, context_settings={"help_option_names": ["-h", "--help"]})
+def command() -> None:
     """Look at a broker's directory while no broker has it."""
-    if ctx.invoked_subcommand is None:
-        click.echo(ctx.get_help())
 
 
 @command.command("check")

@@ -9,16 +9,12 @@ from collections import deque
 from typing import TYPE_CHECKING
 
 from pocketmq.net.limits import Limits
-from pocketmq.net.outbox import Outbox
+from pocketmq.net.outbox import PORTION, Outbox
 from pocketmq.net.owner import Owner
 from pocketmq.protocol.command import Command
 
 if TYPE_CHECKING:
     from pocketmq.net.connection import Connection
-
-
-_MANY = 16
-"""Requests whose answers leave before the next are looked at: the peer begins while we go on."""
 
 
 class Inbox:
@@ -46,12 +42,12 @@ class Inbox:
         if len(requests) > self._batch or self._held or self._outbox.paused:
             self._held.extend(requests)
             self._serve(connection)
-        elif len(requests) <= _MANY:
+        elif len(requests) <= PORTION:
             self._hand_over(connection, requests)
         else:
-            for start in range(0, len(requests), _MANY):
+            for start in range(0, len(requests), PORTION):
                 if not connection.closed:
-                    self._hand_over(connection, requests[start : start + _MANY])
+                    self._hand_over(connection, requests[start : start + PORTION])
 
     def slow_down(self, connection: "Connection") -> None:
         """Hand over nothing more for now: the peer does not take its answers."""

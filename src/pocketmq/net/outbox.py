@@ -11,7 +11,7 @@ from pocketmq.protocol.frame import Buffer
 
 _JOINED = 64 * 1024  # up to here one copy is cheaper than a vectored write
 _VECTORED = sys.version_info >= (3, 12)  # before, asyncio joins all pieces of such a write
-_MANY = 16  # pieces that leave before the turn ends: the peer begins while we go on
+PORTION = 16  # pieces that leave before the turn ends: the peer begins while we go on
 _APART = 32  # pieces: a call for each is cheaper than joining them, if they are large
 
 
@@ -49,7 +49,7 @@ class Outbox:
         self._pieces.extend(pieces)
         if self.corked:
             return
-        if len(self._pieces) >= _MANY:
+        if len(self._pieces) >= PORTION:
             self.flush()
         elif self._flushing is None:
             self._flushing = self._loop.call_soon(self._flush_soon)

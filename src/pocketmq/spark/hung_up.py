@@ -27,5 +27,14 @@ def be_quiet_in_daemons() -> None:
 
 
 def _print_unless_hung_up(*arguments: Any, **options: Any) -> None:
-    if not isinstance(sys.exc_info()[1], HUNG_UP):
+    error = sys.exc_info()[1]
+    if not isinstance(error, HUNG_UP) or not _of_spark(error):
         _print(*arguments, **options)
+
+
+def _of_spark(error: BaseException) -> bool:
+    """Tell whether Spark's own code met it; what users' functions meet is theirs to hear of."""
+    modules = [
+        frame.f_globals.get("__name__", "") for frame, _ in traceback.walk_tb(error.__traceback__)
+    ]
+    return bool(modules) and (modules[-1].partition(".")[0] in ("pyspark", "socket"))

@@ -181,7 +181,7 @@ def _stretches(positions: list[int], sizes: list[int]) -> tuple[list[int], list[
 
 
 def _long_stretches(positions: list[int], sizes: list[int]) -> tuple[list[int], list[int]]:
-    """Give the same without a look at each: three times as quick where stretches are long.
+    """Give the same without a look at each, which is quicker where stretches are long.
 
     A position less the sizes of all before it stays the same as long as there is no gap, so that
     the end of a stretch can be searched for; most are as long as the one before.

@@ -10,9 +10,10 @@ import click
 from click.shell_completion import CompletionItem
 
 from pocketmq.cli.admin.table import ALIASES, SUBCOMMANDS
+from pocketmq.cli.groups import CommandGroup
 
 
-class AdminCommands(click.Group):
+class AdminCommands(CommandGroup):
     """A group that knows its commands by name and imports them on demand."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
@@ -60,13 +61,9 @@ class AdminCommands(click.Group):
 @click.command(
     "admin",
     cls=AdminCommands,
-    invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="Ends with 0 if done, 1 failed, 2 wrong input, 3 not there, 4 no answer, 5 not allowed,"
     " 6 done in part. Shell completion: docs/reference/admin.md.",
 )
-@click.pass_context
-def command(ctx: click.Context) -> None:
+def command() -> None:
     """Operate a cluster, PocketMQ's or Apache's, with the subcommands of mqadmin."""
-    if ctx.invoked_subcommand is None:
-        click.echo(ctx.get_help())

@@ -195,6 +195,7 @@ async def live(client: ClientOptions, producer: Producer, plan: Plan) -> Row:
             await asyncio.sleep(start + number / RATE - time.monotonic())
             if number == lead:
                 began, cpu = time.monotonic(), -time.process_time()
+                start = began - lead / RATE  # what was late before is not made up for
             moment = NOT_COUNTED if number < lead else time.monotonic()
             await producer.send(Message(plan.topic, _MOMENT.pack(moment) + filling))
         await arrived.wait()

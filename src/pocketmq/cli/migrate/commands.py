@@ -15,6 +15,7 @@ from pocketmq.admin.migration.copying import Rules
 from pocketmq.admin.migration.ledger import Ledger
 from pocketmq.admin.migration.migration import Migration
 from pocketmq.admin.migration.plan import Wanted
+from pocketmq.cli.groups import CommandGroup
 from pocketmq.cli.migrate.ends import Ends, ends_options
 from pocketmq.cli.migrate.progress import showing_progress, stop_on_signals
 from pocketmq.cli.migrate.words import (
@@ -30,20 +31,13 @@ from pocketmq.cli.printable import printable
 INTERRUPTED = 130
 
 
-@click.group(
-    "migrate",
-    invoke_without_command=True,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
-@click.pass_context
-def command(ctx: click.Context) -> None:
+@click.group("migrate", cls=CommandGroup, context_settings={"help_option_names": ["-h", "--help"]})
+def command() -> None:
     """Move topics, groups, messages and offsets to another cluster, while everything goes on.
 
     plan shows what would be done. copy --follow copies and goes on copying. offsets moves a group
     over when its members have stopped. verify compares both sides, message by message.
     """
-    if ctx.invoked_subcommand is None:
-        click.echo(ctx.get_help())
 
 
 def _chosen(command: Any) -> Any:

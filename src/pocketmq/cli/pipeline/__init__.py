@@ -8,6 +8,7 @@ from importlib import import_module
 
 import click
 
+from pocketmq.cli.groups import CommandGroup
 from pocketmq.errors import CannotStart
 
 # name -> (module, one line for `pocketmq pipeline --help`)
@@ -19,7 +20,7 @@ PIPELINES = {
 }
 
 
-class Pipelines(click.Group):
+class Pipelines(CommandGroup):
     """A group that knows its commands by name and imports them on demand."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
@@ -49,11 +50,7 @@ class Pipelines(click.Group):
 @click.command(
     "pipeline",
     cls=Pipelines,
-    invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-@click.pass_context
-def command(ctx: click.Context) -> None:
+def command() -> None:
     """Run a pipeline: on this machine, or on a Spark cluster with --master."""
-    if ctx.invoked_subcommand is None:
-        click.echo(ctx.get_help())
