@@ -10,6 +10,7 @@ import pytest
 from pocketmq.balance.allocation import Average
 from pocketmq.balance.consumer.limits import PullLimits
 from pocketmq.client.consumer.engine import Engine
+from pocketmq.client.consumer.held import HeldQueue
 from pocketmq.client.producer.producer import Producer
 from pocketmq.errors import ClientClosed, InvalidInput
 from pocketmq.model.message import Message
@@ -163,46 +164,51 @@ async def test_a_full_cache_holds_pulls_back_until_there_is_room(
             await until(lambda: len(got) == 40, "everything")
 
 
+class Gate:
+    """A handler that waits until it may go on."""
+
+    def __init__(self) -> None:
+        self.open = asyncio.Event()
+        self.got: list[int] = []
+
+    async def handle(self, message: ReceivedMessage) -> None:
+        await self.open.wait()
+        self.got.append(message.queue_offset)
+
+
+async def full(member: Member) -> HeldQueue:
+    """Wait until the cache of the first queue is full."""
+    held = engine_of(member).parts.held
+    await until(lambda: FIRST in held and held[FIRST].freed is not None, "a full cache")
+    return held[FIRST]
+
+
 async def test_a_backlog_is_pulled_in_larger_portions_up_to_the_limit() -> None:
     """Java's 32 first; then 256, 256, 256, the 200 there is room for, and Java's last 32 again."""
     async with cluster(1, 1) as running:
         await send_at_once(running.address, 2000)
-        gate = asyncio.Event()
-        got: list[int] = []
-
-        async def handle(message: ReceivedMessage) -> None:
-            await gate.wait()
-            got.append(message.queue_offset)
-
+        gate = Gate()
         one = Member(running.address, "a")
-        one.consumer.subscribe("orders", "*", handle)
+        one.consumer.subscribe("orders", "*", gate.handle)
         async with one.consumer:
-            held = engine_of(one).parts.held
-            await until(lambda: FIRST in held and held[FIRST].freed is not None, "a full cache")
-            assert held[FIRST].next_offset == 32 + 3 * 256 + 200 + 32
-            gate.set()
-            await until(lambda: len(got) == 2000, "everything")
-            assert sorted(got) == list(range(2000))
+            held = await full(one)
+            assert held.next_offset == 32 + 3 * 256 + 200 + 32
+            gate.open.set()
+            await until(lambda: len(gate.got) == 2000, "everything")
+            assert sorted(gate.got) == list(range(2000))
 
 
 async def test_who_pulls_more_than_the_limit_is_woken_as_soon_as_half_of_it_is_free() -> None:
     async with cluster(1, 1) as running:
         await send_at_once(running.address, 128)
-        gate = asyncio.Event()
-        got: list[int] = []
-
-        async def handle(message: ReceivedMessage) -> None:
-            await gate.wait()
-            got.append(message.queue_offset)
-
+        gate = Gate()
         one = Member(running.address, "a", limits=PullLimits(count=10), pull_batch=32)
-        one.consumer.subscribe("orders", "*", handle)
+        one.consumer.subscribe("orders", "*", gate.handle)
         async with one.consumer:
-            held = engine_of(one).parts.held
-            await until(lambda: FIRST in held and held[FIRST].freed is not None, "a full cache")
-            assert (held[FIRST].process.count, held[FIRST].wake_below) == (32, 5)
-            gate.set()
-            await until(lambda: len(got) == 128, "everything")
+            held = await full(one)
+            assert (held.process.count, held.wake_below) == (32, 5)
+            gate.open.set()
+            await until(lambda: len(gate.got) == 128, "everything")
 
 
 async def test_a_message_that_stays_behind_holds_pulls_back() -> None:
