@@ -78,7 +78,8 @@ class Housekeeping:
     def _catch_up(self) -> None:
         """Take messages into the key index, a little while others are served, more when idle."""
         self._catching_up = None
-        store, messages = self._state.store, self._state.traffic.messages_in
+        store, traffic = self._state.store, self._state.traffic
+        messages = traffic.messages_in + traffic.messages_out
         tail = store.log.tail
         if store.keys.catch_up(INDEX_SLICE):
             self._indexed = tail
