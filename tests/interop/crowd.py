@@ -106,6 +106,8 @@ class Crowd:
         self._topic = topic
         self.everybody: list[Person] = []
         self.present: list[Person] = []
+        self.changes = 0
+        """How often somebody came or went."""
 
     def java(self, name: str, *queues: str) -> Person:
         return self._join(self._jars.compiled(self._home, "Crowd"), self._home, name, queues)
@@ -120,16 +122,19 @@ class Crowd:
         words = [self._address, self._topic, name, ",".join(queues), *GROUPS]
         configured = [queue_of(self._topic, text) for text in queues]
         person = self._stack.enter_context(Person([*command, *words], directory, configured))
+        self.changes += 1
         self.everybody.append(person)
         self.present.append(person)
         return person
 
     def leave(self, person: Person) -> None:
+        self.changes += 1
         self.present.remove(person)
         person.say("leave")
         assert "left" in person.wait_for_end()
 
     def kill(self, person: Person) -> None:
+        self.changes += 1
         self.present.remove(person)
         person.kill()
 
