@@ -25,6 +25,13 @@ pytestmark = [pytest.mark.java, pytest.mark.line("5.x"), pytest.mark.timeout(600
 METADATA = {name: kind for name, kind in PROVIDERS.items() if "Metadata" in name}
 
 
+LISTED = {
+    "topics.json": '[{"topicName":"listed-1","readQueueNums":2},{"topicName":"listed-2","perm":4}]',
+    "groups.json": '[{"groupName":"listed-1","retryMaxTimes":3},{"groupName":"listed-2"}]',
+}
+"""Files that name several topics, and several groups."""
+
+
 @pytest.fixture(scope="module", params=["java", "ours"])
 def tools(
     request: pytest.FixtureRequest, jars: Jars, tmp_path_factory: pytest.TempPathFactory
@@ -42,6 +49,8 @@ def tools(
         admin = stack.enter_context(Admin(jars, home / "tool"))
         found = Tools(row.address, row.addresses, "C", admin)
         found.words["home"] = str(home)
+        for name, listed in LISTED.items():
+            (home / name).write_text(listed)
         producer = stack.enter_context(mq.Producer(row.address, group="shop", trace=True))
         address, _, name = CLIENT.partition("@")
         consumer = mq.PushConsumer(
@@ -116,6 +125,33 @@ CHANGING = [
     "sendMsgStatus -b broker-a -c 2",
     "deleteSubGroup -c {c} -g made",
     "deleteTopic -c {c} -t made",
+    "updateTopicList -b {a} -f {home}/topics.json",
+    "updateTopicList -c {c} -f {home}/topics.json",
+    "topicStatus -t listed-1",
+    "updateSubGroupList -b {a} -f {home}/groups.json",
+    "updateSubGroupList -c {c} -f {home}/groups.json",
+    "getConsumerConfig -g listed-1",
+]
+ACCOUNTS = [
+    "createUser -b {a} -u alice -p alice-secret -t Normal",
+    "createUser -c {c} -u bob -p bob-secret -t Super",
+    "updateUser -b {a} -u alice -s disable",
+    "updateUser -c {c} -u bob -p another-secret",
+    "getUser -b {a} -u alice",
+    "listUser -b {a}",
+    "listUser -c {c} -f bob",
+    "copyUser -f {a} -t {b} -u alice",
+    "createAcl -b {a} -s User:alice -r Topic:orders,Group:* -a Pub,Sub -d Allow",
+    "createAcl -c {c} -s User:bob -r Topic:orders -a Pub -d Deny -i 10.0.0.0/8",
+    "updateAcl -b {a} -s User:alice -r Topic:orders -a Sub -d Deny",
+    "getAcl -b {a} -s User:alice",
+    "listAcl -b {a}",
+    "listAcl -c {c} -s bob",
+    "copyAcl -f {a} -t {b} -s User:alice",
+    "deleteAcl -b {a} -s User:alice -r Topic:orders",
+    "deleteAcl -c {c} -s User:bob",
+    "deleteUser -b {a} -u alice",
+    "deleteUser -c {c} -u bob",
 ]
 
 
@@ -123,11 +159,25 @@ BETWEEN = {
     "updateTopicPerm -b {a} -t single -p 6": "updateTopicPerm -b {a} -t single -p 4",
     "deleteSubGroup -c {c} -g made": "updateSubGroup -c {c} -g made",
     "deleteTopic -c {c} -t made": "updateTopic -c {c} -t made -r 2 -w 2",
+    "createUser -b {a} -u alice -p alice-secret -t Normal": "deleteUser -b {a} -u alice",
+    "createUser -c {c} -u bob -p bob-secret -t Super": "deleteUser -c {c} -u bob",
+    "createAcl -b {a} -s User:alice -r Topic:orders,Group:* -a Pub,Sub -d Allow": (
+        "deleteAcl -b {a} -s User:alice"
+    ),
+    "createAcl -c {c} -s User:bob -r Topic:orders -a Pub -d Deny -i 10.0.0.0/8": (
+        "deleteAcl -c {c} -s User:bob"
+    ),
+    "deleteAcl -b {a} -s User:alice -r Topic:orders": (
+        "updateAcl -b {a} -s User:alice -r Topic:orders -a Sub -d Deny"
+    ),
+    "deleteAcl -c {c} -s User:bob": "createAcl -c {c} -s User:bob -r Topic:orders -a Pub -d Deny",
+    "deleteUser -b {a} -u alice": "createUser -b {a} -u alice -p alice-secret -t Normal",
+    "deleteUser -c {c} -u bob": "createUser -c {c} -u bob -p bob-secret -t Super",
 }
 """What makes the state again that the first tool has changed."""
 
 
-@pytest.mark.parametrize("command", [*ASKING, *CHANGING])
+@pytest.mark.parametrize("command", [*ASKING, *CHANGING, *ACCOUNTS])
 def test_the_same_lines(tools: Tools, capsys: pytest.CaptureFixture[str], command: str) -> None:
     theirs = tools.theirs(command)
     assert not any("Exception" in line for line in theirs), theirs

@@ -13,6 +13,7 @@ ASKED_FIRST = {
     *("deleteTopic", "deleteSubGroup", "resetOffsetByTime", "skipAccumulatedMessage"),
     *("wipeWritePerm", "deleteKvConfig", "cloneGroupOffset"),
     *("cleanExpiredCQ", "cleanUnusedTopic", "deleteExpiredCommitLog"),
+    *("deleteUser", "deleteAcl"),
 }
 """Commands that ours does not carry out unasked."""
 VARYING = (

@@ -1,11 +1,10 @@
-"""A Spark cluster of processes: a master, two workers, executors that read one topic between them."""
+"""A Spark cluster of processes: a master, two workers, executors that share pipelines' work."""
 
 import json
 import os
 import signal
 import subprocess
 import sys
-import textwrap
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -22,32 +21,43 @@ from tests.spark.topics import send
 PATIENCE = 100.0
 ROWS = 4000
 
+SMALL = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+SETTINGS = """
+spark.driver.memory 600m
+spark.executor.memory 600m
+spark.executor.cores 1
+spark.cores.max 2
+spark.driver.host 127.0.0.1
+spark.ui.enabled false
+spark.sql.shuffle.partitions 2
+spark.scheduler.minRegisteredResourcesRatio 1.0
+spark.scheduler.maxRegisteredResourcesWaitingTime 60s
+"""
+
 PROGRAM = """
 import json, sys
+from pocketmq.pipelines.copy import CopySettings, copy_topics
 from pocketmq.spark import spark_session
 from pocketmq.spark.engine import stop_session
 
 master, address, topic, folder = sys.argv[1:]
-spark = spark_session(master=master, config={
-    "spark.driver.memory": "600m", "spark.executor.memory": "600m", "spark.cores.max": "2",
-    "spark.executor.cores": "1", "spark.driver.host": "127.0.0.1", "spark.ui.enabled": "false",
-    "spark.sql.shuffle.partitions": "2",
-    "spark.scheduler.minRegisteredResourcesRatio": "1.0",
-    "spark.scheduler.maxRegisteredResourcesWaitingTime": "60s",
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
-    "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"})
+spark = spark_session(master=master)
 try:
-    options = {"nameServer": address, "subscribe": topic}
-    batch = spark.read.format("rocketmq").options(minPartitions=8, **options).load()
-    counted = batch.count(), batch.select("queueId", "queueOffset").distinct().count()
-    stream = spark.readStream.format("rocketmq").options(
-        startingOffsets="earliest", maxOffsetsPerTrigger=1500, minPartitions=4, **options).load()
-    rows = stream.selectExpr("cast(body AS string) AS text").writeStream.format("parquet")
-    rows = rows.option("path", folder + "/rows").option("checkpointLocation", folder + "/check")
-    rows.trigger(availableNow=True).start().awaitTermination()
-    texts = spark.read.parquet(folder + "/rows")
+    copy_topics(
+        spark, address, [topic], to_name_server=address, checkpoint=folder + "/state",
+        settings=CopySettings(to_topic="copied", once=True))
+    options = {"nameServer": address, "minPartitions": 8}
+    batch = spark.read.format("rocketmq").options(subscribe=topic, **options).load()
+    copied = spark.read.format("rocketmq").options(subscribe="copied", **options).load()
+    ingested = spark.read.parquet(folder + "/lake/data")
     executors = spark.sparkContext._jsc.sc().getExecutorMemoryStatus().size() - 1
-    print(json.dumps([*counted, texts.count(), texts.distinct().count(), executors]))
+    print(json.dumps({
+        "rows": batch.count(),
+        "places": batch.select("queueId", "queueOffset").distinct().count(),
+        "copied": copied.select("body").distinct().count(),
+        "ingested": ingested.count(),
+        "texts": ingested.select("body").distinct().count(),
+        "executors": executors}))
 finally:
     stop_session(spark)
 """
@@ -68,7 +78,7 @@ class Processes:
             "JAVA_HOME": str(java_home(light=False) if java is None else java.parent.parent),
             "SPARK_LOCAL_IP": "127.0.0.1",
             "SPARK_DAEMON_MEMORY": "200m",
-            "SPARK_DAEMON_JAVA_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+            "JAVA_TOOL_OPTIONS": SMALL,
             "PYSPARK_PYTHON": sys.executable,
         }
         said = self.folder / f"{name}-{len(self._started)}.log"
@@ -122,25 +132,35 @@ def standalone(folder: Path) -> Iterator[str]:
         processes.stop()
 
 
-def read_between_executors(folder: Path) -> list[int]:
-    """Run the program against a cluster of Spark's; give what it counted."""
+def work_between_executors(folder: Path) -> dict[str, int]:
+    """Run a pipeline and a program on a cluster of Spark's; give what was counted."""
+    (folder / "spark-defaults.conf").write_text(SETTINGS)
     with Cluster() as cluster, standalone(folder) as master:
         topic = cluster.create_topic("between-executors", queues=2)
+        cluster.create_topic("copied", queues=2)
         send(cluster, topic, range(ROWS))
-        arguments = (master, cluster.address, topic, str(folder))
-        told = subprocess.run(
-            [sys.executable, "-c", textwrap.dedent(PROGRAM), *arguments],
-            env=ENVIRONMENT,
-            cwd=ROOT,
-            stdout=subprocess.PIPE,
-            text=True,
-            check=True,
-            timeout=250,
-        )
-    return list(json.loads(told.stdout.splitlines()[-1]))
+
+        def run(*command: str) -> dict[str, int]:
+            told = subprocess.run(
+                [sys.executable, *command],
+                env=ENVIRONMENT | {"SPARK_CONF_DIR": str(folder), "JAVA_TOOL_OPTIONS": SMALL},
+                cwd=ROOT,
+                stdout=subprocess.PIPE,
+                text=True,
+                check=True,
+                timeout=150,
+            )
+            return dict(json.loads(told.stdout.splitlines()[-1]))
+
+        pipeline = ("-m", "pocketmq.cli", "pipeline")
+        there = ("-n", cluster.address, "-t", topic, "--once", "--json", "--master", master)
+        run(*pipeline, "ingest", *there, "--to", str(folder / "lake"), "--largest-batch", "1500")
+        return run("-c", PROGRAM, master, cluster.address, topic, str(folder))
 
 
-@pytest.mark.timeout(300)
-@begun_early(read_between_executors)
-def test_executors_of_a_cluster_read_a_topic_between_them(outcome: list[int]) -> None:
-    assert outcome == [ROWS, ROWS, ROWS, ROWS, 2]
+@pytest.mark.timeout(500)
+@begun_early(work_between_executors)
+def test_executors_of_a_cluster_read_and_write_topics_between_them(outcome: dict[str, int]) -> None:
+    executors = outcome.pop("executors")
+    assert set(outcome.values()) == {ROWS}, outcome
+    assert executors == 2

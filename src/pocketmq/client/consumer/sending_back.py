@@ -64,8 +64,15 @@ class SendingBack:
                     consuming.group, broker, message.message_id, error,
                 )  # fmt: skip
             else:
+                self._look_for_retries()
                 return True
         return await self.send_copy(message, message.reconsume_times + 1, limit)
+
+    def _look_for_retries(self) -> None:
+        """Ask where the retry topic is, if the broker has made it only now."""
+        routes, topic = self._consuming.session.routes, retry_topic(self._consuming.group)
+        if routes.cached(topic) is None:
+            routes.refresh_soon(topic)
 
     async def send_copy(self, message: ReceivedMessage, reconsume_times: int, limit: int) -> bool:
         """Send a copy to the retry topic, which says how often it was tried; False if it fails."""
