@@ -127,7 +127,6 @@ CHANGING = [
     "deleteTopic -c {c} -t made",
     "updateTopicList -b {a} -f {home}/topics.json",
     "updateTopicList -c {c} -f {home}/topics.json",
-    "topicStatus -t listed-1",
     "updateSubGroupList -b {a} -f {home}/groups.json",
     "updateSubGroupList -c {c} -f {home}/groups.json",
     "getConsumerConfig -g listed-1",

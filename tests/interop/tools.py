@@ -24,6 +24,8 @@ VARYING = (
     (r"\b1[5-9]\d{11}\b", "MILLISECONDS"),
     (r"\brt=\d+ms", "rt=TIME"),
     (r"\btimerReadBehind +: \d+", "timerReadBehind : TIME"),
+    (r"\b\d+(?=-\d+\(\d+\.\dw)", "TIME"),  # how far timers are behind, in clusterList
+    (r"(?<=get user from )\S+|(?<=get acl from )\S+", "BROKER"),  # any of a cluster is asked
     (r"SendResult \[sendStatus=SEND_OK, msgId=\w+, offsetMsgId=\w+", "SendResult [SEND_OK"),
     (r"(?m)SEND_OK +[0-9A-F]+\s*$", "SEND_OK ID"),
     (r"queueOffset=\d+, recallHandle", "queueOffset=NEXT, recallHandle"),
