@@ -6,58 +6,28 @@ Both tools ask the same cluster in the same state; but for times and ports they 
 import json
 import re
 from collections.abc import Iterator
-from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-import pocketmq as mq
-from tests.interop.jvm import Admin, Jars
-from tests.interop.rows import Row
+from tests.interop.jvm import Jars
 from tests.interop.test_access_java import PROVIDERS
 from tests.interop.tool_differences import DIFFERENCES
-from tests.interop.tools import CLIENT, GROUP, TOPIC, Tools, fill
+from tests.interop.tools import Tools, before_a_cluster
 
 pytestmark = [pytest.mark.java, pytest.mark.line("5.x"), pytest.mark.timeout(600)]
 
 METADATA = {name: kind for name, kind in PROVIDERS.items() if "Metadata" in name}
 
 
-LISTED = {
-    "topics.json": '[{"topicName":"listed-1","readQueueNums":2},{"topicName":"listed-2","perm":4}]',
-    "groups.json": '[{"groupName":"listed-1","retryMaxTimes":3},{"groupName":"listed-2"}]',
-}
-"""Files that name several topics, and several groups."""
-
-
 @pytest.fixture(scope="module", params=["java", "ours"])
 def tools(
     request: pytest.FixtureRequest, jars: Jars, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Tools]:
-    home = tmp_path_factory.mktemp("tools")
-    (home / "tool").mkdir()
-    kind = request.param
-    settings: dict[str, object] = {"traceTopicEnable": "true"}
-    with ExitStack() as stack:
-        row = Row(
-            jars, home, stack, (kind, kind), "broker-a", "broker-b",
-            **settings | (METADATA if kind == "java" else {}),
-        )  # fmt: skip
-        row.create_topic(TOPIC, 2)
-        admin = stack.enter_context(Admin(jars, home / "tool"))
-        found = Tools(row.address, row.addresses, "C", admin)
-        found.words["home"] = str(home)
-        for name, listed in LISTED.items():
-            (home / name).write_text(listed)
-        producer = stack.enter_context(mq.Producer(row.address, group="shop", trace=True))
-        address, _, name = CLIENT.partition("@")
-        consumer = mq.PushConsumer(
-            row.address, group=GROUP, consume_from="first", client_ip=address, instance_name=name,
-            trace=True,
-        )  # fmt: skip
-        fill(found, producer, stack.enter_context(consumer))
+    accounts = METADATA if request.param == "java" else {}
+    with before_a_cluster(jars, tmp_path_factory.mktemp("tools"), request.param, accounts) as found:
         yield found
 
 

@@ -1,14 +1,23 @@
 """Apache's mqadmin and our `pocketmq admin` before one cluster, and what they say made comparable."""
 
 import re
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
 
 import pytest
 
 import pocketmq as mq
 from pocketmq.cli import run
-from tests.interop.jvm import Admin, wait_until
+from tests.interop.jvm import Admin, Jars, wait_until
+from tests.interop.rows import Row
 
 TOPIC, GROUP, CLIENT = "orders", "billing", "10.0.0.1@one"
+LISTED = {
+    "topics.json": '[{"topicName":"listed-1","readQueueNums":2},{"topicName":"listed-2","perm":4}]',
+    "groups.json": '[{"groupName":"listed-1","retryMaxTimes":3},{"groupName":"listed-2"}]',
+}
+"""Files that name several topics, and several groups."""
 ASKED_FIRST = {
     *("deleteTopic", "deleteSubGroup", "resetOffsetByTime", "skipAccumulatedMessage"),
     *("wipeWritePerm", "deleteKvConfig", "cloneGroupOffset"),
@@ -54,6 +63,33 @@ class Tools:
     def theirs(self, command: str) -> list[str]:
         name, _, rest = command.format(**self.words).partition(" ")
         return comparable(self._admin.run(f"{name} -n {self.address} {rest}"))
+
+
+@contextmanager
+def before_a_cluster(
+    jars: Jars, home: Path, kind: str, settings: Mapping[str, object]
+) -> Iterator[Tools]:
+    """Start a cluster, Java's or ours, a producer and a consumer, and put both tools before it."""
+    (home / "tool").mkdir()
+    with ExitStack() as stack:
+        row = Row(
+            jars, home, stack, (kind, kind), "broker-a", "broker-b",
+            traceTopicEnable="true", **settings,
+        )  # fmt: skip
+        row.create_topic(TOPIC, 2)
+        admin = stack.enter_context(Admin(jars, home / "tool"))
+        found = Tools(row.address, row.addresses, "C", admin)
+        found.words["home"] = str(home)
+        for name, listed in LISTED.items():
+            (home / name).write_text(listed)
+        producer = stack.enter_context(mq.Producer(row.address, group="shop", trace=True))
+        address, _, name = CLIENT.partition("@")
+        consumer = mq.PushConsumer(
+            row.address, group=GROUP, consume_from="first", client_ip=address, instance_name=name,
+            trace=True,
+        )  # fmt: skip
+        fill(found, producer, stack.enter_context(consumer))
+        yield found
 
 
 def comparable(text: str) -> list[str]:

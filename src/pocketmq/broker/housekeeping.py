@@ -19,9 +19,11 @@ logger = logging.getLogger("pocketmq.broker")
 EXPIRE_PERIOD = 10.0
 MAINTAIN_PERIOD = 0.5
 CLEAN_PERIOD = 10.0
-INDEX_SLICE = 0.01
+INDEX_SLICE = 0.002
 """Seconds the key index may take at once; waiting messages and requests come in between."""
-INDEX_PAUSE = 0.02
+INDEX_PAUSE = 0.004
+INDEX_BUSY_PAUSE = 0.1
+"""Seconds between, if messages came or went since."""
 
 
 class Housekeeping:
@@ -84,7 +86,7 @@ class Housekeeping:
         if store.keys.catch_up(INDEX_SLICE):
             self._indexed = tail
             return
-        pause = MAINTAIN_PERIOD if messages != self._messages else INDEX_PAUSE
+        pause = INDEX_BUSY_PAUSE if messages != self._messages else INDEX_PAUSE
         self._messages = messages
         self._catching_up = self._loop.call_later(pause, self._catch_up)
 

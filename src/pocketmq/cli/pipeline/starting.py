@@ -72,7 +72,7 @@ def _start(name: str, master: str) -> "SparkSession":
     from pocketmq.spark import spark_session
 
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
-    others = _descendants(os.getpid())
+    others = set(_descendants(os.getpid()))
     started: Future[SparkSession] = Future()
 
     def work() -> None:
@@ -102,20 +102,24 @@ def _give_up(started: "Future[SparkSession]", others: set[int]) -> None:
     """Kill what is being started; where processes cannot be listed, wait and stop it instead."""
     deadline = time.monotonic() + _PATIENCE
     while not started.done() and time.monotonic() < deadline:
-        for process in _descendants(os.getpid()) - others:
-            with suppress(ProcessLookupError):
-                os.kill(process, signal.SIGKILL)
+        for process in _descendants(os.getpid()):
+            if process not in others:
+                with suppress(ProcessLookupError):
+                    os.kill(process, signal.SIGKILL)
         time.sleep(_PAUSE)  # the thread may be about to start another
     if started.done() and started.exception() is None:
         with suppress(Exception):  # its Java may be dead by now
             started.result().stop()
 
 
-def _descendants(process: int) -> set[int]:
-    """List the processes that a process has started, and so on; none where there is no /proc."""
-    found: set[int] = set()
+def _descendants(process: int) -> list[int]:
+    """List the processes that a process has started, and so on; none where there is no /proc.
+
+    Each comes before its own: a script that outlived its Java would complain.
+    """
+    found: list[int] = []
     for children in Path(f"/proc/{process}/task").glob("*/children"):
         with suppress(OSError):
             for child in map(int, children.read_text().split()):
-                found |= {child} | _descendants(child)
+                found += [child, *_descendants(child)]
     return found

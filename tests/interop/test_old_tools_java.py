@@ -1,0 +1,51 @@
+"""mqadmin of 4.9 beside `pocketmq admin`, on a Java cluster of that release and on ours.
+
+Ours prints what mqadmin of 5.x does, which has more columns and lines, and other indents. So words
+are compared: whatever that of 4.9 says of a cluster, ours says too.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+
+import pytest
+
+from tests.interop.jvm import Jars
+from tests.interop.test_tools_java import ASKING, BETWEEN, CHANGING
+from tests.interop.tools import Tools, before_a_cluster
+
+pytestmark = [pytest.mark.java, pytest.mark.line("4.x"), pytest.mark.timeout(600)]
+
+NOT_THERE: set[str] = set()
+"""Commands and options that came with 5.x."""
+OLD = {"queryMsgById -t orders -i {id}": "queryMsgById -i {id}"}
+"""What took other options."""
+SAID_OTHERWISE: dict[str, str] = {}
+"""Words that mqadmin of 4.9 alone says, as a pattern."""
+
+
+@pytest.fixture(scope="module", params=["java", "ours"])
+def tools(
+    request: pytest.FixtureRequest, jars: Jars, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Tools]:
+    with before_a_cluster(jars, tmp_path_factory.mktemp("tools"), request.param, {}) as found:
+        yield found
+
+
+@pytest.mark.parametrize(
+    "command", [each for each in (*ASKING, *CHANGING) if each not in NOT_THERE]
+)
+def test_ours_says_all_that_the_old_one_says(
+    tools: Tools, capsys: pytest.CaptureFixture[str], command: str
+) -> None:
+    theirs = tools.theirs(OLD.get(command, command))
+    assert not any("Exception" in line or "usage:" in line for line in theirs), theirs
+    if command in BETWEEN:
+        tools.theirs(BETWEEN[command])
+    missing = words(theirs) - words(tools.ours(capsys, command))
+    known = SAID_OTHERWISE.get(command, "")
+    assert [each for each in missing if not re.fullmatch(known, each)] == []
+
+
+def words(lines: list[str]) -> Counter[str]:
+    return Counter(re.findall(r"[\w%@.-]+", " ".join(lines)))
