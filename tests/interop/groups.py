@@ -2,9 +2,10 @@
 
 from collections.abc import Callable
 
+import pocketmq as mq
 from pocketmq.balance.allocation import allocate, strategy_by_name
 from pocketmq.model.queue import MessageQueue
-from tests.interop.jvm import Process
+from tests.interop.jvm import Process, wait_until
 
 
 class Member(Process):
@@ -60,3 +61,18 @@ def settled(members: list[Member], queues: set[MessageQueue]) -> Callable[[], bo
 
 def consumed(members: list[Member]) -> set[str]:
     return {body for member in members for _, body in member.got}
+
+
+def wait_for_commits(address: str, consumer: mq.PushConsumer, group: str, topic: str) -> None:
+    """Wait until a broker has noted that a group is at the end of a topic.
+
+    A message counts as consumed shortly after its handler has ended.
+    """
+    with mq.Admin(address) as admin:
+
+        def at_the_end() -> bool:
+            consumer.commit()
+            queues = admin.groups.progress(group, topic).queues.values()
+            return all(each.consumer_offset == each.broker_offset for each in queues)
+
+        wait_until(at_the_end, f"{group} at the end of {topic}")

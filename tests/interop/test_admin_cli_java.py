@@ -7,6 +7,7 @@ import pytest
 
 import pocketmq as mq
 from pocketmq.cli import run
+from tests.interop.groups import wait_for_commits
 from tests.interop.java_broker import JavaBroker, java_brokers
 from tests.interop.jvm import Admin, Jars, Process, wait_until
 
@@ -62,7 +63,7 @@ def desk(jars: Jars, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]
             for number in range(8):
                 producer.send(mq.Message("orders", b"%d" % number, tag="a", keys=[f"k{number}"]))
             wait_until(lambda: len(handled) == 8, "all messages")
-            consumer.commit()
+            wait_for_commits(java.address, consumer, "billing", "orders")
             yield Desk(java, admin)
 
 

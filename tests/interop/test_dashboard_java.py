@@ -8,6 +8,7 @@ from playwright.sync_api import Browser
 
 import pocketmq as mq
 from tests.dashboard.conftest import DashboardProcess, Viewer, browser, screenshots, viewing
+from tests.interop.groups import wait_for_commits
 from tests.interop.java_broker import JavaBroker, java_brokers
 from tests.interop.jvm import Jars, wait_until
 
@@ -28,7 +29,7 @@ def java(jars: Jars, tmp_path_factory: pytest.TempPathFactory) -> Iterator[JavaB
             for number in range(8):
                 producer.send(mq.Message("orders", b"%d EUR" % number, keys=[f"k{number}"]))
             wait_until(lambda: len(handled) == 8, "all messages")
-            consumer.commit()
+            wait_for_commits(running.address, consumer, "billing", "orders")
             yield running
 
 

@@ -1,22 +1,26 @@
 """Our pull consumer on a Java broker, alone and in one group with Java's own."""
 
 import asyncio
+from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
+from pocketmq.blocking.record_reader import RecordReader
 from pocketmq.client.filters import Filter, by_sql
+from pocketmq.client.options import ClientOptions
 from pocketmq.client.producer.producer import Producer
 from pocketmq.client.pull import PullConsumer
 from pocketmq.model.kinds import ConsumeFromWhere
 from pocketmq.model.message import Message
 from pocketmq.model.queue import MessageQueue
 from pocketmq.protocol.received import ReceivedMessage
+from pocketmq.protocol.record_scan import RecordView, scan_records
 from tests.interop.groups import Load, Member, share
 from tests.interop.java_broker import JavaBroker, java_brokers
-from tests.interop.jvm import PATIENCE, Jars
+from tests.interop.jvm import PATIENCE, Jars, wait_until
 
 pytestmark = [pytest.mark.java, pytest.mark.timeout(600)]
 
@@ -151,3 +155,20 @@ async def _shared_with(
             return java | {message.body.decode() for message in got}
 
         await until(lambda: load.accepted <= polled())
+
+
+def test_a_moment_is_found_exactly(brokers: JavaBroker) -> None:
+    """Brokers of 4.x give the message nearest to a time, also one that was stored before it."""
+    brokers.create_topic("timed", 1)
+    queue = MessageQueue("timed", "java-0", 0)
+    for _ in range(3):  # three batches, some time apart, each of one moment or a few
+        asyncio.run(send(brokers, "timed", 5))
+    with RecordReader(ClientOptions(name_servers=brokers.address)) as reader:
+        wait_until(lambda: reader.end(queue) == 15, "all messages in the queue")
+        pulled = reader.pull(queue, 0)
+        found = [RecordView(pulled.records, at) for at, *_ in scan_records(pulled.records)]
+        times = [record.store_timestamp_ms for record in found]
+        moments = {time + step for time in times for step in (-1, 0, 1, 60_000)}
+        told = {moment: reader.offset_at(queue, moment) for moment in moments}
+    assert len(set(times)) > 1
+    assert told == {moment: bisect_left(times, moment) for moment in moments}

@@ -29,7 +29,7 @@ from tests.interop.jvm import Admin, Jars, wait_until
 from tests.spark.test_source import Collected, run_to_end
 from tests.spark.topics import rows
 
-pytestmark = [pytest.mark.java, pytest.mark.line("5.x"), pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.java, pytest.mark.timeout(600)]
 
 QUERY = "3d3e8b4e-0000-4000-8000-0123456789ab"
 ASKS_SOON = {"transactionCheckInterval": 2000}

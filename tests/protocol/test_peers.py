@@ -47,5 +47,6 @@ def test_gates_lie_where_javas_checks_do() -> None:
     assert version_number(4, 9, 3) == Gate.UNIQUE_KEY_QUERY_UNSIGNED
     assert version_number(4, 9, 4) == Gate.STANDARD_JSON
     assert version_number(5, 0, 0) == Gate.TOPIC_QUEUE_MAPPING
+    assert version_number(5, 3, 0) == Gate.EXACT_TIMES
     assert version_number(5, 3, 1) == Gate.GO_AWAY
     assert Gate.GO_AWAY < CURRENT_VERSION

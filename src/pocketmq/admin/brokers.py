@@ -180,7 +180,7 @@ def status_of(figures: dict[str, str]) -> BrokerStatus:
         version=figures.get("brokerVersionDesc"),
         active=_truth(figures.get("brokerActive")),
         put_tps=_number(figures.get("putTps")),
-        get_tps=_number(figures.get("getTransferredTps")),
+        get_tps=_number(figures.get("getTransferredTps") or figures.get("getTransferedTps")),
         earliest_message=earliest / 1000 if earliest is not None and earliest > 0 else None,
         disk_ratio=_number(figures.get("commitLogDiskRatio")),
         put_today=_between(figures, "msgPutTotalTodayMorning", "msgPutTotalTodayNow"),

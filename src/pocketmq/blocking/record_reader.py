@@ -7,6 +7,7 @@ joined, nothing is decoded. What fails for a reason that may pass is tried again
 
 import os
 import time
+from bisect import bisect_left
 from collections.abc import Sequence
 from types import TracebackType
 from typing import Self
@@ -51,6 +52,8 @@ from pocketmq.protocol.headers.offsets import (
 )
 from pocketmq.protocol.headers.pulling import PullRequest, PullResponse
 from pocketmq.protocol.json_values import decode_body, encode_body
+from pocketmq.protocol.peers import Gate
+from pocketmq.protocol.record_scan import RecordView, scan_records
 
 EVERYTHING = Filter("*")
 PULL_TIMEOUT = 10.0
@@ -151,7 +154,22 @@ class RecordReader:
             bname=queue.broker_name,
         )
         answer = self._questions.ask(queue, RequestCode.SEARCH_OFFSET_BY_TIMESTAMP, asked)
+        if answer.version < Gate.EXACT_TIMES:
+            return self._search(queue, moment_ms)
         return answer.header(SearchOffsetResponse).offset
+
+    def _search(self, queue: MessageQueue, moment_ms: int) -> int:
+        """Look at messages: brokers of 4.x give the one that is nearest in time, or the last."""
+
+        def stored(offset: int) -> int:
+            pulled = self.pull(queue, offset, max_messages=1)
+            if not pulled.records:  # deleted meanwhile, so it is old
+                return -1
+            (position, *_), *_ = scan_records(pulled.records)
+            return RecordView(pulled.records, position).store_timestamp_ms
+
+        bounds = self.bounds(queue)
+        return bounds.first + bisect_left(range(bounds.first, bounds.end), moment_ms, key=stored)
 
     def committed(self, group: str, queue: MessageQueue) -> int | None:
         """Give how far a group has come; None if its broker has no note of it."""

@@ -53,6 +53,7 @@ class Gate(IntEnum):
     UNIQUE_KEY_QUERY_UNSIGNED = 399  # V4_9_3: the last to leave _UNIQUE_KEY_QUERY unsigned
     STANDARD_JSON = 401  # V4_9_4: the client reads routes with quoted keys
     TOPIC_QUEUE_MAPPING = 413  # V5_0_0: compressed registrations end with mappings
+    EXACT_TIMES = 473  # V5_3_0: older brokers may give a message beside the one stored at a time
     GO_AWAY = 475  # V5_3_1: later clients understand a server that is leaving
 
 
