@@ -281,6 +281,11 @@ def test_a_group_is_moved(desk: Desk, consumer: mq.PushConsumer) -> None:
     moved = desk.lines("resetOffsetByTime", "-g", "billing", "-t", "orders", "-s", "0", "--yes")
     assert columns(moved)[1] == ["#brokerName", "#queueId", "#offset"]
     assert {row[2] for row in columns(moved)[2:]} == {"0"}
+    ends = desk.lines("resetOffsetByTime", "-g", "billing", "-t", "orders", "-s", "now", "--yes")
+    assert ends[0].endswith("timestamp(string)[now], timestamp(long)[-1]")
+    status = columns(desk.lines("topicStatus", "-t", "orders"))
+    held = {(row[0], row[1]): row[3] for row in status if row[0] in desk.brokers}
+    assert {(row[0], row[1]): row[2] for row in columns(ends)[2:]} == held
     skipped = desk.lines("skipAccumulatedMessage", "-g", "billing", "-t", "orders", "-y")
     assert {row[0] for row in columns(skipped)[1:]} == set(desk.brokers)
 

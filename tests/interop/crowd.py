@@ -53,6 +53,8 @@ class Person(Process):
     def __init__(self, command: list[str], directory: Path, configured: list[MessageQueue]) -> None:
         super().__init__(command, directory)
         self.configured = configured
+        self.joined = 0
+        """How often somebody had come or gone when it came."""
         self._seen = 0
         self._client_id = ""
         self._owned: dict[str, set[str]] = {}
@@ -123,6 +125,7 @@ class Crowd:
         configured = [queue_of(self._topic, text) for text in queues]
         person = self._stack.enter_context(Person([*command, *words], directory, configured))
         self.changes += 1
+        person.joined = self.changes
         self.everybody.append(person)
         self.present.append(person)
         return person

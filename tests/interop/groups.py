@@ -72,7 +72,7 @@ def wait_for_commits(address: str, consumer: mq.PushConsumer, group: str, topic:
 
         def at_the_end() -> bool:
             consumer.commit()
-            queues = admin.groups.progress(group, topic).queues.values()
-            return all(each.consumer_offset == each.broker_offset for each in queues)
+            progress = admin.groups.progress(group, topic)
+            return bool(progress.queues) and not progress.missing and progress.lag == 0
 
         wait_until(at_the_end, f"{group} at the end of {topic}")

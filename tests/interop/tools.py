@@ -36,6 +36,7 @@ VARYING = (
     (r"\btimerReadBehind +: \d+", "timerReadBehind : TIME"),
     (r"\b\d+(?=-\d+\(\d+\.\dw)", "TIME"),  # how far timers are behind, in clusterList
     (r"(?<=get user from )\S+|(?<=get acl from )\S+", "BROKER"),  # any of a cluster is asked
+    (r"[\w-]+-secret\b|\*{6}", "PASSWORD"),  # mqadmin prints it, ours never does
     (r"SendResult \[sendStatus=SEND_OK, msgId=\w+, offsetMsgId=\w+", "SendResult [SEND_OK"),
     (r"(?m)SEND_OK +[0-9A-F]+\s*$", "SEND_OK ID"),
     (r"queueOffset=\d+(?=, recallHandle|\])", "queueOffset=NEXT"),

@@ -71,5 +71,6 @@ def test_peers_change_their_ways_at_javas_versions() -> None:
         "UNIQUE_KEY_QUERY_UNSIGNED": versions["V4_9_3"],
         "STANDARD_JSON": versions["V4_9_4"],
         "TOPIC_QUEUE_MAPPING": versions["V5_0_0"],
+        "EXACT_TIMES": versions["V5_3_0"],
         "GO_AWAY": versions["V5_3_1"],
     }

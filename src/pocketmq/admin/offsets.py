@@ -62,8 +62,11 @@ class Offsets:
         return await self._least(queue, address), await self._greatest(queue, address)
 
     async def at_time(self, queue: MessageQueue, time_ms: int) -> int:
-        """Give the offset of the first message stored at or after a time; `LATEST`: the end."""
-        return await self._place(queue, await self.address_of(queue), time_ms)
+        """Give the offset of the first message stored at or after a time.
+
+        Brokers before 5.3 give the one that is nearest in time, or the last.
+        """
+        return await self._search(queue, await self.address_of(queue), time_ms)
 
     async def commit(self, group: str, queue: MessageQueue, offset: int) -> None:
         """Set how far a group is in a queue; members that are online overwrite it."""
@@ -121,7 +124,11 @@ class Offsets:
 
         async def one(queue: MessageQueue) -> QueueReset:
             address = await self.address_of(queue)
-            found = await self._place(queue, address, time_ms)
+            found = (
+                await self._greatest(queue, address)
+                if time_ms == LATEST
+                else await self._search(queue, address, time_ms)
+            )
             was = progress.queues.get(queue)
             at = was.consumer_offset if was is not None else None
             moved = not back_only or at is None or found <= at
@@ -206,11 +213,6 @@ class Offsets:
         header = GetMaxOffsetRequest(topic=queue.topic, queue_id=queue.queue_id)
         answer = await self._wire.ask(address, Code.GET_MAX_OFFSET, header)
         return answer.header(GetMaxOffsetResponse).offset
-
-    async def _place(self, queue: MessageQueue, address: str, time_ms: int) -> int:
-        if time_ms == LATEST:
-            return await self._greatest(queue, address)
-        return await self._search(queue, address, time_ms)
 
     async def _search(self, queue: MessageQueue, address: str, time_ms: int) -> int:
         header = SearchOffsetRequest(topic=queue.topic, queue_id=queue.queue_id, timestamp=time_ms)

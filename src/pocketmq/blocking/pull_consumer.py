@@ -184,7 +184,10 @@ class PullConsumer(Facade[AsyncPullConsumer]):
         self._call(self._client.seek_to_end(queue))
 
     def offset_for_time(self, queue: MessageQueue, timestamp: float) -> int:
-        """Give the offset of the first message stored at a time (since 1970) or later."""
+        """Give the offset of the first message stored at a time (since 1970) or later.
+
+        Brokers before 5.3 give the message that is nearest in time, or the last.
+        """
         return self._call(self._client.offset_for_time(queue, timestamp))
 
     def queues(self, topic: str) -> list[MessageQueue]:

@@ -34,6 +34,7 @@ from pocketmq.model.names import (
     unwrap_namespace,
 )
 from pocketmq.model.queue import MessageQueue, sort_queues
+from pocketmq.model.route import MASTER_ID
 from pocketmq.model.subscription import TAG, Subscription
 from pocketmq.protocol.bodies.heartbeat import Heartbeat
 from pocketmq.protocol.bodies.topics import TopicNames
@@ -159,16 +160,20 @@ class RecordReader:
         return answer.header(SearchOffsetResponse).offset
 
     def _search(self, queue: MessageQueue, moment_ms: int) -> int:
-        """Look at messages: brokers of 4.x give the one that is nearest in time, or the last."""
+        """Look at messages: older brokers give the one that is nearest in time, or the last."""
+        bounds = self.bounds(queue)
 
         def stored(offset: int) -> int:
-            pulled = self.pull(queue, offset, max_messages=1)
-            if not pulled.records:  # deleted meanwhile, so it is old
-                return -1
-            (position, *_), *_ = scan_records(pulled.records)
-            return RecordView(pulled.records, position).store_timestamp_ms
+            while offset < bounds.end:
+                self._questions.suggest(queue, MASTER_ID)  # a slave may not have it yet
+                pulled = self.pull(queue, offset, max_messages=1)
+                if pulled.records:
+                    (position, *_), *_ = scan_records(pulled.records)
+                    return RecordView(pulled.records, position).store_timestamp_ms
+                # Deleted meanwhile, or nothing is there: the next one tells.
+                offset = max(offset + 1, pulled.next_offset)
+            return moment_ms
 
-        bounds = self.bounds(queue)
         return bounds.first + bisect_left(range(bounds.first, bounds.end), moment_ms, key=stored)
 
     def committed(self, group: str, queue: MessageQueue) -> int | None:

@@ -20,7 +20,7 @@ EXPIRE_PERIOD = 10.0
 MAINTAIN_PERIOD = 0.5
 CLEAN_PERIOD = 10.0
 INDEX_SLICE = 0.002
-"""Seconds the key index may take at once; waiting messages and requests come in between."""
+"""Seconds the key index takes at once, about; waiting messages and requests come in between."""
 INDEX_PAUSE = 0.004
 INDEX_BUSY_PAUSE = 0.1
 """Seconds between, if messages came or went since."""

@@ -117,6 +117,17 @@ async def test_a_failed_message_is_sent_back_as_java_does(kind: Any, profile: An
         assert taker.copies() == []
 
 
+async def test_a_retry_topic_not_known_yet_is_looked_for_when_a_message_goes_back() -> None:
+    """Its broker makes it then, at the latest, and the next look at all routes may be far."""
+    async with stand(lambda message: RetryLater()) as (one, taker):
+        routes, retry = one.session.routes, f"%RETRY%{GROUP}"
+        await routes.poll(["orders"])  # forgets all others
+        assert routes.cached(retry) is None
+        one.arrive(one.hold(), messages(1))
+        await until(lambda: routes.cached(retry) is not None, "the route of the retry topic")
+        assert len(taker.sent_back()) == 1
+
+
 @kinds
 async def test_the_handlers_own_delay_level_and_limit_travel(kind: Any) -> None:
     async with stand(kind(lambda message: RetryLater(-1)), max_reconsume_times=2) as (one, taker):

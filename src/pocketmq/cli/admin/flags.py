@@ -1,6 +1,7 @@
 """Options that several admin commands share, by mqadmin's letters and names."""
 
 import time
+from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
@@ -51,9 +52,14 @@ def number(*names: str, help: str, default: int | None = None, least: int = 0) -
     return click.option(*names, type=click.IntRange(least), default=default, help=help)
 
 
-def at_time(*names: str, help: str, required: bool = False) -> Any:  # noqa: A002 - click's word
-    """Make an option that takes a time."""
-    return click.option(*names, type=moment, metavar="TIME", help=help, required=required)
+def at_time(
+    *names: str,
+    help: str,  # noqa: A002 - click's word
+    required: bool = False,
+    kind: Callable[[str | int], int] = moment,
+) -> Any:
+    """Make an option that takes a time, read by `kind`."""
+    return click.option(*names, type=kind, metavar="TIME", help=help, required=required)
 
 
 def flag(*names: str, help: str) -> Any:  # noqa: A002 - click's word

@@ -4,7 +4,7 @@ import click
 
 from pocketmq.admin.admin import Admin
 from pocketmq.admin.offsets import LATEST, ResetResult
-from pocketmq.cli.admin.flags import CLUSTER, GROUP, TOPIC, moment, number, text, truth
+from pocketmq.cli.admin.flags import CLUSTER, GROUP, TOPIC, at_time, moment, number, text, truth
 from pocketmq.cli.admin.frame import admin_command
 from pocketmq.cli.admin.shown import Shown, front, row, told
 from pocketmq.cli.admin.words import java_word
@@ -15,18 +15,17 @@ _FORCE = truth("-f", "--force", default=True, help="false: never skip messages."
 
 
 def _time_or_end(value: str | int) -> int:
-    """Read a time. `now` is the end of each queue: by the time, brokers of 4.9 miss it by one."""
+    """Read a time. `now` is the end of each queue: by the time, brokers before 5.3 miss it."""
     return LATEST if str(value).strip() == "now" else moment(value)
 
 
-_TIME = click.option(
+_TIME = at_time(
     "-s",
     "--timestamp",
     "time_ms",
-    type=_time_or_end,
-    metavar="TIME",
     help="now, milliseconds, 2026-01-31#12:00:00:000.",
     required=True,
+    kind=_time_or_end,
 )
 
 
@@ -89,7 +88,7 @@ async def reset(
         raise click.UsageError("-b and -q belong together: a broker and one of its queues")
     if address is not None and queue is not None:
         place = await _queue_at(admin, topic, address, queue)
-        target = offset if offset is not None else await admin.offsets.at_time(place, time_ms)
+        target = offset if offset is not None else await _offset_at(admin, place, time_ms)
         await admin.offsets.reset_queue(group, place, target)
         said = (
             f"start reset consumer offset by specified, group[{group}], topic[{topic}], "
@@ -160,6 +159,12 @@ async def clone(admin: Admin, *, source: str, destination: str, topic: str, offl
         f"clone group offset success. srcGroup[{source}], destGroup=[{destination}], topic[{topic}]"
     )
     return Shown([line], {"offsets": offsets})
+
+
+async def _offset_at(admin: Admin, queue: MessageQueue, time_ms: int) -> int:
+    if time_ms == LATEST:
+        return (await admin.offsets.bounds(queue))[1]
+    return await admin.offsets.at_time(queue, time_ms)
 
 
 async def _queue_at(admin: Admin, topic: str, address: str, queue: int) -> MessageQueue:

@@ -64,14 +64,15 @@ class SendingBack:
                     consuming.group, broker, message.message_id, error,
                 )  # fmt: skip
             else:
-                self._look_for_retries()
+                self._look_for_retries(broker)
                 return True
         return await self.send_copy(message, message.reconsume_times + 1, limit)
 
-    def _look_for_retries(self) -> None:
-        """Ask where the retry topic is, if the broker has made it only now."""
+    def _look_for_retries(self, broker: str) -> None:
+        """Ask where the retry topic is, if the broker may have made it only now."""
         routes, topic = self._consuming.session.routes, retry_topic(self._consuming.group)
-        if routes.cached(topic) is None:
+        known = routes.cached(topic)
+        if known is None or all(data.broker_name != broker for data in known.route.broker_datas):
             routes.refresh_soon(topic)
 
     async def send_copy(self, message: ReceivedMessage, reconsume_times: int, limit: int) -> bool:

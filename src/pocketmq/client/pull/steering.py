@@ -71,7 +71,10 @@ class PullSteering:
         await positions.seek(wire, await positions.end(wire))
 
     async def offset_for_time(self, queue: MessageQueue, timestamp: float) -> int:
-        """Give the offset of the first message stored at a time (since 1970) or later."""
+        """Give the offset of the first message stored at a time (since 1970) or later.
+
+        Brokers before 5.3 give the message that is nearest in time, or the last.
+        """
         timestamp_ms = round(timestamp * 1000)
         return await self._started().positions.at_time(self._wishes.wire(queue), timestamp_ms)
 
