@@ -48,6 +48,12 @@ class RawClient:
             self._waiting += map(read_command, self._reader.feed(data))
         return self._waiting.pop(0)
 
+    def receive_all(self) -> list[Command]:
+        """Give the next frame that comes, and all that came with it."""
+        found = [self.receive(), *self._waiting]
+        self._waiting.clear()
+        return found
+
     def call(self, code: RequestCode, header: Header | None = None, body: bytes = b"") -> Command:
         """Send a request and give its answer."""
         opaque = self.send(code, header, body)

@@ -61,12 +61,10 @@ def watch_offsets(
     seconds: float,
     every: float = 1.0,
 ) -> Iterator[list[OffsetSample]]:
-    """Sample groups' topics again and again: at once, and until the time is over."""
-    deadline = time.monotonic() + seconds
+    """Sample groups' topics at once, and again and again until so many seconds later."""
     with OffsetSampler(cluster, wanted) as sampler:
-        while True:
-            yield sampler.sample()
-            left = deadline - time.monotonic()
-            if left <= 0:
-                return
+        yield sampler.sample()
+        deadline = time.monotonic() + seconds
+        while (left := deadline - time.monotonic()) > 0:
             time.sleep(min(every, left))
+            yield sampler.sample()
