@@ -365,16 +365,23 @@ async def test_a_pop_of_nothing_gets_one_and_keeps_nobody_busy() -> None:
         assert bodies(await pop(peer, T, maxMsgNums=-5)) == ["b"]
 
 
-async def test_one_message_is_told_to_one_who_wants_to_be_told() -> None:
+async def test_one_message_is_told_to_one_client_that_wants_to_be_told() -> None:
+    """All its questions are answered: it may have stopped to look at the first."""
     async with running() as (broker, address), client(address) as peer, client(address) as other:
         await create(peer, T)
         fields = {"consumerGroup": "G", "topic": T, "queueId": "-1", "pollTime": "9000"}
-        posted = [peer.post(Code.NOTIFICATION, fields | {"bornTime": "0"}) for _ in range(3)]
+        fields["bornTime"] = "0"
         pops = serving(broker)
+        posted = [peer.post(Code.NOTIFICATION, fields)]
+        await until(lambda: len(pops.waiting) == 1, "the first to wait")
+        another = other.post(Code.NOTIFICATION, fields)
+        await until(lambda: len(pops.waiting) == 2, "the second to wait")
+        posted += [peer.post(Code.NOTIFICATION, fields)]
         await until(lambda: len(pops.waiting) == 3, "all to wait")
-        await send(other, T, "a")
-        assert (await peer.answer(posted[0])).ext["hasMsg"] == "true"
-        assert len(pops.waiting) == 2
-        await send(other, T, "b")
-        for number in posted[1:]:
-            assert (await peer.answer(number)).ext["hasMsg"] == "true"
+        async with client(address) as sender:
+            await send(sender, T, "a")
+            for number in posted:
+                assert (await peer.answer(number)).ext["hasMsg"] == "true"
+            assert len(pops.waiting) == 1
+            await send(sender, T, "b")
+            assert (await other.answer(another)).ext["hasMsg"] == "true"

@@ -185,11 +185,19 @@ class Pops:
             logger.exception("waiting pops of %s could not be served", line.key)
 
     def _notify(self, line: Line) -> None:
-        """Tell as many as there are messages for."""
-        for told, held in enumerate(list(line.notifications)):
+        """Tell as many clients as there are messages for.
+
+        One is told all it has asked: it may no longer look at the answer to its first question.
+        """
+        told: set[Connection] = set()
+        enough = False
+        for held in list(line.notifications):
             assert isinstance(held.header, NotificationRequest)
-            if self.available(held.header) <= told:
-                break
+            if held.connection not in told:
+                enough = enough or self.available(held.header) <= len(told)
+                if enough:
+                    continue
+                told.add(held.connection)
             self.waiting.remove(held)
             self._answer(held, ResponseCode.SUCCESS, notified(held.request, found=True))
 
