@@ -3,6 +3,8 @@ import java.util.ArrayList;
 import java.util.Collection;
 import java.util.Collections;
 import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
 import org.apache.rocketmq.client.consumer.DefaultLitePullConsumer;
 import org.apache.rocketmq.client.producer.DefaultMQProducer;
 import org.apache.rocketmq.common.consumer.ConsumeFromWhere;
@@ -13,6 +15,9 @@ import org.apache.rocketmq.common.message.MessageQueue;
 /** Reads with lite pull consumers, subscribed and assigned: name server. */
 public class LitePulling {
     static final long PATIENCE = 30_000;
+    /** Names of this run: another one finds nothing of it. */
+    static final String LITE = "lite-" + System.currentTimeMillis();
+    static final String ASSIGNED = "assigned-" + System.currentTimeMillis();
     static String servers;
     static DefaultMQProducer producer;
 
@@ -39,29 +44,29 @@ public class LitePulling {
 
     /** Committed by hand, gone on by the next member. */
     static void subscribed() throws Exception {
-        send("lite", 40);
+        send(LITE, 40);
         for (int expected : new int[] {20, 5}) {
-            DefaultLitePullConsumer consumer = consumer("lite");
+            DefaultLitePullConsumer consumer = consumer(LITE);
             consumer.setAutoCommit(false);
-            consumer.subscribe("lite", "odd");
+            consumer.subscribe(LITE, "odd");
             consumer.start();
             System.out.println("subscribed " + poll(consumer, expected).size());
             consumer.commitSync();
             consumer.shutdown();
-            send("lite", 10);
+            send(LITE, 10);
         }
     }
 
     static void assigned() throws Exception {
-        Compatible.createTopic(producer, "assigned", 2);
-        DefaultLitePullConsumer consumer = consumer("assigned");
+        Compatible.createTopic(producer, ASSIGNED, 2);
+        DefaultLitePullConsumer consumer = consumer(ASSIGNED);
         consumer.start();
-        List<MessageQueue> queues = new ArrayList<>(consumer.fetchMessageQueues("assigned"));
+        List<MessageQueue> queues = new ArrayList<>(consumer.fetchMessageQueues(ASSIGNED));
         Collections.sort(queues);
         MessageQueue first = queues.get(0);
         long middle = 0;
         for (int i = 0; i < 30; i++) {
-            producer.send(new Message("assigned", bytes("message " + i)), first);
+            producer.send(new Message(ASSIGNED, bytes("message " + i)), first);
             if (i == 19) {
                 Thread.sleep(20);
                 middle = System.currentTimeMillis();
@@ -77,7 +82,7 @@ public class LitePulling {
         System.out.println("from a moment " + summary(poll(consumer, 10)));
         consumer.seekToEnd(first);
         consumer.pause(Collections.singletonList(first));
-        producer.send(new Message("assigned", bytes("at the end")), first);
+        producer.send(new Message(ASSIGNED, bytes("at the end")), first);
         consumer.resume(Collections.singletonList(first));
         System.out.println("from the end " + summary(poll(consumer, 1)));
         consumer.commitSync();
@@ -99,13 +104,17 @@ public class LitePulling {
         return consumer;
     }
 
+    /** Each message once, in the order of its queue: a pull from before a seek may come between. */
     static List<MessageExt> poll(DefaultLitePullConsumer consumer, int count) {
-        List<MessageExt> all = new ArrayList<>();
+        Map<String, MessageExt> all = new TreeMap<>();
         long deadline = System.currentTimeMillis() + PATIENCE;
         while (all.size() < count && System.currentTimeMillis() < deadline) {
-            all.addAll(consumer.poll(100));
+            for (MessageExt message : consumer.poll(1000)) {
+                String place = message.getBrokerName() + "/" + message.getQueueId();
+                all.put(place + String.format("@%020d", message.getQueueOffset()), message);
+            }
         }
-        return all;
+        return new ArrayList<>(all.values());
     }
 
     static String summary(Collection<MessageExt> messages) {
