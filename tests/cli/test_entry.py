@@ -95,7 +95,7 @@ def test_mistakes_are_one_line_without_the_secret(
 ) -> None:
     asked = {
         "produce": ("produce", "-t", "orders"),
-        "consume": ("consume", "-t", "orders", *FROM_FIRST),
+        "consume": ("consume", "-t", "orders", *FROM_FIRST, "--timeout", "3"),
         "admin": ("admin", "brokerStatus", "-c", "DefaultCluster"),
     }[command]
     if not said:
