@@ -11,6 +11,7 @@ from pocketmq import MessageQueue
 from pocketmq.balance.producer.selectors import by_hash, long_hash
 from pocketmq.blocking.record_sender import IdRange
 from pocketmq.errors import RowRefused
+from pocketmq.model.properties import RESERVED
 from pocketmq.protocol.batch import decode_batch, encode_messages
 from pocketmq.spark.packing import Alone, Packed, pack, slices
 from pocketmq.spark.rows import Rows, read_rows
@@ -52,7 +53,7 @@ def packed(rows: Rows, limit: int = 1 << 20) -> list[Packed | Alone]:
 names = st.text(st.characters(codec="utf-8", exclude_characters="\1\2"), min_size=1, max_size=8)
 values = names.filter(lambda text: text.strip())
 custom = st.dictionaries(
-    values.filter(lambda name: name not in {"KEYS", "TAGS", "WAIT"}), values | st.none(), max_size=3
+    values.filter(lambda name: name not in RESERVED), values | st.none(), max_size=3
 )
 any_row = st.fixed_dictionaries(
     {"body": st.binary(min_size=1, max_size=40)},
