@@ -103,7 +103,13 @@ import pyspark_rocketmq
 from pyspark.serializers import read_int
 def of_a_user():
     raise BrokenPipeError("told")
-for work in (lambda: read_int(io.BytesIO()), of_a_user, lambda: int("told")):
+import pyspark.daemon
+spoken = compile("raise BrokenPipeError('hung up')", pyspark.daemon.__file__, "exec")
+def of_spark_run_as_a_program():
+    exec(spoken, {"__name__": "__main__"})
+for work in (
+    lambda: read_int(io.BytesIO()), of_spark_run_as_a_program, of_a_user, lambda: int("told")
+):
     try:
         work()
     except (EOFError, OSError, ValueError):
@@ -111,7 +117,7 @@ for work in (lambda: read_int(io.BytesIO()), of_a_user, lambda: int("told")):
 """
 
 
-@pytest.mark.parametrize(("main", "lines"), [("pyspark.daemon", 2), ("somebody.else", 3)])
+@pytest.mark.parametrize(("main", "lines"), [("pyspark.daemon", 2), ("somebody.else", 4)])
 def test_a_daemon_that_plans_says_nothing_about_having_been_hung_up_on(
     main: str, lines: int
 ) -> None:

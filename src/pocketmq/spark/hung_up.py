@@ -4,6 +4,7 @@ When a query ends early, or is told to end, Spark closes the sockets of processe
 something to say, and each would print a stack trace in the middle of what a user reads.
 """
 
+import socket
 import sys
 import traceback
 from typing import Any
@@ -34,7 +35,6 @@ def _print_unless_hung_up(*arguments: Any, **options: Any) -> None:
 
 def _of_spark(error: BaseException) -> bool:
     """Tell whether Spark's own code met it; what users' functions meet is theirs to hear of."""
-    modules = [
-        frame.f_globals.get("__name__", "") for frame, _ in traceback.walk_tb(error.__traceback__)
-    ]
-    return bool(modules) and (modules[-1].partition(".")[0] in ("pyspark", "socket"))
+    files = [frame.f_code.co_filename for frame, _ in traceback.walk_tb(error.__traceback__)]
+    # By file: a module that is run as a program has another name.
+    return bool(files) and files[-1].startswith((*sys.modules["pyspark"].__path__, socket.__file__))
