@@ -3,8 +3,6 @@ import java.util.ArrayList;
 import java.util.Collection;
 import java.util.Collections;
 import java.util.List;
-import java.util.Map;
-import java.util.TreeMap;
 import org.apache.rocketmq.client.consumer.DefaultLitePullConsumer;
 import org.apache.rocketmq.client.producer.DefaultMQProducer;
 import org.apache.rocketmq.common.consumer.ConsumeFromWhere;
@@ -75,7 +73,7 @@ public class LitePulling {
         }
         consumer.assign(Collections.singletonList(first));
         consumer.seekToBegin(first);
-        System.out.println("from the start " + summary(poll(consumer, 30)));
+        System.out.println("from the start " + summary(poll(consumer, 30, 0)));
         consumer.seek(first, 25);
         System.out.println("from 25 " + summary(poll(consumer, 5)));
         consumer.seek(first, consumer.offsetForTimestamp(first, middle));
@@ -104,17 +102,22 @@ public class LitePulling {
         return consumer;
     }
 
-    /** Each message once, in the order of its queue: a pull from before a seek may come between. */
     static List<MessageExt> poll(DefaultLitePullConsumer consumer, int count) {
-        Map<String, MessageExt> all = new TreeMap<>();
+        return poll(consumer, count, -1);
+    }
+
+    /** From an offset on: a pull from before a seek may come first. */
+    static List<MessageExt> poll(DefaultLitePullConsumer consumer, int count, long first) {
+        List<MessageExt> all = new ArrayList<>();
         long deadline = System.currentTimeMillis() + PATIENCE;
         while (all.size() < count && System.currentTimeMillis() < deadline) {
-            for (MessageExt message : consumer.poll(1000)) {
-                String place = message.getBrokerName() + "/" + message.getQueueId();
-                all.put(place + String.format("@%020d", message.getQueueOffset()), message);
+            for (MessageExt message : consumer.poll(100)) {
+                if (first < 0 || !all.isEmpty() || message.getQueueOffset() == first) {
+                    all.add(message);
+                }
             }
         }
-        return new ArrayList<>(all.values());
+        return all;
     }
 
     static String summary(Collection<MessageExt> messages) {
