@@ -4,6 +4,7 @@ What each owns is compared with what Java's rule gives it: exactly that, no less
 """
 
 import sys
+from collections import Counter
 from collections.abc import Iterable
 from contextlib import ExitStack
 from pathlib import Path
@@ -53,12 +54,12 @@ class Person(Process):
     def __init__(self, command: list[str], directory: Path, configured: list[MessageQueue]) -> None:
         super().__init__(command, directory)
         self.configured = configured
-        self.joined = 0
-        """How often somebody had come or gone when it came."""
         self._seen = 0
         self._client_id = ""
         self._owned: dict[str, set[str]] = {}
         self._got: dict[str, list[tuple[str, str]]] = {}
+        self._losses: dict[str, Counter[str]] = {}
+        self._held: dict[str, list[tuple[str, int, int]]] = {}
 
     @property
     def client_id(self) -> str:
@@ -74,6 +75,11 @@ class Person(Process):
         self._read()
         return self._got.get(group, [])
 
+    def held(self, group: str) -> list[tuple[str, int, int]]:
+        """Queue and offset of every message, and how often the queue had been lost before it."""
+        self._read()
+        return self._held.get(group, [])
+
     def _read(self) -> None:
         """Take in the lines that have come since; each is read once, there are thousands."""
         for line in self.lines[self._seen :]:
@@ -82,10 +88,20 @@ class Person(Process):
             if first == "is":
                 self._client_id = rest
             elif rest.startswith("owns"):
-                self._owned[first] = set(rest.split()[1:])
+                now = set(rest.split()[1:])
+                self._lose(first, self._owned.get(first, set()) - now)
+                self._owned[first] = now
+            elif rest.startswith("lost"):
+                self._lose(first, set(rest.split()[1:]))
             elif rest.startswith("got "):
                 _, place, body = rest.split(" ", 2)
                 self._got.setdefault(first, []).append((place, body))
+                queue, _, offset = place.rpartition("@")
+                losses = self._losses.get(first, Counter())[queue]
+                self._held.setdefault(first, []).append((queue, int(offset), losses))
+
+    def _lose(self, group: str, queues: set[str]) -> None:
+        self._losses.setdefault(group, Counter()).update(queues)
 
     def share(self, group: str, members: list[str], queues: set[MessageQueue]) -> set[str]:
         """Give what the group's rule gives it."""
@@ -108,8 +124,6 @@ class Crowd:
         self._topic = topic
         self.everybody: list[Person] = []
         self.present: list[Person] = []
-        self.changes = 0
-        """How often somebody came or went."""
 
     def java(self, name: str, *queues: str) -> Person:
         return self._join(self._jars.compiled(self._home, "Crowd"), self._home, name, queues)
@@ -124,20 +138,16 @@ class Crowd:
         words = [self._address, self._topic, name, ",".join(queues), *GROUPS]
         configured = [queue_of(self._topic, text) for text in queues]
         person = self._stack.enter_context(Person([*command, *words], directory, configured))
-        self.changes += 1
-        person.joined = self.changes
         self.everybody.append(person)
         self.present.append(person)
         return person
 
     def leave(self, person: Person) -> None:
-        self.changes += 1
         self.present.remove(person)
         person.say("leave")
         assert "left" in person.wait_for_end()
 
     def kill(self, person: Person) -> None:
-        self.changes += 1
         self.present.remove(person)
         person.kill()
 

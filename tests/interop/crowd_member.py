@@ -6,7 +6,7 @@ is configured with, and groups (`AVG-orderly`). It keeps the rules of 4.x if its
 
 import asyncio
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
 
 from msgspec.structs import replace
@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from pocketmq.balance.profile import V4, V5
 from pocketmq.client.consumer.push import PushConsumer
 from pocketmq.model.kinds import ConsumeFromWhere, MessageModel
+from pocketmq.model.queue import MessageQueue
 from pocketmq.protocol.received import ReceivedMessage
 from tests.interop.crowd import queue_of, strategy_of
 
@@ -68,6 +69,12 @@ def member(
         offsets_dir=home,
     )
     consumer.subscribe(topic, "*", teller(group))
+
+    @consumer.on_revoked
+    async def lost(queues: Sequence[MessageQueue]) -> None:
+        names = " ".join(f"{each.broker_name}/{each.queue_id}" for each in queues)
+        print(f"{group} lost {names}", flush=True)
+
     return consumer
 
 
