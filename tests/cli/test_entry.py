@@ -106,3 +106,22 @@ def test_mistakes_are_one_line_without_the_secret(
     assert err.count(b"\n") == 1
     assert said.encode() in err
     assert b"wrong" not in err
+
+
+@pytest.mark.parametrize("way", [(), ("--pull",)], ids=["push", "pull"])
+def test_a_consumer_that_is_refused_says_so(
+    guarded: Cluster, made: Certificates, way: tuple[str, ...]
+) -> None:
+    entry = ("-n", guarded.address, "--tls-ca", made.root, "--access-key", "root")
+    asked = ("consume", "-t", "orders", *entry, "--secret-key", "not this one", *way)
+    code, out, err = run(*asked, "--count", "1", "--timeout", "2")
+    assert (code, out, err.count(b"\n")) == (1, b"", 1)
+    assert err.startswith(b"pocketmq: only 0 of 1 messages came (")
+    assert b"NO_PERMISSION" in err
+    with subprocess.Popen([POCKETMQ, *asked], stderr=subprocess.PIPE, text=True) as waiting:
+        assert waiting.stderr is not None
+        told = waiting.stderr.readline()  # at once: nothing else would ever be said
+        waiting.terminate()
+    assert told.startswith("pocketmq: ")
+    assert "NO_PERMISSION" in told
+    assert waiting.returncode == 0

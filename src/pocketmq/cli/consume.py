@@ -1,5 +1,6 @@
 """`pocketmq consume`: messages become lines of stdout."""
 
+import logging
 import signal
 import sys
 import threading
@@ -16,6 +17,7 @@ from pocketmq.cli.entry import Entry, entry_options
 from pocketmq.cli.lines import as_json as json_line
 from pocketmq.cli.lines import as_text
 from pocketmq.cli.numbers import FiniteRange
+from pocketmq.cli.printable import printable
 from pocketmq.client.consumer.handlers import RetryLater
 from pocketmq.model.kinds import ConsumeFromWhere
 from pocketmq.model.queue import MessageQueue
@@ -67,16 +69,52 @@ def _start(
     return ConsumeFromWhere.CONSUME_FROM_TIMESTAMP, moment
 
 
+class Complaints(logging.Handler):
+    """What the client complains of, such as a user that brokers refuse.
+
+    A command that waits for ever tells each at once, one that ends tells the last with its end.
+    """
+
+    def __init__(self, *, at_once: bool) -> None:
+        super().__init__(logging.WARNING)
+        self.last = ""
+        self._at_once = at_once
+        self._waiting = False
+        self._told: set[str] = set()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Keep it; tell it if nothing of its kind was told."""
+        self.last = printable(record.getMessage())
+        kind = self.last if record.msg == "%s" else record.msg
+        if self._waiting and kind not in self._told:
+            self._told.add(kind)
+            self._tell()
+
+    def wait(self) -> None:
+        """From now on nothing else will tell what is wrong."""
+        self._waiting = self._at_once
+        if self._waiting and self.last:
+            self._tell()
+
+    def end(self) -> None:
+        """Hear no more."""
+        logging.getLogger("pocketmq").removeHandler(self)
+
+    def _tell(self) -> None:
+        click.echo(f"pocketmq: {self.last}", err=True)
+
+
 class Printing:
     """Prints messages until there were enough, and remembers when the last one came."""
 
-    def __init__(self, *, as_json: bool, count: int | None) -> None:
+    def __init__(self, *, as_json: bool, count: int | None, complaints: Complaints) -> None:
         self.printed = 0
         self.last = time.monotonic()
         self.over = threading.Event()
         self.failure: OSError | None = None
         self._line = json_line if as_json else as_text
         self._count = count
+        self._complaints = complaints
 
     def __call__(self, message: ReceivedMessage) -> bool:
         """Print a message; False if it is one too many, or cannot be printed."""
@@ -95,10 +133,17 @@ class Printing:
             self.over.set()
         return True
 
-    def stop_on_signals(self) -> None:
+    def begin(self) -> None:
         """Have signals end it between two messages from now on, not in the middle of one."""
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda *_: self.over.set())
+        self._complaints.wait()
+        self.last = time.monotonic()
+
+    def end(self) -> None:
+        """Print no more."""
+        self.over.set()
+        self._complaints.end()
 
     def over_or_silent(self, timeout: float | None) -> bool:
         """Whether there were enough messages, or none for so long."""
@@ -107,11 +152,12 @@ class Printing:
         return timeout is not None and time.monotonic() - self.last >= timeout
 
     def check(self) -> None:
-        """Raise what kept it from printing, or that there were too few messages."""
+        """Raise what kept it from printing, or that there were too few messages, and why."""
         if self.failure is not None:
             raise self.failure
         if self._count is not None and self.printed < self._count:
-            raise click.ClickException(f"only {self.printed} of {self._count} messages came")
+            why = f" ({self._complaints.last})" if self._complaints.last else ""
+            raise click.ClickException(f"only {self.printed} of {self._count} messages came{why}")
 
 
 @click.command("consume", context_settings={"help_option_names": ["-h", "--help"]})
@@ -153,7 +199,9 @@ def command(
     printed. Ctrl-C or SIGTERM ends it with 0; with --count it ends with 1 if there were fewer.
     """
     prepare_client()
-    printing = Printing(as_json=as_json, count=count)
+    complaints = Complaints(at_once=timeout is None)
+    logging.getLogger("pocketmq").addHandler(complaints)
+    printing = Printing(as_json=as_json, count=count, complaints=complaints)
     wanted = Wanted(
         namesrv=namesrv,
         entry=Entry.taken_from(given),
@@ -185,8 +233,8 @@ def _pull(wanted: Wanted, printing: Printing) -> None:
     ).subscribe(wanted.topic, wanted.tag)
     consumer.start()
     try:
-        printing.stop_on_signals()
-        printing.last = committed = time.monotonic()
+        printing.begin()
+        committed = printing.last
         while not printing.over_or_silent(wanted.timeout):
             for message in consumer.poll(wanted.patience):
                 if _is_wanted(message, wanted) and not printing(message):
@@ -197,6 +245,7 @@ def _pull(wanted: Wanted, printing: Printing) -> None:
                 _commit(consumer, reached)
                 committed = time.monotonic()
     finally:
+        printing.end()
         try:
             _commit(consumer, reached)
         finally:
@@ -235,12 +284,11 @@ def _push(wanted: Wanted, printing: Printing) -> None:
     consumer.subscribe(wanted.topic, wanted.tag, handle)
     consumer.start()
     try:
-        printing.stop_on_signals()
-        printing.last = time.monotonic()
+        printing.begin()
         while not printing.over_or_silent(wanted.timeout):
             printing.over.wait(wanted.patience)
     finally:
-        printing.over.set()
+        printing.end()
         try:
             consumer.close(wait=0.0 if refused.is_set() else _LAST_LINE)
         finally:
