@@ -1,5 +1,6 @@
 import java.io.BufferedReader;
 import java.io.InputStreamReader;
+import java.lang.management.ManagementFactory;
 import java.nio.charset.StandardCharsets;
 import java.time.Instant;
 import java.util.ArrayList;
@@ -26,6 +27,8 @@ import org.apache.rocketmq.common.message.MessageExt;
  */
 public class SideLoad {
     static final byte[] BODY = new byte[100];
+    /** The number of this process, as Java 8 tells it. */
+    static final String ME = ManagementFactory.getRuntimeMXBean().getName().split("@")[0];
     static String nameServer;
     static DefaultMQProducer producer;
 
@@ -34,7 +37,7 @@ public class SideLoad {
         nameServer = args[0];
         producer = new DefaultMQProducer("side-load");
         producer.setNamesrvAddr(nameServer);
-        producer.setInstanceName("load" + ProcessHandle.current().pid());
+        producer.setInstanceName("load" + ME);
         producer.setSendMsgTimeout(30000);
         producer.start();
         System.out.println("ready");
@@ -155,7 +158,7 @@ public class SideLoad {
     static DefaultMQPushConsumer consumer(String topic, String group) throws Exception {
         DefaultMQPushConsumer consumer = new DefaultMQPushConsumer(group);
         consumer.setNamesrvAddr(nameServer);
-        consumer.setInstanceName("member" + ProcessHandle.current().pid() + "-" + System.nanoTime());
+        consumer.setInstanceName("member" + ME + "-" + System.nanoTime());
         consumer.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
         consumer.subscribe(topic, "*");
         return consumer;
@@ -166,6 +169,8 @@ public class SideLoad {
         if (size > 1) {
             consumer.setPullBatchSize(size);
             consumer.setConsumeMessageBatchMaxSize(size);
+            consumer.setPullThresholdForQueue(16 * size);
+            consumer.setConsumeConcurrentlyMaxSpan(32 * size);
         }
         int warm = count / 8;
         AtomicInteger seen = new AtomicInteger();

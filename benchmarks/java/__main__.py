@@ -85,7 +85,7 @@ def main() -> int:
             print("stopped", file=sys.stderr)
             return 130
         if chosen.markdown:
-            write_page(chosen.markdown, found, java.version, scale)
+            write_page(chosen.markdown, found, java.version, scale, Path(home))
     behind = [row.name for row in found if row.reached() is False]
     print(f"goals missed: {', '.join(behind) or 'none'}")
     return 0

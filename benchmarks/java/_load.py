@@ -112,7 +112,10 @@ class Backlog:
 def consume(namesrv: str, topic: str, group: str, count: str, size: str) -> None:
     async def run() -> None:
         backlog, each = Backlog(int(count)), int(size)
-        sizes: dict[str, Any] = {"pull_batch": each, "handler_batch": each} if each > 1 else {}
+        sizes: dict[str, Any] = {}
+        if each > 1:
+            limits = mq.PullLimits(count=16 * each, span=32 * each)
+            sizes = {"pull_batch": each, "handler_batch": each, "limits": limits}
         member = aio.PushConsumer(namesrv, group=group, consume_from=FIRST, **sizes)
         if each > 1:
             member.subscribe(topic, "*", backlog.many)

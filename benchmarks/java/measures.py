@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from benchmarks.java.processes import Child
 from benchmarks.java.servers import (
+    LARGE_PULLS,
     Java,
     JavaServers,
     OurServers,
@@ -33,19 +34,21 @@ LEAD = 3 * RATE
 class Scale(NamedTuple):
     """How long it all takes."""
 
-    rounds: int = 3
+    rounds: int = 5
     seconds: float = 2.0
     warm: int = 10
     """Rounds before those that count, at most; fewer if they get no faster."""
     backlog: int = 400_000
     live: int = 1000
+    live_rounds: int = 3
+    drills: int = 2
     starts: int = 3
     settle: float = 3.0
 
     @classmethod
     def quick(cls) -> "Scale":
         """Give one that shows that everything works, and nothing else."""
-        return cls(rounds=1, seconds=0.3, warm=1, backlog=4_000, live=200, starts=1, settle=1.5)
+        return cls(1, 0.3, 1, 4_000, 200, live_rounds=1, drills=1, starts=1, settle=1.5)
 
 
 class Cell(NamedTuple):
@@ -172,16 +175,22 @@ def _warm_up(pair: Pair, order: str, rounds: int) -> None:
             return
 
 
+def in_turns(pairs: list[Pair], rounds: int) -> Iterator[tuple[int, Pair]]:
+    """Give each pair so many turns, there and back again, with all others held meanwhile."""
+    for number in range(rounds):
+        for pair in pairs if number % 2 == 0 else reversed(pairs):
+            with alone(pair, pairs):
+                yield number, pair
+
+
 def rates(pairs: list[Pair], order: str, scale: Scale) -> dict[str, Cell]:
     """Do the same with all pairs, in turns, after each is warm; give the medians."""
     for pair in pairs:
         with alone(pair, pairs):
             _warm_up(pair, order.format(seconds=scale.seconds), scale.warm)
     found: dict[str, list[Cell]] = {pair.name: [] for pair in pairs}
-    for number in range(scale.rounds):
-        for pair in pairs if number % 2 == 0 else reversed(pairs):
-            with alone(pair, pairs):
-                found[pair.name].append(pair.rate(order.format(seconds=scale.seconds)))
+    for _, pair in in_turns(pairs, scale.rounds):
+        found[pair.name].append(pair.rate(order.format(seconds=scale.seconds)))
     return {name: _median(cells) for name, cells in found.items()}
 
 
@@ -215,13 +224,14 @@ def backlog_rows(pairs: list[Pair], scale: Scale) -> Iterator[Row]:
         pair.load.say(f"fill backlog {scale.backlog}")
         pair.load.wait_for("done")
     for name, size, goal, ratio in BACKLOGS:
+        if size > 1:
+            for pair in (pairs[0], pairs[1]):
+                pair.servers.change(LARGE_PULLS)
         found: dict[str, list[Cell]] = {pair.name: [] for pair in pairs}
-        for number in range(scale.rounds + 1):  # the first one warms up
-            for pair in pairs:
-                with alone(pair, pairs):
-                    cell = _consume(pair, f"{size}-{number}", scale.backlog, size)
-                if number or scale.rounds == 1:
-                    found[pair.name].append(cell)
+        for number, pair in in_turns(pairs, scale.rounds + 1):
+            cell = _consume(pair, f"{size}-{number}", scale.backlog, size)
+            if number:  # the first one warms up
+                found[pair.name].append(cell)
         cells = {each: _median(rounds) for each, rounds in found.items()}
         yield Row(f"consume a backlog, {name}", "messages/s", cells, goal, ratio)
 
@@ -246,10 +256,9 @@ def latency_rows(pairs: list[Pair], scale: Scale) -> Iterator[Row]:
         for pair in pairs:
             listeners[pair.name] = pair.second()
             stack.callback(listeners[pair.name].stop)
-        for number in range(min(scale.rounds, 3)):
-            for pair in pairs:
-                with alone(pair, pairs):
-                    middle, tail = _latency(pair, listeners[pair.name], number, scale.live)
+        for number, pair in in_turns(pairs, scale.live_rounds + 1):
+            middle, tail = _latency(pair, listeners[pair.name], number, scale.live)
+            if number:  # the first one warms up
                 middles[pair.name].append(Cell(middle / 1000))
                 tails[pair.name].append(Cell(tail / 1000))
     for name, found in (("p50", middles), ("p99", tails)):

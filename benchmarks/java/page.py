@@ -6,8 +6,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from textwrap import fill
 
-from benchmarks.java.measures import PAIRS, Row, Scale
-from benchmarks.java.servers import HEAP, SETTINGS, machine
+from benchmarks.java.measures import LEAD, PAIRS, RATE, Row, Scale
+from benchmarks.java.rebalance import RATE as STEADY
+from benchmarks.java.servers import HEAP, LARGE_PULLS, QUEUES, file_system, machine
 
 WIDTH = 120
 
@@ -59,53 +60,70 @@ def _point(*lines: str) -> str:
     return fill(f"- {' '.join(lines)}", WIDTH, subsequent_indent="  ")
 
 
-def page(rows: Sequence[Row], version: str, scale: Scale) -> str:
-    """Give the page of documentation."""
-    settings = ", ".join(f"`{name}={value}`" for name, value in SETTINGS.items())
+def page(rows: Sequence[Row], version: str, scale: Scale, home: Path) -> str:
+    """Give the page of documentation; `home` is where the stores lie."""
+    large = ", ".join(f"`{name}={value}`" for name, value in LARGE_PULLS.items())
     load = " ".join(f"{each:.1f}" for each in os.getloadavg())
     table = [heads(), ["---"] * 2 + ["---:"] * 5 + ["---"] + ["---:"] * 2, *map(cells_of, rows)]
     text = "\n".join("| " + " | ".join(cells) + " |" for cells in table)
     points = (
         _point(
-            f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC, RocketMQ {version}, {machine()};",
-            f"load average at the end {load}",
+            f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC, RocketMQ {version}, {machine()}; stores on",
+            f"{file_system(home)}; load average at the end {load}",
         ),
         _point(
             f"Java's servers: its defaults (asynchronous flush), heaps of {HEAP['broker']}",
             f"(broker) and {HEAP['namesrv']} (name server), no pre-touching; Java's client: a",
-            f"heap of {HEAP['client']}. Ours: `pocketmq up --data`, as installed. Both brokers:",
-            f"{settings}, so that clients get the batches they ask for",
+            f"heap of {HEAP['client']}; both log nothing. Ours: `pocketmq up --data`, with",
+            "`--log-level error`",
         ),
         _point(
             "Java's client sends with `DefaultMQProducer` (synchronous, with callbacks, lists) and",
             "consumes with `DefaultMQPushConsumer`; ours sends with the blocking `Producer`, 64 in",
             "flight with asyncio's and as many coroutines, and consumes with asyncio's",
-            "`PushConsumer`",
+            "`PushConsumer`, in the rebalances with the blocking one",
         ),
         _point(
             "while a pair has its turn the processes of the others are held (SIGSTOP): an idle",
             "Java broker wakes up often enough to slow whatever is measured beside it",
         ),
         _point(
-            "start: from the start of both processes to the first message that is stored; memory:",
-            "of name server and broker after all that stands above it, shared pages in parts",
+            f"send and synchronous flush: medians of {scale.rounds} rounds of {scale.seconds:g} s,",
+            f"after as many as it takes until they get no faster, {scale.warm} at most",
         ),
         _point(
-            "rebalance: two members, then a third joins, one leaves, one is killed, at 400",
-            "messages a second; pause is the longest time in which the messages of some queue were",
-            "given to nobody",
+            f"consume: {scale.backlog} messages that wait, medians of {scale.rounds} rounds after",
+            "one, from an eighth of them to the last. Defaults: of brokers and clients; ours asks",
+            "for up to 256 at once while many wait, Java's for 32. Batches of 1024: pulled and",
+            f"handled so, caches of 16 such a queue in both clients, {large} in both brokers",
+        ),
+        _point(
+            f"live latency: {RATE} messages a second, from before they are sent to the handler,",
+            f"{scale.live} after {LEAD} that do not count; medians of {scale.live_rounds} rounds",
+            "after one",
+        ),
+        _point(
+            "start: from the start of both processes to the first message that is stored, the",
+            f"median of {scale.starts}; memory: of name server and broker after all that stands",
+            "above it, one reading, shared pages in parts",
+        ),
+        _point(
+            "rebalance: two members, then a third joins, one leaves, one is killed, at",
+            f"{STEADY} messages a second; pause is the longest time in which the messages of some",
+            f"queue were given to nobody; {scale.drills} drills, the figure is their mean",
         ),
     )
     intro = (
-        "`make bench-java` measures this: Java's client and ours, each on Java's servers and on "
-        f"ours, in one run, taking turns; medians of {scale.rounds} rounds of {scale.seconds:g} s "
-        "after each is warm. Columns are client/servers, the ratio is ours/ours "
-        "over Java/Java. Bodies have 100 bytes, topics 8 queues. CPU is processor time a message, "
-        "client + servers."
+        '`make bench-java ARGS="--markdown docs/reference/side-by-side.md"` measures this: Java\'s '
+        "client and ours, each on Java's servers and on ours, in one run, taking turns. Columns "
+        "are client/servers, the ratio is ours/ours over Java/Java; of milliseconds, megabytes, "
+        "seconds and messages given twice less is better. Goals are what we want the ratio to be. "
+        f"Bodies have 100 bytes, topics {QUEUES} queues. CPU is processor time a message, client + "
+        "servers."
     )
     parts = ["# Side by side with Apache RocketMQ", fill(intro, WIDTH), "\n".join(points), text]
     return "\n\n".join(parts) + "\n"
 
 
-def write_page(path: Path, rows: Sequence[Row], version: str, scale: Scale) -> None:
-    path.write_text(page(rows, version, scale))
+def write_page(path: Path, rows: Sequence[Row], version: str, scale: Scale, home: Path) -> None:
+    path.write_text(page(rows, version, scale, home))

@@ -112,8 +112,10 @@ class Child:
                 os.kill(pid, number)
 
     def kill(self) -> None:
+        """End it; all that it said is there then."""
         self.process.kill()
         self.process.wait()
+        self._gathering.join(5)
 
     def stop(self) -> None:
         """Ask it to end; if it does not, end it."""

@@ -7,9 +7,9 @@ messages waited, duplicates are messages given twice, moved are queues whose mem
 import time
 from collections.abc import Callable, Iterator
 from itertools import pairwise
-from statistics import median
+from statistics import mean
 
-from benchmarks.java.measures import Cell, Pair, Row, Scale, alone
+from benchmarks.java.measures import Cell, Pair, Row, Scale, in_turns
 from benchmarks.java.processes import Child, until
 from benchmarks.java.servers import QUEUES
 
@@ -60,6 +60,7 @@ class Drill:
         self._topic = f"drill-{pair.name.replace('/', '-')}-{number}"
         self._settle = settle
         self._members: dict[str, Child] = {}
+        self._leaving: dict[str, Child] = {}
         self._given = Given()
         self._made = 0
 
@@ -92,8 +93,7 @@ class Drill:
         name = next(iter(self._members))
         child = self._members.pop(name)
         child.say("leave")
-        self._watch(0.3)
-        self._given.add(name, child.lines())
+        self._leaving[name] = child
 
     def _kill(self) -> None:
         name = next(iter(self._members))
@@ -103,14 +103,14 @@ class Drill:
         self._given.add(name, child.lines())
 
     def _gather(self) -> None:
-        for name, child in self._members.items():
+        for name, child in (*self._members.items(), *self._leaving.items()):
             self._given.add(name, child.lines())
 
     def _all_owned(self) -> bool:
         self._gather()
         now = time.time_ns() // 1000
         recent = self._given.owners(now - 1_000_000, now + 1)
-        return len(recent) == QUEUES and len(set(recent.values())) == len(self._members)
+        return len(recent) == QUEUES and set(recent.values()) == self._members.keys()
 
     def _watch(self, seconds: float) -> None:
         end = time.monotonic() + seconds
@@ -133,16 +133,14 @@ class Drill:
 
 def rebalance_rows(pairs: list[Pair], scale: Scale) -> Iterator[Row]:
     found: dict[str, list[dict[str, tuple[float, int, int]]]] = {pair.name: [] for pair in pairs}
-    for number in range(1 if scale.rounds == 1 else 2):
-        for pair in pairs:
-            with alone(pair, pairs):
-                found[pair.name].append(Drill(pair, number, scale.settle).run())
-                pair.restart()  # it may be sending still
+    for number, pair in in_turns(pairs, scale.drills):
+        found[pair.name].append(Drill(pair, number, scale.settle).run())
+        pair.restart()  # it may be sending still
     kinds = (("pause", "ms"), ("given twice", "messages"), ("moved", f"of {QUEUES} queues"))
     for event in EVENTS:
         for at, (kind, unit) in enumerate(kinds):
             cells = {
-                name: Cell(median(drill[event][at] for drill in drills))
+                name: Cell(mean(drill[event][at] for drill in drills))
                 for name, drills in found.items()
             }
             yield Row(f"rebalance, {event}: {kind}", unit, cells)

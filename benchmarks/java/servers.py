@@ -16,8 +16,11 @@ from pocketmq.errors import MQError
 from pocketmq.model.topic_config import TopicConfig
 
 QUEUES = 8
-SETTINGS = {"maxTransferCountOnMessageInMemory": 1024, "maxTransferBytesOnMessageInMemory": 1 << 20}
-"""Brokers give 32 messages a pull at most unless told otherwise; the same for both."""
+LARGE_PULLS = {
+    "maxTransferCountOnMessageInMemory": 1024,
+    "maxTransferBytesOnMessageInMemory": 1 << 20,
+}
+"""What brokers must be told before they give more than 32 messages a pull."""
 HEAP = {"namesrv": "128m", "broker": "512m", "client": "512m"}
 _SILENT = "<configuration><root level='OFF'/></configuration>"
 
@@ -69,7 +72,7 @@ class Servers(ABC):
     def __init__(self, home: Path, **settings: object) -> None:
         self._place = tempfile.TemporaryDirectory(dir=home)
         self.home = Path(self._place.name)
-        self.settings = SETTINGS | settings
+        self.settings = settings
         self.port = free_port()
         self.namesrv = f"127.0.0.1:{free_port()}"
         self.children: list[Child] = []
@@ -108,6 +111,12 @@ class Servers(ABC):
         config = TopicConfig(topic_name=topic, read_queue_nums=QUEUES, write_queue_nums=QUEUES)
         with mq.Admin(self.namesrv, timeout=10.0) as admin:
             admin.topics.create(config, address=f"127.0.0.1:{self.port}").all()
+
+    def change(self, settings: dict[str, int]) -> None:
+        """Change settings of the running broker."""
+        texts = {name: str(value) for name, value in settings.items()}
+        with mq.Admin(self.namesrv, timeout=10.0) as admin:
+            admin.brokers.change_config(texts, address=f"127.0.0.1:{self.port}").all()
 
     def cpu(self) -> float:
         return sum(child.cpu() for child in self.children)
@@ -171,6 +180,17 @@ def load_of_ours(namesrv: str) -> Child:
     child = Child([sys.executable, "-m", "benchmarks.java._load", namesrv], Path.cwd())
     child.wait_for("ready")
     return child
+
+
+def file_system(path: Path) -> str:
+    """Name the kind of file system that a path lies on, such as ext4."""
+    best = ("", "unknown")
+    for line in Path("/proc/self/mountinfo").read_text().splitlines():
+        about, _, kind = line.partition(" - ")
+        place = about.split()[4]
+        if path.resolve().is_relative_to(place) and len(place) >= len(best[0]):
+            best = place, kind.split()[0]
+    return best[1]
 
 
 def machine() -> str:
