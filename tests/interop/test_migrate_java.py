@@ -1,12 +1,10 @@
 """`pocketmq migrate` to a Java broker: an embedded cluster is outgrown, nothing is lost."""
 
-import json
-import subprocess
 import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 import pytest
 
@@ -14,13 +12,12 @@ import pocketmq as mq
 from pocketmq import Cluster
 from pocketmq.model.group_config import GroupConfig
 from pocketmq.protocol.received import ReceivedMessage
+from tests.cli.migrating import FIRST, Operator, move_while_open
 from tests.interop.java_broker import JavaBroker, java_brokers
-from tests.interop.jvm import Jars
-from tests.server_process import POCKETMQ, wait_for
+from tests.interop.jvm import PATIENCE, Jars
+from tests.server_process import wait_for
 
 pytestmark = [pytest.mark.java, pytest.mark.timeout(600)]
-
-FIRST = mq.ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET
 
 
 @pytest.fixture(scope="module")
@@ -53,17 +50,6 @@ class Group:
         self._consumer.close()
 
 
-def migrate(
-    source: Cluster, java: JavaBroker, state: Path, step: str, *more: str, code: int = 0
-) -> Any:
-    where = ["-n", source.address, "--to", java.address, "--state", str(state), "--json"]
-    done = subprocess.run(
-        [POCKETMQ, "migrate", step, *where, *more], capture_output=True, timeout=120, check=False
-    )
-    assert done.returncode == code, (done.stdout, done.stderr)
-    return done.stderr.decode() if code else json.loads(done.stdout)
-
-
 def send(address: str, numbers: range, *, tag: str | None = None) -> None:
     with mq.Producer(address, group="shop") as producer:
         messages = [
@@ -75,24 +61,35 @@ def send(address: str, numbers: range, *, tag: str | None = None) -> None:
             producer.send(message, ordering_key="customer")
 
 
+def test_producers_and_consumers_move_to_a_java_cluster_and_nothing_is_lost(
+    java: JavaBroker, tmp_path: Path
+) -> None:
+    """While they go on, and the copy is killed twice; twice comes what was announced."""
+    with Cluster(brokers=2, in_process=False) as source:
+        source.create_topic("open-orders", queues=2)
+        operator = Operator(source.address, java.address, tmp_path / "state")
+        move_while_open(operator, "open-orders", "open-billing", PATIENCE)
+
+
 @pytest.mark.line("4.x")
 def test_a_group_moves_to_a_cluster_of_4_9(java: JavaBroker, tmp_path: Path) -> None:
     """All but messages that wait: those brokers know no timers, and would deliver them at once."""
-    state = tmp_path / "state"
     with Cluster(brokers=2, in_process=False) as source:
+        operator = Operator(source.address, java.address, tmp_path / "state")
         source.create_topic("orders", queues=2)
         send(source.address, range(300))
         with Group(source.address, fails=False) as before:
             wait_for(lambda: len(before.got) == 300, "the group at work")
         send(source.address, range(300, 400))
-        refused = migrate(source, java, state, "copy", "--move-delayed", code=1)
+        refused = operator.run("copy", "--move-delayed", code=1)
         assert "knows no timers; wait until they are due" in refused
-        assert migrate(source, java, state, "copy")["copied"] == 400
-        (moved,) = migrate(source, java, state, "offsets", "-g", "billing")
+        assert operator.json("copy")["copied"] == 400
+        (moved,) = operator.json("offsets", "-g", "billing")
         assert sum(queue["again"] for queue in moved["queues"]) == 0
-        verdicts = migrate(source, java, state, "verify")
+        verdicts = operator.json("verify")
         assert [each for each in verdicts if each["source_digest"] != each["target_digest"]] == []
         assert sum(each["copies"] for each in verdicts) == 400
+        assert sum(each["duplicates"] + each["missing"] for each in verdicts) == 0
     with Group(java.address, fails=False) as after:
         wait_for(lambda: len(after.got) >= 100, "the rest, on the Java broker", 100.0)
     assert Counter(after.got) == Counter(b"%d" % number for number in range(300, 400))
@@ -102,8 +99,8 @@ def test_a_group_moves_to_a_cluster_of_4_9(java: JavaBroker, tmp_path: Path) -> 
 def test_a_group_moves_to_a_java_cluster_with_its_retries_and_timers(
     java: JavaBroker, tmp_path: Path
 ) -> None:
-    state = tmp_path / "state"
     with Cluster(brokers=2, in_process=False) as source:
+        operator = Operator(source.address, java.address, tmp_path / "state")
         source.create_topic("orders", queues=2)
         with mq.Admin(source.address) as admin:
             admin.groups.create(GroupConfig(group_name="billing", retry_max_times=7))
@@ -114,14 +111,14 @@ def test_a_group_moves_to_a_java_cluster_with_its_retries_and_timers(
         send(source.address, range(302, 400))
         with mq.Producer(source.address, group="shop") as producer:
             producer.send(mq.Message("orders", b"timed"), deliver_at=time.time() + 25.0)
-        outlook = migrate(source, java, state, "plan")
+        outlook = operator.json("plan")
         assert outlook["plan"]["problems"] == []
         assert outlook["waiting"]["messages"] == 3
-        done = migrate(source, java, state, "copy", "--move-delayed")
+        done = operator.json("copy", "--move-delayed")
         assert (done["copied"], done["moved_delayed"], done["lost"]) == (400, 3, 0)
-        (moved,) = migrate(source, java, state, "offsets", "-g", "billing")
+        (moved,) = operator.json("offsets", "-g", "billing")
         assert sum(queue["again"] for queue in moved["queues"]) == 0
-        verdicts = migrate(source, java, state, "verify")
+        verdicts = operator.json("verify")
         assert [each for each in verdicts if each["source_digest"] != each["target_digest"]] == []
         assert sum(each["copies"] for each in verdicts) == 400
         assert sum(each["duplicates"] + each["missing"] for each in verdicts) == 0

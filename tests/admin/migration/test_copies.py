@@ -137,9 +137,12 @@ TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\1\2"), min_size
 def test_a_copy_has_the_digest_of_its_original_and_no_other_has(
     properties: dict[str, str], body: bytes
 ) -> None:
-    original = message(body=body, properties={names.UNIQUE_KEY: "id", **properties})
+    own = {names.UNIQUE_KEY: "id", names.WAIT: "true"}
+    original = message(body=body, properties=own | properties)
     (request,) = requests_for([original], "t", "m1", 0)
     carried = decode_properties(request.properties.encode())
     assert digest(message(9, request.body, carried)) == digest(original)
+    unasked = {name: value for name, value in carried.items() if name != names.WAIT}
+    assert digest(message(9, request.body, unasked)) == digest(original)
     assert digest(message(9, request.body + b"x", carried)) != digest(original)
     assert digest(message(9, request.body, carried | {"new": "one"})) != digest(original)

@@ -448,6 +448,21 @@ async def test_a_queue_that_went_back_is_refused(tmp_path: Path) -> None:
                     await migration.copy(ledger)
 
 
+async def test_a_source_begun_anew_is_refused_also_with_a_new_file(tmp_path: Path) -> None:
+    async with Cluster() as target:
+        async with Cluster() as source:
+            move = Move(source, target, tmp_path / "state")
+            await source.create_topic("orders", queues=1)
+            await move.send(source, "orders", b"0", b"1", b"2")
+            await move.copy()
+        async with Cluster() as source:
+            move = Move(source, target, tmp_path / "another")
+            await source.create_topic("orders", queues=1)
+            await move.send(source, "orders", b"3")
+            with pytest.raises(CannotMigrate, match="has the source lost data"):
+                await move.copy(adopt=True)
+
+
 async def test_two_do_not_copy_with_one_file(tmp_path: Path) -> None:
     async with two(tmp_path) as move:
         with move.ledger() as mine, move.ledger() as other:

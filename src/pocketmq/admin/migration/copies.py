@@ -123,8 +123,13 @@ def kept_properties(message: ReceivedMessage) -> dict[str, str]:
 
 
 def digest(message: ReceivedMessage) -> int:
-    """Give a number that two messages share if a consumer sees the same in them."""
-    parts = [f"{name}\1{value}\2" for name, value in sorted(kept_properties(message).items())]
+    """Give a number that two messages share if a consumer sees the same in them.
+
+    WAIT does not count: it was for the broker, and brokers of 4.x keep it in batches alone.
+    """
+    kept = kept_properties(message)
+    kept.pop(names.WAIT, None)
+    parts = [f"{name}\1{value}\2" for name, value in sorted(kept.items())]
     seen = blake2b(message.body, digest_size=8)
     seen.update("".join(parts).encode("utf-8", "replace"))
     seen.update(b"%d" % message.flag)

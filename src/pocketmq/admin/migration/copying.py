@@ -68,6 +68,7 @@ class QueueCopier:
         if not self._looked:
             await self._patience.until_done(self.look)
             self._looked = True
+            self.check_end(until)
         if self.next is None:
             self._ledger.record(self.state.id, [], first, self.state.seen)
             self.next = first

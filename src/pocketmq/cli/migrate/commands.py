@@ -161,10 +161,10 @@ def copy(
                     move_delayed=move_delayed,
                     adopt=adopt,
                 )
-            stopped = migration.stop.is_set() and not following
-            lines = copied_lines(done, stopped=migration.stop.is_set())
-            _say(lines, vars(done), as_json=as_json)
-        return INTERRUPTED if stopped else 0
+            stopped = migration.stop.is_set()
+            _say(copied_lines(done, stopped=stopped), vars(done), as_json=as_json)
+        until_stopped = follow and quiet is None
+        return INTERRUPTED if stopped and not until_stopped else 0
 
     return _run(ends, work, Wanted(topics, groups, without), rules)
 
