@@ -1,4 +1,4 @@
-"""A Java broker for our clients, found through our name server."""
+"""Java brokers for our clients, found through a Java name server."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -9,13 +9,12 @@ from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.headers.nameserver import GetRouteRequest
 from pocketmq.protocol.headers.topics import CreateTopicRequest
 from pocketmq.protocol.json_values import decode_body
-from tests.interop.jvm import Jars, Process, broker, free_port, listens, wait_until
-from tests.server_process import ServerProcess
+from tests.interop.jvm import Jars, broker, free_port, listens, nameserver, wait_until
 from tests.wire_client import WireClient
 
 
 class JavaBroker:
-    """One name server, one or more Java brokers."""
+    """One name server, of either make, with one or more brokers."""
 
     def __init__(self, address: str, brokers: dict[str, str]) -> None:
         self.address = address
@@ -50,12 +49,13 @@ class JavaBroker:
 
 @contextmanager
 def java_brokers(jars: Jars, home: Path, *names: str, **settings: object) -> Iterator[JavaBroker]:
-    """Start them; they are known to the name server then."""
+    """Start a Java name server, then them; it knows them when this returns."""
     with ExitStack() as stack:
-        server = ServerProcess("namesrv", "--port", "0", "--host", "127.0.0.1")
-        address = stack.enter_context(server).namesrv
+        (home / "names").mkdir()
+        port = free_port()
+        started = [stack.enter_context(nameserver(jars, home / "names", port))]
+        address = f"127.0.0.1:{port}"
         places: dict[str, str] = {}
-        started: list[Process] = []
         for name in names:
             (home / name).mkdir(parents=True)
             port = free_port()

@@ -3,7 +3,7 @@
 import re
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,12 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import StringType, StructType
 
 import pocketmq as mq
+from pocketmq.client.options import ClientOptions
+from pocketmq.model.names import HALF_TOPIC
+from pocketmq.protocol.codes import RequestCode
+from pocketmq.protocol.headers.offsets import GetMaxOffsetRequest, QueryConsumerOffsetRequest
 from pocketmq.spark.batch_reader import batch_reader
+from pocketmq.spark.checking import answering
 from pocketmq.spark.exactly_once import ExactlyOnceWriter
 from pocketmq.spark.ledger import Decision, Ledger
 from pocketmq.spark.schema import full_schema
@@ -28,6 +33,7 @@ from tests.interop.java_broker import JavaBroker, java_brokers
 from tests.interop.jvm import Admin, Jars, wait_until
 from tests.spark.test_source import Collected, run_to_end
 from tests.spark.topics import rows
+from tests.wire_client import WireClient
 
 pytestmark = [pytest.mark.java, pytest.mark.timeout(600)]
 
@@ -60,6 +66,36 @@ def stored(java: JavaBroker, topic: str) -> list[dict[str, Any]]:
 
 def bodies(java: JavaBroker, topic: str) -> Counter[str]:
     return Counter(row["body"].decode() for row in stored(java, topic))
+
+
+def all_ended(java: JavaBroker) -> bool:
+    """Tell whether the broker has gone past all half messages, so that it asks about none."""
+    group = "CID_RMQ_SYS_TRANS"
+    asked = QueryConsumerOffsetRequest(consumer_group=group, topic=HALF_TOPIC, queue_id=0)
+    last = GetMaxOffsetRequest(topic=HALF_TOPIC, queue_id=0, committed=False)
+    with WireClient(java.brokers["broker-a"]) as client:
+        done = client.ask(RequestCode.QUERY_CONSUMER_OFFSET, asked)
+        end = client.ask(RequestCode.GET_MAX_OFFSET, last)
+    return done.code == 0 and int(end.ext["offset"]) == int(done.ext["offset"]) > 0
+
+
+def check_once(java: JavaBroker, topic: str, expected: Iterable[str]) -> None:
+    """Check what a topic holds once the broker can add nothing: all before a last message."""
+    until(lambda: all_ended(java), lambda: "half messages to end")
+    send(java, topic, ["last"])
+    until(lambda: "last" in bodies(java, topic), lambda: bodies(java, topic))
+    assert bodies(java, topic) == Counter([*expected, "last"])
+
+
+def send(java: JavaBroker, topic: str, texts: Iterable[str]) -> list[str]:
+    """Send to both queues in turn; give the bodies as a sorted list."""
+    sent = []
+    with mq.Producer(java.address, group="shop") as producer:
+        for number, text in enumerate(texts):
+            queue = mq.MessageQueue(topic, "broker-a", number % 2)
+            assert producer.send(mq.Message(topic, text.encode()), queue=queue).ok
+            sent.append(text)
+    return sorted(sent)
 
 
 def until(condition: Callable[[], bool], what: Callable[[], object]) -> None:
@@ -106,9 +142,39 @@ def test_half_messages_end_once_there(java: JavaBroker, tmp_path: Path) -> None:
     writer.commit([late], 2)
     assert not (tmp_path / QUERY / "2.ended").exists(), "the broker is left to ask"
     until(lambda: len(bodies(java, "halves")) == 7, lambda: bodies(java, "halves"))
-    rounds = time.monotonic() + 5
-    until(lambda: time.monotonic() > rounds, lambda: "some rounds of questions to come")
-    assert bodies(java, "halves") == Counter("abcdefg")
+    check_once(java, "halves", "abcdefg")
+
+
+def test_a_stream_written_there_comes_once(
+    spark: SparkSession, java: JavaBroker, tmp_path: Path
+) -> None:
+    """Also when Spark writes a batch again because it did not note that it had."""
+    java.create_topic("written", 2)
+    lines = [f"{name}{number}" for name in "ab" for number in range(20)]
+    (tmp_path / "in").mkdir()
+    for name in "ab":
+        text = "\n".join(line for line in lines if line.startswith(name))
+        (tmp_path / "in" / f"{name}.txt").write_text(text)
+    source = spark.readStream.format("text").option("maxFilesPerTrigger", 1)
+    frame = source.load(str(tmp_path / "in")).withColumnRenamed("value", "body")
+    checkpoint = tmp_path / "checkpoint"
+    places = {"nameServer": java.address, "topic": "written", "exactlyOnce": "true"}
+
+    def write() -> None:
+        writer = frame.writeStream.format("rocketmq").options(**places)
+        writer = writer.option("checkpointLocation", str(checkpoint))
+        assert writer.trigger(availableNow=True).start().awaitTermination(200)
+
+    write()
+    second = checkpoint / "commits" / "1"
+    second.unlink()
+    second.with_name(".1.crc").unlink(missing_ok=True)
+    write()
+    assert second.exists(), "it was not written again"
+    ledger = str(checkpoint / "ledger")
+    group = plan(java, "written", exactlyOnce="true", ledger=ledger).group
+    with answering(ClientOptions(name_servers=java.address), group=group, ledger=ledger):
+        check_once(java, "written", lines)
 
 
 def test_a_table_is_written_there_and_read_back(spark: SparkSession, java: JavaBroker) -> None:
@@ -123,6 +189,20 @@ def test_a_table_is_written_there_and_read_back(spark: SparkSession, java: JavaB
     assert frame.where("tags = 't'").count() == 2000
 
 
+def test_a_table_begins_at_a_time(spark: SparkSession, java: JavaBroker) -> None:
+    java.create_topic("timed", 2)
+    send(java, "timed", map(str, range(20)))
+    until(lambda: len(stored(java, "timed")) == 20, lambda: bodies(java, "timed"))
+    last = max(row["storeTimestamp"] for row in stored(java, "timed"))
+    moment = round(last.timestamp() * 1000) + 1
+    until(lambda: time.time() * 1000 >= moment, lambda: "the millisecond of the last message")
+    late = send(java, "timed", map(str, range(20, 40)))
+    until(lambda: len(stored(java, "timed")) == 40, lambda: bodies(java, "timed"))
+    options = {"nameServer": java.address, "subscribe": "timed", "startingTimestamp": str(moment)}
+    frame = spark.read.format("rocketmq").options(**options).load()
+    assert sorted(row.body.decode() for row in frame.collect()) == late
+
+
 def test_a_stream_goes_on_where_it_was_and_mqadmin_sees_it(
     spark: SparkSession, java: JavaBroker, jars: Jars, tmp_path: Path
 ) -> None:
@@ -130,11 +210,11 @@ def test_a_stream_goes_on_where_it_was_and_mqadmin_sees_it(
     java.create_topic("streamed", 2)
     options = {"nameServer": java.address, "subscribe": "streamed", "groupId": "sparks"}
     reader = spark.readStream.format("rocketmq").options(startingOffsets="earliest", **options)
-    sent = _send(java, range(60))
+    sent = send(java, "streamed", map(str, range(60)))
     first = Collected()
     run_to_end(reader.load(), first, tmp_path / "checkpoint")
     assert first.rows == sent
-    more = _send(java, range(60, 100))
+    more = send(java, "streamed", map(str, range(60, 100)))
     with pytest.raises(Exception, match="as the test wants it"):
         run_to_end(
             reader.load(), Collected(fail_in=max(first.batches) + 1), tmp_path / "checkpoint"
@@ -147,12 +227,3 @@ def test_a_stream_goes_on_where_it_was_and_mqadmin_sees_it(
         shown = admin.run(f"consumerProgress -n {java.address} -g sparks")
     lines = re.findall(r"streamed\s+broker-a\s+(\d)\s+(\d+)\s+(\d+)\s+(\d+)", shown)
     assert sorted(lines) == [("0", "50", "50", "0"), ("1", "50", "50", "0")], shown
-
-
-def _send(java: JavaBroker, numbers: range) -> list[str]:
-    """Send to both queues in turn; give the bodies as a sorted list."""
-    with mq.Producer(java.address, group="shop") as producer:
-        for number in numbers:
-            queue = mq.MessageQueue("streamed", "broker-a", number % 2)
-            assert producer.send(mq.Message("streamed", b"%d" % number), queue=queue).ok
-    return sorted(str(number) for number in numbers)
