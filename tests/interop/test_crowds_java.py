@@ -48,7 +48,7 @@ class Scene:
         return self._stack.enter_context(Load(command, self._home))
 
 
-@pytest.fixture(params=ROWS.values(), ids=ROWS.keys())
+@pytest.fixture(params=list(ROWS.values()), ids=list(ROWS))
 def scene(request: pytest.FixtureRequest, jars: Jars, tmp_path: Path) -> Iterator[Scene]:
     with ExitStack() as stack:
         yield Scene(jars, tmp_path, stack, request.param)
