@@ -2,8 +2,12 @@
 
 import asyncio
 
+import pytest
+
 from pocketmq.balance.allocation import Average
+from pocketmq.balance.consumer.start_offset import NO_OFFSET, OFFSET_UNKNOWN
 from pocketmq.client.consumer.offsets import RemoteOffsets
+from pocketmq.errors import ResponseCode
 from pocketmq.model.kinds import ConsumeFromWhere
 from pocketmq.model.queue import MessageQueue
 from pocketmq.protocol.codes import RequestCode
@@ -167,3 +171,21 @@ async def test_the_last_offsets_are_answered_before_the_end_and_silence_is_not_w
                 await offsets.persist_last(queues)
     assert [request.is_oneway for request in busy.asked_for(code)] == [True, True, False, False]
     assert {request.ext["commitOffset"] for request in busy.asked_for(code)} == {"7"}
+
+
+async def test_a_refusal_to_tell_an_offset_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+    """A consumer that may not read waits for ever; a group without an offset is no failure."""
+    code = RequestCode.QUERY_CONSUMER_OFFSET
+    answers = iter([16, 16, ResponseCode.QUERY_NOT_FOUND])
+    refusing = Scripted({code: lambda request: request.reply(next(answers), "no permission")})
+    async with serving(refusing) as (_, place):
+        there = Directory({"orders": route(broker("broker-0", place))})
+        async with serving(there) as (_, names), session_on(names) as session:
+            await session.fetch_routes(["orders"])
+            offsets = RemoteOffsets(session, "billing", session.options.profile)
+            queue = MessageQueue("orders", "broker-0", 0)
+            found = [await offsets.read(queue) for _ in range(3)]
+    assert found == [OFFSET_UNKNOWN, OFFSET_UNKNOWN, NO_OFFSET]
+    (warned,) = [each for each in caplog.records if each.levelname == "WARNING"]
+    assert "the offset of" in warned.getMessage()
+    assert "no permission" in warned.getMessage()

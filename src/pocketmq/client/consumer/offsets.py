@@ -71,6 +71,7 @@ class RemoteOffsets:
         self._profile = profile
         self._tasks = Tasks(f"{session.client_id}: offsets of {group}")
         self._under_way: set[asyncio.Task[None]] = set()
+        self._unknown: set[MessageQueue] = set()  # could not be read the last time
 
     def load(self) -> None:
         """Do nothing: brokers are asked queue by queue."""
@@ -89,12 +90,22 @@ class RemoteOffsets:
             )
             offset = answer.header(QueryConsumerOffsetResponse).offset
         except ServerError as error:
-            return offset_after_refusal(self._profile, error.code)
+            found = offset_after_refusal(self._profile, error.code)
+            if found == OFFSET_UNKNOWN:  # such as no permission: who waits for messages must know
+                self._complain(queue, error)
+            return found
         except MQError as error:
-            logger.warning("group %s: the offset of %s is unknown: %s", self._group, queue, error)
+            self._complain(queue, error)
             return OFFSET_UNKNOWN
+        self._unknown.discard(queue)
         self.table.update(queue, offset, increase_only=False)
         return offset
+
+    def _complain(self, queue: MessageQueue, error: MQError) -> None:
+        """Log the first failure of many in a row."""
+        log = logger.debug if queue in self._unknown else logger.warning
+        log("group %s: the offset of %s is unknown: %s", self._group, queue, error)
+        self._unknown.add(queue)
 
     def persist(self, queue: MessageQueue) -> None:
         """Send the noted offset one-way; a failure is logged, as in Java."""
