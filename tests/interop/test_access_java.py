@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 from cryptography.hazmat.primitives import serialization
 
+import pocketmq as mq
 from pocketmq.embedded import Cluster
 from pocketmq.embedded.settings import Setting
 from pocketmq.net import Address
@@ -31,6 +33,7 @@ from tests.broker.running import client
 from tests.interop import jvm
 from tests.interop.jvm import Jars, Process
 from tests.net.certificates import Certificates, make_certificates
+from tests.server_process import ServerProcess
 
 pytestmark = [pytest.mark.java, pytest.mark.timeout(600)]
 
@@ -183,11 +186,47 @@ def test_java_clients_pass(
 def test_java_clients_are_refused(
     jars: Jars, tmp_path: Path, made: Certificates, kind: str, user: str, refusal: str
 ) -> None:
+    """What others have sent is there to be consumed; heartbeats and questions are refused."""
     exception = "org.apache.rocketmq.acl.common.AclException"
+    root = ("root", USERS["root"]) if kind == "users" else ("rootkey1", ACCOUNTS["rootkey1"])
     with Cluster(config=guarded_config(kind, tmp_path, made)) as cluster:
+        account = mq.Credentials(access_key=root[0], secret_key=root[1])
+        with mq.Producer(cluster.address, group="shop", credentials=account) as producer:
+            assert producer.send(mq.Message("made", b"not for everybody")).ok
         arguments = (cluster.address, user, "wrong secret", "made", "g", "20")
         said = guarded(jars, tmp_path, kind, made, *arguments)
-    assert said == [refusal.format(exception), "sent 0", "consumed 0", "end"]
+    to_consume = ["refused to consume [34, 38]", "consumed 0"]
+    assert said == [refusal.format(exception), "sent 0", *to_consume, "end"]
+
+
+@contextmanager
+def tls_only(made: Certificates, directory: Path, kind: str) -> Iterator[tuple[str, str]]:
+    """Run a cluster that speaks TLS only, or a broker that does; give where to ask, and who refuses."""
+    if kind == "cluster":
+        with Cluster(config=guarded_config("TLS", directory, made)) as cluster:
+            yield cluster.address, cluster.address
+        return
+    speaking = ["--port", "0", "--host", "127.0.0.1", "--tls-cert", made.server]
+    speaking += ["--tls-key", made.server_key, "--tls-mode"]
+    with (
+        ServerProcess("namesrv", *speaking, "permissive") as names,
+        ServerProcess("broker", *speaking, "enforcing", "--namesrv", names.namesrv) as broker,
+    ):
+        (refusing,) = broker.brokers.values()
+        yield names.namesrv, refusing
+
+
+@pytest.mark.parametrize("kind", ["cluster", "broker"])
+def test_java_clients_in_the_clear_fail_where_tls_is_spoken_only(
+    jars: Jars, tmp_path: Path, made: Certificates, kind: str
+) -> None:
+    with tls_only(made, tmp_path, kind) as (address, refusing):
+        arguments = (address, "", "", "made", "g", "20")
+        said = "".join(guarded(jars, tmp_path, "in the clear", made, *arguments))
+        assert "sent" not in said
+        error = r"because of org\.apache\.rocketmq\.remoting\.exception\.Remoting\w+Exception"
+        assert re.search(rf"{error}: [\w ]+</?{refusing}>", said), said
+        assert guarded(jars, tmp_path, "TLS", made, *arguments) == EVERYTHING
 
 
 @contextmanager

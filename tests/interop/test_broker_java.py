@@ -6,12 +6,17 @@ from pathlib import Path
 
 import pytest
 
+import pocketmq as mq
 from pocketmq.embedded import Cluster
+from pocketmq.model.flags import COMPRESSION_MASK, SysFlag
 from pocketmq.model.java_strings import java_hash
-from tests.interop.jvm import Admin, Jars, Process, wait_until
+from pocketmq.model.queue import MessageQueue
+from tests.interop.jvm import PATIENCE, Admin, Jars, Process, wait_until
 
 pytestmark = [pytest.mark.java, pytest.mark.line("5.x"), pytest.mark.timeout(600)]
 
+AT_ONCE = 5.0
+"""Seconds; a broker that forgets a waiting pull answers it when its 15 are over."""
 BODIES = [
     f"{kind}{n}" for kind in ("sync", "async", "oneway", "batch", "chosen") for n in range(10)
 ]
@@ -24,10 +29,11 @@ SENT = re.compile(
 class Java:
     """Runs orders of the Java program against one cluster."""
 
-    def __init__(self, jars: Jars, home: Path, address: str) -> None:
+    def __init__(self, jars: Jars, home: Path, cluster: Cluster) -> None:
         self.jars = jars
         self.home = home
-        self.address = address
+        self.cluster = cluster
+        self.address = cluster.address
 
     def start(self, order: str, *arguments: object) -> Process:
         words = [order, self.address, *map(str, arguments)]
@@ -44,7 +50,7 @@ class Java:
 def java(jars: Jars, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Java]:
     home = tmp_path_factory.mktemp("java")
     with Cluster(data=home / "data") as cluster:
-        yield Java(jars, home, cluster.address)
+        yield Java(jars, home, cluster)
 
 
 @pytest.fixture(scope="module")
@@ -77,7 +83,9 @@ def test_a_push_consumer_gets_everything_once(java: Java) -> None:
     lines = java.run("push", "Work", "push-all", "*", 51)
     assert sorted(got(lines)) == sorted([*BODIES, "large"])
     (large,) = [line for line in lines if line.startswith("got large")]
-    assert large.endswith(" 100000")  # compressed on the way
+    size, stored, flags = map(int, large.split(" ")[-3:])
+    assert (size, flags & COMPRESSION_MASK) == (100_000, SysFlag.ZLIB)
+    assert stored < 1000  # as it was packed by the producer
 
 
 @pytest.mark.usefixtures("sent")
@@ -124,11 +132,21 @@ def test_messages_are_found_by_id_and_key(java: Java, sent: dict[str, list[re.Ma
 
 
 def test_a_waiting_consumer_gets_a_message_at_once(java: Java) -> None:
-    with java.start("push", "Later", "later", "*", 51) as process:
-        wait_until(lambda: "started" in process.lines, "the consumer's start")
-        java.run("produce", "Later")
+    """The first round shows that the queues have their owner; its pulls wait in the others."""
+    java.cluster.create_topic("Later", 4)
+    with (
+        java.start("push", "Later", "later", "*", 16) as process,
+        mq.Producer(java.address, group="shop") as producer,
+    ):
+        wanted: list[str] = []
+        for patience in (PATIENCE, AT_ONCE, AT_ONCE, AT_ONCE):
+            for queue in range(4):
+                wanted.append(f"later{len(wanted)}")
+                message = mq.Message("Later", wanted[-1].encode())
+                assert producer.send(message, queue=MessageQueue("Later", "broker-0", queue)).ok
+            wait_until(lambda: len(got(list(process.lines))) == len(wanted), "a round", patience)
         assert "end" in process.wait_for_end()
-        assert sorted(got(process.lines)) == sorted([*BODIES, "large"])
+        assert sorted(got(process.lines)) == sorted(wanted)
 
 
 def test_many_sends_at_once_are_all_acknowledged(java: Java) -> None:

@@ -1,7 +1,12 @@
 """What else our consumers and producers can do, on a Java broker: each once."""
 
+import os
 import threading
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -10,10 +15,13 @@ from pocketmq.model.queue import MessageQueue
 from pocketmq.protocol.received import ReceivedMessage
 from tests.interop.java_broker import JavaBroker, java_brokers
 from tests.interop.jvm import PATIENCE, Jars, wait_until
+from tests.interop.rows import ROWS, Row
 
 pytestmark = [pytest.mark.java, pytest.mark.timeout(600)]
 
-LEVELS = " ".join(["1s"] * 18)
+LEVEL, DELAY = 2, 3.0
+LEVELS = " ".join(["1s", f"{DELAY:g}s", *["40s"] * 16])
+"""Another level than the one a test asks for shows: less, or far more."""
 
 
 @pytest.fixture(scope="module")
@@ -66,11 +74,14 @@ def test_handlers_get_lists_and_finish_a_part_of_them(brokers: JavaBroker) -> No
     """The rest of a list comes again through the retry topic, at the level that was asked for."""
     bodies = filled(brokers, "lists", 12)
     calls: list[list[tuple[bytes, int]]] = []
+    times: dict[tuple[bytes, int], float] = {}
 
     def handle(messages: list[ReceivedMessage]) -> mq.RetryLater | None:
+        for message in messages:
+            times[message.body, message.reconsume_times] = time.monotonic()
         calls.append([(message.body, message.reconsume_times) for message in messages])
         if messages[0].reconsume_times == 0:
-            return mq.RetryLater(delay_level=1, done=len(messages) - 1)
+            return mq.RetryLater(delay_level=LEVEL, done=len(messages) - 1)
         return None
 
     consumer = mq.PushConsumer(
@@ -84,15 +95,19 @@ def test_handlers_get_lists_and_finish_a_part_of_them(brokers: JavaBroker) -> No
         )
     first = [call for call in calls if not call[0][1]]
     assert first == [[(body, 0) for body in bodies[at : at + 4]] for at in (0, 4, 8)]
+    for body in bodies[3::4]:
+        assert DELAY <= times[body, 1] - times[body, 0] < 30.0
 
 
 def test_an_orderly_queue_rests_as_long_as_its_handler_says(brokers: JavaBroker) -> None:
     bodies = filled(brokers, "resting", 4)
     seen: list[bytes] = []
+    times: list[float] = []
 
     def handle(message: ReceivedMessage) -> mq.RetryLater | None:
+        times.append(time.monotonic())
         seen.append(message.body)
-        return mq.RetryLater(wait=0.2) if seen.count(b"1") == 1 else None
+        return mq.RetryLater(wait=2.0) if seen == [b"0", b"1"] else None
 
     consumer = mq.PushConsumer(brokers.address, group="resting", consume_from="first", orderly=True)
     consumer.subscribe("resting", "*", handler=handle)
@@ -100,6 +115,62 @@ def test_an_orderly_queue_rests_as_long_as_its_handler_says(brokers: JavaBroker)
         wait_until(lambda: len(seen) == 5, "all, and one twice")
     assert seen == [b"0", b"1", b"1", b"2", b"3"]
     assert set(bodies) == set(seen)
+    assert times[2] - times[1] >= 2.0  # a second, if the handler does not say
+
+
+def test_new_groups_start_where_they_say(jars: Jars, tmp_path: Path) -> None:
+    """On a queue whose first message is gone: else Java's brokers let any new group start with it."""
+    got: dict[str, list[bytes]] = {"first": [], "timestamp": [], "last": []}
+    with ExitStack() as stack:
+        address = aged(jars, tmp_path, stack)
+        moment = time.time()  # seconds after 2: brokers of 4.x take the message that is nearest
+        producer = stack.enter_context(mq.Producer(address, group="senders"))
+        for number in (3, 4, 5):
+            assert producer.send(mq.Message("aged", b"%d" % number)).ok
+        for start, bodies in got.items():
+            options: dict[str, Any] = {"consume_from": start, "threads": 1}
+            if start == "timestamp":
+                options["start_at"] = moment
+            consumer = mq.PushConsumer(address, group=f"from-{start}", **options)
+            consumer.subscribe("aged", "*", handler=_noting(bodies))
+            stack.enter_context(consumer)
+        wait_until(
+            lambda: (
+                producer.send(mq.Message("aged", b"new")).ok
+                and all(b"new" in bodies for bodies in got.values())
+            ),
+            "messages that were sent when all had started",
+        )
+    old = {start: [int(body) for body in bodies if body != b"new"] for start, bodies in got.items()}
+    assert old == {"first": [0, 1, 2, 3, 4, 5], "timestamp": [3, 4, 5], "last": []}
+
+
+def _noting(bodies: list[bytes]) -> Callable[[ReceivedMessage], None]:
+    return lambda message: bodies.append(message.body)
+
+
+def aged(jars: Jars, home: Path, stack: ExitStack) -> str:
+    """Start a broker that has lost its oldest file; give the name server's address.
+
+    Its queue begins at 1, with messages 0 to 2.
+    """
+    cluster = Row(jars, home, stack, ROWS["java-java"], "java-0")
+    for topic in ("aged", "filling"):
+        cluster.create_topic(topic, 1)
+    with mq.Producer(cluster.address, group="senders") as producer:
+        producer.send(mq.Message("aged", b"gone"))
+        for _ in range(5):  # files are of 16 MiB
+            producer.send(mq.Message("filling", os.urandom(7 << 19)))
+        for number in range(3):
+            producer.send(mq.Message("aged", b"%d" % number))
+    cluster.kill("java-0")
+    log = home / "java-0" / "store" / "commitlog"
+    (log / f"{0:020}").unlink()
+    cluster.restart("java-0")
+    with mq.Admin(cluster.address) as admin:
+        (queue,) = admin.topics.status("aged").queues.values()
+    assert (queue.min_offset, queue.max_offset) == (1, 4)
+    return cluster.address
 
 
 def test_a_push_consumer_is_paused_resumed_and_sought(brokers: JavaBroker) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import pocketmq as mq
+from pocketmq.admin.access import rules_for
 from pocketmq.errors import (
     MQError,
     NoPermission,
@@ -16,6 +17,8 @@ from pocketmq.errors import (
     SystemBusy,
     TransportError,
 )
+from pocketmq.model.queue import MessageQueue
+from pocketmq.protocol.bodies.access import User
 from tests.access.attempts import ACCESS_FILE, ACCOUNTS, USERS
 from tests.interop.jvm import Jars, broker, free_port, listens, nameserver, wait_until
 from tests.interop.test_access_java import PROVIDERS, ROOT, pkcs8
@@ -24,6 +27,7 @@ from tests.net.certificates import Certificates, make_certificates
 pytestmark = [pytest.mark.java, pytest.mark.timeout(600)]
 
 TOPIC = "orders"
+TOPICS = (TOPIC, "inbox", "outbox", "other")
 
 
 class Guarded:
@@ -31,15 +35,31 @@ class Guarded:
 
     def __init__(self, jars: Jars, address: str, made: Certificates, *, tls: bool) -> None:
         self.address = address
+        self.is_5 = jars.is_5
         self.made = made
         self.tls = tls
         self.user = "root" if jars.is_5 else "rootkey1"
         self.secret = USERS["root"] if jars.is_5 else ACCOUNTS["rootkey1"]
 
     def settings(self, secret: str = "") -> dict[str, Any]:
-        account = mq.Credentials(access_key=self.user, secret_key=secret or self.secret)
+        return self._settings(self.user, secret or self.secret)
+
+    def ordinary(self) -> dict[str, Any]:
+        """Settings of one who may send to `inbox` and consume `outbox`, no more."""
+        if self.is_5:
+            return self._settings("alice", USERS["alice"])
+        return self._settings("alicekey", ACCOUNTS["alicekey"])
+
+    def _settings(self, user: str, secret: str) -> dict[str, Any]:
+        account = mq.Credentials(access_key=user, secret_key=secret)
         found: dict[str, Any] = {"credentials": account}
         return found | ({"tls": self.made.asking()} if self.tls else {})
+
+    def no_right_to(self, topic: str) -> str:
+        """Give what a broker says to the ordinary one."""
+        if self.is_5:
+            return f"User:alice has no permission to access Topic:{topic} from 127.0.0.1"
+        return f"AclException: No default permission for topic:{topic}"
 
 
 def guarded(jars: Jars, home: Path, stack: ExitStack, *, tls: bool) -> Guarded:
@@ -69,15 +89,29 @@ def guarded(jars: Jars, home: Path, stack: ExitStack, *, tls: bool) -> Guarded:
     stack.enter_context(broker(jars, home, running.address, **settings))
     wait_until(lambda: listens(f"127.0.0.1:{port}"), "a Java broker")
     with mq.Producer(running.address, group="first", **running.settings()) as producer:
-        wait_until(lambda: _sends(producer), "the broker to be known")
+        for topic in TOPICS:
+            wait_until(lambda: _sends(producer, topic), "the broker to be known")  # noqa: B023 - at once
+    if jars.is_5:  # with 4.x, the file of accounts has it
+        make_ordinary(running)
     return running
 
 
-def _sends(producer: mq.Producer) -> bool:
+def _sends(producer: mq.Producer, topic: str) -> bool:
     try:
-        return producer.send(mq.Message(TOPIC, b"first")).ok
+        return producer.send(mq.Message(topic, b"first")).ok
     except MQError:
         return False
+
+
+def make_ordinary(java: Guarded) -> None:
+    """Make one who is no super user, with rules."""
+    with mq.Admin(java.address, **java.settings()) as admin:
+        user = User(username="alice", password=USERS["alice"], user_type="Normal")
+        admin.access.create_user(user, "DefaultCluster").all()
+        sends = rules_for("User:alice", ["Topic:inbox"], ["Pub"], "Allow")
+        admin.access.create_rules(sends, "DefaultCluster").all()
+        reads = rules_for("User:alice", ["Topic:outbox", "Group:readers"], ["Sub"], "Allow")
+        admin.access.update_rules(reads, "DefaultCluster").all()
 
 
 @pytest.fixture(scope="module", params=[False, True], ids=["in the clear", "over TLS"])
@@ -116,12 +150,53 @@ def test_one_with_a_wrong_secret_is_refused(java: Guarded, jars: Jars) -> None:
         assert "Check signature failed for accessKey=rootkey1" in str(error)
 
 
-def refused(java: Guarded, settings: dict[str, Any]) -> MQError:
+def test_rules_allow_an_ordinary_one_to_send_to_one_topic_alone(java: Guarded) -> None:
+    settings = java.ordinary()
+    with mq.Producer(java.address, group="shop", **settings) as producer:
+        assert producer.send(mq.Message("inbox", b"allowed")).ok
+    for topic in ("outbox", "other"):
+        error = refused(java, settings, topic)
+        assert isinstance(error, NoPermission if java.is_5 else ServerError)
+        assert java.no_right_to(topic) in str(error)
+
+
+def test_rules_allow_an_ordinary_one_to_consume_one_topic_alone(
+    java: Guarded, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Where it may only send it is no member and gets nothing, though there is something."""
+    settings: dict[str, Any] = {"group": "readers", "consume_from": "first", **java.ordinary()}
+    got: list[str] = []
+    for topic in ("outbox", "inbox"):
+        consumer = mq.PushConsumer(java.address, **settings)
+        consumer.subscribe(topic, handler=lambda message: got.append(message.topic))
+        with consumer:
+            if topic == "outbox":
+                wait_until(lambda: got, "what it may consume")
+                assert java.no_right_to(topic) not in caplog.text
+            else:
+                wait_until(lambda: _heard(caplog, "heartbeat", java), "a refused heartbeat")
+    with mq.PullConsumer(java.address, **settings) as reader:
+        reader.assign([MessageQueue("inbox", "broker-a", queue) for queue in range(4)])
+        asked = "QUERY_CONSUMER_OFFSET" if java.is_5 else "pull"  # 4.x tells how far a group is
+        wait_until(lambda: reader.poll(0.1) or _heard(caplog, asked, java), "a refused reader")
+        assert reader.poll(0.1) == []
+    assert set(got) == {"outbox"}
+
+
+def _heard(caplog: pytest.LogCaptureFixture, what: str, java: Guarded) -> bool:
+    """Tell whether a broker's refusal to do something with `inbox` was logged."""
+    return any(
+        what in each.getMessage() and java.no_right_to("inbox") in each.getMessage()
+        for each in list(caplog.records)
+    )
+
+
+def refused(java: Guarded, settings: dict[str, Any], topic: str = TOPIC) -> MQError:
     """Give the error of a send that is not for want of time on a busy machine."""
     with mq.Producer(java.address, group="shop", retries=0, **settings) as producer:
         for _ in range(20):
             with pytest.raises(SendFailed) as caught:
-                producer.send(mq.Message(TOPIC, b"x"))
+                producer.send(mq.Message(topic, b"x"))
             if not isinstance(caught.value.last_error, SystemBusy):
                 break
     assert caught.value.last_error is not None

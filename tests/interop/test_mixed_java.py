@@ -12,7 +12,7 @@ from tests.interop.groups import Load, Member, consumed, settled
 from tests.interop.jvm import Admin, Jars, broker, free_port, nameserver, wait_until
 from tests.server_process import ServerProcess
 
-pytestmark = [pytest.mark.java, pytest.mark.line("5.x"), pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.java, pytest.mark.timeout(600)]
 
 TOPIC, GROUP = "mixed", "mixers"
 QUEUES = {MessageQueue(TOPIC, f"broker-{kind}", q) for kind in ("java", "ours") for q in range(4)}

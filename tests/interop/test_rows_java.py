@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 import pocketmq as mq
+from pocketmq.model.queue import MessageQueue
 from tests.interop.groups import Load, Member
-from tests.interop.jvm import Jars, wait_until
+from tests.interop.jvm import Jars, Process, wait_until
 from tests.interop.rows import ROWS, Row
 
 pytestmark = [pytest.mark.java, pytest.mark.timeout(600)]
@@ -26,11 +27,17 @@ class Stand:
         self._home = home
         self._stack = stack
 
-    def reader(self, topic: str) -> Member:
+    def reader(self, topic: str, *options: str) -> Member:
         """Start a Java consumer."""
-        words = (self.address, f"java-readers-of-{topic}", topic, "reader")
+        words = (self.address, f"java-readers-of-{topic}", topic, "reader", *options)
         command = self._jars.compiled(self._home, "Member", *words)
         return self._stack.enter_context(Member(command, self._home))
+
+    def transacting(self, topic: str) -> Process:
+        """Start a Java producer that does what it is told."""
+        words = ("transacting", self.address, "java-shop", topic)
+        command = self._jars.compiled(self._home, "Exchange", *words)
+        return self._stack.enter_context(Process(command, self._home))
 
     def load(self, topic: str) -> Load:
         """Start a Java producer."""
@@ -75,21 +82,44 @@ def test_both_hear_both(stand: Stand) -> None:
 
 
 def test_what_is_committed_delayed_and_tagged_arrives_at_both(stand: Stand) -> None:
-    stand.cluster.create_topic("special", 2)
-    reader = stand.reader("special")
-    handled: list[bytes] = []
-    consumer = mq.PushConsumer(stand.address, group="special-readers", consume_from="first")
-    consumer.subscribe("special", "kept", handler=lambda message: handled.append(message.body))
+    """Each kind sends it, and each kind selects by tags."""
+    stand.cluster.create_topic("special", 4)
+    reader = stand.reader("special", "orderly", "tags:kept || tagged")
+    theirs = stand.transacting("special")
+    handled: list[str] = []
+    consumer = mq.PushConsumer(
+        stand.address, group="special-readers", consume_from="first", orderly=True
+    )
+    consumer.subscribe(
+        "special", "kept || tagged", handler=lambda message: handled.append(message.body.decode())
+    )
+    wanted = {"committed", "delayed", "commit theirs", "delayed theirs"}
     with consumer, mq.Producer(stand.address, group="shop") as producer:
         for body in (b"committed", b"rolled back"):
             message = mq.Message("special", body, tag="kept")
             assert producer.send_in_transaction(message, _decided).ok
+        for order in ("commit theirs", "roll back theirs"):
+            theirs.say(f"transact {order}")  # with the tag "tagged"
+        wait_until(lambda: len(theirs.lines) == 3, "the ends of Java's transactions")
+        assert [line.split()[1] for line in theirs.lines[1:]] == [
+            "COMMIT_MESSAGE",
+            "ROLLBACK_MESSAGE",
+        ]
         producer.send(mq.Message("special", b"other", tag="other"))
         producer.send(mq.Message("special", b"delayed", tag="kept"), delay_level=1)
-        wait_until(lambda: len(handled) == 2, "ours to have what is its")
-    assert sorted(handled) == [b"committed", b"delayed"]
-    wait_until(lambda: len(reader.got) == 3, "Java's to have all")
-    assert {body for _, body in reader.got} == {"committed", "delayed", "other"}
+        theirs.say("delay delayed theirs")
+
+        def at_both() -> bool:
+            return wanted <= set(handled) and wanted <= {body for _, body in reader.got}
+
+        wait_until(at_both, "both to have what is theirs")
+        for queue in range(4):  # behind all that came, and what should not have come
+            last = mq.Message("special", b"last %d" % queue, tag="kept")
+            assert producer.send(last, queue=MessageQueue("special", "broker-0", queue)).ok
+            wanted.add(f"last {queue}")
+        wait_until(at_both, "both to have the last")
+    assert sorted(handled) == sorted(wanted)
+    assert sorted(body for _, body in reader.got) == sorted(wanted)
 
 
 def _decided(message: mq.Message, _: str) -> mq.TransactionState:

@@ -11,7 +11,7 @@ from tests.interop.java_broker import java_brokers
 from tests.interop.jvm import Jars
 from tests.server_process import POCKETMQ
 
-pytestmark = [pytest.mark.java, pytest.mark.line("5.x"), pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.java, pytest.mark.timeout(300)]
 
 
 def files(directory: Path) -> dict[str, tuple[str, int]]:

@@ -137,7 +137,8 @@ public class BrokerWork {
     static void consumed(MessageExt each) {
         String body = each.getBody().length > 1000 ? "large" : new String(each.getBody());
         System.out.println("got " + body + " " + each.getTags() + " " + each.getKeys() + " " + each.getMsgId()
-            + " " + each.getQueueId() + " " + each.getQueueOffset() + " " + each.getBody().length);
+            + " " + each.getQueueId() + " " + each.getQueueOffset() + " " + each.getBody().length
+            + " " + each.getStoreSize() + " " + each.getSysFlag());
     }
 
     static DefaultMQPushConsumer consumer(String namesrv, String group) {

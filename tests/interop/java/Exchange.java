@@ -58,6 +58,10 @@ public class Exchange {
         if (order.equals("transact")) {
             TransactionSendResult result = producer.sendMessageInTransaction(message(text), null);
             System.out.println("transacted " + result.getLocalTransactionState() + " " + result.getMsgId());
+        } else if (order.equals("delay")) {
+            Message delayed = message(text);
+            delayed.setDelayTimeLevel(1);
+            System.out.println("delayed " + producer.send(delayed).getSendStatus());
         } else if (order.equals("ask")) {
             Message reply = producer.request(message(text), 20_000);
             System.out.println("reply " + new String(reply.getBody(), StandardCharsets.UTF_8)
@@ -78,7 +82,10 @@ public class Exchange {
         transacting.setTransactionListener(new TransactionListener() {
             @Override
             public LocalTransactionState executeLocalTransaction(Message message, Object argument) {
-                return LocalTransactionState.UNKNOW;
+                String body = new String(message.getBody(), StandardCharsets.UTF_8);
+                return body.startsWith("commit") ? LocalTransactionState.COMMIT_MESSAGE
+                    : body.startsWith("roll back") ? LocalTransactionState.ROLLBACK_MESSAGE
+                    : LocalTransactionState.UNKNOW;
             }
 
             @Override

@@ -1,7 +1,6 @@
 import java.util.Set;
+import java.util.TreeSet;
 import java.util.concurrent.ConcurrentHashMap;
-import java.util.concurrent.CountDownLatch;
-import java.util.concurrent.TimeUnit;
 import org.apache.rocketmq.acl.common.AclClientRPCHook;
 import org.apache.rocketmq.acl.common.SessionCredentials;
 import org.apache.rocketmq.client.consumer.DefaultMQPushConsumer;
@@ -14,9 +13,40 @@ import org.apache.rocketmq.client.producer.DefaultMQProducer;
 import org.apache.rocketmq.common.consumer.ConsumeFromWhere;
 import org.apache.rocketmq.common.message.Message;
 import org.apache.rocketmq.remoting.RPCHook;
+import org.apache.rocketmq.remoting.protocol.RemotingCommand;
 
-/** Sends and consumes with an account: name server, key, secret, topic, group, count. */
+/**
+ * Sends and consumes with an account: name server, key, secret, topic, group, count. One that may
+ * not send tries to consume what others have sent, until it is refused or gets something.
+ */
 public class Guarded {
+    static final int HEARTBEAT = 34, MEMBERS = 38;
+
+    /** Signs, and notes which requests are refused. */
+    static class Noting implements RPCHook {
+        final RPCHook signing;
+        final Set<Integer> refused = ConcurrentHashMap.newKeySet();
+
+        Noting(RPCHook signing) {
+            this.signing = signing;
+        }
+
+        @Override
+        public void doBeforeRequest(String address, RemotingCommand request) {
+            if (signing != null) {
+                signing.doBeforeRequest(address, request);
+            }
+        }
+
+        @Override
+        public void doAfterResponse(String address, RemotingCommand request, RemotingCommand response) {
+            int code = request.getCode();
+            if (response != null && response.getCode() != 0 && (code == HEARTBEAT || code == MEMBERS)) {
+                refused.add(code);
+            }
+        }
+    }
+
     public static void main(String[] args) {
         Awake.start();
         try {
@@ -55,24 +85,26 @@ public class Guarded {
         }
         System.out.println("sent " + sent);
         Set<String> bodies = ConcurrentHashMap.newKeySet();
-        CountDownLatch missing = new CountDownLatch(sent);
+        Noting noting = new Noting(hook);
         DefaultMQPushConsumer consumer =
-            new DefaultMQPushConsumer(args[4], hook, new AllocateMessageQueueAveragely());
+            new DefaultMQPushConsumer(args[4], noting, new AllocateMessageQueueAveragely());
         consumer.setNamesrvAddr(args[0]);
         consumer.setPollNameServerInterval(1000);
         consumer.setHeartbeatBrokerInterval(1000);
         consumer.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
         consumer.subscribe(args[3], "*");
         consumer.registerMessageListener((MessageListenerConcurrently) (messages, context) -> {
-            messages.forEach(each -> {
-                if (bodies.add(new String(each.getBody()))) {
-                    missing.countDown();
-                }
-            });
+            messages.forEach(each -> bodies.add(new String(each.getBody())));
             return ConsumeConcurrentlyStatus.CONSUME_SUCCESS;
         });
         consumer.start();
-        missing.await(60, TimeUnit.SECONDS);
+        long end = System.nanoTime() + 60_000_000_000L;
+        while (bodies.size() < Math.max(sent, 1) && noting.refused.size() < 2 && System.nanoTime() < end) {
+            Thread.sleep(20);
+        }
+        if (!noting.refused.isEmpty()) {
+            System.out.println("refused to consume " + new TreeSet<>(noting.refused));
+        }
         System.out.println("consumed " + bodies.size());
         if (sent > 0) {
             System.out.println("found " + producer.queryMessage(

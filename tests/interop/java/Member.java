@@ -15,7 +15,7 @@ import org.apache.rocketmq.common.message.MessageQueue;
 
 /**
  * A member of a group in a process of its own: name server, group, topic, instance name, and any of
- * "orderly" and "balanced-by-broker". Prints what it owns and gets; leaves when told on its input.
+ * "orderly", "balanced-by-broker" and "tags:a || b". Prints what it owns and gets; leaves when told on its input.
  */
 public class Member {
     public static void main(String[] args) throws Exception {
@@ -28,7 +28,8 @@ public class Member {
         consumer.setPollNameServerInterval(1000);
         consumer.setHeartbeatBrokerInterval(1000);
         consumer.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
-        consumer.subscribe(topic, "*");
+        consumer.subscribe(topic, options.stream().filter(each -> each.startsWith("tags:"))
+            .map(each -> each.substring(5)).findFirst().orElse("*"));
         if (options.contains("balanced-by-broker")) {
             Compatible.balancedByBroker(consumer);
         }

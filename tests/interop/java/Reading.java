@@ -56,6 +56,8 @@ public class Reading {
         words.add("keys=" + message.getKeys());
         words.add("region=" + own.get("region"));
         words.add("flag=" + message.getFlag());
+        words.add("system=" + message.getSysFlag());
+        words.add("stored=" + message.getStoreSize());
         words.add("size=" + message.getBody().length);
         words.add("crc=" + UtilAll.crc32(message.getBody()));
         words.add("begin=" + new String(message.getBody(), 0, Math.min(8, message.getBody().length),
