@@ -107,6 +107,11 @@ def differences() -> Iterator[str]:
     yield "\n### What the tools print\n"
     yield "| command | what differs, and why |\n|---|---|"
     yield from (f"| `{command}` | {each.reason} |" for command, each in OF_TOOLS.items())
+    yield "\n### Subcommands of mqadmin that `pocketmq admin` has not\n"
+    yield "| about | subcommands | why |\n|---|---|---|"
+    for row in TOLD["left_out"]:
+        names = ", ".join(f"`{name}`" for name in row["commands"])
+        yield f"| {row['about']} | {names} | {row['why']} |"
 
 
 def page() -> str:

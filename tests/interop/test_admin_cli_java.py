@@ -1,5 +1,7 @@
 """`pocketmq admin` beside Apache's mqadmin on the same Java brokers: the same lines."""
 
+import json
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -20,8 +22,8 @@ RULES = "org.apache.rocketmq.auth.authorization.provider.LocalAuthorizationMetad
 class Desk:
     """Both tools before a Java cluster with a topic, messages and a group."""
 
-    def __init__(self, java: JavaBroker, admin: Admin) -> None:
-        self.java = java
+    def __init__(self, java: JavaBroker, admin: Admin, handled: list[bytes]) -> None:
+        self.java, self.handled = java, handled
         self._admin = admin
 
     def ours(self, capsys: pytest.CaptureFixture[str], command: str) -> list[str]:
@@ -54,17 +56,17 @@ def desk(jars: Jars, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]
         Admin(jars, home / "tool") as admin,
     ):
         java.create_topic("orders", 2)
-        handled: list[str] = []
+        handled: list[bytes] = []
         with (
             mq.Producer(java.address, group="shop") as producer,
             mq.PushConsumer(java.address, group="billing", consume_from="first") as consumer,
         ):
-            consumer.subscribe("orders", "*", lambda message: handled.append(message.message_id))
+            consumer.subscribe("orders", "*", lambda message: handled.append(message.body))
             for number in range(8):
                 producer.send(mq.Message("orders", b"%d" % number, tag="a", keys=[f"k{number}"]))
             wait_until(lambda: len(handled) == 8, "all messages")
             wait_for_commits(java.address, consumer, "billing", "orders")
-            yield Desk(java, admin)
+            yield Desk(java, admin, handled)
 
 
 def test_users_and_rules_made_here_are_seen_there(
@@ -88,11 +90,16 @@ def test_a_group_on_java_brokers_is_explained_moved_and_asked_to_rebalance(
     assert "nothing is wrong" in explained
     assert "group billing: 1 members, CLUSTERING, strategy AVG" in explained
     assert len(desk.ours(capsys, "rebalance -g billing")) == 2
-    moved = desk.ours(capsys, "resetOffsetByTime -g billing -t orders -s now --yes")
-    assert sum(line.startswith("broker-") for line in moved) == 4
+    assert {*Counter(desk.handled).values()} == {1}
+    moved = desk.ours(capsys, "resetOffsetByTime -g billing -t orders -s 0 --yes")
+    places = [line.split() for line in moved if line.startswith("broker-")]
+    assert places == [[f"broker-{name}", number, "0"] for name in "ab" for number in "01"]
+    wait_until(lambda: min(Counter(desk.handled).values()) == 2, "all messages once more")
     desk.ours(capsys, "sendMessage -t orders -p hello -k letter")
+    wait_until(lambda: b"hello" in desk.handled, "what was sent")
     desk.ours(capsys, f"exportMetadata -c Java -f {tmp_path}")
-    assert (tmp_path / "metadata.json").stat().st_size > 0
+    topics = json.loads((tmp_path / "metadata.json").read_text())["topicConfigTable"]
+    assert topics["orders"]["writeQueueNums"] == 4  # of both brokers
 
 
 @pytest.mark.parametrize("orderly", [False, True], ids=["concurrent", "orderly"])

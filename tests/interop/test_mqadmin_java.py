@@ -8,7 +8,14 @@ from pathlib import Path
 
 import pytest
 
+import pocketmq as mq
 from pocketmq.embedded import Cluster
+from pocketmq.model.queue import MessageQueue
+from pocketmq.protocol.bodies.offsets import ResetOffset
+from pocketmq.protocol.codes import RequestCode
+from pocketmq.protocol.command import Command, read_command
+from pocketmq.protocol.headers.offsets import UpdateConsumerOffsetRequest
+from pocketmq.protocol.json_values import decode_body
 from tests.interop.jvm import Admin, Jars, Process, wait_until
 from tests.wire_client import WireClient
 
@@ -51,6 +58,35 @@ class Desk:
 
         wait_until(shown, f"{pattern} from {command}")
         return said[-1]
+
+
+class Listener(WireClient):
+    """A member that does nothing but hear what a broker asks of it."""
+
+    def join(self, group: str, topic: str) -> None:
+        data = {"groupName": group, "consumeType": "CONSUME_PASSIVELY", "unitMode": False}
+        data |= {"messageModel": "CLUSTERING", "consumeFromWhere": "CONSUME_FROM_FIRST_OFFSET"}
+        data["subscriptionDataSet"] = [{"topic": topic, "subString": "*", "subVersion": 1}]
+        beat = {"clientID": "listener", "consumerDataSet": [data], "producerDataSet": []}
+        answer = self.ask(RequestCode.HEART_BEAT, None, json.dumps(beat).encode())
+        assert answer.code == 0, answer.remark
+
+    def commit(self, group: str, queue: MessageQueue, offset: int) -> None:
+        header = UpdateConsumerOffsetRequest(
+            consumer_group=group,
+            topic=queue.topic,
+            queue_id=queue.queue_id,
+            commit_offset=offset,
+        )
+        assert self.ask(RequestCode.UPDATE_CONSUMER_OFFSET, header).code == 0
+
+    def request(self, code: int) -> Command:
+        """Wait for a request of the broker's; raise TimeoutError if none comes."""
+        while data := self._socket.recv(65536):
+            for command in map(read_command, self._reader.feed(data)):
+                if command.code == code and not command.is_response:
+                    return command
+        raise ConnectionError("closed by the broker")
 
 
 @pytest.fixture(scope="module")
@@ -106,7 +142,9 @@ def test_a_consumer_tells_what_it_is_doing(desk: Desk, jars: Jars) -> None:
     assert re.search(r"MainThread\s+TID: \d+ STATE: RUNNABLE", shown), shown
     assert "not online" in desk.try_run("consumerStatus -g G -i nobody@nowhere")
     if jars.is_5:
-        assert desk.run(f"producer -b {desk.broker}") is not None
+        with mq.Producer(desk.name_server, group="shop", instance_name="till") as producer:
+            producer.send(mq.Message("P", b"hello"))
+            desk.wait(f"producer -b {desk.broker}", r"\(shop\).*@till")
 
 
 def test_messages_are_tracked_to_the_groups_that_consumed_them(desk: Desk, jars: Jars) -> None:
@@ -208,9 +246,24 @@ def test_what_a_single_broker_has_not_is_refused_with_a_reason(desk: Desk) -> No
 def test_clients_reset_themselves_where_the_broker_does_not(desk: Desk) -> None:
     said = desk.run(f"updateBrokerConfig -b {desk.broker} -k useServerSideResetOffset -v false")
     assert "success" in said
-    desk.member.lines.append("# from here on")
+    with Listener(desk.broker) as listener:
+        listener.join("L", "T")
+        queues = [MessageQueue("T", BROKER, number) for number in (0, 1)]
+        for queue in queues:
+            listener.commit("L", queue, 2)
+        desk.run("resetOffsetByTime -g L -t T -s 0")
+        told = listener.request(RequestCode.RESET_CONSUMER_CLIENT_OFFSET)
+        assert (told.ext["group"], told.ext["topic"]) == ("L", "T")
+        offsets = decode_body(told.body, ResetOffset).offset_table
+        assert offsets == dict.fromkeys(queues, 0)
+    with WireClient(desk.broker) as client:  # a member that is being moved would not hear of it
+        news = [
+            f"got broker-0/{number}@{client.send('T', b'new', number)} new" for number in (0, 1)
+        ]
+    wait_until(lambda: {*news} <= {*desk.member.lines}, "the member to be at the end")
     start = len(desk.member.lines)
-    desk.run("resetOffsetByTime -g G -t T -s 0")
+    shown = desk.run("resetOffsetByTime -g G -t T -s 0")
+    assert re.search(r"#offset\s+broker-0\s+[01]\s+0\s+broker-0\s+[01]\s+0\s", shown), shown
     wait_until(
         lambda: any(line.startswith("got broker-0/0@0 ") for line in desk.member.lines[start:]),
         "the first message once more",

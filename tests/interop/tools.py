@@ -36,7 +36,7 @@ VARYING = (
     (r"\btimerReadBehind +: \d+", "timerReadBehind : TIME"),
     (r"\b\d+(?=-\d+\(\d+\.\dw)", "TIME"),  # how far timers are behind, in clusterList
     (r"(?<=get user from )\S+|(?<=get acl from )\S+", "BROKER"),  # any of a cluster is asked
-    (r"[\w-]+-secret\b|\*{6}", "PASSWORD"),  # mqadmin prints it, ours never does
+    (r"[\w-]+-secret\b|\*{6}", "PASSWORD"),  # ours prints it if it is told to
     (r"SendResult \[sendStatus=SEND_OK, msgId=\w+, offsetMsgId=\w+", "SendResult [SEND_OK"),
     (r"(?m)SEND_OK +[0-9A-F]+\s*$", "SEND_OK ID"),
     (r"queueOffset=\d+(?=, recallHandle|\])", "queueOffset=NEXT"),
@@ -48,9 +48,10 @@ VARYING = (
 class Tools:
     """Both tools before a cluster of two brokers with a topic, messages, a producer, a group."""
 
-    def __init__(self, address: str, brokers: dict[str, str], cluster: str, admin: Admin) -> None:
-        self.address = address
-        self.words = {"c": cluster, "n": address}
+    def __init__(self, row: Row, admin: Admin, home: Path) -> None:
+        self.address, self.home = row.address, home
+        brokers = row.addresses
+        self.words = {"c": "C", "n": row.address, "home": str(home)}
         self.words |= {"a": brokers["broker-a"], "b": brokers["broker-b"]}
         self._admin = admin
 
@@ -80,8 +81,7 @@ def before_a_cluster(
         )  # fmt: skip
         row.create_topic(TOPIC, 2)
         admin = stack.enter_context(Admin(jars, home / "tool"))
-        found = Tools(row.address, row.addresses, "C", admin)
-        found.words["home"] = str(home)
+        found = Tools(row, admin, home)
         for name, listed in LISTED.items():
             (home / name).write_text(listed)
         producer = stack.enter_context(mq.Producer(row.address, group="shop", trace=True))
