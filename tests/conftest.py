@@ -19,6 +19,12 @@ settings.register_profile(
 )
 settings.load_profile("steady")
 
+LONGEST = {
+    *("test_group_of_processes.py", "test_soak.py", "pipelines", "spark"),
+    *("test_a_day.py", "test_schedules.py"),
+}
+"""Files and folders that a run begins with: in a parallel one they would be alone at the end."""
+
 __all__ = ["early_works", "outcome"]  # fixtures of all tests
 
 
@@ -29,11 +35,11 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Have tests come last whose work is begun early, and give those of Spark more time.
+    """Have the longest come first, last those whose work is begun early; give Spark more time.
 
     A call to Spark that a timeout interrupts leaves the session that all share unusable.
     """
-    items.sort(key=lambda item: work_of(item) is not None)
+    items.sort(key=lambda item: (work_of(item) is not None, LONGEST.isdisjoint(item.path.parts)))
     for item in items:
         uses_spark = "spark" in getattr(item, "fixturenames", ())
         if uses_spark and item.get_closest_marker("timeout") is None:
@@ -45,6 +51,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """Keep tests together, in a parallel run, that share a cluster or a Spark session."""
     from tests.grouping import Together
 
+    config.option.loadscopereorder = False  # xdist's own order has the largest groups first
     return Together(config, log) if config.getoption("dist") == "loadgroup" else None
 
 
