@@ -51,8 +51,10 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """Keep tests together, in a parallel run, that share a cluster or a Spark session."""
     from tests.grouping import Together
 
+    if config.getoption("dist") != "loadgroup":
+        return None
     config.option.loadscopereorder = False  # xdist's own order has the largest groups first
-    return Together(config, log) if config.getoption("dist") == "loadgroup" else None
+    return Together(config, log)
 
 
 @pytest.fixture(scope="session")

@@ -48,7 +48,8 @@ class Scale(NamedTuple):
     @classmethod
     def quick(cls) -> "Scale":
         """Give one that shows that everything works, and nothing else."""
-        return cls(1, 0.3, 1, 4_000, 200, live_rounds=1, drills=1, starts=1, settle=1.5)
+        once = {"rounds": 1, "warm": 1, "live_rounds": 1, "drills": 1, "starts": 1}
+        return cls(**once, seconds=0.3, backlog=4_000, live=200, settle=1.5)
 
 
 class Cell(NamedTuple):

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -90,7 +91,7 @@ def guarded(jars: Jars, home: Path, stack: ExitStack, *, tls: bool) -> Guarded:
     wait_until(lambda: listens(f"127.0.0.1:{port}"), "a Java broker")
     with mq.Producer(running.address, group="first", **running.settings()) as producer:
         for topic in TOPICS:
-            wait_until(lambda: _sends(producer, topic), "the broker to be known")  # noqa: B023 - at once
+            wait_until(partial(_sends, producer, topic), "the broker to be known")
     if jars.is_5:  # with 4.x, the file of accounts has it
         make_ordinary(running)
     return running

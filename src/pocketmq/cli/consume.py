@@ -80,28 +80,26 @@ class Complaints(logging.Handler):
         self.last = ""
         self._at_once = at_once
         self._waiting = False
-        self._told: set[str] = set()
+        self._told = {""}
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Keep it; tell it if nothing of its kind was told."""
+        """Keep it, and tell it if it is new."""
         self.last = printable(record.getMessage())
-        kind = self.last if record.msg == "%s" else record.msg
-        if self._waiting and kind not in self._told:
-            self._told.add(kind)
-            self._tell()
+        self._tell()
 
     def wait(self) -> None:
         """From now on nothing else will tell what is wrong."""
         self._waiting = self._at_once
-        if self._waiting and self.last:
-            self._tell()
+        self._tell()
 
     def end(self) -> None:
         """Hear no more."""
         logging.getLogger("pocketmq").removeHandler(self)
 
     def _tell(self) -> None:
-        click.echo(f"pocketmq: {self.last}", err=True)
+        if self._waiting and self.last not in self._told:
+            self._told.add(self.last)
+            click.echo(f"pocketmq: {self.last}", err=True)
 
 
 class Printing:

@@ -93,6 +93,8 @@ class RemoteOffsets:
             found = offset_after_refusal(self._profile, error.code)
             if found == OFFSET_UNKNOWN:  # such as no permission: who waits for messages must know
                 self._complain(queue, error)
+            else:
+                self._unknown.discard(queue)
             return found
         except MQError as error:
             self._complain(queue, error)
