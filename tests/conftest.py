@@ -1,5 +1,6 @@
 """Settings for all tests: a slow or busy machine must not fail what is right."""
 
+import logging
 import signal
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
@@ -44,6 +45,20 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         uses_spark = "spark" in getattr(item, "fixturenames", ())
         if uses_spark and item.get_closest_marker("timeout") is None:
             item.add_marker(pytest.mark.timeout(300))
+
+
+@pytest.fixture(autouse=True)
+def levels_are_put_back() -> Iterator[None]:
+    """Fail the test that leaves our loggers quieter or louder, not one of those that come later."""
+    before = _levels()
+    yield
+    changed = {name: level for name, level in _levels().items() if level != before.get(name, 0)}
+    assert not changed, f"levels left behind: {changed}"
+
+
+def _levels() -> dict[str, int]:
+    names = [name for name in logging.root.manager.loggerDict if name.startswith("pocketmq")]
+    return {name: logging.getLogger(name).level for name in names}
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -8,6 +8,7 @@ nobody hears of its end. A proxy before each broker makes the network fail.
 import asyncio
 import logging
 from collections import defaultdict
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from random import Random
@@ -294,12 +295,22 @@ def _clock_of_the_loop() -> VirtualClock:
 def use_virtual_clocks() -> None:
     """Give all clients of this process the clock of their loop, and keep them quiet."""
     vars(sessions)["SystemClock"] = _clock_of_the_loop
-    for name in ("client", "broker", "nameserver", "net"):
-        logging.getLogger(f"pocketmq.{name}").setLevel(logging.CRITICAL)
+    for logger in _loggers():
+        logger.setLevel(logging.CRITICAL)
+
+
+def _loggers() -> list[logging.Logger]:
+    names = ("client", "broker", "nameserver", "net")
+    return [logging.getLogger(f"pocketmq.{name}") for name in names]
 
 
 @pytest.fixture
-def virtual_clients(monkeypatch: pytest.MonkeyPatch) -> None:
+def virtual_clients() -> Iterator[None]:
     """Do so for one test."""
-    monkeypatch.setattr(sessions, "SystemClock", _clock_of_the_loop)  # undone at its end
+    clock = vars(sessions)["SystemClock"]
+    levels = [(logger, logger.level) for logger in _loggers()]
     use_virtual_clocks()
+    yield
+    vars(sessions)["SystemClock"] = clock
+    for logger, level in levels:
+        logger.setLevel(level)
