@@ -463,6 +463,25 @@ async def test_a_source_begun_anew_is_refused_also_with_a_new_file(tmp_path: Pat
                 await move.copy(adopt=True)
 
 
+async def test_offsets_of_a_source_begun_anew_are_refused(tmp_path: Path) -> None:
+    async with Cluster() as target:
+        async with Cluster() as source:
+            move = Move(source, target, tmp_path / "state")
+            await source.create_topic("orders", queues=1)
+            await move.send(source, "orders", b"0", b"1", b"2")
+            await move.copy()
+            ledger = move.ledger()
+        async with Cluster() as source:
+            move = Move(source, target, tmp_path / "state")
+            await source.create_topic("orders", queues=1)
+            await move.send(source, "orders", b"3")
+            await consume(source, "billing", "orders", 1)
+            async with move.migration() as migration:
+                with ledger, pytest.raises(CannotMigrate, match="ends at 1, and was copied to 3"):
+                    await migration.move_groups(ledger, ["billing"])
+        assert await consume(target, "billing", "orders", 3) == [b"0", b"1", b"2"]
+
+
 async def test_two_do_not_copy_with_one_file(tmp_path: Path) -> None:
     async with two(tmp_path) as move:
         with move.ledger() as mine, move.ledger() as other:

@@ -81,9 +81,7 @@ class QueueCopier:
 
     def check_end(self, end: int) -> None:
         """Raise `CannotMigrate` if the source ends before what was copied."""
-        if self.next is not None and self.next > end:
-            reason = f"it ends at {end}, and was copied to {self.next}: has the source lost data?"
-            raise CannotMigrate(_named(self.state.source), reason)
+        check_end(self.state.source, self.next, end)
 
     async def _copy(self, page: list[ReceivedMessage]) -> bool:
         """Copy what was read; False if told to stop before its end."""
@@ -199,6 +197,13 @@ class QueueCopier:
             self._count(request.count)
 
         await self._patience.until_done(attempt)
+
+
+def check_end(queue: MessageQueue, copied: int | None, end: int) -> None:
+    """Raise `CannotMigrate` if a queue of the source ends before what was copied of it."""
+    if copied is not None and copied > end:
+        reason = f"it ends at {end}, and was copied to {copied}: has the source lost data?"
+        raise CannotMigrate(_named(queue), reason)
 
 
 def delayed_key(message: ReceivedMessage) -> str:

@@ -9,6 +9,7 @@ import asyncio
 import msgspec
 
 from pocketmq.admin.migration.copies import origin_of
+from pocketmq.admin.migration.copying import check_end
 from pocketmq.admin.migration.ledger import Ledger, QueueState
 from pocketmq.admin.migration.offset_map import Position, position
 from pocketmq.admin.migration.side import Side
@@ -82,7 +83,7 @@ class GroupOffsets:
 
     async def _queues(self, group: str, topic: str) -> list[QueueMove]:
         states = [each for each in self._ledger.queues() if each.source.topic == topic]
-        reached = [await self._reached(group, each.source) for each in states]
+        reached = [await self._reached(group, each) for each in states]
         if all(offset is None for offset in reached):
             return []
         return [
@@ -90,13 +91,20 @@ class GroupOffsets:
             for state, committed in zip(states, reached, strict=True)
         ]
 
-    async def _reached(self, group: str, queue: MessageQueue) -> int | None:
-        """Give how far a group is; one that was set behind the end has come to the end."""
+    async def _reached(self, group: str, state: QueueState) -> int | None:
+        """Give how far a group is; one that was set behind the end has come to the end.
+
+        Raises `CannotMigrate` if the queue was begun anew: its numbers now mean other messages.
+        """
+        queue = state.source
         committed = await self._source.committed(group, queue)
         if not committed:
             return committed
         held = (await self._source.held(queue.topic, queue.broker_name)).get(queue.queue_id)
-        return committed if held is None else min(committed, held.max_offset)
+        if held is None:
+            return committed
+        check_end(queue, state.next, held.max_offset)
+        return min(committed, held.max_offset)
 
     async def _queue(self, state: QueueState, committed: int | None) -> QueueMove:
         state = await self._caught_up(state, committed or 0)
