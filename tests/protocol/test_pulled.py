@@ -4,7 +4,7 @@ import tracemalloc
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from pocketmq.errors import MessageMalformed, MessagesCutShort, ProtocolError
@@ -13,6 +13,7 @@ from pocketmq.protocol.batch import BatchEntry, encode_batch
 from pocketmq.protocol.compression import Codec, compress, mark_compressed
 from pocketmq.protocol.pulled import INNER_MESSAGES_LIMIT, decode_pulled
 from pocketmq.protocol.received import Delivery
+from pocketmq.protocol.record_scan import scan_records
 from pocketmq.protocol.records import Record, blank_record, encode_record
 from tests.protocol.golden_messages import BATCH, STORED_BY_JAVA, V1, V6_HOSTS
 
@@ -150,6 +151,63 @@ def test_damage_is_a_protocol_error_and_nothing_else(data: st.DataObject) -> Non
         raw[data.draw(st.integers(0, len(raw) - 1))] = data.draw(st.integers(0, 255))
     with contextlib.suppress(ProtocolError):
         read_everything(bytes(raw))
+
+
+def walked(raw: bytes) -> tuple[list[tuple[int, ...]], int | None]:
+    """Where the records of a body are, and where it is broken, by the walk over any buffer."""
+    found: list[tuple[int, ...]] = []
+    try:
+        for position, size, queue_offset, _, body_size, text_at in scan_records(raw):
+            found.append((position, size, queue_offset, body_size, text_at))
+    except MessageMalformed as error:
+        return found, error.position
+    return found, None
+
+
+@settings(max_examples=500)
+@given(st.data())
+def test_plain_and_special_records_are_found_where_the_walk_finds_them(
+    data: st.DataObject,
+) -> None:
+    kinds = [V1, V1, V1, V6_HOSTS, STORED_BY_JAVA, encode_record(Record(topic=b"", body=b""))]
+    raw = bytearray(b"".join(data.draw(st.lists(st.sampled_from(kinds), min_size=1, max_size=5))))
+    for _ in range(data.draw(st.integers(0, 3))):
+        at = data.draw(st.integers(0, len(raw) - 1))
+        raw[at] = data.draw(st.sampled_from([0, 1, 91, 127, 128, 255]) | st.integers(0, 255))
+    whole = bytes(raw[: data.draw(st.integers(0, len(raw)))])
+    with contextlib.suppress(MessageMalformed):
+        assume(not any(flag & INNER == INNER for _, _, _, flag, _, _ in scan_records(whole)))
+    broken = None
+    try:
+        messages = decode_pulled(whole, BROKER)
+    except MessagesCutShort as error:
+        messages, broken = error.decoded, error.position
+    found = [
+        (each.position, each.store_size, each.queue_offset, each.body_size, each.text_at)
+        for each in messages
+    ]
+    assert (found, broken) == walked(whole)
+
+
+def resized(record: bytes, body_size: int = 0) -> bytes:
+    """A record whose size is its own, and that claims a body of so many bytes."""
+    size = len(record).to_bytes(4, "big")
+    return size + record[4:84] + body_size.to_bytes(4, "big", signed=True) + record[88:]
+
+
+EMPTY = encode_record(Record(topic=b"", body=b"", prepared_transaction_offset=8 << 8))
+LENGTHS_THAT_ADD_UP = {
+    "a topic of more than 127 bytes": resized(EMPTY[:88] + b"\xc8" + bytes(200) + b"\0\0"),
+    "properties of more than 32767": resized(EMPTY[:89] + b"\x80\0" + bytes(0x8000)),
+    # What is read for lengths lies before the body then: 0 and 8 in the transaction's offset.
+    "a body of fewer than none": resized(EMPTY, -8),
+}
+
+
+@pytest.mark.parametrize("record", LENGTHS_THAT_ADD_UP.values(), ids=LENGTHS_THAT_ADD_UP)
+def test_lengths_that_add_up_but_are_negative_for_java_are_refused(record: bytes) -> None:
+    with pytest.raises(MessagesCutShort, match=r"a topic of -|properties of -|a body of -"):
+        decode_pulled(record, BROKER)
 
 
 @settings(max_examples=100)

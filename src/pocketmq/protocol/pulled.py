@@ -1,15 +1,30 @@
 """From the body of a pull reply to messages, inner batches unwrapped."""
 
+import struct
+from contextlib import suppress
+
 from pocketmq.errors import MessageMalformed, MessagesCutShort
 from pocketmq.model.flags import SysFlag
 from pocketmq.protocol.batch import BatchEntry, decode_batch
 from pocketmq.protocol.compression import decompress_body
 from pocketmq.protocol.received import Delivery, ReceivedMessage
-from pocketmq.protocol.record_scan import ReadableBuffer, checksum, scan_records
+from pocketmq.protocol.record_scan import (
+    BODY_AT,
+    MAGIC_V1,
+    ReadableBuffer,
+    checksum,
+    scan_records,
+)
 from pocketmq.protocol.records import Record, encode_record
 
 _INNER_BATCH = int(SysFlag.INNER_BATCH | SysFlag.NEED_UNWRAP)
 _COMPRESSED = int(SysFlag.COMPRESSED)
+
+# A plain record has a topic of up to 127 bytes, IPv4 hosts and no batch inside.
+_PLAIN_HEAD = struct.Struct(">iI12xq8xI44xI").unpack_from
+_PLAIN_MAGIC = MAGIC_V1 & 0xFFFF_FFFF
+_PLAIN_BODY = BODY_AT[0]
+_NOT_PLAIN = int(SysFlag.BORN_HOST_V6 | SysFlag.STORE_HOST_V6) | _INNER_BATCH
 
 INNER_MESSAGES_LIMIT = 1 << 18
 """Messages that the inner batches of one body may hold together: more than fit into a frame with
@@ -30,11 +45,12 @@ def decode_pulled(body: ReadableBuffer, delivery: Delivery) -> list[ReceivedMess
     """
     data = bytes(body)
     delta = delivery.offset_delta
+    messages, end = _plain_messages(data, delivery)
+    if end == len(data):
+        return messages
     room = _Room(delivery.inflate_limit)
-    messages: list[ReceivedMessage] = []
-    end = 0
     try:
-        for position, size, queue_offset, sys_flag, body_size, text_at in scan_records(data):
+        for position, size, queue_offset, sys_flag, body_size, text_at in scan_records(data, end):
             message = ReceivedMessage(
                 data, position, queue_offset + delta, size, body_size, text_at, delivery
             )
@@ -48,6 +64,38 @@ def decode_pulled(body: ReadableBuffer, delivery: Delivery) -> list[ReceivedMess
     if end != len(data):
         raise MessagesCutShort("a blank record, which only commit logs have", end, messages)
     return messages
+
+
+def _plain_messages(data: bytes, delivery: Delivery) -> tuple[list[ReceivedMessage], int]:
+    """Find the messages before the first record that is broken or special, and where that begins.
+
+    Nearly always these are all. Lengths are read without a sign, so that one that is negative
+    leads out of the data; what is special is looked at again by whoever knows how.
+    """
+    messages: list[ReceivedMessage] = []
+    append, delta = messages.append, delivery.offset_delta
+    position, end = 0, len(data)
+    with suppress(struct.error, IndexError):
+        while position < end:
+            size, magic, queue_offset, sys_flag, body_size = _PLAIN_HEAD(data, position)
+            at = position + _PLAIN_BODY + body_size
+            topic_size = data[at]
+            at += topic_size + 3  # behind the lengths of topic and properties
+            high = data[at - 2]
+            stop = position + size
+            if (
+                at + (high << 8 | data[at - 1]) != stop
+                or stop > end
+                or magic != _PLAIN_MAGIC
+                or sys_flag & _NOT_PLAIN
+                or topic_size | high > 127
+            ):
+                break
+            append(
+                ReceivedMessage(data, position, queue_offset + delta, size, body_size, at, delivery)
+            )
+            position = stop
+    return messages, position
 
 
 class InnerMessage(ReceivedMessage, frozen=True, gc=False, eq=False, kw_only=True):
