@@ -1,7 +1,8 @@
 """Mistakes in how a group is used are named once each."""
 
+import asyncio
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
 import pytest
@@ -12,7 +13,6 @@ from pocketmq.embedded.aio import Cluster
 from pocketmq.model.kinds import MessageModel
 from pocketmq.model.members import ConsumerData
 from pocketmq.model.subscription import Subscription
-from pocketmq.net import Connection
 from pocketmq.protocol.bodies.connections import ClientConnection, ConsumerConnections
 from pocketmq.protocol.bodies.heartbeat import Heartbeat
 from pocketmq.protocol.codes import RequestCode
@@ -20,7 +20,6 @@ from pocketmq.protocol.command import Command
 from pocketmq.protocol.json_values import encode_body
 from tests.client.consumer.groups import Member, cluster, member, queues_of, shared
 from tests.client.consumer.test_steering import engine_of
-from tests.loops import until
 from tests.net.peers import Recorder, dialling
 
 AVG = Average()
@@ -110,25 +109,29 @@ def test_nothing_is_compared_before_a_broker_was_told() -> None:
     assert watching.warnings == ()
 
 
+Beat = Callable[[], Awaitable[None]]
+
+
 @asynccontextmanager
-async def stranger(
-    running: Cluster, client_id: str, data: ConsumerData
-) -> AsyncIterator[Connection]:
-    """A client that has nothing but a heartbeat."""
+async def stranger(running: Cluster, client_id: str, data: ConsumerData) -> AsyncIterator[Beat]:
+    """A client that has nothing but heartbeats."""
     async with dialling(Recorder(lambda *_: None)) as dialer:
         address = running.brokers["broker-0"].address
         body = encode_body(Heartbeat(client_id=client_id, consumer_data_set=[data]))
-        request = Command.request(RequestCode.HEART_BEAT, 0, {}, body)
-        assert (await dialer.request(address, request, 5.0)).code == 0
-        yield await dialer.connect(address)
+
+        async def beat() -> None:
+            request = Command.request(RequestCode.HEART_BEAT, 0, {}, body)
+            assert (await dialer.request(address, request, 5.0)).code == 0
+
+        yield beat
 
 
-async def _warned(one: Member, mistake: Mistake) -> None:
-    def found() -> bool:
-        engine_of(one).request_rebalance()
-        return mistake in {warning.mistake for warning in one.consumer.warnings}
-
-    await until(found, f"the warning that {mistake.value}")
+async def _warned(one: Member, mistake: Mistake, beat: Beat) -> None:
+    async with asyncio.timeout(10.0):
+        while mistake not in {warning.mistake for warning in one.consumer.warnings}:
+            await beat()  # brokers keep what the last heartbeat said, and members have theirs
+            engine_of(one).request_rebalance()
+            await asyncio.sleep(0.05)
 
 
 async def test_a_live_group_with_one_client_id_twice_is_warned_of(
@@ -137,9 +140,9 @@ async def test_a_live_group_with_one_client_id_twice_is_warned_of(
     async with cluster() as running, member(running.address) as one:
         await shared([one], queues_of(1, 4), AVG)
         data = ConsumerData(group_name="billing", subscription_data_set=list(own().values()))
-        async with stranger(running, one.client_id, data):
+        async with stranger(running, one.client_id, data) as beat:
             with caplog.at_level(logging.WARNING, "pocketmq.client"):
-                await _warned(one, Mistake.DUPLICATE_CLIENT_ID)
+                await _warned(one, Mistake.DUPLICATE_CLIENT_ID, beat)
         assert caplog.text.count("members have the client id 10.0.0.1@a") == 1
 
 
@@ -148,8 +151,8 @@ async def test_a_live_group_with_different_subscriptions_is_warned_of() -> None:
         await shared([one], queues_of(1, 4), AVG)
         newer = Subscription(topic="orders", sub_string="paid", sub_version=2**62)
         data = ConsumerData(group_name="billing", subscription_data_set=[newer])
-        async with stranger(running, "10.0.0.2@b", data):
-            await _warned(one, Mistake.DIFFERENT_SUBSCRIPTIONS)
+        async with stranger(running, "10.0.0.2@b", data) as beat:
+            await _warned(one, Mistake.DIFFERENT_SUBSCRIPTIONS, beat)
 
 
 async def test_a_live_group_with_both_models_is_warned_of() -> None:
@@ -160,8 +163,8 @@ async def test_a_live_group_with_both_models_is_warned_of() -> None:
             message_model=BROADCASTING,
             subscription_data_set=list(own().values()),
         )
-        async with stranger(running, "10.0.0.2@b", data):
-            await _warned(one, Mistake.BOTH_MODELS)
+        async with stranger(running, "10.0.0.2@b", data) as beat:
+            await _warned(one, Mistake.BOTH_MODELS, beat)
 
 
 async def test_a_live_group_in_order_is_not_warned_of() -> None:
