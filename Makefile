@@ -19,7 +19,7 @@ demo: $(READY) ## see the product do its main job
 	@$(BIN)/pocketmq demo
 
 test: $(READY) ## run all tests
-	@$(BIN)/python -m pytest -n 2 --dist loadgroup $(ARGS)
+	@$(BIN)/python -m pytest -n 3 --dist loadgroup $(ARGS)
 
 interop: $(READY) ## run both ways against Apache RocketMQ 5.5.0 and 4.9.7 (needs a JDK and Maven)
 	@$(BIN)/python tools/interop.py $(ARGS)

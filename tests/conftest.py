@@ -1,6 +1,7 @@
 """Settings for all tests: a slow or busy machine must not fail what is right."""
 
 import logging
+import os
 import signal
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
@@ -45,6 +46,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         uses_spark = "spark" in getattr(item, "fixturenames", ())
         if uses_spark and item.get_closest_marker("timeout") is None:
             item.add_marker(pytest.mark.timeout(300))
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Let others have the processors while tests run that only compute."""
+    workers: int = getattr(item.config, "workerinput", {}).get("workercount", 1)
+    if workers > 2:
+        from tests.grouping import group_of, is_patient
+
+        if is_patient(group_of(item.nodeid)):
+            os.setpriority(os.PRIO_PROCESS, 0, 19)
 
 
 @pytest.fixture(autouse=True)

@@ -6,6 +6,7 @@ cluster and every Spark session anew.
 """
 
 import re
+from typing import Any
 
 from xdist.scheduler.loadscope import (  # type: ignore[import-untyped]  # it ships no types
     LoadScopeScheduling,
@@ -24,6 +25,8 @@ ON_TWO_CLUSTERS = {
     "test_tools_java.py",
 }
 """Files whose tests run on one cluster and then on another, each named first in the brackets."""
+PATIENT = {"balance", "model", "protocol", "virtual"}
+"""Folders whose tests only compute: a worker of their own does them in time that others leave."""
 CLUSTER = re.compile(r"\[(java-ours|ours-java|java|ours|in the clear|over TLS)\b")
 
 
@@ -40,8 +43,30 @@ def group_of(test: str) -> str:
     return path
 
 
+def is_patient(group: str) -> bool:
+    """Tell whether the tests of a group only compute, so that others may go first."""
+    return not PATIENT.isdisjoint(group.partition("::")[0].split("/"))
+
+
 class Together(LoadScopeScheduling):  # type: ignore[misc]  # of a class without types
-    """Gives a worker whole groups."""
+    """Gives a worker whole groups; the last of three or more gets patient ones, if there are any."""
+
+    _for_patient: Any = None
+    _begun = False
 
     def _split_scope(self, nodeid: str) -> str:
         return group_of(nodeid)
+
+    def _assign_work_unit(self, node: Any) -> None:
+        if not self._begun:
+            self._begun = True
+            if len(self.nodes) > 2 and any(map(is_patient, self.workqueue)):
+                self._for_patient = self.nodes[-1]
+        wanted = [group for group in self.workqueue if is_patient(group)]
+        if node is not self._for_patient:  # the others help with those when nothing else is left
+            wanted = [group for group in self.workqueue if not is_patient(group)] or wanted
+        if not wanted:
+            node.shutdown()
+            return
+        self.workqueue.move_to_end(wanted[0], last=False)
+        super()._assign_work_unit(node)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.grouping import group_of
+from tests.grouping import group_of, is_patient
 
 pytest_plugins = ["pytester"]
 ROOT = Path(__file__).parents[1]
@@ -33,30 +33,69 @@ def test_a_test_belongs_to_a_group(test: str, group: str) -> None:
     assert group_of(test) == group
 
 
-def test_workers_get_whole_groups(
-    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Held against pytest-xdist itself, whose own marks for groups do nothing with pytest 9.2."""
+CONFTEST = """
+    import pytest
+    from tests.grouping import Together
+
+    def pytest_xdist_make_scheduler(config, log):
+        config.option.loadscopereorder = False
+        return Together(config, log)
+    """
+BODY = """
+    import os, pathlib, pytest
+
+    @pytest.mark.parametrize("n", range(20))
+    def test_one(n):
+        with pathlib.Path("ran").open("a") as ran:
+            print(pathlib.Path(__file__).name, os.environ["PYTEST_XDIST_WORKER"], file=ran)
+    """
+
+
+@pytest.fixture
+def project(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
-    pytester.makeconftest(
-        """
-        import pytest
-        from tests.grouping import Together
+    pytester.makeconftest(CONFTEST)
+    return pytester
 
-        def pytest_xdist_make_scheduler(config, log):
-            return Together(config, log)
-        """
-    )
-    body = """
-        import os, pathlib, pytest
 
-        @pytest.mark.parametrize("n", range(20))
-        def test_one(n):
-            with pathlib.Path("ran").open("a") as ran:
-                print(pathlib.Path(__file__).name, os.environ["PYTEST_XDIST_WORKER"], file=ran)
-        """
-    pytester.makepyfile(test_a=body, test_b=body)
-    pytester.runpytest_subprocess("-n", "2", "--dist", "loadgroup").assert_outcomes(passed=40)
-    ran = (pytester.path / "ran").read_text().splitlines()
-    assert len(ran) == 40
-    assert len({line.split()[0] for line in ran}) == len(set(ran)) == 2
+def ran(project: pytest.Pytester, workers: int, count: int) -> list[str]:
+    """Run the tests of a project; give the file and the worker of each."""
+    words = ("-n", str(workers), "--dist", "loadgroup")
+    project.runpytest_subprocess(*words).assert_outcomes(passed=count)
+    lines = (project.path / "ran").read_text().splitlines()
+    assert len(lines) == count
+    return lines
+
+
+def test_workers_get_whole_groups(project: pytest.Pytester) -> None:
+    """Held against pytest-xdist itself, whose own marks for groups do nothing with pytest 9.2."""
+    project.makepyfile(test_a=BODY, test_b=BODY)
+    lines = ran(project, 2, 40)
+    assert len({line.split()[0] for line in lines}) == len(set(lines)) == 2
+
+
+def test_patient_groups_have_a_worker_of_their_own(project: pytest.Pytester) -> None:
+    project.makepyfile(test_a=BODY, test_b=BODY)
+    project.mkdir("virtual")
+    for name in ("test_v", "test_w"):
+        project.makepyfile(**{f"virtual/{name}": BODY})
+    worker = dict(line.split() for line in ran(project, 3, 80))
+    assert worker["test_v.py"] not in (worker["test_a.py"], worker["test_b.py"])
+
+
+def test_without_patient_groups_all_workers_take_the_others(project: pytest.Pytester) -> None:
+    project.makepyfile(test_a=BODY, test_b=BODY, test_c=BODY)
+    assert len({line.split()[1] for line in ran(project, 3, 60)}) == 3
+
+
+@pytest.mark.parametrize(
+    ("test", "patient"),
+    [
+        ("tests/virtual/test_schedules.py::test_a[0]", True),
+        ("tests/protocol/bodies/test_routes.py::test_a", True),
+        ("tests/spark/test_source.py::test_model", False),
+        ("tests/net/test_server.py::test_a[tests/virtual/x]", False),
+    ],
+)
+def test_patient_are_those_that_only_compute(test: str, patient: bool) -> None:
+    assert is_patient(group_of(test)) is patient
