@@ -23,7 +23,7 @@ sys.path.insert(0, str(ROOT))
 from tests.interop.ready import made_ready  # noqa: E402
 
 # Three on two cores: much of a test is waiting for what brokers do in their own time.
-PARALLEL = ["-n", "3", "--dist", "loadgroup", "--no-loadscope-reorder"]
+PARALLEL = ["-n", "3", "--dist", "loadgroup"]
 TIME_TO_END = 30.0
 
 

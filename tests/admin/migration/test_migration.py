@@ -448,38 +448,37 @@ async def test_a_queue_that_went_back_is_refused(tmp_path: Path) -> None:
                     await migration.copy(ledger)
 
 
-async def test_a_source_begun_anew_is_refused_also_with_a_new_file(tmp_path: Path) -> None:
+@asynccontextmanager
+async def begun_anew(path: Path) -> AsyncIterator[tuple[Move, Ledger]]:
+    """A source that lost its data after three messages of it were copied, and the file of that."""
     async with Cluster() as target:
         async with Cluster() as source:
-            move = Move(source, target, tmp_path / "state")
-            await source.create_topic("orders", queues=1)
-            await move.send(source, "orders", b"0", b"1", b"2")
-            await move.copy()
-        async with Cluster() as source:
-            move = Move(source, target, tmp_path / "another")
-            await source.create_topic("orders", queues=1)
-            await move.send(source, "orders", b"3")
-            with pytest.raises(CannotMigrate, match="has the source lost data"):
-                await move.copy(adopt=True)
-
-
-async def test_offsets_of_a_source_begun_anew_are_refused(tmp_path: Path) -> None:
-    async with Cluster() as target:
-        async with Cluster() as source:
-            move = Move(source, target, tmp_path / "state")
+            move = Move(source, target, path / "state")
             await source.create_topic("orders", queues=1)
             await move.send(source, "orders", b"0", b"1", b"2")
             await move.copy()
             ledger = move.ledger()
         async with Cluster() as source:
-            move = Move(source, target, tmp_path / "state")
             await source.create_topic("orders", queues=1)
+            move = Move(source, target, path / "another")
             await move.send(source, "orders", b"3")
-            await consume(source, "billing", "orders", 1)
-            async with move.migration() as migration:
-                with ledger, pytest.raises(CannotMigrate, match="ends at 1, and was copied to 3"):
-                    await migration.move_groups(ledger, ["billing"])
-        assert await consume(target, "billing", "orders", 3) == [b"0", b"1", b"2"]
+            with ledger:
+                yield move, ledger
+
+
+async def test_a_source_begun_anew_is_refused_also_with_a_new_file(tmp_path: Path) -> None:
+    async with begun_anew(tmp_path) as (move, _):
+        with pytest.raises(CannotMigrate, match="has the source lost data"):
+            await move.copy(adopt=True)
+
+
+async def test_offsets_of_a_source_begun_anew_are_refused(tmp_path: Path) -> None:
+    async with begun_anew(tmp_path) as (move, ledger):
+        await consume(move.source, "billing", "orders", 1)
+        async with move.migration() as migration:
+            with pytest.raises(CannotMigrate, match="ends at 1, and was copied to 3"):
+                await migration.move_groups(ledger, ["billing"])
+        assert await consume(move.target, "billing", "orders", 3) == [b"0", b"1", b"2"]
 
 
 async def test_two_do_not_copy_with_one_file(tmp_path: Path) -> None:

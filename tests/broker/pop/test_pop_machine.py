@@ -3,6 +3,7 @@
 import tempfile
 from pathlib import Path
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
@@ -183,14 +184,18 @@ class PopMachine(RuleBasedStateMachine):
     def tear(self, data: st.DataObject) -> None:
         """The last write of a killed broker reaches the file in part.
 
-        A message whose time was over may be back then without the note that it is: who had it and
-        acknowledges it now, too late, has no promise that it does not come again.
+        A message whose time was over may be back then without the note that it is; see the test at
+        the end. Here who had it does not acknowledge it any more.
         """
+        self.pops.seal()
+        size = sum(map(len, self.desk.state.store.log.pending))
+        self.tear_at(data.draw(st.integers(0, size - 1)) if size else 0)
+
+    def tear_at(self, cut: int) -> None:
         self.pops.seal()
         log = self.desk.state.store.log
         if log.pending:
             pending = b"".join(log.pending)
-            cut = data.draw(st.integers(0, len(pending) - 1))
             segment = log.segments.at(log.written)
             assert segment is not None
             segment.file.write(log.written - segment.start, pending[:cut])
@@ -248,3 +253,25 @@ def test_a_kill_while_messages_are_brought_back_brings_none_of_them_twice() -> N
         machine.acknowledge(out)
     machine.write()
     machine.teardown()
+
+
+@pytest.mark.xfail(reason="copies are in the log before the note that they were made")
+def test_a_torn_write_while_messages_are_brought_back_brings_none_of_them_twice() -> None:
+    """The machine seldom gets here: the copy is written, the note behind it is not."""
+    machine = PopMachine()
+    machine.start()
+    machine.send(queue_id=0, count=1)
+    machine.pop(most=1, invisible=1, written=True)
+    machine.wait(seconds=2, written=False)
+    (copy,) = machine.desk.state.store.log.pending
+    machine.tear_at(len(copy))
+    machine.pop(most=8, invisible=20, written=False)
+    for out in list(machine.out):
+        machine.acknowledge(out)
+    machine.write()
+    try:
+        machine.teardown()
+    except AssertionError:
+        machine.desk.state.store.close()
+        machine.folder.cleanup()
+        raise
