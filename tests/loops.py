@@ -1,7 +1,8 @@
-"""Coroutine tests: run on asyncio's loop, and on uvloop where it is installed; nothing may leak.
+"""Coroutine tests: run on asyncio's loop, some also on uvloop where it is installed.
 
-A `conftest.py` imports the two hooks. After each test no task, no file and no complaint to the loop
-may be left.
+A `conftest.py` imports the two hooks. After each test no task, no open file and no complaint to the
+loop may be left. Everything that touches the loop itself is in `net`, so those tests run on both
+loops, and a smoke set of the layers above does; the rest would only repeat what they show.
 """
 
 import asyncio
@@ -18,7 +19,18 @@ import pytest
 
 F = TypeVar("F", bound=Callable[..., object])
 
-LOOPS = ["asyncio", "uvloop"] if importlib.util.find_spec("uvloop") else ["asyncio"]
+ROOT = Path(__file__).parents[1]
+
+BOTH = ["asyncio", "uvloop"] if importlib.util.find_spec("uvloop") else ["asyncio"]
+ALSO_ON_UVLOOP = {
+    "tests/net",
+    "tests/nameserver/test_server.py",
+    "tests/client/producer/test_cluster.py",
+    "tests/client/consumer/test_push.py",
+    "tests/client/pull/test_polling.py",
+    "tests/client/pop/test_consumer.py",
+}
+"""Folders and files whose tests run on both loops."""
 
 
 class LeapingLoop(asyncio.SelectorEventLoop):
@@ -48,7 +60,14 @@ async def leap(seconds: float) -> None:
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if inspect.iscoroutinefunction(metafunc.function):
         metafunc.fixturenames.append("loop_name")
-        metafunc.parametrize("loop_name", getattr(metafunc.function, "loops", LOOPS))
+        loops = getattr(metafunc.function, "loops", _loops_of(metafunc.definition.path))
+        metafunc.parametrize("loop_name", loops)
+
+
+def _loops_of(file: Path) -> list[str]:
+    relative = file.relative_to(ROOT)
+    places = {str(place) for place in (relative, *relative.parents)}
+    return ["asyncio"] if ALSO_ON_UVLOOP.isdisjoint(places) else BOTH
 
 
 @pytest.hookimpl(tryfirst=True)

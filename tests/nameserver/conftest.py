@@ -1,4 +1,4 @@
-"""Coroutine tests run on every loop there is, and nothing may leak."""
+"""Tests here may be coroutines."""
 
 from tests.loops import pytest_generate_tests, pytest_pyfunc_call
 
