@@ -13,7 +13,6 @@ from pocketmq.protocol.command import Command
 from pocketmq.protocol.header import Header
 from pocketmq.protocol.headers.pop import (
     ChangeInvisibleTimeResponse,
-    NotificationResponse,
     PopRequest,
     PopResponse,
 )
@@ -47,18 +46,21 @@ def record(offset: int, body: bytes = b"", topic: str = "orders", **fields: Any)
 class Shelf(Recorder):
     """Gives each message once; pops of an empty shelf are held until something comes."""
 
-    def __init__(self, *, knows_waiting: bool = True, knows_batches: bool = True) -> None:
+    def __init__(self, *, knows_batches: bool = True) -> None:
         super().__init__(self._answer)
         self.messages: list[bytes] = []
         self.refuses: set[int] = set()
-        if not knows_waiting:
-            self.refuses.add(Code.NOTIFICATION)
         if not knows_batches:
             self.refuses.add(Code.BATCH_ACK_MESSAGE)
         self.lost = 0
         """So many pops are not answered."""
         self._next = 0
         self._held: list[tuple[Connection, Command]] = []
+
+    @property
+    def held(self) -> int:
+        """How many pops wait."""
+        return len(self._held)
 
     def put(self, *records: bytes) -> None:
         """Put messages on the shelf and answer who waits."""
@@ -92,8 +94,6 @@ class Shelf(Recorder):
                 answer: Command | None = request.reply(NOT_SUPPORTED, "not supported")
             elif request.code == Code.POP_MESSAGE:
                 answer = self._pop(connection, request)
-            elif request.code == Code.NOTIFICATION:
-                answer = self._wait(connection, request)
             elif request.code == Code.CHANGE_MESSAGE_INVISIBLETIME:
                 hidden = int(request.ext["invisibleTime"])
                 answer = _reply(
@@ -122,9 +122,7 @@ class Shelf(Recorder):
     def _give_up(self, connection: Connection, request: Command) -> None:
         if (connection, request) in self._held:
             self._held.remove((connection, request))
-            code = NO_MESSAGE_YET if request.code == Code.POP_MESSAGE else 0
-            ext = None if code else NotificationResponse(has_msg=False)
-            connection.write(request.reply(code, "none", ext).encode())
+            connection.write(request.reply(NO_MESSAGE_YET, "none").encode())
 
     def _pop(self, connection: Connection, request: Command) -> Command | None:
         if not self.messages:
@@ -146,11 +144,6 @@ class Shelf(Recorder):
             msg_offset_info=write_message_offsets({queue: range(first, self._next)}),
         )
         return _reply(request, response, b"".join(taken))
-
-    def _wait(self, connection: Connection, request: Command) -> Command | None:
-        if not self.messages and int(request.ext["pollTime"]):
-            return self._hold(connection, request)
-        return _reply(request, NotificationResponse(has_msg=bool(self.messages)))
 
 
 def _reply(request: Command, header: Header, body: bytes = b"") -> Command:

@@ -102,6 +102,8 @@ def unregister(state: BrokerState, connection: Connection, request: Command) -> 
         config = state.groups.get(header.consumer_group)
         notify = config is None or config.notify_consumer_ids_changed_enable
         tell(state, state.consumers.unregister(header.consumer_group, connection, notify=notify))
+        if state.pops is not None:
+            state.pops.leave(connection, header.consumer_group)
     return request.reply(ResponseCode.SUCCESS, None, EmptyResponse())
 
 

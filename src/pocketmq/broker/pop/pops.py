@@ -139,13 +139,21 @@ class Pops:
 
     def arrived(self, queue: QueueIndex) -> None:
         """Serve those who wait for messages of a queue."""
+        by_group: dict[str, list[Line]] = {}
         for line in self.waiting.watching(queue):
-            self._serve(line)
+            by_group.setdefault(line.key[1], []).append(line)
+        for lines in by_group.values():
+            self._serve(*lines)
 
     def topics_changed(self) -> None:
         """Look up again by which queues messages can come."""
         for line in self.waiting.lines.values():
             self._watch(line)
+
+    def leave(self, connection: Connection, group: str) -> None:
+        """Answer a client that leaves a group: nobody there waits for messages any more."""
+        for held in self.waiting.take_group(connection, group):
+            self._answer_last(held)
 
     def drop(self, connection: Connection) -> None:
         """Forget those of a connection that is gone."""
@@ -176,13 +184,19 @@ class Pops:
             queues += [state.store.make_queue(name, each) for each in wanted if each in every]
         self.waiting.watch(line, queues)
 
-    def _serve(self, line: Line) -> None:
+    def _serve(self, *lines: Line) -> None:
+        """Serve the lines of one group, whoever has waited longest first."""
         try:
-            while (held := _ready(line)) is not None and self._try(held, line):
-                pass
-            self._notify(line)
+            hopeful = [*lines]
+            while (held := _first(hopeful)) is not None:
+                line = held.line
+                assert line is not None
+                if not self._try(held, line):
+                    hopeful.remove(line)
+            for line in lines:
+                self._notify(line)
         except Exception:
-            logger.exception("waiting pops of %s could not be served", line.key)
+            logger.exception("waiting pops of %s could not be served", [x.key for x in lines])
 
     def _notify(self, line: Line) -> None:
         """Tell as many clients as there are messages for.
@@ -263,6 +277,18 @@ def _ready(line: Line) -> HeldPop | None:
         if not held.connection.clogged:
             return held
     return None
+
+
+def _first(lines: list[Line]) -> HeldPop | None:
+    """Return the pop that has waited longest of those that can be answered."""
+    if len(lines) == 1:
+        return _ready(lines[0])
+    ready = [held for held in map(_ready, lines) if held is not None]
+    return min(ready, key=_number, default=None)
+
+
+def _number(held: HeldPop) -> int:
+    return held.number
 
 
 def _retries(state: "BrokerState", topic: str, group: str) -> list[str]:

@@ -6,6 +6,7 @@ bookkeeping with `now` as an argument (any steady clock). Belongs to the broker'
 """
 
 from collections.abc import Iterable
+from itertools import count
 from typing import TypeAlias, TypeVar
 
 from pocketmq.broker.selection import Selection
@@ -26,7 +27,9 @@ Key: TypeAlias = tuple[str, str, int]
 class HeldPop:
     """A pop or a notification that waits."""
 
-    __slots__ = ("connection", "deadline", "header", "lane", "line", "request", "selection")
+    __slots__ = (
+        "connection", "deadline", "header", "lane", "line", "number", "request", "selection",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -41,6 +44,7 @@ class HeldPop:
         self.selection = selection
         self.deadline = NEVER
         self.lane = 0.0
+        self.number = 0  # the lower it is, the longer this one has waited
         self.line: Line | None = None
 
 
@@ -68,6 +72,7 @@ class WaitingPops:
         self._by_connection: dict[Connection, dict[HeldPop, None]] = {}
         self._lanes: dict[float, dict[HeldPop, None]] = {}  # same length of wait: due in order
         self._count = 0
+        self._numbers = count(1)
 
     def __len__(self) -> int:
         return self._count
@@ -89,6 +94,7 @@ class WaitingPops:
         held.lane = max(-(-wait // _ROUNDING), 1.0) * _ROUNDING
         held.deadline = now + held.lane
         held.line = line
+        held.number = next(self._numbers)
         self.lines[line.key] = line
         _places(held, line)[held] = None
         self._by_connection.setdefault(held.connection, {})[held] = None
@@ -121,6 +127,14 @@ class WaitingPops:
     def of(self, connection: Connection) -> int:
         """Give how many wait of one connection."""
         return len(self._by_connection.get(connection, ()))
+
+    def take_group(self, connection: Connection, group: str) -> list[HeldPop]:
+        """Remove and return those of one connection that wait for one group."""
+        waiting = self._by_connection.get(connection, ())
+        leaving = [held for held in waiting if held.header.consumer_group == group]
+        for held in leaving:
+            self.remove(held)
+        return leaving
 
     def drop(self, connection: Connection) -> None:
         """Forget those of a connection that is gone."""

@@ -1,11 +1,10 @@
 """The POP consumer as applications use it, on asyncio.
 
-Owns its life; how messages are received is in `receiving`, what is sent in `requests`, what the
-session is told in `member`.
+Owns its life; how messages are received is in `receiving`, what is sent in `asking` and `requests`,
+what the session is told in `member`.
 """
 
 import asyncio
-import logging
 from collections import defaultdict
 from collections.abc import Iterable
 from types import TracebackType
@@ -15,23 +14,19 @@ from pocketmq.client.checks import check_range, check_seconds
 from pocketmq.client.filters import Filter
 from pocketmq.client.lifetime import Lifetime
 from pocketmq.client.options import ClientOptions
+from pocketmq.client.pop.asking import Asking, Wanted
 from pocketmq.client.pop.member import PopMember
 from pocketmq.client.pop.options import FIRST, MOST_MESSAGES, PopConsumerOptions, PopSettings
 from pocketmq.client.pop.popped import handle_of, with_handle
-from pocketmq.client.pop.receiving import LONGEST_WAIT, Pause, Receiving, Wanted
+from pocketmq.client.pop.receiving import Receiving
 from pocketmq.client.pop.requests import PopRequests
 from pocketmq.client.pop.sources import Sources
 from pocketmq.client.session import Session
 from pocketmq.client.sessions import Lease, lease_session, shown
 from pocketmq.client.settings import sort_settings
-from pocketmq.errors import ClientClosed, InvalidInput, MQError
+from pocketmq.errors import ClientClosed, InvalidInput
 from pocketmq.protocol.pop_handles import PopHandle
 from pocketmq.protocol.received import ReceivedMessage
-
-logger = logging.getLogger("pocketmq.client")
-
-_AT_ONCE = 0.001
-"""How long a message is hidden that is given back."""
 
 
 class PopConsumer:
@@ -61,7 +56,7 @@ class PopConsumer:
         self._member = PopMember(own, client.namespace)
         self._lease: Lease | None = None
         self._lifetime = Lifetime(f"consumer of group {group}")
-        self._parts: tuple[Session, PopRequests, Receiving, Sources] | None = None
+        self._parts: tuple[Session, PopRequests, Receiving] | None = None
         self._ended = False
 
     # Life
@@ -95,13 +90,20 @@ class PopConsumer:
             from_first=self.options.consume_from is FIRST,
         )
         attempt = (lambda: f"{session.random.getrandbits(128):032x}") if ordered else None
-        receiving = Receiving(requests, session.tasks, attempt)
-        self._parts = (session, requests, receiving, Sources(session.routes))
+        receiving = Receiving(
+            f"consumer of group {self.options.group}",
+            Asking(requests, session.tasks, attempt),
+            session.tasks,
+            Sources(session.routes, self._client_options.request_timeout),
+            self._member.subscribed,
+        )
+        self._parts = (session, requests, receiving)
 
     async def close(self) -> None:
         """Leave the group; messages received stay hidden for their time. Harmless twice.
 
-        Cancelled, it goes on in the background.
+        Messages popped that no `receive` returned go back to the brokers. A `receive` that waits
+        raises `ClientClosed`. Cancelled, it goes on in the background.
         """
         self._ended = True
         await self._lifetime.end(self._close)
@@ -113,8 +115,10 @@ class PopConsumer:
             return
         try:
             if parts is not None:
-                await self._give_back(parts[1], parts[2].give_up())
+                await parts[2].holds.close()
             await lease.session.remove_consumer(self._member)
+            if parts is not None:  # brokers of ours have answered held pops by now
+                await parts[2].holds.returned()
         finally:
             await lease.release()
 
@@ -170,7 +174,7 @@ class PopConsumer:
         subscribed. Raises `RouteNotFound`, `RequestNotSupported` (no RocketMQ 5.x), and the last
         broker's error if none can be asked.
         """
-        _, _, receiving, sources = self._running()
+        _, _, receiving = self._running()
         most = self.options.max_messages if max_messages is None else max_messages
         check_range("max_messages", most, 1, MOST_MESSAGES)
         wanted = Wanted(most, self.options.invisible if invisible is None else invisible)
@@ -181,29 +185,7 @@ class PopConsumer:
         if not subscribed:
             missing = "no topic is" if topic is None else f"{topic!r} is not"
             raise InvalidInput(f"{missing} subscribed; call subscribe() first")
-        left_behind = receiving.left(topic, most)
-        if left_behind:
-            return left_behind
-        clock = asyncio.get_running_loop().time
-        deadline = clock() + patience
-        pause, told = Pause(), False
-        while True:
-            places = await sources.in_turn(subscribed, self._client_options.request_timeout)
-            began = clock()
-            wait = min(LONGEST_WAIT, max(0.0, deadline - began))
-            if len(places) == 1:
-                messages = await receiving.take(places[0], wanted, wait)
-                hasty = clock() - began < wait / 2  # the broker did not wait, as it was asked to
-            else:
-                messages = await receiving.look(places, wanted)
-                hasty = told  # there was something to take, and it was not for us
-            if messages or clock() >= deadline:
-                return messages
-            if hasty:
-                await pause.wait(deadline - clock())
-            if len(places) > 1:
-                wait = min(LONGEST_WAIT, max(0.0, deadline - clock()))
-                told = await receiving.wait_for_any(places, wait)
+        return await receiving.receive(subscribed, wanted, patience)
 
     async def ack(self, messages: ReceivedMessage | Iterable[ReceivedMessage]) -> None:
         """Say that messages are done, so that they do not come back.
@@ -211,7 +193,7 @@ class PopConsumer:
         Raises `ServerError` if a broker refuses, such as for a handle that is too old, and
         `TransportError`; the others of its messages may be acknowledged then.
         """
-        _, requests, _, _ = self._running()
+        _, requests, _ = self._running()
         some = messages if isinstance(messages, Iterable) else [messages]
         by_broker: dict[str, list[tuple[str, PopHandle]]] = defaultdict(list)
         for message in some:
@@ -231,30 +213,13 @@ class PopConsumer:
         Gives the message with its new handle: acknowledge that one, the old handle is void. Raises
         `ServerError` if the broker refuses, and `TransportError`.
         """
-        _, requests, _, _ = self._running()
+        _, requests, _ = self._running()
         check_seconds("invisible", seconds, at_least=0.001)
         topic = self._member.wire_topic(message.topic)
         handle = await requests.change_invisible(topic, handle_of(message), seconds)
         return with_handle(message, handle)
 
-    def _running(self) -> tuple[Session, PopRequests, Receiving, Sources]:
+    def _running(self) -> tuple[Session, PopRequests, Receiving]:
         if self._parts is None:
             raise ClientClosed(f"consumer of group {self.options.group}")
         return self._parts
-
-    async def _give_back(self, requests: PopRequests, messages: list[ReceivedMessage]) -> None:
-        """Let others have what nobody took, as far as brokers answer."""
-        outcomes = await asyncio.gather(
-            *(
-                requests.change_invisible(
-                    self._member.wire_topic(message.topic), handle_of(message), _AT_ONCE
-                )
-                for message in messages
-            ),
-            return_exceptions=True,
-        )
-        for outcome in outcomes:
-            if isinstance(outcome, MQError):
-                logger.info("a message could not be given back and returns later: %s", outcome)
-            elif isinstance(outcome, BaseException):
-                raise outcome

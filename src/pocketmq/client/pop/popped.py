@@ -35,6 +35,8 @@ class Popped(NamedTuple):
     """By the loop's clock: then others may get them. A little early rather than late."""
     full: bool = False
     """Too many calls wait at the broker already: it does not hold another."""
+    popped_at_ms: int = 0
+    """When the messages were popped, by the broker's clock."""
 
 
 def read_popped(

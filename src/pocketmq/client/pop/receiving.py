@@ -1,195 +1,166 @@
 """Receiving: which broker is asked when, for how long, and what becomes of a pop nobody awaits.
 
-One topic on one broker is popped and the pop held there. Several are looked at one after the other
-and then waited for side by side without taking anything, so that a message is hidden only when its
-receiver is ready. A receiver that is cancelled loses nothing: what its pop brings is for the next.
+One topic on one broker is popped for as long as the caller waits. Several are looked at one after
+the other; if none has anything, a pop is held at each of them, and the first that brings something
+ends the wait. A receiver that is cancelled loses nothing: what its pop brings is for the next.
 """
 
 import asyncio
-import logging
-from collections import deque
 from collections.abc import Callable
+from typing import TypeVar
 
-import msgspec
-
-from pocketmq.client.pop.popped import Popped, handle_of
-from pocketmq.client.pop.requests import PopRequests
-from pocketmq.client.pop.sources import Source
+from pocketmq.client.pop.asking import Asking, Wanted
+from pocketmq.client.pop.holds import HOLD, Holds
+from pocketmq.client.pop.kept import Kept, KeptMessages
+from pocketmq.client.pop.sources import Source, Sources
 from pocketmq.client.tasks import Tasks
-from pocketmq.errors import MQError, RequestNotSupported
-from pocketmq.protocol.filter import tag_filter
-from pocketmq.protocol.pop_handles import PopHandle
+from pocketmq.errors import ClientClosed, MQError, RequestNotSupported
+from pocketmq.model.subscription import Subscription
 from pocketmq.protocol.received import ReceivedMessage
 
-logger = logging.getLogger("pocketmq.client")
+T = TypeVar("T", Kept, Kept | MQError)
 
-LONGEST_WAIT = 20.0
-"""A longer wait becomes several requests, so that a dead connection is found."""
 _PAUSE = 0.05
 _LONGEST_PAUSE = 1.0
 
 
-class Wanted(msgspec.Struct, frozen=True):
-    """What one receive asks for."""
-
-    most: int
-    invisible: float
-
-
 class Receiving:
-    """The pops of one consumer. Belongs to one event loop."""
+    """The receives of one consumer. Belongs to one event loop."""
 
-    def __init__(self, requests: PopRequests, tasks: Tasks, new_attempt: Callable[[], str] | None):
-        self._requests = requests
+    def __init__(
+        self,
+        owner: str,
+        asking: Asking,
+        tasks: Tasks,
+        sources: Sources,
+        subscribed: Callable[[], list[tuple[str, Subscription]]],
+    ) -> None:
+        self._owner = owner
+        self._asking = asking
         self._tasks = tasks
-        self._new_attempt = new_attempt  # set for ordered consumers
-        self._attempts: dict[tuple[str, str], str] = {}
-        self._left: deque[tuple[Source, Popped]] = deque()
-        self._can_wait = True
+        self._sources = sources
+        self._subscribed = subscribed
+        self.kept = KeptMessages()
+        self.holds = Holds(asking, tasks, self.kept)
 
-    def left(self, name: str | None, most: int) -> list[ReceivedMessage]:
-        """Give what a cancelled receiver left behind, if it is still hidden from others."""
-        now = asyncio.get_running_loop().time()
-        for _ in range(len(self._left)):
-            source, popped = self._left.popleft()
-            if popped.hidden_until <= now:
-                continue
-            if name not in (None, source.name):
-                self._left.append((source, popped))
-                continue
-            if len(popped.messages) > most:
-                rest = Popped(popped.messages[most:], popped.hidden_until)
-                self._left.appendleft((source, rest))
-            return popped.messages[:most]
-        return []
-
-    def give_up(self) -> list[ReceivedMessage]:
-        """Give all that was left behind and is still hidden, to be given back."""
-        now = asyncio.get_running_loop().time()
-        left, self._left = self._left, deque()
-        return [
-            message
-            for _, popped in left
-            if popped.hidden_until > now
-            for message in popped.messages
-        ]
-
-    async def look(self, sources: list[Source], wanted: Wanted) -> list[ReceivedMessage]:
-        """Take what the first source has that has any, without waiting.
-
-        Raises the last source's error if every one failed.
-        """
-        failure: MQError | None = None
-        failed = 0
-        for source in sources:
-            try:
-                messages = await self.take(source, wanted, 0.0)
-            except RequestNotSupported:
-                raise
-            except MQError as error:
-                logger.debug("pop of %s from %s: %s", source.name, source.broker, error)
-                failure = error
-                failed += 1
-                continue
+    async def receive(
+        self, subscribed: list[tuple[str, Subscription]], wanted: Wanted, patience: float
+    ) -> list[ReceivedMessage]:
+        """Return messages of these topics; none if none comes within `patience` seconds."""
+        clock, names = asyncio.get_running_loop().time, [name for name, _ in subscribed]
+        deadline = clock() + patience
+        pause, first = Pause(), True
+        while True:
+            messages = await self._take_kept(names, wanted)
+            if messages or (not first and clock() >= deadline):
+                return messages
+            if self.holds.closed:
+                raise ClientClosed(self._owner)
+            places = await self._sources.in_turn(subscribed)
+            if len(places) == 1 and not self.holds.has(places[0]):
+                messages = await self._from_one(places[0], wanted, deadline, pause)
+            else:
+                messages = await self._from_several(places, wanted, deadline, first=first)
             if messages:
                 return messages
-        if failure is not None and failed == len(sources):
-            raise failure
+            first = False
+
+    async def _from_one(
+        self, source: Source, wanted: Wanted, deadline: float, pause: "Pause"
+    ) -> list[ReceivedMessage]:
+        """Pop for as long as the caller waits."""
+        clock = asyncio.get_running_loop().time
+        began = clock()
+        wait = min(HOLD, max(0.0, deadline - began))
+        outcome = await self._take(source, wanted, wait)
+        if isinstance(outcome, MQError):
+            raise outcome
+        if not outcome.messages and clock() - began < wait / 2:
+            await pause.wait(deadline - clock())  # the broker did not wait, as it was asked to
+        return outcome.messages
+
+    async def _from_several(
+        self, sources: list[Source], wanted: Wanted, deadline: float, *, first: bool
+    ) -> list[ReceivedMessage]:
+        """Look at each at first, then wait for what held pops bring.
+
+        A held pop makes a look needless, but for a caller who does not wait at all: the broker
+        answers the look after the held pop, whose messages are kept by then.
+        """
+        late = asyncio.get_running_loop().time() >= deadline
+        if first:
+            free = [source for source in sources if not self.holds.has(source)]
+            if late or len(free) > 1:
+                messages = await self._look(sources if late else free, wanted)
+                self._check(sources)
+                if messages or late:
+                    return messages
+        for source in self.holds.due(sources):
+            self.holds.hold(source, wanted)
+        await self.holds.wait(sources, deadline)
+        self._check(sources)
         return []
 
-    async def take(self, source: Source, wanted: Wanted, wait: float) -> list[ReceivedMessage]:
-        """Pop from one source; a cancelled caller leaves what comes for the next."""
-        task = self._tasks.spawn(self._pop(source, wanted, wait), f"pop {source.name}")
+    async def _look(self, sources: list[Source], wanted: Wanted) -> list[ReceivedMessage]:
+        """Take what the first source has that has any, without waiting."""
+        for source in sources:
+            outcome = await self._take(source, wanted, 0.0)
+            if isinstance(outcome, RequestNotSupported):
+                raise outcome
+            if not isinstance(outcome, MQError) and outcome.messages:
+                return outcome.messages
+        return []
+
+    def _check(self, sources: list[Source]) -> None:
+        """Raise the last source's error if none can be asked, or if one knows no pops."""
+        failures = [self._asking.failures.get(source.place) for source in sources]
+        failed = [error for error in failures if error is not None]
+        for error in failed:
+            if isinstance(error, RequestNotSupported):
+                raise error
+        if failed and len(failed) == len(sources) and not len(self.kept):
+            raise failed[-1]
+
+    async def _take_kept(self, names: list[str], wanted: Wanted) -> list[ReceivedMessage]:
+        """Return messages that earlier pops brought, hidden for as long as is wanted."""
+        if not len(self.kept):
+            return []
+        self.holds.give_back(self.kept.take_unsubscribed(self._subscribed()))
+        clock = asyncio.get_running_loop().time
+        while (kept := self.kept.take(names, wanted.most, clock())) is not None:
+            if kept.lasts(wanted.invisible, clock()):
+                return kept.messages
+            task = self._tasks.spawn(self._asking.renew(kept, wanted.invisible), "renew messages")
+            renewed = await self._awaited(task)
+            if renewed.messages:
+                return renewed.messages
+        return []
+
+    async def _take(self, source: Source, wanted: Wanted, wait: float) -> Kept | MQError:
+        """Pop from one source."""
+        pop = self._asking.pop(source, wanted, wait)
+        return await self._awaited(self._tasks.spawn(pop, f"pop {source.name}"))
+
+    async def _awaited(self, task: asyncio.Task[T]) -> T:
+        """Await a task; what it brings to a cancelled caller is for the next."""
         try:
             await asyncio.wait({task})
         except asyncio.CancelledError:
-            task.add_done_callback(lambda done: self._keep(source, done))
+            task.add_done_callback(self._keep)
             raise
-        outcome = task.result()
-        if isinstance(outcome, MQError):
-            raise outcome
-        return outcome.messages
+        if task.cancelled():  # the session has ended
+            raise ClientClosed(self._owner)
+        return task.result()
 
-    async def wait_for_any(self, sources: list[Source], wait: float) -> bool:
-        """Wait until some source has something to take; False if it cannot be known or none has."""
-        if not self._can_wait:
-            await asyncio.sleep(min(_PAUSE * 4, wait))
-            return False
-        tasks = [asyncio.ensure_future(self._has_any(source, wait)) for source in sources]
-        pending = set(tasks)
-        try:
-            while pending:
-                done, pending = await asyncio.wait(
-                    pending, return_when=asyncio.FIRST_COMPLETED, timeout=wait + 1.0
-                )
-                if not done or any(task.result() for task in done):
-                    return bool(done)
-        finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.wait(tasks)
-        return False
-
-    async def _has_any(self, source: Source, wait: float) -> bool:
-        try:
-            return await self._requests.wait_for_any(source.broker, source.subscription, wait)
-        except RequestNotSupported:
-            self._can_wait = False
-        except MQError as error:
-            logger.debug("waiting for %s at %s: %s", source.name, source.broker, error)
-            await asyncio.sleep(min(_LONGEST_PAUSE, wait))
-        return False
-
-    async def _pop(self, source: Source, wanted: Wanted, wait: float) -> Popped | MQError:
-        """Give what came, or the error: one raised here would be logged though it is awaited."""
-        place = (source.subscription.topic, source.broker)
-        attempt: str | None = None
-        if self._new_attempt is not None:
-            # With the same attempt the broker gives again what it gave in a lost answer.
-            attempt = self._attempts.setdefault(place, self._new_attempt())
-        try:
-            popped = await self._requests.pop(
-                source.broker,
-                source.subscription,
-                source.name,
-                most=wanted.most,
-                invisible=wanted.invisible,
-                wait=wait,
-                attempt=attempt,
-            )
-        except MQError as error:
-            return error
-        self._attempts.pop(place, None)
-        return Popped(self._matching(source, popped.messages), popped.hidden_until)
-
-    def _matching(self, source: Source, messages: list[ReceivedMessage]) -> list[ReceivedMessage]:
-        """Leave out messages of other tags, which share a hash with ours; nobody needs them."""
-        chosen = tag_filter(source.subscription)
-        if chosen.tags is None:
-            return messages
-        others = [each for each in messages if not chosen.matches_tag(each.tag)]
-        if not others:
-            return messages
-        handles = [(source.subscription.topic, handle_of(each)) for each in others]
-        self._tasks.spawn(self._ack_quietly(source.broker, handles), "ack other tags")
-        return [each for each in messages if chosen.matches_tag(each.tag)]
-
-    async def _ack_quietly(self, broker: str, handles: list[tuple[str, PopHandle]]) -> None:
-        try:
-            await self._requests.ack(broker, handles)
-        except MQError as error:
-            logger.debug("messages of other tags are not acknowledged: %s", error)
-
-    def _keep(self, source: Source, done: asyncio.Task[Popped | MQError]) -> None:
-        if done.cancelled():
-            return
-        outcome = done.result()
-        if isinstance(outcome, Popped) and outcome.messages:
-            self._left.append((source, outcome))
+    def _keep(self, done: asyncio.Task[Kept] | asyncio.Task[Kept | MQError]) -> None:
+        outcome = None if done.cancelled() else done.result()
+        if isinstance(outcome, Kept):
+            self.holds.keep(outcome)
+            self.holds.wake()
 
 
 class Pause:
-    """How long to wait when a broker said there is something and there was not; grows."""
+    """How long to wait after a broker that was asked to hold a pop did not; grows."""
 
     def __init__(self) -> None:
         self._next = _PAUSE

@@ -19,8 +19,6 @@ from pocketmq.protocol.headers.pop import (
     AckRequest,
     ChangeInvisibleTimeRequest,
     ChangeInvisibleTimeResponse,
-    NotificationRequest,
-    NotificationResponse,
     PopRequest,
     PopResponse,
 )
@@ -93,29 +91,11 @@ class PopRequests:
         if answer.code != ResponseCode.SUCCESS:
             return Popped([], asked, full=answer.code == ResponseCode.POLLING_FULL)
         response = answer.header(PopResponse)
-        return Popped(read_popped(response, answer.body, broker, name), asked + invisible)
-
-    async def wait_for_any(self, broker: str, subscription: Subscription, wait: float) -> bool:
-        """Tell whether there is something to take, or comes within `wait` seconds."""
-        header = NotificationRequest(
-            consumer_group=self._group,
-            topic=subscription.topic,
-            queue_id=ANY_QUEUE,
-            poll_time=_milliseconds(wait),
-            born_time=0,
-            order=self._ordered,
-            exp_type=subscription.expression_type,
-            exp=subscription.sub_string,
-            bname=broker,
+        return Popped(
+            read_popped(response, answer.body, broker, name),
+            asked + invisible,
+            popped_at_ms=response.pop_time,
         )
-        answer = await self._session.brokers.call(
-            broker,
-            RequestCode.NOTIFICATION,
-            header,
-            timeout=wait + self._grace,
-            master_only=True,
-        )
-        return answer.header(NotificationResponse).has_msg
 
     async def ack(self, broker: str, handles: Sequence[tuple[str, PopHandle]]) -> None:
         """Acknowledge messages of one broker, each by its topic and handle."""

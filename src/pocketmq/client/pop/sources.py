@@ -4,11 +4,15 @@ Knows routes; asks no broker.
 """
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from pocketmq.client.routes import RouteBook
 from pocketmq.errors import RouteNotFound
 from pocketmq.model.subscription import Subscription
+
+
+Place: TypeAlias = tuple[str, str, str, str]
+"""What makes a source another one: topic, broker, and the filter with its kind."""
 
 
 class Source(NamedTuple):
@@ -19,19 +23,22 @@ class Source(NamedTuple):
     subscription: Subscription
     broker: str
 
+    @property
+    def place(self) -> Place:
+        """The source without what changes when the same is subscribed again."""
+        wanted = self.subscription
+        return wanted.topic, self.broker, wanted.expression_type, wanted.sub_string
+
 
 class Sources:
     """Gives the sources so that each comes first in its turn."""
 
-    def __init__(self, routes: RouteBook) -> None:
+    def __init__(self, routes: RouteBook, patience: float) -> None:
         self._routes = routes
+        self._patience = patience  # for questions to the name server
         self._turn = 0
 
-    async def in_turn(
-        self,
-        subscriptions: Iterable[tuple[str, Subscription]],
-        timeout: float,  # noqa: ASYNC109 - for questions to the name server
-    ) -> list[Source]:
+    async def in_turn(self, subscriptions: Iterable[tuple[str, Subscription]]) -> list[Source]:
         """List all sources, beginning with the next in turn; topics without a route are left out.
 
         Raises `RouteNotFound` if none has one, and what `RouteBook.get` does.
@@ -40,7 +47,7 @@ class Sources:
         missing: RouteNotFound | None = None
         for name, subscription in subscriptions:
             try:
-                known = await self._routes.get(subscription.topic, timeout)
+                known = await self._routes.get(subscription.topic, self._patience)
             except RouteNotFound as error:
                 missing = error
                 continue

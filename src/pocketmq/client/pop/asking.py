@@ -1,0 +1,134 @@
+"""What a POP consumer asks of its sources: pop, renew, return. One request to one broker each.
+
+Knows which source failed last; whom to ask, and when, is decided in `receiving`.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable
+
+import msgspec
+
+from pocketmq.client.pop.kept import BrokerClocks, Kept
+from pocketmq.client.pop.popped import handle_of, with_handle
+from pocketmq.client.pop.requests import PopRequests
+from pocketmq.client.pop.sources import Place, Source
+from pocketmq.client.tasks import Tasks
+from pocketmq.errors import MQError
+from pocketmq.protocol.filter import tag_filter
+from pocketmq.protocol.pop_handles import PopHandle
+from pocketmq.protocol.received import ReceivedMessage
+
+logger = logging.getLogger("pocketmq.client")
+
+_AT_ONCE = 0.001
+"""The invisible time of a message that is returned."""
+
+
+class Wanted(msgspec.Struct, frozen=True):
+    """What one receive asks for."""
+
+    most: int
+    invisible: float
+
+
+class Asking:
+    """The requests of one consumer. Belongs to one event loop."""
+
+    def __init__(
+        self, requests: PopRequests, tasks: Tasks, new_attempt: Callable[[], str] | None
+    ) -> None:
+        self._requests = requests
+        self._tasks = tasks
+        self._new_attempt = new_attempt  # set for ordered consumers
+        self._attempts: dict[Place, str] = {}
+        self._clocks = BrokerClocks()
+        self.failures: dict[Place, MQError] = {}
+        """The sources whose last pop failed, with the error."""
+
+    async def pop(self, source: Source, wanted: Wanted, wait: float) -> Kept | MQError:
+        """Return what came, or the error: one raised here would be logged though it is awaited."""
+        place, clock = source.place, asyncio.get_running_loop().time
+        attempt: str | None = None
+        if self._new_attempt is not None:
+            # With the same attempt the broker gives again what it gave in a lost answer.
+            attempt = self._attempts.setdefault(place, self._new_attempt())
+        asked = clock()
+        try:
+            popped = await self._requests.pop(
+                source.broker,
+                source.subscription,
+                source.name,
+                most=wanted.most,
+                invisible=wanted.invisible,
+                wait=wait,
+                attempt=attempt,
+            )
+        except MQError as error:
+            logger.debug("pop failed: topic=%s broker=%s: %s", source.name, source.broker, error)
+            self.failures[place] = error
+            return error
+        self._attempts.pop(place, None)
+        self.failures.pop(place, None)
+        hidden_until = popped.hidden_until
+        if popped.messages:
+            at = self._clocks.popped_at(source.broker, popped, asked, clock())
+            hidden_until = at + wanted.invisible
+        messages = self._matching(source, popped.messages)
+        return Kept(source, messages, hidden_until, wanted.invisible)
+
+    async def renew(self, kept: Kept, invisible: float) -> Kept:
+        """Hide messages for `invisible` seconds from now on; those that fail are left out."""
+        asked = asyncio.get_running_loop().time()
+        outcomes = await self._change([kept], invisible)
+        messages = [
+            with_handle(message, outcome)
+            for message, outcome in zip(kept.messages, outcomes, strict=True)
+            if outcome is not None
+        ]
+        return Kept(kept.source, messages, asked + invisible, invisible)
+
+    async def give_back(self, some: Iterable[Kept]) -> None:
+        """Make messages visible to others now, as far as brokers answer."""
+        await self._change(some, _AT_ONCE)
+
+    async def _change(self, some: Iterable[Kept], invisible: float) -> list[PopHandle | None]:
+        """Change invisible times; return the new handles, None for what could not be changed."""
+        outcomes = await asyncio.gather(
+            *(
+                self._requests.change_invisible(
+                    kept.source.subscription.topic, handle_of(message), invisible
+                )
+                for kept in some
+                for message in kept.messages
+            ),
+            return_exceptions=True,
+        )
+        handles: list[PopHandle | None] = []
+        for outcome in outcomes:
+            if isinstance(outcome, MQError):
+                logger.info("invisible time not changed, the message returns later: %s", outcome)
+                handles.append(None)
+            elif isinstance(outcome, BaseException):
+                raise outcome
+            else:
+                handles.append(outcome)
+        return handles
+
+    def _matching(self, source: Source, messages: list[ReceivedMessage]) -> list[ReceivedMessage]:
+        """Leave out messages of other tags, which share a hash with ours; nobody needs them."""
+        chosen = tag_filter(source.subscription)
+        if chosen.tags is None:
+            return messages
+        others = [each for each in messages if not chosen.matches_tag(each.tag)]
+        if not others:
+            return messages
+        handles = [(source.subscription.topic, handle_of(each)) for each in others]
+        self._tasks.spawn(self._ack_quietly(source.broker, handles), "ack other tags")
+        return [each for each in messages if chosen.matches_tag(each.tag)]
+
+    async def _ack_quietly(self, broker: str, handles: list[tuple[str, PopHandle]]) -> None:
+        try:
+            await self._requests.ack(broker, handles)
+        except MQError as error:
+            logger.debug("messages of other tags are not acknowledged: %s", error)
