@@ -10,7 +10,6 @@ from pocketmq.client.routes import RouteBook
 from pocketmq.errors import RouteNotFound
 from pocketmq.model.subscription import Subscription
 
-
 Place: TypeAlias = tuple[str, str, str, str]
 """What makes a source another one: topic, broker, and the filter with its kind."""
 

@@ -1,0 +1,72 @@
+"""Messages sent one at a time to members of a group that pop, each when all of them wait again.
+
+So whose turn it is depends on who holds pops, not on how quick the machine is.
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping
+
+from pocketmq.client.producer.producer import Producer
+from pocketmq.model.kinds import MessageRequestMode
+from pocketmq.model.message import Message
+from pocketmq.model.queue import MessageQueue
+from pocketmq.protocol.bodies.assignment import RequestMode
+from pocketmq.protocol.codes import RequestCode
+from pocketmq.protocol.headers.pop import PollingInfoRequest, PollingInfoResponse
+from pocketmq.protocol.json_values import encode_body
+from tests.loops import until
+from tests.wire_client import WireClient
+
+
+class Turns:
+    """A topic and a group of the same name, on brokers known by their addresses."""
+
+    def __init__(self, name: str, brokers: Mapping[str, str], patience: float) -> None:
+        self.name = name
+        self.brokers = brokers
+        self.members = 0
+        self._patience = patience  # seconds in all for members that hold no pops
+
+    def push_consumers_pop(self) -> None:
+        """Have push consumers of the group pop any queue."""
+        mode = RequestMode(
+            topic=self.name,
+            consumer_group=self.name,
+            mode=MessageRequestMode.POP,
+            pop_share_queue_num=0,
+        )
+        for address in self.brokers.values():
+            with WireClient(address) as client:
+                answer = client.ask(RequestCode.SET_MESSAGE_REQUEST_MODE, body=encode_body(mode))
+                assert answer.code == 0, answer.remark
+
+    def held(self) -> int:
+        """Return how many pops the broker holds that holds the fewest."""
+        asked = PollingInfoRequest(consumer_group=self.name, topic=self.name, queue_id=-1)
+        counts = []
+        for address in self.brokers.values():
+            with WireClient(address) as client:
+                answer = client.ask(RequestCode.POLLING_INFO, asked)
+                counts.append(answer.header(PollingInfoResponse).polling_num)
+        return min(counts)
+
+    async def send(self, name_server: str, turns: int, taken: Callable[[], int]) -> int:
+        """Send so many messages to each broker; return how many in all."""
+        sent = 0
+        async with Producer(name_server, group="senders") as producer:
+            for _ in range(turns):
+                for broker in self.brokers:
+                    await self._all_hold()
+                    queue = MessageQueue(topic=self.name, broker_name=broker, queue_id=0)
+                    await producer.send(Message(self.name, b"%d" % sent), queue=queue)
+                    sent += 1
+                    await until(lambda: taken() >= sent, "the message to be taken")  # noqa: B023
+        return sent
+
+    async def _all_hold(self) -> None:
+        """Wait until every member holds a pop at every broker, within what patience is left."""
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        while self.held() < self.members and loop.time() - began < self._patience:
+            await asyncio.sleep(0.002)
+        self._patience -= loop.time() - began
