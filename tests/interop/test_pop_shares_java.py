@@ -67,9 +67,7 @@ async def _story(turns: Turns, brokers: JavaBroker, theirs: Member) -> tuple[Cou
     async with consumer.subscribe(NAME):
         working = asyncio.ensure_future(work())
         try:
-            sent = await turns.send(
-                brokers.address, TURNS, lambda: ours.total() + len(theirs.got)
-            )
+            sent = await turns.send(brokers.address, TURNS, lambda: ours.total() + len(theirs.got))
         finally:
             working.cancel()
             await asyncio.wait({working})

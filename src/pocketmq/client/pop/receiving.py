@@ -91,7 +91,7 @@ class Receiving:
         if first:
             free = [source for source in sources if not self.holds.has(source)]
             if late or len(free) > 1:
-                messages = await self._look(sources if late else free, wanted)
+                messages = await self._look(sources if late else free, wanted, hold=not late)
                 self._check(sources)
                 if messages or late:
                     return messages
@@ -101,14 +101,20 @@ class Receiving:
         self._check(sources)
         return []
 
-    async def _look(self, sources: list[Source], wanted: Wanted) -> list[ReceivedMessage]:
-        """Take what the first source has that has any, without waiting."""
+    async def _look(
+        self, sources: list[Source], wanted: Wanted, *, hold: bool
+    ) -> list[ReceivedMessage]:
+        """Take what the first source has that has any; have pops held at those before it."""
         for source in sources:
             outcome = await self._take(source, wanted, 0.0)
             if isinstance(outcome, RequestNotSupported):
                 raise outcome
-            if not isinstance(outcome, MQError) and outcome.messages:
+            if isinstance(outcome, MQError):
+                continue
+            if outcome.messages:
                 return outcome.messages
+            if hold and not self.holds.has(source):  # other receivers hold pops, too
+                self.holds.hold(source, wanted)
         return []
 
     def _check(self, sources: list[Source]) -> None:
