@@ -50,6 +50,7 @@ class Shelf(Recorder):
         super().__init__(self._answer)
         self.messages: list[bytes] = []
         self.refuses: set[int] = set()
+        self.refusal = NOT_SUPPORTED
         if not knows_batches:
             self.refuses.add(Code.BATCH_ACK_MESSAGE)
         self.lost = 0
@@ -91,7 +92,7 @@ class Shelf(Recorder):
     def _answer_all(self, asked: list[tuple[Connection, Command]]) -> None:
         for connection, request in asked:
             if request.code in self.refuses:
-                answer: Command | None = request.reply(NOT_SUPPORTED, "not supported")
+                answer: Command | None = request.reply(self.refusal, "refused")
             elif request.code == Code.POP_MESSAGE:
                 answer = self._pop(connection, request)
             elif request.code == Code.CHANGE_MESSAGE_INVISIBLETIME:

@@ -6,7 +6,9 @@ import pytest
 
 from pocketmq.client.pop import PopConsumer
 from pocketmq.errors import ClientClosed, MQError, TransportError
+from pocketmq.net import Connection
 from pocketmq.protocol.codes import RequestCode as Code
+from pocketmq.protocol.command import Command
 from pocketmq.protocol.received import ReceivedMessage
 from tests.client.pop.shelves import Shelf, popping, record
 from tests.loops import leap, leaping, until
@@ -196,3 +198,52 @@ async def test_the_error_is_raised_if_every_broker_fails() -> None:
             shelf.lost = 1000
         with pytest.raises(TransportError, match="POP_MESSAGE"):
             await consumer.receive(timeout=5)
+
+
+async def test_what_a_held_pop_brings_while_others_are_looked_at_is_received_at_once() -> None:
+    a = Shelf()
+
+    class Late(Shelf):
+        """Has a message come elsewhere while it is looked at."""
+
+        def _pop(self, connection: Connection, request: Command) -> Command | None:
+            if a.held:
+                a.put(record(0))
+            return super()._pop(connection, request)
+
+    b, c = Late(), Shelf()
+    async with popping(a, b, c) as consumer:
+        waiting = await hold(consumer, a)
+        async with asyncio.timeout(5):  # the receive would wait twice as long
+            assert bodies(await waiting) == [b"0"]
+
+
+async def test_ordered_pops_under_way_at_the_same_time_are_different_attempts() -> None:
+    """With the same one a broker gives both the same messages."""
+    a, b = Shelf(), Shelf()
+    async with popping(a, b, ordered=True) as consumer:
+        waiting = await hold(consumer, a, b)
+        assert await consumer.receive(timeout=0) == []
+        attempts = [request.ext["attemptId"] for request in a.asked_for(Code.POP_MESSAGE)]
+        assert len(attempts) == len(set(attempts)) == 3
+        a.put(record(0))
+        assert bodies(await waiting) == [b"0"]
+
+
+async def test_a_broker_that_failed_once_and_holds_a_pop_now_counts_as_working() -> None:
+    a, b = Shelf(), Shelf()
+    async with popping(a, b) as consumer:
+        waiting = await hold(consumer, a, b)
+        b.refuses.add(Code.POP_MESSAGE)
+        b.refusal = 1  # the broker's system error
+        b.put(record(0))
+        await until(lambda: not b.held, "b to fail")
+        b.refuses.clear()
+        b.messages.clear()
+        await until(lambda: b.held, "b to hold a pop again")
+        a.refuses.add(Code.POP_MESSAGE)
+        a.refusal = 1
+        a.put(record(0))
+        await until(lambda: not a.held, "a to fail")
+        b.put(record(1, b"from b"))
+        assert bodies(await waiting) == [b"from b"]

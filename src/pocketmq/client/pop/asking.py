@@ -41,7 +41,7 @@ class Asking:
         self._requests = requests
         self._tasks = tasks
         self._new_attempt = new_attempt  # set for ordered consumers
-        self._attempts: dict[Place, str] = {}
+        self._attempts: dict[Place, str] = {}  # of pops that failed
         self._clocks = BrokerClocks()
         self.failures: dict[Place, MQError] = {}
         """The sources whose last pop failed, with the error."""
@@ -51,8 +51,9 @@ class Asking:
         place, clock = source.place, asyncio.get_running_loop().time
         attempt: str | None = None
         if self._new_attempt is not None:
-            # With the same attempt the broker gives again what it gave in a lost answer.
-            attempt = self._attempts.setdefault(place, self._new_attempt())
+            # With the same attempt the broker gives again what it gave in a lost answer. Pops
+            # that are under way at the same time need different ones, or both get the same.
+            attempt = self._attempts.pop(place, None) or self._new_attempt()
         asked = clock()
         try:
             popped = await self._requests.pop(
@@ -67,8 +68,9 @@ class Asking:
         except MQError as error:
             logger.debug("pop failed: topic=%s broker=%s: %s", source.name, source.broker, error)
             self.failures[place] = error
+            if attempt is not None:
+                self._attempts[place] = attempt
             return error
-        self._attempts.pop(place, None)
         self.failures.pop(place, None)
         hidden_until = popped.hidden_until
         if popped.messages:

@@ -34,7 +34,8 @@ class Holds:
         self._kept = kept
         self._held: dict[Place, asyncio.Task[Kept | MQError]] = {}
         self._not_before: dict[Place, float] = {}
-        self._changed = asyncio.Event()
+        self.changed = asyncio.Event()
+        """Set at the next change: a held pop has ended, or messages are kept."""
         self._returning: set[asyncio.Task[None]] = set()
         self.closed = False
 
@@ -60,22 +61,24 @@ class Holds:
         self._held[source.place] = task
         task.add_done_callback(partial(self._ended, source, began))
 
-    async def wait(self, sources: Iterable[Source], deadline: float) -> None:
-        """Wait until a held pop ends, a source is due again, or the deadline."""
+    async def wait(
+        self, changed: asyncio.Event, sources: Iterable[Source], deadline: float
+    ) -> None:
+        """Wait for a change, until a source is due again, or until the deadline."""
         if self.closed:
             return
         unheld = [source.place for source in sources if not self.has(source)]
         until = min([deadline, *(self._not_before.get(place, deadline) for place in unheld)])
         try:
             async with asyncio.timeout_at(until):
-                await self._changed.wait()
+                await changed.wait()
         except TimeoutError:
             pass
 
     def wake(self) -> None:
         """Have every receiver that waits look again."""
-        self._changed.set()
-        self._changed = asyncio.Event()
+        self.changed.set()
+        self.changed = asyncio.Event()
 
     async def close(self) -> None:
         """Return all that is kept; what held pops bring from now on is returned as it comes."""

@@ -51,6 +51,7 @@ class Receiving:
         deadline = clock() + patience
         pause, first = Pause(), True
         while True:
+            changed = self.holds.changed  # seen before all else, so that no change is missed
             messages = await self._take_kept(names, wanted)
             if messages or (not first and clock() >= deadline):
                 return messages
@@ -60,7 +61,9 @@ class Receiving:
             if len(places) == 1 and not self.holds.has(places[0]):
                 messages = await self._from_one(places[0], wanted, deadline, pause)
             else:
-                messages = await self._from_several(places, wanted, deadline, first=first)
+                messages = await self._look_around(places, wanted, deadline) if first else []
+                if not messages and clock() < deadline:
+                    await self._wait_for_any(places, wanted, deadline, changed)
             if messages:
                 return messages
             first = False
@@ -79,27 +82,31 @@ class Receiving:
             await pause.wait(deadline - clock())  # the broker did not wait, as it was asked to
         return outcome.messages
 
-    async def _from_several(
-        self, sources: list[Source], wanted: Wanted, deadline: float, *, first: bool
+    async def _look_around(
+        self, sources: list[Source], wanted: Wanted, deadline: float
     ) -> list[ReceivedMessage]:
-        """Look at each at first, then wait for what held pops bring.
+        """Take what is there already.
 
         A held pop makes a look needless, but for a caller who does not wait at all: the broker
         answers the look after the held pop, whose messages are kept by then.
         """
         late = asyncio.get_running_loop().time() >= deadline
-        if first:
-            free = [source for source in sources if not self.holds.has(source)]
-            if late or len(free) > 1:
-                messages = await self._look(sources if late else free, wanted, hold=not late)
-                self._check(sources)
-                if messages or late:
-                    return messages
+        free = [source for source in sources if late or not self.holds.has(source)]
+        if len(free) == 1 and not late:
+            return []  # the pop that is held there next tells as well
+        messages = await self._look(free, wanted, hold=not late)
+        if not messages:
+            self._check(sources)
+        return messages
+
+    async def _wait_for_any(
+        self, sources: list[Source], wanted: Wanted, deadline: float, changed: asyncio.Event
+    ) -> None:
+        """Have a pop held at each source, and wait until one of them ends."""
         for source in self.holds.due(sources):
             self.holds.hold(source, wanted)
-        await self.holds.wait(sources, deadline)
+        await self.holds.wait(changed, sources, deadline)
         self._check(sources)
-        return []
 
     async def _look(
         self, sources: list[Source], wanted: Wanted, *, hold: bool
@@ -119,7 +126,8 @@ class Receiving:
 
     def _check(self, sources: list[Source]) -> None:
         """Raise the last source's error if none can be asked, or if one knows no pops."""
-        failures = [self._asking.failures.get(source.place) for source in sources]
+        unheld = [source.place for source in sources if not self.holds.has(source)]
+        failures = [self._asking.failures.get(place) for place in unheld]
         failed = [error for error in failures if error is not None]
         for error in failed:
             if isinstance(error, RequestNotSupported):
