@@ -244,6 +244,10 @@ async def test_a_broker_that_failed_once_and_holds_a_pop_now_counts_as_working()
         a.refuses.add(Code.POP_MESSAGE)
         a.refusal = 1
         a.put(record(0))
-        await until(lambda: not a.held, "a to fail")
+        asked = len(a.asked_for(Code.POP_MESSAGE))
+        await until(
+            lambda: waiting.done() or len(a.asked_for(Code.POP_MESSAGE)) > asked,
+            "a to fail and be asked again",
+        )
         b.put(record(1, b"from b"))
         assert bodies(await waiting) == [b"from b"]

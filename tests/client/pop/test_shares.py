@@ -4,9 +4,11 @@ import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
+from threading import Event
 
 import pytest
 
+from pocketmq.blocking.pop_consumer import PopConsumer as BlockingPopConsumer
 from pocketmq.client.consumer.push import PushConsumer
 from pocketmq.client.pop import PopConsumer
 from pocketmq.client.producer.producer import Producer
@@ -23,6 +25,7 @@ TURNS = 24
 PATIENCE = 5.0
 """Seconds in all that sending waits for members that do not hold pops."""
 TOPICS = [f"{name}-{loop}" for name in ("shared-1", "shared-2", "left") for loop in LOOPS]
+TOPICS.append("threads")
 
 
 @pytest.fixture(scope="module")
@@ -105,6 +108,33 @@ async def test_pop_consumers_of_several_brokers_get_their_share_beside_a_push_co
     fair = sent / len(members)
     assert set(group.bodies.values()) == {1}
     assert all(fair / 2 <= group.got[member] <= fair * 2 for member in members), group.got
+
+
+def test_a_blocking_pop_consumer_gets_its_share_as_well(cluster: Cluster) -> None:
+    group = Group(cluster, "threads")
+    consumer = BlockingPopConsumer(cluster.address, group=group.name, consume_from="first")
+    stop = Event()
+
+    def work() -> None:
+        with consumer.subscribe(group.name):
+            while not stop.is_set():
+                messages = consumer.receive(timeout=0.2)
+                group.took("blocking", messages)
+                consumer.ack(messages)
+
+    async def story() -> int:
+        async with group.push("push"):
+            group.members += 1
+            working = asyncio.ensure_future(asyncio.to_thread(work))
+            try:
+                return await group.send(cluster.address, TURNS, group.got.total)
+            finally:
+                stop.set()
+                await working
+
+    sent = asyncio.run(story())
+    assert set(group.bodies.values()) == {1}
+    assert sent / 4 <= group.got["blocking"] <= sent * 3 / 4, group.got
 
 
 async def test_nothing_waits_for_a_consumer_that_was_closed(
