@@ -102,8 +102,8 @@ class PopConsumer:
     async def close(self) -> None:
         """Leave the group; messages received stay hidden for their time. Harmless twice.
 
-        Messages popped that no `receive` returned go back to the brokers. A `receive` that waits
-        raises `ClientClosed`. Cancelled, it goes on in the background.
+        Messages popped that no receive returned go back to the brokers; a receive that waits ends
+        with an error. Cancelled, it goes on in the background.
         """
         self._ended = True
         await self._lifetime.end(self._close)
