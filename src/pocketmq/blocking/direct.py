@@ -74,7 +74,7 @@ class DirectSending(Sending):
                 table.profile, detector=table.detector, worst_index=start
             )
         self.__dict__.update(on_loop.__dict__)  # one producer: names, options, routes, faults
-        self.window = _Open(1, 1)
+        self.window = _Open(1, on_loop.window.budget)
         self.wires = Wires(self._resolve, on_loop.session.calls.dialer.limits)
         self._on_loop = on_loop
         self._thread = thread

@@ -3,13 +3,15 @@
 import threading
 import time
 
+from pocketmq.client.producer.byte_budget import ByteBudget
+
 
 class Gate:
     """Room for sends. Any thread enters and waits; whoever ends a send makes room again."""
 
-    def __init__(self, most: int, most_bytes: int) -> None:
+    def __init__(self, most: int, budget: ByteBudget) -> None:
         self._most = most
-        self._most_bytes = most_bytes
+        self._budget = budget
         self._count = 0
         self._bytes = 0
         self._waiting = 0
@@ -19,7 +21,7 @@ class Gate:
     def try_enter(self, size: int) -> bool:
         """Enter if there is room."""
         with self._lock:
-            if self._count and (self._count >= self._most or self._bytes + size > self._most_bytes):
+            if self._count and (self._count >= self._most or self._bytes + size > self._budget.limit):
                 return False
             self._count += 1
             self._bytes += size
@@ -64,4 +66,4 @@ class Gate:
     def _has_room(self, size: int) -> bool:
         if not self._count:
             return True
-        return self._count < self._most and self._bytes + size <= self._most_bytes
+        return self._count < self._most and self._bytes + size <= self._budget.limit

@@ -94,7 +94,7 @@ class Producer(Exchanging):
         if sending.session.calls.dialer.tls is None:
             self._direct = DirectProducer(self._client, self._thread)
         options = self._client.options
-        gate = Gate(options.window, options.window_bytes)
+        gate = Gate(options.window, sending.window.budget)
         self._handing = HandingOver(self._client.submitting, self._thread, gate)
 
     # Sending

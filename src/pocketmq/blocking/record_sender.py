@@ -229,7 +229,7 @@ class RecordSender(Producer):
             )
             opaque, answer = connection.expect(_END, timeout)
             command = session.calls.request(_END, request)
-            connection.post(msgspec.structs.replace(command, opaque=opaque).encode())
+            connection.post(opaque, msgspec.structs.replace(command, opaque=opaque).encode())
             answers.append(answer)
         done = 0
         for outcome in await asyncio.gather(*answers, return_exceptions=True):

@@ -46,6 +46,17 @@ class RequestTimedOut(TransportError):
         self.timeout = timeout
 
 
+class RequestNotSent(RequestTimedOut):
+    """The request waited for room in the socket until its time was over. Nothing was sent."""
+
+    outcome_unknown = False
+
+    def __init__(self, address: str, request: str, timeout: float) -> None:
+        super().__init__(address, request, timeout)
+        self.reason = f"{request} was not sent within {timeout:g} s: the peer takes too little"
+        self.args = (f"{address}: {self.reason}",)
+
+
 class RouteNotFound(MQError):
     """No name server knows brokers for this topic."""
 

@@ -30,6 +30,8 @@ from pocketmq.protocol.frame import Buffer, FrameReader
 
 logger = logging.getLogger("pocketmq.net")
 
+_LARGE = 64 * 1024  # bytes of requests that are handed to the socket without waiting for others
+
 
 class Connection(asyncio.BufferedProtocol):
     """A peer: write to it, ask it, close it."""
@@ -59,7 +61,7 @@ class Connection(asyncio.BufferedProtocol):
         self._room = shared.room
         self._reader = FrameReader(limits.frame)
         self._waiters = Waiters(loop, dialled)
-        self._outbox = Outbox(loop, limits)
+        self._outbox = Outbox(loop, limits, requesting=not self.accepted)
         self._watch = Watch(loop, limits, self._outbox, self._close_for, self._abort_for)
         self._transport: asyncio.Transport | None = None
         self._cause: Exception | None = None
@@ -88,7 +90,7 @@ class Connection(asyncio.BufferedProtocol):
         Raises `RequestTimedOut` or `ConnectionLost`; a late answer is dropped in silence.
         """
         opaque, answer = self.expect(request.code, timeout)
-        self.post(msgspec.structs.replace(request, opaque=opaque).encode())
+        self.post(opaque, msgspec.structs.replace(request, opaque=opaque).encode())
         try:
             return await answer
         finally:
@@ -122,16 +124,35 @@ class Connection(asyncio.BufferedProtocol):
         """Drop the answer to a request when it comes."""
         self._waiters.forget(opaque)
 
-    def post(self, frame: Buffer) -> None:
+    def post(self, opaque: int, frame: Buffer) -> None:
         """Write a request whose number `expect` gave.
 
         Alone it leaves at once, which saves a turn of the loop; with others under way they leave
-        together at the end of this turn.
+        together at the end of this turn. A client whose peer takes too little holds the request
+        back: if it is forgotten or times out meanwhile, it is not sent at all.
         """
-        if len(self._waiters) > 1:
-            self._outbox.write(frame)
+        outbox = self._outbox
+        if outbox.paused and not self.accepted:
+            self._waiters.unsent[opaque] = frame
+        elif len(self._waiters) == 1:
+            outbox.write_now(frame)
         else:
-            self._outbox.write_now(frame)
+            outbox.write(frame)
+            if len(frame) >= _LARGE and not outbox.corked:
+                outbox.flush()  # and see whether the socket has room for another one
+
+    def _post_unsent(self) -> None:
+        """Send held requests while the socket has room."""
+        unsent, outbox = self._waiters.unsent, self._outbox
+        while unsent and not outbox.paused:
+            frames: list[Buffer] = []
+            size = 0
+            while unsent and size < _LARGE:
+                frame = unsent.pop(next(iter(unsent)))
+                frames.append(frame)
+                size += len(frame)
+            outbox.write(*frames)
+            outbox.flush()
 
     def send_oneway(self, request: Command) -> bool:
         """Send a request nobody answers; False if the connection is closed already.
@@ -274,6 +295,8 @@ class Connection(asyncio.BufferedProtocol):
     def resume_writing(self) -> None:
         """Go on: the peer has caught up."""
         self._outbox.resume()
+        if self._waiters.unsent:
+            self._post_unsent()
         self._resumed_at = self._loop.time()
         self._inbox.go_on(self)
 

@@ -79,7 +79,7 @@ class Dialer:
             return await connection.request(request, max(0.0, timeout - (asked - started)))
         except RequestTimedOut as error:
             self.doubt(connection, asked, clock() - asked)
-            raise RequestTimedOut(address, error.request, timeout) from None
+            raise type(error)(address, error.request, timeout) from None
 
     def doubt(self, connection: Connection, asked: float, waited: float) -> None:
         """Take note that a request made at `asked`, by the loop's clock, got no answer in time.

@@ -39,7 +39,7 @@ class Inbox:
 
     def take(self, connection: "Connection", requests: list[Command]) -> None:
         """Take the requests of one read."""
-        if len(requests) > self._batch or self._held or self._outbox.paused:
+        if len(requests) > self._batch or self._held or self._stuck():
             self._held.extend(requests)
             self._serve(connection)
         elif len(requests) <= PORTION:
@@ -56,7 +56,7 @@ class Inbox:
 
     def go_on(self, connection: "Connection") -> None:
         """Hand over the next in another turn of the loop, if there are any."""
-        if self._held and self._serving is None and not self._outbox.paused:
+        if self._held and self._serving is None and not self._stuck():
             self._serving = self._loop.call_soon(self._serve, connection)
         self._steer_reading(connection)
 
@@ -89,7 +89,7 @@ class Inbox:
         connection.flush()
         if connection.closed:
             return
-        if not self._outbox.clogged:
+        if not self._outbox.full:
             count = min(self._batch, len(self._held))
             began = self._loop.time()
             self._hand_over(connection, [self._held.popleft() for _ in range(count)])
@@ -98,6 +98,9 @@ class Inbox:
             else:
                 self._batch = max(1, self._batch // 2)
         self.go_on(connection)
+
+    def _stuck(self) -> bool:
+        return self._outbox.paused and self._outbox.full
 
     def _steer_reading(self, connection: "Connection") -> None:
         """Read only while there is room for what comes of it.

@@ -30,6 +30,13 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     write_low: int = 1024 * 1024
     """Work goes on once unsent bytes fall below this."""
 
+    request_high: int = 256 * 1024
+    """With more unsent bytes than this, a client holds further requests back: one that times out
+    before it was handed to the socket is certainly not carried out."""
+
+    request_low: int = 64 * 1024
+    """Held requests are sent once unsent bytes fall below this."""
+
     write_max: int = 256 * 1024 * 1024
     """A client of a server with more unsent bytes than this is cut off."""
 

@@ -19,16 +19,20 @@ class Outbox:
     """Everything written in one turn of the loop leaves in one piece."""
 
     __slots__ = (
-        "_drains", "_flushing", "_handed", "_limits", "_loop", "_open", "_pieces", "_transport",
-        "corked", "last_write", "paused",
+        "_drains", "_flushing", "_full", "_handed", "_high", "_loop", "_low", "_open", "_pieces",
+        "_transport", "corked", "last_write", "paused",
     )  # fmt: skip
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, limits: Limits) -> None:
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, limits: Limits, *, requesting: bool = False
+    ) -> None:
         self.corked = False  # someone flushes before this turn ends
         self.paused = False  # the socket holds more than it should
         self.last_write = loop.time()
         self._loop = loop
-        self._limits = limits
+        self._full = limits.write_high if requesting else 0
+        self._high = limits.request_high if requesting else limits.write_high
+        self._low = limits.request_low if requesting else limits.write_low
         self._open = False
         self._transport: asyncio.Transport | None = None
         self._pieces: list[Buffer] = []
@@ -40,7 +44,7 @@ class Outbox:
         """Write to this socket from now on."""
         self._open = True
         self._transport = transport
-        transport.set_write_buffer_limits(self._limits.write_high, self._limits.write_low)
+        transport.set_write_buffer_limits(self._high, self._low)
 
     def write(self, *pieces: Buffer) -> None:
         """Queue pieces for the end of this turn; do nothing before the start or after the end."""
@@ -88,7 +92,7 @@ class Outbox:
             transport.writelines(pieces)
             # CPython 3.12.0-3.12.8 and 3.13.0-3.13.1 forget to look at the limits there
             # (CVE-2024-12254); setting them again looks.
-            transport.set_write_buffer_limits(self._limits.write_high, self._limits.write_low)
+            transport.set_write_buffer_limits(self._high, self._low)
 
     @property
     def unsent(self) -> int:
@@ -98,8 +102,16 @@ class Outbox:
 
     @property
     def clogged(self) -> bool:
-        """Whether more is unsent than `write_high`, or was and is not yet below `write_low`."""
-        return self.paused or self.unsent > self._limits.write_high
+        """Whether more is unsent than the limit, or was and is not yet below the lower one."""
+        return self.paused or self.unsent > self._high
+
+    @property
+    def full(self) -> bool:
+        """Whether the peer must take something before more work is done for it.
+
+        On a client requests fill the socket as a rule; only what is far beyond that counts.
+        """
+        return self.clogged and self.unsent > self._full
 
     @property
     def taken(self) -> int:

@@ -6,9 +6,10 @@ One timer serves all of them. Knows no socket.
 import asyncio
 from typing import Protocol, TypeAlias
 
-from pocketmq.errors import RequestTimedOut, TransportError
+from pocketmq.errors import ConnectFailed, RequestNotSent, RequestTimedOut, TransportError
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import Command
+from pocketmq.protocol.frame import Buffer
 
 _SLACK = 0.001  # loops count in milliseconds at worst: a timer may fire this much early
 _PAUSE = 0.005  # between sweeps, so that many deadlines close together cost one sweep
@@ -34,13 +35,14 @@ _Waiter: TypeAlias = tuple[Sink, float, int, float]
 class Waiters:
     """Answers awaited, by opaque number."""
 
-    __slots__ = ("_by_opaque", "_loop", "_sweep_at", "_time", "_timer", "peer")
+    __slots__ = ("_by_opaque", "_loop", "_sweep_at", "_time", "_timer", "peer", "unsent")
 
     def __init__(self, loop: asyncio.AbstractEventLoop, peer: str) -> None:
         self._loop = loop
         self._time = loop.time
         self.peer = peer
         self._by_opaque: dict[int, _Waiter] = {}
+        self.unsent: dict[int, Buffer] = {}  # frames that the socket has no room for yet, in order
         self._timer: asyncio.TimerHandle | None = None
         self._sweep_at = 0.0
 
@@ -66,24 +68,33 @@ class Waiters:
     def answer(self, response: Command) -> bool:
         """Hand an answer over; False if nobody waits for it (any more)."""
         waiter = self._by_opaque.pop(response.opaque, None)
+        if self.unsent:
+            self.unsent.pop(response.opaque, None)  # a peer that answers what it was not asked
         if waiter is None or waiter[0].done():
             return False
         waiter[0].set_result(response)
         return True
 
     def forget(self, opaque: int) -> None:
-        """Nobody waits for this answer any more."""
+        """Nobody waits for this answer any more; a request that was not sent yet is dropped."""
         self._by_opaque.pop(opaque, None)
+        if self.unsent:
+            self.unsent.pop(opaque, None)
 
     def fail(self, error: TransportError) -> None:
-        """Tell everyone that no answer will come; stop the timer."""
+        """Tell everyone that no answer will come; stop the timer.
+
+        Whose request was not sent yet gets `ConnectFailed`: the peer knows nothing of it.
+        """
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
         waiters, self._by_opaque = self._by_opaque, {}
-        for future, *_ in waiters.values():
+        unsent, self.unsent = self.unsent, {}
+        for opaque, (future, *_) in waiters.items():
             if not future.done():
-                future.set_exception(type(error)(error.address, error.reason))
+                kind = ConnectFailed if opaque in unsent else type(error)
+                future.set_exception(kind(error.address, error.reason))
 
     def _set_timer(self, deadline: float) -> None:
         if self._timer is not None:
@@ -100,8 +111,9 @@ class Waiters:
         for opaque, (future, _, code, timeout) in late:
             if self._by_opaque.pop(opaque, None) is None:
                 continue  # a sink before it has ended the connection
+            kind = RequestTimedOut if self.unsent.pop(opaque, None) is None else RequestNotSent
             if not future.done():
-                future.set_exception(RequestTimedOut(self.peer, _name(code), timeout))
+                future.set_exception(kind(self.peer, _name(code), timeout))
         if self._by_opaque:
             earliest = min(deadline for _, deadline, _, _ in self._by_opaque.values())
             self._set_timer(max(earliest, now + _PAUSE))

@@ -64,7 +64,7 @@ def _ask(client: Peer, request: Command, timeout: float, answered: Answered) -> 
     except TransportError as error:
         answered(error)
         return
-    client.post(msgspec.structs.replace(request, opaque=opaque).encode())
+    client.post(opaque, msgspec.structs.replace(request, opaque=opaque).encode())
 
 
 def running_info(state: BrokerState, connection: Connection, request: Command) -> Answer:

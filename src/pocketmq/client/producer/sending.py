@@ -13,6 +13,7 @@ from pocketmq.balance.profile import V4
 from pocketmq.client.addresses import UNKNOWN_VERSION
 from pocketmq.client.brokers import vip_address
 from pocketmq.client.checks import LONGEST, is_number
+from pocketmq.client.producer.byte_budget import ByteBudget
 from pocketmq.client.producer.choices import Choice
 from pocketmq.client.producer.faults import Faults
 from pocketmq.client.producer.hooks import SendHook
@@ -65,7 +66,7 @@ class Sending:
         )
         self.publishing = Publishing(session, options)
         self.faults = Faults(session, options, self.publishing)
-        self.window = Window(options.window, options.window_bytes)
+        self.window = Window(options.window, ByteBudget(options.window_bytes, options.send_timeout))
         self.writer = RequestWriter(
             self.group, options, session.calls.request if session.calls.hooks else None
         )
@@ -165,10 +166,12 @@ class Sending:
             connection = await self._connect(address, timeout)
             timeout -= self.now() - asked
         opaque, answer = connection.expect(outgoing.code, timeout)
-        connection.post(self.writer.frame(outgoing, queue, opaque, self.session.clock.now_ms()))
+        now_ms = self.session.clock.now_ms()
+        connection.post(opaque, self.writer.frame(outgoing, queue, opaque, now_ms))
         try:
             reply = await answer
         except RequestTimedOut:
+            self.window.answered(len(outgoing.body), asked, self.now())
             self.doubt(connection, asked)
             raise
         except asyncio.CancelledError:
@@ -176,6 +179,7 @@ class Sending:
             raise
         finally:
             del answer  # it holds the error, which holds this frame
+        self.window.answered(len(outgoing.body), asked, self.now())
         return self.read(reply, outgoing, queue, address)
 
     def read(

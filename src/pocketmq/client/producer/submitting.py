@@ -148,7 +148,7 @@ class _Submitted:
             return self._take_over(None)
         opaque = connection.expect_into(self, self._outgoing.code, self._timeout)
         now_ms = sending.session.clock.now_ms()
-        connection.post(sending.writer.frame(self._outgoing, queue, opaque, now_ms))
+        connection.post(opaque, sending.writer.frame(self._outgoing, queue, opaque, now_ms))
         return None
 
     # Where the answer goes: called by the connection.
@@ -162,6 +162,7 @@ class _Submitted:
         sending = self._owner.sending
         connection = self._connection
         assert connection is not None
+        sending.window.answered(len(self._outgoing.body), self._started, sending.now())
         try:
             read = sending.read(reply, self._outgoing, self._queue, connection.remote_address)
         except MQError as error:
@@ -177,6 +178,8 @@ class _Submitted:
     def set_exception(self, error: TransportError, /) -> None:
         """Take the reason why there is no answer."""
         if isinstance(error, RequestTimedOut) and self._connection is not None:
+            sending = self._owner.sending
+            sending.window.answered(len(self._outgoing.body), self._started, sending.now())
             # Later, so that all whose time is up at this moment hear of that first.
             self._owner.loop.call_soon(self._owner.sending.doubt, self._connection, self._started)
         self._ended(error)

@@ -7,15 +7,17 @@ import asyncio
 from collections import deque
 from contextlib import suppress
 
+from pocketmq.client.producer.byte_budget import ByteBudget
+
 
 class Window:
     """Room for sends. Whoever entered leaves again, whatever became of the send."""
 
-    __slots__ = ("_bytes", "_count", "_empty", "_line", "_most", "_most_bytes", "_vacant")
+    __slots__ = ("_bytes", "_count", "_empty", "_line", "_most", "_vacant", "budget")
 
-    def __init__(self, most: int, most_bytes: int) -> None:
+    def __init__(self, most: int, budget: ByteBudget) -> None:
         self._most = most
-        self._most_bytes = most_bytes
+        self.budget = budget
         self._count = 0
         self._bytes = 0
         self._line: deque[tuple[int, asyncio.Future[bool]]] = deque()
@@ -66,6 +68,10 @@ class Window:
         if self._line or self._vacant or self._empty:
             self._settle()
 
+    def answered(self, size: int, began: float, now: float) -> None:
+        """Adapt the byte limit to a try that was answered, or timed out, at `now`."""
+        self.budget.answered(size, began, now, self._bytes)
+
     async def room(self) -> None:
         """Wait until there is room for one more; it is not kept."""
         while self._line or not self._has_room(0):
@@ -83,7 +89,7 @@ class Window:
     def _has_room(self, size: int) -> bool:
         if not self._count:
             return True
-        return self._count < self._most and self._bytes + size <= self._most_bytes
+        return self._count < self._most and self._bytes + size <= self.budget.limit
 
     def _settle(self) -> None:
         """Let in those in front of the line for whom there is room, and tell who waits for that."""
