@@ -6,10 +6,11 @@ import tracemalloc
 
 import pytest
 
-from pocketmq.errors import ConnectionLost
+from pocketmq.errors import ConnectFailed, ConnectionLost, RequestNotSent, RequestTimedOut
 from pocketmq.net import Connection, Limits
 from pocketmq.net.address import socket_name
-from pocketmq.protocol.command import Command
+from pocketmq.protocol.command import Command, read_command
+from pocketmq.protocol.frame import FrameReader
 from tests.loops import leap, leaping, until
 from tests.net.peers import Raw, Recorder, ask, dialling, echo, is_open, serving
 
@@ -214,3 +215,63 @@ async def test_a_drain_ends_with_the_connection() -> None:
         with pytest.raises(ConnectionLost):
             await waiting[1]
         assert waiting[0].cancelled()
+
+
+@leaping
+async def test_requests_the_socket_had_no_room_for_are_dropped_when_their_time_is_over() -> None:
+    """Only those that were handed over, even in part, may have been carried out."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        address = socket_name(listener.getsockname())
+        async with dialling(Recorder()) as dialer:
+            connection = await dialer.connect(address, 5.0)
+            peer, _ = listener.accept()  # reads nothing for now
+            with peer:
+                asked = [
+                    asyncio.create_task(connection.request(ask(bytes(MIB)), 3.0)) for _ in range(40)
+                ]
+                await until(lambda: connection.clogged, "the clog")
+                await leap(3.1)
+                done = await asyncio.gather(*asked, return_exceptions=True)
+                assert all(isinstance(error, RequestTimedOut) for error in done)
+                unsent = [error for error in done if isinstance(error, RequestNotSent)]
+                assert len(unsent) > 20
+                assert not any(error.outcome_unknown for error in unsent)
+                later = asyncio.create_task(connection.request(ask(b"later"), 3.0))
+                await asyncio.sleep(0)
+                peer.setblocking(False)
+                reader, found = FrameReader(), list[Command]()
+                while not found or found[-1].body != b"later":
+                    data = await asyncio.get_running_loop().sock_recv(peer, MIB)
+                    found += [read_command(frame) for frame in reader.feed(data)]
+                assert len(found) - 1 == len(done) - len(unsent)
+                await asyncio.get_running_loop().sock_sendall(peer, found[-1].reply(0).encode())
+                assert (await later).code == 0
+
+
+async def test_requests_that_wait_for_room_end_with_the_connection_as_not_sent() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        address = socket_name(listener.getsockname())
+        async with dialling(Recorder()) as dialer:
+            connection = await dialer.connect(address, 5.0)
+            peer, _ = listener.accept()
+            asked = [
+                asyncio.create_task(connection.request(ask(bytes(MIB)), 30.0)) for _ in range(40)
+            ]
+            await until(lambda: connection.clogged, "the clog")
+            peer.close()
+            done = await asyncio.gather(*asked, return_exceptions=True)
+            unsent = [error for error in done if isinstance(error, ConnectFailed)]
+            assert len(unsent) > 20
+            assert all(isinstance(error, ConnectionLost | ConnectFailed) for error in done)
+            assert isinstance(done[0], ConnectionLost)
+
+
+async def test_requests_that_wait_for_room_arrive_in_order_once_there_is_some() -> None:
+    owner = Recorder(echo)
+    async with serving(owner) as (_, address), dialling(Recorder()) as dialer:
+        connection = await dialer.connect(address, 5.0)
+        bodies = [bytes([n]) * (MIB // 4) for n in range(100)]
+        asked = [asyncio.create_task(connection.request(ask(body), 30.0)) for body in bodies]
+        answers = await asyncio.gather(*asked)
+        assert [answer.body for answer in answers] == bodies
+        assert [request.body for request in owner.requests] == bodies
