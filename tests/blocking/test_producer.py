@@ -3,6 +3,7 @@
 import os
 import signal
 import socket
+import sys
 import threading
 import time
 from collections.abc import Sequence
@@ -18,12 +19,14 @@ from pocketmq.blocking.wires import MOST
 from pocketmq.errors import (
     ClientClosed,
     InvalidInput,
+    MQError,
     NameServersUnreachable,
     QueueNotSelected,
     SendFailed,
     WouldBlockLoop,
 )
 from tests.loops import open_files
+from tests.server_process import wait_for
 
 
 def stored(cluster: Cluster, topic: str) -> list[bytes]:
@@ -337,3 +340,26 @@ def test_a_silent_broker_costs_the_time_allowed_and_no_more() -> None:
             assert caught.value.outcome_unknown
             cluster.heal("broker-0")
             assert producer.send(Message(topic, b"x"), timeout=10).ok
+
+
+def test_a_kept_future_keeps_its_receipt_and_not_its_message(cluster: Cluster, topic: str) -> None:
+    body = os.urandom(100_000)
+    alone = sys.getrefcount(body)
+    with mq.Producer(cluster.address, group="kept", compress_from=2**31 - 1) as producer:
+        futures = [producer.submit(Message(topic, body)) for _ in range(20)]
+        wait(futures, 30)
+        wait_for(lambda: sys.getrefcount(body) == alone, "nothing holds the body any more")
+        assert all(future.result().ok for future in futures)
+
+
+def test_a_kept_future_that_failed_does_not_keep_its_message_either(
+    cluster: Cluster, topic: str
+) -> None:
+    body = os.urandom(100_000)
+    alone = sys.getrefcount(body)
+    with mq.Producer(cluster.address, group="kept", retries=0) as producer:
+        producer.send(Message(topic, b"x"))
+        missing = MessageQueue(topic, "broker-0", 4711)
+        future = producer.submit(Message(topic, body), queue=missing)
+        assert isinstance(future.exception(30), MQError)
+        wait_for(lambda: sys.getrefcount(body) == alone, "nothing holds the body any more")

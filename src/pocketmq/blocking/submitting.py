@@ -8,6 +8,7 @@ import threading
 from collections import deque
 from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
+from typing import TypeAlias
 
 from pocketmq.blocking.gate import Gate
 from pocketmq.blocking.loop_thread import LoopThread
@@ -18,10 +19,12 @@ from pocketmq.client.producer.submitting import Submitting
 from pocketmq.errors import ClientClosed, MQError
 from pocketmq.model.message import Message
 from pocketmq.model.receipt import SendReceipt
+from pocketmq.net.reasons import untraced
 
 _PENDING, _FINISHED = "PENDING", "FINISHED"  # the parent's states
 _UNDER_WAY = frozenset({_PENDING, "RUNNING"})
 _first_wait = threading.Lock()
+_Send: TypeAlias = tuple[Outgoing, Message, Choice | None, float]
 
 
 class HandingOver:
@@ -77,12 +80,15 @@ class Handed(Future[SendReceipt]):
         self._waited_for: threading.Condition | None = None
         self._left = False
         self._gate = gate
-        self._send = (outgoing, message, choice, timeout)
+        self._size = len(outgoing.body)
+        self._send: _Send | None = (outgoing, message, choice, timeout)
 
     def begin(self, on_loop: Submitting) -> None:
         """Begin the send; on the loop."""
+        send, self._send = self._send, None  # a future that is kept keeps no message
+        assert send is not None
         try:
-            on_loop.submit_into(self, *self._send)
+            on_loop.submit_into(self, *send)
         except MQError as error:
             self.set_exception(error)
 
@@ -105,6 +111,8 @@ class Handed(Future[SendReceipt]):
         self._leave()
         if isinstance(error, asyncio.CancelledError):  # by the end of the loop
             error = ClientClosed("producer")
+        if error is not None:
+            untraced(error)  # the frames of its way here hold the message
         with suppress(InvalidStateError):
             super().set_exception(error)
 
@@ -120,7 +128,7 @@ class Handed(Future[SendReceipt]):
         with _first_wait:
             left, self._left = self._left, True
         if not left:
-            self._gate.leave(len(self._send[0].body))
+            self._gate.leave(self._size)
 
     def done(self) -> bool:
         """Whether the receipt is there, or will not come."""
