@@ -13,7 +13,7 @@ from pocketmq.protocol.batch import BatchEntry, encode_batch
 from pocketmq.protocol.compression import Codec, compress, mark_compressed
 from pocketmq.protocol.pulled import INNER_MESSAGES_LIMIT, decode_pulled
 from pocketmq.protocol.received import Delivery
-from pocketmq.protocol.record_scan import scan_records
+from pocketmq.protocol.record_scan import RecordView, scan_records
 from pocketmq.protocol.records import Record, blank_record, encode_record
 from tests.protocol.golden_messages import BATCH, STORED_BY_JAVA, V1, V6_HOSTS
 
@@ -158,6 +158,9 @@ def walked(raw: bytes) -> tuple[list[tuple[int, ...]], int | None]:
     found: list[tuple[int, ...]] = []
     try:
         for position, size, queue_offset, _, body_size, text_at in scan_records(raw):
+            record = RecordView(raw, position)
+            if record.body_crc and not record.crc_matches():
+                return found, position
             found.append((position, size, queue_offset, body_size, text_at))
     except MessageMalformed as error:
         return found, error.position

@@ -1,6 +1,7 @@
 """Messages: found by id, key, place or time; sent again, or handed to one consumer."""
 
 import asyncio
+import logging
 from collections.abc import Callable
 
 import msgspec
@@ -13,7 +14,7 @@ from pocketmq.admin.topics import Topics
 from pocketmq.admin.wire import Wire
 from pocketmq.client.calls import SUCCESS
 from pocketmq.client.filters import Filter
-from pocketmq.errors import Absent, InvalidInput, MQError, ResponseCode
+from pocketmq.errors import Absent, InvalidInput, MessagesCutShort, MQError, ResponseCode
 from pocketmq.model.names import TRACE_TOPIC, dead_letter_topic
 from pocketmq.model.queue import MessageQueue, sort_queues
 from pocketmq.model.receipt import SendReceipt
@@ -25,6 +26,8 @@ from pocketmq.protocol.message_ids import parse_offset_id
 from pocketmq.protocol.pulled import decode_pulled
 from pocketmq.protocol.received import Delivery, ReceivedMessage
 from pocketmq.protocol.trace_text import Traced, decode_traced
+
+logger = logging.getLogger("pocketmq.admin")
 
 FOR_EVER = 2**63 - 1
 """The end of time, as Java says it."""
@@ -129,6 +132,8 @@ class Messages:
     async def by_offset(self, queue: MessageQueue, offset: int) -> ReceivedMessage:
         """Give the message at an offset of a queue. Raises `Absent`."""
         page = await self._reading.page(queue, offset, 1)
+        if page.damaged is not None:
+            raise page.damaged
         for message in page.messages:
             if message.queue_offset == offset:
                 return message
@@ -236,7 +241,7 @@ class Messages:
             )
             if answer.code != ResponseCode.SUCCESS or not answer.body:
                 return []
-            return decode_pulled(answer.body, Delivery(broker_name=place.broker))
+            return _sound(answer.body, place.broker)
 
         places = await self._topics.places(header.topic)
         gathered = (await self._wire.each(places, ask)).some()
@@ -266,6 +271,19 @@ def _query(topic: str, key: str, limit: int, begin_ms: int, end_ms: int) -> Quer
     return QueryMessageRequest(
         topic=topic, key=key, max_num=limit, begin_timestamp=begin_ms, end_timestamp=end_ms
     )
+
+
+def _sound(body: bytes, broker: str) -> list[ReceivedMessage]:
+    """Give the messages of a body but for damaged ones, which are logged."""
+    found: list[ReceivedMessage] = []
+    while body:
+        try:
+            return found + decode_pulled(body, Delivery(broker_name=broker))
+        except MessagesCutShort as error:
+            found += error.decoded
+            logger.error('damaged message left out: broker=%s error="%s"', broker, error)
+            body = body[error.end :] if error.end else b""
+    return found
 
 
 def _in_order(messages: list[ReceivedMessage]) -> list[ReceivedMessage]:

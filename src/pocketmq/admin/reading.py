@@ -6,8 +6,9 @@ import msgspec
 
 from pocketmq.admin.offsets import Offsets
 from pocketmq.admin.wire import Wire
+from pocketmq.client.damage import Suspicion
 from pocketmq.client.filters import Filter, subscription_to
-from pocketmq.errors import ResponseCode
+from pocketmq.errors import MessagesCutShort, ResponseCode
 from pocketmq.model import properties
 from pocketmq.model.flags import PullFlag
 from pocketmq.model.queue import MessageQueue
@@ -44,6 +45,8 @@ class Page(msgspec.Struct, frozen=True):
     next_offset: int
     min_offset: int
     max_offset: int
+    damaged: MessagesCutShort | None = None
+    """What is wrong with the first message, which is passed over."""
 
 
 class Reading:
@@ -62,8 +65,21 @@ class Reading:
     ) -> Page:
         """Give messages of a queue from an offset on, as many as a broker gives at once.
 
-        Raises `RouteNotFound`, `BrokerNotFound`, `FilterSyntaxError`, `MessagesCutShort`.
+        A page ends before a damaged message; one that begins with it is empty and goes on behind.
+        Raises `RouteNotFound`, `BrokerNotFound`, `FilterSyntaxError`.
         """
+        suspicion = Suspicion()
+        while True:
+            page = await self._page(queue, offset, 1 if suspicion.alone else count, expression)
+            if page.damaged is None:
+                return page
+            behind = suspicion.next_offset(queue, offset, page.next_offset, page.damaged)
+            if behind != offset:
+                return msgspec.structs.replace(page, next_offset=behind)
+
+    async def _page(
+        self, queue: MessageQueue, offset: int, count: int, expression: str | Filter
+    ) -> Page:
         subscription = subscription_to(queue.topic, expression, self._wire.now_ms())
         header = PullRequest(
             consumer_group=self._wire.options.group,
@@ -82,6 +98,7 @@ class Reading:
         answer = await self._wire.ask(address, Code.PULL_MESSAGE, header, accept=_ACCEPT)
         told = answer.header(PullResponse)
         status, messages = _STATUS[answer.code], []
+        next_offset, damaged = told.next_begin_offset, None
         if status is PageStatus.FOUND:
             delivery = Delivery(
                 broker_name=queue.broker_name,
@@ -92,7 +109,14 @@ class Reading:
                     properties.MAX_OFFSET: str(told.max_offset),
                 },
             )
-            messages = decode_pulled(answer.body, delivery)
+            try:
+                messages = decode_pulled(answer.body, delivery)
+            except MessagesCutShort as error:
+                messages = error.decoded
+                if messages:
+                    next_offset = messages[-1].queue_offset + 1
+                else:
+                    damaged = error
             wanted = tag_filter(subscription)
             messages = [message for message in messages if wanted.matches_tag(message.tag)]
-        return Page(status, messages, told.next_begin_offset, told.min_offset, told.max_offset)
+        return Page(status, messages, next_offset, told.min_offset, told.max_offset, damaged)

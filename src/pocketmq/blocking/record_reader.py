@@ -9,6 +9,7 @@ import os
 import time
 from bisect import bisect_left
 from collections.abc import Sequence
+from contextlib import suppress
 from types import TracebackType
 from typing import Self
 
@@ -21,6 +22,7 @@ from pocketmq.client.filters import Filter
 from pocketmq.client.identity import client_id, local_ip
 from pocketmq.client.options import ClientOptions
 from pocketmq.errors import (
+    MessageMalformed,
     ResponseCode,
     RouteNotFound,
 )
@@ -167,10 +169,10 @@ class RecordReader:
             while offset < bounds.end:
                 self._questions.suggest(queue, MASTER_ID)  # a slave may not have it yet
                 pulled = self.pull(queue, offset, max_messages=1)
-                if pulled.records:
-                    (position, *_), *_ = scan_records(pulled.records)
+                with suppress(MessageMalformed, StopIteration):
+                    position, *_ = next(scan_records(pulled.records))
                     return RecordView(pulled.records, position).store_timestamp_ms
-                # Deleted meanwhile, or nothing is there: the next one tells.
+                # Deleted meanwhile, damaged, or nothing is there: the next one tells.
                 offset = max(offset + 1, pulled.next_offset)
             return moment_ms
 

@@ -11,9 +11,9 @@ from pocketmq.balance.consumer.popping import POP_BATCH, POP_INVISIBLE, POP_LIMI
 from pocketmq.balance.consumer.pulling import RETRY_AFTER_ERROR
 from pocketmq.client.checks import check_range, check_seconds
 from pocketmq.client.settings import ClientSettings
-from pocketmq.client.words import ModelWord, StartWord, settle_kinds
+from pocketmq.client.words import DamageWord, ModelWord, StartWord, settle_kinds
 from pocketmq.errors import InvalidInput
-from pocketmq.model.kinds import ConsumeFromWhere, MessageModel
+from pocketmq.model.kinds import ConsumeFromWhere, MessageModel, OnDamage
 from pocketmq.model.names import TRACE_TOPIC, check_consumer_group, check_topic
 
 LAST = ConsumeFromWhere.CONSUME_FROM_LAST_OFFSET
@@ -40,6 +40,10 @@ class ConsumerOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Tell brokers that the group is one of a unit."""
     offsets_dir: str = ""
     """Where a broadcasting consumer keeps its offsets. Empty: `.rocketmq_offsets` in the home."""
+    damaged: OnDamage = OnDamage.SKIP
+    """What to do about a message whose record is damaged: `skip` it, or `stop` at it.
+
+    Either is logged as an error, after a few tries. Popped messages are skipped in any case."""
     history_size: int = 256
     """How many rebalances the consumer remembers."""
 
@@ -139,6 +143,7 @@ class ConsumerSettings(ClientSettings, total=False):
     strategy: str | Strategy
     strategy_settings: StrategySettings
     unit_mode: bool
+    damaged: OnDamage | DamageWord
 
 
 class PushConsumerSettings(ConsumerSettings, total=False):

@@ -12,12 +12,13 @@ import msgspec
 
 from pocketmq.balance.profile import V4, V5, Profile
 from pocketmq.errors import InvalidInput
-from pocketmq.model.kinds import ConsumeFromWhere, MessageModel
+from pocketmq.model.kinds import ConsumeFromWhere, MessageModel, OnDamage
 
 StartWord = Literal["first", "last", "timestamp"]
 ModelWord = Literal["clustering", "broadcasting"]
 ProfileWord = Literal["4.x", "5.x"]
 CodecWord = Literal["lz4", "zlib", "zstd"]
+DamageWord = Literal["skip", "stop"]
 
 _WORDS: dict[type, dict[str, Any]] = {
     ConsumeFromWhere: {
@@ -29,6 +30,7 @@ _WORDS: dict[type, dict[str, Any]] = {
         "clustering": MessageModel.CLUSTERING,
         "broadcasting": MessageModel.BROADCASTING,
     },
+    OnDamage: {"skip": OnDamage.SKIP, "stop": OnDamage.STOP},
     Profile: {"4.x": V4, "5.x": V5},
 }
 """What else may be said by a word; of all others that have them, their names."""

@@ -61,14 +61,25 @@ class MessageMalformed(ProtocolError):
 
 
 class MessagesCutShort(MessageMalformed):
-    """A body of several messages is broken from `position` on.
+    """A body of several messages is damaged at `position`.
 
-    `decoded` holds the messages before it, which are sound.
+    `decoded` holds the messages before it, which are sound. If only the body of one message does
+    not match its checksum, `damaged` is that message, and others may follow from `end` on; None
+    means that its lengths make no sense and nothing behind it can be found.
     """
 
-    def __init__(self, reason: str, position: int, decoded: list[Any]) -> None:
+    def __init__(
+        self,
+        reason: str,
+        position: int,
+        decoded: list[Any],
+        damaged: Any = None,
+        end: int | None = None,
+    ) -> None:
         super().__init__(reason, position)
         self.decoded = decoded
+        self.damaged = damaged
+        self.end = end
 
 
 class CodecMissing(ProtocolError):

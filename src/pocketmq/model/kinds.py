@@ -35,6 +35,13 @@ class ConsumeFromWhere(Enum):
     CONSUME_FROM_TIMESTAMP = "CONSUME_FROM_TIMESTAMP"
 
 
+class OnDamage(Enum):
+    """What a consumer does about a message whose record is damaged, after some tries."""
+
+    SKIP = "SKIP"  # log an error and go on behind it
+    STOP = "STOP"  # log an error and hold its queue
+
+
 class MessageRequestMode(Enum):
     """How a broker hands out messages of a topic to a group (5.x)."""
 

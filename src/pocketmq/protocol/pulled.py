@@ -2,6 +2,7 @@
 
 import struct
 from contextlib import suppress
+from zlib import crc32
 
 from pocketmq.errors import MessageMalformed, MessagesCutShort
 from pocketmq.model.flags import SysFlag
@@ -21,10 +22,12 @@ _INNER_BATCH = int(SysFlag.INNER_BATCH | SysFlag.NEED_UNWRAP)
 _COMPRESSED = int(SysFlag.COMPRESSED)
 
 # A plain record has a topic of up to 127 bytes, IPv4 hosts and no batch inside.
-_PLAIN_HEAD = struct.Struct(">iI12xq8xI44xI").unpack_from
+_PLAIN_HEAD = struct.Struct(">iII8xq8xI44xI").unpack_from
 _PLAIN_MAGIC = MAGIC_V1 & 0xFFFF_FFFF
 _PLAIN_BODY = BODY_AT[0]
 _NOT_PLAIN = int(SysFlag.BORN_HOST_V6 | SysFlag.STORE_HOST_V6) | _INNER_BATCH
+
+_CHECKSUM = "the body does not match its checksum"
 
 INNER_MESSAGES_LIMIT = 1 << 18
 """Messages that the inner batches of one body may hold together: more than fit into a frame with
@@ -35,11 +38,12 @@ _LARGEST_OFFSET = 2**63 - 1
 def decode_pulled(body: ReadableBuffer, delivery: Delivery) -> list[ReceivedMessage]:
     """Find the messages in a body of records back to back.
 
-    Nothing but lengths is looked at; fields are decoded when read. Inner batches of 5.x are
-    unwrapped, their messages numbered on from the batch's queue offset. If a record is broken,
-    `MessagesCutShort` is raised and its `decoded` holds the messages before: Java goes on with
-    those in silence, here the caller decides. Raises `CodecMissing` if an inner batch is
-    compressed with a codec that is not installed.
+    Lengths and the checksums of bodies are verified; fields are decoded when read. A stored
+    checksum of 0 is not verified: it stands for none. Inner batches of 5.x are unwrapped, their
+    messages numbered on from the batch's queue offset. If a record is damaged, `MessagesCutShort`
+    is raised and its `decoded` holds the messages before: Java goes on with those in silence and
+    checks no body, here the caller decides. Raises `CodecMissing` if an inner batch is compressed
+    with a codec that is not installed.
 
     Inner batches are inflated at once, so `inflate_limit` holds for all of a body together.
     """
@@ -54,11 +58,15 @@ def decode_pulled(body: ReadableBuffer, delivery: Delivery) -> list[ReceivedMess
             message = ReceivedMessage(
                 data, position, queue_offset + delta, size, body_size, text_at, delivery
             )
+            end = position + size
+            if message.body_crc and not message.crc_matches():
+                raise MessagesCutShort(_CHECKSUM, position, messages, message, end)
             if sys_flag & _INNER_BATCH == _INNER_BATCH:
                 messages += _unwrap(message, sys_flag, room)
             else:
                 messages.append(message)
-            end = position + size
+    except MessagesCutShort:
+        raise
     except MessageMalformed as error:
         raise MessagesCutShort(error.reason, error.position, messages) from error
     if end != len(data):
@@ -67,7 +75,7 @@ def decode_pulled(body: ReadableBuffer, delivery: Delivery) -> list[ReceivedMess
 
 
 def _plain_messages(data: bytes, delivery: Delivery) -> tuple[list[ReceivedMessage], int]:
-    """Find the messages before the first record that is broken or special, and where that begins.
+    """Find the messages before the first record that is damaged or special, and its position.
 
     Nearly always these are all. Lengths are read without a sign, so that one that is negative
     leads out of the data; what is special is looked at again by whoever knows how.
@@ -77,8 +85,9 @@ def _plain_messages(data: bytes, delivery: Delivery) -> tuple[list[ReceivedMessa
     position, end = 0, len(data)
     with suppress(struct.error, IndexError):
         while position < end:
-            size, magic, queue_offset, sys_flag, body_size = _PLAIN_HEAD(data, position)
-            at = position + _PLAIN_BODY + body_size
+            size, magic, crc, queue_offset, sys_flag, body_size = _PLAIN_HEAD(data, position)
+            body_at = position + _PLAIN_BODY
+            at = body_end = body_at + body_size
             topic_size = data[at]
             at += topic_size + 3  # behind the lengths of topic and properties
             high = data[at - 2]
@@ -89,6 +98,7 @@ def _plain_messages(data: bytes, delivery: Delivery) -> tuple[list[ReceivedMessa
                 or magic != _PLAIN_MAGIC
                 or sys_flag & _NOT_PLAIN
                 or topic_size | high > 127
+                or (crc32(data[body_at:body_end]) & 0x7FFF_FFFF != crc and crc)
             ):
                 break
             append(

@@ -8,6 +8,7 @@ import struct
 from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
+from zlib import crc32
 
 import msgspec
 import numpy as np
@@ -38,6 +39,8 @@ class Part(msgspec.Struct, frozen=True):
     start: int
     end: int
     offset_delta: int = 0
+    behind: int = -1
+    """The offset behind its records."""
 
 
 class Layout:
@@ -101,6 +104,15 @@ class Layout:
             raise _malformed(data)
         self.flags, self.ends = flags, ends
         self.body_at, self.body_end, self.text_at = body_at, body_end, text_at
+
+    def check_bodies(self) -> None:
+        """Verify the checksums of all bodies; raises `MessageMalformed`."""
+        data, places = self.data, zip(self.body_at.tolist(), self.body_end.tolist(), strict=True)
+        found = np.array([crc32(data[start:end]) for start, end in places], np.int64)
+        stored = numbers_at(data, ">i4", self.at + 8)
+        wrong = ((found & 0x7FFF_FFFF) != stored) & (stored != 0)  # 0: without a checksum
+        if wrong.any():
+            raise MessageMalformed("a body does not match its checksum", int(self.at[wrong][0]))
 
     @cached_property
     def offsets(self) -> Any:

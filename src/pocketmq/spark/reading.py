@@ -14,8 +14,9 @@ import pyarrow as pa
 
 from pocketmq.balance.consumer.pulling import PullStatus
 from pocketmq.blocking.record_reader import Pulled, RecordReader
-from pocketmq.errors import DataLost
+from pocketmq.errors import DataLost, MessageMalformed
 from pocketmq.spark.connections import reader_of, settle
+from pocketmq.spark.damaged import without_damage
 from pocketmq.spark.layout import Part
 from pocketmq.spark.planning import Range
 from pocketmq.spark.records import Wanted, decode
@@ -43,9 +44,14 @@ def read_ranges(
     if sum(each.size for each in ranges) > _FEW:
         batches = _Ahead(batches)
     for parts in batches:
-        batch = decode(parts, wanted)
-        if batch.num_rows:
-            yield batch
+        try:
+            decoded: Iterable[pa.RecordBatch] = [decode(parts, wanted)]
+        except MessageMalformed:
+            sound = (part for each in parts for part in without_damage(reader, each, pulling))
+            decoded = (decode([part], wanted) for part in sound)
+        for batch in decoded:
+            if batch.num_rows:
+                yield batch
 
 
 def _batches(
@@ -75,7 +81,14 @@ def _pulls(reader: RecordReader, wanted: Range, pulling: Pulling) -> Iterator[tu
             wanted.queue, at, max_messages=count, max_bytes=pulling.size, wanted=pulling.wanted
         )
         if pulled.status is PullStatus.FOUND and pulled.next_offset > at:
-            part = Part(wanted.queue, pulled.records, at, wanted.end, pulled.offset_delta)
+            part = Part(
+                wanted.queue,
+                pulled.records,
+                at,
+                wanted.end,
+                pulled.offset_delta,
+                pulled.next_offset,
+            )
             yield part, pulled.next_offset - at
         elif pulled.status is not PullStatus.NO_MATCHED_MSG or pulled.next_offset <= at:
             # Nothing where there was something: gone, or not yet at the slave that was asked.

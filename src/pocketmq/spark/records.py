@@ -48,6 +48,8 @@ def decode(parts: Sequence[Part], wanted: Wanted) -> pa.RecordBatch:
     fields = zip(wanted.columns, wanted.schema, strict=True)
     if layout.count == 0:
         return pa.RecordBatch.from_pylist([], schema=wanted.schema)
+    if "body" in wanted.columns:
+        layout.check_bodies()
     made = [_MAKERS[name](layout, field.type, wanted) for name, field in fields]
     if made:
         batch = pa.RecordBatch.from_arrays(made, schema=wanted.schema)

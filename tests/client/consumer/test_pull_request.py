@@ -1,7 +1,6 @@
 """The fields of a pull, and what its answer is made of."""
 
 import asyncio
-import logging
 from typing import Any
 
 import pytest
@@ -9,10 +8,12 @@ import pytest
 from pocketmq.balance.consumer.pulling import CommitWithPull
 from pocketmq.balance.profile import V4, V5, Profile
 from pocketmq.client.consumer.held import HeldQueue
-from pocketmq.client.consumer.pull_request import PullTemplate, read_answer
+from pocketmq.client.consumer.pull_request import Asked, PullTemplate, read_answer
 from pocketmq.client.consumer.subscriptions import Subscribed, Subscriptions
 from pocketmq.client.consumer_options import PushConsumerOptions
+from pocketmq.client.damage import TRIES
 from pocketmq.errors import MessagesCutShort
+from pocketmq.model.kinds import OnDamage
 from pocketmq.model.queue import MessageQueue
 from pocketmq.protocol.command import Command
 from pocketmq.protocol.headers.pulling import PullResponse
@@ -24,6 +25,7 @@ HOST = encode_host("127.0.0.1:10911")
 HEADER = PullResponse(
     suggest_which_broker_id=0, next_begin_offset=9, min_offset=2, max_offset=12, offset_delta=None
 )
+SKIP = OnDamage.SKIP
 NO_COMMIT = CommitWithPull(False, -1)
 
 
@@ -111,7 +113,7 @@ def test_messages_carry_what_the_receiver_knows() -> None:
     subscriptions = Subscriptions("shop")
     wanted = subscribed(subscriptions)
     answer = Command(0, 1, body=record(7, "shop%orders") + record(8, "shop%orders"))
-    pulled = read_answer(answer, HEADER, held(), wanted, subscriptions)
+    pulled = read_answer(Asked(7, wanted, SKIP), answer, HEADER, held(), subscriptions)
     assert pulled.next_offset == 9
     assert [(m.topic, m.queue_id, m.queue_offset, m.broker_name) for m in pulled.messages] == [
         ("orders", 3, 7, "broker-a"),
@@ -125,9 +127,8 @@ def test_what_failed_is_shown_under_the_topic_it_was_sent_to() -> None:
     subscriptions = Subscriptions("shop")
     wanted = subscribed(subscriptions)
     body = record(1, "%RETRY%billing", RETRY_TOPIC="shop%refunds") + record(2, "%RETRY%billing")
-    pulled = read_answer(
-        Command(0, 1, body=body), HEADER, held("%RETRY%billing"), wanted, subscriptions
-    )
+    asked, answer = Asked(1, wanted, SKIP), Command(0, 1, body=body)
+    pulled = read_answer(asked, answer, HEADER, held("%RETRY%billing"), subscriptions)
     assert [message.topic for message in pulled.messages] == ["refunds", "%RETRY%billing"]
 
 
@@ -135,24 +136,58 @@ def test_tags_are_looked_at_again() -> None:
     subscriptions = Subscriptions("")
     wanted = subscribed(subscriptions, "BB")
     body = record(1, TAGS="Aa") + record(2, TAGS="BB") + record(3)
-    pulled = read_answer(Command(0, 1, body=body), HEADER, held(), wanted, subscriptions)
+    asked, answer = Asked(1, wanted, SKIP), Command(0, 1, body=body)
+    pulled = read_answer(asked, answer, HEADER, held(), subscriptions)
     assert [message.queue_offset for message in pulled.messages] == [2]
     assert pulled.next_offset == 9
 
 
-def test_behind_a_broken_record_the_next_pull_tries_again(
+def test_a_damaged_record_is_pulled_again_alone_and_then_skipped_with_one_error(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """Java would pass over the rest in silence."""
+    """Java would pass over the rest of the answer in silence."""
     subscriptions = Subscriptions("")
-    wanted = subscribed(subscriptions)
+    wanted, queue = subscribed(subscriptions), held()
     torn = Command(0, 1, body=record(7) + record(8)[:-3])
-    with caplog.at_level(logging.WARNING, "pocketmq.client"):
-        pulled = read_answer(torn, HEADER, held(), wanted, subscriptions)
+    pulled = read_answer(Asked(7, wanted, SKIP), torn, HEADER, queue, subscriptions)
     assert ([m.queue_offset for m in pulled.messages], pulled.next_offset) == ([7], 8)
-    assert "pulled again from 8" in caplog.text
-    with pytest.raises(MessagesCutShort):
-        read_answer(Command(0, 1, body=record(7)[:-3]), HEADER, held(), wanted, subscriptions)
+    front = Command(0, 1, body=record(8)[:-3])
+    seen = []
+    for _ in range(TRIES):
+        pulled = read_answer(Asked(8, wanted, SKIP), front, HEADER, queue, subscriptions)
+        seen.append((pulled.messages, pulled.next_offset, queue.suspicion.alone))
+    assert seen == [([], 8, True), ([], 8, True), ([], 9, False)]
+    (told,) = [each.getMessage() for each in caplog.records if each.levelname == "ERROR"]
+    assert told.startswith("damaged message skipped: topic=orders queue=broker-a:3 offset=8 ")
+
+
+def test_a_consumer_that_shall_stop_at_damage_holds_the_queue_there(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    subscriptions = Subscriptions("")
+    wanted, queue = subscribed(subscriptions), held()
+    asked, front = Asked(8, wanted, OnDamage.STOP), Command(0, 1, body=record(8)[:-3])
+    for _ in range(TRIES - 1):
+        assert read_answer(asked, front, HEADER, queue, subscriptions).next_offset == 8
+    for _ in range(3):
+        with pytest.raises(MessagesCutShort):
+            read_answer(asked, front, HEADER, queue, subscriptions)
+    (told,) = [each.getMessage() for each in caplog.records if each.levelname == "ERROR"]
+    assert told.startswith("damaged message stops its queue: topic=orders ")
+
+
+def test_a_record_that_was_damaged_on_its_way_is_delivered_when_it_comes_sound() -> None:
+    subscriptions = Subscriptions("")
+    wanted, queue = subscribed(subscriptions), held()
+    asked = Asked(8, wanted, SKIP)
+    bad = Command(0, 1, body=record(8)[:-3])
+    for _ in range(5):
+        for _ in range(TRIES - 1):
+            assert read_answer(asked, bad, HEADER, queue, subscriptions).next_offset == 8
+        sound = Command(0, 1, body=record(8))
+        pulled = read_answer(asked, sound, HEADER, queue, subscriptions)
+        assert [message.queue_offset for message in pulled.messages] == [8]
+        assert not queue.suspicion.alone
 
 
 async def test_a_held_queue_tells_when_its_handlers_have_finished() -> None:

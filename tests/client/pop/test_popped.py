@@ -29,7 +29,7 @@ def answer(
 
 
 def test_each_message_has_the_handle_javas_client_would_give_it() -> None:
-    first, second = read_popped(answer(), record(7) + record(8), "broker-a", "orders")
+    first, second = read_popped(answer(), record(7) + record(8), "broker-a", "orders").messages
     assert first.get_property(names.POP_CHECKPOINT) == "7 1000 60000 5 0 broker-a 0 7"
     assert second.get_property(names.POP_CHECKPOINT) == "7 1000 60000 5 0 broker-a 0 8"
     assert second.properties[names.FIRST_POP_TIME] == "1000"
@@ -38,7 +38,7 @@ def test_each_message_has_the_handle_javas_client_would_give_it() -> None:
 
 def test_a_retried_message_is_shown_under_its_own_topic_and_keeps_its_mark() -> None:
     body = record(3, topic="%RETRY%billing_orders", reconsume_times=2)
-    (message,) = read_popped(answer("1 0 3", "1 0 3"), body, "b", "orders")
+    (message,) = read_popped(answer("1 0 3", "1 0 3"), body, "b", "orders").messages
     assert (message.topic, message.reconsume_times) == ("orders", 2)
     assert handle_of(message).mark is TopicMark.RETRY
     assert handle_of(message).mark.real_topic("orders", "billing") == "%RETRY%billing_orders"
@@ -46,24 +46,24 @@ def test_a_retried_message_is_shown_under_its_own_topic_and_keeps_its_mark() -> 
 
 def test_a_handle_that_the_broker_gave_and_the_time_of_the_first_pop_are_kept() -> None:
     given = {names.POP_CHECKPOINT: "3 900 60000 1 2 b 0 3", names.FIRST_POP_TIME: "800"}
-    (message,) = read_popped(answer(), record(3, properties=given), "b", "orders")
+    (message,) = read_popped(answer(), record(3, properties=given), "b", "orders").messages
     assert str(handle_of(message)) == "3 900 60000 1 2 b 0 3"
     assert message.properties[names.FIRST_POP_TIME] == "800"
 
 
 def test_without_offsets_in_the_answer_the_messages_own_count() -> None:
-    first, second = read_popped(answer(None, None), record(7) + record(8), "b", "orders")
+    first, second = read_popped(answer(None, None), record(7) + record(8), "b", "orders").messages
     assert str(handle_of(first)) == "7 1000 60000 5 0 b 0 7"
     assert str(handle_of(second)) == "8 1000 60000 5 0 b 0 8"
 
 
 def test_the_broker_counts_how_often_ordered_messages_were_taken() -> None:
-    both = read_popped(answer(counts="0 qo0%8 3;0 0 1"), record(7) + record(8), "b", "orders")
+    both = read_popped(answer(counts="0 qo0%8 3;0 0 1"), record(7) + record(8), "b", "orders").messages
     assert [message.reconsume_times for message in both] == [1, 3]
 
 
 def test_messages_behind_a_broken_record_come_back_by_themselves() -> None:
-    messages = read_popped(answer(), record(7) + record(8)[:-5], "b", "orders")
+    messages = read_popped(answer(), record(7) + record(8)[:-5], "b", "orders").messages
     assert [message.queue_offset for message in messages] == [7]
 
 
@@ -79,7 +79,7 @@ def test_a_message_that_was_not_popped_has_no_handle() -> None:
 
 
 def test_a_new_handle_takes_the_place_of_the_old_one() -> None:
-    message, _ = read_popped(answer(), record(7) + record(8), "b", "orders")
+    message, _ = read_popped(answer(), record(7) + record(8), "b", "orders").messages
     assert message.properties[names.POP_CHECKPOINT]  # read before, and so remembered
     new = PopHandle.parse("7 2000 30000 5 0 b 0 7")
     changed = with_handle(message, new)

@@ -8,6 +8,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import Protocol
 
+from pocketmq.client.damage import Suspicion
 from pocketmq.balance.consumer.process_queue import ProcessQueue
 from pocketmq.balance.consumer.rebalance import OwnedQueue
 from pocketmq.model.kinds import MessageRequestMode
@@ -50,6 +51,7 @@ class HeldQueue:
         "retries",
         "start_checked",
         "suggested",
+        "suspicion",
         "topic",
         "waiting",
         "wake_below",
@@ -79,6 +81,8 @@ class HeldQueue:
         """Messages behind those that were pulled last, as the broker told then."""
         self.suggested = 0
         """The id of the broker process to pull from, as the last answer suggested."""
+        self.suspicion = Suspicion()
+        """The damaged record in front of it, if there is any."""
         self.paused = False
         """The application wants no more pulls; what is cached is still handled."""
         self.start_checked = False

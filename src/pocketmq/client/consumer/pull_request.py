@@ -22,6 +22,7 @@ from pocketmq.client.consumer_options import PushConsumerOptions
 from pocketmq.errors import MessagesCutShort, ResponseCode
 from pocketmq.model import properties
 from pocketmq.model.flags import PullFlag
+from pocketmq.model.kinds import OnDamage
 from pocketmq.protocol.command import Command
 from pocketmq.protocol.headers.pulling import PullRequest, PullResponse
 from pocketmq.protocol.pulled import decode_pulled
@@ -105,18 +106,28 @@ class Pulled(msgspec.Struct, frozen=True):
     next_offset: int
 
 
+class Asked(msgspec.Struct, frozen=True):
+    """What a pull asked for."""
+
+    offset: int
+    subscribed: Subscribed
+    on_damage: OnDamage
+
+
 def read_answer(
+    asked: Asked,
     answer: Command,
     header: PullResponse,
     held: HeldQueue,
-    subscribed: Subscribed,
     subscriptions: Subscriptions,
 ) -> Pulled:
     """Read the messages of an answer, and say where the next pull begins.
 
-    Tags are looked at again: brokers select by hash codes alone. Behind a broken record the next
-    pull tries again; raises `MessagesCutShort` if it is the first, and `CodecMissing`.
+    Tags are looked at again: brokers select by hash codes alone. At a damaged record the next pull
+    tries again; see `damage`. Raises `MessagesCutShort` where the consumer shall not pass over it,
+    and `CodecMissing`.
     """
+    subscribed = asked.subscribed
     delivery = Delivery(
         broker_name=held.queue.broker_name,
         queue_id=held.queue.queue_id,
@@ -131,11 +142,17 @@ def read_answer(
     try:
         messages = decode_pulled(answer.body, delivery)
     except MessagesCutShort as error:
-        if not error.decoded:
-            raise
         messages = error.decoded
-        next_offset = messages[-1].queue_offset + 1
-        logger.warning("%s: %s; pulled again from %s", held.queue, error, next_offset)
+        if messages:
+            held.suspicion.clear()
+            next_offset = messages[-1].queue_offset + 1
+        else:
+            next_offset = held.suspicion.next_offset(
+                held.queue, asked.offset, next_offset, error, asked.on_damage
+            )
+        logger.debug("%s: %s; pulled again from %s", held.queue, error, next_offset)
+    else:
+        held.suspicion.clear()
     if subscribed.tags.tags is not None:
         matches = subscribed.tags.matches_tag
         messages = [message for message in messages if matches(message.tag)]

@@ -34,7 +34,14 @@ from pocketmq.balance.consumer.start_offset import StartRule
 from pocketmq.client.addresses import Place
 from pocketmq.client.consumer.held import HeldQueue
 from pocketmq.client.consumer.parts import Parts
-from pocketmq.client.consumer.pull_request import ANSWERS, STATUS, Pulled, PullTemplate, read_answer
+from pocketmq.client.consumer.pull_request import (
+    ANSWERS,
+    STATUS,
+    Asked,
+    Pulled,
+    PullTemplate,
+    read_answer,
+)
 from pocketmq.client.consumer.start_offsets import start_offset
 from pocketmq.errors import BrokerNotFound, MQError, ServerError
 from pocketmq.model.names import is_retry_topic
@@ -162,7 +169,7 @@ class Puller:
             header = answer.header(PullResponse)
             held.suggested = header.suggest_which_broker_id
             held.waiting = header.max_offset - header.next_begin_offset
-            pulled = self._read(answer, header, held, template)
+            pulled = self._read(asked, answer, header, held, template)
         except ServerError as error:
             self._complain(held, error)
             code = error.code
@@ -190,17 +197,25 @@ class Puller:
         commit = commit_with_pull(parts.options.model, noted, to_slave=not place.is_master)
         room = parts.limits.count - held.process.count
         count = pull_size(parts.options.pull_batch, held.waiting, room)
+        if held.suspicion.alone:
+            count = 1
         fields = template.fields(held.next_offset, count, commit)
         return await parts.session.brokers.call_at(
             place.address, _PULL, fields, timeout=PULL_TIMEOUT, accept=ANSWERS
         )
 
     def _read(
-        self, answer: Command, header: PullResponse, held: HeldQueue, template: PullTemplate
+        self,
+        offset: int,
+        answer: Command,
+        header: PullResponse,
+        held: HeldQueue,
+        template: PullTemplate,
     ) -> Pulled:
         if STATUS[answer.code] is not PullStatus.FOUND:
             return Pulled([], header.next_begin_offset)
-        return read_answer(answer, header, held, template.subscribed, self._parts.subscriptions)
+        asked = Asked(offset, template.subscribed, self._parts.options.damaged)
+        return read_answer(asked, answer, header, held, self._parts.subscriptions)
 
     def _take(
         self, held: HeldQueue, status: PullStatus, asked: int, pulled: Pulled, max_offset: int

@@ -3,6 +3,7 @@
 A message's handle travels in its `POP_CK` property, as in Java. Asks nobody.
 """
 
+import logging
 from collections import defaultdict
 from collections.abc import Iterable
 from typing import NamedTuple
@@ -26,6 +27,8 @@ from pocketmq.protocol.pop_handles import (
 from pocketmq.protocol.pulled import decode_pulled
 from pocketmq.protocol.received import Delivery, ReceivedMessage
 
+logger = logging.getLogger("pocketmq.client")
+
 
 class Popped(NamedTuple):
     """The answer to a pop."""
@@ -39,18 +42,21 @@ class Popped(NamedTuple):
     """When the messages were popped, by the broker's clock."""
 
 
-def read_popped(
-    response: PopResponse, body: bytes, broker: str, topic: str
-) -> list[ReceivedMessage]:
+class Read(NamedTuple):
+    """The messages of an answer, each with its handle."""
+
+    messages: list[ReceivedMessage]
+    damaged: list[ReceivedMessage]
+    """Those whose bodies do not match their checksums; no application may get them."""
+
+
+def read_popped(response: PopResponse, body: bytes, broker: str, topic: str) -> Read:
     """Give the messages of a pop as an application sees them: under `topic`, with handles.
 
-    Those behind a broken record are left out; nobody acknowledges them, so they come back. Raises
-    `HeaderMalformed` if the answer does not say where the messages are from.
+    Those behind a record whose lengths make no sense are left out; nobody acknowledges them, so
+    they come back. Raises `HeaderMalformed` if the answer does not say where the messages are from.
     """
-    try:
-        found = decode_pulled(body, Delivery(broker_name=broker))
-    except MessagesCutShort as error:
-        found = error.decoded
+    found, damaged = _find(body, broker, topic)
     starts = read_start_offsets(response.start_offset_info)
     # Offsets are told in the order of the messages, queue by queue.
     told = {q: iter(each) for q, each in read_message_offsets(response.msg_offset_info).items()}
@@ -81,7 +87,35 @@ def read_popped(
             added[names.FIRST_POP_TIME] = str(response.pop_time)
         delivery = Delivery(broker_name=broker, topic=topic, added=added, reconsume_times=tries)
         messages.append(_delivered(message, delivery))
-    return messages
+    if not damaged:
+        return Read(messages, [])
+    return Read(
+        [each for number, each in enumerate(messages) if number not in damaged],
+        [messages[number] for number in damaged],
+    )
+
+
+def _find(body: bytes, broker: str, topic: str) -> tuple[list[ReceivedMessage], list[int]]:
+    """Find all messages, and the numbers of those with damaged bodies."""
+    found: list[ReceivedMessage] = []
+    damaged: list[int] = []
+    while True:
+        try:
+            found += decode_pulled(body, Delivery(broker_name=broker))
+        except MessagesCutShort as error:
+            found += error.decoded
+            if error.damaged is None:
+                logger.error(
+                    'damaged message popped: topic=%s broker=%s error="%s"; it was not consumed, '
+                    "and what the same answer holds behind it comes again",
+                    topic, broker, error.reason,
+                )  # fmt: skip
+                return found, damaged
+            damaged.append(len(found))
+            found.append(error.damaged)
+            body = body[error.end :]
+        else:
+            return found, damaged
 
 
 def handle_of(message: ReceivedMessage) -> PopHandle:

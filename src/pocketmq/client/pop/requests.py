@@ -4,14 +4,17 @@ Knows how to ask; whom and how often is the consumer's. Names are those of the w
 """
 
 import asyncio
+import logging
 from collections.abc import Sequence
 
 import msgspec
 
 from pocketmq.client.calls import SUCCESS
-from pocketmq.client.pop.popped import Popped, batch_acks, read_popped
+from pocketmq.client.damage import tell_skipped
+from pocketmq.client.pop.popped import Popped, batch_acks, handle_of, read_popped
 from pocketmq.client.session import Session
-from pocketmq.errors import RequestNotSupported, ResponseCode
+from pocketmq.errors import MQError, RequestNotSupported, ResponseCode
+from pocketmq.model.queue import MessageQueue
 from pocketmq.model.subscription import Subscription
 from pocketmq.protocol.bodies.pop import BatchAcks
 from pocketmq.protocol.codes import RequestCode
@@ -24,6 +27,9 @@ from pocketmq.protocol.headers.pop import (
 )
 from pocketmq.protocol.json_values import encode_body
 from pocketmq.protocol.pop_handles import PopHandle
+from pocketmq.protocol.received import ReceivedMessage
+
+logger = logging.getLogger("pocketmq.client")
 
 ANY_QUEUE = -1
 _POPPED = SUCCESS | {
@@ -91,11 +97,24 @@ class PopRequests:
         if answer.code != ResponseCode.SUCCESS:
             return Popped([], asked, full=answer.code == ResponseCode.POLLING_FULL)
         response = answer.header(PopResponse)
-        return Popped(
-            read_popped(response, answer.body, broker, name),
-            asked + invisible,
-            popped_at_ms=response.pop_time,
-        )
+        read = read_popped(response, answer.body, broker, name)
+        if read.damaged:
+            await self._drop(broker, subscription.topic, read.damaged)
+        return Popped(read.messages, asked + invisible, popped_at_ms=response.pop_time)
+
+    async def _drop(self, broker: str, topic: str, damaged: list[ReceivedMessage]) -> None:
+        """Acknowledge damaged messages, now and not after some tries.
+
+        A broker that hands one out again may do so by a copy in the retry topic, whose checksum it
+        computes anew: the damage could not be seen any more.
+        """
+        for message in damaged:
+            queue = MessageQueue(message.topic, broker, message.queue_id)
+            tell_skipped(queue, message.queue_offset, "the body does not match its checksum")
+        try:
+            await self.ack(broker, [(topic, handle_of(message)) for message in damaged])
+        except MQError as error:
+            logger.warning("damaged messages are not acknowledged: topic=%s %s", topic, error)
 
     async def ack(self, broker: str, handles: Sequence[tuple[str, PopHandle]]) -> None:
         """Acknowledge messages of one broker, each by its topic and handle."""

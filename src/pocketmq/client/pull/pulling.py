@@ -29,7 +29,7 @@ from pocketmq.balance.consumer.pulling import (
 from pocketmq.balance.consumer.start_offset import NO_OFFSET, after_answer, start_step
 from pocketmq.client.addresses import Place
 from pocketmq.client.consumer.held import HeldQueue
-from pocketmq.client.consumer.pull_request import ANSWERS, STATUS, Pulled, read_answer
+from pocketmq.client.consumer.pull_request import ANSWERS, STATUS, Asked, Pulled, read_answer
 from pocketmq.client.consumer.start_offsets import answer_to
 from pocketmq.client.consumer.subscriptions import Subscribed
 from pocketmq.client.pull.assigned import AssignedQueue
@@ -155,6 +155,8 @@ class Pulling:
         subscribed = parts.subscribed(held.queue.topic)
         place = await self._place(held)
         fields = template.fields(subscribed, offset)
+        if held.suspicion.alone:
+            fields["maxMsgNums"] = "1"
         answer = await self._call(place.address, fields)
         header = answer.header(PullResponse)
         held.suggested = header.suggest_which_broker_id
@@ -164,7 +166,8 @@ class Pulling:
                 logger.warning("%s does not hold offset %s; it is pulled from %s on",
                     held.queue, offset, header.next_begin_offset)  # fmt: skip
             return status, Pulled([], header.next_begin_offset)
-        return status, read_answer(answer, header, held, subscribed, parts.subscriptions)
+        asked = Asked(offset, subscribed, parts.options.damaged)
+        return status, read_answer(asked, answer, header, held, parts.subscriptions)
 
     async def _call(self, address: str, fields: dict[str, str]) -> Command:
         """Pull as 5.x clients do; brokers of 4.x know plain pulls alone."""
