@@ -18,6 +18,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from importlib import import_module
 
+import pocketmq as mq
 from pocketmq.client.producer import Producer
 from pocketmq.client.producer.batches import prepare_batches
 from pocketmq.client.producer.requests import Outgoing
@@ -168,12 +169,34 @@ def compare(loop: str, address: str, seconds: float) -> None:
         print(f"{name:26}{rate:12,.0f}{cost:9.2f}{most:9.2f}{plain:9.2f}{cost / plain:8.2f}")
 
 
+LARGE = bytes(1_000_000)
+
+
+def large(address: str, seconds: float) -> None:
+    """Submit bodies of 1 MB as quickly as the producer takes them, beside sends one at a time."""
+    producer = mq.Producer(address, group="large", compress_from=2**31 - 1)
+    with producer:
+        done, started = 0, time.perf_counter()
+        while time.perf_counter() < started + seconds:
+            producer.send(Message(TOPIC, LARGE))
+            done += 1
+        alone = done / (time.perf_counter() - started)
+        futures, started = [], time.perf_counter()
+        while time.perf_counter() < started + seconds:
+            futures.append(producer.submit(Message(TOPIC, LARGE)))
+        failed = sum(future.exception() is not None for future in futures)
+        rate = (len(futures) - failed) / (time.perf_counter() - started)
+    print(f"{'1 MB, send / submit':26}{alone:12,.0f}{rate:12,.0f} MB/s{rate / alone:8.2f} ×, "
+          f"{failed} of {len(futures)} failed")  # fmt: skip
+
+
 def main() -> None:
     seconds = float(sys.argv[1]) if len(sys.argv) > 1 else 1.0
     with cluster() as address:
         compare("asyncio", address, seconds)
         if importlib.util.find_spec("uvloop"):
             compare("uvloop", address, seconds)
+        large(address, 3 * seconds)
 
 
 if __name__ == "__main__":

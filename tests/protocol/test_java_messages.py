@@ -18,8 +18,8 @@ from pocketmq.protocol.compression import Codec, decompress
 from pocketmq.protocol.message_ids import encode_offset_id, parse_offset_id, parse_unique_id
 from pocketmq.protocol.property_text import decode_properties, encode_properties, find_property
 from pocketmq.protocol.pulled import decode_pulled
-from pocketmq.protocol.record_scan import RecordView
 from pocketmq.protocol.received import Delivery, ReceivedMessage
+from pocketmq.protocol.record_scan import RecordView
 from pocketmq.protocol.records import decode_record, encode_record
 
 VECTORS = Path(__file__).parent.parent / "vectors"

@@ -1,7 +1,6 @@
 """Messages: found by id, key, place or time; sent again, or handed to one consumer."""
 
 import asyncio
-import logging
 from collections.abc import Callable
 
 import msgspec
@@ -13,6 +12,7 @@ from pocketmq.admin.reading import Page, PageStatus, Reading
 from pocketmq.admin.topics import Topics
 from pocketmq.admin.wire import Wire
 from pocketmq.client.calls import SUCCESS
+from pocketmq.client.damage import tell_left_out
 from pocketmq.client.filters import Filter
 from pocketmq.errors import Absent, InvalidInput, MessagesCutShort, MQError, ResponseCode
 from pocketmq.model.names import TRACE_TOPIC, dead_letter_topic
@@ -26,8 +26,6 @@ from pocketmq.protocol.message_ids import parse_offset_id
 from pocketmq.protocol.pulled import decode_pulled
 from pocketmq.protocol.received import Delivery, ReceivedMessage
 from pocketmq.protocol.trace_text import Traced, decode_traced
-
-logger = logging.getLogger("pocketmq.admin")
 
 FOR_EVER = 2**63 - 1
 """The end of time, as Java says it."""
@@ -241,7 +239,7 @@ class Messages:
             )
             if answer.code != ResponseCode.SUCCESS or not answer.body:
                 return []
-            return _sound(answer.body, place.broker)
+            return _sound(answer.body, header.topic, place.broker)
 
         places = await self._topics.places(header.topic)
         gathered = (await self._wire.each(places, ask)).some()
@@ -273,7 +271,7 @@ def _query(topic: str, key: str, limit: int, begin_ms: int, end_ms: int) -> Quer
     )
 
 
-def _sound(body: bytes, broker: str) -> list[ReceivedMessage]:
+def _sound(body: bytes, topic: str, broker: str) -> list[ReceivedMessage]:
     """Give the messages of a body but for damaged ones, which are logged."""
     found: list[ReceivedMessage] = []
     while body:
@@ -281,7 +279,7 @@ def _sound(body: bytes, broker: str) -> list[ReceivedMessage]:
             return found + decode_pulled(body, Delivery(broker_name=broker))
         except MessagesCutShort as error:
             found += error.decoded
-            logger.error('damaged message left out: broker=%s error="%s"', broker, error)
+            tell_left_out(topic, broker, error.reason)
             body = body[error.end :] if error.end else b""
     return found
 

@@ -21,7 +21,9 @@ class Gate:
     def try_enter(self, size: int) -> bool:
         """Enter if there is room."""
         with self._lock:
-            if self._count and (self._count >= self._most or self._bytes + size > self._budget.limit):
+            if self._count and (
+                self._count >= self._most or self._bytes + size > self._budget.limit
+            ):
                 return False
             self._count += 1
             self._bytes += size

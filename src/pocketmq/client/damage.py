@@ -69,6 +69,14 @@ def tell_skipped(queue: MessageQueue, offset: int, reason: str) -> None:
     _tell("skipped", queue, offset, reason)
 
 
+def tell_left_out(topic: str, broker: str, reason: str) -> None:
+    """Log that an answer holds a damaged message whose offset is not known."""
+    logger.error(
+        'damaged message left out: topic=%s broker=%s error="%s"; what the same answer held behind '
+        "it may be left out, too", topic, broker, reason,
+    )  # fmt: skip
+
+
 def _tell(outcome: str, queue: MessageQueue, offset: int, reason: str) -> None:
     logger.error(
         'damaged message %s: topic=%s queue=%s:%d offset=%d error="%s"',

@@ -58,7 +58,11 @@ class ProducerOptions(msgspec.Struct, frozen=True, kw_only=True):
     (Java: backPressureForAsyncSendNum, which is off unless asked for.)
     """
     window_bytes: int = WINDOW_BYTES
-    """The same for the bytes of their bodies; one message that is larger goes alone."""
+    """The same for the bytes of their bodies; one message that is larger goes alone.
+
+    The upper bound: the limit starts at 4 MiB, grows while answers come quickly, and falls when
+    they take more than a quarter of `send_timeout`.
+    """
     trace: bool = False
     """Tell the trace topic about every send."""
     trace_topic: str = TRACE_TOPIC

@@ -53,6 +53,7 @@ def decode_pulled(body: ReadableBuffer, delivery: Delivery) -> list[ReceivedMess
     if end == len(data):
         return messages
     room = _Room(delivery.inflate_limit)
+    damaged: ReceivedMessage | None = None
     try:
         for position, size, queue_offset, sys_flag, body_size, text_at in scan_records(data, end):
             message = ReceivedMessage(
@@ -60,15 +61,16 @@ def decode_pulled(body: ReadableBuffer, delivery: Delivery) -> list[ReceivedMess
             )
             end = position + size
             if message.body_crc and not message.crc_matches():
-                raise MessagesCutShort(_CHECKSUM, position, messages, message, end)
+                damaged = message
+                break
             if sys_flag & _INNER_BATCH == _INNER_BATCH:
                 messages += _unwrap(message, sys_flag, room)
             else:
                 messages.append(message)
-    except MessagesCutShort:
-        raise
     except MessageMalformed as error:
         raise MessagesCutShort(error.reason, error.position, messages) from error
+    if damaged is not None:
+        raise MessagesCutShort(_CHECKSUM, damaged.position, messages, damaged, end)
     if end != len(data):
         raise MessagesCutShort("a blank record, which only commit logs have", end, messages)
     return messages

@@ -1,6 +1,6 @@
 """Records without the damaged ones among them: an error names those, or the query goes on.
 
-Comes into play when a batch cannot be decoded, which is seldom; so records are looked at one by one.
+Used when a batch cannot be decoded, which is rare; so records are looked at one by one.
 """
 
 from collections.abc import Iterator

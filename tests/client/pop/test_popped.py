@@ -58,7 +58,9 @@ def test_without_offsets_in_the_answer_the_messages_own_count() -> None:
 
 
 def test_the_broker_counts_how_often_ordered_messages_were_taken() -> None:
-    both = read_popped(answer(counts="0 qo0%8 3;0 0 1"), record(7) + record(8), "b", "orders").messages
+    both = read_popped(
+        answer(counts="0 qo0%8 3;0 0 1"), record(7) + record(8), "b", "orders"
+    ).messages
     assert [message.reconsume_times for message in both] == [1, 3]
 
 

@@ -3,13 +3,13 @@
 A message's handle travels in its `POP_CK` property, as in Java. Asks nobody.
 """
 
-import logging
 from collections import defaultdict
 from collections.abc import Iterable
 from typing import NamedTuple
 
 import msgspec
 
+from pocketmq.client.damage import tell_left_out
 from pocketmq.errors import InvalidInput, MessagesCutShort
 from pocketmq.model import properties as names
 from pocketmq.protocol.bodies.pop import BatchAck, bits_of
@@ -26,8 +26,6 @@ from pocketmq.protocol.pop_handles import (
 )
 from pocketmq.protocol.pulled import decode_pulled
 from pocketmq.protocol.received import Delivery, ReceivedMessage
-
-logger = logging.getLogger("pocketmq.client")
 
 
 class Popped(NamedTuple):
@@ -105,11 +103,7 @@ def _find(body: bytes, broker: str, topic: str) -> tuple[list[ReceivedMessage], 
         except MessagesCutShort as error:
             found += error.decoded
             if error.damaged is None:
-                logger.error(
-                    'damaged message popped: topic=%s broker=%s error="%s"; it was not consumed, '
-                    "and what the same answer holds behind it comes again",
-                    topic, broker, error.reason,
-                )  # fmt: skip
+                tell_left_out(topic, broker, error.reason)
                 return found, damaged
             damaged.append(len(found))
             found.append(error.damaged)
