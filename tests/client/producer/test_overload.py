@@ -81,8 +81,9 @@ async def test_a_broker_that_stops_taking_costs_definite_failures_that_are_never
     told = await run(load, send_timeout=1.5, compress_from=2**31 - 1)
     assert told.agrees(), vars(told)
     assert not told.ok - {"first"}
-    assert len(told.unknown) <= START // MIB
-    assert len(told.failed) >= 40 - START // MIB
+    # Room for four at once; a few with later deadlines may enter as the first give up.
+    assert len(told.unknown) <= 3 * START // MIB
+    assert len(told.failed) >= 40 - 3 * START // MIB
 
 
 async def test_a_slow_broker_gets_as_much_as_it_can_answer_in_time() -> None:
