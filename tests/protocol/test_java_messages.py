@@ -19,7 +19,6 @@ from pocketmq.protocol.message_ids import encode_offset_id, parse_offset_id, par
 from pocketmq.protocol.property_text import decode_properties, encode_properties, find_property
 from pocketmq.protocol.pulled import decode_pulled
 from pocketmq.protocol.received import Delivery, ReceivedMessage
-from pocketmq.protocol.record_scan import RecordView
 from pocketmq.protocol.records import decode_record, encode_record
 
 VECTORS = Path(__file__).parent.parent / "vectors"
@@ -116,15 +115,10 @@ def test_an_inner_batch_is_unwrapped_as_java_does(line: dict[str, Any]) -> None:
         assert ours == javas
 
 
-def checks(raw: bytes) -> bool:
-    """Tell whether the body of a record has its checksum."""
-    return RecordView(raw, 0).crc_matches()
-
-
 @pytest.mark.parametrize("version", ["5.5.0", "4.9.7"])
 def test_a_broken_message_is_never_read_differently_than_java_reads_it(version: str) -> None:
     """Java refuses it: so do we. Java reads it: we read the same, or refuse what does not add up."""
-    refused_with_java = refused_alone = same = 0
+    refused_with_java = refused_alone = wrong_body = same = 0
     for line in all_lines()["broken"]:
         if line["version"] != version:
             continue
@@ -132,19 +126,22 @@ def test_a_broken_message_is_never_read_differently_than_java_reads_it(version: 
         try:
             (message,) = decode_pulled(raw, Delivery())
             ours = our_values(message)
-        except MessageMalformed:
+        except MessageMalformed as error:
             if line["consumed"] < 0:
                 refused_with_java += 1
+            elif isinstance(error, MessagesCutShort) and error.damaged is not None:
+                wrong_body += 1  # Java's clients do not verify the checksum
             else:
-                # Java overlooks a wrong size, a wrong checksum, and 4.9 a wrong magic.
+                # Java overlooks a wrong size, and 4.9 a wrong magic.
                 at = int(line["name"].split()[1])
-                assert at < 12 or line["consumed"] != len(raw) or not checks(raw)
+                assert at < 8 or line["consumed"] != len(raw)
                 refused_alone += 1
             continue
         assert line["fields"], line["name"]
         assert ours == java_values(line["fields"]), line["name"]
         same += 1
-    assert same > 200
+    assert same > 150
+    assert wrong_body > 10
     assert refused_with_java >= 20
     assert 8 <= refused_alone <= 20
 
