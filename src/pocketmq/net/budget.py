@@ -2,12 +2,13 @@
 
 Counts bytes of unfinished frames, of requests not handed over yet and of unsent answers. Up to
 three quarters of the limit nobody notices. Above that the server is under pressure: large frames
-are read a few at a time, those that lack least first; no large answers are made while unsent ones
-are a fair part of the sum; and peers slower than a rate that doubles every five seconds are cut off, the
+are read a few at a time, those that lack least first; if a quarter of the limit are unsent answers,
+further ones are small, and only for those that took the last; and peers slower than a rate that doubles every five seconds are cut off, the
 largest first, until half of it is free. Small frames are never held back. Belongs to one event loop.
 """
 
 import asyncio
+from heapq import nlargest
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ _TICK = 0.1  # seconds between two looks under pressure
 _CALM_TICK = 5.0  # seconds between two looks at unfinished frames
 _WINDOW = 1.0  # seconds over which a peer's rate is measured
 _DOUBLING = 5.0  # seconds of pressure after which a peer has to be twice as fast
+_WOKEN = 64  # connections that try again for answers at each look
 _SLOWEST = 64 * 1024  # bytes in a second below which a peer counts as slow, at first
 _SLOWEST_FRAME = 64 * 1024  # bytes of an unfinished frame that must come in `frame_stall` seconds
 
@@ -53,7 +55,7 @@ class Budget:
         self.limit = limit
         self.used = 0
         self.tight = False
-        """Whether unsent answers are reason enough to make no more large ones."""
+        """Whether answers should be small, and none be made for who has not taken the last."""
         self._line = limit - limit // 4
         self._calm = limit // 2
         self._frame_stall = frame_stall
@@ -96,7 +98,7 @@ class Budget:
         self._deferred.pop(connection, None)
 
     def defer(self, connection: "Connection") -> None:
-        """Tell a connection to go on with its requests once there is room for answers."""
+        """Have a connection try again with its requests soon: there may be room for answers."""
         self._deferred[connection] = None
         if self._timer is None:
             self._set_timer(_TICK)
@@ -138,12 +140,16 @@ class Budget:
             self._pressed_at = None
         self.tight = self._pressed_at is not None and self._unsent > self.limit // 4
         self._share_out()
-        if not self.tight:
-            deferred, self._deferred = self._deferred, {}
-            for connection in deferred:
-                connection.go_on()
+        self._wake()
         if self._holders or self._deferred:
             self._set_timer(_CALM_TICK if self._pressed_at is None else _TICK)
+
+    def _wake(self) -> None:
+        """Have those try again that took most so far: they are likely to take more."""
+        count = _WOKEN if self.tight else len(self._deferred)
+        for connection in nlargest(count, self._deferred, key=lambda each: each.taken):
+            del self._deferred[connection]
+            connection.go_on()
 
     def _share_out(self) -> None:
         """Choose who reads on: all, or under pressure those that lack least, at least one."""

@@ -204,8 +204,15 @@ class Connection(asyncio.BufferedProtocol):
     @property
     def crowded(self) -> bool:
         """Whether no large answer should be made for this peer now; see `put_back`."""
-        budget = self._budget
-        return self._outbox.clogged or (budget is not None and budget.tight)
+        budget, outbox = self._budget, self._outbox
+        if budget is None or not budget.tight:
+            return outbox.clogged
+        return bool(outbox.unsent) or budget.used >= budget.limit
+
+    @property
+    def pressed(self) -> bool:
+        """Whether answers should be no larger than they have to be."""
+        return self._budget is not None and self._budget.tight
 
     def put_back(self, requests: list[Command]) -> None:
         """Take back the last requests of a batch: they come again when there is room."""
@@ -370,6 +377,11 @@ class Connection(asyncio.BufferedProtocol):
     def missing(self) -> int:
         """Bytes that the unfinished frame lacks."""
         return self._reader.missing
+
+    @property
+    def taken(self) -> int:
+        """Bytes that the peer took so far."""
+        return self._outbox.taken
 
     @property
     def moved(self) -> int:
