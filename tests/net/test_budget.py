@@ -82,8 +82,8 @@ async def test_who_is_slow_under_pressure_is_cut_off_the_largest_first() -> None
         Raw(address) as small,
         Raw(address) as large,
     ):
-        await small.send(begun(101 * KIB, 100 * KIB))
-        await until(lambda: owner.opened and owner.opened[0].held_frame == 100 * KIB, "the small")
+        await small.send(begun(60 * KIB, 50 * KIB))
+        await until(lambda: owner.opened and owner.opened[0].held_frame == 50 * KIB, "the small")
         await large.send(begun(3 * MIB + 513 * KIB, 3 * MIB + 512 * KIB))
         await until(lambda: owner.closed, "the end of one")
         assert len(owner.closed) == 1

@@ -182,16 +182,17 @@ class Budget:
         """Cut off peers that are too slow for the pressure, the largest first, until it ends."""
         rate = _SLOWEST * 2 ** min((now - pressed_at) / _DOUBLING, 20.0)
         slow = []
+        fair = self.used / (2 * len(self._holders) or 1)  # who holds less is not the cause
         for connection, holding in self._holders.items():
             since = now - holding.marked_at
             if holding.marked_at < pressed_at or not self._is_awaited(connection, holding):
                 self._mark(connection, holding)
             elif since >= _WINDOW:
                 moved = connection.moved - holding.mark
-                if moved < rate * since:
-                    slow.append((connection, holding))
-                else:
+                if moved >= rate * since:
                     self._mark(connection, holding)
+                elif holding.size >= fair or holding.granted:
+                    slow.append((connection, holding))
         slow.sort(key=lambda each: each[1].size, reverse=True)
         for connection, holding in slow:
             if self.used <= self._calm:
