@@ -68,6 +68,7 @@ from pocketmq.errors.transport import (
 from pocketmq.errors.tree import MQError
 from pocketmq.errors.wire import (
     BodyMalformed,
+    BodyTooLarge,
     CodecMissing,
     FrameMalformed,
     FrameTooLarge,
@@ -85,6 +86,7 @@ __all__ = [
     "AttributeRefused",
     "BatchDecided",
     "BodyMalformed",
+    "BodyTooLarge",
     "BrokerNotFound",
     "CannotMigrate",
     "CannotStart",

@@ -7,7 +7,7 @@ a limit the caller names, however much a peer's bytes promise.
 import zlib
 from enum import IntEnum
 
-from pocketmq.errors import CodecMissing, InvalidInput, MessageMalformed
+from pocketmq.errors import BodyTooLarge, CodecMissing, InvalidInput, MessageMalformed
 from pocketmq.model.flags import COMPRESSION_MASK, SysFlag
 
 DEFAULT_LEVEL = 5
@@ -64,8 +64,8 @@ def compress(body: bytes, codec: Codec = Codec.ZLIB, level: int = DEFAULT_LEVEL)
 def decompress(data: bytes, codec: Codec, limit: int = INFLATE_LIMIT) -> bytes:
     """Undo `compress`. What follows the first frame is ignored.
 
-    Raises `MessageMalformed` if the data is broken, cut short or larger than `limit` bytes once
-    inflated, `CodecMissing` if the codec is not installed.
+    Raises `BodyTooLarge` if the data is larger than `limit` bytes once inflated, of which no more
+    are ever made, `MessageMalformed` if it is broken or cut short, `CodecMissing` if the codec is not installed.
     """
     if codec is Codec.ZLIB:
         return _zlib_decompress(data, limit)
@@ -83,10 +83,6 @@ def decompress_body(body: bytes, sys_flag: int, limit: int = INFLATE_LIMIT) -> b
     return body if codec is None else decompress(body, codec, limit)
 
 
-def _too_large(limit: int) -> MessageMalformed:
-    return MessageMalformed(f"a compressed body holds more than {limit} bytes")
-
-
 def _broken(codec: Codec, reason: str) -> MessageMalformed:
     return MessageMalformed(f"a body is not what {codec.name} wrote: {reason}")
 
@@ -98,7 +94,7 @@ def _zlib_decompress(data: bytes, limit: int) -> bytes:
     except zlib.error as error:
         raise _broken(Codec.ZLIB, str(error)) from error
     if len(body) > limit:
-        raise _too_large(limit)
+        raise BodyTooLarge(len(data), limit)
     if not inflater.eof:
         raise _broken(Codec.ZLIB, "it is cut short")
     return body
@@ -120,6 +116,7 @@ def _lz4_decompress(data: bytes, limit: int) -> bytes:
     except ImportError as error:
         raise CodecMissing("lz4") from error
     inflater = lz4.frame.LZ4FrameDecompressor()
+    stored = len(data)
     pieces: list[bytes] = []
     size = 0
     while not inflater.eof:
@@ -129,7 +126,7 @@ def _lz4_decompress(data: bytes, limit: int) -> bytes:
             raise _broken(Codec.LZ4, str(error)) from error
         size += len(piece)
         if size > limit:
-            raise _too_large(limit)
+            raise BodyTooLarge(stored, limit)
         if not piece and not inflater.eof:
             raise _broken(Codec.LZ4, "it is cut short")
         pieces.append(piece)
@@ -154,7 +151,7 @@ def _zstd_decompress(data: bytes, limit: int) -> bytes:
         declared = zstandard.get_frame_parameters(data).content_size
         if declared != zstandard.CONTENTSIZE_UNKNOWN:
             if declared > limit:
-                raise _too_large(limit)
+                raise BodyTooLarge(len(data), limit)
             return zstandard.ZstdDecompressor().decompress(data)
     except zstandard.ZstdError as error:
         raise _broken(Codec.ZSTD, str(error)) from error
@@ -165,6 +162,23 @@ def _zstd_decompress(data: bytes, limit: int) -> bytes:
             return zstandard.ZstdDecompressor().decompress(data, max_output_size=room)
         except zstandard.ZstdError as error:
             if room == limit:
-                reason = f"{error}, or it holds more than {limit} bytes"
-                raise _broken(Codec.ZSTD, reason) from error
+                if _zstd_exceeds(data, limit):
+                    raise BodyTooLarge(len(data), limit) from error
+                raise _broken(Codec.ZSTD, str(error)) from error
         room = min(limit, 4 * room)
+
+
+def _zstd_exceeds(data: bytes, limit: int) -> bool:
+    """Tell whether a frame that does not tell its size holds more than `limit` bytes."""
+    import zstandard
+
+    size = 0
+    try:
+        with zstandard.ZstdDecompressor().stream_reader(data) as reader:
+            while piece := reader.read(_STEP):
+                size += len(piece)
+                if size > limit:
+                    return True
+    except zstandard.ZstdError:
+        return False
+    return False

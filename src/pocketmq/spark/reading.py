@@ -43,9 +43,9 @@ def read_ranges(
     if sum(each.size for each in ranges) > _FEW:
         batches = _Ahead(batches)
     for parts in batches:
-        batch = decode(parts, wanted)
-        if batch.num_rows:
-            yield batch
+        for batch in decode(parts, wanted):
+            if batch.num_rows:
+                yield batch
 
 
 def _batches(
