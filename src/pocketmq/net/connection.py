@@ -220,8 +220,12 @@ class Connection(asyncio.BufferedProtocol):
             return
         self._inbox.put_back(self, requests)
         self._outbox.flush()
-        if not self._outbox.paused and self._budget is not None:
+        if self._outbox.paused:  # `resume_writing` goes on
+            return
+        if self.crowded and self._budget is not None:
             self._budget.defer(self)
+        else:
+            self._inbox.resume(self)
 
     def trust(self) -> None:
         """Take note that the peer has authenticated: it counts among those who did."""
