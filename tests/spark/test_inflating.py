@@ -62,7 +62,7 @@ def test_a_body_over_the_limit_is_an_error_that_names_it_or_null(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     records = part(record(6), record(7, body=zlib.compress(bytes(2 * MIB)), sys_flag=ZLIB))
-    with pytest.raises(BodyTooLarge, match="offset 7 of .*maxInflatedBytes") as caught:
+    with pytest.raises(BodyTooLarge, match=r"offset 7 of .*maxInflatedBytes") as caught:
         list(decode([records], wanted(largest=MIB)))
     assert caught.value.limit == MIB
     with caplog.at_level(logging.WARNING):
@@ -90,7 +90,7 @@ def test_inner_batches_are_unwrapped_a_limited_number_of_bytes_at_a_time() -> No
     assert [batch.num_rows for batch in batches] == [4, 4, 4]
     offsets = [row for batch in batches for row in batch["queueOffset"].to_pylist()]
     assert offsets == [*range(12)]
-    with pytest.raises(MessageMalformed, match="offset 0 of .*inner batch"):
+    with pytest.raises(MessageMalformed, match=r"offset 0 of .*inner batch"):
         list(decode([part(*records)], wanted(largest=1_000_000)))
 
 

@@ -19,8 +19,8 @@ from pocketmq.broker.measures import Measures
 from pocketmq.broker.patience import SHORT, busy_answer
 from pocketmq.broker.refusal_log import RefusalLog
 from pocketmq.broker.refusals import FAILED, REFUSING, check_size, refusal
-from pocketmq.broker.state import Answer, BrokerState, Handler
 from pocketmq.broker.room import NoRoom, with_room
+from pocketmq.broker.state import Answer, BrokerState, Handler
 from pocketmq.broker.turn import Answers, Turn
 from pocketmq.broker.waiting_pulls import WaitingPulls
 from pocketmq.errors import MQError, ResponseCode, StoreError

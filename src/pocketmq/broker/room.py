@@ -37,7 +37,7 @@ _SMALL_ANSWERS = frozenset(
 """Requests whose answers cost no memory worth a delay."""
 
 
-class NoRoom(Exception):  # noqa: N818 - a signal to the dispatcher, no error
+class NoRoom(Exception):
     """The request is to be carried out later; nothing has been done for it."""
 
 

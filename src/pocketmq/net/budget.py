@@ -1,10 +1,11 @@
 """One memory budget for all connections of a server: who waits under pressure, who is cut off.
 
 Counts bytes of unfinished frames, of requests not handed over yet and of unsent answers. Up to
-three quarters of the limit nobody notices. Above that the server is under pressure: large frames
-are read a few at a time, those that lack least first; if a quarter of the limit are unsent answers,
-further ones are small, and only for those that took the last; and peers slower than a rate that doubles every five seconds are cut off, the
-largest first, until half of it is free. Small frames are never held back. Belongs to one event loop.
+three quarters of the limit nobody notices. Above that the server is under pressure, until it is
+down to half. Large frames are read a few at a time then, those that lack least first. If a quarter
+of the limit are unsent answers, further ones are small, and only for peers that took the last.
+Peers slower than a rate that doubles every five seconds are cut off, the largest holders first.
+Small frames are never held back. Belongs to one event loop.
 """
 
 import asyncio

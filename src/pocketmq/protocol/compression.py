@@ -27,6 +27,9 @@ class Codec(IntEnum):
     ZLIB = 3
 
 
+_PACKAGES = {Codec.LZ4: "lz4", Codec.ZSTD: "zstandard"}
+
+
 def codec_of(sys_flag: int) -> Codec | None:
     """Tell which codec a system flag names, if the body is compressed at all.
 
@@ -65,7 +68,8 @@ def decompress(data: bytes, codec: Codec, limit: int = INFLATE_LIMIT) -> bytes:
     """Undo `compress`. What follows the first frame is ignored.
 
     Raises `BodyTooLarge` if the data is larger than `limit` bytes once inflated, of which no more
-    are ever made, `MessageMalformed` if it is broken or cut short, `CodecMissing` if the codec is not installed.
+    are ever made, `MessageMalformed` if it is broken or cut short, `CodecMissing` if the codec is
+    not installed.
     """
     if codec is Codec.ZLIB:
         return _zlib_decompress(data, limit)
@@ -81,6 +85,33 @@ def decompress_body(body: bytes, sys_flag: int, limit: int = INFLATE_LIMIT) -> b
     """
     codec = codec_of(sys_flag) if body else None
     return body if codec is None else decompress(body, codec, limit)
+
+
+def body_start(body: bytes, sys_flag: int, size: int) -> bytes:
+    """Return the first `size` bytes of a stored body, or all if it has less; no more is inflated.
+
+    Raises `MessageMalformed` if that much of it is broken, `CodecMissing` if the codec is not
+    installed.
+    """
+    codec = codec_of(sys_flag) if body else None
+    if codec is None:
+        return body[:size]
+    try:
+        if codec is Codec.ZLIB:
+            return zlib.decompressobj().decompress(body, size)
+        if codec is Codec.ZSTD:
+            import zstandard
+
+            with zstandard.ZstdDecompressor().stream_reader(body) as reader:
+                return bytes(reader.read(size))
+        import lz4.frame  # type: ignore[import-untyped]
+
+        start: bytes = lz4.frame.LZ4FrameDecompressor().decompress(body, max_length=size)
+    except ImportError as error:
+        raise CodecMissing(_PACKAGES[codec]) from error
+    except Exception as error:  # three codecs, each with errors of its own
+        raise _broken(codec, str(error)) from error
+    return start
 
 
 def _broken(codec: Codec, reason: str) -> MessageMalformed:

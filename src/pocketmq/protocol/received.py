@@ -13,7 +13,7 @@ import msgspec
 from pocketmq.errors import BodyTooLarge
 from pocketmq.model import properties as names
 from pocketmq.model.flags import SysFlag
-from pocketmq.protocol.compression import INFLATE_LIMIT, decompress_body
+from pocketmq.protocol.compression import INFLATE_LIMIT, body_start, decompress_body
 from pocketmq.protocol.hosts import decode_host
 from pocketmq.protocol.message_ids import encode_offset_id
 from pocketmq.protocol.property_text import decode_properties, find_property
@@ -51,8 +51,9 @@ class ReceivedMessage(RecordView, frozen=True, gc=False, eq=False):
     laid over them.
 
     Reading `body` raises `BodyTooLarge` if a compressed body would inflate to more than
-    `delivery.inflate_limit` bytes, `MessageMalformed` if it is broken, and `CodecMissing` if its codec is not installed; reading a host raises `MessageMalformed` for an
-    impossible port. Nothing else raises.
+    `delivery.inflate_limit` bytes, `MessageMalformed` if it is broken, and `CodecMissing` if its
+    codec is not installed; reading a host raises `MessageMalformed` for an impossible port.
+    Nothing else raises.
     """
 
     buffer: bytes
@@ -103,15 +104,30 @@ class ReceivedMessage(RecordView, frozen=True, gc=False, eq=False):
             start = self.position + BODY_AT[flags >> 4 & 3]
             body = self.buffer[start : start + self.body_size]
             if flags & _COMPRESSED:
-                body = self._inflated(body)
+                body = self._inflated(body, self.delivery.inflate_limit)
                 if len(body) > KEPT_BODY:
                     return body
             _remember(self, "_body", body)
         return body
 
-    def _inflated(self, body: bytes) -> bytes:
+    def inflated_body(self, limit: int) -> bytes:
+        """Return the body, which may inflate to `limit` bytes; for one that `body` refuses.
+
+        Raises what `body` raises.
+        """
+        if self._body is not None:
+            return self._body
+        return self._inflated(self.stored_body, limit)
+
+    def body_start(self, size: int) -> bytes:
+        """Return the first `size` bytes of the body, inflating no more. Raises what `body` does."""
+        if self._body is not None:
+            return self._body[:size]
+        return body_start(self.stored_body, self.sys_flag, size)
+
+    def _inflated(self, body: bytes, limit: int) -> bytes:
         try:
-            return decompress_body(body, self.sys_flag, self.delivery.inflate_limit)
+            return decompress_body(body, self.sys_flag, limit)
         except BodyTooLarge as error:
             queue = f"topic={self.topic} queue={self.broker_name}:{self.queue_id}"
             raise error.at(f"{queue} offset={self.queue_offset}") from None

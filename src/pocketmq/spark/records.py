@@ -1,7 +1,7 @@
 """Stored records to rows: many at once, into Arrow's columns, without a Python object for each.
 
 Only the columns asked for are made. Compressed bodies are inflated one by one, and a batch ends
-where they become too many bytes; everything else, IPv6 hosts and long topics included, goes in bulk.
+where they become too many bytes; all else, IPv6 hosts and long topics included, goes in bulk.
 """
 
 import logging
@@ -26,7 +26,7 @@ from pocketmq.spark.layout import Layout, Part, lay_out
 logger = logging.getLogger("pocketmq.spark")
 
 BATCH_BYTES = 32 * 1024 * 1024
-"""Inflated bytes of one batch, unless one body alone has more. Spark holds a few batches at once."""
+"""Inflated bytes of one batch, unless one body alone has more. Spark holds a few batches."""
 _COMPRESSED = int(SysFlag.COMPRESSED)
 _LONG = struct.Struct(">q")
 _YEAR_1, _YEAR_9999 = -62_135_596_800_000, 253_402_300_799_999
@@ -62,12 +62,13 @@ def _batches(layout: Layout, wanted: Wanted) -> Iterator[pa.RecordBatch]:
     }
     if "body" in fields:
         for start, bodies in _bodies(layout, wanted, kept):
-            stop = start + len(bodies)
-            if fields["body"].type == pa.string():
-                bodies = valid_text(bodies.view(pa.string()))
-            columns = [made[n].slice(start, stop - start) if n in made else bodies for n in fields]
+            count = len(bodies)
+            stop = start + count
+            text = fields["body"].type == pa.string()
+            body = valid_text(bodies.view(pa.string())) if text else bodies
+            columns = [made[name].slice(start, count) if name in made else body for name in fields]
             batch = pa.RecordBatch.from_arrays(columns, schema=wanted.schema)
-            del bodies, columns
+            del bodies, body, columns
             yield batch if kept is None else batch.filter(pa.array(kept[start:stop]))
         return
     if made:

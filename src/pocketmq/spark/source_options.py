@@ -129,7 +129,9 @@ def _pull_bytes(value: str) -> int:
 
 def _inflated_bytes(value: str) -> int:
     found = size(value)
-    if found > LARGEST_BODY:  # as text, of which each byte may need three, it must fit into a column
+    if (
+        found > LARGEST_BODY
+    ):  # as text, of which each byte may need three, it must fit into a column
         raise InvalidInput(f"must be at most {LARGEST_BODY >> 20}m, not {value.strip()}")
     return found
 
