@@ -133,7 +133,7 @@ def _zlib_decompress(data: bytes, limit: int) -> bytes:
 
 def _lz4_compress(body: bytes) -> bytes:
     try:
-        import lz4.frame  # type: ignore[import-untyped]
+        import lz4.frame
     except ImportError as error:
         raise CodecMissing("lz4") from error
     # Java's reader refuses blocks that depend on each other, the library's own choice.
