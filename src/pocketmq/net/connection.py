@@ -86,7 +86,7 @@ class Connection(asyncio.BufferedProtocol):
         limit = self.limits.write_max
         if self._outbox.paused and self.accepted and self._outbox.unsent > limit:
             self._abort_for(f"more than {limit} bytes wait for the peer to take them")
-        if self._budget is not None:
+        if self._counted or self._outbox.unsent:
             self._account()
 
     async def request(self, request: Command, timeout: float) -> Command:  # noqa: ASYNC109 - one timer serves all requests
@@ -300,7 +300,7 @@ class Connection(asyncio.BufferedProtocol):
         if failure is not None:
             logger.info("%s: %s; the connection is closed", self.remote_address, failure)
             self.abort(failure)
-        elif self._budget is not None and (self._counted or self._reader.buffered):
+        elif self._counted or self._reader.buffered or self._inbox.size:
             self._account(finished=bool(frames))
 
     def eof_received(self) -> None:
