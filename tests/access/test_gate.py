@@ -3,6 +3,7 @@
 import asyncio
 import json
 import logging
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,9 @@ from pocketmq.protocol.bodies.access import Account, User
 from pocketmq.protocol.command import Command
 from tests.access.attempts import ACCESS_FILE, acl, asked, create_user, heartbeat, send, sign
 from tests.broker.running import Client, client, running
+from tests.net.peers import Raw
 
+MIB = 1024 * 1024
 ROOT = '{"username":"root","password":"root-secret"}'
 INNER = '{"accessKey":"inner","secretKey":"inner-secret"}'
 USERS: dict[str, Any] = {
@@ -246,3 +249,31 @@ async def test_addresses_that_a_listed_balancer_tells_count(tmp_path: Path) -> N
             assert (b"No accessKey is configured" in answer) is not served
             writer.close()
             await writer.wait_closed()
+
+
+async def ended(peer: Raw) -> None:
+    """Wait until the other end closes the connection."""
+    with suppress(OSError):
+        assert await peer.read() == b""
+
+
+async def test_strangers_share_a_quarter_of_the_memory_and_a_signed_first_send_passes() -> None:
+    """Four strangers hold unfinished frames; a client's very first request is a large send."""
+    frame = (12 * MIB).to_bytes(4, "big") + (100).to_bytes(4, "big") + bytes(4 * MIB)
+    async with running(max_connection_memory=16 * MIB, **USERS) as (_, address):
+        strangers = [Raw(str(address)) for _ in range(4)]
+        sending = [asyncio.create_task(each.send(frame)) for each in strangers]
+        try:
+            async with client(address) as connected:
+                code, fields, _ = send("orders")
+                body = bytes(3 * MIB)
+                answer = await connected.ask(code, sign(fields, body, "root", "root-secret"), body)
+                assert answer.code == 0, answer.remark
+            sending += [asyncio.create_task(ended(each)) for each in strangers]
+            await next(asyncio.as_completed(sending[4:], timeout=10))  # one is cut off
+        finally:
+            for task in sending:
+                task.cancel()
+            await asyncio.gather(*sending, return_exceptions=True)
+            for each in strangers:
+                each.socket.close()

@@ -147,7 +147,8 @@ async def test_a_thousand_requests_share_one_timer() -> None:
             for number in range(1000)
         ]
         await until(lambda: len(connection._waiters) == 1000, "the requests")
-        assert len(loop._scheduled) <= before  # type: ignore[attr-defined]
+        assert len(loop._scheduled) <= before + 1  # type: ignore[attr-defined]
+        # One more at most: the server's look at frames that arrived in pieces.
         connection.abort()
         outcomes = await asyncio.gather(*waiting, return_exceptions=True)
         assert len(outcomes) == 1000

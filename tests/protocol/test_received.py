@@ -1,11 +1,13 @@
 import copy
 import pickle
+import tracemalloc
+import zlib
 from concurrent.futures import ThreadPoolExecutor
 
 import msgspec
 import pytest
 
-from pocketmq.errors import MessageMalformed
+from pocketmq.errors import BodyTooLarge, MessageMalformed
 from pocketmq.model.flags import SysFlag
 from pocketmq.protocol.compression import Codec, compress, mark_compressed
 from pocketmq.protocol.hosts import encode_host
@@ -21,6 +23,10 @@ RECEIVED = Delivery("broker-a", added={"MIN_OFFSET": "0", "MAX_OFFSET": "43"})
 def received(record: Record = V1_RECORD, delivery: Delivery = RECEIVED) -> ReceivedMessage:
     (message,) = decode_pulled(encode_record(record), delivery)
     return message
+
+
+def compressed_record(body: bytes, sys_flag: int = int(SysFlag.COMPRESSED)) -> Record:
+    return Record(topic=b"T", body=body, sys_flag=sys_flag)
 
 
 def with_properties(**properties: str) -> ReceivedMessage:
@@ -230,3 +236,41 @@ def test_threads_may_read_one_message_at_once() -> None:
 def test_hosts_are_given_as_text() -> None:
     message = received(msgspec.structs.replace(V1_RECORD, born_host=encode_host("[fe80::1]:9")))
     assert (message.born_host, message.store_host) == ("[fe80::1]:9", "127.0.0.1:10911")
+
+
+def test_a_body_over_the_limit_names_its_place_and_can_be_read_with_another_limit() -> None:
+    packed = zlib.compress(bytes(5000))
+    found = received(compressed_record(packed), Delivery(broker_name="b", inflate_limit=4999))
+    with pytest.raises(BodyTooLarge) as caught:
+        _ = found.body
+    error = caught.value
+    assert (error.stored, error.limit) == (len(packed), 4999)
+    place = f"topic={found.topic} queue=b:{found.queue_id} offset={found.queue_offset}"
+    assert str(error).startswith(place)
+    assert str(pickle.loads(pickle.dumps(error))) == str(error)
+    assert found.inflated_body(5000) == bytes(5000)
+
+
+def test_a_large_inflated_body_is_not_kept_and_its_start_costs_no_more() -> None:
+    """A hundred messages that wait would hold a hundred times 64 MiB."""
+    found = received(compressed_record(zlib.compress(bytes(8 << 20))), Delivery())
+    tracemalloc.start()
+    try:
+        assert found.body_start(100) == bytes(100)
+        assert tracemalloc.get_traced_memory()[1] < 1 << 20
+        assert len(found.body) == 8 << 20
+        assert tracemalloc.get_traced_memory()[0] < 1 << 20
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("codec", Codec)
+def test_the_start_of_a_body_is_the_same_with_every_codec(codec: Codec) -> None:
+    body = bytes(range(256)) * 4096
+    record = compressed_record(compress(body, codec), mark_compressed(0, codec))
+    found = received(record, Delivery())
+    assert found.body_start(1000) == body[:1000]
+    assert found.body_start(1 << 21) == body[: len(found.body_start(1 << 21))]
+    broken = compressed_record(b"no codec wrote this", mark_compressed(0, codec))
+    with pytest.raises(MessageMalformed):
+        received(broken, Delivery()).body_start(9)

@@ -47,8 +47,15 @@ def record(offset: int = 0, **changes: Any) -> bytes:
     return encode_record(Record(**fields | changes))
 
 
+def only(parts: list[Part], wanted: Wanted) -> pa.RecordBatch:
+    """Decode what fits into one batch; none for no rows."""
+    batches = list(decode(parts, wanted))
+    assert len(batches) <= 1
+    return batches[0] if batches else pa.RecordBatch.from_pylist([], schema=wanted.schema)
+
+
 def rows_of(records: bytes, wanted: Wanted = ALL, **part: Any) -> list[dict[str, Any]]:
-    batch = decode(
+    batch = only(
         [Part(QUEUE, records, part.pop("start", 0), part.pop("end", 2**63 - 1), **part)], wanted
     )
     batch.validate(full=True)
@@ -238,7 +245,7 @@ def test_parts_of_several_queues_make_one_batch() -> None:
         Part(other, record(5), 0, 100),
         Part(QUEUE, record(9), 0, 9),
     ]
-    rows = decode(parts, ALL).to_pylist()
+    rows = only(parts, ALL).to_pylist()
     assert [(r["topic"], r["brokerName"], r["queueId"], r["queueOffset"]) for r in rows] == [
         ("orders", "broker-a", 3, 7),
         ("orders", "broker-a", 3, 8),
@@ -248,7 +255,7 @@ def test_parts_of_several_queues_make_one_batch() -> None:
 
 def test_only_the_columns_asked_for_are_made() -> None:
     schema = StructType([FULL["body"], FULL["queueOffset"]])
-    batch = decode(
+    batch = only(
         [Part(QUEUE, record(4), 0, 9)], Wanted(wanted_columns(schema), arrow_schema(schema))
     )
     assert batch.to_pydict() == {"body": [b"hello"], "queueOffset": [4]}
@@ -256,14 +263,14 @@ def test_only_the_columns_asked_for_are_made() -> None:
 
 def test_no_columns_still_have_rows() -> None:
     none = Wanted((), pa.schema([]))
-    assert decode([Part(QUEUE, record(0) + record(1), 0, 9)], none).num_rows == 2
+    assert only([Part(QUEUE, record(0) + record(1), 0, 9)], none).num_rows == 2
 
 
 def test_a_body_can_be_asked_for_as_text() -> None:
     schema = StructType().add("body", "string")
     records = record(0, body="grün".encode()) + record(1, body=b"\xff!")
     wanted = Wanted(wanted_columns(schema), arrow_schema(schema))
-    assert decode([Part(QUEUE, records, 0, 9)], wanted).to_pydict() == {"body": ["grün", "�!"]}
+    assert only([Part(QUEUE, records, 0, 9)], wanted).to_pydict() == {"body": ["grün", "�!"]}
 
 
 def test_a_body_that_does_not_inflate_is_named_or_null() -> None:

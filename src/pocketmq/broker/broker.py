@@ -60,7 +60,7 @@ class Broker:
         self._data = data
         self._name_servers = [*name_servers] or _listed(self.config.namesrv_addr)
         self._clock = clock or SystemClock()
-        self._limits = limits or Limits()
+        self._limits = limits or Limits(memory=self.config.max_connection_memory)
         self._own_process = own_process
         self._given = frozenset(given)
         self._front = _Front()
@@ -133,6 +133,8 @@ class Broker:
                 name_servers=self._name_servers,
                 dialer=self._dialer,
             )
+            if parts.state.gate is not None:
+                self._server.distrust()
             parts.start()
         except BaseException:
             store.close()

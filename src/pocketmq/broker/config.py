@@ -94,6 +94,7 @@ class BrokerConfig(AccessSettings, frozen=True, kw_only=True, rename="camel"):
     wait_time_mills_in_transaction_queue: int = 3_000
     wait_time_mills_in_ack_queue: int = 3_000
     wait_time_mills_in_admin_broker_queue: int = 5_000
+    max_connection_memory: int = 128 * 1024 * 1024  # ours; see `pocketmq.net.budget`
     max_request_body_size: int = 2 * 1024 * 1024  # ours; of requests whose body is no message
 
     # Popping
@@ -163,6 +164,10 @@ class BrokerConfig(AccessSettings, frozen=True, kw_only=True, rename="camel"):
             (
                 f"maxRequestBodySize={self.max_request_body_size}",
                 self.max_request_body_size >= 4096,
+            ),
+            (
+                f"maxConnectionMemory={self.max_connection_memory}",
+                self.max_connection_memory >= 1 << 20,
             ),
             (f"fileReservedBytes={self.file_reserved_bytes}", self.file_reserved_bytes >= 0),
         ):
@@ -242,6 +247,7 @@ _FIXED = frozenset(field.name for field in msgspec.structs.fields(AccessSettings
         "fast_listen_enable",
         "listen_port",
         "mapped_file_size_commit_log",
+        "max_connection_memory",
         "message_delay_level",
         "metrics_exporter_type",
         "metrics_prom_exporter_host",

@@ -19,6 +19,7 @@ from pocketmq.broker.measures import Measures
 from pocketmq.broker.patience import SHORT, busy_answer
 from pocketmq.broker.refusal_log import RefusalLog
 from pocketmq.broker.refusals import FAILED, REFUSING, check_size, refusal
+from pocketmq.broker.room import NoRoom, with_room
 from pocketmq.broker.state import Answer, BrokerState, Handler
 from pocketmq.broker.turn import Answers, Turn
 from pocketmq.broker.waiting_pulls import WaitingPulls
@@ -40,6 +41,11 @@ def _write(connection: Connection, answer: Command | bytes) -> None:
     connection.write(answer if isinstance(answer, bytes) else answer.encode())
 
 
+def _index(requests: list[Command], request: Command) -> int:
+    """Return where a request stands in its batch, by identity."""
+    return next(at for at, each in enumerate(requests) if each is request)
+
+
 def _at_once(then: Callable[[], None]) -> None:
     then()
 
@@ -54,7 +60,7 @@ class Dispatcher:
         loop: asyncio.AbstractEventLoop,
     ) -> None:
         self._state = state
-        self._handlers = dict(handlers)
+        self._handlers = {code: with_room(code, each) for code, each in handlers.items()}
         self._loop = loop
         self._commit = GroupCommit(state.store, loop, self._let_go)
         self._refusals = RefusalLog()
@@ -88,13 +94,16 @@ class Dispatcher:
             try:
                 if len(request.body) > largest:
                     check_size(request, largest)
-                if gate is not None:
-                    gate.check(connection, request)
+                if gate is not None and gate.check(connection, request):
+                    connection.trust()
                 if handler is None:
                     remark = f" request type {request.code} not supported"
                     answer = request.reply(ResponseCode.REQUEST_CODE_NOT_SUPPORTED, remark)
                 else:
                     answer = handler(state, connection, request)
+            except NoRoom:
+                connection.put_back(requests[_index(requests, request) :])
+                break
             except MQError as error:
                 answer = self._refusal(connection, request, error)
             except Exception:

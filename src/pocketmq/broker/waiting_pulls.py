@@ -79,7 +79,7 @@ class WaitingPulls:
 
     def _resume(self, pull: HeldPull) -> None:
         connection, measures = pull.connection, self._state.measures
-        if connection.clogged and self._open:
+        if connection.crowded and self._open:
             self._state.waiting.put_back(pull, self._loop.time())
             return
         if measures is not None:

@@ -69,6 +69,7 @@ from pocketmq.errors.transport import (
 from pocketmq.errors.tree import MQError
 from pocketmq.errors.wire import (
     BodyMalformed,
+    BodyTooLarge,
     CodecMissing,
     FrameMalformed,
     FrameTooLarge,
@@ -86,6 +87,7 @@ __all__ = [
     "AttributeRefused",
     "BatchDecided",
     "BodyMalformed",
+    "BodyTooLarge",
     "BrokerNotFound",
     "CannotMigrate",
     "CannotStart",

@@ -82,6 +82,28 @@ class MessagesCutShort(MessageMalformed):
         self.end = end
 
 
+class BodyTooLarge(MessageMalformed):
+    """A compressed body would inflate to more bytes than this side allows.
+
+    `stored` is its size as stored, `limit` what is allowed; `where` names topic, queue and offset
+    once they are known.
+    """
+
+    def __init__(self, stored: int, limit: int, where: str = "", position: int = 0) -> None:
+        super().__init__(
+            f"a compressed body of {stored} bytes holds more than {limit} bytes", position
+        )
+        self.stored = stored
+        self.limit = limit
+        self.where = where
+        if where:
+            self.args = (f"{where}: {self.reason}",)
+
+    def at(self, where: str) -> "BodyTooLarge":
+        """Return the same error with the place of the message."""
+        return BodyTooLarge(self.stored, self.limit, where, self.position)
+
+
 class CodecMissing(ProtocolError):
     """A message is compressed with a codec that is not installed here."""
 

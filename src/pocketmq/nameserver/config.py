@@ -58,6 +58,10 @@ class NameServerConfig(DoorSettings, frozen=True, kw_only=True, rename="camel"):
     server_socket_backlog: int = 1024
     """Connections the kernel holds until they are accepted; read at the start."""
 
+    max_connection_memory: int = 64 * 1024 * 1024
+    """Bytes held for all connections together (ours), which is four of the largest frames; read
+    at the start."""
+
     def __post_init__(self) -> None:
         self.server_tls()
 

@@ -60,6 +60,7 @@ class NameServer:
         limits = Limits(
             idle=float(state.config.server_channel_max_idle_time_seconds),
             backlog=state.config.server_socket_backlog,
+            memory=state.config.max_connection_memory,
         )
         server = Server(self, limits)
         server.guard(state.config.doorway(limits))
@@ -99,7 +100,11 @@ class NameServer:
         state = self._state
         if state is None:
             return
-        for request in requests:
+        for position, request in enumerate(requests):
+            if connection.crowded:
+                requests, rest = requests[:position], requests[position:]
+                connection.put_back(rest)
+                break
             answered = answer(state, connection, request)
             if not request.is_oneway:
                 connection.write(answered.encode())

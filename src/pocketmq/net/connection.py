@@ -13,6 +13,7 @@ import msgspec
 
 from pocketmq.errors import ConnectionLost, ProtocolError
 from pocketmq.net.address import socket_name
+from pocketmq.net.budget import SMALL
 from pocketmq.net.inbox import Inbox
 from pocketmq.net.outbox import Outbox
 from pocketmq.net.owner import Owner
@@ -26,7 +27,7 @@ from pocketmq.protocol.command import (
     Command,
     read_command,
 )
-from pocketmq.protocol.frame import Buffer, FrameReader
+from pocketmq.protocol.frame import Buffer, Frame, FrameReader
 
 logger = logging.getLogger("pocketmq.net")
 
@@ -37,9 +38,9 @@ class Connection(asyncio.BufferedProtocol):
     """A peer: write to it, ask it, close it."""
 
     __slots__ = (
-        "__weakref__", "_cause", "_inbox", "_loop", "_opaque", "_outbox", "_owner", "_reader",
-        "_resumed_at", "_room", "_transport", "_waiters", "_watch", "accepted", "closed", "context",
-        "limits", "local_address", "remote_address",
+        "__weakref__", "_budget", "_cause", "_counted", "_inbox", "_loop", "_opaque", "_outbox",
+        "_owner", "_reader", "_resumed_at", "_room", "_shared", "_transport", "_waiters", "_watch",
+        "accepted", "closed", "context", "limits", "local_address", "received", "remote_address",
     )  # fmt: skip
 
     def __init__(
@@ -55,7 +56,11 @@ class Connection(asyncio.BufferedProtocol):
         self.local_address = ""
         self.closed = False
         self.context: dict[str, Any] = {}  # what the owner remembers about this peer
+        self.received = 0  # bytes so far
         self._owner = owner
+        self._shared = shared
+        self._budget = shared.strangers or shared.budget
+        self._counted = False  # whether the budget holds something for this connection
         self._loop = loop
         self._opaque = shared.opaque
         self._room = shared.room
@@ -83,6 +88,8 @@ class Connection(asyncio.BufferedProtocol):
         limit = self.limits.write_max
         if self._outbox.paused and self.accepted and self._outbox.unsent > limit:
             self._abort_for(f"more than {limit} bytes wait for the peer to take them")
+        if self._counted or self._outbox.unsent:
+            self._account()
 
     async def request(self, request: Command, timeout: float) -> Command:  # noqa: ASYNC109 - one timer serves all requests
         """Send a request and give its answer; the request's opaque number is chosen here.
@@ -216,6 +223,41 @@ class Connection(asyncio.BufferedProtocol):
         return self._outbox.clogged
 
     @property
+    def crowded(self) -> bool:
+        """Whether no large answer should be made for this peer now; see `put_back`."""
+        budget, outbox = self._budget, self._outbox
+        if budget is None or not budget.tight:
+            return outbox.clogged
+        return bool(outbox.unsent) or budget.used >= budget.limit
+
+    @property
+    def pressed(self) -> bool:
+        """Whether answers should be no larger than they have to be."""
+        return self._budget is not None and self._budget.tight
+
+    def put_back(self, requests: list[Command]) -> None:
+        """Take back the last requests of a batch: they come again when there is room."""
+        if self.closed:
+            return
+        self._inbox.put_back(self, requests)
+        self._outbox.flush()
+        if self._outbox.paused:  # `resume_writing` goes on
+            return
+        if self.crowded and self._budget is not None:
+            self._budget.defer(self)
+        else:
+            self._inbox.resume(self)
+
+    def trust(self) -> None:
+        """Take note that the peer has authenticated: it counts among those who did."""
+        before, after = self._budget, self._shared.budget
+        if before is not after and after is not None:
+            self._budget = after
+            if before is not None:
+                before.forget(self)
+                self._account()
+
+    @property
     def waiting(self) -> int:
         """Requests that were read and are not handed over yet."""
         return len(self._inbox)
@@ -259,10 +301,13 @@ class Connection(asyncio.BufferedProtocol):
         if self.closed:  # what still comes after our end is nobody's
             return
         self._watch.last_read = self._loop.time()
+        self.received += nbytes
         failure: ProtocolError | None = None
         requests: list[Command] = []
+        frames: list[Frame] = []
         try:
-            for frame in self._reader.feed(bytes(self._room[:nbytes])):
+            frames = self._reader.feed(bytes(self._room[:nbytes]))
+            for frame in frames:
                 command = read_command(frame)
                 if not command.flag & RESPONSE_FLAG:
                     requests.append(command)
@@ -276,6 +321,8 @@ class Connection(asyncio.BufferedProtocol):
         if failure is not None:
             logger.info("%s: %s; the connection is closed", self.remote_address, failure)
             self.abort(failure)
+        elif self._counted or self._reader.buffered or self._inbox.size:
+            self._account(finished=bool(frames))
 
     def eof_received(self) -> None:
         """Let what is queued leave, then the socket go: the peer has closed its end."""
@@ -297,8 +344,9 @@ class Connection(asyncio.BufferedProtocol):
         self._outbox.resume()
         if self._waiters.unsent:
             self._post_unsent()
-        self._resumed_at = self._loop.time()
-        self._inbox.go_on(self)
+        self.go_on()
+        if self._budget is not None:
+            self._account()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Tell waiters and owner; keep nothing."""
@@ -308,6 +356,8 @@ class Connection(asyncio.BufferedProtocol):
         self._transport = None
         self._outbox.release()
         self._watch.stop()
+        if self._budget is not None:
+            self._budget.forget(self)
         try:
             self._owner.connection_closed(self, self._cause)
         except Exception:
@@ -333,6 +383,58 @@ class Connection(asyncio.BufferedProtocol):
         )
         self.abort(untraced(error))
 
+    # What the budget asks
+
+    @property
+    def held_frame(self) -> int:
+        """Bytes that were read and are not handed over yet."""
+        return self._reader.buffered + self._inbox.size
+
+    @property
+    def is_large_frame(self) -> bool:
+        """Whether a frame has begun that is not small."""
+        return self._reader.wanted > SMALL and not self.closed
+
+    @property
+    def awaits_frame(self) -> bool:
+        """Whether a frame has begun and its rest is read as it comes."""
+        return self._reader.buffered > 0 and not self._inbox.deaf
+
+    @property
+    def missing(self) -> int:
+        """Bytes that the unfinished frame lacks."""
+        return self._reader.missing
+
+    @property
+    def taken(self) -> int:
+        """Bytes that the peer took so far."""
+        return self._outbox.taken
+
+    @property
+    def moved(self) -> int:
+        """Bytes that went either way so far."""
+        return self.received + self._outbox.taken
+
+    def hold_reading(self, wanted: bool) -> None:  # noqa: FBT001 - a switch
+        """Read nothing for now, or go on."""
+        self._inbox.starved = wanted
+        self._inbox.steer_reading(self)
+
+    def go_on(self) -> None:
+        """Hand over requests that waited: there is room for their answers."""
+        self._resumed_at = self._loop.time()
+        self._inbox.resume(self)
+
+    def cut_off(self, reason: str) -> None:
+        """End the connection at once, and log why."""
+        self._abort_for(reason)
+
+    def _account(self, *, finished: bool = False) -> None:
+        budget, frame, unsent = self._budget, self.held_frame, self._outbox.unsent
+        if budget is not None and (frame or unsent or self._counted):
+            self._counted = bool(frame or unsent)
+            budget.note(self, frame, unsent, finished=finished)
+
     # The end
 
     def _close_for(self, reason: str) -> None:
@@ -350,6 +452,7 @@ class Connection(asyncio.BufferedProtocol):
         self._cause = cause
         self._outbox.end()
         self._inbox.end()
+        self._reader.clear()
         if isinstance(cause, ConnectionLost):
             self._waiters.fail(cause)
         else:

@@ -20,7 +20,10 @@ if TYPE_CHECKING:
 class Inbox:
     """Hands requests over in batches that grow while all goes well, and shrink when it does not."""
 
-    __slots__ = ("_batch", "_deaf", "_held", "_limits", "_loop", "_outbox", "_owner", "_serving")
+    __slots__ = (
+        "_batch", "_deaf", "_deferred", "_held", "_limits", "_loop", "_outbox", "_owner",
+        "_serving", "size", "starved",
+    )  # fmt: skip
 
     def __init__(
         self, loop: asyncio.AbstractEventLoop, limits: Limits, owner: Owner, outbox: Outbox
@@ -30,9 +33,17 @@ class Inbox:
         self._owner = owner
         self._outbox = outbox
         self._held: deque[Command] = deque()
+        self.size = 0  # bytes of bodies in `_held`
+        self.starved = False  # there is no memory for the rest of a frame
+        self._deferred = False  # there is no memory for answers
         self._serving: asyncio.Handle | None = None
         self._batch = max(1, limits.batch // 8)
         self._deaf = False
+
+    @property
+    def deaf(self) -> bool:
+        """Whether nothing is read for now."""
+        return self._deaf
 
     def __len__(self) -> int:
         return len(self._held)
@@ -40,29 +51,45 @@ class Inbox:
     def take(self, connection: "Connection", requests: list[Command]) -> None:
         """Take the requests of one read."""
         if len(requests) > self._batch or self._held or self._stuck():
-            self._held.extend(requests)
+            self._hold(requests)
             self._serve(connection)
         elif len(requests) <= PORTION:
             self._hand_over(connection, requests)
         else:
             for start in range(0, len(requests), PORTION):
+                if self._held:  # some were handed back
+                    self._hold(requests[start:])
+                    return
                 if not connection.closed:
                     self._hand_over(connection, requests[start : start + PORTION])
 
     def slow_down(self, connection: "Connection") -> None:
         """Hand over nothing more for now: the peer does not take its answers."""
         self._batch = max(1, self._batch // 2)
-        self._steer_reading(connection)
+        self.steer_reading(connection)
 
     def go_on(self, connection: "Connection") -> None:
         """Hand over the next in another turn of the loop, if there are any."""
-        if self._held and self._serving is None and not self._stuck():
+        if self._held and self._serving is None and not (self._deferred or self._stuck()):
             self._serving = self._loop.call_soon(self._serve, connection)
-        self._steer_reading(connection)
+        self.steer_reading(connection)
+
+    def put_back(self, connection: "Connection", requests: list[Command]) -> None:
+        """Keep requests that the owner could not answer now, before all others, until `resume`."""
+        self._held.extendleft(reversed(requests))
+        self.size += sum(len(request.body) for request in requests)
+        self._deferred = True
+        self.steer_reading(connection)
+
+    def resume(self, connection: "Connection") -> None:
+        """Go on with requests that were put back."""
+        self._deferred = False
+        self.go_on(connection)
 
     def end(self) -> None:
         """Forget what was not handed over."""
         self._held.clear()
+        self.size = 0
         if self._serving is not None:
             self._serving.cancel()
             self._serving = None
@@ -89,10 +116,12 @@ class Inbox:
         connection.flush()
         if connection.closed:
             return
-        if not self._outbox.full:
+        if not self._outbox.full and not self._deferred:
             count = min(self._batch, len(self._held))
             began = self._loop.time()
-            self._hand_over(connection, [self._held.popleft() for _ in range(count)])
+            requests = [self._held.popleft() for _ in range(count)]
+            self.size -= sum(len(request.body) for request in requests)
+            self._hand_over(connection, requests)
             if self._loop.time() - began < self._limits.slice:
                 self._batch = min(self._batch * 2, self._limits.batch)
             else:
@@ -102,14 +131,18 @@ class Inbox:
     def _stuck(self) -> bool:
         return self._outbox.paused and self._outbox.full
 
-    def _steer_reading(self, connection: "Connection") -> None:
+    def _hold(self, requests: list[Command]) -> None:
+        self._held.extend(requests)
+        self.size += sum(len(request.body) for request in requests)
+
+    def steer_reading(self, connection: "Connection") -> None:
         """Read only while there is room for what comes of it.
 
         A server stops reading from a client that takes no answers. A client goes on reading: if
         both sides stopped, neither would ever take anything again.
         """
         if connection.accepted:
-            deaf = self._outbox.paused or bool(self._held)
+            deaf = self._outbox.paused or bool(self._held) or self.starved
         else:
             deaf = len(self._held) > self._limits.batch
         if deaf is not self._deaf and connection.listen(not deaf):

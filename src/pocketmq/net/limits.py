@@ -56,5 +56,13 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """A request that timed out after at least this long, without a byte of any kind from the
     peer meanwhile, makes a dialer give the connection up."""
 
+    memory: int = 128 * 1024 * 1024
+    """Bytes a server holds for all its peers together: unfinished frames, requests that wait and
+    unsent answers. Enough for 24 clients that each have `write_high` bytes unsent, before anybody
+    is held back; see `budget`."""
+
+    frame_stall: float = 30.0
+    """Seconds in which at least 64 KiB of a begun frame have to come, or its end."""
+
     backlog: int = 1024
     """Connections the kernel holds until they are accepted."""

@@ -20,7 +20,7 @@ class Outbox:
 
     __slots__ = (
         "_drains", "_flushing", "_full", "_handed", "_high", "_loop", "_low", "_open", "_pieces",
-        "_transport", "corked", "last_write", "paused",
+        "_queued", "_transport", "corked", "last_write", "paused",
     )  # fmt: skip
 
     def __init__(
@@ -36,6 +36,7 @@ class Outbox:
         self._open = False
         self._transport: asyncio.Transport | None = None
         self._pieces: list[Buffer] = []
+        self._queued = 0  # bytes in `_pieces`
         self._flushing: asyncio.Handle | None = None
         self._handed = 0
         self._drains: list[asyncio.Future[None]] = []
@@ -51,6 +52,8 @@ class Outbox:
         if not self._open:
             return
         self._pieces.extend(pieces)
+        for piece in pieces:
+            self._queued += len(piece)
         if self.corked:
             return
         if len(self._pieces) >= PORTION:
@@ -74,13 +77,12 @@ class Outbox:
         if not pieces or transport is None:
             return
         self._pieces = []
+        size, self._queued = self._queued, 0
+        self._handed += size
         self.last_write = self._loop.time()
         if len(pieces) == 1:
-            self._handed += len(pieces[0])
             transport.write(pieces[0])
             return
-        size = sum(map(len, pieces))
-        self._handed += size
         if size <= _JOINED:
             transport.write(b"".join(pieces))
         elif not _VECTORED and len(pieces) <= _APART:
@@ -98,7 +100,7 @@ class Outbox:
     def unsent(self) -> int:
         """Bytes queued here or in the socket's buffer in this process."""
         waiting = 0 if self._transport is None else self._transport.get_write_buffer_size()
-        return waiting + sum(map(len, self._pieces)) if self._pieces else waiting
+        return waiting + self._queued
 
     @property
     def clogged(self) -> bool:
@@ -139,6 +141,7 @@ class Outbox:
         """Take nothing more and forget what is queued; the socket keeps what it has."""
         self._open = False
         self._pieces = []
+        self._queued = 0
         if self._flushing is not None:
             self._flushing.cancel()
             self._flushing = None

@@ -8,6 +8,7 @@ from typing import Any
 
 from pocketmq.errors import ConnectionLost, ListenFailed
 from pocketmq.net.address import Address
+from pocketmq.net.budget import Budget
 from pocketmq.net.connection import Connection
 from pocketmq.net.descriptors import for_connections
 from pocketmq.net.doorway import Doorway
@@ -29,7 +30,7 @@ class Server:
         self.limits = limits or Limits()
         self.connections = Roster()
         self._owner = owner
-        self._shared = Shared(self.limits)
+        self._shared = Shared(self.limits, Budget(self.limits.memory, self.limits.frame_stall))
         self._listeners: list[Listener] = []
         self._arriving: set[asyncio.Task[None]] = set()  # accepted, not yet made known
         self._doorway: Doorway | None = None
@@ -39,6 +40,15 @@ class Server:
     def guard(self, doorway: Doorway | None) -> None:
         """Have those who come from now on pass a doorway: TLS, load balancers."""
         self._doorway = doorway
+
+    def distrust(self) -> None:
+        """Keep a quarter of the memory for peers that have not authenticated, and no more.
+
+        To be called before the first connection; `Connection.trust` ends it for one peer.
+        """
+        memory, stall = self.limits.memory, self.limits.frame_stall
+        self._shared.strangers = Budget(memory // 4, stall)
+        self._shared.budget = Budget(memory - memory // 4, stall)
 
     async def listen(self, host: str, port: int) -> Address:
         """Start accepting; port 0 takes any free one. Gives the address listened on.
@@ -71,6 +81,9 @@ class Server:
                     task.cancel()
             await asyncio.wait(self._arriving)
         await self.connections.close(grace)
+        for budget in (self._shared.budget, self._shared.strangers):
+            if budget is not None:
+                budget.close()
 
     def _take(self, peer: socket.socket) -> None:
         """Take a socket in, or turn it away when there are too many."""

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 
+from pocketmq.net.budget import Budget
 from pocketmq.net.limits import Limits
 from pocketmq.protocol.command import OpaqueCounter
 
@@ -12,11 +13,15 @@ def _room() -> memoryview:
     return memoryview(bytearray(_READ))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Shared:
     """Belongs to one event loop."""
 
     limits: Limits
+    budget: Budget | None = None
+    """Memory for the peers of a server; a client chooses its own peers and has none."""
+    strangers: Budget | None = None
+    """The part of it for peers that have not authenticated, if they have to."""
     opaque: OpaqueCounter = field(default_factory=OpaqueCounter)
     room: memoryview = field(default_factory=_room)
     """Where every read goes first. One is enough, as a read is handled before the next is made;

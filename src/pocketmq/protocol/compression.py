@@ -7,7 +7,7 @@ a limit the caller names, however much a peer's bytes promise.
 import zlib
 from enum import IntEnum
 
-from pocketmq.errors import CodecMissing, InvalidInput, MessageMalformed
+from pocketmq.errors import BodyTooLarge, CodecMissing, InvalidInput, MessageMalformed
 from pocketmq.model.flags import COMPRESSION_MASK, SysFlag
 
 DEFAULT_LEVEL = 5
@@ -25,6 +25,9 @@ class Codec(IntEnum):
     LZ4 = 1
     ZSTD = 2
     ZLIB = 3
+
+
+_PACKAGES = {Codec.LZ4: "lz4", Codec.ZSTD: "zstandard"}
 
 
 def codec_of(sys_flag: int) -> Codec | None:
@@ -64,8 +67,9 @@ def compress(body: bytes, codec: Codec = Codec.ZLIB, level: int = DEFAULT_LEVEL)
 def decompress(data: bytes, codec: Codec, limit: int = INFLATE_LIMIT) -> bytes:
     """Undo `compress`. What follows the first frame is ignored.
 
-    Raises `MessageMalformed` if the data is broken, cut short or larger than `limit` bytes once
-    inflated, `CodecMissing` if the codec is not installed.
+    Raises `BodyTooLarge` if the data is larger than `limit` bytes once inflated, of which no more
+    are ever made, `MessageMalformed` if it is broken or cut short, `CodecMissing` if the codec is
+    not installed.
     """
     if codec is Codec.ZLIB:
         return _zlib_decompress(data, limit)
@@ -83,8 +87,31 @@ def decompress_body(body: bytes, sys_flag: int, limit: int = INFLATE_LIMIT) -> b
     return body if codec is None else decompress(body, codec, limit)
 
 
-def _too_large(limit: int) -> MessageMalformed:
-    return MessageMalformed(f"a compressed body holds more than {limit} bytes")
+def body_start(body: bytes, sys_flag: int, size: int) -> bytes:
+    """Return the first `size` bytes of a stored body, or all if it has less; no more is inflated.
+
+    Raises `MessageMalformed` if that much of it is broken, `CodecMissing` if the codec is not
+    installed.
+    """
+    codec = codec_of(sys_flag) if body else None
+    if codec is None:
+        return body[:size]
+    try:
+        if codec is Codec.ZLIB:
+            return zlib.decompressobj().decompress(body, size)
+        if codec is Codec.ZSTD:
+            import zstandard
+
+            with zstandard.ZstdDecompressor().stream_reader(body) as reader:
+                return bytes(reader.read(size))
+        import lz4.frame  # type: ignore[import-untyped]
+
+        start: bytes = lz4.frame.LZ4FrameDecompressor().decompress(body, max_length=size)
+    except ImportError as error:
+        raise CodecMissing(_PACKAGES[codec]) from error
+    except Exception as error:  # three codecs, each with errors of its own
+        raise _broken(codec, str(error)) from error
+    return start
 
 
 def _broken(codec: Codec, reason: str) -> MessageMalformed:
@@ -98,7 +125,7 @@ def _zlib_decompress(data: bytes, limit: int) -> bytes:
     except zlib.error as error:
         raise _broken(Codec.ZLIB, str(error)) from error
     if len(body) > limit:
-        raise _too_large(limit)
+        raise BodyTooLarge(len(data), limit)
     if not inflater.eof:
         raise _broken(Codec.ZLIB, "it is cut short")
     return body
@@ -106,7 +133,7 @@ def _zlib_decompress(data: bytes, limit: int) -> bytes:
 
 def _lz4_compress(body: bytes) -> bytes:
     try:
-        import lz4.frame  # type: ignore[import-untyped]
+        import lz4.frame
     except ImportError as error:
         raise CodecMissing("lz4") from error
     # Java's reader refuses blocks that depend on each other, the library's own choice.
@@ -120,6 +147,7 @@ def _lz4_decompress(data: bytes, limit: int) -> bytes:
     except ImportError as error:
         raise CodecMissing("lz4") from error
     inflater = lz4.frame.LZ4FrameDecompressor()
+    stored = len(data)
     pieces: list[bytes] = []
     size = 0
     while not inflater.eof:
@@ -129,7 +157,7 @@ def _lz4_decompress(data: bytes, limit: int) -> bytes:
             raise _broken(Codec.LZ4, str(error)) from error
         size += len(piece)
         if size > limit:
-            raise _too_large(limit)
+            raise BodyTooLarge(stored, limit)
         if not piece and not inflater.eof:
             raise _broken(Codec.LZ4, "it is cut short")
         pieces.append(piece)
@@ -154,7 +182,7 @@ def _zstd_decompress(data: bytes, limit: int) -> bytes:
         declared = zstandard.get_frame_parameters(data).content_size
         if declared != zstandard.CONTENTSIZE_UNKNOWN:
             if declared > limit:
-                raise _too_large(limit)
+                raise BodyTooLarge(len(data), limit)
             return zstandard.ZstdDecompressor().decompress(data)
     except zstandard.ZstdError as error:
         raise _broken(Codec.ZSTD, str(error)) from error
@@ -165,6 +193,23 @@ def _zstd_decompress(data: bytes, limit: int) -> bytes:
             return zstandard.ZstdDecompressor().decompress(data, max_output_size=room)
         except zstandard.ZstdError as error:
             if room == limit:
-                reason = f"{error}, or it holds more than {limit} bytes"
-                raise _broken(Codec.ZSTD, reason) from error
+                if _zstd_exceeds(data, limit):
+                    raise BodyTooLarge(len(data), limit) from error
+                raise _broken(Codec.ZSTD, str(error)) from error
         room = min(limit, 4 * room)
+
+
+def _zstd_exceeds(data: bytes, limit: int) -> bool:
+    """Tell whether a frame that does not tell its size holds more than `limit` bytes."""
+    import zstandard
+
+    size = 0
+    try:
+        with zstandard.ZstdDecompressor().stream_reader(data) as reader:
+            while piece := reader.read(_STEP):
+                size += len(piece)
+                if size > limit:
+                    return True
+    except zstandard.ZstdError:
+        return False
+    return False

@@ -75,6 +75,16 @@ class FrameReader:
         return self._wanted - len(self._held) if self._wanted else 0
 
     @property
+    def wanted(self) -> int:
+        """How many bytes the unfinished frame has in all; 0 if that is not known."""
+        return self._wanted
+
+    def clear(self) -> None:
+        """Forget the unfinished frame: the stream has ended."""
+        self._held = bytearray()
+        self._wanted = 0
+
+    @property
     def missing_head(self) -> int:
         """How many bytes lack until the body of the unfinished frame; 0 if that is not known.
 

@@ -10,15 +10,19 @@ from typing import Any
 
 import msgspec
 
+from pocketmq.errors import BodyTooLarge
 from pocketmq.model import properties as names
 from pocketmq.model.flags import SysFlag
-from pocketmq.protocol.compression import INFLATE_LIMIT, decompress_body
+from pocketmq.protocol.compression import INFLATE_LIMIT, body_start, decompress_body
 from pocketmq.protocol.hosts import decode_host
 from pocketmq.protocol.message_ids import encode_offset_id
 from pocketmq.protocol.property_text import decode_properties, find_property
 from pocketmq.protocol.record_scan import BODY_AT, FLAG_BYTE, RecordView, scan_records
 
 _COMPRESSED = int(SysFlag.COMPRESSED)
+KEPT_BODY = 4 * 1024 * 1024
+"""An inflated body up to this size, Java's largest message, is kept with its message. A larger one
+is inflated at each read, so that messages that wait do not hold what few bytes became."""
 _remember = msgspec.structs.force_setattr
 
 
@@ -46,9 +50,10 @@ class ReceivedMessage(RecordView, frozen=True, gc=False, eq=False):
     Two are equal if they are the same record in the same place, whatever properties the receiver
     laid over them.
 
-    Reading `body` raises `MessageMalformed` if a compressed body is broken or too large, and
-    `CodecMissing` if its codec is not installed; reading a host raises `MessageMalformed` for an
-    impossible port. Nothing else raises.
+    Reading `body` raises `BodyTooLarge` if a compressed body would inflate to more than
+    `delivery.inflate_limit` bytes, `MessageMalformed` if it is broken, and `CodecMissing` if its
+    codec is not installed; reading a host raises `MessageMalformed` for an impossible port.
+    Nothing else raises.
     """
 
     buffer: bytes
@@ -99,9 +104,33 @@ class ReceivedMessage(RecordView, frozen=True, gc=False, eq=False):
             start = self.position + BODY_AT[flags >> 4 & 3]
             body = self.buffer[start : start + self.body_size]
             if flags & _COMPRESSED:
-                body = decompress_body(body, self.sys_flag, self.delivery.inflate_limit)
+                body = self._inflated(body, self.delivery.inflate_limit)
+                if len(body) > KEPT_BODY:
+                    return body
             _remember(self, "_body", body)
         return body
+
+    def inflated_body(self, limit: int) -> bytes:
+        """Return the body, which may inflate to `limit` bytes; for one that `body` refuses.
+
+        Raises what `body` raises.
+        """
+        if self._body is not None:
+            return self._body
+        return self._inflated(self.stored_body, limit)
+
+    def body_start(self, size: int) -> bytes:
+        """Return the first `size` bytes of the body, inflating no more. Raises what `body` does."""
+        if self._body is not None:
+            return self._body[:size]
+        return body_start(self.stored_body, self.sys_flag, size)
+
+    def _inflated(self, body: bytes, limit: int) -> bytes:
+        try:
+            return decompress_body(body, self.sys_flag, limit)
+        except BodyTooLarge as error:
+            queue = f"topic={self.topic} queue={self.broker_name}:{self.queue_id}"
+            raise error.at(f"{queue} offset={self.queue_offset}") from None
 
     @property
     def property_bytes(self) -> bytes:

@@ -75,7 +75,13 @@ def wanted_rows(options: SourceOptions, columns: tuple[str, ...], schema: Struct
     from pocketmq.spark.records import Wanted
 
     pulling = options.pulling
-    return Wanted(columns, arrow_schema(schema), pulling.tags, pulling.fail_on_data_loss)
+    return Wanted(
+        columns,
+        arrow_schema(schema),
+        pulling.tags,
+        pulling.fail_on_data_loss,
+        pulling.largest_body,
+    )
 
 
 def place_all(

@@ -5,7 +5,7 @@ Lengths are checked before anything is read by them; a record that breaks the fo
 """
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import Any
 from zlib import crc32
@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from pocketmq.errors import MessageMalformed
+from pocketmq.errors import MessageMalformed, MessagesCutShort
 from pocketmq.model.flags import SysFlag
 from pocketmq.model.queue import MessageQueue
 from pocketmq.protocol.pulled import decode_pulled
@@ -27,6 +27,7 @@ _SMALLEST = 91
 _INNER_BATCH = int(SysFlag.INNER_BATCH | SysFlag.NEED_UNWRAP)
 _BORN_V6 = int(SysFlag.BORN_HOST_V6)
 _SIZE = struct.Struct(">i").unpack_from
+_LONG = struct.Struct(">q").unpack_from
 _RUN = 64
 """Records of one size from which on looking at all of them at once is quicker than at each."""
 
@@ -47,12 +48,15 @@ class Layout:
     """The records of some parts as rows: arrays of places, one entry for each row."""
 
     def __init__(self, parts: Sequence[Part]) -> None:
-        """Find all of them. Raises `MessageMalformed`, and `CodecMissing` for an inner batch."""
+        """Find all of them. Raises `MessageMalformed`."""
         self._join(parts)
-        if ((self.head["flags"] & _INNER_BATCH) == _INNER_BATCH).any():
-            self._join([_unwrapped(part) for part in parts])
         if self.count:
             self._measure()
+
+    @property
+    def has_batches(self) -> bool:
+        """Whether some of the records are inner batches, which hold several messages."""
+        return bool(((self.head["flags"] & _INNER_BATCH) == _INNER_BATCH).any())
 
     def _join(self, parts: Sequence[Part]) -> None:
         """Lay the records side by side, and find where each begins."""
@@ -142,6 +146,21 @@ class Layout:
         return 20 if self.flags[row] & _BORN_V6 else 8
 
 
+def unwrapped(layout: Layout, limit: int) -> Iterator[Layout]:
+    """Yield the layout itself, or that of its inner batches, `limit` inflated bytes at a time.
+
+    Raises `MessageMalformed`, and `CodecMissing` for an inner batch.
+    """
+    if not layout.count:
+        return
+    if not layout.has_batches:
+        yield layout
+        return
+    for part in layout.parts:
+        for piece in _unwrapped(part, limit):
+            yield Layout([piece])
+
+
 def _starts(data: bytes) -> Any:
     """Walk over the records by their sizes; raises `MessageMalformed` if they do not fit.
 
@@ -202,7 +221,21 @@ def _malformed(data: bytes) -> MessageMalformed:
     return MessageMalformed("a blank record, which only commit logs have", end)
 
 
-def _unwrapped(part: Part) -> Part:
-    """Give every message of an inner batch a record of its own."""
-    messages = decode_pulled(part.records, Delivery())
-    return msgspec.structs.replace(part, records=b"".join([each.record() for each in messages]))
+def _unwrapped(part: Part, limit: int) -> Iterator[Part]:
+    """Give every message of an inner batch a record of its own, `limit` inflated bytes at a time.
+
+    Raises `MessageMalformed`, which names the offset, for a batch that alone is over the limit.
+    """
+    records, delivery = part.records, Delivery(inflate_limit=limit)
+    while records:
+        try:
+            found, records = decode_pulled(records, delivery), b""
+        except MessagesCutShort as error:
+            if not error.decoded and error.position + 28 > len(records):
+                raise
+            if not error.decoded:
+                (offset,) = _LONG(records, error.position + 20)
+                where = f"offset {offset + part.offset_delta} of {part.queue}"
+                raise MessageMalformed(f"{where}: {error.reason}", error.position) from error
+            found, records = error.decoded, records[error.position :]
+        yield msgspec.structs.replace(part, records=b"".join([each.record() for each in found]))

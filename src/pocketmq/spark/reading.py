@@ -45,10 +45,10 @@ def read_ranges(
         batches = _Ahead(batches)
     for parts in batches:
         try:
-            decoded: Iterable[pa.RecordBatch] = [decode(parts, wanted)]
+            decoded = decode(parts, wanted)
         except MessageMalformed:
             sound = (part for each in parts for part in without_damage(reader, each, pulling))
-            decoded = (decode([part], wanted) for part in sound)
+            decoded = (batch for part in sound for batch in decode([part], wanted))
         for batch in decoded:
             if batch.num_rows:
                 yield batch

@@ -1,12 +1,12 @@
 """Stored records to rows: many at once, into Arrow's columns, without a Python object for each.
 
-Only the columns asked for are made. Compressed bodies are inflated one by one; everything else,
-IPv6 hosts and long topics included, goes in bulk.
+Only the columns asked for are made. Compressed bodies are inflated one by one, and a batch ends
+where they become too many bytes; all else, IPv6 hosts and long topics included, goes in bulk.
 """
 
 import logging
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -14,17 +14,19 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pocketmq.errors import MessageMalformed, MQError
+from pocketmq.errors import BodyTooLarge, MessageMalformed, MQError
 from pocketmq.model import properties as names
 from pocketmq.model.flags import SysFlag
-from pocketmq.protocol.compression import decompress_body
+from pocketmq.protocol.compression import INFLATE_LIMIT, decompress_body
 from pocketmq.protocol.hosts import decode_host
 from pocketmq.protocol.message_ids import encode_offset_id
 from pocketmq.spark.gathering import chosen, numbers_at, pieces, repeated, valid_text
-from pocketmq.spark.layout import Layout, Part
+from pocketmq.spark.layout import Layout, Part, unwrapped
 
 logger = logging.getLogger("pocketmq.spark")
 
+BATCH_BYTES = 32 * 1024 * 1024
+"""Inflated bytes of one batch, unless one body alone has more. Spark holds a few batches."""
 _COMPRESSED = int(SysFlag.COMPRESSED)
 _LONG = struct.Struct(">q")
 _YEAR_1, _YEAR_9999 = -62_135_596_800_000, 253_402_300_799_999
@@ -40,24 +42,48 @@ class Wanted(msgspec.Struct, frozen=True):
     """Rows with other tags are dropped; none: all are kept."""
     strict: bool = True
     """Whether a body that cannot be inflated is an error; else it is null."""
+    largest: int = INFLATE_LIMIT
+    """Bytes to which one body may inflate, and one inner batch."""
 
 
-def decode(parts: Sequence[Part], wanted: Wanted) -> pa.RecordBatch:
-    """Give the rows of some parts. Raises `MessageMalformed`, and `CodecMissing`."""
+def decode(parts: Sequence[Part], wanted: Wanted) -> Iterator[pa.RecordBatch]:
+    """Return an iterator over the rows of some parts.
+
+    Raises `MessageMalformed` at once if a record is damaged, before there are any rows. The iterator
+    raises it for a body that cannot be inflated, and `CodecMissing`.
+    """
     layout = Layout(parts)
-    fields = zip(wanted.columns, wanted.schema, strict=True)
-    if layout.count == 0:
-        return pa.RecordBatch.from_pylist([], schema=wanted.schema)
-    if "body" in wanted.columns:
+    if layout.count and "body" in wanted.columns:
         layout.check_bodies()
-    made = [_MAKERS[name](layout, field.type, wanted) for name, field in fields]
+    pieces_of_it = unwrapped(layout, wanted.largest)
+    return (batch for piece in pieces_of_it for batch in _batches(piece, wanted))
+
+
+def _batches(layout: Layout, wanted: Wanted) -> Iterator[pa.RecordBatch]:
+    kept = _kept(layout, wanted.tags)
+    fields = dict(zip(wanted.columns, wanted.schema, strict=True))
+    made = {
+        name: _MAKERS[name](layout, field.type, wanted)
+        for name, field in fields.items()
+        if name != "body"
+    }
+    if "body" in fields:
+        for start, bodies in _bodies(layout, wanted, kept):
+            count = len(bodies)
+            stop = start + count
+            text = fields["body"].type == pa.string()
+            body = valid_text(bodies.view(pa.string())) if text else bodies
+            columns = [made[name].slice(start, count) if name in made else body for name in fields]
+            batch = pa.RecordBatch.from_arrays(columns, schema=wanted.schema)
+            del bodies, body, columns
+            yield batch if kept is None else batch.filter(pa.array(kept[start:stop]))
+        return
     if made:
-        batch = pa.RecordBatch.from_arrays(made, schema=wanted.schema)
+        batch = pa.RecordBatch.from_arrays(list(made.values()), schema=wanted.schema)
     else:  # a count alone is wanted
         nothing = pa.nulls(layout.count)
         batch = pa.RecordBatch.from_arrays([nothing], ["nothing"]).select([])
-    kept = _kept(layout, wanted.tags)
-    return batch if kept is None else batch.filter(pa.array(kept))
+    yield batch if kept is None else batch.filter(pa.array(kept))
 
 
 def _kept(layout: Layout, tags: frozenset[str]) -> Any:
@@ -96,26 +122,50 @@ def _queue_offset(layout: Layout, *_: Any) -> Any:
     return pa.array(layout.offsets)
 
 
-def _body(layout: Layout, kind: pa.DataType, wanted: Wanted) -> Any:
-    bodies = pieces(layout.buffer, layout.body_at, layout.body_end, pa.binary())
-    packed = np.flatnonzero(layout.flags & _COMPRESSED)
-    if len(packed):
-        rows = [_inflated(layout, int(row), strict=wanted.strict) for row in packed]
-        bodies = _replaced(bodies, packed, pa.array(rows, pa.binary()))
-    return valid_text(bodies.view(pa.string())) if kind == pa.string() else bodies
+def _bodies(layout: Layout, wanted: Wanted, kept: Any) -> Iterator[tuple[int, Any]]:
+    """Yield the bodies of consecutive rows, with the first row: as many as fit into a batch."""
+    packed = (layout.flags & _COMPRESSED) != 0
+    if kept is not None:
+        packed &= kept
+    start = size = 0
+    inflated: dict[int, bytes | None] = {}
+    for row in np.flatnonzero(packed).tolist():
+        body = _inflated(layout, row, wanted)
+        grown = 0 if body is None else len(body)
+        if size and size + grown > BATCH_BYTES:
+            yield start, _joined(layout, start, row, inflated)
+            start, size = row, 0
+        inflated[row] = body
+        size += grown
+        del body
+    yield start, _joined(layout, start, layout.count, inflated)
 
 
-def _inflated(layout: Layout, row: int, *, strict: bool) -> bytes | None:
+def _joined(layout: Layout, start: int, stop: int, inflated: dict[int, bytes | None]) -> Any:
+    """Give the bodies of some rows as one array, and forget those that were inflated."""
+    rows = slice(start, stop)
+    bodies = pieces(layout.buffer, layout.body_at[rows], layout.body_end[rows], pa.binary())
+    if inflated:
+        values = bodies.to_pylist()
+        for row, body in inflated.items():
+            values[row - start] = body
+        inflated.clear()
+        bodies = pa.array(values, pa.binary())
+    return bodies
+
+
+def _inflated(layout: Layout, row: int, wanted: Wanted) -> bytes | None:
     body = layout.data[layout.body_at[row] : layout.body_end[row]]
     try:
-        return decompress_body(body, int(layout.flags[row]))
+        return decompress_body(body, int(layout.flags[row]), wanted.largest)
     except MessageMalformed as error:
         where = f"the body at offset {layout.offsets[row]} of {layout.queue_of(row)}"
-        if strict:
-            reason = f"{where}: {error.reason}"
-            raise MessageMalformed(reason, int(layout.at[row])) from error
-        logger.warning("%s is null: %s", where, error.reason)
-        return None
+        if not wanted.strict:
+            logger.warning("%s is null: %s", where, error.reason)
+            return None
+        if isinstance(error, BodyTooLarge):
+            raise error.at(f"{where} is over maxInflatedBytes") from error
+        raise MessageMalformed(f"{where}: {error.reason}", int(layout.at[row])) from error
 
 
 def _tags(layout: Layout, *_: Any) -> Any:
@@ -210,7 +260,6 @@ _MAKERS: dict[str, Callable[[Layout, pa.DataType, Wanted], Any]] = {
     "brokerName": _broker_name,
     "queueId": _queue_id,
     "queueOffset": _queue_offset,
-    "body": _body,
     "tags": _tags,
     "keys": _keys,
     "properties": _properties,

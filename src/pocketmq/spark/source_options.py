@@ -11,6 +11,7 @@ from pocketmq.client.filters import Filter, by_sql, subscription_to
 from pocketmq.errors import InvalidInput, MQError, OptionInvalid
 from pocketmq.model.names import TOOLS_GROUP, check_consumer_group, check_topic
 from pocketmq.model.queue import MessageQueue
+from pocketmq.protocol.compression import INFLATE_LIMIT
 from pocketmq.spark.offsets import EARLIEST, LATEST, Place, read_place
 from pocketmq.spark.option_values import (
     Read,
@@ -30,6 +31,7 @@ from pocketmq.spark.planning import PER_TASK
 
 _DEFAULT_DELAY = 900.0
 LARGEST_PULL = 8 << 20
+LARGEST_BODY = 512 << 20
 
 
 class Topics(msgspec.Struct, frozen=True):
@@ -54,6 +56,8 @@ class Pulling(msgspec.Struct, frozen=True):
     """Bytes of one pull."""
     rows: int = 8192
     """Rows that are decoded together."""
+    largest_body: int = INFLATE_LIMIT
+    """Bytes to which a compressed body may inflate."""
 
 
 class SourceOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -123,6 +127,15 @@ def _pull_bytes(value: str) -> int:
     return found
 
 
+def _inflated_bytes(value: str) -> int:
+    found = size(value)
+    if (
+        found > LARGEST_BODY
+    ):  # as text, of which each byte may need three, it must fit into a column
+        raise InvalidInput(f"must be at most {LARGEST_BODY >> 20}m, not {value.strip()}")
+    return found
+
+
 def _group(value: str) -> str:
     check_consumer_group(value.strip())
     return value.strip()
@@ -148,6 +161,7 @@ KNOWN: dict[str, Read] = REACH | {
     "pullMessages": whole(1, 1_000_000),
     "pullBytes": _pull_bytes,
     "batchRows": whole(1, 1_000_000),
+    "maxInflatedBytes": _inflated_bytes,
     "pushdown": flag,
     "discoveryInterval": seconds,
 }
@@ -225,4 +239,5 @@ def _pulling(found: Mapping[str, Any]) -> Pulling:
         found.get("pullMessages", 8192),
         found.get("pullBytes", LARGEST_PULL),
         found.get("batchRows", 8192),
+        found.get("maxInflatedBytes", INFLATE_LIMIT),
     )

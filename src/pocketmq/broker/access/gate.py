@@ -57,8 +57,11 @@ class Gate:
         self._allowed: set[tuple[object, ...]] = set()  # what was asked and may pass again
         self._seen = acls.version, users.version
 
-    def check(self, peer: Peer, request: Command) -> None:
-        """Raise `ServerError` with Java's code and words unless a request may pass."""
+    def check(self, peer: Peer, request: Command) -> bool:
+        """Raise `ServerError` with Java's code and words unless a request may pass.
+
+        Tell whether the request proves who sent it.
+        """
         source = peer.remote_address.rpartition(":")[0].strip("[]")
         fields = _fields_of(request)
         first: ServerError | None = None
@@ -67,12 +70,15 @@ class Gate:
                 check_account(self.accounts, source, request, fields)
             except ServerError as error:
                 first = error
+        proven = self.accounts is not None
         if self._authenticates and request.code not in self._unauthenticated:
             self._authenticate(request, fields)
+            proven = True
         if self._authorizes and request.code not in self._unauthorized:
             self._authorize(request, fields, source)
         if first is not None:
             raise first
+        return proven
 
     def _authenticate(self, request: Command, fields: Mapping[str, str]) -> None:
         name = fields.get(ACCESS_KEY)

@@ -52,7 +52,7 @@ def pull(state: BrokerState, connection: Connection, request: Command) -> Answer
     """Answer a pull, or let it wait."""
     header = request.header(PullRequest)
     checked = _check(state, connection, request, header)
-    read = _read(state, header, checked)
+    read = _read(state, connection, header, checked)
     _commit(state, header, read)
     code = _code(read, header)
     may_wait = code == ResponseCode.PULL_NOT_FOUND and header.sys_flag & PullFlag.SUSPEND
@@ -69,7 +69,7 @@ def resume(state: BrokerState, held: HeldPull) -> None:
     except ServerError as error:
         connection.write(request.reply(error.code, error.remark).encode())
         return
-    read = _read(state, header, checked)
+    read = _read(state, connection, header, checked)
     state.offsets.record_pull(
         header.consumer_group, header.topic, header.queue_id, read.next_offset
     )
@@ -141,7 +141,9 @@ def _new_group(state: BrokerState, name: str) -> GroupConfig:
     return group
 
 
-def _read(state: BrokerState, header: PullRequest, checked: _Checked) -> Read:
+def _read(
+    state: BrokerState, connection: Connection, header: PullRequest, checked: _Checked
+) -> Read:
     config, queue = state.config, checked.queue
     if config.use_server_side_reset_offset:
         target = state.offsets.take_reset(header.consumer_group, header.topic, header.queue_id)
@@ -149,10 +151,11 @@ def _read(state: BrokerState, header: PullRequest, checked: _Checked) -> Read:
             return Read(ReadStatus.OFFSET_RESET, target, queue.min_offset, queue.next_offset)
     count = config.max_transfer_count_on_message_in_memory
     size = config.max_transfer_bytes_on_message_in_memory
-    if header.max_msg_bytes is not None and header.max_msg_bytes > size:
+    asked = header.max_msg_bytes
+    if asked is not None and asked > size and not connection.pressed:
         # Java answers no more than usual; a client that asks for more in so many words gets it.
         count = config.max_transfer_count_on_request
-        size = min(header.max_msg_bytes, config.max_transfer_bytes_on_request)
+        size = min(asked, config.max_transfer_bytes_on_request)
     count = min(count, max(header.max_msg_nums, 1))
     wanted = checked.selection
     return state.store.read(

@@ -98,12 +98,13 @@ def body_of(message: ReceivedMessage) -> tuple[bytes, str | None]:
 
 
 def _preview(message: ReceivedMessage) -> Cell:
-    body, problem = body_of(message)
-    if problem is not None:
-        return Cell(problem, tone="bad")
-    text = as_text(body[: 8 * _PREVIEW])
+    try:
+        start = message.body_start(8 * _PREVIEW)
+    except (MQError, InvalidInput) as error:
+        return Cell(str(error), tone="bad")
+    text = as_text(start)
     if text is None:
-        return Cell(f"{size(len(body))} of bytes", tone="faint")
+        return Cell(f"{size(message.body_size)} of bytes", tone="faint")
     line = " ".join(text.split())
     return Cell(line[:_PREVIEW] + ("…" if len(line) > _PREVIEW else ""), tone="mono")
 
