@@ -107,5 +107,5 @@ class Housekeeping:
             if not submit_offsets(self._state, self._saved):
                 self._saving = False
 
-    def _saved(self) -> None:
+    def _saved(self, _: Exception | None) -> None:
         self._saving = False

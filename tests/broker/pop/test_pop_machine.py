@@ -14,7 +14,7 @@ from pocketmq.broker.pop.popping import KIND
 from pocketmq.broker.pop.pops import Pops
 from pocketmq.broker.pop.reviving import revive
 from pocketmq.broker.pop.shelf import Taken
-from pocketmq.broker.saving import save_changes, save_offsets
+from pocketmq.broker.saving import save_changes, submit_offsets
 from pocketmq.broker.selection import EVERYTHING
 from pocketmq.protocol.headers.pop import PopRequest
 from pocketmq.protocol.pop_handles import PopQueue, TopicMark, read_message_offsets
@@ -164,13 +164,13 @@ class PopMachine(RuleBasedStateMachine):
     @rule()
     def save(self) -> None:
         self.write()
-        save_offsets(self.desk.state)
+        submit_offsets(self.desk.state)
         document = snapshot(self.pops.table.shelves, self.pops.journal)()
         self.desk.state.store.metadata.save_documents(KIND, {KIND: document})
 
     @rule()
     def save_offsets_alone(self) -> None:
-        save_offsets(self.desk.state)
+        submit_offsets(self.desk.state)
 
     @rule()
     def kill(self) -> None:
