@@ -161,21 +161,28 @@ class HalfMessages:
             self.states = HalfStates()
             return 0
         self.states.cut(queue.min_offset, queue.next_offset)
-        self._read_marks(saved.op_offset, queue.next_offset)
+        self._read_marks(saved.op_offset, queue)
         first = self.states.first_open(queue.next_offset)
         if first < queue.next_offset:
             # What ends a half message lies behind it.
             self._find_endings(max(saved.position, queue.position(first) or 0), now_ms)
         return sum(1 for _ in self.states.open_from(self.states.base, queue.next_offset))
 
-    def _read_marks(self, offset: int, end: int) -> None:
+    def _read_marks(self, offset: int, queue: QueueIndex) -> None:
+        """Read which half messages ended.
+
+        A mark lies behind its half message. One that does not is of a half message that a power
+        cut took, whose offset another one has by now.
+        """
         ops = self._store.queue(OP_HALF_TOPIC, 0)
         while ops is not None and offset < ops.next_offset:
             read = self._store.read(ops, offset, _CHUNK, _CHUNK_SIZE)
             for piece in read.pieces:
-                halves, state = read_op(RecordView(piece, 0))
+                mark = RecordView(piece, 0)
+                halves, state = read_op(mark)
                 for half in halves:
-                    if 0 <= half < end:
+                    position = queue.position(half) if half >= 0 else None
+                    if position is not None and position < mark.commit_log_offset:
                         self.states.set(half, state)
             offset = max(read.next_offset, offset + 1)
 

@@ -18,7 +18,6 @@ from pocketmq.broker.recalls import Recalls
 from pocketmq.broker.timer_reading import (
     CHUNK,
     delivered_since,
-    first_behind,
     first_due_from,
     records_at,
 )
@@ -287,7 +286,7 @@ class TimerQueue:
         queue = self.queue
         if queue is None:
             return
-        cut = first_behind(queue, position)
+        cut = queue.first_behind(position)
         waiting = {offset for _, offset in self.wheel.before(cut)}
         first = max(queue.min_offset, self._first)
         for offset, tag in enumerate(queue.tags(first, max(0, cut - first)), first):

@@ -159,8 +159,13 @@ class Journal:
             self._store.append(queue, (record,), (0,), now_ms)
         return len(pending)
 
-    def entries(self, offset: int) -> Iterator[Entry]:
-        """Give what was noted, from an offset of the journal on."""
+    def position_before(self, offset: int) -> int:
+        """Return a position of the log behind which all records from an offset on lie."""
+        queue = self._store.queue(self._topic, 0)
+        return 0 if queue is None else queue.position(offset - 1) or 0
+
+    def entries(self, offset: int) -> Iterator[tuple[int, Entry]]:
+        """Return what was noted, from an offset of the journal on, and where in the log."""
         queue = self._store.queue(self._topic, 0)
         if queue is None:
             return
@@ -170,7 +175,8 @@ class Journal:
             for piece in read.pieces:
                 record = RecordView(piece, 0)
                 try:
-                    yield from _decoder.decode(record.stored_body)
+                    for entry in _decoder.decode(record.stored_body):
+                        yield record.commit_log_offset, entry
                 except msgspec.MsgspecError as error:
                     logger.error("journal of pops, record %d: %s", record.queue_offset, error)  # noqa: TRY400
             offset = max(read.next_offset, offset + 1)

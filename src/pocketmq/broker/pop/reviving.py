@@ -2,13 +2,15 @@
 
 The copy is like the message, with one more try on its count; after the last try of its group it
 goes to the dead letters, where nobody consumes it unasked. (RocketMQ leaves that to its clients,
-and goes on for ever with those that do not.) The copy is stored before the message counts as done.
+and goes on for ever with those that do not.) The copy is stored before the message counts as done,
+and names it: a crash between the two does not make a second copy (see `copied`).
 """
 
 import logging
 from typing import TYPE_CHECKING
 
 from pocketmq.broker.appending import Draft, place
+from pocketmq.broker.log_origins import origin_of_popped
 from pocketmq.broker.pop.pops import Pops
 from pocketmq.broker.pop.shelf import Shelf, Taken
 from pocketmq.broker.saving import save_changes
@@ -86,6 +88,7 @@ def _send_again(  # noqa: PLR0917 - one step of bringing a message back
     if state.measures is not None and not given_up:
         state.measures.revived.add((first_topic(shelf), shelf.group))
     draft = again(failed, topic, pop_time_ms)
+    draft.prepared_transaction_offset = origin_of_popped(failed.commit_log_offset)
     draft.properties[_ORIGIN_GROUP] = shelf.group
     if given_up:  # whoever looks at dead letters wants to know where they are from
         draft.properties.setdefault(names.RETRY_TOPIC, first_topic(shelf))
