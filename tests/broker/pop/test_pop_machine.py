@@ -1,5 +1,6 @@
 """Whenever a broker dies: nothing popped is lost, and what was acknowledged does not come again."""
 
+import random
 import tempfile
 from pathlib import Path
 
@@ -21,6 +22,7 @@ from pocketmq.protocol.record_scan import RecordView
 from pocketmq.protocol.records import Record
 from pocketmq.store import StoreOptions
 from tests.broker.tables import Desk
+from tests.store.faults import PowerDisk, abandon
 
 TOPIC, GROUP = "T", "G"
 QUEUES = range(2)
@@ -51,6 +53,8 @@ class PopMachine(RuleBasedStateMachine):
         self.doing: list[bytes] = []  # acknowledged, but not written yet
         self.done: set[bytes] = set()  # acknowledged for good
         self.perhaps: set[bytes] = set()  # acknowledged, and nobody was told whether it counts
+        self.safe_sent = 0  # how many messages were sent ...
+        self.safe_done: set[bytes] = set()  # ... and which acknowledged, before the last sync
         self.open()
         state = self.desk.state
         state.topics.create_for_group(TOPIC, len(QUEUES), now_ms=1)
@@ -59,7 +63,8 @@ class PopMachine(RuleBasedStateMachine):
 
     def open(self) -> None:
         options = StoreOptions(segment_size=32_768)
-        self.desk = Desk(Path(self.folder.name), options=options)
+        self.disk = PowerDisk(Path(self.folder.name))
+        self.desk = Desk(Path(self.folder.name), options=options, disk=self.disk)
         self.tick(0)
         self.pops = Pops(self.desk.state)
         document = dict(self.desk.state.store.metadata.documents(KIND)).get(KIND)
@@ -157,9 +162,18 @@ class PopMachine(RuleBasedStateMachine):
                 revive(self.desk.state, self.pops, taken, 1000)
 
     @rule()
-    def save(self) -> None:
+    def sync(self) -> None:
         self.write()
+        self.desk.state.store.request_sync(lambda error: None)
+        self.is_safe()
+
+    def is_safe(self) -> None:
+        self.safe_sent, self.safe_done = len(self.sent), set(self.done)
+
+    @rule()
+    def save(self) -> None:
         submit_offsets(self.desk.state)
+        self.sync()
         document = snapshot(self.pops.table.shelves, self.pops.journal)()
         self.desk.state.store.metadata.save_documents(KIND, {KIND: document})
 
@@ -172,7 +186,25 @@ class PopMachine(RuleBasedStateMachine):
         self.desk.state.store._release()
         self.perhaps.update(self.doing)
         self.doing.clear()
+        self.is_safe()
         self.open()
+
+    @rule(
+        seed=st.integers(0, 1 << 32),
+        chance=st.sampled_from([0.0, 0.5, 0.9]),
+        unit=st.sampled_from([64, 512, 4096]),
+    )
+    def lose_power(self, seed: int, chance: float, unit: int) -> None:
+        """Of what was not synced any part may survive: nothing was promised of it."""
+        abandon(self.desk.state.store)
+        luck = random.Random(seed)
+        self.disk.cut_power(unit, lambda: luck.random() < chance)
+        self.perhaps.update(self.doing, self.sent[self.safe_sent :], self.done - self.safe_done)
+        self.doing.clear()
+        self.done = self.safe_done & self.done
+        self.out.clear()
+        self.open()
+        self.is_safe()
 
     @rule(data=st.data())
     def tear(self, data: st.DataObject) -> None:
@@ -259,3 +291,49 @@ def test_a_torn_write_while_messages_are_brought_back_brings_none_of_them_twice(
         machine.desk.state.store.close()
         machine.folder.cleanup()
         raise
+
+
+def lose(machine: PopMachine, topic: str, queue_id: int, count: int) -> None:
+    """Cut the power: the last messages of a queue are lost, what lies behind them in the log is not."""
+    store = machine.desk.state.store
+    queue = store.queue(topic, queue_id)
+    assert queue is not None
+    for position, size in zip(*queue.entries(queue.next_offset - count, count), strict=True):
+        segment = store.log.segments.at(position)
+        assert segment is not None
+        segment.file.write(position - segment.start, bytes(size))
+    machine.kill()
+
+
+def test_messages_in_the_place_of_lost_ones_are_popped() -> None:
+    """The journal says that messages with their offsets were popped and acknowledged."""
+    machine = PopMachine()
+    machine.start()
+    machine.send(queue_id=0, count=1)
+    machine.sync()
+    machine.send(queue_id=0, count=2)
+    machine.pop(most=8, invisible=20, written=True)
+    for out in list(machine.out):
+        machine.acknowledge(out)
+    machine.write()
+    lose(machine, TOPIC, 0, 2)
+    for _ in range(2):  # what recovery found once it finds again
+        machine.send(queue_id=0, count=1)
+        machine.kill()
+    machine.pop(most=8, invisible=20, written=True)
+    assert [out.body for out in machine.out] == [b"3", b"4"]
+    machine.teardown()
+
+
+def test_a_message_whose_copy_was_lost_comes_back() -> None:
+    machine = PopMachine()
+    machine.start()
+    machine.send(queue_id=0, count=1)
+    machine.pop(most=1, invisible=1, written=True)
+    machine.wait(seconds=2, written=True)
+    machine.out.clear()
+    lose(machine, TopicMark.RETRY.real_topic(TOPIC, GROUP), 0, 1)
+    machine.wait(seconds=2, written=True)
+    machine.pop(most=1, invisible=1, written=True)
+    assert [out.body for out in machine.out] == [b"0"]
+    machine.teardown()

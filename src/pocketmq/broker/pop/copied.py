@@ -36,7 +36,9 @@ class Copied:
             return
         shelf = shelves.find(entry.topic, entry.group, entry.queue_id)
         if shelf is not None:
-            offset = entry.offset if isinstance(entry, Changed) else next(iter(entry.all_offsets()), -1)
+            offset = (
+                entry.offset if isinstance(entry, Changed) else next(iter(entry.all_offsets()), -1)
+            )
             taken = shelf.held.get(offset)
             if taken is not None:
                 self._places[taken] = position

@@ -53,6 +53,8 @@ class Settled(msgspec.Struct, tag="a", array_like=True, gc=False):
     queue_id: int
     pop_time_ms: int
     offsets: list[int]
+    copies: list[int] = []
+    """Where the copies of those offsets lie in the log; empty if they were acknowledged."""
 
 
 class Changed(msgspec.Struct, tag="c", array_like=True, gc=False):
@@ -120,12 +122,13 @@ class Journal:
     def note_settled(
         self, topic: str, group: str, queue_id: int, pop_time_ms: int, offsets: list[int]
     ) -> None:
-        """Add acknowledgements of one pop; the list is kept."""
+        """Add acknowledgements of one pop, or messages that are gone; the list is kept."""
         pending = self._pending
         if pending:
             last = pending[-1]
             if (
                 type(last) is Settled
+                and not last.copies
                 and last.pop_time_ms == pop_time_ms
                 and last.queue_id == queue_id
                 and last.topic == topic
