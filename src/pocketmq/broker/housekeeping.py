@@ -8,6 +8,7 @@ import logging
 import time
 from collections.abc import Callable
 
+from pocketmq.broker.clock_watch import ClockWatch
 from pocketmq.broker.dispatch import Dispatcher
 from pocketmq.broker.handlers.membership import expire
 from pocketmq.broker.saving import submit_offsets
@@ -19,6 +20,7 @@ logger = logging.getLogger("pocketmq.broker")
 EXPIRE_PERIOD = 10.0
 MAINTAIN_PERIOD = 0.5
 CLEAN_PERIOD = 10.0
+CLOCK_PERIOD = 1.0
 INDEX_SLICE = 0.002
 """Seconds the key index takes at once, about; waiting messages and requests come in between."""
 INDEX_PAUSE = 0.004
@@ -35,6 +37,7 @@ class Housekeeping:
         self._state = state
         self._dispatcher = dispatcher
         self._loop = loop
+        self._clock_watch = ClockWatch(state.clock, loop.time)
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self._saving = False
         self._indexed = 0  # the key index has everything before this position of the log
@@ -48,6 +51,7 @@ class Housekeeping:
         self._every(
             self._state.config.flush_consumer_offset_interval / 1000, "save offsets", self._save
         )
+        self._every(CLOCK_PERIOD, "watch the clock", self._clock_watch.look)
         self._every(CLEAN_PERIOD, "delete old messages", self._clean)
         self._every(SAMPLE_PERIOD, "sample", self._sample)
         self._sample()
