@@ -22,6 +22,8 @@ class ClockWatch:
         self._clock = clock
         self._steady = steady
         self._difference = clock.now() - steady()
+        self.when_set_back: list[Callable[[], None]] = []
+        """Called after the clock was set back: what was to end by it would last too long."""
 
     def look(self) -> None:
         """Compare the clocks; call this about once a second."""
@@ -35,3 +37,6 @@ class ClockWatch:
                 direction,
                 jump,
             )
+        if jump <= -SMALLEST_JUMP:
+            for told in self.when_set_back:
+                told()

@@ -38,6 +38,7 @@ class Housekeeping:
         self._dispatcher = dispatcher
         self._loop = loop
         self._clock_watch = ClockWatch(state.clock, loop.time)
+        self._clock_watch.when_set_back.append(self._set_back)
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self._saving = False
         self._indexed = 0  # the key index has everything before this position of the log
@@ -73,6 +74,10 @@ class Housekeeping:
                 logger.exception("the broker could not %s", name)
 
         self._timers[name] = self._loop.call_later(period, run)
+
+    def _set_back(self) -> None:
+        if self._state.pops is not None:
+            self._state.pops.clock_was_set_back()
 
     def _maintain(self) -> None:
         self._dispatcher.end_turn()  # so that what the store does concerns nobody's answer

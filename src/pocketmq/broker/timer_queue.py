@@ -1,8 +1,8 @@
 """Timed messages on the store: taken in, delivered when due, taken back, moved, found again.
 
-The queue of rmq_sys_wheel_timer is the truth, the wheel a view of it; `timer_progress` says what has
-been delivered. What was delivered after that was saved is found in the log: it names the message
-that waited. Works with `now` as an argument; knows no timers and no connections.
+The queue of rmq_sys_wheel_timer is the truth, the wheel a view of it; `timer_progress` says what
+has been delivered. What was delivered after that was saved is found in the log: it names the
+message that waited. Works with `now` as an argument; knows no timers and no connections.
 Belongs to the broker's loop.
 """
 

@@ -111,6 +111,7 @@ def recover(
             else:
                 shelves.commit(topic, group, queue_id, offset)
     copied.settle(shelves, journal)
+    shelves.limit_waits(now_ms)
     return sum(len(s.held) for by_queue in shelves.shelves.values() for s in by_queue.values())
 
 
