@@ -54,7 +54,8 @@ def load_tables(state: BrokerState) -> None:
 
 def _lower_offsets(state: BrokerState) -> None:
     """Lower offsets beyond the end of their queues, or new messages there would be passed over."""
-    for lowered in state.offsets.lower(state.store.queues.ends()):
+    ends = state.store.queues.ends() if state.offsets.committed else {}
+    for lowered in state.offsets.lower(ends):
         logger.warning(
             "consumer offsets beyond the end of the log were lowered to it: group=%s topic=%s "
             "queues=%s offsets_beyond=%d",

@@ -35,7 +35,7 @@ class TimerProgress:
         self.ahead: dict[int, int] = {}
         """Messages that were delivered although others that are due before them were not."""
 
-    def is_settled(self, first: int, tags: list[int]) -> bool:
+    def all_wait(self, first: int, tags: list[int]) -> bool:
         """Return whether all of these messages are certainly still to be delivered."""
         clear = not self.older or first >= self.older[-1].before
         return clear and not self.ahead and min(tags) > self.done[0]

@@ -141,7 +141,7 @@ class TimerQueue:
 
     def _add(self, queue: QueueIndex, first: int, tags: list[int]) -> None:
         progress = self.progress
-        if progress.is_settled(first, tags):  # as nearly always
+        if progress.all_wait(first, tags):  # as nearly always
             self.wheel.add(zip(tags, range(first, first + len(tags)), strict=True))
             return
         for offset, tag in enumerate(tags, first):

@@ -30,7 +30,7 @@ def bounded(store: MessageStore, entry: Entry, position: int) -> Entry:
             if entry.copies:
                 kept = [
                     offset
-                    for offset, copy in zip(entry.offsets, entry.copies, strict=True)
+                    for offset, copy in zip(entry.offsets, entry.copies, strict=False)
                     if _has_copy(store, entry, offset, copy)
                 ]
                 return msgspec.structs.replace(entry, offsets=kept)

@@ -6,7 +6,7 @@ is delivered again. Belongs to the broker's loop.
 """
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
 import msgspec
@@ -119,24 +119,31 @@ class Journal:
         """Add a change to the record of this turn."""
         self._pending.append(entry)
 
-    def note_settled(
-        self, topic: str, group: str, queue_id: int, pop_time_ms: int, offsets: list[int]
+    def note_settled(  # noqa: PLR0917 - the fields of an entry
+        self,
+        topic: str,
+        group: str,
+        queue_id: int,
+        pop_time_ms: int,
+        offsets: list[int],
+        copies: Sequence[int] = (),
     ) -> None:
-        """Add acknowledgements of one pop, or messages that are gone; the list is kept."""
+        """Add acknowledgements of one pop, or messages and their copies; the list is kept."""
         pending = self._pending
         if pending:
             last = pending[-1]
             if (
                 type(last) is Settled
-                and not last.copies
+                and bool(last.copies) == bool(copies)
                 and last.pop_time_ms == pop_time_ms
                 and last.queue_id == queue_id
                 and last.topic == topic
                 and last.group == group
             ):
                 last.offsets += offsets
+                last.copies += copies
                 return
-        pending.append(Settled(topic, group, queue_id, pop_time_ms, offsets))
+        pending.append(Settled(topic, group, queue_id, pop_time_ms, offsets, [*copies]))
 
     def seal(self, now_ms: int) -> int:
         """Append what was noted, to be written with the messages of this turn; tell how much.

@@ -16,7 +16,6 @@ from pocketmq.broker.pop.journal import (
     Journal,
     Locked,
     Popped,
-    Settled,
 )
 from pocketmq.broker.pop.ordered import OrderedPop, Verdict
 from pocketmq.broker.pop.shelf import Shelf, Taken
@@ -109,7 +108,7 @@ class PopTable:
         shelf = taken.shelf
         if self.shelves.settle(shelf, taken.pop_time_ms, [offset]):
             place = shelf.topic, shelf.group, shelf.queue_id, taken.pop_time_ms
-            self._journal.note(Settled(*place, [offset], [copy]))
+            self._journal.note_settled(*place, [offset], [copy])
 
     def change(self, changed: Changed) -> bool:
         """Hide a message until another moment; False if it is not out with the pop named."""
