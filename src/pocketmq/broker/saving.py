@@ -99,9 +99,10 @@ def submit_offsets(state: BrokerState, done: Outcome = lambda _: None) -> bool:
 async def save_offsets(state: BrokerState) -> None:
     """Save the changed offsets, after all that were submitted before. Raises `StoreError`."""
     saved: asyncio.Future[Exception | None] = asyncio.get_running_loop().create_future()
-    _save_synced(state, state.offsets.take_unsaved(), saved.set_result)
+    unsaved = state.offsets.take_unsaved()
+    _save_synced(state, unsaved, saved.set_result)
     error = await saved
-    if error is not None:
+    if error is not None and unsaved:
         raise error
 
 
@@ -109,7 +110,7 @@ def _save_synced(state: BrokerState, unsaved: Unsaved, done: Outcome) -> None:
     metadata = state.store.metadata
 
     def saved(error: Exception | None) -> None:
-        if error is not None:
+        if error is not None and unsaved:
             logger.error("offsets could not be saved: %s", error)
             state.offsets.not_saved(unsaved)
         done(error)
