@@ -2,6 +2,7 @@
 
 import signal
 import subprocess
+import time
 
 import pytest
 
@@ -226,3 +227,38 @@ def test_handlers_that_exit_stop_a_program_that_waits(cluster: Cluster, topic: s
     """
     code, out, err = finish(program(text, cluster.address, topic, f"exit-{topic}"))
     assert (code, out, err) == (0, "False\n", "")
+
+
+KILLED = """
+    import os, sys, threading
+    import pocketmq as mq
+    address, topic = sys.argv[1:]
+    consumer = mq.PushConsumer(
+        address, group="killed", consume_from=mq.ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET
+    )
+    consumer.subscribe(topic, handler=lambda message: os.write(1, b"handled\\n"))
+    consumer.start()
+    threading.Event().wait()
+"""
+
+
+def test_what_a_consumer_handled_a_little_before_it_is_killed_does_not_come_again(
+    cluster: Cluster, topic: str
+) -> None:
+    with mq.Producer(cluster.address, group="shop") as producer:
+        for _ in range(10):
+            producer.send(mq.Message(topic, b"first"))
+        running = program(KILLED, cluster.address, topic)
+        assert running.stdout is not None
+        try:
+            began = time.monotonic()
+            for _ in range(10):
+                assert running.stdout.readline() == "handled\n"
+            with mq.Admin(cluster.address) as admin:
+                while admin.groups.progress("killed", topic).lag:
+                    assert time.monotonic() < began + 8, "nothing was stored"
+        finally:
+            running.kill()
+            finish(running)
+        producer.send(mq.Message(topic, b"second"))
+    assert drained(cluster, "killed", topic, 1) == [b"second"]

@@ -39,7 +39,8 @@ from pocketmq.protocol.command import Command, read_command
 from pocketmq.protocol.frame import FrameReader
 from pocketmq.protocol.message_ids import UniqueIds
 from pocketmq.protocol.records import Record
-from pocketmq.store import MessageStore, StoreOptions
+from pocketmq.store import Flusher, MessageStore, StoreOptions
+from pocketmq.store.disk import FileSystem
 from tests.broker.wire import Wire
 
 HANDLERS: dict[RequestCode, Handler] = {
@@ -78,7 +79,13 @@ class Desk:
     """A broker's tables and handlers, asked without a network."""
 
     def __init__(
-        self, path: Path | None = None, *, options: StoreOptions | None = None, **settings: Any
+        self,
+        path: Path | None = None,
+        *,
+        options: StoreOptions | None = None,
+        disk: FileSystem | None = None,
+        flusher: Flusher | None = None,
+        **settings: Any,
     ) -> None:
         self.clock = Clock()
         self.announced: list[str] = []
@@ -86,7 +93,7 @@ class Desk:
         now_ms = self.clock.now_ms()
         self.state = BrokerState(
             config=self.config,
-            store=MessageStore.open(path, options),
+            store=MessageStore.open(path, options, disk=disk, flusher=flusher),
             topics=TopicTable(system_topics(self.config), now_ms=now_ms),
             groups=GroupTable(system_groups(), now_ms=now_ms),
             offsets=OffsetTable(now_ms=now_ms),

@@ -9,7 +9,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from pocketmq.broker.half_states import COMMITTED, GIVEN_UP, MOST_CHECKS, ROLLED_BACK
 from pocketmq.errors import StoreFull
-from pocketmq.model.names import TRANSACTION_GAVE_UP_TOPIC
+from pocketmq.model.names import HALF_TOPIC, TRANSACTION_GAVE_UP_TOPIC
 from pocketmq.protocol.record_scan import RecordView
 from tests.broker.halves import Transacting
 from tests.broker.test_delay_machine import Fault, FaultyDisk
@@ -156,3 +156,48 @@ class TransactionMachine(RuleBasedStateMachine):
 
 TestTransactionMachine = TransactionMachine.TestCase
 TestTransactionMachine.settings = settings(max_examples=40, stateful_step_count=20, deadline=None)
+
+
+def lose(broker: Transacting, topic: str) -> None:
+    """Cut the power: the last message of a topic is lost, what lies behind it in the log is not."""
+    queue = broker.store.queue(topic, 0)
+    assert queue is not None
+    ((position,), (size,)) = queue.entries(queue.next_offset - 1, 1)
+    segment = broker.store.log.segments.at(position)
+    assert segment is not None
+    segment.file.write(position - segment.start, bytes(size))
+    broker.kill()
+
+
+def test_a_transaction_whose_committed_message_was_lost_is_open_again(tmp_path: Path) -> None:
+    broker = Transacting(tmp_path)
+    kept, lost = broker.send("kept"), broker.send("lost")
+    broker.save()
+    broker.end(kept, COMMITTED)
+    broker.end(lost, COMMITTED)
+    broker.store.write()
+    lose(broker, "T")
+    again = Transacting(tmp_path)
+    assert again.halves.state(kept.queue_offset) == COMMITTED
+    assert again.opened == 1
+    half = again.halves.at(lost.commit_log_offset)
+    assert half is not None
+    again.end(half, COMMITTED)
+    assert again.keys() == ["kept", "lost"]
+    again.store.close()
+
+
+def test_the_mark_of_a_lost_half_message_ends_no_other(tmp_path: Path) -> None:
+    """Not even after a second kill, when another half message has its offset."""
+    broker = Transacting(tmp_path)
+    broker.send("first")
+    broker.end(broker.send("lost"), ROLLED_BACK)
+    broker.store.write()
+    lose(broker, HALF_TOPIC)
+    broker = Transacting(tmp_path)
+    assert broker.opened == 1
+    broker.send("other")
+    broker.kill()
+    broker = Transacting(tmp_path)
+    assert broker.opened == 2
+    broker.store.close()

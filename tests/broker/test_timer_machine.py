@@ -46,13 +46,26 @@ class TimerMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.sent)
     def recall(self, data: st.DataObject) -> None:
         key = data.draw(st.sampled_from([*self.sent]))
-        if self.sent[key] > self.broker.now_ms:
+        if self.sent[key] > self.broker.now_ms and key not in self.found():
             self.broker.recall(key, self.sent[key])
             self.recalled.add(key)
 
     @rule(ms=st.sampled_from([1, 300, 999, 1000, 2500, 65_000]))
     def wait(self, ms: int) -> None:
         self.broker.now_ms += ms
+
+    @rule(ms=st.sampled_from([1, 999, 3000, 64_000, 86_400_000]))
+    def set_the_clock_back(self, ms: int) -> None:
+        self.broker.now_ms -= ms
+
+    @rule()
+    def deliver_all(self) -> None:
+        assert self.broker.deliver().error is None
+        due = {key for key, due_ms in self.sent.items() if due_ms <= self.broker.now_ms}
+        assert due - self.recalled <= self.found()
+
+    def found(self) -> set[str]:
+        return {key for queue_id in QUEUES for key in self.broker.keys(queue_id)}
 
     @rule(messages=st.integers(1, 4), size=st.sampled_from([1, 1 << 20]))
     def deliver(self, messages: int, size: int) -> None:
@@ -120,10 +133,10 @@ class TimerMachine(RuleBasedStateMachine):
     def teardown(self) -> None:
         if not hasattr(self, "broker"):
             return
-        self.broker.now_ms += 100_000
+        self.broker.now_ms = max([self.broker.now_ms, *self.sent.values()])
         assert self.broker.deliver().error is None
         self.nothing_is_early_or_twice()
-        found = {key for queue_id in QUEUES for key in self.broker.keys(queue_id)}
+        found = self.found()
         count = self.broker.timers.wheel.count
         self.broker.store.close()
         self.folder.cleanup()
@@ -133,3 +146,35 @@ class TimerMachine(RuleBasedStateMachine):
 
 TestTimerMachine = TimerMachine.TestCase
 TestTimerMachine.settings = settings(max_examples=40, stateful_step_count=25, deadline=None)
+
+
+def test_after_the_clock_ran_ahead_messages_are_due_when_they_say(tmp_path: Path) -> None:
+    """Also over restarts, clean or not."""
+    broker = Timed(tmp_path)
+    broker.send("during", START_MS + 86_000_000)
+    broker.send("far", START_MS + 2 * 86_400_000)
+    broker.now_ms += 86_400_000
+    broker.deliver()
+    broker.save()
+    broker.now_ms = START_MS + 2000
+    broker.send("a", broker.now_ms + 2000)
+    broker.kill()
+    broker = Timed(tmp_path, START_MS + 3000)
+    broker.send("b", broker.now_ms + 500)
+    broker.save()
+    broker.store.close()
+    broker = Timed(tmp_path, START_MS + 3499)
+    assert not broker.deliver().by_queue
+    broker.now_ms = START_MS + 3500
+    broker.deliver()
+    assert broker.keys() == ["during", "b"]
+    broker.kill()
+    broker = Timed(tmp_path, START_MS + 4000)
+    broker.deliver()
+    assert broker.keys() == ["during", "b", "a"]
+    broker.now_ms = START_MS + 2 * 86_400_000
+    broker.deliver()
+    assert broker.keys() == ["during", "b", "a", "far"]
+    assert broker.timers.wheel.count == 0
+    assert not broker.timers.progress.older, "the older mark is behind the new one"
+    broker.store.close()

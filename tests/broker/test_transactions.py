@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from pocketmq.broker.broker import Broker
-from pocketmq.broker.half_rules import custom_immunity_ms
+from pocketmq.broker.half_rules import custom_immunity_ms, is_check_due
 from pocketmq.model.names import HALF_TOPIC, OP_HALF_TOPIC, TRANSACTION_GAVE_UP_TOPIC
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import Command
@@ -326,3 +326,19 @@ async def test_open_transactions_and_their_checks_survive_a_restart(tmp_path: Pa
         assert (await peer.ask(END, end_fields(done, COMMIT))).code == 0
         assert (await peer.ask(END, end_fields(half, COMMIT))).code == 0
         assert keys(broker) == ["done", "open"]
+
+
+@pytest.mark.parametrize(
+    ("tag", "now_ms", "due"),
+    [
+        (1000, 7000, False),
+        (1000, 7001, True),
+        (-5000, 5000, False),
+        (-5000, 5001, True),
+        (86_400_000, 1000, True),  # stored before the clock was set back
+    ],
+)
+def test_a_producer_is_asked_after_the_timeout_or_if_the_clock_was_set_back(
+    tag: int, now_ms: int, due: bool
+) -> None:
+    assert is_check_due(tag, 6000, now_ms) is due

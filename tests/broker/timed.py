@@ -56,7 +56,7 @@ class Timed:
         self.append(draft(key, TIMER_DELIVER_MS=str(due_ms), TIMER_DEL_UNIQKEY=f"T+{key}"))
 
     def append(self, message: Draft) -> None:
-        hold_back(message, LIMITS, self.now_ms, self.timers.done_ms)
+        hold_back(message, LIMITS, self.now_ms)
         record = Record(
             topic=message.topic.encode(),
             body=message.body,

@@ -15,7 +15,7 @@ def test_the_defaults_are_javas() -> None:
     options = ClientOptions()
     assert (options.request_timeout, options.route_interval) == (3.0, 30.0)
     assert (options.heartbeat_first_after, options.heartbeat_interval) == (1.0, 30.0)
-    assert (options.persist_first_after, options.persist_interval) == (10.0, 5.0)
+    assert (options.persist_first_after, options.persist_interval) == (1.0, 5.0)
     assert (options.instance_name, options.profile.line) == ("DEFAULT", "5.x")
     assert not options.vip_channel
     assert not options.heartbeat_v2

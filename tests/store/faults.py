@@ -2,6 +2,7 @@
 
 import errno
 import os
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Any
 
 from pocketmq.store import MessageStore
 from pocketmq.store.disk import Disk, DiskFile
+from pocketmq.store.flusher import Flusher, Outcome
 
 PAGE = 4096
 
@@ -144,6 +146,24 @@ class PowerFile(DiskFile):
 
     def sync(self) -> None:
         self.safe = bytes(self.view)
+
+
+class SteppedFlusher(Flusher):
+    """Runs each job when a test says so, so that the power can go between any two of them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._waiting: deque[tuple[Callable[[], None], Outcome]] = deque()
+
+    def submit(self, job: Callable[[], None], outcome: Outcome) -> None:
+        self._waiting.append((job, outcome))
+
+    def step(self) -> bool:
+        """Run the next job; return whether there was one."""
+        if not self._waiting:
+            return False
+        super().submit(*self._waiting.popleft())
+        return True
 
 
 class FullDisk(Disk):

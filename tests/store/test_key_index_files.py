@@ -9,12 +9,12 @@ import pytest
 
 from pocketmq.protocol.record_scan import RecordView
 from pocketmq.protocol.records import Record, pack_record
-from pocketmq.store import Flusher
+from pocketmq.store import Flusher, MessageStore
 from pocketmq.store.commit_log import CommitLog
 from pocketmq.store.disk import Disk
 from pocketmq.store.key_index import FAN, KeyIndex
 from pocketmq.store.key_index_lookup import KeyQuery
-from tests.store.faults import FullDisk, PowerDisk, abandon
+from tests.store.faults import FullDisk, PowerDisk, SteppedFlusher, abandon
 from tests.store.keyed import (
     MODULUS,
     all_there,
@@ -294,3 +294,17 @@ def test_an_index_that_was_left_behind_goes_on_where_the_log_begins(tmp_path: Pa
     lowest = store.make_queue("T", 0).min_offset
     assert found(store, "k5") == [b"%d" % n for n in range(5, 500, 10) if n >= lowest]
     store.close()
+
+
+def test_a_run_is_saved_only_after_the_part_of_the_log_it_was_made_from(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pocketmq.store.key_index.RUN_RECORDS", 20)
+    flusher = SteppedFlusher()
+    store = MessageStore.open(tmp_path, disk=PowerDisk(tmp_path), flusher=flusher)
+    fill(store, 100)
+    store.keys.catch_up()
+    while not (tmp_path / "keys").exists():
+        assert flusher.step(), "no run was saved"
+    assert store.synced == store.log.tail
+    abandon(store)

@@ -26,6 +26,7 @@ class PowerLoss(RuleBasedStateMachine):
         self.sent: dict[Key, dict[int, bytes]] = {}  # by offset, since the topic was last made
         self.confirmed: dict[Key, set[int]] = {}
         self.documents: dict[str, bytes] = {}
+        self.deleted: set[str] = set()  # since offsets were last saved
         self.count = 0
         self.open()
 
@@ -83,6 +84,16 @@ class PowerLoss(RuleBasedStateMachine):
         for key in [key for key in self.sent if key[0] == topic]:
             del self.sent[key]
             self.confirmed.pop(key, None)
+        self.deleted.add(topic)
+
+    @rule()
+    def save_offsets(self) -> None:
+        """Save the end of every queue for a group, once the log is synced."""
+        self.confirm()
+        self.deleted.clear()
+        ends = self.store.queues.ends()
+        rows = [(topic, "G", queue_id, end) for (topic, queue_id), end in ends.items()]
+        self.store.metadata.save_consumer_offsets(rows, [("A", "G"), ("B", "G")])
 
     @rule(value=st.binary(max_size=3))
     def save_document(self, value: bytes) -> None:
@@ -110,6 +121,10 @@ class PowerLoss(RuleBasedStateMachine):
             if queue is None:
                 del self.sent[topic, queue_id]
         assert dict(self.store.metadata.documents("topic")) == self.documents
+        ends = self.store.queues.ends()
+        for topic, _, queue_id, offset in self.store.metadata.consumer_offsets():
+            if topic not in self.deleted:
+                assert offset <= ends[topic, queue_id]
 
     def teardown(self) -> None:
         abandon(self.store)

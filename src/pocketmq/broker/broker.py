@@ -162,7 +162,7 @@ class Broker:
         try:
             parts.dispatcher.end_turn()
             save_changes(parts.state)
-            save_offsets(parts.state)
+            await save_offsets(parts.state)
         finally:
             parts.state.store.close()
         logger.info("broker %s has stopped", self.config.broker_name)

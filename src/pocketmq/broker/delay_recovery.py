@@ -115,14 +115,8 @@ class _Copies:
 
     def _start(self, queue: QueueIndex, suspect: _Suspect) -> int:
         """Give the first offset at which a copy of a level's messages can be."""
-        low, high = queue.min_offset, queue.next_offset
-        while low < high:
-            middle = (low + high) // 2
-            if (queue.position(middle) or 0) < suspect.saved.position:
-                low = middle + 1
-            else:
-                high = middle
-        return max(low, self._store.offset_by_time(queue, suspect.due_ms))
+        behind = queue.first_behind(suspect.saved.position)
+        return max(behind, self._store.offset_by_time(queue, suspect.due_ms))
 
 
 def _records(store: MessageStore, queue: QueueIndex, offset: int) -> Iterator[_Seen]:

@@ -18,6 +18,7 @@ from pocketmq.broker.half_states import (
     COMMITTED,
     GIVEN_UP,
     MOST_CHECKS,
+    OPEN,
     HalfStates,
     pack_states,
     unpack_states,
@@ -161,23 +162,44 @@ class HalfMessages:
             self.states = HalfStates()
             return 0
         self.states.cut(queue.min_offset, queue.next_offset)
-        self._read_marks(saved.op_offset, queue.next_offset)
+        marked = self._read_marks(saved.op_offset, queue)
+        if self._store.recovered.damage and self._store.log.first <= saved.position:
+            self._open_again(marked, saved.position)
         first = self.states.first_open(queue.next_offset)
         if first < queue.next_offset:
             # What ends a half message lies behind it.
             self._find_endings(max(saved.position, queue.position(first) or 0), now_ms)
         return sum(1 for _ in self.states.open_from(self.states.base, queue.next_offset))
 
-    def _read_marks(self, offset: int, end: int) -> None:
+    def _read_marks(self, offset: int, queue: QueueIndex) -> dict[int, int]:
+        """Read which half messages ended; return positions and offsets of those with an ending.
+
+        A mark lies behind its half message. One that does not is of a half message that a power
+        cut took, whose offset another one has by now.
+        """
         ops = self._store.queue(OP_HALF_TOPIC, 0)
+        marked: dict[int, int] = {}
         while ops is not None and offset < ops.next_offset:
             read = self._store.read(ops, offset, _CHUNK, _CHUNK_SIZE)
             for piece in read.pieces:
-                halves, state = read_op(RecordView(piece, 0))
+                mark = RecordView(piece, 0)
+                halves, state = read_op(mark)
                 for half in halves:
-                    if 0 <= half < end:
+                    position = queue.position(half) if half >= 0 else None
+                    if position is not None and position < mark.commit_log_offset:
                         self.states.set(half, state)
+                        if state in (COMMITTED, GIVEN_UP):
+                            marked[position] = half
             offset = max(read.next_offset, offset + 1)
+        return marked
+
+    def _open_again(self, marked: dict[int, int], position: int) -> None:
+        """Open what is marked as ended although the power cut took the message it ended with."""
+        topic = TRANSACTION_GAVE_UP_TOPIC.encode()
+        kept = {copy.origin for copy in copies_since(self._store, position, topic)}
+        for origin in marked.keys() - kept:
+            logger.warning("the end of the transaction at %d is lost: it is open again", origin)
+            self.states.set(marked[origin], OPEN)
 
     def _find_endings(self, position: int, now_ms: int) -> None:
         """Mark what was ended in the last moment before a crash, which cost it its mark."""

@@ -106,6 +106,14 @@ def check_due_ms(tag: int, timeout_ms: int) -> int:
     return -tag if tag < 0 else tag + timeout_ms
 
 
+def is_check_due(tag: int, timeout_ms: int, now_ms: int) -> bool:
+    """Return whether a producer is asked about a half message, by what the queue keeps.
+
+    One from the future was stored before the clock was set back: it is due, as in Java.
+    """
+    return tag > now_ms or check_due_ms(tag, timeout_ms) < now_ms
+
+
 def comes_too_late(half: RecordView, now_ms: int, timeout_ms: int) -> bool:
     """Tell whether a producer that chose when to be asked may no longer end it unasked."""
     asked = find_property(half.property_bytes, names.CHECK_IMMUNITY_SECONDS.encode())

@@ -8,6 +8,7 @@ import logging
 import time
 from collections.abc import Callable
 
+from pocketmq.broker.clock_watch import ClockWatch
 from pocketmq.broker.dispatch import Dispatcher
 from pocketmq.broker.handlers.membership import expire
 from pocketmq.broker.saving import submit_offsets
@@ -19,6 +20,7 @@ logger = logging.getLogger("pocketmq.broker")
 EXPIRE_PERIOD = 10.0
 MAINTAIN_PERIOD = 0.5
 CLEAN_PERIOD = 10.0
+CLOCK_PERIOD = 1.0
 INDEX_SLICE = 0.002
 """Seconds the key index takes at once, about; waiting messages and requests come in between."""
 INDEX_PAUSE = 0.004
@@ -35,6 +37,8 @@ class Housekeeping:
         self._state = state
         self._dispatcher = dispatcher
         self._loop = loop
+        self._clock_watch = ClockWatch(state.clock, loop.time)
+        self._clock_watch.when_set_back.append(self._set_back)
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self._saving = False
         self._indexed = 0  # the key index has everything before this position of the log
@@ -48,6 +52,7 @@ class Housekeeping:
         self._every(
             self._state.config.flush_consumer_offset_interval / 1000, "save offsets", self._save
         )
+        self._every(CLOCK_PERIOD, "watch the clock", self._clock_watch.look)
         self._every(CLEAN_PERIOD, "delete old messages", self._clean)
         self._every(SAMPLE_PERIOD, "sample", self._sample)
         self._sample()
@@ -69,6 +74,10 @@ class Housekeeping:
                 logger.exception("the broker could not %s", name)
 
         self._timers[name] = self._loop.call_later(period, run)
+
+    def _set_back(self) -> None:
+        if self._state.pops is not None:
+            self._state.pops.clock_was_set_back()
 
     def _maintain(self) -> None:
         self._dispatcher.end_turn()  # so that what the store does concerns nobody's answer
@@ -107,5 +116,5 @@ class Housekeeping:
             if not submit_offsets(self._state, self._saved):
                 self._saving = False
 
-    def _saved(self) -> None:
+    def _saved(self, _: Exception | None) -> None:
         self._saving = False

@@ -1,8 +1,9 @@
 """Which messages of the log were made from others: after a crash, the proof of what was done.
 
-A committed message and one whose time has come are copies of messages that waited. Each copy names
-where its original lies: in the field RocketMQ has for the half message of a committed one. Clients
-cannot write that field, so a copy is never mistaken. Knows neither transactions nor timers.
+A committed message, one whose time has come and a popped one that comes back are copies of others.
+Each copy names where its original lies: in the field RocketMQ has for the half message of a
+committed one. Clients cannot write that field, so a copy is never mistaken. Knows neither
+transactions, timers nor pops.
 """
 
 import struct
@@ -13,6 +14,7 @@ from pocketmq.protocol.record_scan import BODY_AT
 from pocketmq.store import MessageStore
 
 _CHUNK = 4096
+_POPPED = 1 << 62
 _CRC = struct.Struct(">i").unpack_from
 _FLAG = struct.Struct(">i8x").unpack_from
 _BORN = struct.Struct(">q").unpack_from
@@ -59,4 +61,9 @@ def origin_of_timer(position: int) -> int:
 
 def timer_of_origin(origin: int) -> int | None:
     """Undo `origin_of_timer`; None for what is no timed message's copy."""
-    return ~origin if origin < 0 else None
+    return ~origin if -_POPPED <= origin < 0 else None
+
+
+def origin_of_popped(position: int) -> int:
+    """Return what the copy of a popped message says of its original; no other copy says so."""
+    return ~(position | _POPPED)

@@ -6,6 +6,7 @@ broker's loop.
 """
 
 from collections.abc import Iterable, Mapping
+from typing import NamedTuple
 
 import msgspec
 
@@ -28,6 +29,16 @@ class Unsaved(msgspec.Struct, frozen=True):
 
     def __bool__(self) -> bool:
         return bool(self.rows or self.gone)
+
+
+class Lowered(NamedTuple):
+    """Offsets of a group in a topic that were beyond the ends of its queues."""
+
+    group: str
+    topic: str
+    queue_ids: list[int]
+    beyond: int
+    """By how much they were, in sum."""
 
 
 class OffsetTable:
@@ -141,6 +152,24 @@ class OffsetTable:
         for topic, group, queue_id, offset in rows:
             self.committed.setdefault((topic, group), {})[queue_id] = offset
 
+    def lower(self, ends: Mapping[tuple[str, int], int]) -> list[Lowered]:
+        """Lower offsets to the ends of their queues, given by topic and queue id.
+
+        A queue without an end is empty.
+        """
+        found = []
+        for (topic, group), offsets in self.committed.items():
+            beyond = {
+                queue_id: offset - end
+                for queue_id, offset in offsets.items()
+                if offset > (end := ends.get((topic, queue_id), 0))
+            }
+            if beyond:
+                found.append(Lowered(group, topic, sorted(beyond), sum(beyond.values())))
+                for queue_id, excess in beyond.items():
+                    self.commit(group, topic, queue_id, offsets[queue_id] - excess)
+        return found
+
     def take_unsaved(self) -> Unsaved:
         """Give what differs from what was saved last, and count it as saved."""
         dirty, self._dirty = self._dirty, set()
@@ -155,6 +184,9 @@ class OffsetTable:
     def not_saved(self, unsaved: Unsaved) -> None:
         """Take back what could not be saved; what changed since stays as it is now."""
         self._gone = dict.fromkeys(unsaved.gone) | self._gone
+        for topic, group in unsaved.gone:  # rows saved since will be deleted with the others
+            for queue_id in self.committed.get((topic, group), _NONE):
+                self._dirty.add((topic, group, queue_id))
         for topic, group, queue_id, _ in unsaved.rows:
             if queue_id in self.committed.get((topic, group), _NONE):
                 self._dirty.add((topic, group, queue_id))

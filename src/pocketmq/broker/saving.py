@@ -1,16 +1,22 @@
 """From the tables to the store and the name servers: called by whoever changed something.
 
-Topics and groups are saved before their change is answered, offsets every few seconds.
+Topics and groups are saved before their change is answered, offsets every few seconds. Offsets
+refer to messages, so the log is synced before they are saved.
 """
 
+import asyncio
 import logging
 from collections.abc import Callable, Iterable
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
+from pocketmq.broker.offsets import Unsaved
 from pocketmq.broker.state import BrokerState
 from pocketmq.errors import StoreError
 
 logger = logging.getLogger("pocketmq.broker")
+
+Outcome: TypeAlias = Callable[[Exception | None], None]
+"""Called with None after a save, else with what went wrong."""
 
 
 class Documents(Protocol):
@@ -43,6 +49,21 @@ def load_tables(state: BrokerState) -> None:
     for table in _tables(state):
         table.load(state.store.metadata.documents(table.kind))
     state.offsets.load(state.store.metadata.consumer_offsets())
+    _lower_offsets(state)
+
+
+def _lower_offsets(state: BrokerState) -> None:
+    """Lower offsets beyond the end of their queues, or new messages there would be passed over."""
+    ends = state.store.queues.ends() if state.offsets.committed else {}
+    for lowered in state.offsets.lower(ends):
+        logger.warning(
+            "consumer offsets beyond the end of the log were lowered to it: group=%s topic=%s "
+            "queues=%s offsets_beyond=%d",
+            lowered.group,
+            lowered.topic,
+            ",".join(map(str, lowered.queue_ids)),
+            lowered.beyond,
+        )
 
 
 def save_changes(state: BrokerState) -> None:
@@ -57,32 +78,51 @@ def save_changes(state: BrokerState) -> None:
         state.register_topics(topics)
 
 
-def submit_offsets(state: BrokerState, done: Callable[[], None] = lambda: None) -> bool:
-    """Have offsets saved soon, in the order of the calls; tell whether there were any.
+def submit_offsets(state: BrokerState, done: Outcome = lambda _: None) -> bool:
+    """Save the changed offsets soon, in the order of the calls; return whether there were any.
 
-    What cannot be saved stays for the next time. Calls `done` either way.
+    The log is synced first, off the loop: after a power cut no saved offset is beyond the log.
+    Offsets that cannot be saved stay for the next call. Calls `done` with the error, if any.
     """
-    unsaved = state.offsets.take_unsaved()
-    if not unsaved:
+    try:
+        state.store.write()  # an offset may be that of a message appended in this turn
+    except StoreError as error:
+        state.turn.doubt()
+        logger.error("offsets could not be saved: %s", error)  # noqa: TRY400
         return False
-
-    def saved(error: Exception | None) -> None:
-        done()
-        if error is not None:
-            logger.error("offsets could not be saved: %s", error)
-            state.offsets.not_saved(unsaved)
-
-    metadata = state.store.metadata
-    state.store.submit(lambda: metadata.save_consumer_offsets(unsaved.rows, unsaved.gone), saved)
-    return True
-
-
-def save_offsets(state: BrokerState) -> None:
-    """Save the offsets committed since the last time; what cannot be saved stays for the next."""
     unsaved = state.offsets.take_unsaved()
     if unsaved:
-        try:
-            state.store.metadata.save_consumer_offsets(unsaved.rows, unsaved.gone)
-        except StoreError:
+        _save_synced(state, unsaved, done)
+    return bool(unsaved)
+
+
+async def save_offsets(state: BrokerState) -> None:
+    """Save the changed offsets, after all that were submitted before. Raises `StoreError`."""
+    saved: asyncio.Future[Exception | None] = asyncio.get_running_loop().create_future()
+    unsaved = state.offsets.take_unsaved()
+    _save_synced(state, unsaved, saved.set_result)
+    error = await saved
+    if error is not None and unsaved:
+        raise error
+
+
+def _save_synced(state: BrokerState, unsaved: Unsaved, done: Outcome) -> None:
+    metadata = state.store.metadata
+
+    def saved(error: Exception | None) -> None:
+        if error is not None and unsaved:
+            logger.error("offsets could not be saved: %s", error)
             state.offsets.not_saved(unsaved)
-            raise
+        done(error)
+
+    def synced(error: Exception | None) -> None:
+        if error is not None:
+            saved(error)
+        else:
+            state.store.submit(save, saved)
+
+    def save() -> None:
+        if unsaved:
+            metadata.save_consumer_offsets(unsaved.rows, unsaved.gone)
+
+    state.store.request_sync(synced)

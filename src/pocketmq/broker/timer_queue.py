@@ -1,9 +1,8 @@
 """Timed messages on the store: taken in, delivered when due, taken back, moved, found again.
 
-The queue of rmq_sys_wheel_timer is the truth, the wheel a view of it. Messages are delivered by the
-moment they are due, and those of one moment as they came; so a moment and an offset say what has
-been. What was delivered after these were saved is found in the log: it names the message that
-waited. Works with `now` as an argument; knows no timers and no connections.
+The queue of rmq_sys_wheel_timer is the truth, the wheel a view of it; `timer_progress` says what
+has been delivered. What was delivered after that was saved is found in the log: it names the
+message that waited. Works with `now` as an argument; knows no timers and no connections.
 Belongs to the broker's loop.
 """
 
@@ -15,10 +14,10 @@ from typing import NamedTuple
 import msgspec
 
 from pocketmq.broker.recalls import Recalls
+from pocketmq.broker.timer_progress import OlderMark, TimerProgress
 from pocketmq.broker.timer_reading import (
     CHUNK,
     delivered_since,
-    first_behind,
     first_due_from,
     records_at,
 )
@@ -51,6 +50,10 @@ class SavedTimers(msgspec.Struct, frozen=True):
     """... all of it to places of the commit log before this one."""
     offset: int = 0
     """Messages before this one do not wait any more: they were moved."""
+    scope: int = -1
+    """The moment above counts for messages before this offset; -1 for all; ..."""
+    older: list[OlderMark] = []
+    """... and these for those before theirs."""
 
 
 class Delivered(NamedTuple):
@@ -68,13 +71,16 @@ class TimerQueue:
     def __init__(self, store: MessageStore) -> None:
         self.wheel = TimerWheel()
         self.recalls = Recalls()
-        self.done_ms = 0
-        self._done_offset = -1
-        self._ahead: dict[int, int] = {}
+        self.progress = TimerProgress()
         self.saved_position = 0
         self._store = store
         self._first = 0  # messages before this offset were moved
         self._taken = 0  # messages before this offset are in the wheel, or done with
+
+    @property
+    def done(self) -> Entry:
+        """When the message was due that was delivered last, and its offset."""
+        return self.progress.done
 
     @property
     def queue(self) -> QueueIndex | None:
@@ -125,6 +131,7 @@ class TimerQueue:
             return False
         if queue.next_offset < self._taken:  # the topic was deleted, with all that waited
             self.wheel, self.recalls, self._first, self._taken = TimerWheel(), Recalls(), 0, 0
+            self.progress = TimerProgress()
         stop = min(queue.next_offset, self._taken + limit)
         while self._taken < stop:
             tags = queue.tags(self._taken, min(CHUNK, stop - self._taken))
@@ -133,22 +140,24 @@ class TimerQueue:
         return self._taken < queue.next_offset
 
     def _add(self, queue: QueueIndex, first: int, tags: list[int]) -> None:
-        done_ms, done_offset, ahead = self.done_ms, self._done_offset, self._ahead
-        if not ahead and min(tags) > done_ms:  # as nearly always
+        progress = self.progress
+        if progress.all_wait(first, tags):  # as nearly always
             self.wheel.add(zip(tags, range(first, first + len(tags)), strict=True))
             return
+        for offset, tag in enumerate(tags, first):
+            if tag > 0 and progress.came((tag, offset)):
+                self.wheel.rewind()
         self.wheel.add(
             [
                 (tag, offset)
                 for offset, tag in enumerate(tags, first)
-                if tag >= done_ms
-                and (tag > done_ms or offset > done_offset)
-                and (not ahead or offset not in ahead)
+                if tag > 0 and not progress.is_done((tag, offset))
             ]
         )
         if min(tags) < 0:
+            done_ms = progress.done[0]
             for offset, tag in enumerate(tags, first):
-                if -tag >= done_ms and offset not in ahead:
+                if tag < 0 and -tag >= done_ms and offset not in progress.ahead:
                     self._note_recall(queue, offset, -tag)
 
     def _note_recall(self, queue: QueueIndex, offset: int, due_ms: int) -> None:
@@ -224,11 +233,8 @@ class TimerQueue:
         if error is not None:
             self._keep_rest(entries, start)
             return Delivered(by_queue, error)
-        self.done_ms, self._done_offset = entries[-1]
-        self.recalls.forget(self.done_ms - 1)
-        if self._ahead:
-            done = entries[-1]
-            self._ahead = {o: due for o, due in self._ahead.items() if (due, o) > done}
+        self.progress.reached(entries[-1], self._taken)
+        self.recalls.forget(self.done[0] - 1)
         return Delivered(by_queue, None)
 
     def _keep_rest(self, entries: list[Entry], start: int) -> None:
@@ -236,7 +242,7 @@ class TimerQueue:
         with suppress(StoreError):
             self._store.write()
         stored = delivered_since(self._store, start)
-        self._ahead |= {offset: due_ms for due_ms, offset in entries if offset in stored}
+        self.progress.ahead |= {offset: due_ms for due_ms, offset in entries if offset in stored}
         self.wheel.put_back([entry for entry in entries if entry[1] not in stored])
 
     # Keeping
@@ -244,9 +250,15 @@ class TimerQueue:
     def snapshot(self) -> Callable[[], bytes]:
         """Capture how far deliveries are, for a log in which everything has been written."""
         self.saved_position = self._store.log.written
-        ahead = dict(self._ahead)
-        position, first = self.saved_position, self._first
-        saved = SavedTimers(self.done_ms, self._done_offset, ahead, position, first)
+        progress = self.progress
+        saved = SavedTimers(
+            *progress.done,
+            dict(progress.ahead),
+            self.saved_position,
+            self._first,
+            progress.scope,
+            list(progress.older),
+        )
         return lambda: msgspec.json.encode(saved)
 
     def recover(self, document: bytes | None) -> None:
@@ -257,13 +269,16 @@ class TimerQueue:
                 saved = msgspec.json.decode(document, type=SavedTimers)
             except ValueError as error:
                 raise BodyMalformed("the state of timed messages", str(error)) from error
-        self.done_ms, self._done_offset = saved.done_ms, saved.done_offset
-        self._ahead, self.saved_position = saved.ahead, saved.position
+        self.saved_position = saved.position
         queue = self.queue
+        end = 0 if queue is None else queue.next_offset
+        done, scope = (saved.done_ms, saved.done_offset), min(saved.scope, end)
+        self.progress = TimerProgress(done, end if scope < 0 else scope, saved.older)
+        self.progress.ahead = saved.ahead
         if queue is None:
             return
         self._first = 0 if saved.offset > queue.next_offset else saved.offset
-        first = first_due_from(queue, max(queue.min_offset, self._first), self.done_ms)
+        first = self._first_waiting(queue, max(queue.min_offset, self._first))
         if first is None:
             self._taken = queue.next_offset
             return
@@ -271,9 +286,17 @@ class TimerQueue:
         start = max(saved.position, queue.position(first) or 0)
         for offset in delivered_since(self._store, start):
             for tag in queue.tags(offset, 1) if offset >= first else ():
-                self._ahead[offset] = abs(tag)
+                self.progress.ahead[offset] = abs(tag)
         self._taken = first
         self.take_in()
+
+    def _first_waiting(self, queue: QueueIndex, offset: int) -> int | None:
+        """Return the first message that may wait, from an offset on."""
+        scope = max(offset, self.progress.scope)
+        found = first_due_from(queue, offset, self.done[0])
+        if found is None or found > scope:
+            return scope if scope < queue.next_offset else found
+        return found
 
     # Making room
 
@@ -287,11 +310,11 @@ class TimerQueue:
         queue = self.queue
         if queue is None:
             return
-        cut = first_behind(queue, position)
+        cut = queue.first_behind(position)
         waiting = {offset for _, offset in self.wheel.before(cut)}
         first = max(queue.min_offset, self._first)
         for offset, tag in enumerate(queue.tags(first, max(0, cut - first)), first):
-            if -tag >= self.done_ms and offset not in self._ahead:
+            if tag < 0 and -tag >= self.done[0] and offset not in self.progress.ahead:
                 waiting.add(offset)
         offsets = sorted(waiting)
         for start in range(0, len(offsets), _MOVED_AT_ONCE):
@@ -303,5 +326,6 @@ class TimerQueue:
             self._store.sync_now()
         self.wheel.drop_before(cut)
         self._first = max(self._first, cut)
-        self._ahead = {offset: due for offset, due in self._ahead.items() if offset >= cut}
+        ahead = self.progress.ahead
+        self.progress.ahead = {offset: due for offset, due in ahead.items() if offset >= cut}
         self.take_in()

@@ -46,18 +46,6 @@ def first_due_from(queue: QueueIndex, offset: int, moment_ms: int) -> int | None
     return None
 
 
-def first_behind(queue: QueueIndex, position: int) -> int:
-    """Give the offset of the first message that lies at or behind a position of the log."""
-    low, high = queue.min_offset, queue.next_offset
-    while low < high:
-        middle = (low + high) // 2
-        if (queue.position(middle) or 0) < position:
-            low = middle + 1
-        else:
-            high = middle
-    return low
-
-
 def _stretches(offsets: list[int]) -> Iterator[tuple[int, int]]:
     """Give the runs of consecutive offsets: the first of each, and how many."""
     start = 0

@@ -46,12 +46,11 @@ class Due(NamedTuple):
     record: Record
 
 
-def hold_back(draft: Draft, limits: TimerLimits, now_ms: int, done_ms: int) -> int | None:
+def hold_back(draft: Draft, limits: TimerLimits, now_ms: int) -> int | None:
     """Send a draft to the timed messages if its moment is still to come; give when it is due.
 
-    What is due now goes straight to its topic, as in RocketMQ. No message is due before `done_ms`,
-    before which all have been delivered. Raises `ServerError` for a moment that is no
-    number or too far away, and if the broker keeps no timed messages.
+    What is due now goes straight to its topic, as in RocketMQ. Raises `ServerError` for a moment
+    that is no number or too far away, and if the broker keeps no timed messages.
     """
     properties = draft.properties
     if draft.topic in (TIMER_TOPIC, HALF_TOPIC) or names.TIMER_OUT_MS in properties:
@@ -71,7 +70,6 @@ def hold_back(draft: Draft, limits: TimerLimits, now_ms: int, done_ms: int) -> i
         if takes_back is not None:
             raise _illegal(limits)
         return None
-    due_ms = max(due_ms, done_ms)  # the clock was set back
     topic = draft.topic
     properties[names.TIMER_OUT_MS] = str(due_ms)
     properties[names.REAL_TOPIC] = topic

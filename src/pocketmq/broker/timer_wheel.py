@@ -82,6 +82,13 @@ class TimerWheel:
             else:
                 self._add_second(*entry)
 
+    def rewind(self) -> None:
+        """Begin no second early: the clock was set back, and messages come that are due before."""
+        ready, self._ready = self._ready, []
+        self._ready_end = self._near = 0
+        for entry in ready:
+            self._add_second(*entry)
+
     def prepare(self, now_ms: int, limit: int) -> bool:
         """Cut up to `limit` entries of the minutes to come into seconds; tell whether more remain.
 

@@ -87,7 +87,7 @@ class Timers:
             config.timer_wheel_enable, config.timer_max_delay_sec * 1000, config.broker_name
         )
         now_ms = state.turn.now_ms
-        due_ms = hold_back(draft, limits, now_ms, self._queue.done_ms)
+        due_ms = hold_back(draft, limits, now_ms)
         if due_ms is None:
             return
         if state.measures is not None:
@@ -145,7 +145,7 @@ class Timers:
         self._new = 0
         behind = queue.take_in(_TAKEN_AT_ONCE)
         behind |= queue.wheel.prepare(now_ms, _TAKEN_AT_ONCE)
-        done_ms = queue.done_ms
+        done = queue.done
         delivered = queue.deliver(now_ms, _MESSAGES, _SIZE)
         for target, (count, size) in delivered.by_queue.items():
             turn.appended(target, count, size)
@@ -153,7 +153,7 @@ class Timers:
                 self._state.measures.timed_out.add((target.topic,), count)
         dispatcher.end_turn()  # wakes the pulls that wait for them
         stale = self._state.store.log.written - queue.saved_position > _STALE
-        if queue.done_ms > done_ms or delivered.by_queue or stale:
+        if queue.done != done or delivered.by_queue or stale:
             self._saving.changed()
         if delivered.error is not None:
             logger.error("timed messages have to wait: %s", delivered.error)

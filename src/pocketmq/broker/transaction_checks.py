@@ -14,10 +14,10 @@ from pocketmq.broker.appending import Draft
 from pocketmq.broker.dispatch import Dispatcher
 from pocketmq.broker.half_messages import KIND, HalfMessages
 from pocketmq.broker.half_rules import (
-    check_due_ms,
     check_request,
     given_up,
     half_tag,
+    is_check_due,
     is_half,
     prepare,
 )
@@ -133,7 +133,7 @@ class TransactionChecks:
             return found
         first = found[0]
         tags = queue.tags(first, found[-1] + 1 - first)
-        return [each for each in found if check_due_ms(tags[each - first], timeout_ms) < now_ms]
+        return [each for each in found if is_check_due(tags[each - first], timeout_ms, now_ms)]
 
     def _deal_with(self, queue: QueueIndex, offsets: list[int]) -> None:
         state, halves = self._state, self._halves

@@ -77,8 +77,11 @@ class ClientOptions(msgspec.Struct, frozen=True, kw_only=True):
     """When the first of these heartbeats comes; one at the start does not wait."""
     persist_interval: float = 5.0
     """How often consumers store their offsets."""
-    persist_first_after: float = 10.0
-    """When they do so for the first time."""
+    persist_first_after: float = 1.0
+    """When they do so for the first time, after the first messages were handled.
+
+    If none are, ten times as long after the start.
+    """
     heartbeat_v2: bool = False
     """Leave subscriptions out of heartbeats to brokers that know them already (5.x)."""
     vip_channel: bool = False

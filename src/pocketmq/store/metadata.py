@@ -134,6 +134,10 @@ class Metadata:
         """Give a topic's queues as of the last checkpoint."""
         return self._rows("select * from queue where topic = ? order by queue_id", topic)
 
+    def queue_ends(self) -> list[tuple[str, int, int]]:
+        """Return topic, queue id and next offset of all queues as of the last checkpoint."""
+        return self._rows("select topic, queue_id, next_offset from queue")
+
     def extents_of(self, queue: int) -> list[ExtentRow]:
         """Give a queue's extents as of the last checkpoint, oldest first; 0 for what is free."""
         return self._rows("select * from extent where queue = ? order by first", queue)

@@ -143,6 +143,17 @@ class QueueIndex:
         positions, _ = self.entries(offset, 1) if offset >= self._min else ([], [])
         return positions[0] if positions else None
 
+    def first_behind(self, position: int) -> int:
+        """Return the offset of the first message that lies at or behind a position of the log."""
+        low, high = self.min_offset, self.next_offset
+        while low < high:
+            middle = (low + high) // 2
+            if (self.position(middle) or 0) < position:
+                low = middle + 1
+            else:
+                high = middle
+        return low
+
     def restore(self, extents: list[Extent], min_offset: int, next_offset: int) -> None:
         """Take over what a checkpoint recorded."""
         self.extents = extents

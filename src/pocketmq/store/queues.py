@@ -62,6 +62,17 @@ class Queues:
         """Give the topics that have or had messages."""
         return {topic for topic, queues in self._loaded.items() if queues} | self._stored
 
+    def ends(self) -> dict[tuple[str, int], int]:
+        """Return the next offset of every queue, by topic and queue id."""
+        ends = {
+            (topic, queue_id): next_offset
+            for topic, queue_id, next_offset in self._metadata.queue_ends()
+            if topic in self._stored
+        }
+        for topic, queues in self._loaded.items():
+            ends |= {(topic, queue_id): queue.next_offset for queue_id, queue in queues.items()}
+        return ends
+
     def delete(self, topic: str, position: int) -> None:
         """Forget a topic for good; its records before a log position mean nothing any more."""
         if topic not in self._stored and not self._loaded.get(topic):

@@ -261,7 +261,7 @@ class MessageStore:
             self._keys = KeyIndex(
                 self.disk,
                 self.log,
-                self._flusher.submit,
+                self._submit_synced,
                 modulus=modulus,
                 recovered_end=self.recovered.tail,
             )
@@ -401,6 +401,20 @@ class MessageStore:
         position, _, queue_id, queue_offset, _, topic, _ = record
         queue = self.queue(topic.decode("utf-8", "replace"), queue_id)
         return queue is not None and queue.position(queue_offset) == position
+
+    def _submit_synced(self, job: Callable[[], None], outcome: Outcome) -> None:
+        """Run a job that saves what was made from the log, once the log itself is synced.
+
+        Else a power cut could leave an index of records that others have taken the place of.
+        """
+
+        def synced(error: Exception | None) -> None:
+            if error is not None:
+                outcome(error)
+            else:
+                self._flusher.submit(job, outcome)
+
+        self.request_sync(synced)
 
     def _drop_oldest(self) -> bool:
         return self.drop_first_segment() or (self.checkpoint() and self.drop_first_segment())

@@ -120,3 +120,31 @@ async def test_a_long_journal_is_replaced_by_what_it_came_to(tmp_path: Path) -> 
         assert list(shelf.held) == [1]
         await ack(peer, T, messages[1])
         assert await committed(peer, T) == 3
+
+
+@leaping
+async def test_after_the_clock_is_set_back_messages_come_back_when_their_time_is_over(
+    tmp_path: Path,
+) -> None:
+    """Also those of ordered pops, and over a restart."""
+    clock = LoopClock()
+    data = tmp_path / "data"
+    async with running(data, clock) as (_, address), client(address) as peer:
+        await create(peer, T)
+        await send(peer, T, "a")
+        clock.forward(86_400)
+        await leap(2)  # the broker notices
+        assert bodies(await pop(peer, T, invisibleTime=8000)) == ["a"]
+        assert bodies(await pop(peer, T, "O", order="true", invisibleTime=8000)) == ["a"]
+        clock.forward(-86_400)
+        killed = copy_of(data, "killed")
+        await leap(5)
+        assert not await pop(peer, T)
+        assert not await pop(peer, T, "O", order="true")
+        await leap(15)
+        assert bodies(await pop(peer, T)) == ["a"]
+        assert bodies(await pop(peer, T, "O", order="true")) == ["a"]
+    async with running(killed, clock) as (_, address), client(address) as peer:
+        await leap(15)
+        assert bodies(await pop(peer, T)) == ["a"]
+        assert bodies(await pop(peer, T, "O", order="true")) == ["a"]

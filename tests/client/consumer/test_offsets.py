@@ -19,7 +19,7 @@ from pocketmq.protocol.headers.offsets import (
 from pocketmq.protocol.received import ReceivedMessage
 from tests.client.consumer.groups import Member, cluster, member, members, queues_of, send, shared
 from tests.client.servers import Directory, Scripted, broker, route, session_on
-from tests.loops import until
+from tests.loops import leap, leaping, until
 from tests.net.peers import serving
 
 AVG = Average()
@@ -193,3 +193,29 @@ async def test_the_first_of_many_refusals_to_tell_an_offset_is_logged(
     for each in warned:
         assert "the offset of" in each
         assert "no permission" in each
+
+
+@pytest.mark.parametrize("orderly", [False, True])
+@leaping
+async def test_offsets_are_stored_soon_after_the_first_messages_and_every_few_seconds(
+    orderly: bool,
+) -> None:
+    """Who ends without a farewell has stored nearly everything, also if it ends early."""
+    async with cluster() as running, member(running.address, orderly=orderly) as one:
+        await shared([one], queues_of(1, 4), AVG)
+        await leap(1)
+        await send(running.address, 12)
+        await until(lambda: len(one.got) == 12, "all messages")
+        await leap(1.1)
+        await stored_are(running.address, [3] * 4)
+        await send(running.address, 4)
+        await until(lambda: len(one.got) == 16, "all messages")
+        await leap(5.1)
+        await stored_are(running.address, [4] * 4)
+
+
+async def stored_are(address: str, offsets: list[int]) -> None:
+    """Wait until the broker has read what was sent to it one-way."""
+    async with asyncio.timeout(5):
+        while await stored(address) != offsets:
+            continue

@@ -1,5 +1,6 @@
 """How far a group has come: committed by hand, by the timer of polls, at the end; and seeking."""
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -243,3 +244,18 @@ async def test_every_broadcasting_consumer_gets_everything_and_goes_on_where_it_
         more = await send(running.address, 4)
         async with reader(running.address, "a", **settings).subscribe("orders") as a:
             assert bodies(await read(a, 4)) == sorted(more)
+
+
+@leaping
+async def test_what_the_first_polls_gave_is_stored_soon() -> None:
+    """Who ends without a farewell has stored nearly everything, also if it ends early."""
+    async with cluster(1, 1) as running:
+        await send(running.address, 30)
+        async with reader(running.address).subscribe("orders") as consumer:
+            await read(consumer, 30)
+            await leap(1.1)
+            assert not await consumer.poll(0.01)  # what was polled before is done with
+            await leap(1.1)
+            async with asyncio.timeout(10):
+                while await consumer.committed(QUEUE) != 30:
+                    continue

@@ -1,6 +1,6 @@
 """The offsets a consumer noted in memory, between what handlers finish and what is persisted."""
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 
 from pocketmq.balance.consumer.start_offset import NO_OFFSET
 from pocketmq.model.queue import MessageQueue
@@ -12,6 +12,8 @@ class OffsetTable:
     def __init__(self) -> None:
         self._offsets: dict[MessageQueue, int] = {}
         self._frozen: set[MessageQueue] = set()
+        self.when_advanced: Callable[[], None] | None = None
+        """Called the next time that handled messages are noted, and forgotten then."""
 
     def __len__(self) -> int:
         return len(self._offsets)
@@ -27,6 +29,13 @@ class OffsetTable:
         noted = self._offsets.get(queue)
         if noted is None or not increase_only or offset > noted:
             self._offsets[queue] = offset
+
+    def advance(self, queue: MessageQueue, offset: int, *, increase_only: bool) -> None:
+        """Note an offset as `update` does, because messages before it were handled."""
+        self.update(queue, offset, increase_only=increase_only)
+        told, self.when_advanced = self.when_advanced, None
+        if told is not None:
+            told()
 
     def freeze(self, queue: MessageQueue, offset: int) -> None:
         """Note an offset for good: later updates are ignored until it is forgotten."""

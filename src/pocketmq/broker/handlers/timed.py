@@ -25,7 +25,7 @@ def checkpoint(state: BrokerState, _: Connection, request: Command) -> Command:
     timed = _timed(state, "The checkpoint is null")
     body = encode_timer_checkpoint(
         TimerCheckpoint(
-            last_read_time_ms=timed.done_ms,
+            last_read_time_ms=timed.done[0],
             last_timer_log_flush_pos=timed.saved_position,
             last_timer_queue_offset=timed.taken,
             master_timer_queue_offset=timed.taken,

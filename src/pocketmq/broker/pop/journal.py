@@ -6,7 +6,7 @@ is delivered again. Belongs to the broker's loop.
 """
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
 import msgspec
@@ -53,6 +53,8 @@ class Settled(msgspec.Struct, tag="a", array_like=True, gc=False):
     queue_id: int
     pop_time_ms: int
     offsets: list[int]
+    copies: list[int] = []
+    """Where the copies of those offsets lie in the log; empty if they were acknowledged."""
 
 
 class Changed(msgspec.Struct, tag="c", array_like=True, gc=False):
@@ -117,23 +119,31 @@ class Journal:
         """Add a change to the record of this turn."""
         self._pending.append(entry)
 
-    def note_settled(
-        self, topic: str, group: str, queue_id: int, pop_time_ms: int, offsets: list[int]
+    def note_settled(  # noqa: PLR0917 - the fields of an entry
+        self,
+        topic: str,
+        group: str,
+        queue_id: int,
+        pop_time_ms: int,
+        offsets: list[int],
+        copies: Sequence[int] = (),
     ) -> None:
-        """Add acknowledgements of one pop; the list is kept."""
+        """Add acknowledgements of one pop, or messages and their copies; the list is kept."""
         pending = self._pending
         if pending:
             last = pending[-1]
             if (
                 type(last) is Settled
+                and bool(last.copies) == bool(copies)
                 and last.pop_time_ms == pop_time_ms
                 and last.queue_id == queue_id
                 and last.topic == topic
                 and last.group == group
             ):
                 last.offsets += offsets
+                last.copies += copies
                 return
-        pending.append(Settled(topic, group, queue_id, pop_time_ms, offsets))
+        pending.append(Settled(topic, group, queue_id, pop_time_ms, offsets, [*copies]))
 
     def seal(self, now_ms: int) -> int:
         """Append what was noted, to be written with the messages of this turn; tell how much.
@@ -159,8 +169,13 @@ class Journal:
             self._store.append(queue, (record,), (0,), now_ms)
         return len(pending)
 
-    def entries(self, offset: int) -> Iterator[Entry]:
-        """Give what was noted, from an offset of the journal on."""
+    def position_before(self, offset: int) -> int:
+        """Return a position of the log behind which all records from an offset on lie."""
+        queue = self._store.queue(self._topic, 0)
+        return 0 if queue is None else queue.position(offset - 1) or 0
+
+    def entries(self, offset: int) -> Iterator[tuple[int, Entry]]:
+        """Return what was noted, from an offset of the journal on, and where in the log."""
         queue = self._store.queue(self._topic, 0)
         if queue is None:
             return
@@ -170,7 +185,8 @@ class Journal:
             for piece in read.pieces:
                 record = RecordView(piece, 0)
                 try:
-                    yield from _decoder.decode(record.stored_body)
+                    for entry in _decoder.decode(record.stored_body):
+                        yield record.commit_log_offset, entry
                 except msgspec.MsgspecError as error:
                     logger.error("journal of pops, record %d: %s", record.queue_offset, error)  # noqa: TRY400
             offset = max(read.next_offset, offset + 1)

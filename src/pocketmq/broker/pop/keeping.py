@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterator
 import msgspec
 
 from pocketmq.broker.offsets import OffsetTable
+from pocketmq.broker.pop.bounds import bounded
+from pocketmq.broker.pop.copied import Copied
 from pocketmq.broker.pop.journal import (
     Changed,
     Cleared,
@@ -21,6 +23,7 @@ from pocketmq.broker.pop.journal import (
 from pocketmq.broker.pop.shelf import Shelf, Taken
 from pocketmq.broker.pop.shelves import Shelves
 from pocketmq.errors import BodyMalformed
+from pocketmq.store import MessageStore
 
 
 class SavedShelf(msgspec.Struct, array_like=True, gc=False):
@@ -62,9 +65,16 @@ def snapshot(shelves: Shelves, journal: Journal) -> Callable[[], bytes]:
     return lambda: msgspec.msgpack.encode(saved)
 
 
-def recover(shelves: Shelves, journal: Journal, document: bytes | None, now_ms: int) -> int:
+def recover(
+    shelves: Shelves,
+    journal: Journal,
+    store: MessageStore,
+    document: bytes | None,
+    now_ms: int,
+) -> int:
     """Go on from what was saved and what the journal says since; give how many are out.
 
+    The journal may have new notes afterwards, to be sealed with those of the next turn.
     Raises `BodyMalformed` for a document that is none.
     """
     saved = SavedPops()
@@ -82,11 +92,14 @@ def recover(shelves: Shelves, journal: Journal, document: bytes | None, now_ms: 
     # offsets that were saved later than it was written win.
     known, shelves.offsets = shelves.offsets, OffsetTable()
     sent: set[tuple[str, str, int]] = set()
+    copied = Copied(store, journal.position_before(min(saved.journal, journal.end)))
     try:
         for locked in saved.locked:
             _do_again(shelves, locked, now_ms)
-        for entry in journal.entries(min(saved.journal, journal.end)):
+        for position, found_entry in journal.entries(min(saved.journal, journal.end)):
+            entry = bounded(store, found_entry, position)
             _do_again(shelves, entry, now_ms)
+            copied.replayed(shelves, entry, position)
             if type(entry) is Cleared:
                 sent.add((entry.topic, entry.group, entry.queue_id))
     finally:
@@ -97,6 +110,8 @@ def recover(shelves: Shelves, journal: Journal, document: bytes | None, now_ms: 
                 known.commit(group, topic, queue_id, offset)
             else:
                 shelves.commit(topic, group, queue_id, offset)
+    copied.settle(shelves, journal)
+    shelves.limit_waits(now_ms)
     return sum(len(s.held) for by_queue in shelves.shelves.values() for s in by_queue.values())
 
 
@@ -113,7 +128,10 @@ def _do_again(shelves: Shelves, entry: Entry, now_ms: int) -> None:
         case Locked():
             if entry.committed >= 0:
                 shelves.commit(entry.topic, entry.group, entry.queue_id, entry.committed)
-            shelves.lock(entry.topic, entry.group, entry.queue_id, entry.pop, now_ms)
+            if entry.pop.offsets:
+                shelves.lock(entry.topic, entry.group, entry.queue_id, entry.pop, now_ms)
+            else:
+                shelves.clear(entry.topic, entry.group, entry.queue_id)
         case Cleared():
             shelves.clear(entry.topic, entry.group, entry.queue_id)
             shelves.offsets.commit(entry.group, entry.topic, entry.queue_id, entry.target)

@@ -73,6 +73,12 @@ class OrderedPop(msgspec.Struct, array_like=True):
         self.visible_ms[offset] = visible_ms
         return True
 
+    def hide_until(self, moment_ms: int) -> None:
+        """Hide nothing for longer than until a moment."""
+        standard = self.pop_time_ms + self.invisible_ms
+        for offset in self.offsets:
+            self.visible_ms[offset] = min(self.visible_ms.get(offset, standard), moment_ms)
+
     def followed_by(self, following: "OrderedPop") -> None:
         """Carry counts over to the next pop of the queue.
 

@@ -56,7 +56,8 @@ class Popping:
         state, pops = self._state, self._pops
         documents = dict(state.store.metadata.documents(KIND))
         now_ms = state.clock.now_ms()
-        out = recover(pops.table.shelves, pops.journal, documents.get(KIND), now_ms)
+        out = recover(pops.table.shelves, pops.journal, state.store, documents.get(KIND), now_ms)
+        state.turn.notes += 1  # recovery may have noted something
         if out:
             logger.info("%d popped messages are not acknowledged", out)
             self._saving.changed()

@@ -155,6 +155,12 @@ class Pops:
         for held in self.waiting.take_group(connection, group):
             self._answer_last(held)
 
+    def clock_was_set_back(self) -> None:
+        """Have messages come back that were popped in what is the future now."""
+        self._state.turn.now_ms = now_ms = self._state.clock.now_ms()
+        self.table.shelves.limit_waits(now_ms)
+        self.wake_by(self._state.steady())
+
     def drop(self, connection: Connection) -> None:
         """Forget those of a connection that is gone."""
         self.waiting.drop(connection)

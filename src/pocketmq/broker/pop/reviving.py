@@ -2,13 +2,15 @@
 
 The copy is like the message, with one more try on its count; after the last try of its group it
 goes to the dead letters, where nobody consumes it unasked. (RocketMQ leaves that to its clients,
-and goes on for ever with those that do not.) The copy is stored before the message counts as done.
+and goes on for ever with those that do not.) The copy is stored before the message counts as done,
+and names it: a crash between the two does not make a second copy (see `copied`).
 """
 
 import logging
 from typing import TYPE_CHECKING
 
-from pocketmq.broker.appending import Draft, place
+from pocketmq.broker.appending import Draft, Placed, place
+from pocketmq.broker.log_origins import origin_of_popped
 from pocketmq.broker.pop.pops import Pops
 from pocketmq.broker.pop.shelf import Shelf, Taken
 from pocketmq.broker.saving import save_changes
@@ -45,8 +47,11 @@ def revive(state: "BrokerState", pops: Pops, taken: Taken, most: int) -> int:
     for offset, failed in records:
         if group is not None and failed is not None:
             size += failed.store_size
-            _send_again(state, pops, shelf, failed, group, taken.pop_time_ms)
-        pops.table.settle(shelf.topic, shelf.group, shelf.queue_id, taken.pop_time_ms, [offset])
+            copy = _send_again(state, pops, shelf, failed, group, taken.pop_time_ms)
+            pops.table.copied(taken, offset, copy.position)
+        else:
+            place_of = shelf.topic, shelf.group, shelf.queue_id
+            pops.table.settle(*place_of, taken.pop_time_ms, [offset])
         state.turn.notes += 1
     return size
 
@@ -72,7 +77,7 @@ def _send_again(  # noqa: PLR0917 - one step of bringing a message back
     failed: RecordView,
     group: GroupConfig,
     pop_time_ms: int,
-) -> None:
+) -> Placed:
     given_up = failed.reconsume_times >= group.retry_max_times
     topic = dead_letter_topic(shelf.group) if given_up else retry_topic_of(state, shelf)
     if topic not in state.topics:
@@ -86,14 +91,15 @@ def _send_again(  # noqa: PLR0917 - one step of bringing a message back
     if state.measures is not None and not given_up:
         state.measures.revived.add((first_topic(shelf), shelf.group))
     draft = again(failed, topic, pop_time_ms)
+    draft.prepared_transaction_offset = origin_of_popped(failed.commit_log_offset)
     draft.properties[_ORIGIN_GROUP] = shelf.group
     if given_up:  # whoever looks at dead letters wants to know where they are from
         draft.properties.setdefault(names.RETRY_TOPIC, first_topic(shelf))
     try:
-        place(state, draft, ())
+        return place(state, draft, ())
     except ServerError:  # no room for a further property
         draft.properties = decode_properties(failed.property_bytes)
-        place(state, draft, ())
+        return place(state, draft, ())
 
 
 def retry_topic_of(state: "BrokerState", shelf: Shelf) -> str:

@@ -118,6 +118,23 @@ class Shelves:
         if free_ms > now_ms:
             self.deadlines.add(queue, free_ms)
 
+    def limit_waits(self, now_ms: int) -> None:
+        """Hide no message for longer than was asked, if it was popped later than it is now.
+
+        The clock was set back since.
+        """
+        for by_queue in self.shelves.values():
+            for shelf in by_queue.values():
+                for taken in set(shelf.held.values()):
+                    if taken.pop_time_ms > now_ms:
+                        self.deadlines.discard(taken)
+                        self.deadlines.add(taken, now_ms + taken.until_ms - taken.pop_time_ms)
+        for queues in self.locked.values():
+            for queue in [*queues.values()]:
+                if queue.pop.pop_time_ms > now_ms:
+                    queue.pop.hide_until(now_ms + queue.pop.invisible_ms)
+                    self.free_when_due(queue, now_ms)
+
     def clear(self, topic: str, group: str, queue_id: int) -> None:
         """Forget what is out of a queue."""
         shelf = _take_out(self.shelves, (topic, group), queue_id)

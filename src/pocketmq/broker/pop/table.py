@@ -9,9 +9,16 @@ from collections.abc import Callable, Iterable
 import msgspec
 
 from pocketmq.broker.offsets import OffsetTable
-from pocketmq.broker.pop.journal import Changed, Cleared, Forgotten, Journal, Locked, Popped
+from pocketmq.broker.pop.journal import (
+    Changed,
+    Cleared,
+    Forgotten,
+    Journal,
+    Locked,
+    Popped,
+)
 from pocketmq.broker.pop.ordered import OrderedPop, Verdict
-from pocketmq.broker.pop.shelf import Shelf
+from pocketmq.broker.pop.shelf import Shelf, Taken
 from pocketmq.broker.pop.shelves import LockedQueue, Shelves
 from pocketmq.store import QueueIndex
 
@@ -95,6 +102,13 @@ class PopTable:
         if settled:
             self._journal.note_settled(topic, group, queue_id, pop_time_ms, settled)
         return len(settled)
+
+    def copied(self, taken: Taken, offset: int, copy: int) -> None:
+        """Note that a message is done with because its copy lies at a position of the log."""
+        shelf = taken.shelf
+        if self.shelves.settle(shelf, taken.pop_time_ms, [offset]):
+            place = shelf.topic, shelf.group, shelf.queue_id, taken.pop_time_ms
+            self._journal.note_settled(*place, [offset], [copy])
 
     def change(self, changed: Changed) -> bool:
         """Hide a message until another moment; False if it is not out with the pop named."""

@@ -267,7 +267,7 @@ class Engine:
         return self._subscriptions.all()
 
     def note_offset(self, queue: MessageQueue, offset: int, *, increase_only: bool) -> None:  # noqa: D102
-        self.parts.offsets.table.update(queue, offset, increase_only=increase_only)
+        self.parts.offsets.table.advance(queue, offset, increase_only=increase_only)
 
     def noted_offset(self, queue: MessageQueue) -> int:  # noqa: D102
         return self.parts.offsets.table.read(queue)

@@ -11,6 +11,7 @@ from pocketmq.balance.consumer.instructions import Instruction, SendHeartbeats
 from pocketmq.balance.consumer.locks import after_unlock_batch, unlock_plan
 from pocketmq.client.consumer.engine import Engine
 from pocketmq.client.consumer.group_calls import check_filter
+from pocketmq.client.consumer.persisting import persist_by_and_by
 from pocketmq.errors import NameServersUnreachable
 from pocketmq.model.kinds import MessageModel
 
@@ -90,12 +91,7 @@ class Life:
         client, profile = engine.session.options, engine.profile
         engine.parts.running = True
         engine.parts.work.start()
-        engine.tasks.every(
-            client.persist_interval,
-            engine.persist_offsets,
-            "offsets",
-            first_after=client.persist_first_after,
-        )
+        persist_by_and_by(engine.tasks, engine.parts.offsets.table, client, engine.persist_offsets)
         if engine.options.orderly and engine.model is MessageModel.CLUSTERING:
             engine.tasks.every(
                 profile.lock_interval,

@@ -28,6 +28,9 @@ from pocketmq.protocol.headers.offsets import (
     UpdateConsumerOffsetRequest,
 )
 
+FIRST_COMMIT_AFTER = 1.0
+"""Seconds until polled messages are noted if none were when the automatic commit was due."""
+
 
 class Positions:
     """The offsets of one pull consumer. What asks a broker raises `MQError` if none answers."""
@@ -74,17 +77,23 @@ class Positions:
         now = asyncio.get_running_loop().time()
         commit = auto_commit(self._commit_due, now, options.auto_commit_interval)
         self._commit_due = commit.deadline
-        if commit.due:
-            self.note_polled()
+        if commit.due and not self.note_polled():
+            # Java waits for a whole interval, though messages may have come by the next poll.
+            self._commit_due = min(now + FIRST_COMMIT_AFTER, commit.deadline)
 
-    def note_polled(self) -> None:
-        """Note what was polled so far of all queues; the timer or the end stores it."""
+    def note_polled(self) -> bool:
+        """Note what was polled so far of all queues; the timer or the end stores it.
+
+        Return whether anything was.
+        """
         self._settle()
-        table = self._parts.offsets.table
+        table, noted = self._parts.offsets.table, False
         for assigned in self._parts.assignment:
             step = commit_step(assigned.queue, assigned.state, dropped=assigned.dropped)
             if step is not None:
-                table.update(step.queue, step.offset, increase_only=step.increase_only)
+                table.advance(step.queue, step.offset, increase_only=step.increase_only)
+                noted = True
+        return noted
 
     def polled(self, queues: Collection[MessageQueue] | None) -> dict[MessageQueue, int]:
         """Give the offsets behind what was polled, of these or all queues."""

@@ -16,6 +16,7 @@ from pocketmq.balance.consumer.start_offset import StartRule
 from pocketmq.client.consumer.group_calls import check_filter
 from pocketmq.client.consumer.local_offsets import LocalOffsets, offsets_file
 from pocketmq.client.consumer.offsets import OffsetStore, RemoteOffsets
+from pocketmq.client.consumer.persisting import persist_by_and_by
 from pocketmq.client.consumer.rebalancing import Rebalancing
 from pocketmq.client.consumer_options import PullConsumerOptions
 from pocketmq.client.pull.assigned import Assignment
@@ -179,12 +180,7 @@ class PullRunning:
             case life.LoadOffsets():
                 parts.offsets.load()
             case life.StartSession():
-                parts.tasks.every(
-                    options.persist_interval,
-                    self._persist,
-                    "offsets",
-                    first_after=options.persist_first_after,
-                )
+                persist_by_and_by(parts.tasks, parts.offsets.table, options, self._persist)
                 parts.tasks.every(
                     parts.options.topic_check_interval,
                     self._look,
