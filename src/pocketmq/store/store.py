@@ -332,6 +332,8 @@ class MessageStore:
         `now` only ever grows; where it begins does not matter.
         """
         self._upkeep.run(now)
+        if not self.in_memory:
+            self.log.age(now)
 
     def submit(self, job: Callable[[], None], outcome: Outcome) -> None:
         """Run a job that waits for the device on the flusher's thread, e.g. saving metadata."""
