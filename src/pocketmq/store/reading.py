@@ -152,19 +152,15 @@ def _is_trusted(
 ) -> bool:
     """Return whether records need no check: this process wrote or checked them recently.
 
-    A damaged entry may point among recent records. Those between two recent ones are recent, so
-    that a look at the first and the last proves all of them.
+    A damaged entry may point among recent records, so that the first record must bear it out. If
+    that one is recent, so are those behind it.
     """
     if queue.is_checked(log.checked_in, offset, offset + len(positions)):
         return True
-    for at in (0, -1) if positions else ():
-        segment = log.segments.at(positions[at])
-        number = offset + (len(positions) - 1 if at else 0)
-        if positions[at] < log.recent or positions[at] >= log.written or segment is None:
-            return False
-        if not in_place(segment, queue, number, positions[at], sizes[at]):
-            return False
-    return True
+    if not positions or not log.recent <= positions[0] < log.written:
+        return False
+    segment = log.segments.at(positions[0])
+    return segment is not None and in_place(segment, queue, offset, positions[0], sizes[0])
 
 
 def _cut(

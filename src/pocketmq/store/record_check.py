@@ -80,7 +80,7 @@ def sound_record(
 
 def in_place(segment: Segment, queue: QueueIndex, offset: int, position: int, size: int) -> bool:
     """Return whether a record's head names the queue, offset and position of its index entry."""
-    if not _inside(segment, [position], [size]):
+    if not segment.start <= position <= segment.end - max(size, _SMALLEST):
         return False
     expected = size, queue.queue_id, offset, position
     return _PLACE(segment.file.map, position - segment.start) == expected
