@@ -3,11 +3,15 @@
 import logging
 from collections.abc import Mapping
 
+import msgspec
+
 from pocketmq.errors import StoreCorrupt
+from pocketmq.store.check_forms import REPAIR_KIND, read_repair_note
 from pocketmq.store.commit_log import CommitLog
 from pocketmq.store.metadata import Metadata
 from pocketmq.store.queues import Queues
-from pocketmq.store.recovery import Recovered, TagRule, recover
+from pocketmq.store.recovery import Damage, Recovered, TagRule, recover
+from pocketmq.store.segments import Segments
 
 log = logging.getLogger("pocketmq.store")
 
@@ -32,6 +36,7 @@ def take_up(
             f"was made at {start}: files are missing"
         )
     recovered = recover(segments, start, queues, deleted, tag_rules)
+    _follow_repair(recovered, segments, queues, metadata, deleted)
     for damage in recovered.damage:
         log.warning("commit log: bytes %d to %d are damaged", damage.start, damage.end)
     recovered.torn = commit_log.begin(recovered.tail, start)
@@ -40,3 +45,35 @@ def take_up(
             metadata.delete_topic(topic, recovered.tail)
     queues.index.first_kept = segments.first
     return recovered
+
+
+def _follow_repair(
+    recovered: Recovered,
+    segments: Segments,
+    queues: Queues,
+    metadata: Metadata,
+    deleted: Mapping[str, int],
+) -> None:
+    """Let log and queues end where they ended before a repair, though records there are damaged.
+
+    Otherwise new messages would get offsets that consumers have committed already. Only until the
+    first checkpoint after the repair, which knows it all.
+    """
+    documents = dict(metadata.documents(REPAIR_KIND))
+    if REPAIR_KIND not in documents:
+        return
+    try:
+        note = read_repair_note(documents[REPAIR_KIND])
+    except msgspec.MsgspecError as error:
+        raise StoreCorrupt(f"meta.sqlite: what a repair has noted is damaged: {error}") from error
+    if recovered.start != note.start:
+        return
+    if recovered.tail < note.tail <= segments.end:
+        recovered.damage.append(Damage(recovered.tail, note.tail))
+        recovered.tail = note.tail
+    for topic, queue_id, following in note.ends:
+        if topic not in deleted and following > 0:
+            queue = queues.make(topic, queue_id)
+            if queue.next_offset < following:
+                queue.lose_until(following, recovered.tail)
+                queues.index.dirty.add(queue)

@@ -110,6 +110,13 @@ class QueueIndex:
         self.append(position, size, tag)
         return True
 
+    def lose_until(self, offset: int, position: int) -> None:
+        """Add entries of lost messages up to an offset; new ones come at or behind a position."""
+        if not self.extents:
+            self._min = self.next_offset = offset  # nothing of the queue is left
+        while self.next_offset < offset:
+            self.append(position, 0, 0)
+
     def truncate(self, offset: int) -> None:
         """Forget the newest messages, from an offset on, that turned out not to be stored."""
         self.next_offset = offset
