@@ -18,6 +18,8 @@ from tests.broker.running import (
 )
 from tests.loops import leap, leaping
 
+pytestmark = pytest.mark.damaged_store
+
 SEND = 310
 BODY_SIZE_AT, BODY_AT = 84, 88
 COUNT, HIT = 9, 4
@@ -86,8 +88,8 @@ async def test_pull_pop_view_query_and_retry(
         assert line.endswith(" 1")
     reports = [each for each in caplog.records if "damaged record" in each.message]
     assert [each.levelname for each in reports] == ["ERROR"]
-    place = f"topic=T queue=0 queue_offset={HIT} log_position={places[HIT]}"
-    assert place in reports[0].message
+    where = f"topic=T queue=0 queue_offset={HIT} log_position={places[HIT]}"
+    assert where in reports[0].message
     assert "pocketmq store check --repair" in reports[0].message
 
 

@@ -37,9 +37,10 @@ def test_only_named_kinds_are_saved() -> None:
     """A name in place of a string: otherwise the test above would not see a new kind."""
     for file in SOURCES.rglob("*.py"):
         for node in ast.walk(ast.parse(file.read_text())):
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-                if node.func.attr == "save_documents":
-                    assert not isinstance(node.args[0], ast.Constant), file
+            func = node.func if isinstance(node, ast.Call) else None
+            if isinstance(func, ast.Attribute) and func.attr == "save_documents":
+                assert isinstance(node, ast.Call)
+                assert not isinstance(node.args[0], ast.Constant), file
 
 
 @pytest.mark.parametrize("kind", sorted(FORMS.documents))
@@ -60,7 +61,11 @@ async def test_a_broker_that_used_everything_leaves_a_sound_store(tmp_path: Path
             answer = await peer.ask(310, fields, b"x")
             assert answer.code == 0, answer.remark
             if "TRAN_MSG" in properties:
-                ending = {"producerGroup": "P", "commitOrRollback": "8", "tranStateTableOffset": "0"}
+                ending = {
+                    "producerGroup": "P",
+                    "commitOrRollback": "8",
+                    "tranStateTableOffset": "0",
+                }
                 place = str(position(answer))
                 answer = await peer.ask(37, ending | {"commitLogOffset": place, "msgId": "K"})
                 assert answer.code == 0, answer.remark

@@ -9,7 +9,13 @@ from urllib.parse import quote
 import msgspec
 
 from pocketmq.errors import MQError
-from pocketmq.store.check_forms import NO_FORMS, REPAIR_KIND, RepairNote, StoredForms, read_repair_note
+from pocketmq.store.check_forms import (
+    NO_FORMS,
+    REPAIR_KIND,
+    RepairNote,
+    StoredForms,
+    read_repair_note,
+)
 from pocketmq.store.check_report import Findings, Severity
 from pocketmq.store.extents import ENTRY_BYTES, FILE_BYTES, ExtentRow
 from pocketmq.store.metadata import APPLICATION, FORMAT, OffsetRow, QueueRow

@@ -27,7 +27,7 @@ class IndexFiles:
         self._open: list[mmap.mmap] = []
 
     def columns(self, number: int) -> Columns | None:
-        """Give positions, sizes and tag codes of a file; None if it is missing or has lost its size."""
+        """Give positions, sizes and tag codes of a file; None if it is missing or too short."""
         if number not in self._maps:
             self._maps[number] = self._read(self._folder / f"{number:08d}")
         return self._maps[number]

@@ -18,9 +18,10 @@ from pocketmq.store.check_metadata import SeenMetadata, read_metadata
 from pocketmq.store.check_queues import QueueCheck
 from pocketmq.store.check_report import CheckReport, Findings, Severity
 from pocketmq.store.directory import METADATA
-from pocketmq.store.disk import Disk, store_error
+from pocketmq.store.disk import OWNER_ONLY, Disk, store_error
 from pocketmq.store.key_index_run import FOLDER, read_run
 from pocketmq.store.log_scan import SegmentScan, Sound
+from pocketmq.store.metadata import LOG_FIRST
 from pocketmq.store.options import SMALLEST_SEGMENT
 from pocketmq.store.segments import Segment
 
@@ -46,7 +47,7 @@ def find_stores(path: Path) -> list[Path]:
 def locked(path: Path) -> Iterator[None]:
     """Keep brokers out of a store; raises `StoreInUse` if one is in it."""
     try:
-        lock = os.open(path / "lock", os.O_RDWR | os.O_CREAT, 0o644)
+        lock = os.open(path / "lock", os.O_RDWR | os.O_CREAT, OWNER_ONLY)
     except OSError as error:
         raise store_error(error, 0) from error
     try:
@@ -162,6 +163,10 @@ class _Check:
             findings.error("log", f"bytes {start} to {end} are missing: a file is gone")
         queues = None
         if seen is not None:
+            known = seen.numbers.get(LOG_FIRST, reader.first)
+            if known < reader.first <= seen.position:
+                text = f"bytes {known} to {reader.first} are missing: the first files are gone"
+                findings.error("log", f"{text}, and retention has not deleted them")
             queues = QueueCheck(seen, self._path / "index", findings, self._forms)
             if not reader.first <= seen.position <= reader.end:
                 findings.error(

@@ -23,6 +23,7 @@ class CommitLog:
         self.pending: list[bytes] = []
         self.recent = 0  # this process wrote everything behind it a few minutes ago at most
         self.checked_in = 0  # counts the periods in which checked records are not checked again
+        self.deleted_until = 0  # retention has deleted everything before, and nothing else has
         self.tail = 0  # where the next record goes
         self.written = 0  # everything before is in the files
         self.synced = 0  # everything before is on the device

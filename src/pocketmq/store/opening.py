@@ -8,7 +8,7 @@ import msgspec
 from pocketmq.errors import StoreCorrupt
 from pocketmq.store.check_forms import REPAIR_KIND, read_repair_note
 from pocketmq.store.commit_log import CommitLog
-from pocketmq.store.metadata import Metadata
+from pocketmq.store.metadata import LOG_FIRST, Metadata
 from pocketmq.store.queues import Queues
 from pocketmq.store.recovery import Damage, Recovered, TagRule, recover
 from pocketmq.store.segments import Segments
@@ -44,7 +44,21 @@ def take_up(
         if position > recovered.tail:  # new records will lie where its lost ones lay
             metadata.delete_topic(topic, recovered.tail)
     queues.index.first_kept = segments.first
+    _look_for_missing(commit_log, metadata)
     return recovered
+
+
+def _look_for_missing(commit_log: CommitLog, metadata: Metadata) -> None:
+    """Warn if files at the beginning of the log are gone that retention has not deleted."""
+    first, known = commit_log.first, metadata.number(LOG_FIRST)
+    commit_log.deleted_until = first if known is None else min(known, first)
+    if commit_log.deleted_until < first:
+        log.warning(
+            "commit log files are missing: bytes=%d first_kept=%d; they were not deleted by "
+            "retention, and their messages are lost; put the files back, or run "
+            "`pocketmq store check --repair` to accept the loss",
+            first - commit_log.deleted_until, first,
+        )  # fmt: skip
 
 
 def _follow_repair(

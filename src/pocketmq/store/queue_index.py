@@ -36,8 +36,9 @@ class QueueIndex:
     """One queue's entries. Belongs to the writer's thread."""
 
     __slots__ = (
-        "_checked", "_index", "_limit", "_min", "_positions", "_positions_at", "_sizes", "_sizes_at", "_tags",
-        "_tags_at", "_trimmed", "extents", "next_offset", "number", "queue_id", "topic", "waiting",
+        "_checked", "_index", "_limit", "_min", "_positions", "_positions_at", "_sizes",
+        "_sizes_at", "_tags", "_tags_at", "_trimmed", "extents", "next_offset", "number",
+        "queue_id", "topic", "waiting",
     )  # fmt: skip
 
     def __init__(self, index: Index, number: int, topic: str, queue_id: int) -> None:

@@ -265,14 +265,12 @@ def _read_matching(
         result.status = ReadStatus.NO_MATCHED_MESSAGE
 
 
-def _record(  # noqa: PLR0917 - an index entry and where it is from
+def _record(
     log: CommitLog, queue: QueueIndex, offset: int, position: int, size: int, *, trusted: bool
 ) -> memoryview | None:
     """Return the record of one index entry; None, and a report, if it is not sound."""
     segment = log.segments.at(position)
-    if segment is not None and (
-        trusted or all_sound(segment, queue, offset, [position], [size])
-    ):
+    if segment is not None and (trusted or all_sound(segment, queue, offset, [position], [size])):
         at = position - segment.start
         return segment.view[at : at + size]
     found = _sound_ones(log, queue, offset, [position], [size])

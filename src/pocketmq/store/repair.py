@@ -21,7 +21,7 @@ from pocketmq.store.check_metadata import SeenMetadata, read_metadata
 from pocketmq.store.check_report import Findings
 from pocketmq.store.checking import LogReader, locked
 from pocketmq.store.directory import METADATA
-from pocketmq.store.disk import Disk, store_error, sync_folder
+from pocketmq.store.disk import OWNER_ONLY_FOLDER, Disk, store_error, sync_folder
 from pocketmq.store.metadata import Metadata
 from pocketmq.store.repair_lives import Life, read_lives
 
@@ -70,7 +70,7 @@ def _move_aside(path: Path) -> Path:
     while (aside := path / f"before-repair-{number}").exists():
         number += 1
     try:
-        aside.mkdir(mode=0o700)
+        aside.mkdir(mode=OWNER_ONLY_FOLDER)
         for name in (METADATA, f"{METADATA}-wal", f"{METADATA}-shm", "index"):
             if (path / name).exists():
                 (path / name).rename(aside / name)
