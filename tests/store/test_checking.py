@@ -15,6 +15,7 @@ from pocketmq.store import MessageStore, StoreOptions
 from pocketmq.store.check_report import CheckReport, Severity
 from pocketmq.store.checking import check_store, find_stores
 from pocketmq.store.repair import repair_store
+from tests.store.faults import abandon
 from tests.store.messages import kept
 
 OPTIONS = StoreOptions(segment_size=4096)
@@ -340,3 +341,46 @@ def test_the_stores_of_a_cluster_are_found_below_its_directory(path: Path) -> No
     for nothing in (cluster / "empty", cluster / "nowhere"):
         with pytest.raises(InvalidInput):
             find_stores(nothing)
+
+
+def test_a_topic_deleted_after_a_repair_begins_at_0_again(path: Path) -> None:
+    """Even if the process is killed before its first checkpoint."""
+    shutil.rmtree(path / "index")
+    repair_store(path)
+    store = MessageStore.open(path, OPTIONS)
+    store.delete_topic("T")
+    put(store, "T", 0, 2)
+    store.write()
+    abandon(store)
+    assert counts(path) == {("T", 0): (0, 2), ("U", 0): (0, 5)}
+
+
+def test_a_queue_without_messages_keeps_its_next_offset_over_a_repair(tmp_path: Path) -> None:
+    """Retention has deleted them all; groups have committed that offset."""
+    store = MessageStore.open(tmp_path, OPTIONS)
+    put(store, "old", 0, 7)
+    put(store, "T", 0, 60)
+    store.checkpoint()
+    assert store.drop_first_segment()
+    store.close()
+    before = counts(tmp_path)
+    assert before["old", 0] == (7, 7)
+    shutil.rmtree(tmp_path / "index")
+    repair_store(tmp_path)
+    assert counts(tmp_path) == before
+    assert check_store(tmp_path, FORMS).sound
+
+
+def test_a_flipped_bit_that_makes_an_offset_0_does_not_hide_what_came_before(path: Path) -> None:
+    """It must not be taken for the first message after a deletion of the topic."""
+    store = MessageStore.open(path, OPTIONS)
+    queue = store.queue("T", 0)
+    assert queue is not None
+    (position,), _ = queue.entries(16, 1)
+    store.close()
+    file = next(each for each in reversed(log_files(path)) if int(each.name) <= position)
+    flip(file, position - int(file.name) + 27, 16)
+    repair_store(path, FORMS)
+    store = MessageStore.open(path, OPTIONS)
+    assert set(kept(store, store.queue("T", 0))) == set(range(40)) - {16}
+    store.close()

@@ -14,6 +14,8 @@ from pocketmq.store.extents import FILE_BYTES
 from pocketmq.store.log_scan import Sound
 
 PART = "queues"
+_MOST_OPEN = 32
+"""Files of the index that are open at once: there may be more than a process may have open."""
 
 Columns = tuple[memoryview, memoryview, memoryview]
 
@@ -24,18 +26,18 @@ class IndexFiles:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._maps: dict[int, Columns | None] = {}
-        self._open: list[mmap.mmap] = []
 
     def columns(self, number: int) -> Columns | None:
         """Give positions, sizes and tag codes of a file; None if it is missing or too short."""
         if number not in self._maps:
+            if len(self._maps) >= _MOST_OPEN:
+                del self._maps[next(iter(self._maps))]
             self._maps[number] = self._read(self._folder / f"{number:08d}")
         return self._maps[number]
 
     def _read(self, path: Path) -> Columns | None:
         with suppress(OSError, ValueError), path.open("rb") as file:
             mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-            self._open.append(mapped)
             if len(mapped) == FILE_BYTES:
                 view = memoryview(mapped)
                 return view.cast("Q"), view.cast("I"), view.cast("q")

@@ -106,6 +106,7 @@ class LogReader:
             if scan.blank_at is not None:
                 self._reach(scan.blank_at)
                 self.tail = segment.end
+            segment.forget()  # a log may have more files than a process may open
 
     def view(self, record: Sound) -> RecordView:
         """Return the fields of a record that was just read."""

@@ -21,6 +21,7 @@ from pocketmq.errors import StoreError, StoreFailed, StoreFull
 OWNER_ONLY = 0o600
 OWNER_ONLY_FOLDER = 0o700
 """Modes of what a store makes: messages are nobody else's business."""
+_MOST_OPEN = 24
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _ZEROS = bytes(1 << 20)
 _sync_data = getattr(os, "fdatasync", os.fsync)  # macOS has only the second
@@ -284,10 +285,11 @@ class Disk:
 def _most_open() -> int:
     """Return how many files of a kind may be open: each mapping has a descriptor of its own.
 
-    With few descriptors most must be left for clients: with 64 of them, 4 are for files of the log.
+    Servers leave 64 descriptors for files, or half of all if there are fewer than 128: enough for
+    this many of the log and of the index, and for what else is open.
     """
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return 256 if soft == resource.RLIM_INFINITY else min(256, max(4, soft // 16))
+    return _MOST_OPEN if soft == resource.RLIM_INFINITY else min(_MOST_OPEN, max(4, soft // 16))
 
 
 def sync_folder(path: Path) -> None:

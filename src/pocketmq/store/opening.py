@@ -86,7 +86,7 @@ def _follow_repair(
         recovered.damage.append(Damage(recovered.tail, note.tail))
         recovered.tail = note.tail
     for topic, queue_id, following in note.ends:
-        if topic not in deleted and following > 0:
+        if following > 0 and deleted.get(topic, -1) < note.tail:  # not deleted since the repair
             queue = queues.make(topic, queue_id)
             if queue.next_offset < following:
                 queue.lose_until(following, recovered.tail)

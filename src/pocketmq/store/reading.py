@@ -278,9 +278,9 @@ def _record(
 
 
 def _report(log: CommitLog, queue: QueueIndex, offset: int, position: int, size: int) -> None:
-    """Log a damaged record once. What was deleted, or is known to be lost, is no news."""
+    """Log a damaged record once. What is known to be lost is no news."""
     key = queue.number, offset
-    if not size or position < log.first or key in log.damaged or len(log.damaged) >= _REPORTED:
+    if not size or key in log.damaged or len(log.damaged) >= _REPORTED:
         return
     log.damaged.add(key)
     logger.error(

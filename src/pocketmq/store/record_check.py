@@ -16,9 +16,9 @@ from pocketmq.store.queue_index import QueueIndex
 from pocketmq.store.segments import Segment, Segments
 
 _SMALLEST = 91
-# Size, magic, checksum, queue id, queue offset, position, system flag, and the size of the body:
-# where that stands in a record with IPv4 hosts.
-_HEAD: Callable[[mmap, int], tuple[int, ...]] = struct.Struct(">IiiI4xqqi44xi").unpack_from
+# Size, magic, checksum, queue id, queue offset, position, the system flag's last byte, and the size
+# of the body: where that stands in a record with IPv4 hosts.
+_HEAD: Callable[[mmap, int], tuple[int, ...]] = struct.Struct(">IiiI4xqq3xB44xI").unpack_from
 _PLACE: Callable[[mmap, int], tuple[int, ...]] = struct.Struct(">I8xI4xqq").unpack_from
 
 
@@ -36,28 +36,29 @@ def all_sound(
     found, start, queue_id = segment.file.map, segment.start, queue.queue_id
     name, name_size = bytes((len(topic),)) + topic, len(topic) + 1
     crc, torn = crc32, looks_torn
-    for position, size in zip(positions, sizes, strict=True):
-        at = position - start
-        length, magic, checksum, number, place, stands, flag, body = _HEAD(found, at)
-        body_end = at + 88 + body
-        text_at = body_end + name_size
-        stop = at + size
-        if (
-            length != size
-            or magic != MAGIC_V1
-            or number != queue_id
-            or place != offset
-            or stands != position
-            or flag & 0x30
-            or body < 0
-            or text_at > stop - 2
-            or found[body_end:text_at] != name
-            or crc(found[at + 88 : body_end]) & 0x7FFF_FFFF != checksum
-            or text_at + 2 + (found[text_at] << 8 | found[text_at + 1]) != stop
-            or (size > SECTOR and torn(found[text_at + 2 : stop]))
-        ):
-            return False
-        offset += 1
+    try:
+        for position, size in zip(positions, sizes, strict=True):
+            at = position - start
+            length, magic, checksum, number, place, stands, flag, body = _HEAD(found, at)
+            body_end = at + 88 + body
+            text_at = body_end + name_size
+            stop = at + size
+            if (
+                length != size
+                or magic != MAGIC_V1
+                or number != queue_id
+                or place != offset
+                or stands != position
+                or flag & 0x30
+                or found[body_end:text_at] != name
+                or text_at + 2 + (found[text_at] << 8 | found[text_at + 1]) != stop
+                or crc(found[at + 88 : body_end]) & 0x7FFF_FFFF != checksum
+                or (size > SECTOR and torn(found[text_at + 2 : stop]))
+            ):
+                return False
+            offset += 1
+    except IndexError:  # a length led behind the file
+        return False
     return True
 
 

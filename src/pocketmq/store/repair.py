@@ -130,7 +130,11 @@ def _note(reader: LogReader, lives: dict[str, Life], seen: SeenMetadata | None) 
     tail = min(seen.position, reader.end)
     if reader.tail < tail:
         damage.append((reader.tail, tail))
-    ends = [(topic, queue_id, following) for _, topic, queue_id, _, following in seen.queues]
+    ends = [
+        (topic, queue_id, following)
+        for _, topic, queue_id, _, following in seen.queues
+        if topic not in seen.deleted
+    ]
     return RepairNote(reader.first, tail, ends, damage)
 
 
