@@ -108,7 +108,7 @@ class DiskFile:
                 os.fsync(self._fd)
             self.map = mmap.mmap(self._fd, size)
         except BaseException:
-            os.close(self._fd)
+            self._drop_descriptor()
             if create:
                 path.unlink(missing_ok=True)
             raise
