@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.early import early_works, outcome, work_of
+from tests.sound_stores import stores_are_sound
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -27,13 +28,15 @@ LONGEST = {
 }
 """Files and folders that a run begins with: in a parallel one they would be alone at the end."""
 
-__all__ = ["early_works", "outcome"]  # fixtures of all tests
+__all__ = ["early_works", "outcome", "stores_are_sound"]  # fixtures of all tests
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Have Ctrl-C mean in the workers of a parallel run what it means elsewhere."""
+    """Have Ctrl-C mean in the workers of a parallel run what it means elsewhere; name markers."""
     if hasattr(config, "workerinput"):
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    text = "damaged_store: the test damages a store on purpose; it is not checked afterwards"
+    config.addinivalue_line("markers", text)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -83,6 +83,7 @@ async def test_unknown_keys_and_those_of_the_start_are_not_kept(
         assert kept == [("fileReservedTime", b'"9"')]
 
 
+@pytest.mark.damaged_store
 async def test_a_kept_setting_that_cannot_be_any_more_is_passed_over(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

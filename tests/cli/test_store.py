@@ -48,6 +48,7 @@ def test_damage_ends_with_1_until_it_is_repaired(
     assert (broker / "before-repair-1").is_dir()
 
 
+@pytest.mark.damaged_store
 def test_programs_get_json(broker: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (broker / "meta.sqlite").write_bytes(b"nonsense")
     assert run(["store", "check", "--json", str(broker)]) == 1

@@ -9,6 +9,13 @@ from tests.store.faults import abandon
 from tests.store.messages import put
 
 
+def report(offset: int, position: int) -> str:
+    return (
+        f"damaged record skipped: topic=T queue=0 queue_offset={offset} log_position={position}; "
+        "stop the broker and run `pocketmq store check --repair` on its data directory"
+    )
+
+
 @pytest.mark.parametrize("filtered", [False, True])
 def test_a_damaged_record_is_reported_once(
     tmp_path: Path, filtered: bool, caplog: pytest.LogCaptureFixture
@@ -25,8 +32,8 @@ def test_a_damaged_record_is_reported_once(
             again.queue("T", 0), 0, 9, 999, (lambda code, piece: True) if filtered else None
         )
         assert read.count == 2
-    text = f"the record at {positions[1]} or its index entry is damaged, passed over"
-    assert caplog.messages == [f"queue 0 of T: {text}"]
+    assert caplog.messages == [report(1, positions[1])]
+    assert caplog.records[0].levelname == "ERROR"
     again.close()
 
 
@@ -40,8 +47,7 @@ def test_an_index_entry_that_points_nowhere_is_reported(
         file.write((1 << 50).to_bytes(8, "little"))
     again = MessageStore.open(tmp_path / "s")
     assert again.read(again.queue("T", 0), 0, 9, 999).count == 1
-    text = f"the record at {1 << 50} or its index entry is damaged, passed over"
-    assert caplog.messages == [f"queue 0 of T: {text}"]
+    assert caplog.messages == [report(0, 1 << 50)]
     abandon(again)
 
 

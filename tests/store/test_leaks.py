@@ -82,11 +82,14 @@ def test_a_slow_reader_delays_only_the_unmapping(tmp_path: Path) -> None:
 
 
 def test_files_that_are_only_read_hold_one_descriptor_each(tmp_path: Path) -> None:
+    """Those that are open: there are more of them than may be."""
     store = MessageStore.open(tmp_path / "s", SMALL)
     for number in range(40):
         put(store, "T", b"%d" % number * 1000)
     store.request_sync(lambda error: None)
-    assert descriptors(tmp_path / "s" / "commitlog") == len(store.log.segments) + 1
+    most = store.disk.most_open
+    assert most < len(store.log.segments)
+    assert descriptors(tmp_path / "s" / "commitlog") == most + 1
     store.close()
     again = MessageStore.open(tmp_path / "s", SMALL)
     assert descriptors(tmp_path / "s" / "commitlog") <= 2

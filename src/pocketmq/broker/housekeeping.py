@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 from pocketmq.broker.clock_watch import ClockWatch
 from pocketmq.broker.dispatch import Dispatcher
+from pocketmq.broker.forced_deletion import clean_store
 from pocketmq.broker.handlers.membership import expire
 from pocketmq.broker.saving import submit_offsets
 from pocketmq.broker.state import BrokerState
@@ -101,7 +102,7 @@ class Housekeeping:
 
     def _clean(self) -> None:
         self._dispatcher.end_turn()
-        self._state.store.clean(self._state.clock.now_ms())
+        clean_store(self._state)
 
     def _sample(self) -> None:
         now = self._loop.time()

@@ -205,6 +205,9 @@ def _store(state: BrokerState) -> Iterator[Family]:
     yield "gauge", "rocketmq_storage_flush_behind_bytes", about, [(_WHERE, behind)]
     about = "Broker dispatch behind bytes"
     yield "gauge", "rocketmq_storage_dispatch_behind_bytes", about, [(_WHERE, 0)]
+    about = "Damaged records that were not handed out since the start"
+    damaged = [(_WHERE, len(log.damaged))]
+    yield "counter", "pocketmq_storage_damaged_records_total", about, damaged
     earliest = earliest_time(state)
     if earliest > 0:
         kept = state.clock.now_ms() - earliest

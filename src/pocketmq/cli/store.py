@@ -17,7 +17,7 @@ def command() -> None:
 
 @command.command("check")
 @click.argument("directory", type=click.Path(path_type=Path))
-@click.option("--repair", is_flag=True, help="Rebuild lost metadata or indexes from the log.")
+@click.option("--repair", is_flag=True, help="Rebuild metadata and indexes from the log.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object for each store.")
 def check(*, directory: Path, repair: bool, as_json: bool) -> int:
     """Verify every record, queue and index of a store, and explain what is in it.
@@ -25,8 +25,9 @@ def check(*, directory: Path, repair: bool, as_json: bool) -> int:
     DIRECTORY is a broker's, or one with a cluster's brokers in it. Nothing is changed without
     --repair, which moves files aside and deletes none. Exits with 1 if something is wrong.
     """
+    from pocketmq.broker.stored_forms import check_broker_store
     from pocketmq.store.check_report import CheckReport
-    from pocketmq.store.checking import check_store, find_stores
+    from pocketmq.store.checking import find_stores
 
     def show(report: CheckReport) -> None:
         if as_json:
@@ -36,11 +37,11 @@ def check(*, directory: Path, repair: bool, as_json: bool) -> int:
 
     worst = 0
     for path in find_stores(directory):
-        report = check_store(path)
+        report = check_broker_store(path)
         show(report)
         if not report.sound and repair:
             _repair(path)
-            report = check_store(path)
+            report = check_broker_store(path)
             show(report)
         worst = max(worst, 0 if report.sound else 1)
     return worst
@@ -59,9 +60,9 @@ def _show(report: object) -> None:
 
 
 def _repair(path: Path) -> None:
-    from pocketmq.store.repair import repair_store
+    from pocketmq.broker.stored_forms import repair_broker_store
 
-    done = repair_store(path)
+    done = repair_broker_store(path)
     lines = [f"repaired: the files that were wrong are in {done.kept_in}"]
     if not done.kept_settings:
         lines += [

@@ -150,7 +150,7 @@ class Supervisor:
         if settings.data is not None:
             with told_as_cannot_start("the cluster"):
                 refuse_java(settings.data)  # none of our folders among its files
-                settings.data.mkdir(parents=True, exist_ok=True)
+                settings.data.mkdir(0o700, parents=True, exist_ok=True)
                 _tell_left_over(settings)
         ports = read_ports(settings.data) if settings.broker_port is None else {}
         first = settings.broker_port

@@ -132,7 +132,7 @@ class NameServer:
         from pocketmq.protocol.bodies.properties_text import read_properties, write_properties
 
         try:
-            self.data.mkdir(parents=True, exist_ok=True)
+            self.data.mkdir(0o700, parents=True, exist_ok=True)
         except OSError as error:
             raise StoreError(f"cannot make {self.data}: {error.strerror}") from error
         values_path, properties_path = self.data / KEY_VALUES_FILE, self.data / PROPERTIES_FILE

@@ -5,21 +5,45 @@ from collections.abc import Callable
 
 from pocketmq.store.commit_log import CommitLog
 from pocketmq.store.queue_index import QueueIndex
+from pocketmq.store.record_check import in_place
 
 _FLAG: Callable[[memoryview, int], tuple[int]] = struct.Struct(">i").unpack_from
 _TIME: Callable[[memoryview, int], tuple[int]] = struct.Struct(">q").unpack_from
 
 
+_LOOK = 1024
+"""Entries looked at for a sound one: more than a damaged page of an index holds."""
+
+
 def store_time(log: CommitLog, queue: QueueIndex, offset: int) -> int:
     """Give when a message was stored, in milliseconds; -1 if it is not there.
 
-    For one that was lost it is the time of the next.
+    For one that was lost or damaged it is the time of the next.
     """
-    position = queue.position(offset)
-    view = None if position is None else log.view(position, 76)
-    if view is None:
+    if queue.position(offset) is None:
         return -1
-    return _TIME(view, 68 if _FLAG(view, 36)[0] & 0x10 else 56)[0]
+    return _sound_from(log, queue, offset)[1]
+
+
+def _sound_from(log: CommitLog, queue: QueueIndex, offset: int) -> tuple[int, int]:
+    """Return the offset and store time of the first sound message from an offset on.
+
+    The time is -1 if there is none near.
+    """
+    positions, sizes = queue.entries(offset, 1)
+    if not positions or not sizes[0] or not _is_sound(log, queue, offset, positions[0], sizes[0]):
+        positions, sizes = queue.entries(offset, _LOOK)
+    for number, (position, size) in enumerate(zip(positions, sizes, strict=True), offset):
+        if size and _is_sound(log, queue, number, position, size):
+            view = log.view(position, 76)
+            assert view is not None
+            return number, _TIME(view, 68 if _FLAG(view, 36)[0] & 0x10 else 56)[0]
+    return offset, -1
+
+
+def _is_sound(log: CommitLog, queue: QueueIndex, offset: int, position: int, size: int) -> bool:
+    segment = log.segments.at(position)
+    return segment is not None and in_place(segment, queue, offset, position, size)
 
 
 def offset_by_time(log: CommitLog, queue: QueueIndex, moment_ms: int, *, upper: bool) -> int:
@@ -30,9 +54,11 @@ def offset_by_time(log: CommitLog, queue: QueueIndex, moment_ms: int, *, upper: 
     low, high = queue.min_offset, queue.next_offset
     while low < high:
         middle = (low + high) // 2
-        stored = store_time(log, queue, middle)
-        if stored < moment_ms or (upper and stored == moment_ms):
-            low = middle + 1
+        sound, stored = _sound_from(log, queue, middle)
+        if sound >= high or stored < 0:  # nothing sound here: what is searched for lies before
+            high = middle
+        elif stored < moment_ms or (upper and stored == moment_ms):
+            low = sound + 1
         else:
             high = middle
     if not upper:

@@ -1,15 +1,24 @@
 """Looking at a store's meta.sqlite without changing it."""
 
 import sqlite3
+from collections import Counter
 from contextlib import closing
 from pathlib import Path
 from urllib.parse import quote
 
 import msgspec
 
-from pocketmq.store.check_report import Findings
+from pocketmq.errors import MQError
+from pocketmq.store.check_forms import (
+    NO_FORMS,
+    REPAIR_KIND,
+    RepairNote,
+    StoredForms,
+    read_repair_note,
+)
+from pocketmq.store.check_report import Findings, Severity
 from pocketmq.store.extents import ENTRY_BYTES, FILE_BYTES, ExtentRow
-from pocketmq.store.metadata import APPLICATION, FORMAT, QueueRow
+from pocketmq.store.metadata import APPLICATION, FORMAT, OffsetRow, QueueRow
 
 PART = "metadata"
 
@@ -21,8 +30,10 @@ class SeenMetadata(msgspec.Struct):
     queues: list[QueueRow] = []
     extents: list[ExtentRow] = []
     deleted: dict[str, int] = {}
-    documents: dict[str, int] = {}
-    offsets: int = 0
+    documents: list[tuple[str, str, bytes]] = []
+    """Kind, key and value of each document that can be read."""
+    offsets: list[OffsetRow] = []
+    repair: RepairNote | None = None
 
     @property
     def position(self) -> int:
@@ -31,27 +42,32 @@ class SeenMetadata(msgspec.Struct):
 
     def summary(self) -> str:
         """Say in a line what there is."""
-        documents = ", ".join(f"{count} {kind}" for kind, count in sorted(self.documents.items()))
+        counts = Counter(kind for kind, _, _ in self.documents if kind != REPAIR_KIND)
+        documents = ", ".join(f"{count} {kind}" for kind, count in sorted(counts.items()))
         return (
             f"format {FORMAT}, checkpoint at byte {self.position}; "
-            f"{documents or 'no documents'}; {self.offsets} offsets of groups"
+            f"{documents or 'no documents'}; {len(self.offsets)} offsets of groups"
         )
 
 
-def read_metadata(path: Path, findings: Findings) -> SeenMetadata | None:
+def read_metadata(
+    path: Path, findings: Findings, forms: StoredForms = NO_FORMS
+) -> SeenMetadata | None:
     """Read all of it and check that it can be true; None if it cannot be read."""
     if not path.exists():
         findings.error(PART, "meta.sqlite is missing: topics, groups and offsets are in it")
         return None
     try:
         with closing(sqlite3.connect(f"file:{quote(str(path))}?mode=ro", uri=True)) as connection:
-            return _read(connection, findings)
+            return _read(connection, findings, forms)
     except sqlite3.Error as error:
         findings.error(PART, f"meta.sqlite cannot be read: {error}")
         return None
 
 
-def _read(connection: sqlite3.Connection, findings: Findings) -> SeenMetadata | None:
+def _read(
+    connection: sqlite3.Connection, findings: Findings, forms: StoredForms
+) -> SeenMetadata | None:
     def rows(query: str) -> list[tuple]:  # type: ignore[type-arg]
         return connection.execute(query).fetchall()
 
@@ -70,23 +86,37 @@ def _read(connection: sqlite3.Connection, findings: Findings) -> SeenMetadata | 
         queues=rows("select number, topic, queue_id, min_offset, next_offset from queue"),
         extents=rows("select file, place, entries, queue, first from extent"),
         deleted=dict(rows("select topic, position from deleted_topic")),
-        documents=dict(rows("select kind, count(*) from document group by kind")),
-        offsets=rows("select count(*) from consumer_offset")[0][0],
     )
     for kind, key, value in rows("select kind, key, value from document"):
         try:
-            msgspec.json.decode(value)
-        except (ValueError, TypeError) as error:
+            _read_document(seen, forms, findings, kind, key, value)
+        except (ValueError, TypeError, MQError, msgspec.MsgspecError) as error:
             text = f"the document {key!r} of kind {kind} cannot be read: {error}"
             findings.error(PART, text, kind="documents that cannot be read")
-    for topic, group, number, offset in rows(
-        "select topic, consumer_group, queue_id, next_offset from consumer_offset "
-        "where next_offset < 0 or queue_id < 0"
-    ):
-        text = f"group {group} has offset {offset} in queue {number} of {topic}"
-        findings.error(PART, text, kind="offsets that cannot be")
+        else:
+            seen.documents.append((kind, key, value))
+    for row in rows("select topic, consumer_group, queue_id, next_offset from consumer_offset"):
+        topic, group, number, offset = row
+        if number < 0 or offset < 0:
+            text = f"group {group} has offset {offset} in queue {number} of {topic}"
+            findings.error(PART, text, kind="offsets that cannot be")
+        else:
+            seen.offsets.append(row)
     _check_extents(seen, findings)
     return seen
+
+
+def _read_document(  # noqa: PLR0917 - a row and where to tell of it
+    seen: SeenMetadata, forms: StoredForms, findings: Findings, kind: str, key: str, value: bytes
+) -> None:
+    """Read a document as its kind is read; raises what that raises."""
+    if kind == REPAIR_KIND:
+        seen.repair = read_repair_note(value)
+    elif (read := forms.documents.get(kind)) is not None:
+        read(key, value)
+    elif forms.documents:
+        text = f"the document {key!r} is of kind {kind}, which this program does not know"
+        findings.add(Severity.WARNING, PART, text, kind="documents of an unknown kind")
 
 
 def _check_extents(seen: SeenMetadata, findings: Findings) -> None:

@@ -6,12 +6,18 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
+from pocketmq.protocol.record_scan import RecordView, tags_code
+from pocketmq.store.check_forms import StoredForms
 from pocketmq.store.check_metadata import SeenMetadata
 from pocketmq.store.check_report import Findings, Severity
 from pocketmq.store.extents import FILE_BYTES
 from pocketmq.store.log_scan import Sound
 
 PART = "queues"
+_MOST_OPEN = 32
+"""Files of the index that are open at once: there may be more than a process may have open."""
+
+Columns = tuple[memoryview, memoryview, memoryview]
 
 
 class IndexFiles:
@@ -19,22 +25,22 @@ class IndexFiles:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._maps: dict[int, tuple[memoryview, memoryview] | None] = {}
-        self._open: list[mmap.mmap] = []
+        self._maps: dict[int, Columns | None] = {}
 
-    def columns(self, number: int) -> tuple[memoryview, memoryview] | None:
-        """Give positions and sizes of a file; None if it is missing or has lost its size."""
+    def columns(self, number: int) -> Columns | None:
+        """Give positions, sizes and tag codes of a file; None if it is missing or too short."""
         if number not in self._maps:
+            if len(self._maps) >= _MOST_OPEN:
+                del self._maps[next(iter(self._maps))]
             self._maps[number] = self._read(self._folder / f"{number:08d}")
         return self._maps[number]
 
-    def _read(self, path: Path) -> tuple[memoryview, memoryview] | None:
+    def _read(self, path: Path) -> Columns | None:
         with suppress(OSError, ValueError), path.open("rb") as file:
             mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-            self._open.append(mapped)
             if len(mapped) == FILE_BYTES:
                 view = memoryview(mapped)
-                return view.cast("Q"), view.cast("I")
+                return view.cast("Q"), view.cast("I"), view.cast("q")
         return None
 
     def close(self) -> None:
@@ -78,8 +84,8 @@ class SeenQueue:
             text = f"{self.name} has no index for offsets {at} to {self.high}"
             findings.error(PART, text, kind="gaps in an index")
 
-    def entry(self, offset: int, files: IndexFiles) -> tuple[int, int] | None:
-        """Give position and size of an entry; None if its file is not there."""
+    def entry(self, offset: int, files: IndexFiles) -> tuple[int, int, int] | None:
+        """Give position, size and tag code of an entry; None if its file is not there."""
         index = bisect_right(self._firsts, offset) - 1
         if index < 0:
             return None
@@ -87,9 +93,10 @@ class SeenQueue:
         columns = files.columns(file)
         if columns is None or offset >= first + entries:
             return None
-        positions, sizes = columns
+        positions, sizes, tags = columns
         at = offset - first
-        return positions[place // 8 + at], sizes[(place + 16 * entries) // 4 + at]
+        size = sizes[(place + 16 * entries) // 4 + at]
+        return positions[place // 8 + at], size, tags[place // 8 + entries + at]
 
     def bear_out(self, offset: int) -> None:
         """Take note that an entry's record is in the log."""
@@ -106,7 +113,11 @@ class SeenQueue:
 class QueueCheck:
     """The queues of a store, held against one record of the log after another."""
 
-    def __init__(self, seen: SeenMetadata, folder: Path, findings: Findings) -> None:
+    def __init__(
+        self, seen: SeenMetadata, folder: Path, findings: Findings, forms: StoredForms
+    ) -> None:
+        self._rules = forms.tag_rules
+        self._repair = seen.repair
         self.checkpoint = seen.position
         self.waiting = 0  # records behind the checkpoint: the next start takes them in
         self.dead = 0  # records of topics that were deleted
@@ -134,7 +145,7 @@ class QueueCheck:
                 text = f"index/{number:08d} is missing or has lost its size"
                 self._findings.error(PART, text, kind="missing index files")
 
-    def see(self, record: Sound) -> None:
+    def see(self, record: Sound, view: RecordView) -> None:
         """Look for a record in its queue."""
         position, size, queue_id, offset, _, topic, _ = record
         if position >= self.checkpoint:
@@ -149,13 +160,30 @@ class QueueCheck:
             self.dead += 1  # of an earlier life of the topic: offsets began at 0 again
             return
         entry = queue.entry(offset, self._files)
-        if entry == (position, size):
+        if entry is not None and entry[:2] == (position, size):
             queue.bear_out(offset)
-        elif entry is not None and entry[0] > position:
+            tag = self._tag(name, record, view)
+            if tag is not None and tag != entry[2]:
+                text = f"{queue.name} has tag code {entry[2]} at offset {offset}, not {tag}"
+                self._findings.error(PART, text, kind="wrong tag codes")
+        elif (entry is not None and entry[0] > position) or self._is_known(position, size):
             self.dead += 1
         else:
             text = f"{queue.name} does not have the record of offset {offset} at byte {position}"
             self._findings.error(PART, text, kind="records that are not in their queue")
+
+    def _is_known(self, position: int, size: int) -> bool:
+        """Return whether a repair has found that a record's offset cannot be."""
+        return self._repair is not None and self._repair.knows(position, position + size)
+
+    def _tag(self, topic: str, record: Sound, view: RecordView) -> int | None:
+        """Return the tag code that a record should have in its queue; None if nobody knows."""
+        if self._rules is None:
+            return None
+        if topic in self._rules:
+            rule = self._rules[topic]
+            return None if rule is None else rule(view)
+        return tags_code(record[6])
 
     def finish(self, first_kept: int) -> None:
         """Look at the entries that no record of the log bears out."""

@@ -11,14 +11,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from pocketmq.errors import InvalidInput, StoreCorrupt, StoreError, StoreInUse
+from pocketmq.errors import InvalidInput, StoreError, StoreInUse
+from pocketmq.protocol.record_scan import RecordView
+from pocketmq.store.check_forms import NO_FORMS, StoredForms
 from pocketmq.store.check_metadata import SeenMetadata, read_metadata
 from pocketmq.store.check_queues import QueueCheck
 from pocketmq.store.check_report import CheckReport, Findings, Severity
 from pocketmq.store.directory import METADATA
-from pocketmq.store.disk import Disk, store_error
+from pocketmq.store.disk import OWNER_ONLY, Disk, store_error
 from pocketmq.store.key_index_run import FOLDER, read_run
 from pocketmq.store.log_scan import SegmentScan, Sound
+from pocketmq.store.metadata import LOG_FIRST
 from pocketmq.store.options import SMALLEST_SEGMENT
 from pocketmq.store.segments import Segment
 
@@ -44,7 +47,7 @@ def find_stores(path: Path) -> list[Path]:
 def locked(path: Path) -> Iterator[None]:
     """Keep brokers out of a store; raises `StoreInUse` if one is in it."""
     try:
-        lock = os.open(path / "lock", os.O_RDWR | os.O_CREAT, 0o644)
+        lock = os.open(path / "lock", os.O_RDWR | os.O_CREAT, OWNER_ONLY)
     except OSError as error:
         raise store_error(error, 0) from error
     try:
@@ -56,10 +59,13 @@ def locked(path: Path) -> Iterator[None]:
         os.close(lock)
 
 
-def check_store(path: Path) -> CheckReport:
-    """Look at all of a store. Raises `StoreInUse`, `StoreFailed` if files cannot be read."""
+def check_store(path: Path, forms: StoredForms = NO_FORMS) -> CheckReport:
+    """Look at all of a store. Raises `StoreInUse`, `StoreFailed` if files cannot be read.
+
+    `forms` say how to read what the store only keeps for the broker.
+    """
     with locked(path):
-        return _Check(path).run()
+        return _Check(path, forms).run()
 
 
 class LogReader:
@@ -72,6 +78,7 @@ class LogReader:
         self.damage: list[tuple[int, int]] = []
         self.records = 0
         self.oldest_ms = self.newest_ms = 0
+        self._segment: Segment | None = None
 
     @property
     def end(self) -> int:
@@ -86,6 +93,7 @@ class LogReader:
     def read(self) -> Iterator[Sound]:
         """Give every sound record."""
         for segment in self.segments:
+            self._segment = segment
             self.tail = max(self.tail, segment.start)
             scan = SegmentScan(segment, segment.start)
             for record in scan:
@@ -98,6 +106,13 @@ class LogReader:
             if scan.blank_at is not None:
                 self._reach(scan.blank_at)
                 self.tail = segment.end
+            segment.forget()  # a log may have more files than a process may open
+
+    def view(self, record: Sound) -> RecordView:
+        """Return the fields of a record that was just read."""
+        segment = self._segment
+        assert segment is not None
+        return RecordView(segment.view, record[0] - segment.start)
 
     def _reach(self, position: int) -> None:
         if position > self.tail:
@@ -124,14 +139,15 @@ def _segments(disk: Disk) -> Iterator[Segment]:
 
 
 class _Check:
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, forms: StoredForms) -> None:
         self._path = path
+        self._forms = forms
         self._disk = Disk(path)
         self._findings = Findings()
         self._figures: dict[str, str] = {}
 
     def run(self) -> CheckReport:
-        seen = read_metadata(self._path / METADATA, self._findings)
+        seen = read_metadata(self._path / METADATA, self._findings, self._forms)
         reader = LogReader(self._disk)
         try:
             self._check_log(reader, seen)
@@ -148,7 +164,11 @@ class _Check:
             findings.error("log", f"bytes {start} to {end} are missing: a file is gone")
         queues = None
         if seen is not None:
-            queues = QueueCheck(seen, self._path / "index", findings)
+            known = seen.numbers.get(LOG_FIRST, reader.first)
+            if known < reader.first <= seen.position:
+                text = f"bytes {known} to {reader.first} are missing: the first files are gone"
+                findings.error("log", f"{text}, and retention has not deleted them")
+            queues = QueueCheck(seen, self._path / "index", findings, self._forms)
             if not reader.first <= seen.position <= reader.end:
                 findings.error(
                     "log",
@@ -157,21 +177,28 @@ class _Check:
                 )
         for record in reader.read():
             if queues is not None:
-                queues.see(record)
+                queues.see(record, reader.view(record))
         for start, end in reader.damage:
-            text = f"bytes {start} to {end} hold no sound record although sound ones follow"
-            findings.error("log", text, kind="damage")
+            self._tell_damage(seen, start, end, "although sound ones follow")
         self._figures["log"] = reader.summary()
         if queues is not None and seen is not None:
             queues.finish(reader.first)
             self._figures["queues"] = queues.summary()
-            self._explain(reader, queues)
+            self._explain(reader, queues, seen)
 
-    def _explain(self, reader: LogReader, queues: QueueCheck) -> None:
+    def _tell_damage(self, seen: SeenMetadata | None, start: int, end: int, how: str) -> None:
+        """Tell of damage; what a repair has found before is lost, but nothing is to be done."""
+        if seen is not None and seen.repair is not None and seen.repair.knows(start, end):
+            text = f"bytes {start} to {end} are known to hold no sound record since a repair"
+            self._findings.add(Severity.WARNING, "log", text, kind="known damage")
+        else:
+            text = f"bytes {start} to {end} hold no sound record {how}"
+            self._findings.error("log", text, kind="damage")
+
+    def _explain(self, reader: LogReader, queues: QueueCheck, seen: SeenMetadata) -> None:
         findings = self._findings
         if reader.tail < queues.checkpoint <= reader.end:
-            text = f"bytes {reader.tail} to {queues.checkpoint} hold no sound record any more"
-            findings.error("log", text)
+            self._tell_damage(seen, reader.tail, queues.checkpoint, "any more")
         if queues.waiting:
             text = f"{queues.waiting} records came after the last checkpoint"
             findings.add(Severity.NOTE, "log", f"{text}; the next start puts them in their queues")
@@ -218,5 +245,5 @@ class _Check:
 def _shown(moment_ms: int) -> str:
     try:
         return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(moment_ms / 1000))
-    except (OverflowError, ValueError, OSError) as error:
-        raise StoreCorrupt(f"a record was stored at {moment_ms} ms: {error}") from error
+    except (OverflowError, ValueError, OSError):  # a flipped bit made it a time that never was
+        return f"{moment_ms} ms"

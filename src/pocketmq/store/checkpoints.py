@@ -55,6 +55,7 @@ class Checkpoints:
             position=position,
             next_number=queues.next_number,
             index_end=queues.files.end,
+            log_first=self._log.deleted_until,
             queues=[(q.number, q.topic, q.queue_id, q.min_offset, q.next_offset) for q in dirty],
             gone_queues=gone,
             extents=[(*place, *row) for place, row in changes.rows.items()],

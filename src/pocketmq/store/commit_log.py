@@ -11,6 +11,9 @@ from pocketmq.protocol.records import blank_record
 from pocketmq.store.disk import FileSystem, StoredFile, store_error
 from pocketmq.store.segments import Segment, Segments
 
+TRUSTED_FOR = 600.0
+"""Seconds for which a record that was written or checked is taken to be in memory still."""
+
 
 class CommitLog:
     """Append-only records. Belongs to the writer's thread; a flusher syncs the files."""
@@ -18,16 +21,20 @@ class CommitLog:
     def __init__(self, disk: FileSystem, segment_size: int) -> None:
         self.segments = Segments(disk, "commitlog", segment_size)
         self.pending: list[bytes] = []
-        self.inherited = 0  # everything before was written by an earlier run
+        self.recent = 0  # this process wrote everything behind it a few minutes ago at most
+        self.checked_in = 0  # counts the periods in which checked records are not checked again
+        self.deleted_until = 0  # retention has deleted everything before, and nothing else has
         self.tail = 0  # where the next record goes
         self.written = 0  # everything before is in the files
         self.synced = 0  # everything before is on the device
         self.limit = 0  # no record may end behind this in the current file
-        self.damaged: set[int] = set()  # positions of damaged records that readers came across
+        self.damaged: set[tuple[int, int]] = set()  # queue numbers and offsets of damaged records
         self.failed: StoreFailed | None = None  # a sync failed: nobody knows what is on the device
         self._current: Segment | None = None
         self._segment_size = segment_size
         self._refusing = False
+        self._aged_at = 0.0
+        self._soon_old = 0  # what lies behind it was written in the current period
         self._soiled = 0  # bytes behind `written` that a failed write may have left
 
     @property
@@ -38,7 +45,7 @@ class CommitLog:
     def begin(self, tail: int, synced: int) -> bool:
         """Go on at a position that recovery found; tell whether anything lay behind it."""
         cut = self.segments.drop_after(tail)
-        self.tail = self.written = self.inherited = tail
+        self.tail = self.written = self.recent = self._soon_old = tail
         self.synced = synced
         self._current = self.segments.at(tail)
         self.limit = 0 if self._current is None else self._current.end - BLANK_SIZE
@@ -113,6 +120,13 @@ class CommitLog:
         """
         if self.failed is None:
             self.failed = StoreFailed(str(error))
+
+    def age(self, now: float) -> None:
+        """Let records be checked again that were written or checked some minutes before `now`."""
+        if now - self._aged_at >= TRUSTED_FOR:
+            self._aged_at = now
+            self.recent, self._soon_old = self._soon_old, self.written
+            self.checked_in += 1
 
     def prepare(self) -> None:
         """Make the next file ahead of time once the current one is three quarters full."""

@@ -1,13 +1,17 @@
 """The directory of a store: whose it is, and that only one broker works in it."""
 
 import fcntl
+import logging
 import os
 from pathlib import Path
 
-from pocketmq.errors import StoreCorrupt, StoreInUse
-from pocketmq.store.disk import store_error, sync_folder
+from pocketmq.errors import StoreCorrupt, StoreFailed, StoreInUse
+from pocketmq.store.disk import OWNER_ONLY, OWNER_ONLY_FOLDER, store_error, sync_folder
+
+log = logging.getLogger("pocketmq.store")
 
 METADATA = "meta.sqlite"
+_FOLDERS = ("commitlog", "index", "keys")
 _JAVA = ("commitlog", "consumequeue", "abort")
 
 
@@ -25,10 +29,10 @@ class Directory:
             refuse_java(path)
         new = [folder for folder in (path, *path.parents) if not folder.exists()]
         try:
-            path.mkdir(parents=True, exist_ok=True)
+            path.mkdir(OWNER_ONLY_FOLDER, parents=True, exist_ok=True)
             for folder in new:
                 sync_folder(folder.parent)
-            self._lock = os.open(path / "lock", os.O_RDWR | os.O_CREAT, 0o644)
+            self._lock = os.open(path / "lock", os.O_RDWR | os.O_CREAT, OWNER_ONLY)
         except OSError as error:
             raise store_error(error, 0) from error
         try:
@@ -36,12 +40,59 @@ class Directory:
         except OSError as error:
             self.close()
             raise StoreInUse(str(path)) from error
+        _tighten(path)
+
+    @property
+    def has_log(self) -> bool:
+        """Whether there are messages already, or were."""
+        log = self.path / "commitlog"
+        return log.is_dir() and any(file.stat().st_size for file in log.iterdir())
+
+    def verify(self) -> None:
+        """Raise `StoreFailed` if the directory is not at its path any more.
+
+        Somebody has moved, deleted or replaced it. The lock file tells: as long as it is open, no
+        other file can have its number.
+        """
+        mine = os.fstat(self._lock)
+        try:
+            there = (self.path / "lock").stat()
+        except OSError as error:
+            reason = error.strerror
+        else:
+            if (mine.st_dev, mine.st_ino) == (there.st_dev, there.st_ino):
+                return
+            reason = "another one is in its place"
+        raise StoreFailed(f"the data directory {self.path} was moved or deleted ({reason})")
 
     def close(self) -> None:
         """Let others have it."""
         if self._lock >= 0:
             os.close(self._lock)
             self._lock = -1
+
+
+def _tighten(path: Path) -> None:
+    """Take from others what an earlier version let them read: folders and files of the store.
+
+    The directory itself stays as it is, which may be somebody else's.
+    """
+    try:
+        for name in _FOLDERS:
+            if (path / name).is_dir():
+                _close_to_others(path / name, OWNER_ONLY_FOLDER)
+                for file in (path / name).iterdir():
+                    _close_to_others(file, OWNER_ONLY)
+        for name in ("lock", METADATA, f"{METADATA}-wal", f"{METADATA}-shm"):
+            if (path / name).exists():
+                _close_to_others(path / name, OWNER_ONLY)
+    except OSError as error:
+        log.warning("store files cannot be made private: directory=%s error=%s", path, error)
+
+
+def _close_to_others(path: Path, mode: int) -> None:
+    if path.stat().st_mode & 0o077:
+        path.chmod(mode)
 
 
 def refuse_java(path: Path) -> None:

@@ -8,14 +8,20 @@ SQLite keeps its own file and does not come through here.
 import errno
 import mmap
 import os
+import resource
 import sys
 import threading
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
 
 from pocketmq.errors import StoreError, StoreFailed, StoreFull
 
+OWNER_ONLY = 0o600
+OWNER_ONLY_FOLDER = 0o700
+"""Modes of what a store makes: messages are nobody else's business."""
+_MOST_OPEN = 24
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _ZEROS = bytes(1 << 20)
 _sync_data = getattr(os, "fdatasync", os.fsync)  # macOS has only the second
@@ -63,6 +69,9 @@ class StoredFile(Protocol):
 class FileSystem(Protocol):
     """What the store asks of a disk."""
 
+    most_open: int
+    """Files of a kind that should be open at once; 0 if a file cannot be opened a second time."""
+
     def create(self, name: str, size: int) -> StoredFile:
         """Make a new file full of zeros that survives the end of the machine.
 
@@ -92,14 +101,14 @@ class DiskFile:
         self.size = size
         self._closed = False
         self._lock = threading.Lock()  # between a sync on the flusher's thread and close
-        self._fd = os.open(path, os.O_RDWR | (os.O_CREAT | os.O_EXCL if create else 0), 0o644)
+        self._fd = os.open(path, os.O_RDWR | (os.O_CREAT | os.O_EXCL if create else 0), OWNER_ONLY)
         try:
             if create:
                 _reserve(self._fd, size)
                 os.fsync(self._fd)
             self.map = mmap.mmap(self._fd, size)
         except BaseException:
-            os.close(self._fd)
+            self._drop_descriptor()
             if create:
                 path.unlink(missing_ok=True)
             raise
@@ -183,6 +192,11 @@ class DiskFile:
                 with suppress(BufferError):
                     self.map.close()
 
+    def __del__(self) -> None:
+        """Give the descriptor back if a sync was under way when everybody let go of the file."""
+        if getattr(self, "_fd", -1) >= 0:
+            os.close(self._fd)
+
     def _drop_descriptor(self) -> None:
         if self._fd >= 0:
             os.close(self._fd)
@@ -200,15 +214,20 @@ def _reserve(fd: int, size: int) -> None:
 class Disk:
     """Files below one directory."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, verify: Callable[[], None] | None = None) -> None:
+        """`verify` raises `StoreFailed` if the directory is not the one that was opened."""
         self.root = root
+        self.most_open = _most_open()
+        self._verify = verify
 
     def create(self, name: str, size: int) -> StoredFile:
         """Make a new file; its name is safe before anything can be written to it."""
         path = self.root / name
+        if self._verify is not None:
+            self._verify()  # never begin a second store where the first one was
         try:
             if not path.parent.exists():
-                path.parent.mkdir(parents=True)
+                path.parent.mkdir(OWNER_ONLY_FOLDER, parents=True)
                 sync_folder(path.parent.parent)
             file = self._file(path, size, create=True)
         except OSError as error:
@@ -261,6 +280,16 @@ class Disk:
 
     def _file(self, path: Path, size: int, *, create: bool = False) -> DiskFile:
         return DiskFile(path, size, create=create)
+
+
+def _most_open() -> int:
+    """Return how many files of a kind may be open: each mapping has a descriptor of its own.
+
+    Servers leave 64 descriptors for files, or half of all if there are fewer than 128: enough for
+    this many of the log and of the index, and for what else is open.
+    """
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return _MOST_OPEN if soft == resource.RLIM_INFINITY else min(_MOST_OPEN, max(4, soft // 16))
 
 
 def sync_folder(path: Path) -> None:

@@ -102,6 +102,9 @@ class ExtentFiles:
                 file = self._disk.create(name, FILE_BYTES)
                 file.rest()
                 self._kept.add(number)
+            most = self._disk.most_open
+            if 0 < most <= len(self._files):  # queues that still use it keep it open
+                del self._files[next(iter(self._files))]
             found = self._files[number] = IndexFile(file)
         return found
 

@@ -104,9 +104,11 @@ class KeyWords:
                 or not 0 <= body_size <= size - _SMALLEST
             ):
                 break
+            topic_at = at + 88 + body_size
+            text_at = topic_at + 1 + data[topic_at]
+            if text_at > stop - 2 or text_at + 2 + (data[text_at] << 8 | data[text_at + 1]) != stop:
+                break  # a damaged length would lead past the records behind it
             if flag & _ROLLED_BACK != _ROLLED_BACK:
-                topic_at = at + 88 + body_size
-                text_at = topic_at + 1 + data[topic_at]
                 if data[topic_at + 1 : text_at] != topic:
                     topic = data[topic_at + 1 : text_at]
                     seed = self._hash.seed(topic)

@@ -38,6 +38,9 @@ create index extent_by_queue on extent (queue);
 create table deleted_topic (topic text primary key, position integer not null) without rowid;
 """
 
+LOG_FIRST = "log_first"
+"""The number that says where the log begins; files before it were deleted by retention."""
+
 _LOCKED_OUT = 0.25
 """Seconds to wait for another program that writes to our file: a whole broker may wait with us."""
 
@@ -54,6 +57,8 @@ class Checkpoint(msgspec.Struct, frozen=True):
     position: int
     next_number: int
     index_end: int
+    log_first: int = 0
+    """The log begins here, by all that retention has deleted."""
     queues: list[QueueRow] = []
     gone_queues: list[int] = []
     extents: list[ExtentRow] = []
@@ -62,13 +67,14 @@ class Checkpoint(msgspec.Struct, frozen=True):
 class Metadata:
     """The SQLite file of one broker, or the same in memory."""
 
-    def __init__(self, path: Path | None) -> None:
+    def __init__(self, path: Path | None, *, may_be_new: bool = True) -> None:
+        """Open or make the file. Raises `StoreCorrupt` if it is new and may not be."""
         self._path = path
         self._lock = threading.Lock()  # one transaction at a time on the writing connection
         self._connection = _connect(path)
         self._reader = self._connection
         try:
-            _prepare(self._connection)
+            _prepare(self._connection, may_be_new=may_be_new)
             if path is not None:
                 self._reader = _connect(path)
         except (sqlite3.Error, StoreError) as error:
@@ -164,6 +170,7 @@ class Metadata:
             "position": checkpoint.position,
             "next_number": checkpoint.next_number,
             "index_end": checkpoint.index_end,
+            LOG_FIRST: checkpoint.log_first,
         }
         with self._transaction() as connection:
             run = connection.executemany
@@ -182,6 +189,7 @@ class Metadata:
         `queues` are topics, queue ids and first offsets. Documents and offsets of groups stay.
         """
         numbers = {"position": position, "next_number": len(queues) + 1, "index_end": 0}
+        numbers[LOG_FIRST] = position
         rows = [
             (number, topic, queue_id, first, first)
             for number, (topic, queue_id, first) in enumerate(queues, 1)
@@ -238,13 +246,18 @@ def _connect(path: Path | None) -> sqlite3.Connection:
         raise _translated(error) from error
 
 
-def _prepare(connection: sqlite3.Connection) -> None:
+def _prepare(connection: sqlite3.Connection, *, may_be_new: bool) -> None:
     """Make the tables in a new file; refuse one that is not ours, or newer than this program."""
 
     def pragma(text: str) -> int:
         return int(connection.execute(f"pragma {text}").fetchone()[0])
 
     empty = connection.execute("select count(*) from sqlite_schema").fetchone() == (0,)
+    if empty and not may_be_new:
+        raise StoreCorrupt(
+            "meta.sqlite is empty although commitlog holds messages: topics, groups, offsets and "
+            "users were in it; put back a copy of it, or run `pocketmq store check --repair`"
+        )
     if not empty and pragma("application_id") != APPLICATION:
         raise StoreCorrupt("meta.sqlite is not a PocketMQ store's; choose an empty directory")
     if not empty and pragma("user_version") > FORMAT:

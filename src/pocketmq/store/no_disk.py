@@ -56,6 +56,8 @@ class MemoryFile:
 class NoDisk:
     """The same without a disk: everything is gone with the process."""
 
+    most_open = 0
+
     def __init__(self, limit: int = 0) -> None:
         """Take no more memory than `limit`; 0 for all there is."""
         self._limit = limit

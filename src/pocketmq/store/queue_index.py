@@ -17,6 +17,9 @@ from pocketmq.store.extents import ENTRY_BYTES, LONGEST, SHORTEST, Extent, Exten
 
 _NONE = memoryview(b"")
 _first = attrgetter("first")
+_UNCHECKED = (-1, 0, 0)
+_LOOK_BACK = 1024
+"""Entries that are looked at again: more than a damaged page of the file holds."""
 
 
 class Index:
@@ -33,8 +36,9 @@ class QueueIndex:
     """One queue's entries. Belongs to the writer's thread."""
 
     __slots__ = (
-        "_index", "_limit", "_min", "_positions", "_positions_at", "_sizes", "_sizes_at", "_tags",
-        "_tags_at", "_trimmed", "extents", "next_offset", "number", "queue_id", "topic", "waiting",
+        "_checked", "_index", "_limit", "_min", "_positions", "_positions_at", "_sizes",
+        "_sizes_at", "_tags", "_tags_at", "_trimmed", "extents", "next_offset", "number",
+        "queue_id", "topic", "waiting",
     )  # fmt: skip
 
     def __init__(self, index: Index, number: int, topic: str, queue_id: int) -> None:
@@ -44,6 +48,7 @@ class QueueIndex:
         self.next_offset = 0
         self.extents: list[Extent] = []
         self.waiting = 0  # suspended pulls: the broker counts them here, to skip idle queues
+        self._checked = _UNCHECKED
         self._index = index
         self._min = 0
         self._trimmed = 0  # the `first_kept` that `_min` was found for
@@ -106,9 +111,17 @@ class QueueIndex:
         self.append(position, size, tag)
         return True
 
+    def lose_until(self, offset: int, position: int) -> None:
+        """Add entries of lost messages up to an offset; new ones come at or behind a position."""
+        if not self.extents:
+            self._min = self.next_offset = offset  # nothing of the queue is left
+        while self.next_offset < offset:
+            self.append(position, 0, 0)
+
     def truncate(self, offset: int) -> None:
         """Forget the newest messages, from an offset on, that turned out not to be stored."""
         self.next_offset = offset
+        self._checked = _UNCHECKED
         freed = []
         while self.extents and self.extents[-1].first >= offset:
             freed.append(self.extents.pop())
@@ -154,6 +167,21 @@ class QueueIndex:
                 high = middle
         return low
 
+    def was_checked(self, period: int, offset: int, end: int) -> None:
+        """Remember that the records from an offset up to another one are sound.
+
+        One stretch is remembered, which readers in order make longer.
+        """
+        known, low, high = self._checked
+        if known == period and low <= offset <= high:
+            offset, end = low, max(end, high)
+        self._checked = period, offset, end
+
+    def is_checked(self, period: int, offset: int, end: int) -> bool:
+        """Return whether these records were found sound in the same period."""
+        known, low, high = self._checked
+        return known == period and low <= offset and end <= high
+
     def restore(self, extents: list[Extent], min_offset: int, next_offset: int) -> None:
         """Take over what a checkpoint recorded."""
         self.extents = extents
@@ -167,6 +195,7 @@ class QueueIndex:
         self._index.dirty.discard(self)
         self.extents = []
         self.number = self._min = self.next_offset = 0
+        self._checked = _UNCHECKED
         self._rest_on_nothing()
 
     def trim(self) -> None:
@@ -175,13 +204,7 @@ class QueueIndex:
         low, high = self._min, self.next_offset
         if low == high or self.entries(low, 1)[0][0] >= kept:
             return
-        while low < high:
-            middle = (low + high) // 2
-            if self.entries(middle, 1)[0][0] < kept:
-                low = middle + 1
-            else:
-                high = middle
-        self._min = low
+        low = self._min = self._first_from(kept, low, high)
         self._index.dirty.add(self)
         gone = len(self.extents) if low == self.next_offset else 0
         while gone < len(self.extents) and self.extents[gone].end <= low:
@@ -194,6 +217,26 @@ class QueueIndex:
     def files_in_use(self) -> set[int]:
         """Give the number of the file that is being written to."""
         return {self.extents[-1].file} if self.extents else set()
+
+    def _first_from(self, kept: int, lowest: int, high: int) -> int:
+        """Return the first of these offsets whose record lies at or behind a position of the log.
+
+        A damaged entry may have misled the search: then one before what it found lies behind the
+        position, too, and the search goes on below that one. Nothing sound is left out.
+        """
+        while True:
+            low = lowest
+            while low < high:
+                middle = (low + high) // 2
+                if self.entries(middle, 1)[0][0] < kept:
+                    low = middle + 1
+                else:
+                    high = middle
+            start = max(lowest, low - _LOOK_BACK)
+            before, _ = self.entries(start, low - start)
+            high = next((start + n for n, at in enumerate(before) if at >= kept), -1)
+            if high < 0:
+                return low
 
     def _runs(self, offset: int, count: int) -> list[tuple[Extent, int, int]]:
         """Give the extents that hold a range, each with the part of it that it holds."""

@@ -1,26 +1,25 @@
 """Reading a queue from an offset on, with RocketMQ's statuses for every case.
 
 Pieces are views into the log's files: nothing is copied here, and a piece stays valid as long as
-it is held, even when its file has been deleted. A record of an earlier run whose head is not what
-the index says (size, magic, position) is damaged and passed over; what this run wrote is trusted.
-Bodies are not checked against their checksum here: as with RocketMQ that is the consumer's choice,
-who has the checksum too.
+it is held, even when its file has been deleted. A record that is not what the index says, or whose
+body does not have its checksum, is damaged and passed over; see `record_check`. Records that this
+process wrote or checked a few minutes ago at most are not checked again: they come from memory.
+What was written or checked earlier may have been read from the device again since.
 """
 
 import logging
-import struct
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable
 from collections.abc import Set as AbstractSet
 from enum import Enum
-from itertools import accumulate, compress, islice, repeat
+from itertools import accumulate, compress, islice
 from operator import add, eq, ne, sub
 
 import msgspec
 
-from pocketmq.protocol.record_scan import MAGIC_V1, MAGIC_V2
 from pocketmq.store.commit_log import CommitLog
 from pocketmq.store.queue_index import QueueIndex
+from pocketmq.store.record_check import all_sound, in_place, sound_record
 from pocketmq.store.segments import Segment
 
 logger = logging.getLogger("pocketmq.store")
@@ -31,11 +30,9 @@ Matches = Callable[[int, memoryview], bool]
 SCAN_LIMIT = 800
 """Entries looked at in one read when few of them match, as in Java."""
 
-_SMALLEST = 91
 _SAMPLE = 8
 _REPORTED = 1000
-"""Damaged records told of one by one; after so many nobody learns more from a further line."""
-_HEAD: Callable[[memoryview, int], tuple[int, int, int]] = struct.Struct(">Ii20xq").unpack_from
+"""Damaged records that are logged and counted; a disk may have lost millions."""
 
 
 class ReadStatus(Enum):
@@ -122,46 +119,75 @@ def _read_all(
         del positions[fitting:], sizes[fitting:]
         total = sum(sizes)
     pieces = result.pieces
-    done, count = 0, len(positions)
+    done, count, offset = 0, len(positions), result.next_offset
+    trusted = _is_trusted(log, queue, offset, positions, sizes)
+    sound_so_far = True
     while done < count:
         segment = log.segments.at(positions[done])
-        if segment is None:  # deleted, or the entry is damaged
-            _report(log, queue, positions[done : done + 1], sizes[done : done + 1])
-            done += 1
-            continue
-        stop = max(done + 1, bisect_left(positions, segment.end, done))
-        trusted = log.inherited <= positions[done] and positions[stop - 1] < log.written
+        stop = done + 1
+        if segment is not None:
+            stop = max(stop, bisect_left(positions, segment.end, done))
         here, long = positions[done:stop], sizes[done:stop]
-        found, sound = _views(segment, here, long, trusted=trusted, joined=joined)
-        if sound < stop - done:
-            _report(log, queue, here, long)
-        pieces += found
-        result.count += sound
+        if segment is not None and (
+            trusted or all_sound(segment, queue, offset + done, here, long)
+        ):
+            pieces += _cut(segment, here, long, joined=joined)
+            result.count += stop - done
+        else:  # damaged, deleted, or of an unusual form
+            found = _sound_ones(log, queue, offset + done, here, long)
+            pieces += found
+            result.count += len(found)
+            sound_so_far = sound_so_far and len(found) == stop - done
         done = stop
+    if sound_so_far and not trusted:
+        queue.was_checked(log.checked_in, offset, offset + count)
     result.next_offset += count
     result.size = total if result.count == count else sum([len(piece) for piece in pieces])
     if not pieces:
         result.status = ReadStatus.MESSAGE_WAS_REMOVING
 
 
-def _views(
-    segment: Segment, positions: list[int], sizes: list[int], *, trusted: bool, joined: bool
-) -> tuple[list[memoryview], int]:
-    """Give the records of one file that the index speaks of and how many; damaged ones not."""
-    view, start, count = segment.view, segment.start, len(positions)
-    if not trusted and min(positions) >= start and max(positions) + _SMALLEST <= segment.end:
-        heads = [_HEAD(view, position - start) for position in positions]
-        trusted = heads == list(zip(sizes, repeat(MAGIC_V1), positions, strict=False))
-    if trusted:  # as nearly always
-        pairs = _lying_together(positions, sizes) if joined else 0
-        if pairs:
-            stretches = _long_stretches if pairs == _SAMPLE else _stretches
-            positions, sizes = stretches(positions, sizes)
-        places = [position - start for position in positions]
-        return [view[at : at + size] for at, size in zip(places, sizes, strict=True)], count
-    views = [_sound_view(segment, *entry) for entry in zip(positions, sizes, strict=True)]
-    sound = [piece for piece in views if piece is not None]
-    return sound, len(sound)
+def _is_trusted(
+    log: CommitLog, queue: QueueIndex, offset: int, positions: list[int], sizes: list[int]
+) -> bool:
+    """Return whether records need no check: this process wrote or checked them recently.
+
+    A damaged entry may point among recent records, so that the first record must bear it out. If
+    that one is recent, so are those behind it.
+    """
+    if queue.is_checked(log.checked_in, offset, offset + len(positions)):
+        return True
+    if not positions or not log.recent <= positions[0] < log.written:
+        return False
+    segment = log.segments.at(positions[0])
+    return segment is not None and in_place(segment, queue, offset, positions[0], sizes[0])
+
+
+def _cut(
+    segment: Segment, positions: list[int], sizes: list[int], *, joined: bool
+) -> list[memoryview]:
+    """Return the sound records of one file, or the stretches of it that they fill."""
+    view, start = segment.view, segment.start
+    pairs = _lying_together(positions, sizes) if joined else 0
+    if pairs:
+        stretches = _long_stretches if pairs == _SAMPLE else _stretches
+        positions, sizes = stretches(positions, sizes)
+    places = [position - start for position in positions]
+    return [view[at : at + size] for at, size in zip(places, sizes, strict=True)]
+
+
+def _sound_ones(
+    log: CommitLog, queue: QueueIndex, offset: int, positions: list[int], sizes: list[int]
+) -> list[memoryview]:
+    """Return the sound records among those that index entries name, and report the others."""
+    found = []
+    for number, position, size in zip(range(offset, 1 << 63), positions, sizes, strict=False):
+        record = sound_record(log.segments, queue, number, position, size)
+        if record is None:
+            _report(log, queue, number, position, size)
+        else:
+            found.append(record)
+    return found
 
 
 def _lying_together(positions: list[int], sizes: list[int]) -> int:
@@ -222,11 +248,10 @@ def _read_matching(
     offset, scan = result.next_offset, max(SCAN_LIMIT, max_count)
     positions, sizes = queue.entries(offset, scan)
     codes = queue.tags(offset, scan)
+    trusted = _is_trusted(log, queue, offset, positions, sizes)
     for position, size, code in zip(positions, sizes, codes, strict=True):
         if tags is None or code in tags:
-            record = _sound_view(log.segments.at(position), position, size)
-            if record is None:
-                _report(log, queue, [position], [size])
+            record = _record(log, queue, offset, position, size, trusted=trusted)
             if record is not None and (matches is None or matches(code, record)):
                 if result.pieces and result.size + size > max_bytes:
                     break
@@ -240,23 +265,26 @@ def _read_matching(
         result.status = ReadStatus.NO_MATCHED_MESSAGE
 
 
-def _report(log: CommitLog, queue: QueueIndex, positions: list[int], sizes: list[int]) -> None:
-    """Tell of damaged records, of each once; messages known to be lost were told of before."""
-    for position, size in zip(positions, sizes, strict=True):
-        sound = _sound_view(log.segments.at(position), position, size)
-        told = position < log.first or position in log.damaged or len(log.damaged) >= _REPORTED
-        if size and sound is None and not told:
-            log.damaged.add(position)
-            text = "queue %d of %s: the record at %d or its index entry is damaged, passed over"
-            logger.warning(text, queue.queue_id, queue.topic, position)
+def _record(
+    log: CommitLog, queue: QueueIndex, offset: int, position: int, size: int, *, trusted: bool
+) -> memoryview | None:
+    """Return the record of one index entry; None, and a report, if it is not sound."""
+    segment = log.segments.at(position)
+    if segment is not None and (trusted or all_sound(segment, queue, offset, [position], [size])):
+        at = position - segment.start
+        return segment.view[at : at + size]
+    found = _sound_ones(log, queue, offset, [position], [size])
+    return found[0] if found else None
 
 
-def _sound_view(segment: Segment | None, position: int, size: int) -> memoryview | None:
-    """Give the record the index speaks of, or None if it was lost, deleted or damaged."""
-    if segment is None or not segment.start <= position <= segment.end - max(size, _SMALLEST):
-        return None
-    at = position - segment.start
-    length, magic, place = _HEAD(segment.view, at)
-    if length != size or place != position or magic not in (MAGIC_V1, MAGIC_V2):
-        return None
-    return segment.view[at : at + size]
+def _report(log: CommitLog, queue: QueueIndex, offset: int, position: int, size: int) -> None:
+    """Log a damaged record once. What is known to be lost is no news."""
+    key = queue.number, offset
+    if not size or key in log.damaged or len(log.damaged) >= _REPORTED:
+        return
+    log.damaged.add(key)
+    logger.error(
+        "damaged record skipped: topic=%s queue=%d queue_offset=%d log_position=%d; "
+        "stop the broker and run `pocketmq store check --repair` on its data directory",
+        queue.topic, queue.queue_id, offset, position,
+    )  # fmt: skip

@@ -1,13 +1,13 @@
-"""Making a store usable again whose metadata or queue indexes are lost: the log holds it all.
+"""Making a store usable again whose metadata, queue indexes or records are damaged.
 
-The files that are wrong are moved aside, never deleted. What remains is a checkpoint at the very
-beginning of the log: the next start walks over all of it, as after a crash, and builds every queue
-anew. Topics whose records begin in the middle, because older files are gone, go on at that offset.
-What only the metadata knew is gone with it: how groups were set up and how far they were, users,
-rules, and which topics had been deleted.
+Metadata and indexes are moved aside, never deleted. New metadata takes over what can be read of
+the old, with a checkpoint at the very beginning of the log: the next start walks over all of it, as
+after a crash, and builds every queue anew. Topics whose records begin in the middle, because older
+files are gone, go on at that offset. Damaged records stay where they are; their offsets are not
+given to other messages. If the metadata cannot be read at all, what only it knew is gone: how
+groups were set up and how far they were, users, rules, and which topics had been deleted.
 """
 
-from collections.abc import Iterable
 from pathlib import Path
 
 import msgspec
@@ -16,55 +16,14 @@ from pocketmq.errors import StoreCorrupt
 from pocketmq.model.names import is_system_topic
 from pocketmq.model.topic_config import TopicConfig
 from pocketmq.protocol.json_values import encode_body
+from pocketmq.store.check_forms import NO_FORMS, REPAIR_KIND, RepairNote, StoredForms
 from pocketmq.store.check_metadata import SeenMetadata, read_metadata
 from pocketmq.store.check_report import Findings
 from pocketmq.store.checking import LogReader, locked
 from pocketmq.store.directory import METADATA
-from pocketmq.store.disk import Disk, store_error, sync_folder
-from pocketmq.store.log_scan import Sound
+from pocketmq.store.disk import OWNER_ONLY_FOLDER, Disk, store_error, sync_folder
 from pocketmq.store.metadata import Metadata
-
-
-class SeenQueue(msgspec.Struct):
-    """A queue as its records tell of it."""
-
-    first: int
-    """Its first offset, ..."""
-    begins: int
-    """... where that one lies in the log, ..."""
-    ends: int
-    """... and where the last one does."""
-
-
-class Life(msgspec.Struct):
-    """A topic as its records tell of it."""
-
-    begins: int = 0
-    """Its records before this position are of a topic of that name that was deleted."""
-    queues: dict[int, SeenQueue] = {}
-
-    def see(self, queue_id: int, offset: int, position: int) -> None:
-        """Take note of a record; one with offset 0 may be the first after a deletion."""
-        known = self.queues.get(queue_id)
-        if known is not None and offset == 0:
-            self._begin_anew(known.ends, position)
-            known = None
-        if known is None:
-            self.queues[queue_id] = SeenQueue(offset, position, position)
-        else:
-            known.ends = position
-
-    def _begin_anew(self, last: int, position: int) -> None:
-        """Forget what came before a deletion, which lies between two records of one queue.
-
-        Queues whose first records lie there, too, are taken for ones of the new topic.
-        """
-        self.queues = {
-            number: queue
-            for number, queue in self.queues.items()
-            if queue.first == 0 and queue.begins > last
-        }
-        self.begins = min([position, *(queue.begins for queue in self.queues.values())])
+from pocketmq.store.repair_lives import Life, read_lives
 
 
 class Repaired(msgspec.Struct, frozen=True):
@@ -78,19 +37,11 @@ class Repaired(msgspec.Struct, frozen=True):
     """Whether topics, groups, offsets and users are as they were."""
 
 
-def read_lives(records: Iterable[Sound]) -> dict[str, Life]:
-    """Find out which queues there are, and where each begins."""
-    lives: dict[str, Life] = {}
-    for position, _, queue_id, offset, _, topic, _ in records:
-        name = topic.decode("utf-8", "replace")
-        lives.setdefault(name, Life()).see(queue_id, offset, position)
-    return lives
-
-
-def repair_store(path: Path) -> Repaired:
+def repair_store(path: Path, forms: StoredForms = NO_FORMS) -> Repaired:
     """Rebuild what leads to the log. Raises `StoreInUse`, `StoreCorrupt` if the log has a hole."""
     with locked(path):
-        seen = read_metadata(path / METADATA, Findings())
+        findings = Findings()
+        seen = read_metadata(path / METADATA, findings, forms)
         reader = LogReader(Disk(path))
         try:
             if reader.holes():
@@ -99,22 +50,28 @@ def repair_store(path: Path) -> Repaired:
                     f"bytes {start} to {end} of the commit log are missing: put the file back, or "
                     "move the files before it away, whose messages are lost then"
                 )
-            lives = read_lives(reader.read())
+            lives = read_lives(reader.read(), None if seen is None else _next_offsets(seen))
         finally:
             reader.close()
-        kept_in = _move_aside(path, keep_metadata=seen is not None)
-        made = _write(path, reader.first, lives, seen)
+        kept_in = _move_aside(path)
+        made = _write(path, reader, lives, seen)
         return Repaired(str(kept_in), made, seen is not None)
 
 
-def _move_aside(path: Path, *, keep_metadata: bool) -> Path:
+def _next_offsets(seen: SeenMetadata) -> dict[str, dict[int, int]]:
+    found: dict[str, dict[int, int]] = {}
+    for _, topic, queue_id, _, following in seen.queues:
+        found.setdefault(topic, {})[queue_id] = following
+    return found
+
+
+def _move_aside(path: Path) -> Path:
     number = 1
     while (aside := path / f"before-repair-{number}").exists():
         number += 1
     try:
-        aside.mkdir()
-        names = [METADATA, f"{METADATA}-wal", f"{METADATA}-shm", "index"]
-        for name in names[3:] if keep_metadata else names:
+        aside.mkdir(mode=OWNER_ONLY_FOLDER)
+        for name in (METADATA, f"{METADATA}-wal", f"{METADATA}-shm", "index"):
             if (path / name).exists():
                 (path / name).rename(aside / name)
         sync_folder(path)
@@ -123,7 +80,9 @@ def _move_aside(path: Path, *, keep_metadata: bool) -> Path:
     return aside
 
 
-def _write(path: Path, first: int, lives: dict[str, Life], seen: SeenMetadata | None) -> list[str]:
+def _write(
+    path: Path, reader: LogReader, lives: dict[str, Life], seen: SeenMetadata | None
+) -> list[str]:
     known = set() if seen is None else {topic for _, topic, *_ in seen.queues}
     deleted = {} if seen is None else dict(seen.deleted)
     queues = []
@@ -138,12 +97,45 @@ def _write(path: Path, first: int, lives: dict[str, Life], seen: SeenMetadata | 
     made = [] if seen is not None else _topics(lives)
     metadata = Metadata(path / METADATA)
     try:
-        metadata.begin_anew(first, queues, deleted)
+        metadata.begin_anew(reader.first, queues, deleted)
         documents = {topic: encode_body(_config(topic, lives[topic])) for topic in made}
         metadata.save_documents("topic", dict(documents))
+        if seen is not None:
+            _take_over(metadata, seen)
+        note = msgspec.json.encode(_note(reader, lives, seen))
+        metadata.save_documents(REPAIR_KIND, {REPAIR_KIND: note})
     finally:
         metadata.close()
     return made
+
+
+def _take_over(metadata: Metadata, seen: SeenMetadata) -> None:
+    """Keep what could be read of the old metadata, but for what is made anew."""
+    by_kind: dict[str, dict[str, bytes | None]] = {}
+    for kind, key, value in seen.documents:
+        by_kind.setdefault(kind, {})[key] = value
+    for kind, documents in by_kind.items():
+        metadata.save_documents(kind, documents)
+    metadata.save_consumer_offsets(seen.offsets)
+    modulus = seen.numbers.get("key_modulus")
+    if modulus is not None:
+        metadata.set_number("key_modulus", modulus)
+
+
+def _note(reader: LogReader, lives: dict[str, Life], seen: SeenMetadata | None) -> RepairNote:
+    """Return what the next start and later checks must know of the damage."""
+    damage = [*reader.damage, *(place for life in lives.values() for place in life.misfits)]
+    if seen is None:
+        return RepairNote(reader.first, damage=damage)
+    tail = min(seen.position, reader.end)
+    if reader.tail < tail:
+        damage.append((reader.tail, tail))
+    ends = [
+        (topic, queue_id, following)
+        for _, topic, queue_id, _, following in seen.queues
+        if topic not in seen.deleted
+    ]
+    return RepairNote(reader.first, tail, ends, damage)
 
 
 def _topics(lives: dict[str, Life]) -> list[str]:

@@ -6,7 +6,9 @@ needed. Belongs to the writer's thread.
 """
 
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 
 from pocketmq.errors import StoreCorrupt
 from pocketmq.store.disk import FileSystem, StoredFile
@@ -16,13 +18,22 @@ from pocketmq.store.options import SMALLEST_SEGMENT
 class Segment:
     """One file of the run."""
 
-    __slots__ = ("_disk", "_file", "_view", "end", "name", "start")
+    __slots__ = ("_disk", "_file", "_opened", "_view", "end", "name", "start")
 
-    def __init__(self, disk: FileSystem, name: str, start: int, end: int) -> None:
+    def __init__(
+        self,
+        disk: FileSystem,
+        name: str,
+        start: int,
+        end: int,
+        opened: "Callable[[Segment], None] | None" = None,
+    ) -> None:
+        """Name a file; `opened` is called whenever it was opened to be read."""
         self.name = name
         self.start = start
         self.end = end
         self._disk = disk
+        self._opened = opened
         self._file: StoredFile | None = None
         self._view: memoryview | None = None
 
@@ -30,8 +41,11 @@ class Segment:
     def file(self) -> StoredFile:
         """The file, opened if it is not yet."""
         if self._file is None:
-            self.use(self._disk.open(self.name))
-            assert self._file is not None
+            file = self._disk.open(self.name)
+            self.use(file)
+            if self._opened is not None:
+                self._opened(self)
+            return file
         return self._file
 
     @property
@@ -43,6 +57,12 @@ class Segment:
         """Take a file that is open already."""
         self._file = file
         self._view = file.view.toreadonly()
+
+    def forget(self) -> None:
+        """Let go of the file until it is needed again; whoever still reads it keeps it open."""
+        if self._file is not None:
+            self._file.rest()
+            self._file = self._view = None
 
     def close(self) -> None:
         """Let go of the file; slices of its view stay valid as long as somebody holds them."""
@@ -62,6 +82,7 @@ class Segments:
         self._list: list[Segment] = []
         self._starts: list[int] = []
         self._spare: Segment | None = None
+        self._open: deque[Segment] = deque()  # in the order in which they were opened
 
     def load(self) -> None:
         """Take up what an earlier run left; raise `StoreCorrupt` if a file is missing between."""
@@ -76,7 +97,8 @@ class Segments:
             if size < SMALLEST_SEGMENT:  # a stop between making a file and giving it its size
                 self._disk.remove(f"{self._folder}/{name}")
                 continue
-            self._add(Segment(self._disk, f"{self._folder}/{name}", start, start + size))
+            path = f"{self._folder}/{name}"
+            self._add(Segment(self._disk, path, start, start + size, self._opened))
         if self._list:
             self.first = self._list[0].start
 
@@ -122,6 +144,7 @@ class Segments:
             segment = self._create(max(self._size, wanted))
         self._spare = None
         self._add(segment)
+        self._opened(segment)
         return segment
 
     def drop_first(self) -> None:
@@ -129,6 +152,7 @@ class Segments:
         segment = self._list[0]
         self._disk.remove(segment.name)
         del self._list[0], self._starts[0]
+        self._leave(segment)
         self.first = self._list[0].start if self._list else segment.end
         segment.close()
 
@@ -143,6 +167,7 @@ class Segments:
             segment = self._list.pop()
             self._starts.pop()
             self._disk.remove(segment.name)
+            self._leave(segment)
             segment.close()
         if self._list and position < self.end:
             last = self._list[-1]
@@ -158,9 +183,30 @@ class Segments:
     def _create(self, size: int) -> Segment:
         start = self.end
         name = f"{self._folder}/{start:020d}"
-        segment = Segment(self._disk, name, start, start + size)
+        segment = Segment(self._disk, name, start, start + size, self._opened)
         segment.use(self._disk.create(name, size))
         return segment
+
+    def _opened(self, segment: Segment) -> None:
+        """Let go of the file that was opened first, if many are: each one costs a descriptor.
+
+        The newest two stay, which are written to.
+        """
+        self._open.append(segment)
+        most = self._disk.most_open
+        while 0 < most < len(self._open):
+            oldest = self._open.popleft()
+            if oldest in self._list[-2:]:
+                self._open.append(oldest)
+                if all(each in self._list[-2:] for each in self._open):
+                    return
+            else:
+                oldest.forget()
+
+    def _leave(self, segment: Segment) -> None:
+        """Forget that a file was open."""
+        with suppress(ValueError):
+            self._open.remove(segment)
 
     def _add(self, segment: Segment) -> None:
         self._list.append(segment)

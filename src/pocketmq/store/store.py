@@ -4,14 +4,16 @@ Belongs to one thread (the broker's loop). Syncs and checkpoints run on the flus
 they came to is told on the owner's thread.
 """
 
+import logging
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
 
-from pocketmq.errors import InvalidInput, StoreError
+from pocketmq.errors import InvalidInput, StoreError, StoreFailed
 from pocketmq.protocol.records import Record
 from pocketmq.store.appending import Appended, Appender, Entry
 from pocketmq.store.by_time import offset_by_time, store_time
@@ -26,7 +28,7 @@ from pocketmq.store.key_index import KeyIndex
 from pocketmq.store.key_index_lookup import KeyQuery
 from pocketmq.store.key_index_words import choose_modulus
 from pocketmq.store.log_scan import Sound, record_bytes, walk_log
-from pocketmq.store.metadata import Metadata
+from pocketmq.store.metadata import LOG_FIRST, Metadata
 from pocketmq.store.no_disk import NoDisk
 from pocketmq.store.opening import take_up
 from pocketmq.store.options import StoreOptions
@@ -36,6 +38,8 @@ from pocketmq.store.reading import Matches, Read, read_queue
 from pocketmq.store.recovery import Recovered, TagRule
 from pocketmq.store.retention import Drop, Retention
 from pocketmq.store.upkeep import Upkeep
+
+log = logging.getLogger("pocketmq.store")
 
 _INDEXES = 64 << 20
 """Memory for indexes in a store without a disk, however little it keeps."""
@@ -105,12 +109,12 @@ class MessageStore:
             return cls(memory, Metadata(None), options, store_host=store_host, flusher=flusher)
         directory = Directory(path)
         try:
-            metadata = Metadata(path / METADATA)
+            metadata = Metadata(path / METADATA, may_be_new=not directory.has_log)
         except BaseException:
             directory.close()
             raise
         store = cls(
-            disk or Disk(path),
+            disk or Disk(path, directory.verify),
             metadata,
             options,
             store_host=store_host,
@@ -331,6 +335,9 @@ class MessageStore:
 
         `now` only ever grows; where it begins does not matter.
         """
+        if self._directory is not None:
+            self._verify(self._directory)
+            self.log.age(now)
         self._upkeep.run(now)
 
     def submit(self, job: Callable[[], None], outcome: Outcome) -> None:
@@ -347,6 +354,10 @@ class MessageStore:
             return False
         for told in self.about_to_drop:
             told(oldest.end)
+        self.log.deleted_until = oldest.end
+        if not self.in_memory:
+            with suppress(StoreError):  # a full disk takes no note, and needs the space
+                self.metadata.set_number(LOG_FIRST, oldest.end)
         self.log.segments.drop_first()
         self.queues.log_was_cut(self.log.first)
         return True
@@ -395,6 +406,15 @@ class MessageStore:
                 raise failed
 
     # Inside
+
+    def _verify(self, directory: Directory) -> None:
+        """Take no more messages once the directory is not where it was."""
+        if self.log.failed is None:
+            try:
+                directory.verify()
+            except StoreFailed as error:
+                self.log.failed = error
+                log.error("no more messages are taken: %s", error)  # noqa: TRY400 - no fault of ours
 
     def _is_kept(self, record: Sound) -> bool:
         """Tell whether a queue still has a record of the log: its topic may have been deleted."""

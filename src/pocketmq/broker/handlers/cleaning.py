@@ -2,6 +2,7 @@
 
 import logging
 
+from pocketmq.broker.forced_deletion import clean_store
 from pocketmq.broker.saving import submit_offsets
 from pocketmq.broker.state import BrokerState, Handler
 from pocketmq.errors import ResponseCode
@@ -18,8 +19,8 @@ _TRIMMED_AT_ONCE = 1000
 def delete_old_messages(state: BrokerState, connection: Connection, request: Command) -> Command:
     """Delete what is older than it is kept, whatever the hour."""
     state.end_turn()  # so that what the store does concerns nobody's answer
-    dropped = state.store.clean(state.clock.now_ms(), asked=True)
-    logger.info("%s had %d old files deleted", connection.remote_address, len(dropped))
+    dropped = clean_store(state, asked=True)
+    logger.info("%s had %d old files deleted", connection.remote_address, dropped)
     return request.reply(ResponseCode.SUCCESS)
 
 

@@ -1,0 +1,81 @@
+"""Deleting old files of the log, and a warning when a full disk takes messages before their time.
+
+Retention deletes what is old; a disk that is nearly full makes it delete files whatever their age.
+Who loses messages by that must be found in the log.
+"""
+
+import logging
+from collections.abc import Iterable
+from itertools import islice
+
+from pocketmq.broker.state import BrokerState
+from pocketmq.store import MessageStore
+from pocketmq.store.retention import Reason
+
+logger = logging.getLogger("pocketmq.broker")
+
+_TOPICS = 1000
+"""Topics whose messages are counted: the disk is full, and there are other things to do."""
+_NAMED = 10
+"""Groups that are named."""
+
+Lowest = dict[tuple[str, int], int]
+"""The oldest offset of queues by topic and queue id."""
+
+
+def clean_store(state: BrokerState, *, asked: bool = False) -> int:
+    """Delete the files that retention lets go; warn of those that only a full disk does.
+
+    Return how many were deleted. `asked` is for somebody who does not want to wait for the hour.
+    """
+    store = state.store
+    full = 1 - store.disk.free_ratio() > store.options.disk_force_ratio
+    before = _lowest(store) if full else {}
+    first = store.log.first
+    dropped = store.clean(state.clock.now_ms(), asked=asked)
+    if any(drop.reason is Reason.NO_SPACE for drop in dropped):
+        _warn(state, before, store.log.first - first)
+    return len(dropped)
+
+
+def _lowest(store: MessageStore) -> Lowest:
+    return {
+        (topic, queue.queue_id): queue.min_offset
+        for topic in islice(store.queues.topics(), _TOPICS)
+        for queue in store.queues.of(topic)
+    }
+
+
+def _warn(state: BrokerState, before: Lowest, size: int) -> None:
+    gone: dict[tuple[str, int], tuple[int, int]] = {}
+    for (topic, queue_id), low in before.items():
+        queue = state.store.queue(topic, queue_id)
+        if queue is not None and queue.min_offset > low:
+            gone[topic, queue_id] = low, queue.min_offset
+    messages = sum(high - low for low, high in gone.values())
+    topics = sorted({topic for topic, _ in gone})
+    unread = _unread(state, gone)
+    logger.warning(
+        "messages deleted because the disk is nearly full, whatever their age: bytes=%d "
+        "messages=%d topics=%s unread_by_groups=%s; free some space on the disk",
+        size, messages, _listed(topics), _listed(unread),
+    )  # fmt: skip
+
+
+def _unread(state: BrokerState, gone: dict[tuple[str, int], tuple[int, int]]) -> list[str]:
+    """Return the groups that had not consumed what is gone, with how much of it."""
+    found: list[tuple[int, str]] = []
+    for (topic, group), offsets in state.offsets.committed.items():
+        count = 0
+        for queue_id, offset in offsets.items():
+            low, high = gone.get((topic, queue_id), (0, 0))
+            count += max(0, high - max(low, offset))
+        if count:
+            found.append((count, f"{group}/{topic}:{count}"))
+    return [text for _, text in sorted(found, reverse=True)]
+
+
+def _listed(words: Iterable[str]) -> str:
+    listed = list(words)
+    more = f" and {len(listed) - _NAMED} more" if len(listed) > _NAMED else ""
+    return (",".join(listed[:_NAMED]) or "none") + more
