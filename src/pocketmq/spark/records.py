@@ -49,8 +49,8 @@ class Wanted(msgspec.Struct, frozen=True):
 def decode(parts: Sequence[Part], wanted: Wanted) -> Iterator[pa.RecordBatch]:
     """Return an iterator over the rows of some parts.
 
-    Raises `MessageMalformed` at once if a record is damaged, before there are any rows. The iterator
-    raises it for a body that cannot be inflated, and `CodecMissing`.
+    Raises `MessageMalformed` at once if a record is damaged, before there are any rows. The
+    iterator raises it for a body that cannot be inflated, and `CodecMissing`.
     """
     layout = Layout(parts)
     if layout.count and "body" in wanted.columns:

@@ -17,15 +17,14 @@ from pocketmq.model.kinds import ConsumeFromWhere
 from pocketmq.model.message import Message
 from pocketmq.protocol.received import ReceivedMessage
 from tests.client.pop.turns import Turns
-from tests.loops import LOOPS, until
+from tests.loops import until
 
 FIRST = ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET
 TURNS = 24
 """Messages sent to each broker."""
 PATIENCE = 5.0
 """Seconds in all that sending waits for members that do not hold pops."""
-TOPICS = [f"{name}-{loop}" for name in ("shared-1", "shared-2", "left") for loop in LOOPS]
-TOPICS.append("threads")
+TOPICS = ["shared-1", "shared-2", "left", "threads"]
 
 
 @pytest.fixture(scope="module")
@@ -96,9 +95,9 @@ class Group(Turns):
 
 @pytest.mark.parametrize("count", [1, 2])
 async def test_pop_consumers_of_several_brokers_get_their_share_beside_a_push_consumer(
-    cluster: Cluster, count: int, loop_name: str
+    cluster: Cluster, count: int
 ) -> None:
-    group = Group(cluster, f"shared-{count}-{loop_name}")
+    group = Group(cluster, f"shared-{count}")
     async with AsyncExitStack() as stack:
         await stack.enter_async_context(group.push("push"))
         for number in range(count):
@@ -137,11 +136,9 @@ def test_a_blocking_pop_consumer_gets_its_share_as_well(cluster: Cluster) -> Non
     assert sent / 4 <= group.got["blocking"] <= sent * 3 / 4, group.got
 
 
-async def test_nothing_waits_for_a_consumer_that_was_closed(
-    cluster: Cluster, loop_name: str
-) -> None:
+async def test_nothing_waits_for_a_consumer_that_was_closed(cluster: Cluster) -> None:
     """Members leave while messages come; what they popped and did not deliver is free at once."""
-    topic = f"left-{loop_name}"
+    topic = "left"
     got: Counter[bytes] = Counter()
 
     def member(name: str) -> PopConsumer:
