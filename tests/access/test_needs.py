@@ -3,14 +3,9 @@
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from pocketmq.broker.access.accounts import popped_from
 from pocketmq.broker.access.needs import needs_of
-from pocketmq.broker.access.signature import is_signed_with
-from pocketmq.client.hooks import Signing
-from pocketmq.client.options import Credentials
 from pocketmq.protocol.codes import RequestCode as Code
 from pocketmq.protocol.command import Command
 
@@ -65,20 +60,3 @@ def test_requests_need_what_javas_headers_say(line: list[str]) -> None:
 def test_acknowledged_is_what_was_popped(topic: str | None, found: str | None) -> None:
     """Messages that were popped and came again are in a topic of both names."""
     assert popped_from(topic, "g") == found
-
-
-TEXT = st.text(max_size=12)
-
-
-@given(st.dictionaries(TEXT, TEXT, max_size=8), st.binary(max_size=40), TEXT, st.data())
-def test_what_clients_sign_is_what_brokers_check(
-    fields: dict[str, str], body: bytes, secret: str, data: st.DataObject
-) -> None:
-    secret += "s"
-    fields = {k: v for k, v in fields.items() if k not in {"Signature", "SecurityToken"}}
-    Signing(Credentials(access_key="somebody", secret_key=secret))(10, fields, body)
-    assert is_signed_with(secret.encode(), fields, body)
-    assert not is_signed_with(secret.encode() + b"x", fields, body)
-    assert not is_signed_with(secret.encode(), fields, body + b"x")
-    key = data.draw(st.sampled_from([key for key in fields if key != "Signature"]))
-    assert not is_signed_with(secret.encode(), fields | {key: fields[key] + "x"}, body)

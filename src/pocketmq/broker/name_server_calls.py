@@ -21,15 +21,17 @@ class SignedCalls:
     """Signs what is asked."""
 
     def __init__(self, calls: Calls, user: InnerCredentials) -> None:
-        from pocketmq.broker.access.signature import signed_fields  # most brokers do without
+        from pocketmq.protocol.signature import sign  # most brokers do without
 
         self._calls = calls
         self._user = user
-        self._signed = signed_fields
+        self._sign = sign
 
     async def request(self, address: str, request: Command, timeout: float) -> Command:  # noqa: ASYNC109 - the request's own
         """Ask an address as the user. Raises `MQError` if no answer comes."""
-        fields = self._signed(self._user, request.ext, request.body)
+        user, fields = self._user, dict(request.ext)
+        secret = user.secret_key.encode()
+        self._sign(request.code, fields, request.body, user.access_key, secret, user.security_token)
         signed = Command.request(request.code, 0, fields, request.body)
         return await self._calls.request(address, signed, timeout)
 

@@ -11,7 +11,6 @@ from enum import IntFlag
 import msgspec
 
 from pocketmq.broker.access.addresses import AddressPattern, parse_pattern
-from pocketmq.broker.access.signature import ACCESS_KEY, is_signed_with
 from pocketmq.errors import InvalidInput, MQError, ResponseCode, ServerError, server_error
 from pocketmq.model.names import RETRY_PREFIX, TRACE_TOPIC, is_retry_topic, retry_topic
 from pocketmq.protocol.bodies.access import Account
@@ -20,6 +19,7 @@ from pocketmq.protocol.bodies.pop import BatchAcks
 from pocketmq.protocol.codes import RequestCode as Code
 from pocketmq.protocol.command import Command
 from pocketmq.protocol.json_values import decode_body
+from pocketmq.protocol.signature import ACCESS_KEY, Signed, check_signature
 
 _EXCEPTION = "org.apache.rocketmq.acl.common.AclException"
 _SHORTEST = 7
@@ -98,7 +98,7 @@ def check_account(
         raise _refused(f"No acl config for {name}")
     if holder.white(source):
         return
-    if not is_signed_with(holder.secret, fields, request.body):
+    if check_signature(holder.secret, request.code, fields, request.body) is Signed.NOT:
         raise _refused(f"Check signature failed for accessKey={name}")
     if request.code not in _KEYS:
         _check_rights(holder, request)

@@ -14,7 +14,6 @@ from pocketmq.broker.access.accounts import Accounts, check_account
 from pocketmq.broker.access.needs import Need, deciding_fields, needs_of
 from pocketmq.broker.access.rules import Rules, decide
 from pocketmq.broker.access.settings import AccessSettings
-from pocketmq.broker.access.signature import ACCESS_KEY, is_signed_with
 from pocketmq.broker.access.users import (
     AclTable,
     UserStatus,
@@ -26,6 +25,7 @@ from pocketmq.broker.access.users import (
 from pocketmq.errors import ServerError
 from pocketmq.protocol.command import Command
 from pocketmq.protocol.header_json import read_ext
+from pocketmq.protocol.signature import ACCESS_KEY, Signed, check_signature
 
 _REMEMBERED = 10_000
 
@@ -83,7 +83,8 @@ class Gate:
             raise refused(f"User:{name} is not found.")
         if user.user_status == UserStatus.DISABLE:
             raise refused(f"User:{name} is disabled.")
-        if not is_signed_with((user.password or "").encode(), fields, request.body):
+        secret = (user.password or "").encode()
+        if check_signature(secret, request.code, fields, request.body) is Signed.NOT:
             raise refused("check signature failed.")
 
     def _authorize(self, request: Command, fields: Mapping[str, str], source: str) -> None:
