@@ -8,7 +8,14 @@ from hypothesis import strategies as some
 
 from pocketmq.client.hooks import Signing
 from pocketmq.client.options import Credentials
-from pocketmq.protocol.signature import BINDING, SIGNATURE, Signed, check_signature, sign
+from pocketmq.protocol.signature import (
+    BINDING,
+    SIGNATURE,
+    Signed,
+    SigningUser,
+    check_signature,
+    sign,
+)
 
 SECRET = b"root-secret"
 TEXT = some.text(max_size=12)
@@ -24,7 +31,7 @@ def as_java(secret: bytes, fields: dict[str, str], body: bytes) -> dict[str, str
 
 def bound(code: int, fields: dict[str, str], body: bytes = b"") -> dict[str, str]:
     fields = dict(fields)
-    sign(code, fields, body, "root", SECRET)
+    sign(SigningUser("root", SECRET), code, fields, body)
     return fields
 
 

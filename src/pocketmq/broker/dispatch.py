@@ -89,7 +89,7 @@ class Dispatcher:
                 if len(request.body) > largest:
                     check_size(request, largest)
                 if gate is not None:
-                    gate.check(connection, request)
+                    gate.check(connection, request, served=handler is not None)
                 if handler is None:
                     remark = f" request type {request.code} not supported"
                     answer = request.reply(ResponseCode.REQUEST_CODE_NOT_SUPPORTED, remark)

@@ -6,7 +6,7 @@ A hook changes the fields in place. The order is Java's; the signature covers al
 from typing import Protocol
 
 from pocketmq.client.options import ClientOptions, Credentials
-from pocketmq.protocol.signature import sign
+from pocketmq.protocol.signature import SigningUser, sign
 
 
 class RequestHook(Protocol):
@@ -40,10 +40,9 @@ class Signing:
     """Signs requests with a user's key (RocketMQ's ACL, 4.x and 5.x), bound to their code."""
 
     def __init__(self, credentials: Credentials) -> None:
-        self._credentials = credentials
-        self._key = credentials.secret_key.encode()
+        secret, token = credentials.secret_key.encode(), credentials.security_token or ""
+        self._user = SigningUser(credentials.access_key, secret, token)
 
     def __call__(self, code: int, fields: dict[str, str], body: bytes) -> None:
         """Add the user and the signature."""
-        user = self._credentials
-        sign(code, fields, body, user.access_key, self._key, user.security_token or "")
+        sign(self._user, code, fields, body)

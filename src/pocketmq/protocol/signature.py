@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping
 from enum import Enum
 from functools import lru_cache, partial
 from operator import itemgetter
+from typing import NamedTuple
 
 from pocketmq.model.java_strings import java_sorted
 
@@ -41,10 +42,20 @@ class Signed(Enum):
     BOUND = "signed with the request's code and the fields' keys"
 
 
-def sign(
-    code: int, fields: dict[str, str], body: bytes, access_key: str, secret: bytes, token: str = ""
-) -> None:
+class SigningUser(NamedTuple):
+    """Whose name and signature a request gets."""
+
+    access_key: str
+    secret: bytes
+    token: str = ""
+
+    def __repr__(self) -> str:
+        return f"SigningUser(access_key={self.access_key!r})"
+
+
+def sign(user: SigningUser, code: int, fields: dict[str, str], body: bytes) -> None:
     """Add a user's name and signature to a request's fields."""
+    access_key, secret, token = user
     fields[ACCESS_KEY] = access_key
     if token:
         fields[SECURITY_TOKEN] = token
