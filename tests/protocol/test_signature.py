@@ -72,6 +72,8 @@ def test_the_signed_content_begins_with_the_code_and_the_fields_keys_and_lengths
     fields = bound(GET_TOPIC_STATS, {"topic": "orders"})
     assert fields[BINDING] == "pocketmq.code=202;AccessKey=4,topic=6;"
     assert min(fields) == BINDING
+    sent = bound(310, {"a": "shop", "b": "orders"})
+    assert sent[BINDING] == "pocketmq.code=310;AccessKey,a,b;"
     unsigned = {key: value for key, value in fields.items() if key != SIGNATURE}
     assert as_java(SECRET, unsigned, b"") == fields
 

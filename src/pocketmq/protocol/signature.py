@@ -2,7 +2,8 @@
 
 RocketMQ signs the values of all fields in Java's order of their keys, then the body: neither the
 request code nor the keys. PocketMQ's clients bind them: the field `!`, which sorts before all
-others, holds the code and each field's key and length, so the signed content begins with them.
+others, holds the code, the fields' keys and, but for sends, the lengths of their values, so the
+signed content begins with them.
 Whoever captures such a request cannot remove, alter or move this beginning. Java brokers take the
 field for one more value. Nothing signed is of one moment: a captured request can be sent again
 unchanged. TLS keeps others from capturing it.
@@ -15,9 +16,10 @@ from collections.abc import Callable, Mapping
 from enum import Enum
 from functools import lru_cache, partial
 from operator import itemgetter
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from pocketmq.model.java_strings import java_sorted
+from pocketmq.protocol.codes import RequestCode
 
 ACCESS_KEY = "AccessKey"
 SIGNATURE = "Signature"
@@ -27,6 +29,9 @@ BINDING = "!"
 _MARK = "pocketmq.code="
 _MARK_BYTES = _MARK.encode()
 _RESERVED = frozenset("=,;")
+_SENDS = frozenset[int](
+    (RequestCode.SEND_MESSAGE, RequestCode.SEND_MESSAGE_V2, RequestCode.SEND_BATCH_MESSAGE)
+)
 _UNIQUE_KEY_QUERY = "_UNIQUE_KEY_QUERY"
 """Signed by clients from 4.9.4 on, unsigned by those before: both count."""
 _BLOCK = 64
@@ -59,33 +64,39 @@ def sign(user: SigningUser, code: int, fields: dict[str, str], body: bytes) -> N
     fields[ACCESS_KEY] = access_key
     if token:
         fields[SECURITY_TOKEN] = token
-    layout = _layout(code, tuple(fields))
-    if layout is not None:
-        fields[BINDING] = layout(fields)
-    fields[SIGNATURE] = _digest(secret, _content(fields), body).decode()
+    fields[BINDING] = ""  # signed as empty if it cannot be
+    plan = _plan(code, tuple(fields))
+    if plan.layout is not None:
+        layout = plan.layout
+        fields[BINDING] = layout if type(layout) is str else layout(fields)
+    fields[SIGNATURE] = _digest(secret, _content(plan, fields), body).decode()
 
 
 def check_signature(secret: bytes, code: int, fields: Mapping[str, str], body: bytes) -> Signed:
     """Check a request's signature; signatures are compared in the same time either way."""
     given = fields.get(SIGNATURE, "").encode("utf-8", "replace")
-    content = _content(fields)
+    plan = _plan(code, tuple(fields))
+    content = _content(plan, fields)
     good = hmac.compare_digest(_digest(secret, content, body), given)
     if not good and _UNIQUE_KEY_QUERY in fields:
         fields = {key: value for key, value in fields.items() if key != _UNIQUE_KEY_QUERY}
-        content = _content(fields)
+        plan = _plan(code, tuple(fields))
+        content = _content(plan, fields)
         good = hmac.compare_digest(_digest(secret, content, body), given)
     if not good:
         return Signed.NOT
     # The whole content counts, not a field: its beginning is the same whatever the keys are now.
-    if not (content + body[: len(_MARK_BYTES)]).startswith(_MARK_BYTES):
+    if len(content) < len(_MARK_BYTES):
+        content += body[: len(_MARK_BYTES)]
+    if not content.startswith(_MARK_BYTES):
         return Signed.UNBOUND
-    layout = _layout(code, tuple(fields))
-    bound = layout is not None and fields.get(BINDING) == layout(fields)
-    return Signed.BOUND if bound else Signed.NOT
+    layout = plan.layout
+    expected = layout if layout is None or type(layout) is str else layout(fields)
+    return Signed.BOUND if expected == fields.get(BINDING, "") else Signed.NOT
 
 
-def _content(fields: Mapping[str, str]) -> bytes:
-    return "".join(_in_order(tuple(fields))(fields)).encode("utf-8", "replace")
+def _content(plan: "_Plan", fields: Mapping[str, str]) -> bytes:
+    return "".join(plan.values(fields)).encode("utf-8", "replace")
 
 
 def _digest(secret: bytes, content: bytes, body: bytes) -> bytes:
@@ -97,28 +108,41 @@ def _digest(secret: bytes, content: bytes, body: bytes) -> bytes:
     return binascii.b2a_base64(sealing.digest(), newline=False)
 
 
-@lru_cache(maxsize=1024)
-def _in_order(keys: tuple[str, ...]) -> Callable[[Mapping[str, str]], tuple[str, ...]]:
-    """Return what picks the signed values; a client's requests of one kind have the same keys."""
-    return _picking(java_sorted([key for key in keys if key != SIGNATURE]))
+_Picking: TypeAlias = Callable[[Mapping[str, str]], tuple[str, ...]]
+
+
+class _Plan(NamedTuple):
+    """How requests of one code with the same keys are signed; a client has few such kinds."""
+
+    values: _Picking
+    """Picks the signed values in order."""
+    layout: Callable[[Mapping[str, str]], str] | str | None
+    """What the binding of a request has to be; None if it would be ambiguous."""
 
 
 @lru_cache(maxsize=1024)
-def _layout(code: int, keys: tuple[str, ...]) -> Callable[[Mapping[str, str]], str] | None:
-    """Return what writes the code, and each field's key and length; None if it is ambiguous.
+def _plan(code: int, keys: tuple[str, ...]) -> _Plan:
+    ordered = java_sorted([key for key in keys if key != SIGNATURE])
+    return _Plan(_picking(ordered), _layout(code, [key for key in ordered if key != BINDING]))
 
-    No key holds a separator and no key sorts before `BINDING`, so that no layout is the beginning
-    of another one followed by values.
+
+def _layout(code: int, keys: list[str]) -> Callable[[Mapping[str, str]], str] | str | None:
+    """Return the code and the keys, and what adds the length of each value.
+
+    No key holds a separator and none sorts before `BINDING`, so that no layout is the beginning
+    of another one followed by values. Sends go without the lengths, which would cost a tenth of
+    them.
     """
-    named = java_sorted([key for key in keys if key not in (SIGNATURE, BINDING)])
-    if any(key < BINDING or not _RESERVED.isdisjoint(key) for key in named):
+    if any(key < BINDING or not _RESERVED.isdisjoint(key) for key in keys):
         return None
-    pattern = ",".join(key.replace("%", "%%") + "=%d" for key in named)
-    text, pick = f"{_MARK}{code};{pattern};", _picking(named)
+    if code in _SENDS:
+        return f"{_MARK}{code};{','.join(keys)};"
+    pattern = ",".join(key.replace("%", "%%") + "=%d" for key in keys)
+    text, pick = f"{_MARK}{code};{pattern};", _picking(keys)
     return lambda fields: text % tuple(map(len, pick(fields)))
 
 
-def _picking(keys: list[str]) -> Callable[[Mapping[str, str]], tuple[str, ...]]:
+def _picking(keys: list[str]) -> _Picking:
     if len(keys) < 2:  # `itemgetter` would return a value instead of values
         return lambda fields: tuple([fields[key] for key in keys])
     return itemgetter(*keys)
