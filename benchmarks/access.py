@@ -8,11 +8,11 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from pocketmq.broker.broker import Broker
 from pocketmq.broker.access.accounts import read_accounts
 from pocketmq.broker.access.gate import Gate
 from pocketmq.broker.access.settings import AccessSettings
 from pocketmq.broker.access.users import AclTable, UserTable
+from pocketmq.broker.broker import Broker
 from pocketmq.broker.config import BrokerConfig
 from pocketmq.net import Address
 from pocketmq.protocol.bodies.access import Account, Acl, Policy, PolicyEntry, User

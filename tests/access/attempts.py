@@ -509,10 +509,7 @@ USER_ATTEMPTS = [
         Attempt(name, "alice", asked(code), denied("alice", CLUSTER), java=OK)
         for name, code in LISTINGS.items()
     ),
-    *(
-        Attempt(f"{name}, allowed", "erin", asked(code), OK)
-        for name, code in LISTINGS.items()
-    ),
+    *(Attempt(f"{name}, allowed", "erin", asked(code), OK) for name, code in LISTINGS.items()),
     # Signatures bound to their request
     Attempt("bound send", "alice", send("orders"), OK, bound_to=310),
     Attempt("bound question", "root", asked(202, topic="orders"), OK, bound_to=202),

@@ -2,17 +2,20 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from pocketmq.broker.access.needs_by_code import NEEDS, READING
 from pocketmq.broker.handlers.by_code import HANDLERS
 from pocketmq.protocol.codes import RequestCode
+from pocketmq.protocol.signature import SigningUser
+from pocketmq.protocol.signature import sign as sign_bound
 from tests.access.attempts import Request, asked, create_user, heartbeat, send, sign
 from tests.broker.running import client, running, send_fields
 
 ROOT = '{"username":"root","password":"root-secret"}'
-USERS = {
+USERS: dict[str, Any] = {
     "authentication_enabled": True,
     "authorization_enabled": True,
     "init_authentication_user": ROOT,
@@ -35,10 +38,7 @@ OPEN: dict[int, Request] = {
     # Takes only the connection itself out of a producer group.
     35: asked(35, clientID="somebody", producerGroup="g"),
     # Replies go to a client that waits for a number nobody can guess.
-    324: asked(324, **{
-        "topic": REPLIES, "producerGroup": "g", "defaultTopic": "TBW102", "queueId": "0",
-        "defaultTopicQueueNums": "4", "sysFlag": "0", "bornTimestamp": "1", "flag": "0",
-    }),
+    324: asked(324, topic=REPLIES, producerGroup="g", defaultTopic="TBW102", queueId="0", defaultTopicQueueNums="4", sysFlag="0", bornTimestamp="1", flag="0"),
     325: (325, send_fields(REPLIES), b"x"),
 }  # fmt: skip
 """The requests that every user may make, as they may."""
@@ -80,7 +80,7 @@ async def test_a_user_without_rules_is_refused_everything(given: dict[str, str])
 async def test_an_account_without_rights_is_refused_everything(tmp_path: Path) -> None:
     path = tmp_path / "plain_acl.json"
     path.write_text(ACCOUNTS)
-    settings = {"acl_enable": True, "acl_file": str(path)}
+    settings: dict[str, Any] = {"acl_enable": True, "acl_file": str(path)}
     async with running(**settings) as (_, address), client(address) as connected:
         passed = set()
         for code in sorted(HANDLERS):
@@ -123,15 +123,13 @@ async def test_javas_way_is_restored_by_a_setting() -> None:
 async def test_changing_requests_have_to_be_bound_if_a_setting_says_so(
     tmp_path: Path, kind: str
 ) -> None:
-    from pocketmq.protocol.signature import SigningUser
-    from pocketmq.protocol.signature import sign as sign_bound
-
+    settings: dict[str, Any]
     if kind == "users":
         settings, user = dict(USERS), ("root", "root-secret")
     else:
         (tmp_path / "acl.json").write_text(ACCOUNTS)
-        settings, user = {"acl_enable": True}, ("rootkey1", "rootsecret")
-        settings["acl_file"] = str(tmp_path / "acl.json")
+        settings = {"acl_enable": True, "acl_file": str(tmp_path / "acl.json")}
+        user = "rootkey1", "rootsecret"
     settings["require_signed_code"] = True
     async with running(**settings) as (_, address), client(address) as connected:
         code, fields, body = send("orders")

@@ -68,7 +68,7 @@ def sign(user: SigningUser, code: int, fields: dict[str, str], body: bytes) -> N
     plan = _plan(code, tuple(fields))
     if plan.layout is not None:
         layout = plan.layout
-        fields[BINDING] = layout if type(layout) is str else layout(fields)
+        fields[BINDING] = layout if isinstance(layout, str) else layout(fields)
     fields[SIGNATURE] = _digest(secret, _content(plan, fields), body).decode()
 
 
@@ -91,7 +91,7 @@ def check_signature(secret: bytes, code: int, fields: Mapping[str, str], body: b
     if not content.startswith(_MARK_BYTES):
         return Signed.UNBOUND
     layout = plan.layout
-    expected = layout if layout is None or type(layout) is str else layout(fields)
+    expected = layout if layout is None or isinstance(layout, str) else layout(fields)
     return Signed.BOUND if expected == fields.get(BINDING, "") else Signed.NOT
 
 

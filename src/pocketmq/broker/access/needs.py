@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import NamedTuple, TypeAlias
 
 from pocketmq.broker.access.rules import Action, Kind, Resource
-from pocketmq.model.names import RETRY_PREFIX, is_retry_topic
+from pocketmq.model.names import HALF_TOPIC, RETRY_PREFIX, is_retry_topic
 from pocketmq.protocol.bodies.assignment import AssignmentQuery
 from pocketmq.protocol.bodies.heartbeat import ClientCheck, Heartbeat
 from pocketmq.protocol.bodies.locks import LockQueues
@@ -151,6 +151,17 @@ def fields(actions: tuple[Action, ...], optional: tuple[str, ...] = (), **kinds:
     return Needs(
         lambda request, _: found(request, optional), every, lambda request, _: found(request, every)
     )
+
+
+def ending(request: Command, _: str) -> list[Need]:
+    """Need the topic that is named, if it is one that producers send to.
+
+    Clients that were asked about a half message name the topic it waits in, as they were told.
+    """
+    topic = request.ext.get("topic")
+    if topic is None or not topic.strip() or topic == HALF_TOPIC:
+        return []
+    return [Need(topic_resource(topic), PUB)]
 
 
 def cloning(request: Command, _: str) -> list[Need]:

@@ -65,7 +65,7 @@ _MESSAGES: dict[int, Needs] = {
     Code.RECALL_MESSAGE: read.fields(PUB, topic=_T),
     # Clients of 4.9 name no topic in the next two: the record's own decides.
     Code.END_TRANSACTION: _by_record(
-        read.fields(PUB, ("topic",), topic=_T), "commitLogOffset", PUB
+        Needs(read.ending, None, read.fields(PUB, topic=_T).java), "commitLogOffset", PUB
     ),
     Code.VIEW_MESSAGE_BY_ID: _by_record(read.fields(GET, ("topic",), topic=_T), "offset", GET),
     Code.CONSUMER_SEND_MSG_BACK: _by_record(read.fields(SUB, group=_G), "offset", SUB),
