@@ -399,6 +399,13 @@ USER_ATTEMPTS = [
         java=OK,
     ),
     Attempt(
+        "view by no number",
+        "gina",
+        view("x", topic="orders"),
+        denied("gina", "Topic:None"),
+        java=(1, ""),
+    ),
+    Attempt(
         "view nowhere",
         "alice",
         view(NOWHERE),
@@ -797,6 +804,10 @@ ACCOUNT_ATTEMPTS = [
     Attempt("view as admin", "rootkey1", view(), OK),
     Attempt("send back another's", "alicekey", send_back("billing"), lacking("topic:other"), java=OK),
     Attempt("end by place", "alicekey", end_transaction(), lacking("topic:other"), java=(1, "")),
+    Attempt(
+        "end by place as a trace", "alicekey", end_transaction(topic="RMQ_SYS_TRACE_TOPIC"),
+        lacking("topic:RMQ_SYS_TRACE_TOPIC"), java=(1, ""),
+    ),
     Attempt(
         "have another's handled", "alicekey", consume_directly(consumerGroup="billing"),
         lacking("topic:other"), java=(1, ""),

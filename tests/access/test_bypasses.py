@@ -11,6 +11,7 @@ from tests.access.attempts import (
     asked,
     create_topic,
     create_user,
+    heartbeat,
     pull,
     send,
     send_back,
@@ -184,3 +185,27 @@ async def test_replies_to_a_client_do_not_go_to_another_user_of_its_name() -> No
         assert (await done(asker_again, "payer", beat("shop", "asker"))).code == 0
         replier.post(code, signed, body)
         assert (await asker_again.question()).body == SECRET  # the same user came by another way
+
+
+async def test_a_consumer_does_not_see_how_an_operator_signs() -> None:
+    """It could send what it sees again, as another request whose fields fit."""
+    async with (
+        running(**USERS) as (_, address),
+        client(address) as operator,
+        client(address) as member,
+    ):
+        await prepared(operator)
+        sent = await done(operator, "mallory", send("public"))
+        assert (await done(member, "mallory", heartbeat("mine", "public"))).code == 0
+        assert (await member.question()).code == 40  # it joined the group
+        who = {"consumerGroup": "mine", "clientId": "10.0.0.1@1"}
+        message_id = sent.ext["msgId"]
+        for code, fields in ((307, who), (309, who | {"msgId": message_id})):
+            signed = sign(fields, b"", "root", "root-secret")
+            number = operator.post(code, signed)
+            question = await member.question()
+            assert question.code == code
+            assert question.ext.keys() & {"AccessKey", "Signature", "!"} == set()
+            assert question.ext["consumerGroup"] == "mine"
+            member.reply(question)
+            assert (await operator.answer(number)).code == 0

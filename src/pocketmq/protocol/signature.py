@@ -26,6 +26,7 @@ SIGNATURE = "Signature"
 SECURITY_TOKEN = "SecurityToken"  # noqa: S105 - the field's name
 BINDING = "!"
 """The field that binds a signature to the request's code and fields."""
+_SIGNING = frozenset({ACCESS_KEY, SIGNATURE, SECURITY_TOKEN, BINDING})
 _MARK = "pocketmq.code="
 _MARK_BYTES = _MARK.encode()
 _RESERVED = frozenset("=,;")
@@ -70,6 +71,14 @@ def sign(user: SigningUser, code: int, fields: dict[str, str], body: bytes) -> N
         layout = plan.layout
         fields[BINDING] = layout if isinstance(layout, str) else layout(fields)
     fields[SIGNATURE] = _digest(secret, _content(plan, fields), body).decode()
+
+
+def unsigned(fields: Mapping[str, str]) -> dict[str, str]:
+    """Return fields without who signed them, for whom the signature is no concern.
+
+    Whoever gets it could send the request again, and if it is not bound, as another one.
+    """
+    return {key: value for key, value in fields.items() if key not in _SIGNING}
 
 
 def check_signature(secret: bytes, code: int, fields: Mapping[str, str], body: bytes) -> Signed:

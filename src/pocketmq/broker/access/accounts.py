@@ -183,7 +183,7 @@ def _check_rights(holder: Holder, asked: Asked, *, java: bool) -> None:
         except ServerError as error:
             raise _refused(str(error.__cause__ or error.remark)) from error
     rights = [_wanted(need) for need in needs or () if need is not ANYBODY]
-    if rights and rights[0] is not None and rights[0][:2] == (TRACE_TOPIC, Right.PUB):
+    if rights == [_Wanted(TRACE_TOPIC, Right.PUB, f"topic:{TRACE_TOPIC}")]:
         return
     beyond = needs is None or None in rights
     if (code in _JAVA_ADMIN or beyond) and not holder.admin:

@@ -122,6 +122,9 @@ class Gate:
             return False
         if not self._authorizes or RequestCode.CHECK_TRANSACTION_STATE in self._unauthorized:
             return True
+        user = self._users.entries.get(name or "")
+        if user is None or user.user_status == UserStatus.DISABLE:
+            return False
         try:
             self._check_user(name, [Need(topic_resource(topic), PUB)], source)
         except ServerError:
@@ -183,8 +186,9 @@ class Gate:
         rule = NEEDS[request.code]
         if rule.position is not None:
             position = rule.position(request)
-            if position is not None:
-                needs = needs + needs_on_record(self._records, position, rule.on_record)
+            if position is None:
+                return [*needs, Need(topic_resource(None), rule.on_record)]
+            needs = needs + needs_on_record(self._records, position, rule.on_record)
         return needs or [Need(topic_resource(None), rule.on_record)]
 
     def _check_user(self, name: str | None, needs: list[Need] | None, source: str) -> None:
