@@ -136,9 +136,9 @@ class Gate:
         return not self.strict or self._users_of.get(peer) == self._users_of.get(other)
 
     def _take_note(self, peer: Peer, fields: Mapping[str, str]) -> None:
-        """Remember who is behind a peer; a name that nobody checked is none."""
-        checked = self.accounts is not None or (
-            self._authenticates and RequestCode.HEART_BEAT not in self._unauthenticated
+        """Remember who is behind a peer; a name that went unchecked, though others are, is none."""
+        checked = self.accounts is not None or not (
+            self._authenticates and RequestCode.HEART_BEAT in self._unauthenticated
         )
         name = fields.get(ACCESS_KEY)
         if checked and name is not None:
