@@ -22,7 +22,7 @@ The last column is what a request to a broker [with access control](../how-to/gu
 needs: actions on resources, of which `/` means one will do; in brackets, fields that may be left
 out. "Record" is the topic of the record at the place that is named.
 
-| code | name | served by | request header | request body | response header | response body | needs |
+| code | name | served by | header | body | response header | response body | needs |
 |---|---|---|---|---|---|---|---|
 """
 IN_WORDS = {
