@@ -75,19 +75,13 @@ def on_cluster(actions: tuple[Action, ...], *, in_java: bool = False) -> Needs:
     return Needs(needs, (), needs if in_java else nothing)
 
 
-def sending(topic_key: str, group_key: str) -> Needs:
+def sending(topic_key: str) -> Needs:
     """Need to publish; to a retry topic, to belong to the group whose topic it is."""
 
     def needs(request: Command, _: str) -> list[Need]:
         return _sent_to(request.ext.get(topic_key))
 
-    def as_java(request: Command, _: str) -> list[Need]:
-        topic, group = request.ext.get(topic_key), request.ext.get(group_key)
-        if topic is not None and is_retry_topic(topic) and group and group.strip():
-            return [Need(group_resource(group), SUB)]
-        return _sent_to(topic)
-
-    return Needs(needs, (topic_key, group_key), as_java)
+    return Needs(needs, (topic_key,), needs)
 
 
 def replying(topic_key: str) -> Needs:

@@ -57,9 +57,9 @@ def _listed(codes: tuple[Code, ...], rule: Needs) -> dict[int, Needs]:
 _LOCKING = Needs(read.locking, None, read.locking)
 _ACK = Needs(read.ack, read.TOPIC_AND_GROUP, read.ack)
 _MESSAGES: dict[int, Needs] = {
-    Code.SEND_MESSAGE: read.sending("topic", "group"),
-    Code.SEND_MESSAGE_V2: read.sending("b", "a"),
-    Code.SEND_BATCH_MESSAGE: read.sending("b", "a"),
+    Code.SEND_MESSAGE: read.sending("topic"),
+    Code.SEND_MESSAGE_V2: read.sending("b"),
+    Code.SEND_BATCH_MESSAGE: read.sending("b"),
     Code.SEND_REPLY_MESSAGE: read.replying("topic"),
     Code.SEND_REPLY_MESSAGE_V2: read.replying("b"),
     Code.RECALL_MESSAGE: read.fields(PUB, topic=_T),
