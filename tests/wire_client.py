@@ -39,7 +39,9 @@ class WireClient:
     ) -> None:
         self._socket.close()
 
-    def ask(self, code: int, header: Header | None = None, body: bytes = b"") -> Command:
+    def ask(
+        self, code: int, header: Header | dict[str, str] | None = None, body: bytes = b""
+    ) -> Command:
         """Send a request and give its answer; raise ConnectionError if none comes."""
         self._opaque += 1
         self._socket.sendall(Command.request(code, self._opaque, header, body).encode())

@@ -9,6 +9,8 @@ import json
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeAlias
 
+from pocketmq.protocol.signature import SigningUser
+from pocketmq.protocol.signature import sign as sign_bound
 from tests.broker.running import Client, pull_fields, send_fields
 
 Fields: TypeAlias = dict[str, str]
@@ -30,13 +32,19 @@ class Attempt(NamedTuple):
     altered: Callable[[Fields, bytes], tuple[Fields, bytes]] | None = None
     secret: str = ""
     java: Answer = SAME
+    bound_to: int = 0
+    """The code that a client of ours signs; 0: signed as by Java's, which bind none."""
 
     def signed(self, secrets: dict[str, str]) -> Request:
         """Give the request as it goes out."""
         code, fields, body = self.request
         if self.user:
             secret = self.secret or secrets.get(self.user, "not a secret")
-            fields = sign(fields, body, self.user, secret)
+            if self.bound_to:
+                fields = dict(fields)
+                sign_bound(SigningUser(self.user, secret.encode()), self.bound_to, fields, body)
+            else:
+                fields = sign(fields, body, self.user, secret)
         if self.altered is not None:
             fields, body = self.altered(dict(fields), body)
         return code, fields, body
@@ -112,6 +120,58 @@ def asked(code: int, body: Any = None, **fields: str) -> Request:
     return code, fields, b"" if body is None else json.dumps(body).encode()
 
 
+FOREIGN = 0
+"""Where the log has a message of the topic `other`: it is the first one that is sent."""
+MESSAGE_ID = "7F00000100002A9F" + f"{FOREIGN:016X}"
+NOWHERE = str(1 << 40)
+
+
+def view(offset: object = FOREIGN, **fields: str) -> Request:
+    return asked(33, offset=str(offset), **fields)
+
+
+def send_back(group: str) -> Request:
+    return asked(36, group=group, offset=str(FOREIGN), delayLevel="0", originTopic="orders")
+
+
+def end_transaction(**fields: str) -> Request:
+    standard = {"producerGroup": "PG", "tranStateTableOffset": "0", "msgId": "K"}
+    standard |= {"commitLogOffset": str(FOREIGN), "commitOrRollback": "12"}
+    return asked(37, **standard | fields)
+
+
+def consume_directly(**fields: str) -> Request:
+    return asked(309, clientId="nobody", msgId=MESSAGE_ID, **fields)
+
+
+def assignment(topic: str, group: str) -> Request:
+    body = {"topic": topic, "consumerGroup": group, "clientId": "c", "messageModel": "CLUSTERING"}
+    return asked(400, body | {"strategyName": "AVG"})
+
+
+def client_check(topic: str, group: str) -> Request:
+    wanted = {"topic": topic, "subString": "a = 1", "subVersion": 0, "expressionType": "SQL92"}
+    return asked(46, {"clientId": "c", "group": group, "subscriptionData": wanted})
+
+
+def reply_to(topic: str) -> Request:
+    return 325, send_fields(topic), b"forged"
+
+
+def take_back(topic: str, taken: str) -> Request:
+    properties = f"UNIQ_KEY\1K\2TIMER_DELAY_SEC\13600\2TIMER_DEL_UNIQKEY\1{taken}+K\2"
+    return send(topic, properties=properties)
+
+
+LISTINGS = {
+    "all topics": 21,
+    "all settings": 26,
+    "all offsets": 43,
+    "all delays": 45,
+    "all groups": 201,
+}
+
+
 def create_topic(topic: str) -> Request:
     fields = {"topic": topic, "defaultTopic": "TBW102", "readQueueNums": "4"}
     fields |= {"writeQueueNums": "4", "perm": "6", "topicFilterType": "SINGLE_TAG"}
@@ -175,6 +235,7 @@ USERS = {
     "carol": "carol-secret",
     "dave": "dave-secret",
     "erin": "erin-secret",
+    "gina": "gina-secret",
 }
 USER_SETUP = [
     create_user("alice", password=USERS["alice"]),
@@ -190,6 +251,10 @@ USER_SETUP = [
     acl("erin", "Cluster:DefaultCluster", "Update", "Get"),
     create_topic("orders"),
     create_topic("other"),
+    create_user("gina", password=USERS["gina"]),
+    acl("gina", "Group:mine", "Sub", "Update"),
+    acl("gina", "Topic:orders", "Get"),
+    send("other"),
 ]
 
 
@@ -322,6 +387,162 @@ USER_ATTEMPTS = [
         asked(12, topic="other", key="k", maxNum="1", beginTimestamp="0", endTimestamp="1"),
         denied("alice", "Topic:other"),
     ),
+    # By place in the log: the record's own topic decides
+    Attempt("view another's", "alice", view(topic="other"), denied("alice", "Topic:other")),
+    Attempt("view by place", "alice", view(), denied("alice", "Topic:other"), java=OK),
+    Attempt(
+        "view under another name",
+        "gina",
+        view(topic="orders"),
+        denied("gina", "Topic:other"),
+        java=OK,
+    ),
+    Attempt(
+        "view by no number",
+        "gina",
+        view("x", topic="orders"),
+        denied("gina", "Topic:None"),
+        java=(1, ""),
+    ),
+    Attempt(
+        "view nowhere",
+        "alice",
+        view(NOWHERE),
+        denied("alice", "Topic:None"),
+        java=(1, ""),
+    ),
+    Attempt(
+        "send back another's",
+        "alice",
+        send_back("billing"),
+        denied("alice", "Topic:other"),
+        java=OK,
+    ),
+    Attempt("send back one's own", "root", send_back("billing"), OK),
+    Attempt(
+        "end by place",
+        "alice",
+        end_transaction(),
+        denied("alice", "Topic:other"),
+        java=(1, ""),
+    ),
+    Attempt(
+        "end under another name",
+        "alice",
+        end_transaction(topic="orders"),
+        denied("alice", "Topic:other"),
+        java=(1, ""),
+    ),
+    Attempt(
+        "have another's handled",
+        "alice",
+        consume_directly(consumerGroup="billing"),
+        denied("alice", "Topic:other"),
+        java=(1, ""),
+    ),
+    Attempt(
+        "have another's handled under another name",
+        "alice",
+        consume_directly(consumerGroup="billing", topic="orders"),
+        denied("alice", "Topic:other"),
+        java=(1, ""),
+    ),
+    # By another name, or none
+    Attempt(
+        "retry of another group under one's own name",
+        "alice",
+        send("%RETRY%payroll", a="billing"),
+        denied("alice", "Group:payroll"),
+    ),
+    Attempt(
+        "retry of one's own group",
+        "alice",
+        send("%RETRY%billing", a="CLIENT_INNER_PRODUCER"),
+        OK,
+    ),
+    Attempt(
+        "dead letters of another group",
+        "alice",
+        send("%DLQ%payroll", a="billing"),
+        denied("alice", "Topic:%DLQ%payroll"),
+    ),
+    Attempt(
+        "reply into another's",
+        "alice",
+        reply_to("other"),
+        denied("alice", "Topic:other"),
+        java=(1, ""),
+    ),
+    Attempt(
+        "take back another's",
+        "alice",
+        take_back("orders", "other"),
+        no("TIMER_DEL_UNIQKEY names a message of another topic than orders"),
+        java=OK,
+    ),
+    Attempt("take back one's own", "alice", take_back("orders", "orders"), OK),
+    Attempt(
+        "queues of another group",
+        "alice",
+        assignment("orders", "payroll"),
+        denied("alice", "Group:payroll"),
+        java=(0, ""),
+    ),
+    Attempt(
+        "try out another's",
+        "alice",
+        client_check("other", "billing"),
+        denied("alice", "Topic:other"),
+        java=(1, ""),
+    ),
+    Attempt(
+        "copy another group's offsets",
+        "gina",
+        asked(314, srcGroup="payroll", destGroup="mine", offline="true"),
+        denied("gina", "Group:payroll"),
+        java=OK,
+    ),
+    Attempt(
+        "reset without a topic",
+        "gina",
+        asked(222, group="mine", timestamp="0", isForce="true"),
+        denied("gina", "Topic:None"),
+        java=(1, ""),
+    ),
+    *(
+        Attempt(name, "alice", asked(code), denied("alice", CLUSTER), java=OK)
+        for name, code in LISTINGS.items()
+    ),
+    *(Attempt(f"{name}, allowed", "erin", asked(code), OK) for name, code in LISTINGS.items()),
+    # Signatures bound to their request
+    Attempt("bound send", "alice", send("orders"), OK, bound_to=310),
+    Attempt("bound question", "root", asked(202, topic="orders"), OK, bound_to=202),
+    Attempt(
+        "a question as a deletion",
+        "root",
+        asked(215, topic="doomed"),
+        BAD_SIGNATURE,
+        java=OK,
+        bound_to=202,
+    ),
+    Attempt(
+        "a part of a value",
+        "root",
+        asked(215, topic="doomed-too"),
+        BAD_SIGNATURE,
+        lambda fields, body: (fields | {"topic": "doomed", "zz": "-too"}, body),
+        java=OK,
+        bound_to=215,
+    ),
+    Attempt(
+        "without its binding",
+        "root",
+        asked(215, topic="doomed"),
+        BAD_SIGNATURE,
+        drop("!"),
+        bound_to=202,
+    ),
+    Attempt("a question unbound as a deletion", "root", asked(215, topic="doomed"), OK),
     # Groups
     Attempt("heartbeat", "alice", heartbeat("billing", "orders", "%RETRY%billing"), OK),
     Attempt(
@@ -519,6 +740,10 @@ def not_admin(code: int) -> Answer:
     return acl_exception(text)
 
 
+ACCOUNT_SETUP = [
+    *map(create_topic, ("orders", "inbox", "outbox", "other")),
+    send("other"),
+]
 NEW_ACCOUNT = {"accessKey": "evelynkey", "secretKey": "evelynsecret", "admin": "true"}
 
 ACCOUNT_ATTEMPTS = [
@@ -569,6 +794,36 @@ ACCOUNT_ATTEMPTS = [
     Attempt("make an admin", "alicekey", (50, NEW_ACCOUNT, b""), not_admin(50), java=OK),
     Attempt(
         "read all secrets", "alicekey", asked(54), not_admin(54), java=OK
+    ),
+    Attempt("view by place", "alicekey", view(), lacking("topic:other"), java=OK),
+    Attempt("view under another name", "alicekey", view(topic="orders"), lacking("topic:other"), java=OK),
+    Attempt("view nowhere", "alicekey", view(NOWHERE), not_admin(33), java=(1, "")),
+    Attempt("view as admin", "rootkey1", view(), OK),
+    Attempt("send back another's", "alicekey", send_back("billing"), lacking("topic:other"), java=OK),
+    Attempt("end by place", "alicekey", end_transaction(), lacking("topic:other"), java=(1, "")),
+    Attempt(
+        "end by place as a trace", "alicekey", end_transaction(topic="RMQ_SYS_TRACE_TOPIC"),
+        lacking("topic:RMQ_SYS_TRACE_TOPIC"), java=(1, ""),
+    ),
+    Attempt(
+        "have another's handled", "alicekey", consume_directly(consumerGroup="billing"),
+        lacking("topic:other"), java=(1, ""),
+    ),
+    Attempt(
+        "retry of a denied group under another name", "alicekey", send("%RETRY%payroll", a="billing"),
+        lacking("group:payroll"), java=OK,
+    ),
+    Attempt("reply into another's", "alicekey", reply_to("other"), lacking("topic:other"), java=(1, "")),
+    Attempt("reset a group", "alicekey", asked(222, group="billing", topic="orders", timestamp="0", isForce="true"), not_admin(222), java=(1, "")),
+    *(
+        Attempt(name, "alicekey", asked(code), not_admin(code), java=OK)
+        for name, code in LISTINGS.items()
+    ),
+    *(Attempt(f"{name} as admin", "rootkey1", asked(code), OK) for name, code in LISTINGS.items()),
+    Attempt("bound send", "alicekey", send("orders"), OK, bound_to=310),
+    Attempt(
+        "a question as a deletion", "rootkey1", asked(215, topic="doomed"), bad("rootkey1"),
+        java=OK, bound_to=202,
     ),
     Attempt("create a topic as admin", "rootkey1", create_topic("made"), OK),
     Attempt("send as admin", "rootkey1", send("made"), OK),

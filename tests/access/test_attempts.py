@@ -13,6 +13,7 @@ from pocketmq.protocol.command import Command
 from tests.access.attempts import (
     ACCESS_FILE,
     ACCOUNT_ATTEMPTS,
+    ACCOUNT_SETUP,
     ACCOUNTS,
     USER_ATTEMPTS,
     USER_SETUP,
@@ -20,7 +21,6 @@ from tests.access.attempts import (
     Answer,
     Attempt,
     carried_out,
-    create_topic,
     sign,
 )
 from tests.broker.running import client, running
@@ -54,8 +54,7 @@ async def test_every_attempt_on_accounts_gets_javas_answer(tmp_path: Path) -> No
         running(acl_enable=True, acl_file=str(file)) as (_, address),
         client(address) as connected,
     ):
-        for topic in ("orders", "inbox", "outbox", "other"):
-            code, fields, body = create_topic(topic)
+        for code, fields, body in ACCOUNT_SETUP:
             answer = await connected.ask(code, sign(fields, body, "rootkey1", "rootsecret"), body)
             assert answer.code == 0, answer.remark
         found = await carried_out(connected, ACCOUNT_ATTEMPTS, ACCOUNTS)

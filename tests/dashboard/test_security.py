@@ -58,7 +58,7 @@ def evil() -> Iterator[str]:
             # A broker that is not there, registered as any program can.
             fields = broker_fields(f"broker{EVIL_NAME}", 0, "127.0.0.1:1")
             fields["clusterName"] = EVIL_NAME
-            answer = broker.ask(103, fields, topics(f"topic{EVIL_NAME}", f"{EVIL_NAME}"))  # type: ignore[arg-type]
+            answer = broker.ask(103, fields, topics(f"topic{EVIL_NAME}", f"{EVIL_NAME}"))
             assert answer.code == 0
             message = mq.Message(
                 "news", EVIL.encode(), tag=EVIL, keys=["harm"], properties={EVIL: EVIL}

@@ -17,6 +17,7 @@ from pocketmq.net import Address
 from tests.access.attempts import (
     ACCESS_FILE,
     ACCOUNT_ATTEMPTS,
+    ACCOUNT_SETUP,
     ACCOUNTS,
     SAME,
     USER_ATTEMPTS,
@@ -26,7 +27,6 @@ from tests.access.attempts import (
     Attempt,
     Request,
     carried_out,
-    create_topic,
     sign,
 )
 from tests.broker.running import client
@@ -93,8 +93,7 @@ def test_javas_broker_gives_the_answers_written_down(jars: Jars, tmp_path: Path)
     else:
         (home / "conf" / "plain_acl.yml").write_text(ACCESS_FILE)
         settings = {"aclEnable": "true"}
-        topics = ("orders", "inbox", "outbox", "other")
-        setup, attempts, secrets = [*map(create_topic, topics)], ACCOUNT_ATTEMPTS, ACCOUNTS
+        setup, attempts, secrets = ACCOUNT_SETUP, ACCOUNT_ATTEMPTS, ACCOUNTS
     with java_broker(jars, home, **settings) as address:
         found = asyncio.run(answers_of(address, setup, attempts, secrets))
     assert differing(found, attempts) == {}

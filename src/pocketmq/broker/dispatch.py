@@ -94,7 +94,8 @@ class Dispatcher:
             try:
                 if len(request.body) > largest:
                     check_size(request, largest)
-                if gate is not None and gate.check(connection, request):
+                served = handler is not None
+                if gate is not None and gate.check(connection, request, served=served):
                     connection.trust()
                 if handler is None:
                     remark = f" request type {request.code} not supported"

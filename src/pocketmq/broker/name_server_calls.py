@@ -21,15 +21,16 @@ class SignedCalls:
     """Signs what is asked."""
 
     def __init__(self, calls: Calls, user: InnerCredentials) -> None:
-        from pocketmq.broker.access.signature import signed_fields  # most brokers do without
+        from pocketmq.protocol.signature import SigningUser, sign  # most brokers do without
 
         self._calls = calls
-        self._user = user
-        self._signed = signed_fields
+        self._user = SigningUser(user.access_key, user.secret_key.encode(), user.security_token)
+        self._sign = sign
 
     async def request(self, address: str, request: Command, timeout: float) -> Command:  # noqa: ASYNC109 - the request's own
         """Ask an address as the user. Raises `MQError` if no answer comes."""
-        fields = self._signed(self._user, request.ext, request.body)
+        fields = dict(request.ext)
+        self._sign(self._user, request.code, fields, request.body)
         signed = Command.request(request.code, 0, fields, request.body)
         return await self._calls.request(address, signed, timeout)
 

@@ -4,6 +4,8 @@ Transaction checks and replies to requests find their way to a client through he
 a table in memory with `now` as an argument. Belongs to the broker's loop.
 """
 
+from collections.abc import Callable
+
 from pocketmq.broker.consumers import Client, Member
 from pocketmq.broker.peer import Peer
 
@@ -21,10 +23,13 @@ class ProducerTable:
         self._by_client: dict[str, Peer] = {}
         self._turn = 0
 
-    def register(self, group: str, connection: Peer, client: Client, now: float) -> None:
+    def register(
+        self, group: str, connection: Peer, client: Client, now: float, *, replaces: bool = True
+    ) -> None:
         """Take note of one producer group in a heartbeat.
 
-        A connection stays the client it first was, as in Java.
+        A connection stays the client it first was, as in Java. Unless it `replaces` another open
+        connection with its client id, that one goes on to get what is for this id.
         """
         members = self.groups.setdefault(group, {})
         member = members.get(connection)
@@ -33,7 +38,8 @@ class ProducerTable:
             return
         members[connection] = Member(client, now)
         self._groups_of.setdefault(connection, {})[group] = None
-        self._by_client[client.client_id] = connection
+        if replaces:
+            self._by_client[client.client_id] = connection
 
     def unregister(self, group: str, connection: Peer) -> None:
         """Take a connection out of a group."""
@@ -59,13 +65,15 @@ class ProducerTable:
         """Give the connection on which a client last came as a producer."""
         return self._by_client.get(client_id)
 
-    def available(self, group: str) -> Peer | None:
+    def available(self, group: str, allowed: Callable[[Peer], bool] | None = None) -> Peer | None:
         """Give a connection of a group that takes data, each time the next one.
 
-        Three are tried. If all of them are busy the last that is open will do; None if there is
-        none.
+        Three are tried, of those that are allowed. If all of them are busy the last that is open
+        will do; None if there is none.
         """
         connections = tuple(self.groups.get(group, ()))
+        if allowed is not None:
+            connections = tuple(filter(allowed, connections))
         if not connections:
             return None
         self._turn += 1

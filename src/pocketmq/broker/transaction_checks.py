@@ -8,9 +8,11 @@ broker's loop.
 
 import asyncio
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 
 from pocketmq.broker.appending import Draft
+from pocketmq.broker.delay_rules import real_place
 from pocketmq.broker.dispatch import Dispatcher
 from pocketmq.broker.half_messages import KIND, HalfMessages
 from pocketmq.broker.half_rules import (
@@ -23,6 +25,7 @@ from pocketmq.broker.half_rules import (
 )
 from pocketmq.broker.half_states import GIVEN_UP, MOST_CHECKS
 from pocketmq.broker.late_saving import LateSaving
+from pocketmq.broker.peer import Peer
 from pocketmq.broker.saving import save_changes
 from pocketmq.broker.state import BrokerState
 from pocketmq.errors import ResponseCode, StoreError, server_error
@@ -192,13 +195,20 @@ class TransactionChecks:
             logger.warning("half message %d names no producer or topic", half.queue_offset)
             return
         group, frame = request
-        connection = self._state.producers.available(group)
+        connection = self._state.producers.available(group, self._allowed(half))
         if connection is None:
             if group not in self._absent:  # once a round, not for every transaction
                 logger.warning("nobody of %s is there to be asked about a transaction", group)
             self._absent.add(group)
         elif connection.unsent < _CLOGGED:
             connection.write(frame)
+
+    def _allowed(self, half: RecordView) -> Callable[[Peer], bool] | None:
+        """Give who may be shown a half message: users that may send to its topic."""
+        gate, place = self._state.gate, real_place(half.property_bytes)
+        if gate is None or place is None:
+            return None
+        return partial(gate.may_send, topic=place[0])
 
 
 def _hold_back(state: BrokerState, draft: Draft) -> None:

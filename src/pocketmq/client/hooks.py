@@ -3,18 +3,10 @@
 A hook changes the fields in place. The order is Java's; the signature covers all before it.
 """
 
-import base64
-import hashlib
-import hmac
-from collections.abc import Mapping
 from typing import Protocol
 
 from pocketmq.client.options import ClientOptions, Credentials
-from pocketmq.model.java_strings import java_sorted
-
-ACCESS_KEY = "AccessKey"
-SECURITY_TOKEN = "SecurityToken"  # noqa: S105 - the field's name
-SIGNATURE = "Signature"
+from pocketmq.protocol.signature import SigningUser, sign
 
 
 class RequestHook(Protocol):
@@ -45,22 +37,12 @@ class _Added:
 
 
 class Signing:
-    """Signs requests with a user's key (RocketMQ's ACL, 4.x and 5.x)."""
+    """Signs requests with a user's key (RocketMQ's ACL, 4.x and 5.x), bound to their code."""
 
     def __init__(self, credentials: Credentials) -> None:
-        self._credentials = credentials
-        self._key = credentials.secret_key.encode()
+        secret, token = credentials.secret_key.encode(), credentials.security_token or ""
+        self._user = SigningUser(credentials.access_key, secret, token)
 
-    def __call__(self, code: int, fields: dict[str, str], body: bytes) -> None:  # noqa: ARG002 - a hook
+    def __call__(self, code: int, fields: dict[str, str], body: bytes) -> None:
         """Add the user and the signature."""
-        fields[ACCESS_KEY] = self._credentials.access_key
-        if self._credentials.security_token is not None:
-            fields[SECURITY_TOKEN] = self._credentials.security_token
-        digest = hmac.new(self._key, _content(fields, body), hashlib.sha1).digest()
-        fields[SIGNATURE] = base64.b64encode(digest).decode()
-
-
-def _content(fields: Mapping[str, str], body: bytes) -> bytes:
-    """Give what is signed: the values in Java's order of their keys, then the body."""
-    keys = java_sorted([key for key in fields if key != SIGNATURE])
-    return "".join([fields[key] for key in keys]).encode("utf-8", "replace") + body
+        sign(self._user, code, fields, body)

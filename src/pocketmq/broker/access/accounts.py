@@ -1,37 +1,40 @@
 """The accounts of 4.x and what each may do: pure rules in Java's words (PlainPermissionManager).
 
-A group is guarded under the name of its retry topic, as in Java. Where Java looks at a signature
-only, though messages or accounts are at stake, the same rules hold here as for the request's
-siblings: batches, pops and pulls of other codes, and changes of accounts.
+A group is guarded under the name of its retry topic, as in Java. Java looks at a signature only
+for most requests. Here every request needs what `needs_by_code` says, as far as accounts can have
+it: to publish and to subscribe; to look at a topic either of them will do. All else takes an admin.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from enum import IntFlag
+from typing import NamedTuple
 
 import msgspec
 
 from pocketmq.broker.access.addresses import AddressPattern, parse_pattern
-from pocketmq.broker.access.signature import ACCESS_KEY, is_signed_with
-from pocketmq.errors import InvalidInput, MQError, ResponseCode, ServerError, server_error
-from pocketmq.model.names import RETRY_PREFIX, TRACE_TOPIC, is_retry_topic, retry_topic
+from pocketmq.broker.access.needs import ANYBODY, Need
+from pocketmq.broker.access.rules import Action, Kind
+from pocketmq.errors import InvalidInput, ResponseCode, ServerError, server_error
+from pocketmq.model.names import TRACE_TOPIC, is_retry_topic, retry_topic
 from pocketmq.protocol.bodies.access import Account
-from pocketmq.protocol.bodies.heartbeat import Heartbeat
-from pocketmq.protocol.bodies.pop import BatchAcks
 from pocketmq.protocol.codes import RequestCode as Code
 from pocketmq.protocol.command import Command
-from pocketmq.protocol.json_values import decode_body
+from pocketmq.protocol.signature import ACCESS_KEY, Signed, check_signature
 
 _EXCEPTION = "org.apache.rocketmq.acl.common.AclException"
 _SHORTEST = 7
+UNBOUND = "the signature is not bound to the request code, which requireSignedCode asks for"
 _REMEMBERED = 10_000
-_ADMIN = frozenset(
+_JAVA_ADMIN = frozenset(
     {Code.UPDATE_AND_CREATE_TOPIC, Code.UPDATE_BROKER_CONFIG, Code.DELETE_TOPIC_IN_BROKER}
-    | {Code.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, Code.DELETE_SUBSCRIPTIONGROUP}  # until here Java's
-    | {Code.UPDATE_AND_CREATE_TOPIC_LIST, Code.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST}
-    | {Code.UPDATE_AND_CREATE_ACL_CONFIG, Code.DELETE_ACL_CONFIG}
-    | {Code.UPDATE_GLOBAL_WHITE_ADDRS_CONFIG, Code.GET_BROKER_CLUSTER_ACL_CONFIG}
-    | set(range(Code.AUTH_CREATE_USER, Code.AUTH_LIST_ACL + 1))
+    | {Code.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, Code.DELETE_SUBSCRIPTIONGROUP}
 )
+_JAVA_GUARDED = frozenset(
+    {Code.SEND_MESSAGE, Code.SEND_MESSAGE_V2, Code.CONSUMER_SEND_MSG_BACK, Code.PULL_MESSAGE}
+    | {Code.QUERY_MESSAGE, Code.HEART_BEAT, Code.UNREGISTER_CLIENT}
+    | {Code.GET_CONSUMER_LIST_BY_GROUP, Code.UPDATE_CONSUMER_OFFSET}
+)
+"""All others need a signature in Java."""
 
 
 class Right(IntFlag):
@@ -61,6 +64,12 @@ class Holder(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     groups: Right
     rights: dict[str, Right]
 
+    def may(self, wanted: "_Wanted") -> bool:
+        """Tell whether it has a right."""
+        default = self.groups if is_retry_topic(wanted.name) else self.topics
+        owned = self.rights.get(wanted.name, default)
+        return bool(not owned & Right.DENY and owned & wanted.right)
+
     def __repr__(self) -> str:
         return f"Holder(access_key={self.access_key!r})"
 
@@ -73,6 +82,10 @@ class Accounts(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     allowed: set[tuple[object, ...]] = set()
     """What was asked and may pass again."""
 
+    def is_white(self, source: str) -> bool:
+        """Tell whether nobody is asked who comes from an address."""
+        return any(pattern(source) for pattern in self.white)
+
 
 def read_accounts(white: list[str], accounts: list[Account]) -> Accounts:
     """Make accounts of what a file says. Raises `InvalidInput`."""
@@ -83,126 +96,106 @@ def read_accounts(white: list[str], accounts: list[Account]) -> Accounts:
     return Accounts(holders=holders, white=tuple(parse_pattern(each) for each in white))
 
 
-def check_account(
-    accounts: Accounts, source: str, request: Command, fields: Mapping[str, str]
-) -> None:
-    """Raise `ServerError` with Java's code and words unless a request may pass."""
-    for pattern in accounts.white:
-        if pattern(source):
-            return
+class Asked(NamedTuple):
+    """A request under check."""
+
+    request: Command
+    fields: Mapping[str, str]
+    source: str
+    deciding: tuple[str | None, ...] | None
+    """The fields on which its needs depend; None if more counts."""
+    needs: Callable[[], list[Need] | None]
+    """Gives what it needs; None if nobody said. Raises `ServerError` if it cannot be read."""
+
+
+def check_account(accounts: Accounts, asked: Asked, *, bound: bool, java: bool = False) -> None:
+    """Raise `ServerError` with Java's code and words unless a request may pass.
+
+    `bound` refuses signatures that are not bound to the request's code.
+    """
+    if accounts.is_white(asked.source):
+        return
+    request, fields = asked.request, asked.fields
     name = fields.get(ACCESS_KEY)
     if name is None:
         raise _refused("No accessKey is configured")
     holder = accounts.holders.get(name)
     if holder is None:
         raise _refused(f"No acl config for {name}")
-    if holder.white(source):
+    if holder.white(asked.source):
         return
-    if not is_signed_with(holder.secret, fields, request.body):
+    signed = check_signature(holder.secret, request.code, fields, request.body)
+    if signed is Signed.NOT:
         raise _refused(f"Check signature failed for accessKey={name}")
-    if request.code not in _KEYS:
-        _check_rights(holder, request)
+    if bound and signed is not Signed.BOUND:
+        raise _refused(UNBOUND)
+    if asked.deciding is None:
+        _check_rights(holder, asked, java=java)
         return
-    asked = name, request.code, *_named(request.code, fields)
-    if asked not in accounts.allowed:
-        _check_rights(holder, request)
+    known = name, request.code, *asked.deciding
+    if known not in accounts.allowed:
+        _check_rights(holder, asked, java=java)
         if len(accounts.allowed) >= _REMEMBERED:
             accounts.allowed.clear()
-        accounts.allowed.add(asked)
+        accounts.allowed.add(known)
 
 
-def needed_rights(request: Command) -> dict[str, Right]:
-    """Give what a request needs, by topic and retry topic.
-
-    Raises a `ProtocolError` if its body cannot be read.
-    """
-    code = request.code
-    if code in _KEYS:
-        topic, group = _named(code, request.ext)
-        if code in _SENDING:
-            return _sent_to(topic, group)
-        return _taken(popped_from(topic, group) if code in _ACKING else topic, group)
-    needed: dict[str, Right] = {}
-    if code == Code.HEART_BEAT:
-        for data in decode_body(request.body, Heartbeat).consumer_data_set:
-            needed |= _taken(None, data.group_name)
-            for subscription in data.subscription_data_set:
-                needed |= _taken(subscription.topic, None)
-    elif code == Code.BATCH_ACK_MESSAGE:
-        for ack in decode_body(request.body, BatchAcks).acks:
-            needed |= _taken(popped_from(ack.topic, ack.consumer_group), ack.consumer_group)
-    return needed
+def may_publish(accounts: Accounts, name: str | None, source: str, topic: str) -> bool:
+    """Tell whether an account may send to a topic."""
+    holder = accounts.holders.get(name or "")
+    if accounts.is_white(source):
+        return True
+    return holder is not None and (
+        holder.white(source) or holder.may(_Wanted(topic, Right.PUB, f"topic:{topic}"))
+    )
 
 
-_NONE = ""
-_KEYS: dict[int, tuple[str, str]] = {
-    Code.SEND_MESSAGE: ("topic", "group"),
-    Code.SEND_MESSAGE_V2: ("b", "a"),
-    Code.CONSUMER_SEND_MSG_BACK: (_NONE, "group"),
-    Code.PULL_MESSAGE: ("topic", "consumerGroup"),
-    Code.QUERY_MESSAGE: ("topic", _NONE),
-    Code.UNREGISTER_CLIENT: (_NONE, "consumerGroup"),
-    Code.GET_CONSUMER_LIST_BY_GROUP: (_NONE, "consumerGroup"),
-    Code.UPDATE_CONSUMER_OFFSET: ("topic", "consumerGroup"),
-    Code.SEND_BATCH_MESSAGE: ("b", "a"),  # from here on Java looks at the signature only
-    Code.LITE_PULL_MESSAGE: ("topic", "consumerGroup"),
-    Code.POP_MESSAGE: ("topic", "consumerGroup"),
-    Code.PEEK_MESSAGE: ("topic", "consumerGroup"),
-    Code.NOTIFICATION: ("topic", "consumerGroup"),
-    Code.ACK_MESSAGE: ("topic", "consumerGroup"),
-    Code.CHANGE_MESSAGE_INVISIBLETIME: ("topic", "consumerGroup"),
-}
-"""The fields that hold topic and group."""
-_SENDING = frozenset({Code.SEND_MESSAGE, Code.SEND_MESSAGE_V2, Code.SEND_BATCH_MESSAGE})
-_ACKING = frozenset({Code.ACK_MESSAGE, Code.CHANGE_MESSAGE_INVISIBLETIME})
+class _Wanted(NamedTuple):
+    name: str
+    right: Right
+    shown: str
 
 
-def _named(code: int, fields: Mapping[str, str]) -> tuple[str | None, str | None]:
-    topic_key, group_key = _KEYS[code]
-    return fields.get(topic_key), fields.get(group_key)
+def _wanted(need: Need) -> _Wanted | None:
+    """Give the right an account can have that a need stands for; None if only an admin has it."""
+    (kind, name, _), actions = need
+    if name is None or kind not in (Kind.TOPIC, Kind.GROUP):
+        return None
+    if Action.PUB in actions:
+        right = Right.PUB
+    elif Action.SUB in actions:
+        right = Right.SUB
+    elif Action.GET in actions:
+        right = Right.SUB if kind is Kind.GROUP else Right.PUB | Right.SUB
+    else:
+        return None
+    if kind is Kind.GROUP:
+        return _Wanted(retry_topic(name), right, f"group:{name}")
+    return _Wanted(name, right, f"topic:{name}")
 
 
-def popped_from(topic: str | None, group: str | None) -> str | None:
-    """Give the topic of a popped message; one that came again is in a topic of group and topic."""
-    for mark in ("_", "+"):
-        start = f"{RETRY_PREFIX}{group}{mark}"
-        if topic is not None and topic.startswith(start):
-            return topic.removeprefix(start)
-    return topic
-
-
-def _sent_to(topic: str | None, group: str | None) -> dict[str, Right]:
-    if topic is not None and is_retry_topic(topic):
-        return {} if group is None else {retry_topic(group): Right.SUB}
-    return {} if topic is None else {topic: Right.PUB}
-
-
-def _taken(topic: str | None, group: str | None) -> dict[str, Right]:
-    names = (topic, None if group is None else retry_topic(group))
-    return {name: Right.SUB for name in names if name is not None}
-
-
-def _check_rights(holder: Holder, request: Command) -> None:
-    try:
-        needed = needed_rights(request)
-    except MQError as error:
-        raise _refused(str(error)) from error
-    if needed.get(TRACE_TOPIC) == Right.PUB:
+def _check_rights(holder: Holder, asked: Asked, *, java: bool) -> None:
+    code = asked.request.code
+    needs: list[Need] | None = [ANYBODY]
+    if not java or code in _JAVA_GUARDED:
+        try:
+            needs = asked.needs()
+        except ServerError as error:
+            raise _refused(str(error.__cause__ or error.remark)) from error
+    rights = [_wanted(need) for need in needs or () if need is not ANYBODY]
+    if rights == [_Wanted(TRACE_TOPIC, Right.PUB, f"topic:{TRACE_TOPIC}")]:
         return
-    if request.code in _ADMIN and not holder.admin:
+    beyond = needs is None or None in rights
+    if (code in _JAVA_ADMIN or beyond) and not holder.admin:
         raise _refused(
-            f"Need admin permission for request code={request.code}, "
+            f"Need admin permission for request code={code}, "
             f"but accessKey={holder.access_key} is not"
         )
     if holder.admin and not holder.rights:
         return
-    for name, right in needed.items():
-        default = holder.groups if is_retry_topic(name) else holder.topics
-        owned = holder.rights.get(name, default)
-        if owned & Right.DENY or not owned & right:
-            group = name.removeprefix(RETRY_PREFIX)
-            shown = f"group:{group}" if is_retry_topic(name) else f"topic:{name}"
-            raise _refused(f"No default permission for {shown}")
+    for wanted in rights:
+        if wanted is not None and not holder.may(wanted):
+            raise _refused(f"No default permission for {wanted.shown}")
 
 
 def _refused(text: str) -> ServerError:

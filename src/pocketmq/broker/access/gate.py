@@ -6,15 +6,24 @@ fields are read once, for both. A broker without access control has no gate and 
 """
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Protocol
+from weakref import WeakKeyDictionary
 
 from msgspec import Raw
 
-from pocketmq.broker.access.accounts import Accounts, check_account
-from pocketmq.broker.access.needs import Need, deciding_fields, needs_of
+from pocketmq.broker.access.accounts import (
+    UNBOUND,
+    Accounts,
+    Asked,
+    check_account,
+    may_publish,
+)
+from pocketmq.broker.access.needs import ANYBODY, PUB, Need, topic_resource
+from pocketmq.broker.access.needs_by_code import NEEDS, READING, deciding_fields, needs_of
+from pocketmq.broker.access.records import Records, needs_on_record
 from pocketmq.broker.access.rules import Rules, decide
 from pocketmq.broker.access.settings import AccessSettings
-from pocketmq.broker.access.signature import ACCESS_KEY, is_signed_with
 from pocketmq.broker.access.users import (
     AclTable,
     UserStatus,
@@ -24,8 +33,10 @@ from pocketmq.broker.access.users import (
     subject_of,
 )
 from pocketmq.errors import ServerError
+from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import Command
 from pocketmq.protocol.header_json import read_ext
+from pocketmq.protocol.signature import ACCESS_KEY, Signed, check_signature
 
 _REMEMBERED = 10_000
 
@@ -43,13 +54,23 @@ class Gate:
     """Decides for one broker. Belongs to its loop."""
 
     def __init__(
-        self, settings: AccessSettings, cluster: str, users: UserTable, acls: AclTable
+        self,
+        settings: AccessSettings,
+        cluster: str,
+        users: UserTable,
+        acls: AclTable,
+        records: Records,
     ) -> None:
         self.accounts: Accounts | None = None
         """Those of the access file, if it counts."""
         self._cluster = cluster
         self._users = users
         self._acls = acls
+        self._records = records
+        self.strict = not settings.java_authorization
+        """Whether more is asked for than a Java broker asks."""
+        self._binds = settings.require_signed_code
+        self._users_of: WeakKeyDictionary[Peer, str] = WeakKeyDictionary()
         self._authenticates = settings.authentication_enabled
         self._authorizes = settings.authorization_enabled
         self._unauthenticated = _codes(settings.authentication_whitelist)
@@ -57,30 +78,79 @@ class Gate:
         self._allowed: set[tuple[object, ...]] = set()  # what was asked and may pass again
         self._seen = acls.version, users.version
 
-    def check(self, peer: Peer, request: Command) -> bool:
+    def check(self, peer: Peer, request: Command, *, served: bool = True) -> bool:
         """Raise `ServerError` with Java's code and words unless a request may pass.
 
-        Tell whether the request proves who sent it.
+        One that is not `served` needs no right: it is answered that nobody knows it. Return whether
+        the request proves who sent it.
         """
-        source = peer.remote_address.rpartition(":")[0].strip("[]")
+        source = _host(peer)
         fields = _fields_of(request)
+        code = request.code
+        bound = self._binds and code not in READING
         first: ServerError | None = None
         if self.accounts is not None:
+            asked = Asked(
+                request,
+                fields,
+                source,
+                deciding_fields(code, fields),
+                partial(self._needs, request),
+            )
             try:
-                check_account(self.accounts, source, request, fields)
+                java = not (self.strict and served)
+                check_account(self.accounts, asked, bound=bound, java=java)
             except ServerError as error:
                 first = error
         proven = self.accounts is not None
-        if self._authenticates and request.code not in self._unauthenticated:
-            self._authenticate(request, fields)
+        if self._authenticates and code not in self._unauthenticated:
+            self._authenticate(request, fields, bound=bound)
             proven = True
-        if self._authorizes and request.code not in self._unauthorized:
+        if self._authorizes and code not in self._unauthorized and (served or code in NEEDS):
             self._authorize(request, fields, source)
         if first is not None:
             raise first
+        if code == RequestCode.HEART_BEAT:
+            self._take_note(peer, fields)
         return proven
 
-    def _authenticate(self, request: Command, fields: Mapping[str, str]) -> None:
+    def may_send(self, peer: Peer, topic: str) -> bool:
+        """Tell whether the user whose heartbeats come from a peer may send to a topic.
+
+        Members of a producer group are asked about half messages, which they are shown.
+        """
+        if not self.strict:
+            return True
+        name, source = self._users_of.get(peer), _host(peer)
+        if self.accounts is not None and not may_publish(self.accounts, name, source, topic):
+            return False
+        if not self._authorizes or RequestCode.CHECK_TRANSACTION_STATE in self._unauthorized:
+            return True
+        user = self._users.entries.get(name or "")
+        if user is None or user.user_status == UserStatus.DISABLE:
+            return False
+        try:
+            self._check_user(name, [Need(topic_resource(topic), PUB)], source)
+        except ServerError:
+            return False
+        return True
+
+    def same_user(self, peer: Peer, other: Peer) -> bool:
+        """Tell whether the heartbeats of two peers come from the same user."""
+        return not self.strict or self._users_of.get(peer) == self._users_of.get(other)
+
+    def _take_note(self, peer: Peer, fields: Mapping[str, str]) -> None:
+        """Remember who is behind a peer; a name that went unchecked, though others are, is none."""
+        checked = self.accounts is not None or not (
+            self._authenticates and RequestCode.HEART_BEAT in self._unauthenticated
+        )
+        name = fields.get(ACCESS_KEY)
+        if checked and name is not None:
+            self._users_of[peer] = name
+        else:
+            self._users_of.pop(peer, None)
+
+    def _authenticate(self, request: Command, fields: Mapping[str, str], *, bound: bool) -> None:
         name = fields.get(ACCESS_KEY)
         if not name:
             raise refused("username cannot be null.")
@@ -89,35 +159,58 @@ class Gate:
             raise refused(f"User:{name} is not found.")
         if user.user_status == UserStatus.DISABLE:
             raise refused(f"User:{name} is disabled.")
-        if not is_signed_with((user.password or "").encode(), fields, request.body):
+        secret = (user.password or "").encode()
+        signed = check_signature(secret, request.code, fields, request.body)
+        if signed is Signed.NOT:
             raise refused("check signature failed.")
+        if bound and signed is not Signed.BOUND:
+            raise refused(UNBOUND)
 
     def _authorize(self, request: Command, fields: Mapping[str, str], source: str) -> None:
-        if not fields:
+        if not self.strict and not fields:
             return
         self._forget_if_changed()
         name, deciding = fields.get(ACCESS_KEY), deciding_fields(request.code, fields)
         asked = name, source, request.code, deciding
         if deciding is not None and asked in self._allowed:
             return
-        needs = needs_of(request, self._cluster)
-        if needs:
-            self._check_user(name, needs, source)
+        self._check_user(name, self._needs(request), source)
         if deciding is not None:
             if len(self._allowed) >= _REMEMBERED:
                 self._allowed.clear()
             self._allowed.add(asked)
 
-    def _check_user(self, name: str | None, needs: list[Need], source: str) -> None:
+    def _needs(self, request: Command) -> list[Need] | None:
+        """Give what a request needs, by its fields and by the record it is about."""
+        needs = needs_of(request, self._cluster, java=not self.strict)
+        if not self.strict:
+            return needs or [ANYBODY]
+        if needs is None:
+            return None
+        rule = NEEDS[request.code]
+        if rule.position is not None:
+            position = rule.position(request)
+            if position is None:
+                return [*needs, Need(topic_resource(None), rule.on_record)]
+            needs = needs + needs_on_record(self._records, position, rule.on_record)
+        return needs or [Need(topic_resource(None), rule.on_record)]
+
+    def _check_user(self, name: str | None, needs: list[Need] | None, source: str) -> None:
+        if needs is not None and all(need is ANYBODY for need in needs):
+            return
         if name is None:
             raise refused("Authorization failed. Please verify your access rights and try again.")
         if name not in self._users:
             raise refused(f"User:{name} not found.")
         if self._users.is_super(name):
             return
+        if needs is None:
+            raise refused(f"{subject_of(name)} is no super user, which this request needs")
         acl = self._acls.entries.get(subject_of(name))
         rules = Rules() if acl is None else compiled(acl)
         for need in needs:
+            if need is ANYBODY:
+                continue
             verdict = decide(rules, need.resource, need.actions, source)
             if verdict is not None:
                 raise refused(
@@ -146,6 +239,10 @@ def _fields_of(request: Command) -> dict[str, str]:
         if fields and quotes == 4 * len(fields):
             return fields
     return request.ext
+
+
+def _host(peer: Peer) -> str:
+    return peer.remote_address.rpartition(":")[0].strip("[]")
 
 
 def _codes(text: str) -> frozenset[int]:

@@ -39,7 +39,9 @@ class AccessControl:
         _add_initial_users(state)
         save_changes(state)
         if config.acl_enable or config.authentication_enabled or config.authorization_enabled:
-            state.gate = Gate(config, config.broker_cluster_name, state.users, state.acls)
+            state.gate = Gate(
+                config, config.broker_cluster_name, state.users, state.acls, state.store
+            )
             if state.account_files is not None:
                 state.gate.accounts = state.account_files.accounts
 

@@ -47,6 +47,11 @@ class AccessSettings(DoorSettings, frozen=True, kw_only=True, rename="camel"):
         name="migrateAuthFromV1Enabled", default=False
     )
 
+    java_authorization: bool = False
+    """Ours: ask for no more rights than a Java broker does."""
+    require_signed_code: bool = False
+    """Ours: refuse changing requests whose signature is not bound to their code."""
+
     def __post_init__(self) -> None:
         self.server_tls()
         self.initial_users()

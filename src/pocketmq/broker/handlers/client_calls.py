@@ -32,6 +32,7 @@ from pocketmq.protocol.headers.client_calls import (
 from pocketmq.protocol.json_values import decode_body, encode_body
 from pocketmq.protocol.message_ids import parse_offset_id
 from pocketmq.protocol.peers import Gate, version_name
+from pocketmq.protocol.signature import unsigned
 
 CALL_TIMEOUT = 10.0
 STATUS_TIMEOUT = 5.0
@@ -70,7 +71,7 @@ def _ask(client: Peer, request: Command, timeout: float, answered: Answered) -> 
 def running_info(state: BrokerState, connection: Connection, request: Command) -> Answer:
     """Let a consumer tell what it is doing, with the stacks of its threads if wanted."""
     header = request.header(GetConsumerRunningInfoRequest)
-    passed_on = Command.request(request.code, 0, request.ext, request.body)
+    passed_on = Command.request(request.code, 0, unsigned(request.ext), request.body)
     _relay(state, connection, request, passed_on, (header.consumer_group, header.client_id))
     return None
 
@@ -86,7 +87,7 @@ def consume_directly(state: BrokerState, connection: Connection, request: Comman
     if record is None:
         remark = f"can not find message by the offset, {position}"
         raise server_error(ResponseCode.SYSTEM_ERROR, remark)
-    ext = request.ext | {"brokerName": state.config.broker_name}
+    ext = unsigned(request.ext) | {"brokerName": state.config.broker_name}
     topic, group = state.topics.get(header.topic or ""), state.groups.get(header.consumer_group)
     if topic is not None:
         ext["topicSysFlag"] = str(topic.topic_sys_flag)

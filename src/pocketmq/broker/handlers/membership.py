@@ -48,12 +48,20 @@ def heartbeat(state: BrokerState, connection: Connection, request: Command) -> C
     for data in beat.consumer_data_set:
         if _register(state, connection, client, data, beat):
             wants_full = True
-    now = state.steady()
+    now, replaces = state.steady(), _may_replace(state, connection, beat.client_id)
     for producer in beat.producer_data_set:
-        state.producers.register(producer.group_name, connection, client, now)
+        state.producers.register(producer.group_name, connection, client, now, replaces=replaces)
     save_changes(state)
     header = HeartbeatResponse(is_support_heart_beat_v2=True, is_sub_change=wants_full)
     return request.reply(ResponseCode.SUCCESS, None, header)
+
+
+def _may_replace(state: BrokerState, connection: Peer, client_id: str) -> bool:
+    """Tell whether replies to a client id may go to a connection: those of others may not."""
+    known = state.producers.find(client_id)
+    if known is None or known is connection or known.closed or state.gate is None:
+        return True
+    return state.gate.same_user(known, connection)
 
 
 def _register(

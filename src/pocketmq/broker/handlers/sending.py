@@ -4,6 +4,7 @@ A plain message takes the short way: its target is known, its properties are onl
 answer is a template. Whatever asks for more (retries, delays, transactions) becomes a draft.
 """
 
+from collections.abc import Mapping
 from functools import lru_cache
 
 from pocketmq.broker.appending import Draft, append, append_batch, message_illegal, place
@@ -157,6 +158,8 @@ def _take_draft(
     properties.pop(names.POP_CHECKPOINT, None)
     if names.INNER_NUM in properties or header.sys_flag & _INNER_BATCH:
         raise message_illegal(state.config.max_message_size)
+    if state.gate is not None and state.gate.strict:
+        _check_takes_back(header.topic, properties)
     unique_key = properties.get(names.UNIQUE_KEY)
     if unique_key is None:
         unique_key = state.unique_ids.next_id(state.turn.now_ms)
@@ -183,6 +186,16 @@ def _take_draft(
         unique_key=unique_key,
         recall_handle=draft.recall_handle,
     )
+
+
+def _check_takes_back(topic: str, properties: Mapping[str, str]) -> None:
+    """Refuse a message that takes back a timed one of another topic; see `RECALL_MESSAGE`."""
+    key = properties.get(names.TIMER_DELETE_UNIQUE_KEY)
+    if key is not None and not key.startswith(f"{topic}+"):
+        raise server_error(
+            ResponseCode.NO_PERMISSION,
+            f"{names.TIMER_DELETE_UNIQUE_KEY} names a message of another topic than {topic}",
+        )
 
 
 def _take_batch(

@@ -4,7 +4,6 @@ import logging
 
 import msgspec
 
-from pocketmq.broker.access.signature import ACCESS_KEY
 from pocketmq.broker.access.users import UserType, refused, subject_of, user_of
 from pocketmq.broker.saving import save_changes
 from pocketmq.broker.state import BrokerState, Handler
@@ -24,6 +23,7 @@ from pocketmq.protocol.headers.auth import (
     ListUsersRequest,
 )
 from pocketmq.protocol.json_values import decode_body, encode_body
+from pocketmq.protocol.signature import ACCESS_KEY
 
 logger = logging.getLogger("pocketmq.broker")
 

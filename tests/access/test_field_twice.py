@@ -1,4 +1,4 @@
-"""Signatures: the same as HMAC-SHA1, and a request is checked as the one that is carried out."""
+"""A field that is there twice: a request is checked as the one that is carried out."""
 
 import base64
 import hmac
@@ -6,37 +6,10 @@ import json
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as some
 
-from pocketmq.broker.access.settings import InnerCredentials
-from pocketmq.broker.access.signature import is_signed_with, signed_fields
 from pocketmq.protocol.frame import encode_frame
 from tests.access.attempts import ACCESS_FILE
 from tests.broker.running import client, running, send_fields
-
-
-@given(
-    some.binary(min_size=1, max_size=200),
-    some.dictionaries(some.text("abcXYZ", min_size=1), some.text(), max_size=8),
-    some.binary(max_size=300),
-)
-def test_a_signature_is_the_hmac_of_values_by_key_and_body(
-    secret: bytes, fields: dict[str, str], body: bytes
-) -> None:
-    content = "".join(fields[key] for key in sorted(fields)).encode("utf-8", "replace") + body
-    signature = base64.b64encode(hmac.digest(secret, content, "sha1")).decode()
-    assert is_signed_with(secret, fields | {"Signature": signature}, body)
-    assert not is_signed_with(secret, fields | {"Signature": signature}, body + b"x")
-    assert not is_signed_with(secret + b"x", fields | {"Signature": signature}, body)
-
-
-@given(some.text(min_size=1), some.dictionaries(some.text("abc", min_size=1), some.text()))
-def test_what_is_signed_is_found_signed(secret: str, fields: dict[str, str]) -> None:
-    user = InnerCredentials(access_key="somebody", secret_key=secret)
-    signed = signed_fields(user, fields, b"body")
-    assert signed["AccessKey"] == "somebody"
-    assert is_signed_with(secret.encode("utf-8", "replace"), signed, b"body")
 
 
 def twice(first: str, second: str, form: str) -> list[bytes]:

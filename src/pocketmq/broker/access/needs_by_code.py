@@ -1,0 +1,214 @@
+"""What each request needs under access control: one row for every request a broker serves.
+
+Java: DefaultAuthorizationContextBuilder and the annotations of its headers. A request without a
+row is refused to everybody but super users. Where Java asks for nothing though messages, settings
+or names of others are at stake, a row says what its siblings need; `Needs.java` keeps Java's way.
+"""
+
+from collections.abc import Mapping
+
+from pocketmq.broker.access import needs as read
+from pocketmq.broker.access.needs import GET, PUB, SUB, UPDATE, Need, Needs
+from pocketmq.broker.access.records import at_message_id, at_offset
+from pocketmq.broker.access.rules import Action, Kind
+from pocketmq.errors import MQError, ResponseCode, server_error
+from pocketmq.protocol.codes import RequestCode as Code
+from pocketmq.protocol.command import Command
+
+_T, _G = Kind.TOPIC, Kind.GROUP
+_CREATE, _DELETE = (Action.CREATE,), (Action.DELETE,)
+_SUB_GET, _SUB_UPDATE = (Action.SUB, Action.GET), (Action.SUB, Action.UPDATE)
+_SHOWN = (Action.GET, Action.LIST)
+
+
+def needs_of(request: Command, cluster: str, *, java: bool = False) -> list[Need] | None:
+    """Give what a request needs by its fields and body; None if there is no row for it.
+
+    Raises `ServerError` in Java's words if it cannot be told.
+    """
+    rule = NEEDS.get(request.code)
+    if rule is None:
+        return None
+    try:
+        return (rule.java if java else rule.read)(request, cluster)
+    except MQError as error:
+        remark = "parse authorization context error."
+        raise server_error(ResponseCode.NO_PERMISSION, remark) from error
+
+
+def deciding_fields(code: int, fields: Mapping[str, str]) -> tuple[str | None, ...] | None:
+    """Give the fields that alone decide what a request needs; None if more does."""
+    rule = NEEDS.get(code)
+    if rule is None or rule.keys is None:
+        return None
+    return tuple([fields.get(key) for key in rule.keys])
+
+
+def _by_record(rule: Needs, position: str, on_record: tuple[Action, ...]) -> Needs:
+    """Need something on the topic of the record at a position, too: never decided by fields."""
+    reader = at_message_id if position == "msgId" else at_offset(position)
+    return rule._replace(keys=None, position=reader, on_record=on_record)
+
+
+def _listed(codes: tuple[Code, ...], rule: Needs) -> dict[int, Needs]:
+    return dict.fromkeys(codes, rule)
+
+
+_LOCKING = Needs(read.locking, None, read.locking)
+_ACK = Needs(read.ack, read.TOPIC_AND_GROUP, read.ack)
+_MESSAGES: dict[int, Needs] = {
+    Code.SEND_MESSAGE: read.sending("topic"),
+    Code.SEND_MESSAGE_V2: read.sending("b"),
+    Code.SEND_BATCH_MESSAGE: read.sending("b"),
+    Code.SEND_REPLY_MESSAGE: read.replying("topic"),
+    Code.SEND_REPLY_MESSAGE_V2: read.replying("b"),
+    Code.RECALL_MESSAGE: read.fields(PUB, topic=_T),
+    # Clients of 4.9 name no topic in the next two: the record's own decides.
+    Code.END_TRANSACTION: _by_record(
+        Needs(read.ending, None, read.fields(PUB, topic=_T).java), "commitLogOffset", PUB
+    ),
+    Code.VIEW_MESSAGE_BY_ID: _by_record(read.fields(GET, ("topic",), topic=_T), "offset", GET),
+    Code.CONSUMER_SEND_MSG_BACK: _by_record(read.fields(SUB, group=_G), "offset", SUB),
+    Code.CONSUME_MESSAGE_DIRECTLY: _by_record(
+        read.fields(SUB, ("topic",), consumerGroup=_G, topic=_T), "msgId", SUB
+    ),
+    Code.RESUME_CHECK_HALF_MESSAGE: _by_record(
+        read.fields(UPDATE, ("topic",), topic=_T), "msgId", UPDATE
+    ),
+    Code.PULL_MESSAGE: read.taking(SUB),
+    Code.LITE_PULL_MESSAGE: read.taking(SUB, in_java=False),
+    Code.QUERY_MESSAGE: read.fields(_SUB_GET, topic=_T),
+    Code.POP_MESSAGE: read.taking(SUB),
+    Code.PEEK_MESSAGE: read.taking(SUB),
+    Code.ACK_MESSAGE: _ACK,
+    Code.BATCH_ACK_MESSAGE: Needs(read.batch_ack, None, read.nothing),
+    Code.CHANGE_MESSAGE_INVISIBLETIME: _ACK,
+    Code.NOTIFICATION: read.taking(SUB),
+    Code.POLLING_INFO: read.fields(GET, consumerGroup=_G, topic=_T),
+    Code.POP_LITE_MESSAGE: read.taking(SUB),
+}
+_MEMBERS: dict[int, Needs] = {
+    Code.HEART_BEAT: Needs(read.heartbeat, None, read.heartbeat),
+    Code.UNREGISTER_CLIENT: Needs(read.leaving, ("consumerGroup",), read.leaving),
+    Code.CHECK_CLIENT_CONFIG: Needs(read.checking, None, read.nothing),
+    Code.QUERY_ASSIGNMENT: Needs(read.assigning, None, read.nothing),
+    Code.GET_CONSUMER_LIST_BY_GROUP: read.fields(_SUB_GET, consumerGroup=_G),
+    Code.QUERY_CONSUMER_OFFSET: read.taking(_SUB_GET),
+    Code.UPDATE_CONSUMER_OFFSET: read.taking(_SUB_UPDATE),
+    Code.LOCK_BATCH_MQ: _LOCKING,
+    Code.UNLOCK_BATCH_MQ: _LOCKING,
+}
+_TOOLS: dict[int, Needs] = {
+    Code.UPDATE_AND_CREATE_TOPIC: read.fields(_CREATE, topic=_T),
+    Code.DELETE_TOPIC_IN_BROKER: read.fields(_DELETE, topic=_T),
+    Code.GET_TOPIC_CONFIG: read.fields(GET, topic=_T),
+    Code.GET_TOPIC_STATS_INFO: read.fields(GET, topic=_T),
+    Code.SEARCH_OFFSET_BY_TIMESTAMP: read.fields(GET, topic=_T),
+    Code.GET_MAX_OFFSET: read.fields(GET, topic=_T),
+    Code.GET_MIN_OFFSET: read.fields(GET, topic=_T),
+    Code.GET_EARLIEST_MSG_STORETIME: read.fields(GET, topic=_T),
+    Code.QUERY_TOPIC_CONSUME_BY_WHO: read.fields(GET, topic=_T),
+    Code.DELETE_SUBSCRIPTIONGROUP: read.fields(_DELETE, groupName=_G),
+    Code.GET_SUBSCRIPTIONGROUP_CONFIG: read.fields(GET, group=_G),
+    Code.GET_CONSUMER_CONNECTION_LIST: read.fields(GET, consumerGroup=_G),
+    Code.GET_CONSUMER_RUNNING_INFO: read.fields(GET, consumerGroup=_G),
+    Code.QUERY_TOPICS_BY_CONSUMER: read.fields(GET, group=_G),
+    # Without a topic, or a group, nothing is told of one: tools may leave them out.
+    Code.QUERY_SUBSCRIPTION_BY_CONSUMER: read.fields(GET, ("topic",), group=_G, topic=_T),
+    Code.QUERY_CONSUME_QUEUE: read.fields(GET, ("consumerGroup",), topic=_T, consumerGroup=_G),
+    Code.QUERY_CORRECTION_OFFSET: read.fields(
+        GET, ("filterGroups",), filterGroups=_G, compareGroup=_G, topic=_T
+    ),
+    Code.GET_CONSUME_STATS: read.fields(
+        GET, ("topic", "topicList"), consumerGroup=_G, topic=_T, topicList=_T
+    ),
+    Code.QUERY_CONSUME_TIME_SPAN: read.fields(GET, topic=_T, group=_G),
+    Code.INVOKE_BROKER_TO_RESET_OFFSET: read.fields(UPDATE, group=_G, topic=_T),
+    Code.INVOKE_BROKER_TO_GET_CONSUMER_STATUS: read.fields(GET, topic=_T, group=_G),
+    Code.CLONE_GROUP_OFFSET: Needs(
+        read.cloning,
+        ("srcGroup", "destGroup", "topic"),
+        read.fields(UPDATE, destGroup=_G, topic=_T).java,
+    ),
+    Code.UPDATE_AND_GET_GROUP_FORBIDDEN: read.fields(UPDATE, group=_G, topic=_T),
+}
+_GET_AS_JAVA, _GET_OURS = read.on_cluster(GET, in_java=True), read.on_cluster(_SHOWN)
+_CLUSTER: dict[int, Needs] = {
+    **_listed(
+        (
+            Code.GET_PRODUCER_CONNECTION_LIST, Code.GET_ALL_PRODUCER_INFO,
+            Code.GET_BROKER_CONSUME_STATS, Code.VIEW_BROKER_STATS_DATA, Code.AUTH_GET_USER,
+            Code.AUTH_LIST_USER, Code.AUTH_GET_ACL, Code.AUTH_LIST_ACL,
+            Code.EXPORT_ROCKSDB_CONFIG_TO_JSON, Code.CONTROLLER_GET_REPLICA_INFO,
+            Code.CONTROLLER_GET_NEXT_BROKER_ID, Code.QUERY_DATA_VERSION,
+        ),
+        _GET_AS_JAVA,
+    ),
+    **_listed(
+        (
+            Code.AUTH_CREATE_USER, Code.AUTH_UPDATE_USER, Code.AUTH_DELETE_USER,
+            Code.AUTH_CREATE_ACL, Code.AUTH_UPDATE_ACL, Code.AUTH_DELETE_ACL,
+            Code.RESET_MASTER_FLUSH_OFFSET, Code.EXCHANGE_BROKER_HA_INFO,
+            Code.NOTIFY_MIN_BROKER_ID_CHANGE, Code.ADD_BROKER, Code.REMOVE_BROKER,
+            Code.CONTROLLER_ALTER_SYNC_STATE_SET, Code.CONTROLLER_ELECT_MASTER,
+            Code.CONTROLLER_REGISTER_BROKER, Code.NOTIFY_BROKER_ROLE_CHANGED,
+            Code.CLEAN_BROKER_DATA, Code.CONTROLLER_APPLY_BROKER_ID,
+        ),
+        read.on_cluster(UPDATE, in_java=True),
+    ),
+    # Java asks for nothing from here on.
+    **_listed(
+        (
+            Code.GET_ALL_TOPIC_CONFIG, Code.GET_BROKER_CONFIG, Code.GET_BROKER_RUNTIME_INFO,
+            Code.GET_ALL_CONSUMER_OFFSET, Code.GET_ALL_DELAY_OFFSET,
+            Code.GET_BROKER_CLUSTER_ACL_INFO, Code.GET_TIMER_CHECK_POINT, Code.GET_TIMER_METRICS,
+            Code.GET_ALL_SUBSCRIPTIONGROUP_CONFIG, Code.GET_SYSTEM_TOPIC_LIST_FROM_BROKER,
+            Code.CHECK_ROCKSDB_CQ_WRITE_PROGRESS, Code.GET_ALL_MESSAGE_REQUEST_MODE,
+            Code.GET_BROKER_HA_STATUS, Code.GET_BROKER_EPOCH_CACHE,
+            Code.CONTROLLER_GET_METADATA_INFO, Code.CONTROLLER_GET_SYNC_STATE_DATA,
+            Code.GET_CONTROLLER_CONFIG, Code.GET_COLD_DATA_FLOW_CTR_INFO,
+            Code.GET_BROKER_LITE_INFO, Code.GET_PARENT_TOPIC_INFO, Code.GET_LITE_TOPIC_INFO,
+            Code.GET_LITE_CLIENT_INFO, Code.GET_LITE_GROUP_INFO,
+        ),
+        _GET_OURS,
+    ),
+    **_listed(
+        (
+            Code.UPDATE_BROKER_CONFIG, Code.UPDATE_AND_CREATE_TOPIC_LIST,
+            Code.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP,
+            Code.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST, Code.SET_MESSAGE_REQUEST_MODE,
+            Code.CLEAN_EXPIRED_CONSUMEQUEUE, Code.CLEAN_UNUSED_TOPIC,
+            Code.DELETE_EXPIRED_COMMITLOG, Code.UPDATE_AND_CREATE_ACL_CONFIG,
+            Code.DELETE_ACL_CONFIG, Code.UPDATE_GLOBAL_WHITE_ADDRS_CONFIG,
+            Code.GET_BROKER_CLUSTER_ACL_CONFIG,  # holds secrets
+            Code.UPDATE_AND_CREATE_STATIC_TOPIC, Code.UPDATE_CONTROLLER_CONFIG,
+            Code.UPDATE_COLD_DATA_FLOW_CTR_CONFIG, Code.REMOVE_COLD_DATA_FLOW_CTR_CONFIG,
+            Code.SET_COMMITLOG_READ_MODE, Code.SWITCH_TIMER_ENGINE, Code.POP_ROLLBACK,
+            Code.LITE_SUBSCRIPTION_CTL, Code.TRIGGER_LITE_DISPATCH,
+        ),
+        read.on_cluster(UPDATE),
+    ),
+}  # fmt: skip
+NEEDS: dict[int, Needs] = _MESSAGES | _MEMBERS | _TOOLS | _CLUSTER
+
+_CHANGING_TOOLS = frozenset[int](
+    {
+        Code.UPDATE_AND_CREATE_TOPIC, Code.DELETE_TOPIC_IN_BROKER, Code.DELETE_SUBSCRIPTIONGROUP,
+        Code.INVOKE_BROKER_TO_RESET_OFFSET, Code.CLONE_GROUP_OFFSET,
+        Code.UPDATE_AND_GET_GROUP_FORBIDDEN,
+    }
+)  # fmt: skip
+READING = frozenset[int](
+    {
+        Code.VIEW_MESSAGE_BY_ID, Code.QUERY_MESSAGE, Code.PEEK_MESSAGE, Code.POLLING_INFO,
+        Code.CHECK_CLIENT_CONFIG, Code.QUERY_ASSIGNMENT, Code.GET_CONSUMER_LIST_BY_GROUP,
+        Code.QUERY_CONSUMER_OFFSET,
+    }
+    | {code for code in _TOOLS if code not in _CHANGING_TOOLS}
+    | {
+        code
+        for code, rule in _CLUSTER.items()
+        if rule in (_GET_AS_JAVA, _GET_OURS)
+    }
+)  # fmt: skip
+"""Requests that change nothing: the only ones `requireSignedCode` takes unbound."""
