@@ -6,9 +6,11 @@ from typing import Any
 
 import pytest
 
-from pocketmq.broker.refusal_log import LINES, PERIOD, RefusalLog
+from pocketmq.net.refusal_log import LINES, PERIOD, RefusalLog
 from pocketmq.protocol.codes import RequestCode as Code
 from tests.broker.running import client, running, send_fields
+
+LOGGER = logging.getLogger("pocketmq.broker")
 
 
 def lines(caplog: pytest.LogCaptureFixture) -> list[str]:
@@ -20,7 +22,7 @@ def lines(caplog: pytest.LogCaptureFixture) -> list[str]:
 
 
 def test_a_refusal_names_peer_request_code_and_reason(caplog: pytest.LogCaptureFixture) -> None:
-    log = RefusalLog()
+    log = RefusalLog(LOGGER)
     log.refused("10.0.0.7:5", Code.SEND_MESSAGE_V2, 16, "not for you", 1.0)
     log.refused("10.0.0.7:5", 9999, 3, None, 1.0)
     assert lines(caplog) == [
@@ -32,7 +34,7 @@ def test_a_refusal_names_peer_request_code_and_reason(caplog: pytest.LogCaptureF
 def test_of_very_many_a_few_are_told_and_the_others_counted(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    log = RefusalLog()
+    log = RefusalLog(LOGGER)
     for _ in range(100_000):
         log.refused("p", 9999, 3, "why", 1.0)
     assert len(lines(caplog)) == LINES
@@ -45,7 +47,7 @@ def test_of_very_many_a_few_are_told_and_the_others_counted(
 
 
 def test_a_reason_of_any_length_takes_one_line(caplog: pytest.LogCaptureFixture) -> None:
-    RefusalLog().refused("p", Code.HEART_BEAT, 1, "x" * 100_000, 1.0)
+    RefusalLog(LOGGER).refused("p", Code.HEART_BEAT, 1, "x" * 100_000, 1.0)
     assert len(lines(caplog)[0]) < 300
 
 
@@ -55,7 +57,7 @@ def test_a_reason_of_any_length_takes_one_line(caplog: pytest.LogCaptureFixture)
 def test_where_a_request_carries_a_secret_the_reason_is_not_told(
     caplog: pytest.LogCaptureFixture, code: Code
 ) -> None:
-    RefusalLog().refused("p", code, 1, "malformed User: 'hunter2'", 1.0)
+    RefusalLog(LOGGER).refused("p", code, 1, "malformed User: 'hunter2'", 1.0)
     assert "hunter2" not in caplog.text
     assert lines(caplog) == [f"p: {code.name} ({code}) was refused with code 1: ***"]
 

@@ -12,7 +12,7 @@ from tests.nameserver.java_scenarios import body_of, essence, request_of, scenar
 
 @pytest.mark.parametrize("scenario", scenarios(), ids=lambda scenario: str(scenario["name"]))
 def test_every_answer_is_the_one_java_gave(scenario: dict[str, Any]) -> None:
-    state = NameServerState(NameServerConfig(), lambda: 0.0)
+    state = NameServerState(NameServerConfig(broker_take_over_enable=True), lambda: 0.0)
     for number, step in enumerate(scenario["steps"]):
         if "close" in step:
             state.table.connection_lost(step["close"])

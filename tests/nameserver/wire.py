@@ -28,9 +28,13 @@ class Peer:
         self.opaque = 0
 
     @classmethod
-    async def to(cls, server: NameServer) -> "Peer":
+    async def to(cls, server: NameServer, host: str = "127.0.0.1") -> "Peer":
+        """Connect from a host; all of 127.0.0.0/8 are this machine's."""
         assert server.address is not None
-        return cls(*await asyncio.open_connection(server.address.host, server.address.port))
+        address = server.address
+        return cls(
+            *await asyncio.open_connection(address.host, address.port, local_addr=(host, 0))
+        )
 
     def send(
         self,

@@ -234,7 +234,11 @@ _EXPORTERS = {"DISABLE", "PROM"}
 _FIELDS = msgspec.structs.fields(BrokerConfig)
 _BY_KEY = {field.encode_name: field.name for field in _FIELDS}
 _KINDS = {field.encode_name: field.type for field in _FIELDS}
-_SECRET = SECRET_KEYS | {"initAuthenticationUser", "innerClientAuthenticationCredentials"}
+_SECRET = SECRET_KEYS | {
+    "initAuthenticationUser",
+    "innerClientAuthenticationCredentials",
+    "nameServerCredentials",
+}
 _FIXED = frozenset(field.name for field in msgspec.structs.fields(AccessSettings)) | frozenset(
     {
         "advertised_port",

@@ -17,7 +17,7 @@ from pocketmq.broker.handlers.membership import connection_closed
 from pocketmq.broker.handlers.sending import NO_ROOM
 from pocketmq.broker.measures import Measures
 from pocketmq.broker.patience import SHORT, busy_answer
-from pocketmq.broker.refusal_log import RefusalLog
+from pocketmq.net.refusal_log import RefusalLog
 from pocketmq.broker.refusals import FAILED, REFUSING, check_size, refusal
 from pocketmq.broker.room import NoRoom, with_room
 from pocketmq.broker.state import Answer, BrokerState, Handler
@@ -63,7 +63,7 @@ class Dispatcher:
         self._handlers = {code: with_room(code, each) for code, each in handlers.items()}
         self._loop = loop
         self._commit = GroupCommit(state.store, loop, self._let_go)
-        self._refusals = RefusalLog()
+        self._refusals = RefusalLog(logger)
         self._ending: asyncio.Handle | None = None
         self._pulls = WaitingPulls(state, loop)
         self._latest: Connection | None = None  # who sent messages last

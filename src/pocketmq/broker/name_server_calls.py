@@ -1,11 +1,12 @@
 """How a broker asks its name servers: as nobody, or as the user its settings name.
 
-Java: `innerClientAuthenticationCredentials`, for name servers behind access control of their own.
+Java: `innerClientAuthenticationCredentials`; here also `nameServerCredentials`. Name servers with
+access control take registrations from such a user only.
 """
 
 from typing import Protocol
 
-from pocketmq.broker.access.settings import InnerCredentials
+from pocketmq.model.start_users import InnerCredentials
 from pocketmq.protocol.command import Command
 
 

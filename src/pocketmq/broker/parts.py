@@ -83,7 +83,7 @@ class Parts:
 
             state.measures = Measures()
         self.dispatcher = Dispatcher(state, HANDLERS, loop)
-        calls = calls_of(dialer, config.inner_user())
+        calls = calls_of(dialer, config.name_server_user())
         self.registrar = Registrar(state, name_servers, calls)
         self.questions = RouteQuestions(name_servers, calls)
         self.dispatcher.when_announced = self.registrar.when_announced

@@ -12,14 +12,16 @@ import msgspec
 from pocketmq.errors import InvalidInput, NoPermission
 from pocketmq.errors.response import ResponseCode
 from pocketmq.model.guarded import HIDDEN
-from pocketmq.net import DoorSettings
-from pocketmq.net.door_settings import SECRET_KEYS
+from pocketmq.nameserver.access.settings import SECRET_KEYS as USER_KEYS
+from pocketmq.nameserver.access.settings import NameServerAccess
+from pocketmq.net.door_settings import SECRET_KEYS as DOOR_KEYS
 
-_AT_START = frozenset(field.encode_name for field in msgspec.structs.fields(DoorSettings))
+_SECRET_KEYS = DOOR_KEYS | USER_KEYS
+_AT_START = frozenset(field.encode_name for field in msgspec.structs.fields(NameServerAccess))
 _ALWAYS_BLACK = _AT_START | {"configBlackList", "configStorePath", "kvConfigPath", "rocketmqHome"}
 
 
-class NameServerConfig(DoorSettings, frozen=True, kw_only=True, rename="camel"):
+class NameServerConfig(NameServerAccess, frozen=True, kw_only=True, rename="camel"):
     """How a name server behaves; the defaults are Java's."""
 
     order_message_enable: bool = False
@@ -62,9 +64,6 @@ class NameServerConfig(DoorSettings, frozen=True, kw_only=True, rename="camel"):
     """Bytes held for all connections together (ours), which is four of the largest frames; read
     at the start."""
 
-    def __post_init__(self) -> None:
-        self.server_tls()
-
     def properties(self) -> dict[str, str]:
         """Give all settings as text."""
         return {name: _text(value) for name, value in msgspec.to_builtins(self).items()}
@@ -76,7 +75,7 @@ class NameServerConfig(DoorSettings, frozen=True, kw_only=True, rename="camel"):
     def shown_properties(self) -> dict[str, str]:
         """Give all settings for the eyes of others: secrets are hidden."""
         properties = self.properties()
-        return properties | {key: HIDDEN for key in SECRET_KEYS if properties[key]}
+        return properties | {key: HIDDEN for key in _SECRET_KEYS if properties[key]}
 
     def __repr__(self) -> str:
         shown = ", ".join(f"{key}={value!r}" for key, value in self.shown_properties().items())

@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Hashable
 
-from pocketmq.errors import MQError, ResponseCode, ServerError
+from pocketmq.errors import MQError, NoPermission, ResponseCode, ServerError
 from pocketmq.nameserver.handlers import brokers, key_values, routes, settings, topics
 from pocketmq.nameserver.handlers.handler import Handler
 from pocketmq.nameserver.state import NameServerState
@@ -30,7 +30,12 @@ def answer(state: NameServerState, connection: Hashable, request: Command) -> Co
             remark += ": there is no controller here"
         return request.reply(ResponseCode.REQUEST_CODE_NOT_SUPPORTED, remark)
     try:
+        state.asked_by_super = state.gate is not None and state.gate.check(connection, request)
         return handler(state, connection, request)
+    except NoPermission as error:
+        now = state.clock()
+        state.refusals.refused(str(_peer(connection)), request.code, error.code, error.remark, now)
+        return request.reply(error.code, error.remark)
     except ServerError as error:
         return request.reply(error.code, error.remark)
     except MQError as error:

@@ -17,6 +17,7 @@ from pocketmq.model.route import MASTER_ID, QueueData
 from pocketmq.nameserver.broker_sets import BrokerSet, BrokerSets, Entered
 from pocketmq.nameserver.checks import check_announcement, check_queue_data, check_topics, refused
 from pocketmq.nameserver.live_brokers import LiveBrokers
+from pocketmq.nameserver.ownership import check_departure, check_registration, owner_of
 from pocketmq.nameserver.routes import Routes
 from pocketmq.nameserver.values import (
     Announcement,
@@ -70,14 +71,19 @@ class RouteTable:
         now: float,
         *,
         delete_absent: bool = False,
+        take_over: bool = True,
     ) -> Registered:
         """Take in a broker; without topics, it keeps those it has (see `holds`).
 
-        With `delete_absent` the broker's topics that are not among these are forgotten. Raises
+        With `delete_absent` the broker's topics that are not among these are forgotten. Without
+        `take_over` a live owner of the name or address keeps it (see `ownership`). Raises
         `ServerError` for what a name server refuses; nothing has changed then.
         """
         self._check(broker, topics)
         version = self._version(broker.key) if topics is None else topics.table.data_version
+        if not take_over:
+            known = self.brokers.get(broker.name)
+            check_registration(self._live, known, broker, version.state_version, connection, now)
         self._move(broker)
         if self._outdated(broker, version):
             self._unregister(broker.key, broker.name)  # as in Java it is not told
@@ -135,17 +141,19 @@ class RouteTable:
         """Give the address of another broker that has this name and id, and is alive."""
         known = self.brokers.get(broker.name)
         holder = None if known is None else known.addresses.get(broker.broker_id)
-        if holder is None or holder == broker.address:
+        return None if self._rival(broker) is None else holder
+
+    def _rival(self, broker: Announcement) -> Live | None:
+        known = self.brokers.get(broker.name)
+        holder = None if known is None else known.addresses.get(broker.broker_id)
+        if known is None or holder is None or holder == broker.address:
             return None
-        return holder if self._live.get(BrokerKey(broker.cluster, holder)) is not None else None
+        return owner_of(self._live, {broker.cluster, *known.clusters}, holder)
 
     def _outdated(self, broker: Announcement, version: DataVersion) -> bool:
         """Tell whether another address has this id with a later state: a master of a later term."""
-        rival = self.rival(broker)
-        if rival is None:
-            return False
-        later = self._version(BrokerKey(broker.cluster, rival))
-        return later.state_version > version.state_version
+        rival = self._rival(broker)
+        return rival is not None and rival.version.state_version > version.state_version
 
     def _move(self, broker: Announcement) -> None:
         """See to it that an address is known under one name and one cluster."""
@@ -225,6 +233,14 @@ class RouteTable:
         return known is None or known != version
 
     # Brokers go
+
+    def check_departure(
+        self, key: BrokerKey, name: str, connection: Hashable, now: float
+    ) -> None:
+        """Raise `ServerError` if the peer on a connection may not unregister this broker."""
+        known = self.brokers.get(name)
+        clusters = {key.cluster} | (set() if known is None else known.clusters)
+        check_departure(self._live, clusters, key.address, connection, now)
 
     def unregister(self, key: BrokerKey, name: str, broker_id: int) -> Departed:
         """Forget a broker that says it leaves."""

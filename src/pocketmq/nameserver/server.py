@@ -6,7 +6,9 @@ few name servers need is imported when they do, so that the others start sooner.
 
 import asyncio
 import logging
+from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pocketmq.errors import (
     BodyMalformed,
@@ -26,6 +28,9 @@ from pocketmq.net import Address, Connection, Dialer, Limits, Server
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import Command
 
+if TYPE_CHECKING:
+    from pocketmq.nameserver.access.gate import Gate
+
 DEFAULT_PORT = 9876
 KEY_VALUES_FILE = "kvConfig.json"
 """Java's name and form, so that a Java name server's file can be taken over."""
@@ -38,12 +43,19 @@ _log = logging.getLogger("pocketmq.nameserver")
 class NameServer:
     """One name server. Several do not know each other; brokers register with all of them.
 
-    With `data`, a directory, key values and updated settings outlive it; routes never do.
+    With `data`, a directory, key values and updated settings outlive it; routes never do. `supers`
+    are super users beside those of the settings, passwords by name.
     """
 
-    def __init__(self, config: NameServerConfig | None = None, data: Path | None = None) -> None:
+    def __init__(
+        self,
+        config: NameServerConfig | None = None,
+        data: Path | None = None,
+        supers: Mapping[str, str] | None = None,
+    ) -> None:
         self.config = config or NameServerConfig()
         self.data = data
+        self._supers = dict(supers or {})
         self.address: Address | None = None
         self._state: NameServerState | None = None
         self._server: Server | None = None
@@ -54,9 +66,11 @@ class NameServer:
     async def start(self, host: str = "127.0.0.1", port: int = DEFAULT_PORT) -> Address:
         """Listen; port 0 takes any free one. Gives the address listened on.
 
-        Raises `ListenFailed` if the port is taken, `StoreError` if `data` cannot be used.
+        Raises `ListenFailed` if the port is taken, `StoreError` if `data` cannot be used,
+        `InvalidInput` if the file of users cannot be.
         """
         state = self._open_state()
+        state.gate = self._make_gate()
         limits = Limits(
             idle=float(state.config.server_channel_max_idle_time_seconds),
             backlog=state.config.server_socket_backlog,
@@ -124,6 +138,17 @@ class NameServer:
             self._send_notifications()
 
     # Inside
+
+    def _make_gate(self) -> "Gate | None":
+        config = self.config  # as given: access control cannot be changed over the wire
+        if not config.authentication_enabled:
+            return None
+        from pocketmq.nameserver.access.gate import Gate
+        from pocketmq.nameserver.access.users import Users
+
+        path = config.authentication_users_file
+        supers = dict(config.initial_users()) | self._supers
+        return Gate(config, Users(supers, Path(path) if path else None))
 
     def _open_state(self) -> NameServerState:
         clock = asyncio.get_running_loop().time

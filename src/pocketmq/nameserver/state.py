@@ -1,6 +1,8 @@
 """Everything a name server's handlers work on."""
 
+import logging
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from pocketmq.model.route import TopicRoute
 from pocketmq.nameserver.config import NameServerConfig
@@ -8,6 +10,10 @@ from pocketmq.nameserver.key_values import ORDER_NAMESPACE, KeyValues
 from pocketmq.nameserver.route_bodies import RouteBodies
 from pocketmq.nameserver.route_table import RouteTable
 from pocketmq.nameserver.values import NotifyMinBrokerId
+from pocketmq.net.refusal_log import RefusalLog
+
+if TYPE_CHECKING:
+    from pocketmq.nameserver.access.gate import Gate  # few name servers have one
 
 SaveProperties = Callable[[dict[str, str]], None]
 
@@ -30,6 +36,9 @@ class NameServerState:
         self.route_bodies = RouteBodies()
         self.place: dict[str, str] = {}  # where it listens and saves, shown beside the settings
         self.save_properties = save_properties
+        self.gate: Gate | None = None  # None: there is no access control
+        self.asked_by_super = False  # whether a super user signed the present request
+        self.refusals = RefusalLog(logging.getLogger("pocketmq.nameserver"))
         self.notifications: list[NotifyMinBrokerId] = []  # to be sent after the present batch
         self._bodies: dict[str, tuple[int, bytes]] = {}
 

@@ -50,7 +50,7 @@ class Doorway:
         try:
             name = peer.getpeername()
             source = ""
-            if self._balancers and _is_among(name[0], self._balancers):
+            if self._balancers and is_among(name[0], self._balancers):
                 async with asyncio.timeout(self._limits.handshake):
                     source = await self._read_proxy_header(peer)
             context = await self._read_kind(peer)
@@ -133,6 +133,7 @@ def parse_networks(text: str) -> Networks:
         raise InvalidInput(f"{text!r} is no list of addresses and networks: {error}") from error
 
 
-def _is_among(host: str, networks: Networks) -> bool:
+def is_among(host: str, networks: Networks) -> bool:
+    """Tell whether an address belongs to one of these networks. Raises `ValueError`."""
     address = ipaddress.ip_address(host.partition("%")[0])
     return any(address in network for network in networks)

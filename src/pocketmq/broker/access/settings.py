@@ -1,31 +1,10 @@
 """The settings of access control, by RocketMQ's keys. Read at the start, never over the wire."""
 
-from typing import TypeVar
-
 import msgspec
 
 from pocketmq.errors import InvalidInput
+from pocketmq.model.start_users import InnerCredentials, initial_users, inner_credentials
 from pocketmq.net import DoorSettings
-
-S = TypeVar("S", bound=msgspec.Struct)
-
-
-class InitialUser(msgspec.Struct, frozen=True, kw_only=True):
-    """A user as `initAuthenticationUser` gives it."""
-
-    username: str = ""
-    password: str = ""
-
-
-class InnerCredentials(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """A user as `innerClientAuthenticationCredentials` gives it."""
-
-    access_key: str = ""
-    secret_key: str = ""
-    security_token: str = ""
-
-    def __repr__(self) -> str:
-        return f"InnerCredentials(access_key={self.access_key!r})"
 
 
 class AccessSettings(DoorSettings, frozen=True, kw_only=True, rename="camel"):
@@ -42,7 +21,8 @@ class AccessSettings(DoorSettings, frozen=True, kw_only=True, rename="camel"):
     authorization_whitelist: str = ""
     init_authentication_user: str = ""  # {"username":…,"password":…}, a super user
     inner_client_authentication_credentials: str = ""  # {"accessKey":…,"secretKey":…}, the same;
-    # and as this user the broker asks its name servers
+    # and as this user the broker asks its name servers, unless the next names another
+    name_server_credentials: str = ""  # ours; the same, but no user of this broker
     migrate_auth_from_v1_enabled: bool = msgspec.field(
         name="migrateAuthFromV1Enabled", default=False
     )
@@ -55,6 +35,7 @@ class AccessSettings(DoorSettings, frozen=True, kw_only=True, rename="camel"):
     def __post_init__(self) -> None:
         self.server_tls()
         self.initial_users()
+        self.name_server_user()
         if (self.acl_enable or self.migrate_auth_from_v1_enabled) and not self.acl_file:
             raise InvalidInput("aclEnable needs aclFile, the file of the accounts")
 
@@ -74,29 +55,11 @@ class AccessSettings(DoorSettings, frozen=True, kw_only=True, rename="camel"):
 
         Raises `InvalidInput` for what cannot be read; it may be a secret and is not shown.
         """
-        found = []
-        if self.init_authentication_user.strip():
-            user = _read("initAuthenticationUser", self.init_authentication_user, InitialUser)
-            found.append((user.username, user.password))
-        inner = self.inner_user()
-        if inner is not None:
-            found.append((inner.access_key, inner.secret_key))
-        for name, password in found:
-            if not name.strip() or not password.strip():
-                raise InvalidInput("a user the broker begins with needs a name and a password")
-        return found
+        return initial_users(
+            self.init_authentication_user, self.inner_client_authentication_credentials
+        )
 
-    def inner_user(self) -> InnerCredentials | None:
-        """Give the user as whom the broker asks its name servers. Raises as `initial_users`."""
-        text = self.inner_client_authentication_credentials
-        if not text.strip():
-            return None
-        return _read("innerClientAuthenticationCredentials", text, InnerCredentials)
-
-
-def _read(key: str, text: str, kind: type[S]) -> S:
-    try:
-        return msgspec.json.decode(text, type=kind)
-    except msgspec.DecodeError:
-        names = ", ".join(field.encode_name for field in msgspec.structs.fields(kind))
-        raise InvalidInput(f"{key} is a JSON object with {names}") from None
+    def name_server_user(self) -> InnerCredentials | None:
+        """Return the user as whom the broker asks its name servers. Raises as `initial_users`."""
+        own = inner_credentials(self.name_server_credentials, "nameServerCredentials")
+        return own or inner_credentials(self.inner_client_authentication_credentials)

@@ -54,7 +54,12 @@ def register(state: NameServerState, connection: Hashable, request: Command) -> 
             broker = _announcement(request, header, tuple(registration.filter_server_list))
     rival = state.table.rival(broker)
     registered = state.table.register(
-        broker, topics, connection, state.clock(), delete_absent=delete_absent
+        broker,
+        topics,
+        connection,
+        state.clock(),
+        delete_absent=delete_absent,
+        take_over=state.config.broker_take_over_enable,
     )
     if registered.first:
         _log.info("broker %s registered as %s of %s", broker.address, broker.broker_id, broker.name)
@@ -106,10 +111,12 @@ def _read(request: Command, header: RegisterBrokerRequest) -> Registration:
     return decode_registration(request.body, compressed=compressed, version=request.version)
 
 
-def unregister(state: NameServerState, _: Hashable, request: Command) -> Command:
+def unregister(state: NameServerState, connection: Hashable, request: Command) -> Command:
     """Forget a broker that leaves."""
     header = request.header(UnregisterBrokerRequest)
     key = BrokerKey(header.cluster_name, header.broker_addr)
+    if not state.config.broker_take_over_enable and not state.asked_by_super:
+        state.table.check_departure(key, header.broker_name, connection, state.clock())
     departed = state.table.unregister(key, header.broker_name, header.broker_id)
     _log.info("broker %s of %s unregistered", key.address, header.broker_name)
     state.notify(departed.notify)

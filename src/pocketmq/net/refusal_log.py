@@ -10,8 +10,6 @@ import logging
 from pocketmq.model.guarded import HIDDEN
 from pocketmq.protocol.codes import RequestCode
 
-logger = logging.getLogger("pocketmq.broker")
-
 PERIOD = 10.0
 """Seconds to which `LINES` lines belong."""
 LINES = 10
@@ -26,9 +24,10 @@ _SECRET = frozenset(
 
 
 class RefusalLog:
-    """Writes refusals down. Belongs to the broker's loop."""
+    """Writes a server's refusals to its log. Belongs to one event loop."""
 
-    def __init__(self) -> None:
+    def __init__(self, logger: logging.Logger) -> None:
+        self._logger = logger
         self._began = float("-inf")
         self._lines = 0
         self._passed_over = 0
@@ -42,7 +41,7 @@ class RefusalLog:
             return
         self._lines += 1
         reason = HIDDEN if code in _SECRET else (remark or "")[:_LONGEST]
-        logger.warning(
+        self._logger.warning(
             "%s: %s was refused with code %d: %s%s", peer, _name(code), answer, reason, self._more()
         )
 

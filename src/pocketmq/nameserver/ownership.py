@@ -1,0 +1,95 @@
+"""Which registered broker owns a name, an id or an address, and who may take it over.
+
+Java replaces whatever was registered before: the last peer that claims a name gets its clients. Here
+a broker that is alive keeps what it registered. Decides only; the route table carries it out.
+"""
+
+from collections.abc import Hashable, Iterable
+
+from pocketmq.errors import NoPermission, ResponseCode, ServerError
+from pocketmq.nameserver.broker_sets import BrokerSet
+from pocketmq.nameserver.live_brokers import LiveBrokers
+from pocketmq.nameserver.values import Announcement, BrokerKey, Live
+
+OWNER_SILENCE = 70.0
+"""Seconds without a sign of life after which a broker on an open connection can be replaced.
+
+Brokers register every 60 s or more often. A machine that lost its power leaves its connection open.
+"""
+
+
+def host_of(connection: Hashable) -> str:
+    """Return the host a connection comes from, as its socket or the load balancer says."""
+    address: str = getattr(connection, "remote_address", "")
+    return address.rpartition(":")[0].strip("[]")
+
+
+def owner_of(live: LiveBrokers, clusters: Iterable[str], address: str) -> Live | None:
+    """Return the live broker of an address that is registered in one of these clusters."""
+    found = (live.get(BrokerKey(cluster, address)) for cluster in clusters)
+    return next((each for each in found if each is not None), None)
+
+
+def check_registration(
+    live: LiveBrokers,
+    known: BrokerSet | None,
+    broker: Announcement,
+    state_version: int,
+    connection: Hashable,
+    now: float,
+) -> None:
+    """Raise `ServerError` if a registration would take something from a live owner.
+
+    A name and id can be taken over on the owner's own connection, or by a master of a later term
+    (`state_version`, counted by a controller); an address from the owner's own host. A master of an
+    earlier term is none of this function's business: it takes nothing.
+    """
+    clusters = {broker.cluster} | (set() if known is None else known.clusters)
+    holder = None if known is None else known.addresses.get(broker.broker_id)
+    if holder is not None and holder != broker.address:
+        owner = owner_of(live, clusters, holder)
+        if _is_kept_from(owner, connection, now) and state_version == _state_version(owner):
+            raise _refused(
+                f"broker {broker.name} with id {broker.broker_id} is registered by {holder}, which "
+                "is alive; stop that broker first, or give this one another brokerName"
+            )
+    owner = owner_of(live, clusters, broker.address)
+    if _is_kept_from(owner, connection, now) and not _same_host(owner, connection):
+        raise _refused(
+            f"broker address {broker.address} is registered from another host, and that broker is "
+            "alive; stop it first, or set brokerIP1 to an address of this broker's own"
+        )
+
+
+def check_departure(
+    live: LiveBrokers,
+    clusters: Iterable[str],
+    address: str,
+    connection: Hashable,
+    now: float,
+) -> None:
+    """Raise `ServerError` if a broker is unregistered by a peer that is not the broker."""
+    owner = owner_of(live, clusters, address)
+    if _is_kept_from(owner, connection, now) and not _same_host(owner, connection):
+        raise _refused(
+            f"broker {address} is alive; only itself or a super user's signed request unregisters it"
+        )
+
+
+def _is_kept_from(owner: Live | None, connection: Hashable, now: float) -> bool:
+    """Tell whether an owner is alive and another than the peer that asks."""
+    return (
+        owner is not None and owner.connection != connection and now < owner.heard + OWNER_SILENCE
+    )
+
+
+def _same_host(owner: Live | None, connection: Hashable) -> bool:
+    return owner is not None and host_of(owner.connection) == host_of(connection)
+
+
+def _state_version(owner: Live | None) -> int:
+    return 0 if owner is None else owner.version.state_version
+
+
+def _refused(reason: str) -> ServerError:
+    return NoPermission(ResponseCode.NO_PERMISSION, reason)
