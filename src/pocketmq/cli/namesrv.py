@@ -1,6 +1,7 @@
 """`pocketmq namesrv`: a name server alone, for brokers of ours and Java's."""
 
 import asyncio
+from pathlib import Path
 
 import click
 
@@ -18,12 +19,19 @@ from pocketmq.cli.server_options import (
 )
 from pocketmq.embedded.early_stop import remember_stop_signals
 from pocketmq.embedded.server_logging import StderrLines, set_up_logging
-from pocketmq.embedded.settings import nameserver_config
+from pocketmq.embedded.settings import nameserver_config, read_config_file
 from pocketmq.nameserver import NameServer
 
 
 @click.command("namesrv", context_settings={"help_option_names": ["-h", "--help"]})
 @listening_options(9876, "the name server")
+@click.option(
+    "-c",
+    "--config",
+    "file",
+    type=click.Path(path_type=Path),
+    help="Settings as Java's namesrv.conf; the place for secrets.",
+)
 @click.option(
     "--data",
     metavar="DIR",
@@ -36,6 +44,7 @@ def command(
     *,
     host: str,
     port: int,
+    file: Path | None,
     data: str | None,
     tls_cert: str | None,
     tls_key: str | None,
@@ -49,7 +58,8 @@ def command(
     Prints `ready namesrv=HOST:PORT` once it serves; everything else goes to stderr.
     """
     remember_stop_signals()
-    config = nameserver_config(read_pairs(pairs) | chosen_tls(tls_cert, tls_key, tls_mode))
+    given = read_pairs(pairs) | chosen_tls(tls_cert, tls_key, tls_mode)
+    config = nameserver_config(given, read_config_file(file))
     log = set_up_logging(chosen_log(log_level, log_json))
     asyncio.run(_serve(host, port, NameServer(config, chosen_data(data)), log))
 
@@ -69,6 +79,7 @@ async def _serve(host: str, port: int, server: NameServer, log: StderrLines) -> 
         tls = server.config.server_tls()
         shown = tls is not None and tls.client_auth is ClientAuth.REQUIRE
         guarded = shown and tls is not None and tls.mode is TlsMode.ENFORCING
+        guarded = guarded or server.config.authentication_enabled
         warn_if_open(listening, guarded=guarded, advice=NAME_SERVER_ADVICE)
         return str(Address(told_host(listening), address.port))
 

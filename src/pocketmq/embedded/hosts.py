@@ -41,7 +41,7 @@ def own_host(listening: str) -> str:
 
 
 ADVICE = "authenticationEnabled or aclEnable turn it on"
-NAME_SERVER_ADVICE = "a name server has none but certificates that clients have to show"
+NAME_SERVER_ADVICE = "authenticationEnabled turns it on"
 
 
 def warn_if_open(host: str, *, guarded: bool = False, advice: str = ADVICE) -> None:

@@ -8,11 +8,16 @@ from pathlib import Path
 import msgspec
 
 from pocketmq.broker.config import BrokerConfig
+from pocketmq.embedded.name_server_access import (
+    ACCESS_KEYS,
+    nameserver_settings,
+    registration_secret,
+)
 from pocketmq.embedded.ports import usual_port
 from pocketmq.embedded.server_logging import LogSettings
 from pocketmq.errors import BodyMalformed, InvalidInput
 from pocketmq.nameserver.config import NameServerConfig
-from pocketmq.net import ClientAuth, DoorSettings, TlsMode
+from pocketmq.net import ClientAuth, TlsMode
 from pocketmq.protocol.bodies.properties_text import read_properties
 
 logger = logging.getLogger("pocketmq.cluster")
@@ -82,19 +87,15 @@ def inner_tls(config: Mapping[str, str]) -> dict[str, str]:
     return {"tls.enable": "true"} | (own if tls.client_auth is not ClientAuth.NONE else {})
 
 
-def door_settings(config: Mapping[str, str]) -> NameServerConfig:
-    """Give the name server of a cluster the same doors as its brokers."""
-    names = {field.encode_name for field in msgspec.structs.fields(DoorSettings)}
-    return NameServerConfig().updated({k: v for k, v in config.items() if k in names})
-
-
 def cluster_config(config: Mapping[str, Setting] | None) -> dict[str, str]:
     """Check settings for the brokers of a cluster and give them as text. Raises `InvalidInput`."""
     properties = as_text(config or {})
-    _check_known(properties, BrokerConfig().to_properties(), "broker")
+    known = BrokerConfig().to_properties() | dict.fromkeys(ACCESS_KEYS, "")
+    _check_known(properties, known, "broker")
     for key in sorted(OWN_KEYS & properties.keys()):
         raise InvalidInput(f"{key} cannot be set here: the cluster gives it to each broker")
-    return inner_tls(properties) | properties
+    nameserver_settings(properties)  # what is wrong with it is told here
+    return inner_tls(properties) | registration_secret(properties) | properties
 
 
 def broker_properties(file: Mapping[str, str], given: Mapping[str, str]) -> dict[str, str]:
@@ -111,11 +112,19 @@ def broker_properties(file: Mapping[str, str], given: Mapping[str, str]) -> dict
     )
 
 
-def nameserver_config(given: Mapping[str, str]) -> NameServerConfig:
-    """Check a name server's settings. Raises `InvalidInput`."""
+def nameserver_config(
+    given: Mapping[str, str], file: Mapping[str, str] | None = None
+) -> NameServerConfig:
+    """Join a name server's settings with those of a file; those given win. Raises `InvalidInput`.
+
+    Keys of a Java name server's file that mean nothing here are passed over; the log names them.
+    """
     config = NameServerConfig()
-    _check_known(given, config.properties(), "name server")
-    return config.updated(given)
+    known = config.properties()
+    _check_known(given, known, "name server")
+    for key in (file or {}).keys() - known.keys():
+        logger.warning("name server setting %s is not known here and has no effect", key)
+    return config.updated(dict(file or {}) | dict(given))
 
 
 def read_config_file(path: Path | None) -> dict[str, str]:

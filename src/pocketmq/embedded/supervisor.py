@@ -15,8 +15,9 @@ from pocketmq.embedded.child_process import ChildBroker, Process
 from pocketmq.embedded.faults import BrokerNetwork
 from pocketmq.embedded.hosts import own_host, resolved, told_host, warn_if_open
 from pocketmq.embedded.member import Member, Place
+from pocketmq.embedded.name_server_access import nameserver_settings, nameserver_supers
 from pocketmq.embedded.ports import FIRST_BROKER_PORT, read_ports, usual_port, write_ports
-from pocketmq.embedded.settings import ClusterSettings, door_settings
+from pocketmq.embedded.settings import ClusterSettings
 from pocketmq.embedded.starting import told_as_cannot_start
 from pocketmq.errors import CannotStart, InvalidInput, MQError
 from pocketmq.nameserver import NameServer
@@ -167,7 +168,9 @@ class Supervisor:
         host = await resolved(settings.host, part)
         data = None if settings.data is None else settings.data / NAMESERVER_FOLDER
         config = BrokerConfig.from_properties(settings.config)
-        self._nameserver = NameServer(door_settings(settings.config), data)
+        self._nameserver = NameServer(
+            nameserver_settings(settings.config), data, nameserver_supers(config)
+        )
         with told_as_cannot_start(part):
             port = (await self._nameserver.start(host, settings.port)).port
         told = settings.advertise or told_host(host)
@@ -176,7 +179,9 @@ class Supervisor:
         self._place = Place(
             listening=host, told=told, nameserver=str(Address(own_host(host), port))
         )
-        self._asker = Asker(config.client_tls(), config.initial_users())
+        own = config.name_server_user()
+        users = config.initial_users() or ([(own.access_key, own.secret_key)] if own else [])
+        self._asker = Asker(config.client_tls(), users)
         if settings.faults:
             for member in self.members.values():
                 member.network = BrokerNetwork(own_host(host), self._place.nameserver)

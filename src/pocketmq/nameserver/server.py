@@ -44,7 +44,8 @@ class NameServer:
     """One name server. Several do not know each other; brokers register with all of them.
 
     With `data`, a directory, key values and updated settings outlive it; routes never do. `supers`
-    are super users beside those of the settings, passwords by name.
+    are super users beside those of the settings, passwords by name. Raises `InvalidInput` for access
+    control without anybody who could register a broker.
     """
 
     def __init__(
@@ -55,7 +56,14 @@ class NameServer:
     ) -> None:
         self.config = config or NameServerConfig()
         self.data = data
-        self._supers = dict(supers or {})
+        self._supers = dict(self.config.initial_users()) | dict(supers or {})
+        config = self.config
+        known = self._supers or config.authentication_users_file or config.trusted_brokers()
+        if config.authentication_enabled and not known:
+            raise InvalidInput(
+                "authenticationEnabled needs initAuthenticationUser, authenticationUsersFile or "
+                "trustedBrokerAddresses; otherwise nobody could register a broker"
+            )
         self.address: Address | None = None
         self._state: NameServerState | None = None
         self._server: Server | None = None
@@ -147,8 +155,7 @@ class NameServer:
         from pocketmq.nameserver.access.users import Users
 
         path = config.authentication_users_file
-        supers = dict(config.initial_users()) | self._supers
-        return Gate(config, Users(supers, Path(path) if path else None))
+        return Gate(config, Users(self._supers, Path(path) if path else None))
 
     def _open_state(self) -> NameServerState:
         clock = asyncio.get_running_loop().time

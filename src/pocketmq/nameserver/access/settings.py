@@ -38,15 +38,9 @@ class NameServerAccess(DoorSettings, frozen=True, kw_only=True, rename="camel"):
     def __post_init__(self) -> None:
         self.server_tls()
         self.trusted_brokers()
-        users = self.initial_users()
+        self.initial_users()
         if self.read_authentication_enabled and not self.authentication_enabled:
             raise InvalidInput("readAuthenticationEnabled needs authenticationEnabled=true")
-        known = users or self.authentication_users_file or self.trusted_broker_addresses
-        if self.authentication_enabled and not known:
-            raise InvalidInput(
-                "authenticationEnabled needs initAuthenticationUser, authenticationUsersFile or "
-                "trustedBrokerAddresses; nobody could register a broker"
-            )
 
     def initial_users(self) -> list[tuple[str, str]]:
         """Return names and passwords of the super users in the settings. Raises `InvalidInput`."""
