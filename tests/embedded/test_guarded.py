@@ -1,5 +1,6 @@
 """Clusters with TLS and users: all parts speak it, and the cluster's own requests are signed."""
 
+import json
 import logging
 from pathlib import Path
 
@@ -8,6 +9,8 @@ import pytest
 from pocketmq.embedded import Cluster
 from pocketmq.embedded.hosts import warn_if_open
 from pocketmq.embedded.settings import Setting
+from pocketmq.protocol.codes import RequestCode
+from pocketmq.protocol.signature import sign
 from tests.net.certificates import make_certificates
 from tests.wire_client import WireClient
 
@@ -54,3 +57,60 @@ def test_who_is_asked_needs_no_warning(caplog: pytest.LogCaptureFixture) -> None
         assert caplog.records == []
         warn_if_open("0.0.0.0")
         assert "without access control" in caplog.text
+
+
+@pytest.mark.parametrize("in_process", [True, False])
+def test_the_name_server_of_a_cluster_with_users_takes_orders_from_super_users_only(
+    in_process: bool,
+) -> None:
+    config: dict[str, Setting] = {"authenticationEnabled": True, "initAuthenticationUser": ROOT}
+    wipe = (RequestCode.WIPE_WRITE_PERM_OF_BROKER, {"brokerName": "broker-0"})
+    with Cluster(config=config, in_process=in_process) as cluster:
+        cluster.create_topic("orders", 4)
+        with WireClient(cluster.address) as stranger:
+            answer = stranger.ask_fields(*wipe)
+            assert answer.code == 16
+            assert str(answer.remark).endswith("the request is not signed")
+            assert stranger.ask(RequestCode.GET_BROKER_CLUSTER_INFO).code == 0
+            code, fields = wipe
+            signed = dict(fields)
+            sign(code, signed, b"", "root", b"secret")
+            assert stranger.ask_fields(code, signed).code == 0
+        cluster.restart("broker-0")
+
+
+def test_admins_of_an_access_file_are_super_users_of_the_name_server(tmp_path: Path) -> None:
+    file = tmp_path / "acl.json"
+    accounts = [
+        {"accessKey": "admin-account", "secretKey": "12345678", "admin": True},
+        {"accessKey": "plain-account", "secretKey": "12345678", "defaultTopicPerm": "PUB|SUB"},
+    ]
+    file.write_text(json.dumps({"accounts": accounts}))
+    with (
+        Cluster(config={"aclEnable": True, "aclFile": str(file)}) as cluster,
+        WireClient(cluster.address) as peer,
+    ):
+        for name, code in (("plain-account", 16), ("admin-account", 0)):
+            fields = {"brokerName": "broker-0"}
+            sign(RequestCode.WIPE_WRITE_PERM_OF_BROKER, fields, b"", name, b"12345678")
+            answer = peer.ask_fields(RequestCode.WIPE_WRITE_PERM_OF_BROKER, fields)
+            assert answer.code == code, name
+
+
+def test_a_cluster_whose_name_server_lets_only_users_read_serves_them(tmp_path: Path) -> None:
+    users = tmp_path / "users.json"
+    users.touch(mode=0o600)
+    users.write_text('[{"username":"alice","password":"hers"}]')
+    config: dict[str, Setting] = {
+        "authenticationEnabled": True,
+        "readAuthenticationEnabled": True,
+        "authenticationUsersFile": str(users),
+    }
+    with (
+        Cluster(config=config) as cluster,
+        WireClient(cluster.address) as peer,
+    ):
+        assert peer.ask(RequestCode.GET_BROKER_CLUSTER_INFO).code == 16
+        fields: dict[str, str] = {}
+        sign(RequestCode.GET_BROKER_CLUSTER_INFO, fields, b"", "alice", b"hers")
+        assert peer.ask_fields(RequestCode.GET_BROKER_CLUSTER_INFO, fields).code == 0

@@ -1,0 +1,48 @@
+"""Admin commands against a name server with access control sign as the user they are given."""
+
+import re
+from collections.abc import Iterator
+
+import pytest
+
+from pocketmq import Cluster
+from tests.cli.admin_desk import Desk
+
+ROOT = '{"username":"root","password":"secret"}'
+
+COMMANDS = [
+    ["wipeWritePerm", "-b", "broker-0", "--yes"],
+    ["addWritePerm", "-b", "broker-0"],
+    ["updateKvConfig", "-s", "n", "-k", "k", "-v", "v"],
+    ["deleteKvConfig", "-s", "n", "-k", "k", "--yes"],
+    ["updateOrderConf", "-t", "orders", "-v", "broker-0:4", "-m", "put"],
+    ["updateOrderConf", "-t", "orders", "-m", "delete"],
+    ["updateNamesrvConfig", "-k", "orderMessageEnable", "-v", "true"],
+    ["getNamesrvConfig"],
+    ["deleteTopic", "-t", "orders", "-c", "DefaultCluster", "--yes"],
+]
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Cluster]:
+    config = {"authenticationEnabled": True, "initAuthenticationUser": ROOT}
+    with Cluster(config=config) as running:
+        running.create_topic("orders", 4)
+        yield running
+
+
+def test_each_command_is_refused_unsigned_and_works_signed(
+    cluster: Cluster, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    desk = Desk(cluster, capsys)
+    for command in COMMANDS:
+        monkeypatch.delenv("POCKETMQ_ACCESS_KEY", raising=False)
+        monkeypatch.delenv("POCKETMQ_SECRET_KEY", raising=False)
+        code, _, err = desk.ends(*command)
+        assert code != 0, command
+        assert re.search("signature of a super user|username cannot be null", err), (command, err)
+        monkeypatch.setenv("POCKETMQ_ACCESS_KEY", "root")
+        monkeypatch.setenv("POCKETMQ_SECRET_KEY", "secret")
+        code, out, err = desk.ends(*command)
+        assert (code, err) == (0, ""), command
+        assert "secret" not in out
