@@ -277,8 +277,14 @@ async def test_settings_that_cannot_be_change_nothing() -> None:
     """Java says success to all of them and keeps the old value; nobody knows then."""
     async with running() as (_, address), client(address) as peer:
         for body, reason in (
-            (b"maxMessageSize=0\nbrokerPermission=4", "a broker cannot have maxMessageSize=0"),
-            (b"shortPollingTimeMills=x", "shortPollingTimeMills is a number, not 'x'"),
+            (
+                b"maxMessageSize=0\nbrokerPermission=4",
+                "a broker cannot have maxMessageSize=0: it is a number from 1 to 15728640",
+            ),
+            (
+                b"shortPollingTimeMills=x",
+                "shortPollingTimeMills is a number from 1 to 600000, not 'x'",
+            ),
             (b"longPollingEnable=perhaps", "longPollingEnable is true or false, not 'perhaps'"),
             (b"listenPort=1", "listenPort counts when a broker starts, not while it runs"),
         ):

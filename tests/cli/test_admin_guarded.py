@@ -6,6 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from pocketmq import Cluster
+from pocketmq.embedded.settings import Setting
 from tests.cli.admin_desk import Desk
 
 ROOT = '{"username":"root","password":"secret"}'
@@ -25,7 +26,7 @@ COMMANDS = [
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Cluster]:
-    config = {"authenticationEnabled": True, "initAuthenticationUser": ROOT}
+    config: dict[str, Setting] = {"authenticationEnabled": True, "initAuthenticationUser": ROOT}
     with Cluster(config=config) as running:
         running.create_topic("orders", 4)
         yield running

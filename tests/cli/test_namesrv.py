@@ -66,8 +66,7 @@ def test_listening_for_everybody_is_warned_about_and_a_usable_address_told() -> 
         assert server.stop() == 0
     assert (
         "WARNING cluster: listening on 0.0.0.0 without access control: whoever reaches it can read "
-        "and write everything; authenticationEnabled turns it on\n"
-        in server.errors()
+        "and write everything; authenticationEnabled turns it on\n" in server.errors()
     )
 
 

@@ -41,7 +41,14 @@ def test_settings_become_text_as_rocketmq_writes_it() -> None:
             "listenPort cannot be set here: the cluster gives it to each broker",
         ),
         ({"autoCreateTopicEnable": "maybe"}, "autoCreateTopicEnable is true or false, not 'maybe'"),
-        ({"defaultTopicQueueNums": "many"}, "defaultTopicQueueNums is a number, not 'many'"),
+        (
+            {"defaultTopicQueueNums": "many"},
+            "defaultTopicQueueNums is a number from 1 to 65536, not 'many'",
+        ),
+        (
+            {"diskMaxUsedSpaceRatio": 0},
+            "a broker cannot have diskMaxUsedSpaceRatio=0: it is a number from 10 to 100",
+        ),
     ],
 )
 def test_a_wrong_setting_is_refused_before_anything_starts(

@@ -31,7 +31,11 @@ CHANGES: dict[str, Request] = {
     "delete a topic": (216, {"topic": "t"}, b""),
     "make a topic": (217, {"topic": "new"}, b'{"queueDatas":[],"brokerDatas":[]}'),
     "unregister a broker": (104, broker_fields("b", 0, "b:1"), b""),
-    "register a known broker elsewhere": (103, broker_fields("b", 0, "6.6.6.6:1"), topics("t", "u")),
+    "register a known broker elsewhere": (
+        103,
+        broker_fields("b", 0, "6.6.6.6:1"),
+        topics("t", "u"),
+    ),
     "register a new broker": (103, broker_fields("evil", 0, "6.6.6.6:1"), topics("t", "u")),
     "keep a broker alive": (904, broker_fields("b", 0, "b:1"), b""),
     "ask for a broker's version": (322, broker_fields("b", 0, "b:1"), b""),
@@ -256,8 +260,10 @@ class TestUsersFile:
             refused = await stranger.ask(*ROUTE)
             assert (refused.code, refused.remark) == (
                 16,
-                "GET_ROUTEINFO_BY_TOPIC needs the signature of a user of this name server; "
-                "the request is not signed",
+                (
+                    "GET_ROUTEINFO_BY_TOPIC needs the signature of a user of this name server; "
+                    "the request is not signed"
+                ),
             )
             assert (await stranger.ask(*signed(ROUTE, "bob", "two"))).code == 0
             assert (await stranger.ask(*signed(ROUTE))).code == 0
@@ -270,7 +276,10 @@ class TestUsersFile:
         [
             ("{}", "is not a JSON array of objects"),
             ('[{"username":"a"}]', "needs a username and a password"),
-            ('[{"username":"a","password":"x","userType":"King"}]', "needs userType Super or Normal"),
+            (
+                '[{"username":"a","password":"x","userType":"King"}]',
+                "needs userType Super or Normal",
+            ),
             ('[{"username":"a","password":"x","usertype":"Super"}]', "has a field that is none of"),
             ('[{"username":"a","password":"x"},{"username":"a","password":"y"}]', "is there twice"),
         ],
@@ -306,6 +315,6 @@ async def test_access_control_is_neither_shown_nor_changed_over_the_wire() -> No
         assert SECRET.encode() not in shown.body
         assert b"initAuthenticationUser=***" in shown.body
         for key in ("authenticationEnabled", "trustedBrokerAddresses", "authenticationUsersFile"):
-            change = (318, {}, f"{key}=\n".encode())
+            change: Request = (318, {}, f"{key}=\n".encode())
             assert (await stranger.ask(*signed(change))).code == 16
         assert SECRET not in repr(GUARDED)

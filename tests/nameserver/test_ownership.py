@@ -39,8 +39,10 @@ async def test_a_live_brokers_name_is_not_taken_over_by_another_address(
         refused = await other.register("b", 0, "6.6.6.6:1", "t", "u", clusterName=cluster)
         assert (refused.code, refused.remark) == (
             16,
-            "broker b with id 0 is registered by b:1, which is alive; "
-            "stop that broker first, or give this one another brokerName",
+            (
+                "broker b with id 0 is registered by b:1, which is alive; "
+                "stop that broker first, or give this one another brokerName"
+            ),
         )
         assert await masters(other) == {"b": {"0": "b:1"}}
         assert "REGISTER_BROKER (103) was refused with code 16: broker b with id 0" in caplog.text

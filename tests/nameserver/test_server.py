@@ -259,7 +259,6 @@ def test_values_and_updated_settings_outlive_the_name_server_and_routes_do_not(
     ("file", "content"),
     [
         ("kvConfig.json", b'{"configTable":'),
-        ("namesrv.properties", b"orderMessageEnable=perhaps\n"),
         ("namesrv.properties", b"\xff"),
     ],
 )
@@ -270,6 +269,20 @@ def test_a_file_that_cannot_be_understood_stops_the_start(
     with pytest.raises(StoreCorrupt, match=file):
         asyncio.run(NameServer(data=tmp_path).start("127.0.0.1", 0))
     assert (tmp_path / file).read_bytes() == content
+
+
+async def test_a_kept_setting_that_is_not_allowed_is_ignored_with_a_warning(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    content = "orderMessageEnable=perhaps\nwaitSecondsForService=-1\nenableTopicList=false\n"
+    (tmp_path / "namesrv.properties").write_text(content)
+    async with running(data=tmp_path) as server:
+        peer = await Peer.to(server)
+        shown = (await peer.ask(319)).body.splitlines()
+        await peer.close()
+    assert {b"orderMessageEnable=false", b"waitSecondsForService=45"} <= set(shown)
+    assert b"enableTopicList=false" in shown
+    assert "setting waitSecondsForService was changed before and is ignored" in caplog.text
 
 
 def test_a_place_for_files_that_is_none_stops_the_start(tmp_path: Path) -> None:

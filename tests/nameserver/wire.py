@@ -32,9 +32,7 @@ class Peer:
         """Connect from a host; all of 127.0.0.0/8 are this machine's."""
         assert server.address is not None
         address = server.address
-        return cls(
-            *await asyncio.open_connection(address.host, address.port, local_addr=(host, 0))
-        )
+        return cls(*await asyncio.open_connection(address.host, address.port, local_addr=(host, 0)))
 
     def send(
         self,

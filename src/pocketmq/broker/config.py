@@ -10,6 +10,7 @@ from typing import Any, Self
 import msgspec
 
 from pocketmq.broker.access.settings import AccessSettings
+from pocketmq.broker.config_ranges import check_value, range_text
 from pocketmq.errors import InvalidInput
 from pocketmq.model.flags import Permission
 from pocketmq.model.guarded import HIDDEN
@@ -134,45 +135,8 @@ class BrokerConfig(AccessSettings, frozen=True, kw_only=True, rename="camel"):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for what, good in (
-            (f"flushDiskType={self.flush_disk_type}", self.flush_disk_type in _FLUSH_KINDS),
-            (f"listenPort={self.listen_port}", 0 <= self.listen_port <= 65535),
-            (
-                f"metricsExporterType={self.metrics_exporter_type}",
-                self.metrics_exporter_type in _EXPORTERS,
-            ),
-            (
-                f"metricsPromExporterPort={self.metrics_prom_exporter_port}",
-                0 <= self.metrics_prom_exporter_port <= 65535,
-            ),
-            (f"brokerPermission={self.broker_permission}", 0 <= self.broker_permission <= 7),
-            (f"brokerId={self.broker_id}", self.broker_id == 0),  # a master; there are no slaves
-            ("no brokerName", self.broker_name != ""),
-            (f"brokerName={self.broker_name!r}", _is_name(self.broker_name)),
-            ("no brokerClusterName", self.broker_cluster_name != ""),
-            (f"brokerClusterName={self.broker_cluster_name!r}", _is_name(self.broker_cluster_name)),
-            (f"maxMessageSize={self.max_message_size}", 0 < self.max_message_size <= 15 << 20),
-            (
-                f"mappedFileSizeCommitLog={self.mapped_file_size_commit_log}",
-                4096 <= self.mapped_file_size_commit_log < 1 << 31,
-            ),
-            (
-                f"flushConsumerOffsetInterval={self.flush_consumer_offset_interval}",
-                self.flush_consumer_offset_interval > 0,
-            ),
-            (f"fileReservedTime={self.file_reserved_time}", self.file_reserved_time >= 0),
-            (
-                f"maxRequestBodySize={self.max_request_body_size}",
-                self.max_request_body_size >= 4096,
-            ),
-            (
-                f"maxConnectionMemory={self.max_connection_memory}",
-                self.max_connection_memory >= 1 << 20,
-            ),
-            (f"fileReservedBytes={self.file_reserved_bytes}", self.file_reserved_bytes >= 0),
-        ):
-            if not good:
-                raise InvalidInput(f"a broker cannot have {what}")
+        for field in _FIELDS:
+            check_value(field.encode_name, getattr(self, field.name))
         parse_hours(self.delete_when)
 
     @property
@@ -224,13 +188,6 @@ class BrokerConfig(AccessSettings, frozen=True, kw_only=True, rename="camel"):
         return list(self.shown_properties().items())
 
 
-def _is_name(text: str) -> bool:
-    """Tell whether a name has nothing in it that name servers and scripts stumble over."""
-    return text.isprintable() and not any(c.isspace() or c in ",;" for c in text)
-
-
-_FLUSH_KINDS = {"ASYNC_FLUSH", "SYNC_FLUSH"}
-_EXPORTERS = {"DISABLE", "PROM"}
 _FIELDS = msgspec.structs.fields(BrokerConfig)
 _BY_KEY = {field.encode_name: field.name for field in _FIELDS}
 _KINDS = {field.encode_name: field.type for field in _FIELDS}
@@ -281,8 +238,8 @@ def _read_value(key: str, text: str) -> Any:
         if text.lower() not in {"true", "false"}:
             raise InvalidInput(f"{key} is true or false, not {text[:40]!r}")
         return text.lower() == "true"
-    if not text.removeprefix("-").isdecimal() or len(text) > 20:
-        raise InvalidInput(f"{key} is a number, not {text[:40]!r}")
+    if not text.isascii() or not text.removeprefix("-").isdecimal() or len(text) > 20:
+        raise InvalidInput(f"{key} is {range_text(key)}, not {text[:40]!r}")
     return int(text)
 
 

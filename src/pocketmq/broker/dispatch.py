@@ -17,7 +17,6 @@ from pocketmq.broker.handlers.membership import connection_closed
 from pocketmq.broker.handlers.sending import NO_ROOM
 from pocketmq.broker.measures import Measures
 from pocketmq.broker.patience import SHORT, busy_answer
-from pocketmq.net.refusal_log import RefusalLog
 from pocketmq.broker.refusals import FAILED, REFUSING, check_size, refusal
 from pocketmq.broker.room import NoRoom, with_room
 from pocketmq.broker.state import Answer, BrokerState, Handler
@@ -25,6 +24,7 @@ from pocketmq.broker.turn import Answers, Turn
 from pocketmq.broker.waiting_pulls import WaitingPulls
 from pocketmq.errors import MQError, ResponseCode, StoreError
 from pocketmq.net import Connection
+from pocketmq.net.refusal_log import RefusalLog
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import ONEWAY_FLAG, Command
 

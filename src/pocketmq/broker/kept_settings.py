@@ -39,5 +39,5 @@ def with_kept(config: BrokerConfig, store: MessageStore, given: Collection[str])
         try:
             config = config.updated({key: msgspec.json.decode(document, type=str)})
         except (InvalidInput, msgspec.DecodeError) as error:
-            logger.error("%s was changed before to what cannot be: %s", key, error)  # noqa: TRY400 - no fault of ours
+            logger.warning("kept setting %s is ignored: %s", key, error)
     return config

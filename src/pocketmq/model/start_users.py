@@ -34,7 +34,7 @@ class InnerCredentials(msgspec.Struct, frozen=True, kw_only=True, rename="camel"
 
 
 def initial_users(initial: str, inner: str) -> list[tuple[str, str]]:
-    """Return names and passwords of the super users that two settings name. Raises `InvalidInput`."""
+    """Return names and passwords of the super users in two settings. Raises `InvalidInput`."""
     found = []
     if initial.strip():
         user = _read("initAuthenticationUser", initial, InitialUser)

@@ -20,6 +20,12 @@ _SECRET_KEYS = DOOR_KEYS | USER_KEYS
 _AT_START = frozenset(field.encode_name for field in msgspec.structs.fields(NameServerAccess))
 _ALWAYS_BLACK = _AT_START | {"configBlackList", "configStorePath", "kvConfigPath", "rocketmqHome"}
 
+_RANGES = {
+    "serverChannelMaxIdleTimeSeconds": (10, 2**31 - 1),
+    "serverSocketBacklog": (1, 65535),
+    "waitSecondsForService": (1, 3600),
+}
+
 
 class NameServerConfig(NameServerAccess, frozen=True, kw_only=True, rename="camel"):
     """How a name server behaves; the defaults are Java's."""
@@ -109,7 +115,8 @@ def _read(name: str, kind: Any, text: str) -> Any:
         return text
     if kind is bool and text.lower() in {"true", "false"}:
         return text.lower() == "true"
-    if kind is int and text.isascii() and text.isdigit() and 0 < int(text[:12]) < 2**31:
+    low, high = _RANGES.get(name, (1, 2**31 - 1))
+    if kind is int and text.isascii() and text.isdigit() and low <= int(text[:12]) <= high:
         return int(text)
-    wanted = "true or false" if kind is bool else "a whole number from 1 to 2147483647"
+    wanted = "true or false" if kind is bool else f"a whole number from {low} to {high}"
     raise InvalidInput(f"{name} cannot be {text[:80]!r}; it is {wanted}")

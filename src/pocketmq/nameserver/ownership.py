@@ -1,10 +1,11 @@
 """Which registered broker owns a name, an id or an address, and who may take it over.
 
-Java replaces whatever was registered before: the last peer that claims a name gets its clients. Here
-a broker that is alive keeps what it registered. Decides only; the route table carries it out.
+Java replaces whatever was registered before: the last peer that claims a name gets its clients.
+Here a broker that is alive keeps what it registered. Decides only; the route table carries it out.
 """
 
 from collections.abc import Hashable, Iterable
+from typing import NamedTuple
 
 from pocketmq.errors import NoPermission, ResponseCode, ServerError
 from pocketmq.nameserver.broker_sets import BrokerSet
@@ -16,6 +17,13 @@ OWNER_SILENCE = 70.0
 
 Brokers register every 60 s or more often. A machine that lost its power leaves its connection open.
 """
+
+
+class Asker(NamedTuple):
+    """A peer that registers or unregisters a broker: its connection, and when."""
+
+    connection: Hashable
+    now: float
 
 
 def host_of(connection: Hashable) -> str:
@@ -35,8 +43,7 @@ def check_registration(
     known: BrokerSet | None,
     broker: Announcement,
     state_version: int,
-    connection: Hashable,
-    now: float,
+    asker: Asker,
 ) -> None:
     """Raise `ServerError` if a registration would take something from a live owner.
 
@@ -48,13 +55,13 @@ def check_registration(
     holder = None if known is None else known.addresses.get(broker.broker_id)
     if holder is not None and holder != broker.address:
         owner = owner_of(live, clusters, holder)
-        if _is_kept_from(owner, connection, now) and state_version == _state_version(owner):
+        if _is_kept_from(owner, asker) and state_version == _state_version(owner):
             raise _refused(
                 f"broker {broker.name} with id {broker.broker_id} is registered by {holder}, which "
                 "is alive; stop that broker first, or give this one another brokerName"
             )
     owner = owner_of(live, clusters, broker.address)
-    if _is_kept_from(owner, connection, now) and not _same_host(owner, connection):
+    if _is_kept_from(owner, asker) and not _same_host(owner, asker):
         raise _refused(
             f"broker address {broker.address} is registered from another host, and that broker is "
             "alive; stop it first, or set brokerIP1 to an address of this broker's own"
@@ -65,26 +72,26 @@ def check_departure(
     live: LiveBrokers,
     clusters: Iterable[str],
     address: str,
-    connection: Hashable,
-    now: float,
+    asker: Asker,
 ) -> None:
     """Raise `ServerError` if a broker is unregistered by a peer that is not the broker."""
     owner = owner_of(live, clusters, address)
-    if _is_kept_from(owner, connection, now) and not _same_host(owner, connection):
+    if _is_kept_from(owner, asker) and not _same_host(owner, asker):
         raise _refused(
-            f"broker {address} is alive; only itself or a super user's signed request unregisters it"
+            f"broker {address} is alive; "
+            "only itself or a super user's signed request unregisters it"
         )
 
 
-def _is_kept_from(owner: Live | None, connection: Hashable, now: float) -> bool:
+def _is_kept_from(owner: Live | None, asker: Asker) -> bool:
     """Tell whether an owner is alive and another than the peer that asks."""
-    return (
-        owner is not None and owner.connection != connection and now < owner.heard + OWNER_SILENCE
-    )
+    if owner is None or owner.connection == asker.connection:
+        return False
+    return asker.now < owner.heard + OWNER_SILENCE
 
 
-def _same_host(owner: Live | None, connection: Hashable) -> bool:
-    return owner is not None and host_of(owner.connection) == host_of(connection)
+def _same_host(owner: Live | None, asker: Asker) -> bool:
+    return owner is not None and host_of(owner.connection) == host_of(asker.connection)
 
 
 def _state_version(owner: Live | None) -> int:

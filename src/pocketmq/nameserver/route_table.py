@@ -17,7 +17,7 @@ from pocketmq.model.route import MASTER_ID, QueueData
 from pocketmq.nameserver.broker_sets import BrokerSet, BrokerSets, Entered
 from pocketmq.nameserver.checks import check_announcement, check_queue_data, check_topics, refused
 from pocketmq.nameserver.live_brokers import LiveBrokers
-from pocketmq.nameserver.ownership import check_departure, check_registration, owner_of
+from pocketmq.nameserver.ownership import Asker, check_departure, check_registration, owner_of
 from pocketmq.nameserver.routes import Routes
 from pocketmq.nameserver.values import (
     Announcement,
@@ -83,7 +83,8 @@ class RouteTable:
         version = self._version(broker.key) if topics is None else topics.table.data_version
         if not take_over:
             known = self.brokers.get(broker.name)
-            check_registration(self._live, known, broker, version.state_version, connection, now)
+            asker = Asker(connection, now)
+            check_registration(self._live, known, broker, version.state_version, asker)
         self._move(broker)
         if self._outdated(broker, version):
             self._unregister(broker.key, broker.name)  # as in Java it is not told
@@ -234,13 +235,11 @@ class RouteTable:
 
     # Brokers go
 
-    def check_departure(
-        self, key: BrokerKey, name: str, connection: Hashable, now: float
-    ) -> None:
+    def check_departure(self, key: BrokerKey, name: str, connection: Hashable, now: float) -> None:
         """Raise `ServerError` if the peer on a connection may not unregister this broker."""
         known = self.brokers.get(name)
         clusters = {key.cluster} | (set() if known is None else known.clusters)
-        check_departure(self._live, clusters, key.address, connection, now)
+        check_departure(self._live, clusters, key.address, Asker(connection, now))
 
     def unregister(self, key: BrokerKey, name: str, broker_id: int) -> Departed:
         """Forget a broker that says it leaves."""

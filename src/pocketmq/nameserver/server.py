@@ -44,8 +44,8 @@ class NameServer:
     """One name server. Several do not know each other; brokers register with all of them.
 
     With `data`, a directory, key values and updated settings outlive it; routes never do. `supers`
-    are super users beside those of the settings, passwords by name. Raises `InvalidInput` for access
-    control without anybody who could register a broker.
+    are super users beside those of the settings, passwords by name. Raises `InvalidInput` for
+    access control without anybody who could register a broker.
     """
 
     def __init__(
@@ -175,9 +175,9 @@ class NameServer:
             raise StoreCorrupt(f"{values_path} is not readable: {error.reason}") from error
         try:
             properties = read_properties(read_saved(properties_path) or b"")
-            config = self.config.updated(properties)
-        except (BodyMalformed, InvalidInput) as error:
+        except BodyMalformed as error:
             raise StoreCorrupt(f"{properties_path} is not readable: {error}") from error
+        config = _with_kept(self.config, properties)
         state = NameServerState(
             config,
             clock,
@@ -221,6 +221,16 @@ class NameServer:
                 task = asyncio.create_task(_notify(self._dialer, receiver, each))
                 self._sending.add(task)
                 task.add_done_callback(self._sending.discard)
+
+
+def _with_kept(config: NameServerConfig, properties: Mapping[str, str]) -> NameServerConfig:
+    """Return settings with those changed before, except what is not allowed any more."""
+    for key, value in properties.items():
+        try:
+            config = config.updated({key: value})
+        except InvalidInput as error:
+            _log.warning("name server setting %s was changed before and is ignored: %s", key, error)
+    return config
 
 
 async def _notify(dialer: Dialer, receiver: str, notification: NotifyMinBrokerId) -> None:

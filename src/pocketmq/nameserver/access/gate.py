@@ -1,4 +1,4 @@
-"""The check before every request of a name server with access control: who asks, and may they?
+"""The check before every request of a name server with access control.
 
 A super user may do everything, a broker at a trusted address may register, a normal user may read.
 A name server without access control has no gate.
@@ -30,7 +30,9 @@ class Gate:
 
         Where readers need no signature, none is checked: clients sign with the brokers' users.
         """
-        fields = request.ext  # read once: handlers see the same, also of a field that is there twice
+        fields = (
+            request.ext
+        )  # read once: handlers see the same, also of a field that is there twice
         right = right_for(request)
         if right is Right.READ and self._open_to_readers:
             return False

@@ -58,7 +58,7 @@ class Users:
         try:
             self._listed = read_users(self._path)
         except InvalidInput as error:
-            _log.error("%s; the users known before stay", error)  # noqa: TRY400 - no trace of secrets
+            _log.error("%s; the users known before stay", error)
         else:
             _log.info("users file read again: path=%s users=%d", self._path, len(self._listed))
             _warn_if_readable(self._path)
