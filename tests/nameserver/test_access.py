@@ -1,7 +1,6 @@
 """A name server with access control, over real sockets: strangers read routes and change nothing."""
 
 import json
-import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -163,11 +162,10 @@ async def test_the_order_of_topics_is_no_secret() -> None:
 async def test_a_field_that_is_there_twice_is_checked_as_it_is_used() -> None:
     async with guarded() as (_, _, stranger):
         stranger.opaque += 1
-        header = (
-            '{"code":219,"flag":0,"language":"JAVA","opaque":%d,"version":513,'
+        text = (
+            f'{{"code":219,"flag":0,"language":"JAVA","opaque":{stranger.opaque},"version":513,'
             '"extFields":{"namespace":"ORDER_TOPIC_CONFIG","namespace":"secrets"}}'
-        ) % stranger.opaque
-        text = header.encode()
+        ).encode()
         size = 4 + len(text)
         stranger.writer.write(size.to_bytes(4, "big") + len(text).to_bytes(4, "big") + text)
         answer = await stranger.receive()
@@ -217,7 +215,7 @@ class TestUsersFile:
         beside = path.with_suffix(".new")
         beside.touch(mode=0o600)
         beside.write_text(json.dumps(users))
-        os.replace(beside, path)
+        beside.replace(path)
 
     def config(self, path: Path, *, reads: bool = False) -> NameServerConfig:
         return NameServerConfig(
