@@ -10,7 +10,7 @@ from pocketmq.embedded import Cluster
 from pocketmq.embedded.hosts import warn_if_open
 from pocketmq.embedded.settings import Setting
 from pocketmq.protocol.codes import RequestCode
-from pocketmq.protocol.signature import sign
+from pocketmq.protocol.signature import SigningUser, sign
 from tests.net.certificates import make_certificates
 from tests.wire_client import WireClient
 
@@ -74,7 +74,7 @@ def test_the_name_server_of_a_cluster_with_users_takes_orders_from_super_users_o
             assert stranger.ask(RequestCode.GET_BROKER_CLUSTER_INFO).code == 0
             code, fields = wipe
             signed = dict(fields)
-            sign(code, signed, b"", "root", b"secret")
+            sign(SigningUser("root", b"secret"), code, signed, b"")
             assert stranger.ask_fields(code, signed).code == 0
         cluster.restart("broker-0")
 
@@ -92,7 +92,8 @@ def test_admins_of_an_access_file_are_super_users_of_the_name_server(tmp_path: P
     ):
         for name, code in (("plain-account", 16), ("admin-account", 0)):
             fields = {"brokerName": "broker-0"}
-            sign(RequestCode.WIPE_WRITE_PERM_OF_BROKER, fields, b"", name, b"12345678")
+            user = SigningUser(name, b"12345678")
+            sign(user, RequestCode.WIPE_WRITE_PERM_OF_BROKER, fields, b"")
             answer = peer.ask_fields(RequestCode.WIPE_WRITE_PERM_OF_BROKER, fields)
             assert answer.code == code, name
 
@@ -112,5 +113,5 @@ def test_a_cluster_whose_name_server_lets_only_users_read_serves_them(tmp_path: 
     ):
         assert peer.ask(RequestCode.GET_BROKER_CLUSTER_INFO).code == 16
         fields: dict[str, str] = {}
-        sign(RequestCode.GET_BROKER_CLUSTER_INFO, fields, b"", "alice", b"hers")
+        sign(SigningUser("alice", b"hers"), RequestCode.GET_BROKER_CLUSTER_INFO, fields, b"")
         assert peer.ask_fields(RequestCode.GET_BROKER_CLUSTER_INFO, fields).code == 0

@@ -13,7 +13,7 @@ from pocketmq.nameserver.access.rights import RIGHTS, Right
 from pocketmq.nameserver.dispatch import HANDLERS
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import Command
-from pocketmq.protocol.signature import sign
+from pocketmq.protocol.signature import SigningUser, sign
 from tests.nameserver.wire import Peer, broker_fields, running, topics
 
 ROOT, SECRET = "root", "a long secret"
@@ -50,7 +50,7 @@ CHANGES: dict[str, Request] = {
 def signed(request: Request, user: str = ROOT, secret: str = SECRET) -> Request:
     code, fields, body = request
     fields = dict(fields)
-    sign(code, fields, body, user, secret.encode())
+    sign(SigningUser(user, secret.encode()), code, fields, body)
     return code, fields, body
 
 
