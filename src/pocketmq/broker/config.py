@@ -178,7 +178,7 @@ class BrokerConfig(AccessSettings, frozen=True, kw_only=True, rename="camel"):
     def shown_properties(self) -> dict[str, str]:
         """Write every setting for the eyes of others: secrets are hidden."""
         properties = self.to_properties()
-        return properties | {key: HIDDEN for key in _SECRET if properties[key]}
+        return properties | {key: HIDDEN for key in SECRET_SETTINGS if properties[key]}
 
     def __repr__(self) -> str:
         shown = ", ".join(f"{key}={value!r}" for key, value in self.shown_properties().items())
@@ -191,11 +191,12 @@ class BrokerConfig(AccessSettings, frozen=True, kw_only=True, rename="camel"):
 _FIELDS = msgspec.structs.fields(BrokerConfig)
 _BY_KEY = {field.encode_name: field.name for field in _FIELDS}
 _KINDS = {field.encode_name: field.type for field in _FIELDS}
-_SECRET = SECRET_KEYS | {
+SECRET_SETTINGS = SECRET_KEYS | {
     "initAuthenticationUser",
     "innerClientAuthenticationCredentials",
     "nameServerCredentials",
 }
+"""Keys whose values are never shown."""
 _FIXED = frozenset(field.name for field in msgspec.structs.fields(AccessSettings)) | frozenset(
     {
         "advertised_port",

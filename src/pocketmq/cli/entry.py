@@ -1,10 +1,12 @@
 """How a command is let into a cluster: as which user, and over TLS or not."""
 
+import sys
 from typing import Any, Self
 
 import click
 import msgspec
 
+from pocketmq.cli.secret_input import ask_secret, read_secret
 from pocketmq.client.options import Credentials
 from pocketmq.net import Tls
 
@@ -18,7 +20,13 @@ _OPTIONS = (
     click.option(
         "--secret-key",
         envvar="POCKETMQ_SECRET_KEY",
-        help="Its password; better given as POCKETMQ_SECRET_KEY.",
+        help="Its password, - to be asked for it; or POCKETMQ_SECRET_KEY.",
+    ),
+    click.option(
+        "--secret-key-file",
+        metavar="FILE",
+        default="",
+        help="File whose first line is the password.",
     ),
     click.option("--tls", "use_tls", is_flag=True, help="Speak TLS; the others below imply it."),
     click.option(
@@ -81,7 +89,22 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def taken_from(cls, given: dict[str, Any], prefix: str = "") -> Self:
-        """Take them out of all the options that a command was given; `TO` for the target's."""
+        """Take them out of all the options that a command was given; `TO` for the target's.
+
+        A user without a password is asked for it on a terminal. Raises `click.UsageError`.
+        """
+        dashed = prefix.replace("_", "-")
+        secret = read_secret(
+            f"{prefix}secret_key",
+            given[f"{prefix}secret_key"],
+            given.pop(f"{prefix}secret_key_file"),
+            flag=f"--{dashed}secret-key",
+            safe=f"--{dashed}secret-key-file",
+        )
+        user = given[f"{prefix}access_key"]
+        if user and not secret and sys.stdin.isatty():
+            secret = ask_secret(f"user {user}")
+        given[f"{prefix}secret_key"] = secret
         return cls(**{name: given.pop(prefix + name) for name in cls.__struct_fields__})
 
     def or_else(self, other: "Entry") -> "Entry":

@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from pocketmq.cli.secret_input import warn_of_argument
 from pocketmq.embedded.early_stop import FORCED
 from pocketmq.embedded.server_logging import LEVELS, LogSettings, StderrLines
 from pocketmq.net import TlsMode
@@ -113,12 +114,18 @@ def chosen_tls(cert: str | None, key: str | None, mode: str | None) -> dict[str,
 
 def read_pairs(pairs: tuple[str, ...]) -> dict[str, str]:
     """Read the values of --set."""
+    if not pairs:
+        return {}
+    from pocketmq.broker.config import SECRET_SETTINGS
+
     settings = {}
     for pair in pairs:
         key, equals, value = pair.partition("=")
         if not equals or not key.strip():
             raise click.UsageError(f"--set takes KEY=VALUE, not {pair!r}")
         settings[key.strip()] = value.strip()
+        if key.strip() in SECRET_SETTINGS and value.strip():
+            warn_of_argument(f"--set {key.strip()}", "a file, --config FILE")
     return settings
 
 

@@ -4,6 +4,7 @@ from pocketmq.admin.admin import Admin
 from pocketmq.cli.admin.flags import BROKER, CLUSTER, one_target, text, truth
 from pocketmq.cli.admin.frame import admin_command
 from pocketmq.cli.admin.shown import Shown, row, told, when
+from pocketmq.cli.secret_input import read_secret
 from pocketmq.protocol.bodies.access import Account
 
 _COLUMNS = "%-16s  %-22s  %-22s  %-20s  %-22s  %-22s"
@@ -19,7 +20,8 @@ def _names(given: str | None) -> list[str] | None:
 @admin_command(
     "updateAclConfig",
     _KEY,
-    text("-s", "--secretKey", "secret", help="Its password."),
+    text("-s", "--secretKey", "secret", help="Its password; - to be asked for it."),
+    text("--secretKeyFile", "secret_file", help="File whose first line is its password."),
     text("-w", "--whiteRemoteAddress", "white", help="From where it need not sign."),
     text("-i", "--defaultTopicPerm", "topic_perm", help="DENY, PUB, SUB or PUB|SUB."),
     text("-u", "--defaultGroupPerm", "group_perm", help="DENY or SUB."),
@@ -34,6 +36,7 @@ async def update(
     *,
     key: str,
     secret: str | None,
+    secret_file: str | None,
     white: str | None,
     topic_perm: str | None,
     group_perm: str | None,
@@ -45,6 +48,9 @@ async def update(
 ) -> Shown:
     """Make or change an account on one 4.x broker, or on all masters of a cluster."""
     one_target(cluster, address)
+    secret = read_secret(
+        "secret", secret, secret_file, flag="-s", safe="--secretKeyFile", confirm=True
+    )
     account = Account(
         access_key=key,
         secret_key=secret,

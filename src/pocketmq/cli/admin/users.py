@@ -8,6 +8,7 @@ from pocketmq.cli.admin.flags import BROKER, CLUSTER, flag, one_target, text
 from pocketmq.cli.admin.frame import admin_command
 from pocketmq.cli.admin.shown import Shown, row, told
 from pocketmq.cli.admin.words import java_word
+from pocketmq.cli.secret_input import ask_secret, read_secret
 from pocketmq.errors import Absent
 from pocketmq.protocol.bodies.access import User
 
@@ -16,7 +17,14 @@ _HEAD = row(_COLUMNS, "#UserName", "#Password", "#UserType", "#UserStatus")
 _USERNAME = text("-u", "--username", help="User.", required=True)
 _TYPE = text("-t", "--userType", "kind", help="Super or Normal.")
 _SHOW = flag("--show-password", "open_", help="Print passwords; they are hidden otherwise.")
+_PASSWORD_FILE = text(
+    "--password-file", "password_file", help="File whose first line is the password."
+)
 _HIDDEN = "******"
+
+
+def _password(given: str | None, file: str | None) -> str | None:
+    return read_secret("password", given, file, flag="-p", safe="--password-file", confirm=True)
 
 
 def _done(verb: str, done: Gathered[None], username: str) -> Shown:
@@ -43,7 +51,8 @@ def _value(user: User, *, open_: bool) -> dict[str, str | None]:
 @admin_command(
     "createUser",
     _USERNAME,
-    text("-p", "--password", help="Password.", required=True),
+    text("-p", "--password", help="Password; without it, or for -, you are asked."),
+    _PASSWORD_FILE,
     _TYPE,
     BROKER,
     CLUSTER,
@@ -52,13 +61,15 @@ async def create(
     admin: Admin,
     *,
     username: str,
-    password: str,
+    password: str | None,
+    password_file: str | None,
     kind: str | None,
     address: str | None,
     cluster: str | None,
 ) -> Shown:
     """Make a user on one broker, or on all of a cluster."""
     one_target(cluster, address)
+    password = _password(password, password_file) or ask_secret(f"user {username}", confirm=True)
     user = User(username=username, password=password, user_type=kind)
     return _done("create", await admin.access.create_user(user, cluster, address), username)
 
@@ -66,7 +77,8 @@ async def create(
 @admin_command(
     "updateUser",
     _USERNAME,
-    text("-p", "--password", help="New password."),
+    text("-p", "--password", help="New password; - to be asked for it."),
+    _PASSWORD_FILE,
     _TYPE,
     text("-s", "--userStatus", "status", help="enable or disable."),
     BROKER,
@@ -77,6 +89,7 @@ async def update(
     *,
     username: str,
     password: str | None,
+    password_file: str | None,
     kind: str | None,
     status: str | None,
     address: str | None,
@@ -84,6 +97,7 @@ async def update(
 ) -> Shown:
     """Change a user's password, type or status."""
     one_target(cluster, address)
+    password = _password(password, password_file)
     if password is None and kind is None and status is None:
         raise click.UsageError("say what to change: -p password, -t type or -s status")
     user = User(username=username, password=password, user_type=kind, user_status=status)
