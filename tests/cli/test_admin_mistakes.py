@@ -95,7 +95,9 @@ def test_a_broker_that_is_silent_is_told_and_never_zero(desk: Desk) -> None:
         desk.cluster.heal("broker-1")
 
 
-def test_wrong_credentials(capsys: pytest.CaptureFixture[str]) -> None:
+def test_wrong_credentials(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     config: dict[str, str | int | bool] = {
         "authenticationEnabled": True,
         "authorizationEnabled": True,
@@ -107,9 +109,11 @@ def test_wrong_credentials(capsys: pytest.CaptureFixture[str]) -> None:
         right = ["--access-key", "root", "--secret-key", "secret12"]
         assert run([*command, *right]) == 0
         capsys.readouterr()
-        assert run([*command, "--access-key", "root", "--secret-key", "wrong"]) == 5
+        monkeypatch.setenv("POCKETMQ_SECRET_KEY", "wrong")
+        assert run([*command, "--access-key", "root"]) == 5
         err = capsys.readouterr().err
         assert err.count("\n") == 1
+        monkeypatch.delenv("POCKETMQ_SECRET_KEY")
         assert run(command) == 5
         capsys.readouterr()
         target = ["-n", guarded.address, "-c", "DefaultCluster", *right]

@@ -10,7 +10,8 @@ from pocketmq import Cluster
 from tests.net.certificates import Certificates, make_certificates
 from tests.server_process import POCKETMQ
 
-USER = ("--access-key", "root", "--secret-key", "secret12")
+SECRET = "POCKETMQ_SECRET_KEY"
+USER = {"POCKETMQ_ACCESS_KEY": "root", SECRET: "secret12"}
 FROM_FIRST = ("--from", "first", "--count", "1", "--timeout", "30", "--pull")
 
 
@@ -52,26 +53,29 @@ def run(
 def test_all_commands_get_in_with_a_user_and_the_roots(
     guarded: Cluster, made: Certificates
 ) -> None:
-    entry = ("-n", guarded.address, "--tls-ca", made.root, *USER)
-    assert run("produce", "-t", "orders", *entry, stdin=b"one\n") == (0, b"", b"")
-    consumed = run("consume", "-t", "orders", "-g", "billing", *FROM_FIRST, *entry)
-    assert consumed == (0, b"one\n", b"")
-    listed = run("admin", "topicClusterList", "-t", "orders", *entry)
+    """The secret is the first line of standard input, and no byte behind it is lost."""
+    user = ("--access-key", "root", "--secret-key", "-")
+    entry = ("-n", guarded.address, "--tls-ca", made.root, *user)
+    secret = b"secret12\n"
+    assert run("produce", "-t", "orders", *entry, stdin=secret + b"one\n") == (0, b"", b"")
+    consume = ("consume", "-t", "orders", "-g", "billing", *FROM_FIRST)
+    assert run(*consume, *entry, stdin=secret) == (0, b"one\n", b"")
+    listed = run("admin", "topicClusterList", "-t", "orders", *entry, stdin=secret)
     assert listed == (0, b"DefaultCluster\n", b"")
 
 
 def test_any_server_is_believed_only_when_told(guarded: Cluster) -> None:
-    asked = ("admin", "topicClusterList", "-t", "orders", "-n", guarded.address, *USER)
-    code, out, err = run(*asked, "--tls")
+    asked = ("admin", "topicClusterList", "-t", "orders", "-n", guarded.address)
+    code, out, err = run(*asked, "--tls", environment=USER)
     assert (code, out, err.count(b"\n")) == (4, b"", 1)
     assert b"certificate" in err
-    assert run(*asked, "--tls-no-verify") == (0, b"DefaultCluster\n", b"")
+    listed = run(*asked, "--tls-no-verify", environment=USER)
+    assert listed == (0, b"DefaultCluster\n", b"")
 
 
 def test_the_environment_names_the_user(guarded: Cluster, made: Certificates) -> None:
-    secrets = {"POCKETMQ_ACCESS_KEY": "root", "POCKETMQ_SECRET_KEY": "secret12"}
     entry = ("-n", guarded.address, "--tls-ca", made.root)
-    sent = run("produce", "-t", "orders", *entry, stdin=b"two\n", environment=secrets)
+    sent = run("produce", "-t", "orders", *entry, stdin=b"two\n", environment=USER)
     assert sent == (0, b"", b"")
 
 
@@ -81,7 +85,7 @@ def test_the_environment_names_the_user(guarded: Cluster, made: Certificates) ->
         (("--access-key", "root"), "credentials need an access key and a secret key"),
         (("--tls-ca", "nowhere.pem"), "nowhere.pem"),
         ((), "no name server answers"),
-        (("--access-key", "root", "--secret-key", "wrong"), ""),
+        (("--access-key", "root"), ""),
     ],
     ids=["half a user", "no such file", "without TLS", "wrong secret"],
 )
@@ -98,9 +102,12 @@ def test_mistakes_are_one_line_without_the_secret(
         "consume": ("consume", "-t", "orders", *FROM_FIRST, "--timeout", "3"),
         "admin": ("admin", "brokerStatus", "-c", "DefaultCluster"),
     }[command]
+    environment = {}
     if not said:
         options = (*options, "--tls-ca", made.root)
-    code, out, err = run(*asked, "-n", guarded.address, *options, stdin=b"three\n")
+        environment = {SECRET: "wrong"}
+    asked = (*asked, "-n", guarded.address, *options)
+    code, out, err = run(*asked, stdin=b"three\n", environment=environment)
     assert code != 0
     assert out == b""
     assert err.count(b"\n") == 1
@@ -113,12 +120,15 @@ def test_a_consumer_that_is_refused_says_so(
     guarded: Cluster, made: Certificates, way: tuple[str, ...]
 ) -> None:
     entry = ("-n", guarded.address, "--tls-ca", made.root, "--access-key", "root")
-    asked = ("consume", "-t", "orders", *entry, "--secret-key", "not this one", *way)
-    code, out, err = run(*asked, "--count", "1", "--timeout", "2")
+    asked = ("consume", "-t", "orders", *entry, *way)
+    wrong = {SECRET: "not this one"}
+    code, out, err = run(*asked, "--count", "1", "--timeout", "2", environment=wrong)
     assert (code, out, err.count(b"\n")) == (1, b"", 1)
     assert err.startswith(b"pocketmq: only 0 of 1 messages came (")
     assert b"NO_PERMISSION" in err
-    with subprocess.Popen([POCKETMQ, *asked], stderr=subprocess.PIPE, text=True) as waiting:
+    with subprocess.Popen(
+        [POCKETMQ, *asked], stderr=subprocess.PIPE, text=True, env=os.environ | wrong
+    ) as waiting:
         assert waiting.stderr is not None
         told = waiting.stderr.readline()  # at once: nothing else would ever be said
         waiting.terminate()
