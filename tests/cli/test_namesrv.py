@@ -157,3 +157,32 @@ def test_wrong_options_are_told_without_loading_the_server() -> None:
         "sys.exit('asyncio' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False, timeout=60).returncode == 0
+
+
+def test_a_guarded_name_server_takes_brokers_that_sign_and_no_others(tmp_path: Path) -> None:
+    user = '{"username":"root","password":"a long secret"}'
+    names, signing = tmp_path / "namesrv.conf", tmp_path / "broker.conf"
+    names.write_text(
+        f"authenticationEnabled=true\ninitAuthenticationUser={user}\nserverWorkerThreads=8\n"
+    )
+    credentials = '{"accessKey":"root","secretKey":"a long secret"}'
+    signing.write_text(f"nameServerCredentials={credentials}\n")
+    with ServerProcess("namesrv", "--port", "0", "--config", str(names)) as server:
+        broker = ("broker", "--port", "0", "--namesrv", server.namesrv)
+        with ServerProcess(*broker, "--name", "signing", "--config", str(signing)) as good:
+            with (
+                ServerProcess(*broker, "--name", "silent") as bad,
+                WireClient(server.namesrv) as client,
+            ):
+                body = client.ask(RequestCode.GET_BROKER_CLUSTER_INFO).body
+                assert b'"signing"' in body
+                assert b'"silent"' not in body
+                assert bad.stop() == 0
+            assert good.stop() == 0
+        with WireClient(server.namesrv) as client:
+            assert b'"signing"' not in client.ask(RequestCode.GET_BROKER_CLUSTER_INFO).body
+        assert server.stop() == 0
+    assert "REGISTER_BROKER needs the signature of a super user of this name server" in bad.errors()
+    assert "name server setting serverWorkerThreads is not known here" in server.errors()
+    for each in (server, good, bad):
+        assert "a long secret" not in each.errors()

@@ -238,6 +238,9 @@ class TestUsersFile:
             self.write(path, admin | {"userStatus": "disable"})
             assert (await stranger.ask(*signed(wipe, "ann", "one"))).code == 16
             assert (await stranger.ask(*signed(wipe))).code == 0
+            root = {"username": ROOT, "password": SECRET, "userStatus": "disable"}
+            self.write(path, root)  # the file counts before the settings
+            assert (await stranger.ask(*signed(wipe))).code == 16
 
     async def test_a_broken_file_changes_nothing_and_is_told_without_its_content(
         self, tmp_path: Path, caplog: pytest.LogCaptureFixture

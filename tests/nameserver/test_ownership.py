@@ -147,6 +147,28 @@ class TestTerms:
         table.register(new, topics("t", "u", state=4), 2, 1.0, take_over=False)
         assert addresses(table) == {0: "new:1"}
 
+    def test_a_term_is_no_argument_where_no_controller_counts(self) -> None:
+        table = self.registered(0)
+        with pytest.raises(NoPermission, match="registered by old:1"):
+            table.register(
+                broker(address="new:1"), topics("t", "u", state=9), 2, 1.0, take_over=False
+            )
+
+    def test_a_replica_of_some_time_may_become_master_while_the_old_one_lives(self) -> None:
+        """Leaders of a DLedger group change so; one that has just come as a replica does not."""
+        table = RouteTable()
+        replica, master = broker(broker_id=1, address="r:1"), broker(address="old:1")
+        table.register(replica, topics("t", "u"), 2, 0.0, take_over=False)
+        table.register(master, topics("t", "u"), 1, 0.0, take_over=False)
+        promoted = broker(address="r:1")
+        for connection, now in ((2, 30.0), (3, 60.0)):
+            table.register(master, topics("t", "u"), 1, now, take_over=False)
+            with pytest.raises(NoPermission):
+                table.register(promoted, topics("t", "u"), connection, now, take_over=False)
+        table.register(replica, topics("t", "u"), 2, 60.0, take_over=False)
+        table.register(promoted, topics("t", "u"), 2, 75.0, take_over=False)
+        assert addresses(table) == {0: "r:1"}
+
     def test_one_of_the_same_term_is_refused(self) -> None:
         table = self.registered(3)
         with pytest.raises(NoPermission, match="registered by old:1"):

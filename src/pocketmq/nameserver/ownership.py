@@ -47,15 +47,20 @@ def check_registration(
 ) -> None:
     """Raise `ServerError` if a registration would take something from a live owner.
 
-    A name and id can be taken over on the owner's own connection, or by a master of a later term
-    (`state_version`, counted by a controller); an address from the owner's own host. A master of an
-    earlier term is none of this function's business: it takes nothing.
+    A name and id can be taken over on the owner's own connection, by a master of a later term
+    (`state_version`, which a controller counts from 1) and by a replica that becomes master; an
+    address from the owner's own host. A master of an earlier term takes nothing and is not refused.
     """
     clusters = {broker.cluster} | (set() if known is None else known.clusters)
     holder = None if known is None else known.addresses.get(broker.broker_id)
     if holder is not None and holder != broker.address:
         owner = owner_of(live, clusters, holder)
-        if _is_kept_from(owner, asker) and state_version == _state_version(owner):
+        own = live.get(broker.key)
+        if (
+            _is_kept_from(owner, asker)
+            and not _is_of_another_term(state_version, owner)
+            and not _is_replica(own, broker, asker)
+        ):
             raise _refused(
                 f"broker {broker.name} with id {broker.broker_id} is registered by {holder}, which "
                 "is alive; stop that broker first, or give this one another brokerName"
@@ -94,8 +99,20 @@ def _same_host(owner: Live | None, asker: Asker) -> bool:
     return owner is not None and host_of(owner.connection) == host_of(asker.connection)
 
 
-def _state_version(owner: Live | None) -> int:
-    return 0 if owner is None else owner.version.state_version
+def _is_of_another_term(state_version: int, owner: Live | None) -> bool:
+    """Tell whether a controller appointed both, and not for the same term."""
+    term = 0 if owner is None else owner.version.state_version
+    return state_version < term or 0 < term < state_version
+
+
+def _is_replica(own: Live | None, broker: Announcement, asker: Asker) -> bool:
+    """Tell whether a peer has been a broker of this name, with another id, for a while.
+
+    DLedger's new leader may register before the old one has given up the id.
+    """
+    if own is None or own.name != broker.name or own.connection != asker.connection:
+        return False
+    return asker.now >= own.since + OWNER_SILENCE
 
 
 def _refused(reason: str) -> ServerError:

@@ -97,9 +97,12 @@ class RouteTable:
             self._take(broker, topics, entered, delete_absent=delete_absent)
             if topics.digest and len(digests) < _DIGESTS_KEPT:
                 digests.add(topics.digest)
+        before = self._live.get(broker.key)
+        same = before is not None and before.connection == connection
         live = Live(
             name=broker.name,
             connection=connection,
+            since=before.since if before is not None and same else now,
             heard=now,
             silence=broker.silence,
             version=version,

@@ -90,6 +90,7 @@ class Live(msgspec.Struct, kw_only=True):
 
     name: str
     connection: Hashable
+    since: float  # when it registered first on this connection
     heard: float
     silence: float
     version: DataVersion

@@ -37,7 +37,7 @@ class Users:
         self._fixed = {name: Known(word.encode(), True) for name, word in supers.items()}
         self._path = path
         self._seen: tuple[int, ...] | None = None
-        self._listed: dict[str, Known] = {}
+        self._listed: dict[str, Known | None] = {}
         if path is not None:
             self._seen = _stamp(path)
             self._listed = read_users(path)
@@ -46,7 +46,7 @@ class Users:
     def get(self, name: str) -> Known | None:
         """Return a user; those of the file count first, so that it can replace a password."""
         self._look()
-        return self._listed.get(name) or self._fixed.get(name)
+        return self._listed[name] if name in self._listed else self._fixed.get(name)
 
     def _look(self) -> None:
         if self._path is None:
@@ -64,8 +64,11 @@ class Users:
             _warn_if_readable(self._path)
 
 
-def read_users(path: Path) -> dict[str, Known]:
-    """Read a file of users. Raises `InvalidInput`, which never shows what the file holds."""
+def read_users(path: Path) -> dict[str, Known | None]:
+    """Read a file of users, None for one that is disabled.
+
+    Raises `InvalidInput`, which never shows what the file holds.
+    """
     try:
         with path.open("rb") as file:
             content = file.read(MAX_FILE_BYTES + 1)
@@ -77,13 +80,12 @@ def read_users(path: Path) -> dict[str, Known]:
         listed = msgspec.json.decode(content, type=list[dict[str, str]])
     except msgspec.DecodeError:
         raise InvalidInput(f"the users file {path} is not a JSON array of objects") from None
-    known = {}
+    known: dict[str, Known | None] = {}
     for number, fields in enumerate(listed, 1):
         name, user = _user(f"user {number} of the users file {path}", fields)
         if name in known:
             raise InvalidInput(f"user {number} of the users file {path} is there twice")
-        if user is not None:
-            known[name] = user
+        known[name] = user
     return known
 
 
