@@ -42,13 +42,9 @@ class WireClient:
     def ask(
         self, code: int, header: Header | dict[str, str] | None = None, body: bytes = b""
     ) -> Command:
-        """Send a request and give its answer; raise ConnectionError if none comes."""
-        return self.ask_fields(code, {} if header is None else header.to_ext(), body)
-
-    def ask_fields(self, code: int, fields: dict[str, str], body: bytes = b"") -> Command:
-        """Do so with fields as they are, which may be signed."""
+        """Send a request and return its answer; raise ConnectionError if none comes."""
         self._opaque += 1
-        self._socket.sendall(Command.request(code, self._opaque, fields, body).encode())
+        self._socket.sendall(Command.request(code, self._opaque, header, body).encode())
         while True:
             data = self._socket.recv(65536)
             if not data:

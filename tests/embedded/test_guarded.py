@@ -68,14 +68,14 @@ def test_the_name_server_of_a_cluster_with_users_takes_orders_from_super_users_o
     with Cluster(config=config, in_process=in_process) as cluster:
         cluster.create_topic("orders", 4)
         with WireClient(cluster.address) as stranger:
-            answer = stranger.ask_fields(*wipe)
+            answer = stranger.ask(*wipe)
             assert answer.code == 16
             assert str(answer.remark).endswith("the request is not signed")
             assert stranger.ask(RequestCode.GET_BROKER_CLUSTER_INFO).code == 0
             code, fields = wipe
             signed = dict(fields)
             sign(SigningUser("root", b"secret"), code, signed, b"")
-            assert stranger.ask_fields(code, signed).code == 0
+            assert stranger.ask(code, signed).code == 0
         cluster.restart("broker-0")
 
 
@@ -94,7 +94,7 @@ def test_admins_of_an_access_file_are_super_users_of_the_name_server(tmp_path: P
             fields = {"brokerName": "broker-0"}
             user = SigningUser(name, b"12345678")
             sign(user, RequestCode.WIPE_WRITE_PERM_OF_BROKER, fields, b"")
-            answer = peer.ask_fields(RequestCode.WIPE_WRITE_PERM_OF_BROKER, fields)
+            answer = peer.ask(RequestCode.WIPE_WRITE_PERM_OF_BROKER, fields)
             assert answer.code == code, name
 
 
@@ -114,4 +114,4 @@ def test_a_cluster_whose_name_server_lets_only_users_read_serves_them(tmp_path: 
         assert peer.ask(RequestCode.GET_BROKER_CLUSTER_INFO).code == 16
         fields: dict[str, str] = {}
         sign(SigningUser("alice", b"hers"), RequestCode.GET_BROKER_CLUSTER_INFO, fields, b"")
-        assert peer.ask_fields(RequestCode.GET_BROKER_CLUSTER_INFO, fields).code == 0
+        assert peer.ask(RequestCode.GET_BROKER_CLUSTER_INFO, fields).code == 0
