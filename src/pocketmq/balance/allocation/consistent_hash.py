@@ -4,11 +4,11 @@ Owns Java's ring: its keys, its default hash and what happens when two keys meet
 uneven by nature; more virtual nodes even it out, but all members must use the same number.
 """
 
-import hashlib
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import lru_cache
+from struct import Struct
 
 import msgspec
 
@@ -16,7 +16,14 @@ from pocketmq.balance.allocation.strategy import check_input, may_own
 from pocketmq.errors import AllocationInputInvalid
 from pocketmq.model.queue import MessageQueue
 
+try:  # CPython's own MD5: hashlib's goes through OpenSSL, which takes four times as long to set up
+    from _md5 import md5  # type: ignore[import-not-found]
+except ImportError:  # an interpreter built without it
+    from hashlib import md5
+
 JAVA_VIRTUAL_NODES = 10
+_REMEMBERED_MEMBERS = 512
+_first_word = Struct(">I12x").unpack
 
 # Java's HashFunction: any text to a signed 64-bit number.
 HashFunction = Callable[[str], int]
@@ -28,7 +35,9 @@ def md5_hash(key: str) -> int:
         raw = key.encode()
     except UnicodeEncodeError:
         raw = _utf8_as_java(key)
-    return int.from_bytes(hashlib.md5(raw, usedforsecurity=False).digest()[:4])
+    position: int
+    (position,) = _first_word(md5(raw, usedforsecurity=False).digest())
+    return position
 
 
 class ConsistentHash(msgspec.Struct, frozen=True):
@@ -86,6 +95,26 @@ def _ring(
     numbers its replicas on from those it still has.
     """
     ring: dict[int, str] = {}
+    for member in members:
+        ring |= dict.fromkeys(_nodes(member, virtual_nodes, place), member)
+    if len(ring) < virtual_nodes * len(members):  # two nodes meet, or a member is listed twice
+        ring = _contested_ring(members, virtual_nodes, place)
+    positions = sorted(ring)
+    owners = [ring[position] or None for position in positions]
+    return positions, owners + owners[:1]
+
+
+@lru_cache(maxsize=_REMEMBERED_MEMBERS)
+def _nodes(member: str, virtual_nodes: int, place: HashFunction) -> list[int]:
+    """Return the positions of a member's nodes; rings before and after a change share them."""
+    return [place(f"{member}-{number}") for number in range(virtual_nodes)]
+
+
+def _contested_ring(
+    members: tuple[str, ...], virtual_nodes: int, place: HashFunction
+) -> dict[int, str]:
+    """Build the ring node by node, in the order in which Java adds them."""
+    ring: dict[int, str] = {}
     replicas: Counter[str] = Counter()
     for member in members:
         first = replicas[member]
@@ -95,9 +124,7 @@ def _ring(
                 replicas[ring[position]] -= 1
             ring[position] = member
             replicas[member] += 1
-    positions = sorted(ring)
-    owners = [ring[position] or None for position in positions]
-    return positions, owners + owners[:1]
+    return ring
 
 
 def _utf8_as_java(text: str) -> bytes:
