@@ -19,7 +19,9 @@ from pocketmq.balance.what_if.events import (
     StrategyChanged,
 )
 from pocketmq.balance.what_if.movement import Move, Movement, fewest_moves, movement
+from pocketmq.balance.what_if.numbers import Numbers, numbers
 from pocketmq.balance.what_if.ownership import (
+    Owners,
     Ownership,
     Share,
     TopicBalance,
@@ -35,6 +37,8 @@ __all__ = [
     "MemberLeft",
     "Move",
     "Movement",
+    "Numbers",
+    "Owners",
     "Ownership",
     "QueuesAdded",
     "Share",
@@ -44,6 +48,8 @@ __all__ = [
     "TopicBalance",
     "WhatIf",
     "fewest_moves",
+    "numbers",
+    "owners_in",
     "preview",
     "what_if",
 ]
