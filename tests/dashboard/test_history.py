@@ -7,12 +7,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pocketmq.balance.allocation import Average
+from pocketmq.balance.story.causes import UNEXPLAINED
+from pocketmq.balance.story.episode import Doubled, Pause, Rebalance
+from pocketmq.balance.story.history import QUIET, History
+from pocketmq.balance.story.moment import Moment, Owners
 from pocketmq.balance.what_if import Move
-from pocketmq.dashboard.assignment.causes import UNEXPLAINED
-from pocketmq.dashboard.assignment.episode import Doubled, Pause, Rebalance
-from pocketmq.dashboard.assignment.history import QUIET, History
 from pocketmq.dashboard.assignment.lags import Lags
-from pocketmq.dashboard.assignment.moment import TELLS_NOTHING, Moment, Owners, moment_of
+from pocketmq.dashboard.assignment.moment import TELLS_NOTHING, moment_of
 from pocketmq.model.kinds import MessageModel
 from pocketmq.model.queue import MessageQueue
 from pocketmq.protocol.bodies.running import PROP_CONSUME_TYPE, RunningInfo

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from pocketmq.balance.story.episode import Pause, Rebalance
 from pocketmq.balance.what_if import Move
-from pocketmq.dashboard.assignment.episode import Pause, Rebalance
 from pocketmq.dashboard.words import count as number
 from pocketmq.model.queue import MessageQueue, sort_queues
 

@@ -8,10 +8,10 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from math import ceil, floor, log10
 
+from pocketmq.balance.story.recorded import Rebalance
+from pocketmq.balance.story.spans import Span
 from pocketmq.pipelines.health.lag import Lag
-from pocketmq.pipelines.health.moves import Rebalance
 from pocketmq.pipelines.health.report import GroupHealth, QueueHealth
-from pocketmq.pipelines.health.spans import Span
 from pocketmq.pipelines.health.style import COLOURS
 
 WIDTH = 1000

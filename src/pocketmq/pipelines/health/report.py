@@ -7,9 +7,7 @@ from itertools import pairwise
 import msgspec
 
 from pocketmq import RebalanceEvent
-from pocketmq.errors import InvalidInput
-from pocketmq.pipelines.health.lag import Lag, lag_of
-from pocketmq.pipelines.health.moves import (
+from pocketmq.balance.story.recorded import (
     QUIET,
     Handover,
     Rebalance,
@@ -17,9 +15,12 @@ from pocketmq.pipelines.health.moves import (
     rebalances,
     returned,
 )
-from pocketmq.pipelines.health.observed import AND_MORE, BadLine, Delivery, Observations, QueueName
-from pocketmq.pipelines.health.ownership import Owned, Timeline, timeline
-from pocketmq.pipelines.health.spans import Span, overlaps, rest, total
+from pocketmq.balance.story.spans import Span, overlaps, rest, total
+from pocketmq.balance.story.timeline import Owned, Timeline, timeline
+from pocketmq.errors import InvalidInput
+from pocketmq.model.queue import QueueName
+from pocketmq.pipelines.health.lag import Lag, lag_of
+from pocketmq.pipelines.health.observed import AND_MORE, BadLine, Delivery, Observations
 
 RETRY = "%RETRY%"
 FLAP_WITHIN = 60.0

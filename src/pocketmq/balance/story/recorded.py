@@ -11,10 +11,10 @@ from itertools import pairwise
 
 import msgspec
 
-from pocketmq import RebalanceEvent
+from pocketmq.balance.story.timeline import DIED, Owned, Timeline, finished
 from pocketmq.balance.what_if import fewest_moves
-from pocketmq.pipelines.health.observed import QueueName
-from pocketmq.pipelines.health.ownership import DIED, Owned, Timeline, finished
+from pocketmq.model.queue import QueueName
+from pocketmq.model.rebalance_event import RebalanceEvent
 
 QUIET = 2.0
 """Seconds without any change that end a rebalance of the group."""

@@ -1,4 +1,4 @@
-"""What became of a group's queues while somebody looked: rebalances, pauses, lag. Pure, bounded.
+"""What became of a group's queues while somebody looked: rebalances, pauses. Pure, bounded.
 
 Takes successive moments. What is not known is neither a move nor a pause: a queue of a silent
 member stays with its last known owner until somebody is seen to hold it, or nobody for certain.
@@ -8,10 +8,9 @@ from collections import deque
 
 import msgspec
 
-from pocketmq.dashboard.assignment.causes import LEFT, causes, strategy_cause, weak_causes
-from pocketmq.dashboard.assignment.episode import Doubled, Episode, Known, Pause, Rebalance
-from pocketmq.dashboard.assignment.lags import Lags
-from pocketmq.dashboard.assignment.moment import Moment
+from pocketmq.balance.story.causes import LEFT, causes, strategy_cause, weak_causes
+from pocketmq.balance.story.episode import Doubled, Episode, Known, Pause, Rebalance
+from pocketmq.balance.story.moment import Moment
 from pocketmq.model.queue import MessageQueue
 
 QUIET = 30.0
@@ -27,7 +26,6 @@ class History:
     """The story of one group. One thread at a time may use it."""
 
     def __init__(self, *, most_entries: int = MOST_ENTRIES, most_moves: int = MOST_MOVES) -> None:
-        self.lags = Lags()
         self._most_moves = most_moves
         self._episodes: deque[Episode] = deque(maxlen=most_entries)
         self._count = 0
@@ -41,7 +39,6 @@ class History:
 
     def observe(self, now: Moment) -> None:
         """Take in the next look at the group; times must not go back."""
-        self.lags.add(now.at, now.lags, list(now.owners))
         last, self._last = self._last, now
         if last is None:
             self._begin(now)

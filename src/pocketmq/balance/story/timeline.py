@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from pocketmq import MessageQueue, RebalanceEvent
-from pocketmq.pipelines.health.observed import QueueName
+from pocketmq.model.queue import MessageQueue, QueueName
+from pocketmq.model.rebalance_event import RebalanceEvent
 
 RELEASED, STOPPED, DIED, HELD = "released", "stopped", "died", "held"
 

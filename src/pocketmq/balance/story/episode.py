@@ -8,13 +8,13 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from pocketmq.balance.what_if import Move, fewest_moves
-from pocketmq.dashboard.assignment.causes import (
+from pocketmq.balance.story.causes import (
     LEFT,
     SILENT,
     UNEXPLAINED,
     Cause,
 )
+from pocketmq.balance.what_if import Move, fewest_moves
 from pocketmq.model.queue import MessageQueue
 
 _MOST_REASONS = 4
