@@ -286,6 +286,20 @@ def test_members_of_a_broadcasting_group_come_and_go_and_nothing_moves() -> None
     assert (entry.why, entry.moved, entry.doubled, entry.ended) == ("c2 joined", 0, (), 1)
 
 
+def test_who_read_a_queue_of_a_broadcasting_group_did_not_own_it() -> None:
+    """Else a pause that began before would be told as shorter than it was seen."""
+    looks: list[tuple[str, bool]] = [
+        ("?", True), ("-", True), ("?", True), ("c1", False), ("-", True), ("c1", True),
+    ]  # fmt: skip
+    entries = history(
+        *(
+            moment(3 * at, owned(owner, queues=Q[:1]), shared=shared, fits=None)
+            for at, (owner, shared) in enumerate(looks)
+        )
+    )
+    assert entries[-1].pauses == (Pause(Q[0], None, "c1", 3, 15, 9, None),)
+
+
 def test_old_rebalances_are_forgotten_their_moves_before_them() -> None:
     story = History(most_entries=3, most_moves=8)
     flip = [owned("c1", "c1", "c2", "c2"), owned("c2", "c2", "c1", "c1")]

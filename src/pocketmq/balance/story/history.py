@@ -9,7 +9,8 @@ from collections import deque
 import msgspec
 
 from pocketmq.balance.story.causes import LEFT, causes, strategy_cause, weak_causes
-from pocketmq.balance.story.episode import Doubled, Episode, Known, Pause, Rebalance
+from pocketmq.balance.story.differences import Known
+from pocketmq.balance.story.episode import Doubled, Episode, Pause, Rebalance
 from pocketmq.balance.story.moment import Moment
 from pocketmq.model.queue import MessageQueue
 
@@ -85,7 +86,7 @@ class History:
         if not now.shared or now.owners == last.owners:
             return changed
         for queue, owners in now.owners.items():
-            if not owners and last.owners.get(queue):
+            if not owners and last.shared and last.owners.get(queue):
                 self._held_until.setdefault(queue, last.at)
             known = self._known.get(queue)
             if owners is None:
@@ -102,7 +103,9 @@ class History:
                 changed.append(queue)
         return changed
 
-    def _turn(self, queue: MessageQueue, before: Known, episode: Episode, last: Moment) -> None:
+    def _turn(
+        self, queue: MessageQueue, before: Known[MessageQueue], episode: Episode, last: Moment
+    ) -> None:
         """End or begin a queue's pause, and its time with several owners."""
         assert self._last is not None
         now, owners, was = self._last.at, self._known[queue], before.get(queue)
@@ -168,7 +171,7 @@ class History:
             if episode is not None and doubled is not None:
                 episode.put_doubled(msgspec.structs.replace(doubled, over=True))
 
-    def _episode(self, now: Moment, before: Known, left: set[str]) -> Episode:
+    def _episode(self, now: Moment, before: Known[MessageQueue], left: set[str]) -> Episode:
         """Give the rebalance under way, or begin one."""
         latest = self._episodes[-1] if self._episodes else None
         if latest is not None and latest.ended is None:

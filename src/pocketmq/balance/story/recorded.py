@@ -5,14 +5,16 @@ within a short time of one another, is one rebalance of the group. How many queu
 with how few would have had to.
 """
 
-from collections import Counter
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 import msgspec
 
-from pocketmq.balance.story.timeline import DIED, Owned, Timeline, finished
-from pocketmq.balance.what_if import fewest_moves
+from pocketmq.balance.story.differences import moves_between
+from pocketmq.balance.story.holders import Holders, Picture
+from pocketmq.balance.story.timeline import DIED, HELD, Timeline, finished
+from pocketmq.balance.what_if import spread
 from pocketmq.model.queue import QueueName
 from pocketmq.model.rebalance_event import RebalanceEvent
 
@@ -20,6 +22,7 @@ QUIET = 2.0
 """Seconds without any change that end a rebalance of the group."""
 SETTLED_QUIET = 0.3
 """Seconds that are enough where every queue has one owner."""
+_JUST_AFTER = 1e-6
 
 
 class Handover(msgspec.Struct, frozen=True):
@@ -47,7 +50,7 @@ class Balance(msgspec.Struct, frozen=True):
     unowned: int
 
 
-class Rebalance(msgspec.Struct, frozen=True):
+class RecordedRebalance(msgspec.Struct, frozen=True):
     """What the whole group did in one go."""
 
     since: float
@@ -103,120 +106,120 @@ def handovers(story: Timeline) -> list[Handover]:
     return sorted(found, key=lambda move: (move.at, move.queue))
 
 
-def owners_at(story: Timeline, moment: float) -> dict[QueueName, str | None]:
-    """Tell who owns each queue that exists at a time; the later of two at once."""
-    holders = _holders_at(story, moment)
-    return {queue: held[-1].member if held else None for queue, held in holders.items()}
+class _Gathered(msgspec.Struct):
+    """A rebalance that may still go on."""
 
-
-def _holders_at(story: Timeline, moment: float) -> dict[QueueName, list[Owned]]:
-    result = {}
-    for queue, (since, until) in story.known.items():
-        away = any(a <= moment < b for a, b in story.absent.get(queue, ()))
-        if since <= moment <= until and not away:
-            result[queue] = [o for o in story.owned[queue] if o.since <= moment < _end(o, story)]
-    return result
-
-
-def _settled(story: Timeline, moment: float) -> bool:
-    """Tell whether every queue has exactly one owner."""
-    return all(len(held) == 1 for held in _holders_at(story, moment).values())
-
-
-def _end(owned: Owned, story: Timeline) -> float:
-    """Give when it ended; what is held at the end is held beyond it."""
-    return owned.until if owned.ended != "held" else max(owned.until, story.ended) + 1.0
+    since: float
+    until: float
+    dead: set[str]
 
 
 def rebalances(
     story: Timeline, events: Sequence[RebalanceEvent], quiet: float = QUIET
-) -> list[Rebalance]:
-    """Gather the changes into rebalances of the group, and measure each."""
-    times = sorted({t for spans in story.owned.values() for o in spans for t in _changes(o)})
-    clusters: list[list[float]] = []
-    for time in times:
-        gap = time - clusters[-1][-1] if clusters else quiet + 1.0
-        if gap <= SETTLED_QUIET or (gap <= quiet and not _settled(story, time - gap / 2)):
-            clusters[-1].append(time)
-        else:
-            clusters.append([time])
-    result = []
-    before: dict[QueueName, str | None] = {}
-    for number, cluster in enumerate(clusters):
-        until = clusters[number + 1][0] if number + 1 < len(clusters) else story.ended
-        after = owners_at(story, min(cluster[-1] + 1e-6, max(until, cluster[-1])))
-        told = [
-            e
-            for e in events
-            if e.changed and cluster[0] - 1e-6 <= finished(e) <= cluster[-1] + 1e-6
-        ]
-        dead = {
-            o.member
-            for spans in story.owned.values()
-            for o in spans
-            if o.ended == DIED and o.noticed is not None and cluster[0] <= o.noticed <= cluster[-1]
-        }
-        result.append(_measured(cluster, (before, after), told, dead))
+) -> list[RecordedRebalance]:
+    """Gather the changes into rebalances of the group, and measure each.
+
+    Goes through the story once, in order of time.
+    """
+    holders = Holders(story)
+    told = _Told(events)
+    found: list[RecordedRebalance] = []
+    before: Picture = {}
+    for gathered, after in _gathered(story, holders, quiet):
+        triggers = told.between(gathered.since - _JUST_AFTER, gathered.until + _JUST_AFTER)
+        found.append(_measured(gathered, before, after, triggers))
         before = after
-    return result
+    return found
 
 
-def _changes(owned: Owned) -> list[float]:
-    if owned.ended == "held":
-        return [owned.since]
-    return [owned.since, owned.noticed if owned.noticed is not None else owned.until]
+def _gathered(
+    story: Timeline, holders: Holders, quiet: float
+) -> Iterator[tuple[_Gathered, Picture]]:
+    """Yield each rebalance with who owns what when it is over."""
+    now: _Gathered | None = None
+    for time, dead in _changes(story):
+        if now is not None and (gap := time - now.until) > SETTLED_QUIET:
+            after = holders.owners_at(now.until + _JUST_AFTER)
+            if gap > quiet or holders.settled_at(time - gap / 2):
+                yield now, after
+                now = None
+        if now is None:
+            now = _Gathered(time, time, dead)
+        else:
+            now.until, now.dead = time, now.dead | dead
+    if now is not None:
+        yield now, holders.owners_at(min(now.until + _JUST_AFTER, max(story.ended, now.until)))
+
+
+def _changes(story: Timeline) -> list[tuple[float, set[str]]]:
+    """List the times at which queues came or went, each with the members then known to be dead."""
+    times: dict[float, set[str]] = defaultdict(set)
+    for spans in story.owned.values():
+        for one in spans:
+            times[one.since]  # a time without deaths
+            if one.ended == DIED and one.noticed is not None:
+                times[one.noticed].add(one.member)
+            elif one.ended != HELD:
+                times[one.until]
+    return sorted(times.items(), key=lambda change: change[0])
+
+
+class _Told:
+    """What events say has called for them; asked for one stretch of time after another."""
+
+    def __init__(self, events: Sequence[RebalanceEvent]) -> None:
+        self._events = sorted([e for e in events if e.changed], key=finished)
+        self._next = 0
+
+    def between(self, since: float, until: float) -> list[str]:
+        """Return the triggers of that time, the most frequent first."""
+        triggers: Counter[str] = Counter()
+        while self._next < len(self._events):
+            event = self._events[self._next]
+            if finished(event) > until:
+                break
+            if finished(event) >= since:
+                triggers.update(event.trigger.split(", "))
+            self._next += 1
+        return [name for name, _ in triggers.most_common()]
 
 
 def _measured(
-    cluster: list[float],
-    owners: tuple[dict[QueueName, str | None], dict[QueueName, str | None]],
-    told: list[RebalanceEvent],
-    dead: set[str],
-) -> Rebalance:
-    before, after = owners
-    moved = minimum = 0
-    members = sorted({owner for owner in after.values() if owner is not None})
-    # A group that ends moves nothing: there is nobody to move it to.
-    for topic in sorted({queue.topic for queue in after}) if members else ():
-        new = [owner for queue, owner in after.items() if queue.topic == topic]
-        kept = [queue for queue in after if queue.topic == topic and before.get(queue) is not None]
-        moved += sum(before[queue] != after[queue] for queue in kept)
-        had = [before[queue] for queue in kept]
-        minimum += fewest_moves(had, new, members)
-    had_brokers, has_brokers = {q.broker for q in before}, {q.broker for q in after}
+    gathered: _Gathered, before: Picture, after: Picture, triggers: list[str]
+) -> RecordedRebalance:
+    members = {owner for owner in after.values() if owner is not None}
     old_members = {owner for owner in before.values() if owner is not None}
-    triggers = Counter(part for event in told for part in event.trigger.split(", "))
-    return Rebalance(
-        since=cluster[0],
-        until=cluster[-1],
-        triggers=[name for name, _ in triggers.most_common()],
-        joined=sorted(set(members) - old_members),
-        left=sorted(old_members - set(members) - dead),
-        died=sorted((old_members - set(members)) & dead),
+    # A queue that nobody had is taken, not moved; and a group that ends moves nothing: there is
+    # nobody to move it to.
+    had = {queue: (owner,) for queue, owner in before.items() if owner is not None}
+    has = {queue: () if owner is None else (owner,) for queue, owner in after.items()}
+    moves, minimum = moves_between(had, has, members) if members else ([], 0)
+    had_brokers, has_brokers = {q.broker for q in before}, {q.broker for q in after}
+    return RecordedRebalance(
+        since=gathered.since,
+        until=gathered.until,
+        triggers=triggers,
+        joined=sorted(members - old_members),
+        left=sorted(old_members - members - gathered.dead),
+        died=sorted((old_members - members) & gathered.dead),
         brokers_lost=sorted(had_brokers - has_brokers),
         brokers_back=sorted(has_brokers - had_brokers) if before else [],
-        moved=moved,
+        moved=len(moves),
         minimum=minimum,
-        first_taken=sum(1 for q, o in after.items() if o is not None and before.get(q) is None),
-        after=balance(after),
+        first_taken=sum(owner is not None and queue not in had for queue, owner in after.items()),
+        after=_balance(after),
     )
 
 
-def balance(owners: dict[QueueName, str | None]) -> Balance:
+def _balance(owners: Picture) -> Balance:
     """Measure how evenly queues are shared among those that have any."""
     members = {owner for owner in owners.values() if owner is not None}
-    topics: dict[str, int] = {}
-    for topic in sorted({queue.topic for queue in owners}):
-        counts = Counter(owner for queue, owner in owners.items() if queue.topic == topic)
-        topics[topic] = _spread(counts, members)
-    return Balance(
-        topics, _spread(Counter(owners.values()), members), sum(o is None for o in owners.values())
-    )
-
-
-def _spread(counts: Counter[str | None], members: set[str]) -> int:
-    held = [counts[member] for member in members]
-    return max(held, default=0) - min(held, default=0)
+    counts: dict[str, Counter[str | None]] = defaultdict(Counter)
+    for queue, owner in owners.items():
+        counts[queue.topic][owner] += 1
+    total = Counter(owners.values())
+    topics = {topic: spread(counts[topic], members) for topic in sorted(counts)}
+    return Balance(topics, spread(total, members), total[None])
 
 
 def returned(moves: Sequence[Handover], within: float) -> list[Handover]:

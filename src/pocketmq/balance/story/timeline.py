@@ -49,95 +49,119 @@ class _Open(msgspec.Struct):
     start_offset: int | None
 
 
-class _Tracker:
-    """Reads events in order; see the module."""
+class Owners:
+    """A fold over one group's events, in order of the time they were finished.
+
+    An event costs what it lists: members, and queues of its topic. The state pickles.
+    """
 
     def __init__(self, signs: Mapping[str, float]) -> None:
-        self.signs = signs
-        self.held: dict[str, dict[QueueName, _Open]] = defaultdict(dict)
-        self.last_event: dict[str, float] = {}
-        self.closed: list[Owned] = []
-        self.first_known: dict[QueueName, float] = {}
-        self.gone_since: dict[QueueName, float] = {}
-        self.absent: dict[QueueName, list[tuple[float, float]]] = defaultdict(list)
+        self._signs = signs
+        self._held: dict[str, dict[str, dict[QueueName, _Open]]] = {}  # by topic and member
+        self._last_event: dict[str, float] = {}
+        self._closed: dict[int, Owned] = {}  # by number
+        self._count = 0
+        self._last_closed: dict[tuple[QueueName, str], int] = {}
+        self._first_known: dict[str, dict[QueueName, float]] = {}  # by topic
+        self._gone_since: dict[QueueName, float] = {}
+        self._absent: dict[QueueName, list[tuple[float, float]]] = defaultdict(list)
+        self._began: float | None = None
+        self._ended = 0.0
 
-    def read(self, event: RebalanceEvent) -> None:
-        """Take one event in."""
+    def advance(self, event: RebalanceEvent) -> None:
+        """Take the next event in."""
         at, me = finished(event), event.client_id
-        self._queues(event, at)
-        if event.members is not None:
-            self._members(event, at)
-        mine = self.held[me]
+        self._began = event.started if self._began is None else min(self._began, event.started)
+        self._ended = at
+        self._route(event, at)
+        self._bury(event, at)
         after = {name_of(queue) for queue in event.after}
         before = {name_of(queue) for queue in event.before}
-        for queue in before - mine.keys():
+        for queue in before:
             self._revive(me, queue)
-        of_topic = {queue for queue in mine if queue.topic == event.topic}
-        for queue in of_topic - after:
-            how = STOPPED if event.trigger == "stop" else RELEASED
-            self._close(me, queue, at, how)
-        for queue in after - of_topic:
+        mine = self._holdings(me, event.topic)
+        for queue in mine.keys() - after:
+            self._close(me, queue, at, STOPPED if event.trigger == "stop" else RELEASED)
+        for queue in after - mine.keys():
             since = at if queue not in before else event.started
-            mine[queue] = _Open(since, event.assigned.get(str(queue)))
-        self.last_event[me] = at
+            opened = _Open(since, event.assigned.get(str(queue)))
+            self._holdings(me, queue.topic)[queue] = opened
+        if not mine:
+            del self._held[event.topic][me]
+        self._last_event[me] = at
+
+    def finish(self, until: float = 0.0) -> Timeline:
+        """Return the story up to a time, or the last event if later: what is held still is."""
+        assert self._began is not None, "there was no event"
+        began, ended = self._began, max(self._ended, until)
+        absent = {queue: list(spans) for queue, spans in self._absent.items()}
+        for queue, since in self._gone_since.items():
+            absent.setdefault(queue, []).append((since, ended))
+        first_known = {
+            q: at for of_topic in self._first_known.values() for q, at in of_topic.items()
+        }
+        owned: dict[QueueName, list[Owned]] = {queue: [] for queue in sorted(first_known)}
+        everything = [*self._closed.values(), *self._still_held(ended)]
+        for one in sorted(everything, key=lambda o: (o.since, o.until)):
+            owned.setdefault(one.queue, []).append(one)
+        known = {queue: (first_known.get(queue, began), ended) for queue in owned}
+        return Timeline(owned, known, absent, began, ended)
+
+    def _still_held(self, ended: float) -> Iterable[Owned]:
+        for members in self._held.values():
+            for member, queues in members.items():
+                for queue, opened in queues.items():
+                    until = max(ended, opened.since)
+                    yield Owned(queue, member, opened.since, until, HELD, None, opened.start_offset)
+
+    def _holdings(self, member: str, topic: str) -> dict[QueueName, _Open]:
+        return self._held.setdefault(topic, {}).setdefault(member, {})
 
     def _revive(self, member: str, queue: QueueName) -> None:
         """Take back that a member died which says that it has held a queue all the time."""
-        for at in range(len(self.closed) - 1, -1, -1):
-            earlier = self.closed[at]
-            if (earlier.queue, earlier.member) == (queue, member):
-                if earlier.ended == DIED:
-                    del self.closed[at]
-                    self.held[member][queue] = _Open(earlier.since, earlier.start_offset)
-                return
+        mine = self._holdings(member, queue.topic)
+        number = self._last_closed.get((queue, member))
+        if queue not in mine and number is not None and self._closed[number].ended == DIED:
+            earlier = self._closed.pop(number)
+            del self._last_closed[queue, member]
+            mine[queue] = _Open(earlier.since, earlier.start_offset)
 
-    def _queues(self, event: RebalanceEvent, at: float) -> None:
+    def _route(self, event: RebalanceEvent, at: float) -> None:
+        """Learn which queues there are, and which are gone."""
         if event.queues is None:
-            for held in event.after:
-                self.first_known.setdefault(name_of(held), at)
+            for held in map(name_of, event.after):
+                self._first_known.setdefault(held.topic, {}).setdefault(held, at)
             return
         there = {name_of(queue) for queue in event.queues}
         for queue in there:
-            self.first_known.setdefault(queue, event.started)
-            if queue in self.gone_since:
-                self.absent[queue].append((self.gone_since.pop(queue), event.started))
-        for queue in self.first_known:
-            if queue.topic == event.topic and queue not in there:
-                self.gone_since.setdefault(queue, event.started)
+            self._first_known.setdefault(queue.topic, {}).setdefault(queue, event.started)
+            if queue in self._gone_since:
+                self._absent[queue].append((self._gone_since.pop(queue), event.started))
+        for queue in self._first_known.get(event.topic, {}).keys() - there:
+            self._gone_since.setdefault(queue, event.started)
 
-    def _members(self, event: RebalanceEvent, at: float) -> None:
+    def _bury(self, event: RebalanceEvent, at: float) -> None:
         """End what members hold that the group does not list any more."""
-        assert event.members is not None
+        if event.members is None:
+            return
         listed = {*event.members, event.client_id}
-        for member in [m for m in self.held if m not in listed]:
-            if self.last_event.get(member, 0.0) < event.started:
-                for queue in [q for q in self.held[member] if q.topic == event.topic]:
+        members = self._held.get(event.topic, {})
+        for member in [member for member in members if member not in listed]:
+            if self._last_event.get(member, 0.0) < event.started:
+                for queue in list(members[member]):
                     self._close(member, queue, at, DIED)
+                del members[member]
 
     def _close(self, member: str, queue: QueueName, at: float, how: str) -> None:
-        opened = self.held[member].pop(queue)
+        opened = self._held[queue.topic][member].pop(queue)
         until, noticed = at, None
         if how == DIED:
-            until, noticed = max(opened.since, min(at, self.signs.get(member, at))), at
-        self.closed.append(
-            Owned(queue, member, opened.since, until, how, noticed, opened.start_offset)
+            until, noticed = max(opened.since, min(at, self._signs.get(member, at))), at
+        self._count += 1
+        self._last_closed[queue, member] = self._count
+        self._closed[self._count] = Owned(
+            queue, member, opened.since, until, how, noticed, opened.start_offset
         )
-
-    def finish(self, began: float, ended: float) -> Timeline:
-        """Give the story up to a time, when what is held is still held."""
-        for member, queues in self.held.items():
-            for queue, opened in queues.items():
-                until = max(ended, opened.since)
-                self.closed.append(
-                    Owned(queue, member, opened.since, until, HELD, None, opened.start_offset)
-                )
-        for queue, since in self.gone_since.items():
-            self.absent[queue].append((since, ended))
-        owned: dict[QueueName, list[Owned]] = {queue: [] for queue in sorted(self.first_known)}
-        for one in sorted(self.closed, key=lambda o: (o.since, o.until)):
-            owned.setdefault(one.queue, []).append(one)
-        known = {queue: (self.first_known.get(queue, began), ended) for queue in owned}
-        return Timeline(owned, known, dict(self.absent), began, ended)
 
 
 def timeline(
@@ -150,13 +174,10 @@ def timeline(
     `signs` are last signs of life of members, beyond their events; `until` is when observation
     ended, if later than the last event.
     """
-    ordered = sorted(events, key=finished)
-    tracker = _Tracker(signs)
-    for event in ordered:
-        tracker.read(event)
-    began = min(event.started for event in ordered)
-    ended = max(finished(ordered[-1]), until or 0.0)
-    return tracker.finish(began, ended)
+    owners = Owners(signs)
+    for event in sorted(events, key=finished):
+        owners.advance(event)
+    return owners.finish(until or 0.0)
 
 
 def finished(event: RebalanceEvent) -> float:

@@ -27,6 +27,7 @@ from pocketmq.balance.what_if.ownership import (
     TopicBalance,
     owners_in,
     picture,
+    spread,
 )
 
 __all__ = [
@@ -51,6 +52,7 @@ __all__ = [
     "numbers",
     "owners_in",
     "preview",
+    "spread",
     "what_if",
 ]
 
