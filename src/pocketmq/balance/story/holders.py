@@ -20,7 +20,8 @@ class Holders:
         for queue, (since, _) in story.known.items():
             edges.append((since, _KNOWN, 0.0, queue, None))
             for gone, back in story.absent.get(queue, ()):
-                edges += [(gone, _GONE, 0.0, queue, None), (back, _BACK, 0.0, queue, None)]
+                if gone < back:
+                    edges += [(gone, _GONE, 0.0, queue, None), (back, _BACK, 0.0, queue, None)]
         for queue, spans in story.owned.items():
             for one in spans:
                 if one.ended == HELD:  # beyond the end, too
@@ -28,7 +29,8 @@ class Holders:
                 elif one.since < one.until:
                     edges.append((one.since, _TAKES, one.until, queue, one))
                     edges.append((one.until, _LETS_GO, 0.0, queue, one))
-        self._edges = sorted(edges, key=lambda edge: edge[:3], reverse=True)
+        edges.sort(key=lambda edge: edge[:3])
+        self._edges = edges[::-1]  # the next one last; those of one time stay in their order
         self._held: dict[QueueName, list[Owned]] = defaultdict(list)
         self._there: dict[QueueName, int] = defaultdict(int)  # 1 if it exists
         self._unsettled: set[QueueName] = set()

@@ -49,7 +49,7 @@ class _Open(msgspec.Struct):
     start_offset: int | None
 
 
-class Owners:
+class OwnershipFold:
     """A fold over one group's events, in order of the time they were finished.
 
     An event costs what it lists: members, and queues of its topic. The state pickles.
@@ -59,6 +59,7 @@ class Owners:
         self._signs = signs
         self._held: dict[str, dict[str, dict[QueueName, _Open]]] = {}  # by topic and member
         self._last_event: dict[str, float] = {}
+        self._rank: dict[str, int] = {}
         self._closed: dict[int, Owned] = {}  # by number
         self._count = 0
         self._last_closed: dict[tuple[QueueName, str], int] = {}
@@ -71,18 +72,19 @@ class Owners:
     def advance(self, event: RebalanceEvent) -> None:
         """Take the next event in."""
         at, me = finished(event), event.client_id
+        self._rank.setdefault(me, len(self._rank))
         self._began = event.started if self._began is None else min(self._began, event.started)
         self._ended = at
         self._route(event, at)
         self._bury(event, at)
-        after = {name_of(queue) for queue in event.after}
+        after = dict.fromkeys(map(name_of, event.after))  # in the order that the event has
         before = {name_of(queue) for queue in event.before}
         for queue in before:
             self._revive(me, queue)
         mine = self._holdings(me, event.topic)
-        for queue in mine.keys() - after:
+        for queue in [queue for queue in mine if queue not in after]:
             self._close(me, queue, at, STOPPED if event.trigger == "stop" else RELEASED)
-        for queue in after - mine.keys():
+        for queue in [queue for queue in after if queue not in mine]:
             since = at if queue not in before else event.started
             opened = _Open(since, event.assigned.get(str(queue)))
             self._holdings(me, queue.topic)[queue] = opened
@@ -109,10 +111,14 @@ class Owners:
 
     def _still_held(self, ended: float) -> Iterable[Owned]:
         for members in self._held.values():
-            for member, queues in members.items():
-                for queue, opened in queues.items():
+            for member in self._in_order(members):
+                for queue, opened in members[member].items():
                     until = max(ended, opened.since)
                     yield Owned(queue, member, opened.since, until, HELD, None, opened.start_offset)
+
+    def _in_order(self, members: Iterable[str]) -> list[str]:
+        """Sort members by their first events, so that of two at once the same one is the later."""
+        return sorted(members, key=lambda member: self._rank[member])
 
     def _holdings(self, member: str, topic: str) -> dict[QueueName, _Open]:
         return self._held.setdefault(topic, {}).setdefault(member, {})
@@ -146,7 +152,7 @@ class Owners:
             return
         listed = {*event.members, event.client_id}
         members = self._held.get(event.topic, {})
-        for member in [member for member in members if member not in listed]:
+        for member in self._in_order(members.keys() - listed):
             if self._last_event.get(member, 0.0) < event.started:
                 for queue in list(members[member]):
                     self._close(member, queue, at, DIED)
@@ -174,7 +180,7 @@ def timeline(
     `signs` are last signs of life of members, beyond their events; `until` is when observation
     ended, if later than the last event.
     """
-    owners = Owners(signs)
+    owners = OwnershipFold(signs)
     for event in sorted(events, key=finished):
         owners.advance(event)
     return owners.finish(until or 0.0)

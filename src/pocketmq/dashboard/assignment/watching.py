@@ -18,10 +18,11 @@ from pocketmq.admin.findings import Finding
 from pocketmq.balance.story.episode import Rebalance
 from pocketmq.balance.story.history import History
 from pocketmq.balance.story.moment import Moment
+from pocketmq.balance.story.spans import Span
 from pocketmq.dashboard.assignment.lags import Lags, Series
 from pocketmq.dashboard.assignment.moment import moment_of
 from pocketmq.dashboard.assignment.picture import Picture, Seats, live_picture
-from pocketmq.dashboard.assignment.recounting import Recounting, Span
+from pocketmq.dashboard.assignment.recounting import Recounting
 from pocketmq.model.names import is_retry_topic
 from pocketmq.model.queue import MessageQueue
 
