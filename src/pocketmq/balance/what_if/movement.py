@@ -85,9 +85,15 @@ def fewest_moves(
     A member can keep no more than it had and no more than it shall have. Giving the largest new
     numbers to those that had most keeps the most in all; queues of members gone must all move.
     """
-    had, has = Counter(kept_owners), Counter(new_owners)
+    return fewest_moves_of(Counter(kept_owners), Counter(new_owners), members)
+
+
+def fewest_moves_of(
+    had: Counter[str | None], has: Counter[str | None], members: Iterable[str]
+) -> int:
+    """Tell the same from how many of the kept queues each had, and of all queues each has."""
     staying = set(members)
     before = sorted([had.get(member, 0) for member in staying])
     after = sorted([has.get(member, 0) for member in staying])
     may_stay = sum(map(min, before, after)) + min(had[None], has[None])
-    return len(kept_owners) - may_stay
+    return had.total() - may_stay

@@ -9,7 +9,7 @@ from operator import ne
 from typing import NamedTuple
 
 from pocketmq.balance.what_if.events import Situation
-from pocketmq.balance.what_if.movement import fewest_moves, kept_queues
+from pocketmq.balance.what_if.movement import fewest_moves_of, kept_queues
 from pocketmq.balance.what_if.ownership import Owners, spread
 
 
@@ -33,28 +33,32 @@ def numbers(
     now: Situation, owned: Owners, before: tuple[Situation, Owners] | None = None
 ) -> Numbers:
     """Count the queues of a situation, how evenly they are owned and what moved since `before`."""
-    counts = [Counter(owners) for owners in owned.values()]
-    spreads = [spread(count, now.members) for count in counts]
-    totals = counts[0] if len(counts) == 1 else sum(counts, Counter[str | None]())
-    balance = (
-        sum(map(len, owned.values())),
-        totals[None],
-        spreads[0] if len(counts) == 1 else spread(totals, now.members),
-        max(spreads, default=0),
-    )
-    return Numbers(*balance) if before is None else Numbers(*balance, *_moved(before, now, owned))
+    counts = {topic: Counter(owners) for topic, owners in owned.items()}
+    spreads = [spread(count, now.members) for count in counts.values()]
+    if len(counts) == 1:
+        [totals], [overall] = counts.values(), spreads
+    else:
+        totals = sum(counts.values(), Counter[str | None]())
+        overall = spread(totals, now.members)
+    balance = (totals.total(), totals[None], overall, max(spreads, default=0))
+    if before is None:
+        return Numbers(*balance)
+    return Numbers(*balance, *_moved(*before, now, owned, counts))
 
 
 def _moved(
-    before: tuple[Situation, Owners], now: Situation, owned: Owners
+    earlier: Situation,
+    owned_earlier: Owners,
+    now: Situation,
+    owned: Owners,
+    counts: dict[str, Counter[str | None]],
 ) -> tuple[int, int, int, int]:
-    earlier, owned_earlier = before
     moved = minimum = added = removed = 0
     for topic, old_queues in earlier.topics.items():
         new_queues, new_owners = now.topics[topic], owned[topic]
         kept, had, has = kept_queues(old_queues, owned_earlier[topic], new_queues, new_owners)
         moved += sum(map(ne, had, has))
-        minimum += fewest_moves(had, new_owners, now.members)
+        minimum += fewest_moves_of(Counter(had), counts[topic], now.members)
         added += len(new_queues) - len(kept)
         removed += len(old_queues) - len(kept)
     return moved, minimum, added, removed

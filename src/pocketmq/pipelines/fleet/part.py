@@ -66,7 +66,7 @@ def _situations(estate: Estate, strategy: Strategy) -> Iterator[Situation]:
         if layout not in layouts:
             named = {MessageQueue("", name, n) for name, count in layout for n in range(count)}
             layouts[layout] = [(queue.broker_name, queue.queue_id) for queue in sort_queues(named)]
-        topics[topic] = tuple([MessageQueue(topic, *place) for place in layouts[layout]])
+        topics[topic] = tuple([MessageQueue(topic, b, n) for b, n in layouts[layout]])
     for name, group in estate.groups.items():
         yield Situation(
             topics={topic: topics[topic] for topic in java_sorted(group.topics)},
