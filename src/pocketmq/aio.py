@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from pocketmq.balance.profile import V4, V5
     from pocketmq.client.consumer.consume_hooks import ConsumeContext, ConsumeHook
     from pocketmq.client.consumer.handlers import Consumed, RetryLater
-    from pocketmq.client.consumer.history import RebalanceEvent
     from pocketmq.client.consumer.push import PushConsumer
     from pocketmq.client.consumer.warnings import MembershipWarning
     from pocketmq.client.consumer_options import PullConsumerOptions, PushConsumerOptions
@@ -36,6 +35,7 @@ if TYPE_CHECKING:
     from pocketmq.model.kinds import ConsumeFromWhere, MessageModel
     from pocketmq.model.message import Message
     from pocketmq.model.queue import MessageQueue
+    from pocketmq.model.rebalance_event import RebalanceEvent
     from pocketmq.model.receipt import SendReceipt, SendStatus
     from pocketmq.net.tls import Tls
     from pocketmq.protocol.compression import Codec
@@ -107,7 +107,7 @@ VALUES = {
     "PullLimits": "pocketmq.balance.consumer.limits",
     "PushConsumerOptions": "pocketmq.client.consumer_options",
     "QueueLimits": "pocketmq.balance.consumer.limits",
-    "RebalanceEvent": "pocketmq.client.consumer.history",
+    "RebalanceEvent": "pocketmq.model.rebalance_event",
     "ReceivedMessage": "pocketmq.protocol.received",
     "RetryLater": "pocketmq.client.consumer.handlers",
     "SendContext": "pocketmq.client.producer.hooks",

@@ -7,12 +7,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pocketmq.balance.allocation import Average
+from pocketmq.balance.story.causes import UNEXPLAINED
+from pocketmq.balance.story.episode import Doubled, Pause, Rebalance
+from pocketmq.balance.story.history import QUIET, History
+from pocketmq.balance.story.moment import Moment, Owners
 from pocketmq.balance.what_if import Move
-from pocketmq.dashboard.assignment.causes import UNEXPLAINED
-from pocketmq.dashboard.assignment.episode import Doubled, Pause, Rebalance
-from pocketmq.dashboard.assignment.history import QUIET, History
 from pocketmq.dashboard.assignment.lags import Lags
-from pocketmq.dashboard.assignment.moment import TELLS_NOTHING, Moment, Owners, moment_of
+from pocketmq.dashboard.assignment.moment import TELLS_NOTHING, moment_of
 from pocketmq.model.kinds import MessageModel
 from pocketmq.model.queue import MessageQueue
 from pocketmq.protocol.bodies.running import PROP_CONSUME_TYPE, RunningInfo
@@ -283,6 +284,20 @@ def test_members_of_a_broadcasting_group_come_and_go_and_nothing_moves() -> None
         moment(1, every, shared=False, fits=None),
     )
     assert (entry.why, entry.moved, entry.doubled, entry.ended) == ("c2 joined", 0, (), 1)
+
+
+def test_who_read_a_queue_of_a_broadcasting_group_did_not_own_it() -> None:
+    """Else a pause that began before would be told as shorter than it was seen."""
+    looks: list[tuple[str, bool]] = [
+        ("?", True), ("-", True), ("?", True), ("c1", False), ("-", True), ("c1", True),
+    ]  # fmt: skip
+    entries = history(
+        *(
+            moment(3 * at, owned(owner, queues=Q[:1]), shared=shared, fits=None)
+            for at, (owner, shared) in enumerate(looks)
+        )
+    )
+    assert entries[-1].pauses == (Pause(Q[0], None, "c1", 3, 15, 9, None),)
 
 
 def test_old_rebalances_are_forgotten_their_moves_before_them() -> None:

@@ -13,10 +13,10 @@ from pocketmq.admin.explaining import explain
 from pocketmq.admin.facts import GroupFacts
 from pocketmq.admin.findings import Finding
 from pocketmq.balance.allocation import Average, AverageByCircle
+from pocketmq.balance.story.causes import Cause
+from pocketmq.balance.story.episode import Doubled, Pause, Rebalance
+from pocketmq.balance.story.history import History
 from pocketmq.balance.what_if import BrokerDown, MemberJoined, MemberLeft, Move, StrategyChanged
-from pocketmq.dashboard.assignment.causes import Cause
-from pocketmq.dashboard.assignment.episode import Doubled, Pause, Rebalance
-from pocketmq.dashboard.assignment.history import History
 from pocketmq.dashboard.assignment.lags import Series
 from pocketmq.dashboard.assignment.moment import moment_of
 from pocketmq.dashboard.assignment.picture import (

@@ -30,6 +30,7 @@ from pocketmq.balance.what_if import (
     QueuesAdded,
     Situation,
     StrategyChanged,
+    owners_in,
     what_if,
 )
 from pocketmq.errors import InvalidInput
@@ -49,9 +50,8 @@ from pocketmq.pipelines.fleet import (
     read_estate,
     uniform_estate,
 )
-from pocketmq.pipelines.fleet.measures import measure
-from pocketmq.pipelines.fleet.part import make_part
-from pocketmq.pipelines.fleet.ring import places_of
+from pocketmq.pipelines.fleet.part import measure
+from pocketmq.pipelines.fleet.ring import Rings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -193,32 +193,37 @@ def test_every_group_gets_the_numbers_it_gets_alone(
     estate: Estate, happening: list[FleetEvent], strategy: Strategy
 ) -> None:
     happening = possible(estate, happening)
-    part = make_part(estate, happening)
-    measured = measure(part, strategy, happening)
-    for at, name in enumerate(part.groups):
-        together = [
-            tuple(
-                int(numbers[at])
-                for numbers in (
-                    one.queues, one.unowned, one.spread, one.topic_spread,
-                    one.moved, one.minimum, one.added, one.removed,
-                )
-            )
-            for one in measured
-        ]  # fmt: skip
-        assert together == numbers_alone(estate, name, strategy, happening)
+    stories = measure(estate, strategy, happening)
+    for name, story in zip(estate.groups, stories, strict=True):
+        assert story == numbers_alone(estate, name, strategy, happening)
 
 
-@settings(max_examples=40)
-@given(
-    st.lists(st.text(max_size=200), max_size=10),
-    st.lists(st.text("-0123é", max_size=70), max_size=4),
-)
-def test_ring_positions_are_those_of_the_rule(names: list[str], endings: list[str]) -> None:
-    names += ["x" * size for size in (0, 54, 55, 56, 63, 64, 119, 120, 128)]
-    names += ["\ud83d", "a\udc0d\ud83d"]  # halves of surrogate pairs, which Java writes as ?
-    expected = [[md5_hash(name + ending) for ending in endings] for name in names]
-    assert places_of(names, endings).tolist() == expected
+member_lists = st.lists(st.text(min_size=1, max_size=70), max_size=6)
+situations = st.lists(
+    st.builds(
+        lambda queues, members, strategy: Situation.of(
+            {topic: [MessageQueue(topic, "b", n) for n in range(count)] for topic, count in queues},
+            members,
+            strategy,
+        ),
+        st.lists(st.tuples(st.text(max_size=90), st.integers(0, 4)), max_size=3, unique_by=lambda t: t[0]),
+        member_lists,
+        st.just(ConsistentHash(4)),
+    ),
+    min_size=1,
+    max_size=6,
+)  # fmt: skip
+
+
+@settings(max_examples=100)
+@given(first=situations, second=situations)
+def test_rings_of_many_groups_have_the_owners_that_the_rule_gives(
+    first: list[Situation], second: list[Situation]
+) -> None:
+    rings = Rings.of(ConsistentHash(4))
+    assert rings is not None
+    for some in (first, second):  # the second time most positions are known
+        assert rings.owners_in(some) == [owners_in(situation) for situation in some]
 
 
 def test_positions_that_meet_on_the_ring_are_left_to_the_rule() -> None:
@@ -234,9 +239,8 @@ def test_positions_that_meet_on_the_ring_are_left_to_the_rule() -> None:
         number += 1
     estate = Estate({"t": {"a": 64}}, {"g": Group(("t",), (name, seen[place], "other"))})
     strategy = ConsistentHash(virtual_nodes=1)
-    [measured] = measure(make_part(estate, []), strategy, [])
-    [alone] = numbers_alone(estate, "g", strategy, [])
-    assert (int(measured.spread[0]), int(measured.unowned[0])) == (alone[2], alone[1])
+    [story] = measure(estate, strategy, [])
+    assert story == numbers_alone(estate, "g", strategy, [])
 
 
 def test_an_estate_in_many_parts_adds_up() -> None:

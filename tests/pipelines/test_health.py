@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pocketmq import MessageQueue, RebalanceEvent
+from pocketmq.balance.story.spans import overlaps, rest, total, union
 from pocketmq.errors import InvalidInput
 from pocketmq.pipelines.health import (
     Delivery,
@@ -20,7 +21,6 @@ from pocketmq.pipelines.health import (
     read_events,
 )
 from pocketmq.pipelines.health.observed import AND_MORE, BadLine
-from pocketmq.pipelines.health.spans import overlaps, rest, total, union
 
 
 def queues(*names: str) -> tuple[MessageQueue, ...]:

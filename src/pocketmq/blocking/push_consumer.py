@@ -9,7 +9,6 @@ from pocketmq.blocking.process_loop import closed
 from pocketmq.blocking.stop_signals import StopSignals
 from pocketmq.client.clock import Clock
 from pocketmq.client.consumer.consume_hooks import ConsumeHook
-from pocketmq.client.consumer.history import RebalanceEvent
 from pocketmq.client.consumer.push import L
 from pocketmq.client.consumer.push import PushConsumer as AsyncPushConsumer
 from pocketmq.client.consumer.warnings import MembershipWarning
@@ -18,6 +17,7 @@ from pocketmq.client.consumer_options import PushConsumerOptions, PushConsumerSe
 from pocketmq.client.filters import Filter
 from pocketmq.client.options import ClientOptions
 from pocketmq.model.queue import MessageQueue
+from pocketmq.model.rebalance_event import RebalanceEvent
 
 
 @told_in_full(AsyncPushConsumer)

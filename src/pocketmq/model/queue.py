@@ -34,6 +34,17 @@ class MessageQueue(msgspec.Struct, frozen=True, rename="camel", gc=False):
         return int32(31 * result + java_hash(self.topic))
 
 
+class QueueName(msgspec.Struct, frozen=True, order=True):
+    """A queue by topic, broker and number; sorts as people expect."""
+
+    topic: str
+    broker: str
+    queue: int
+
+    def __str__(self) -> str:
+        return f"{self.broker}:{self.queue}"
+
+
 def sort_queues(
     queues: list[MessageQueue] | set[MessageQueue] | tuple[MessageQueue, ...],
 ) -> list[MessageQueue]:

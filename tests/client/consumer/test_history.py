@@ -4,10 +4,11 @@ import msgspec
 import pytest
 
 from pocketmq.balance.allocation import Average
-from pocketmq.client.consumer.history import EVENT_VERSION, History, RebalanceEvent
+from pocketmq.client.consumer.history import History
 from pocketmq.client.consumer.history_topic import EVENT_TAG
 from pocketmq.errors import NameInvalid
 from pocketmq.model.queue import MessageQueue
+from pocketmq.model.rebalance_event import EVENT_VERSION, RebalanceEvent
 from tests.client.consumer.groups import cluster, member, queues_of, shared
 from tests.loops import until
 

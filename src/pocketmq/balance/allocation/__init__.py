@@ -5,7 +5,13 @@ in; strategies are values, made directly or by `strategy_by_name`.
 """
 
 from pocketmq.balance.allocation.average import Average, AverageByCircle
-from pocketmq.balance.allocation.consistent_hash import ConsistentHash, HashFunction, md5_hash
+from pocketmq.balance.allocation.consistent_hash import (
+    ConsistentHash,
+    HashFunction,
+    md5_hash,
+    md5_hashes,
+    md5_nodes,
+)
 from pocketmq.balance.allocation.machine_room import (
     MachineRoom,
     MachineRoomNearby,
@@ -17,6 +23,7 @@ from pocketmq.balance.allocation.own_rules import AllocationFunction, Configured
 from pocketmq.balance.allocation.registry import (
     STRATEGY_NAMES,
     StrategySettings,
+    by_position,
     strategy_by_name,
 )
 from pocketmq.balance.allocation.strategy import MemberUnknown, Strategy, allocate
@@ -39,6 +46,9 @@ __all__ = [
     "Strategy",
     "StrategySettings",
     "allocate",
+    "by_position",
     "md5_hash",
+    "md5_hashes",
+    "md5_nodes",
     "strategy_by_name",
 ]

@@ -69,3 +69,11 @@ def _nearest(name: str) -> str | None:
 
     matches = get_close_matches(name[:100], STRATEGY_NAMES, n=1)
     return matches[0] if matches else None
+
+
+def by_position(strategy: Strategy) -> bool:
+    """Return whether shares depend only on brokers, queue ids and the members' positions.
+
+    Groups that differ in the names of topics and members alone then have equal shares.
+    """
+    return isinstance(strategy, Average | AverageByCircle | MachineRoom)

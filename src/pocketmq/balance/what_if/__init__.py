@@ -19,12 +19,15 @@ from pocketmq.balance.what_if.events import (
     StrategyChanged,
 )
 from pocketmq.balance.what_if.movement import Move, Movement, fewest_moves, movement
+from pocketmq.balance.what_if.numbers import Numbers, numbers
 from pocketmq.balance.what_if.ownership import (
+    Owners,
     Ownership,
     Share,
     TopicBalance,
     owners_in,
     picture,
+    spread,
 )
 
 __all__ = [
@@ -35,6 +38,8 @@ __all__ = [
     "MemberLeft",
     "Move",
     "Movement",
+    "Numbers",
+    "Owners",
     "Ownership",
     "QueuesAdded",
     "Share",
@@ -44,7 +49,10 @@ __all__ = [
     "TopicBalance",
     "WhatIf",
     "fewest_moves",
+    "numbers",
+    "owners_in",
     "preview",
+    "spread",
     "what_if",
 ]
 

@@ -5,7 +5,7 @@ operator weighs strategies by.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
@@ -49,27 +49,32 @@ def movement(
     for topic, old_queues in before.topics.items():
         old_owners, new_owners = owned_before[topic], owned_after[topic]
         new_queues = after.topics[topic]
-        if old_queues is new_queues:  # only members or the strategy changed
-            moves += _changed(old_queues, old_owners, new_owners)
-            kept_owners = old_owners
-        else:
-            old = dict(zip(old_queues, old_owners, strict=True))
-            new = dict(zip(new_queues, new_owners, strict=True))
-            kept = [queue for queue in old_queues if queue in new]
-            kept_owners = [old[queue] for queue in kept]
-            moves += _changed(kept, kept_owners, [new[queue] for queue in kept])
-            added += [Move(queue, None, new[queue]) for queue in new if queue not in old]
-            removed += [Move(queue, old[queue], None) for queue in old if queue not in new]
-        minimum += fewest_moves(kept_owners, new_owners, after.members)
+        kept, had, has = kept_queues(old_queues, old_owners, new_queues, new_owners)
+        owners = zip(kept, had, has, strict=True)
+        moves += [Move(queue, old, new) for queue, old, new in owners if old != new]
+        if old_queues is not new_queues:
+            staying = set(kept)
+            came = zip(new_queues, new_owners, strict=True)
+            added += [Move(queue, None, owner) for queue, owner in came if queue not in staying]
+            went = zip(old_queues, old_owners, strict=True)
+            removed += [Move(queue, owner, None) for queue, owner in went if queue not in staying]
+        minimum += fewest_moves(had, new_owners, after.members)
     return Movement(len(moves), minimum, moves, added, removed)
 
 
-def _changed(
-    queues: Sequence[MessageQueue], old_owners: list[str | None], new_owners: list[str | None]
-) -> list[Move]:
-    """List the queues whose owner differs."""
-    owners = zip(queues, old_owners, new_owners, strict=True)
-    return [Move(queue, old, new) for queue, old, new in owners if old != new]
+def kept_queues(
+    old_queues: Sequence[MessageQueue],
+    old_owners: Sequence[str | None],
+    new_queues: Sequence[MessageQueue],
+    new_owners: Sequence[str | None],
+) -> tuple[Sequence[MessageQueue], Sequence[str | None], Sequence[str | None]]:
+    """Return the queues that exist in both moments, with their owners before and after."""
+    if old_queues is new_queues:  # only members or the strategy changed
+        return old_queues, old_owners, new_owners
+    old = dict(zip(old_queues, old_owners, strict=True))
+    new = dict(zip(new_queues, new_owners, strict=True))
+    kept = [queue for queue in old_queues if queue in new]
+    return kept, [old[queue] for queue in kept], [new[queue] for queue in kept]
 
 
 def fewest_moves(
@@ -80,13 +85,15 @@ def fewest_moves(
     A member can keep no more than it had and no more than it shall have. Giving the largest new
     numbers to those that had most keeps the most in all; queues of members gone must all move.
     """
-    had: Mapping[str | None, int] = Counter(kept_owners)
-    has: Mapping[str | None, int] = Counter(new_owners)
+    return fewest_moves_of(Counter(kept_owners), Counter(new_owners), members)
+
+
+def fewest_moves_of(
+    had: Counter[str | None], has: Counter[str | None], members: Iterable[str]
+) -> int:
+    """Tell the same from how many of the kept queues each had, and of all queues each has."""
     staying = set(members)
-    pairs = zip(
-        sorted(had[member] for member in staying),
-        sorted(has[member] for member in staying),
-        strict=True,
-    )
-    may_stay = sum(min(pair) for pair in pairs) + min(had[None], has[None])
-    return len(kept_owners) - may_stay
+    before = sorted([had.get(member, 0) for member in staying])
+    after = sorted([has.get(member, 0) for member in staying])
+    may_stay = sum(map(min, before, after)) + min(had[None], has[None])
+    return had.total() - may_stay

@@ -4,6 +4,7 @@ Owns the picture of a moment; how one moment differs from the next is told by `m
 """
 
 from collections import Counter
+from collections.abc import Iterable, Mapping
 
 import msgspec
 
@@ -75,6 +76,12 @@ def picture(situation: Situation, owners: Owners) -> Ownership:
     shares = [Share(member, len(queues), queues) for member, queues in queues_of.items() if member]
     totals = [share.total for share in shares]
     return Ownership(shares, unowned, topics, max(totals, default=0) - min(totals, default=0))
+
+
+def spread(counts: Mapping[str | None, int], members: Iterable[str]) -> int:
+    """Return how many queues the member with most has more than the one with fewest."""
+    held = [counts.get(member, 0) for member in members]
+    return max(held, default=0) - min(held, default=0)
 
 
 def _balance(topic: str, owners: list[str | None], members: tuple[str, ...]) -> TopicBalance:

@@ -1,8 +1,4 @@
-"""What became of each rebalance: events for people and pipelines.
-
-Owns the form of an event and the memory of the last ones. `RebalanceEvent.version` says which form
-it is; fields are only ever added to it.
-"""
+"""What became of each rebalance: the memory of the last events, for people and pipelines."""
 
 from collections import deque
 from collections.abc import Callable
@@ -12,66 +8,7 @@ import msgspec
 from pocketmq.balance.consumer.rebalance import RebalanceDecision
 from pocketmq.balance.consumer.round import RoundOutcome
 from pocketmq.model.queue import MessageQueue, sort_queues
-
-EVENT_VERSION = 1
-
-
-class RebalanceEvent(msgspec.Struct, frozen=True, kw_only=True):
-    """One rebalance of one topic by one member, as it happened.
-
-    As JSON (`to_json`) each field has the name it has here; queues are objects with `topic`,
-    `brokerName` and `queueId`. Times are seconds since 1970, durations seconds.
-    """
-
-    version: int = EVENT_VERSION
-    group: str
-    client_id: str
-    topic: str
-    strategy: str
-    trigger: str
-    """What called for it: `start`, `timer`, `members changed`, `route changed`, `stop` …; several
-    that came together are joined by commas."""
-    started: float
-    """When it began."""
-    asked: float = 0.0
-    """How long it took to learn the route and the members."""
-    carried_out: float = 0.0
-    """How long it took to release and take queues."""
-    members: tuple[str, ...] | None = None
-    """The group's members, sorted as strategies see them; None if not asked for, or not known."""
-    queues: tuple[MessageQueue, ...] | None = None
-    """The topic's queues; None if not known, or if the broker made the assignment."""
-    before: tuple[MessageQueue, ...] = ()
-    after: tuple[MessageQueue, ...] = ()
-    """The queues held and not dropped, before and after."""
-    revoked: tuple[MessageQueue, ...] = ()
-    assigned: dict[str, int] = {}
-    """New queues, as `broker:queue id`, with their start offsets."""
-    skipped: dict[str, str] = {}
-    """Queues of the share that could not be taken, with the reason."""
-    balanced: bool = True
-    """Whether what is held is what shall be held."""
-    kept_because: str | None = None
-    """Why everything was left as it is, if so."""
-    runs: int = 1
-    """How many runs in a row changed nothing and found the same; the first one is described."""
-
-    @property
-    def changed(self) -> bool:
-        """Whether queues came or went."""
-        return bool(self.revoked or self.assigned)
-
-    def to_json(self) -> bytes:
-        """Write the event as JSON."""
-        return msgspec.json.encode(self)
-
-    @classmethod
-    def from_json(cls, text: bytes | str) -> "RebalanceEvent":
-        """Read an event; fields of later versions are passed over.
-
-        Raises `msgspec.ValidationError` or `msgspec.DecodeError` for anything else.
-        """
-        return msgspec.json.decode(text, type=cls)
+from pocketmq.model.rebalance_event import RebalanceEvent
 
 
 class History:

@@ -9,7 +9,6 @@ import asyncio
 import logging
 from collections import deque
 
-from pocketmq.client.consumer.history import RebalanceEvent
 from pocketmq.client.producer.sending import Sending
 from pocketmq.client.producer_options import ProducerOptions
 from pocketmq.client.session import Session
@@ -17,6 +16,7 @@ from pocketmq.client.tasks import Tasks
 from pocketmq.errors import MQError
 from pocketmq.model.message import Message
 from pocketmq.model.names import INNER_PRODUCER_GROUP, check_topic
+from pocketmq.model.rebalance_event import RebalanceEvent
 
 logger = logging.getLogger("pocketmq.client")
 

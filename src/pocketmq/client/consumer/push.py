@@ -15,7 +15,6 @@ from pocketmq.client.clock import Clock, SystemClock
 from pocketmq.client.consumer.concurrent import ConcurrentWork
 from pocketmq.client.consumer.consume_hooks import ConsumeHook
 from pocketmq.client.consumer.engine import Engine
-from pocketmq.client.consumer.history import RebalanceEvent
 from pocketmq.client.consumer.life import Life
 from pocketmq.client.consumer.listeners import QueueListener, QueueListeners
 from pocketmq.client.consumer.orderly import OrderlyWork
@@ -35,6 +34,7 @@ from pocketmq.errors import ClientClosed
 from pocketmq.model.kinds import MessageModel
 from pocketmq.model.names import is_retry_topic
 from pocketmq.model.queue import MessageQueue, sort_queues
+from pocketmq.model.rebalance_event import RebalanceEvent
 
 L = TypeVar("L", bound=QueueListener)
 

@@ -34,7 +34,7 @@ from pocketmq.client.consumer.group_calls import (
     broker_assignment,
     group_members,
 )
-from pocketmq.client.consumer.history import History, RebalanceEvent, described
+from pocketmq.client.consumer.history import History, described
 from pocketmq.client.consumer.sharing import QueueHolder, Sharing
 from pocketmq.client.routes import KnownRoute
 from pocketmq.errors import MQError
@@ -42,6 +42,7 @@ from pocketmq.model.java_strings import java_sorted
 from pocketmq.model.kinds import MessageModel, MessageRequestMode
 from pocketmq.model.names import is_retry_topic
 from pocketmq.model.queue import MessageQueue, sort_queues
+from pocketmq.model.rebalance_event import RebalanceEvent
 
 logger = logging.getLogger("pocketmq.client")
 

@@ -9,9 +9,9 @@ from fastapi import Request
 from nicegui import ui
 
 from pocketmq.admin.findings import Finding
+from pocketmq.balance.story.episode import Rebalance
 from pocketmq.balance.what_if import Event
 from pocketmq.dashboard.assignment.elements import Experiment, QueueMap, Timeline
-from pocketmq.dashboard.assignment.episode import Rebalance
 from pocketmq.dashboard.assignment.recounting import entry_detail, queue_name
 from pocketmq.dashboard.assignment.telling import grouped, lag_text, standing, trial_result
 from pocketmq.dashboard.assignment.trying import Trial, try_events

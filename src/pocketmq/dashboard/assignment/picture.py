@@ -12,9 +12,9 @@ from typing import Any
 import msgspec
 
 from pocketmq.admin.explaining import Explanation
+from pocketmq.balance.story.history import History
+from pocketmq.balance.story.moment import Moment
 from pocketmq.balance.what_if import Ownership
-from pocketmq.dashboard.assignment.history import History
-from pocketmq.dashboard.assignment.moment import Moment
 from pocketmq.model.queue import MessageQueue, sort_queues
 
 NOBODY = -1

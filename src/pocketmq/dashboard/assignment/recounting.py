@@ -3,8 +3,9 @@
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from pocketmq.balance.story.episode import Pause, Rebalance
+from pocketmq.balance.story.spans import Span, joined
 from pocketmq.balance.what_if import Move
-from pocketmq.dashboard.assignment.episode import Pause, Rebalance
 from pocketmq.dashboard.words import count as number
 from pocketmq.model.queue import MessageQueue, sort_queues
 
@@ -13,7 +14,6 @@ MOST_ROWS = 200
 _MOST_RUNS = 12
 
 Row = tuple[str, str, int, str]
-Span = tuple[float, float]
 
 
 class Recounting:
@@ -33,7 +33,7 @@ class Recounting:
                 known = (entry, entry_row(entry), open_spans(entry.pauses, now))
             self._told[entry.number] = known
         spans = [span for _, _, each in self._told.values() for span in each]
-        return [row for _, row, _ in self._told.values()], merged(spans)
+        return [row for _, row, _ in self._told.values()], joined(spans)
 
 
 def summary(entry: Rebalance) -> str:
@@ -104,18 +104,7 @@ def entry_detail(entry: Rebalance) -> dict[str, Any]:
 
 def open_spans(pauses: Iterable[Pause], now: float) -> list[Span]:
     """Give the times in which some queue had no owner, merged."""
-    return merged((pause.began, now if pause.ended is None else pause.ended) for pause in pauses)
-
-
-def merged(spans: Iterable[Span]) -> list[Span]:
-    """Put together spans that touch."""
-    result: list[Span] = []
-    for began, ended in sorted(spans):
-        if result and began <= result[-1][1]:
-            result[-1] = (result[-1][0], max(result[-1][1], ended))
-        else:
-            result.append((began, ended))
-    return result
+    return joined((pause.began, now if pause.ended is None else pause.ended) for pause in pauses)
 
 
 def move_rows(moves: Iterable[Move]) -> list[Row]:

@@ -15,12 +15,14 @@ from pocketmq.admin.admin import Admin
 from pocketmq.admin.explaining import Explanation, explain
 from pocketmq.admin.facts import GroupFacts
 from pocketmq.admin.findings import Finding
-from pocketmq.dashboard.assignment.episode import Rebalance
-from pocketmq.dashboard.assignment.history import History
-from pocketmq.dashboard.assignment.lags import Series
-from pocketmq.dashboard.assignment.moment import Moment, moment_of
+from pocketmq.balance.story.episode import Rebalance
+from pocketmq.balance.story.history import History
+from pocketmq.balance.story.moment import Moment
+from pocketmq.balance.story.spans import Span
+from pocketmq.dashboard.assignment.lags import Lags, Series
+from pocketmq.dashboard.assignment.moment import moment_of
 from pocketmq.dashboard.assignment.picture import Picture, Seats, live_picture
-from pocketmq.dashboard.assignment.recounting import Recounting, Span
+from pocketmq.dashboard.assignment.recounting import Recounting
 from pocketmq.model.names import is_retry_topic
 from pocketmq.model.queue import MessageQueue
 
@@ -68,6 +70,7 @@ class Looking:
         self._admin = admin
         self._group = group
         self._history = History()
+        self._lags = Lags()
         self._seats = Seats()
         self._recounting = Recounting()
         self._last: Look | None = None
@@ -97,8 +100,9 @@ class Looking:
         now = moment_of(facts, at, story.strategy)
         if self._last is not None and not now.members and not self._last.moment.shared:
             now = msgspec.structs.replace(now, shared=False)  # nobody is left to tell
+        self._lags.add(at, now.lags, list(now.owners))
         self._history.observe(now)
-        lags, rebalances = self._history.lags, self._history.entries()
+        lags, rebalances = self._lags, self._history.entries()
         timeline, open_spans = self._recounting.tell(rebalances, at)
         top = sorted(now.lags, key=lambda queue: now.lags[queue], reverse=True)[:TOP]
         return Look(

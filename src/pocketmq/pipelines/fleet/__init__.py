@@ -1,8 +1,8 @@
 """What if, for a whole estate: every group under every strategy, event after event.
 
-`fleet` is the way in. Every number is the one `pocketmq.balance.what_if` gives for the group alone;
-here thousands of groups are computed at once, as arrays. What an estate is stands in `estate`, what
-may befall it in `events`, the numbers of a part of it in `part`, the summary in `report`.
+`fleet` is the way in. Every number is computed by `pocketmq.balance.what_if`. What an estate is
+stands in `estate`, what may befall it in `events`, the numbers of a part of it in `part`, the
+summary in `report`.
 """
 
 from pocketmq.pipelines.fleet.estate import Estate, Group, read_estate, uniform_estate

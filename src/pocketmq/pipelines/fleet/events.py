@@ -1,17 +1,26 @@
-"""What may befall an estate, and what each event leaves of topics and members.
+"""What may befall an estate, and what each event means for one group.
 
 An event happens to every group it can happen to: a broker that a group's topics do not use is no
-event for that group. The rules of each are those of `pocketmq.balance.what_if.events`.
+event for that group. What an event does is decided by `pocketmq.balance.what_if.events`; here it
+is only translated.
 """
+
+from collections.abc import Sequence
 
 import msgspec
 
 from pocketmq.balance.allocation import Strategy
+from pocketmq.balance.what_if import (
+    BrokerAdded,
+    BrokerDown,
+    Event,
+    MemberJoined,
+    MemberLeft,
+    QueuesAdded,
+    Situation,
+    StrategyChanged,
+)
 from pocketmq.errors import InvalidInput
-from pocketmq.model.java_strings import java_sorted
-
-# A topic's queues: broker -> ids.
-Layout = dict[str, tuple[int, ...]]
 
 
 class Join(msgspec.Struct, frozen=True, tag="join"):
@@ -19,9 +28,9 @@ class Join(msgspec.Struct, frozen=True, tag="join"):
 
     member: str
 
-    def members(self, now: tuple[str, ...]) -> tuple[str, ...]:
-        """Give a group's members afterwards, in Java's order."""
-        return now if self.member in now else tuple(java_sorted((*now, self.member)))
+    def in_group(self, now: Situation) -> Sequence[Event]:
+        """Return what happens to a group."""
+        return () if self.member in now.members else (MemberJoined(self.member),)
 
 
 class Leave(msgspec.Struct, frozen=True, tag="leave"):
@@ -29,14 +38,13 @@ class Leave(msgspec.Struct, frozen=True, tag="leave"):
 
     which: int | str
 
-    def members(self, now: tuple[str, ...]) -> tuple[str, ...]:
-        """Give a group's members afterwards."""
-        if isinstance(self.which, str):
-            at = now.index(self.which) if self.which in now else None
-        else:
-            place = self.which - 1 if self.which > 0 else len(now) + self.which
-            at = place if 0 <= place < len(now) else None
-        return now if at is None else now[:at] + now[at + 1 :]
+    def in_group(self, now: Situation) -> Sequence[Event]:
+        """Return what happens to a group."""
+        members, which = now.members, self.which
+        if isinstance(which, str):
+            return (MemberLeft(which),) if which in members else ()
+        place = which - 1 if which > 0 else len(members) + which
+        return (MemberLeft(members[place]),) if 0 <= place < len(members) else ()
 
 
 class LoseBroker(msgspec.Struct, frozen=True, tag="broker_down"):
@@ -44,9 +52,9 @@ class LoseBroker(msgspec.Struct, frozen=True, tag="broker_down"):
 
     broker: str
 
-    def layout(self, topic: str, now: Layout) -> Layout:  # noqa: ARG002
-        """Give a topic's queues afterwards."""
-        return {broker: ids for broker, ids in now.items() if broker != self.broker}
+    def in_group(self, now: Situation) -> Sequence[Event]:
+        """Return what happens to a group."""
+        return (BrokerDown(self.broker),) if self.broker in now.brokers() else ()
 
 
 class AddBroker(msgspec.Struct, frozen=True, tag="broker_added"):
@@ -55,11 +63,9 @@ class AddBroker(msgspec.Struct, frozen=True, tag="broker_added"):
     broker: str
     queues: int
 
-    def layout(self, topic: str, now: Layout) -> Layout:
-        """Give a topic's queues afterwards; raises `InvalidInput` if it is there already."""
-        if now.get(self.broker):
-            raise InvalidInput(f"topic {topic} has queues on {self.broker} already")
-        return now | {self.broker: tuple(range(self.queues))}
+    def in_group(self, now: Situation) -> Sequence[Event]:
+        """Return what happens to a group."""
+        return (BrokerAdded(self.broker, dict.fromkeys(now.topics, self.queues)),)
 
 
 class AddQueues(msgspec.Struct, frozen=True, tag="queues_added"):
@@ -69,21 +75,32 @@ class AddQueues(msgspec.Struct, frozen=True, tag="queues_added"):
     topic: str | None = None
     broker: str | None = None
 
-    def layout(self, topic: str, now: Layout) -> Layout:
-        """Give a topic's queues afterwards, numbered on from those it has."""
-        if self.topic not in (None, topic):
-            return now
-        later = dict(now)
-        for broker in [self.broker] if self.broker is not None else list(now):
-            first = max(now.get(broker, ()), default=-1) + 1
-            later[broker] = (*now.get(broker, ()), *range(first, first + self.count))
-        return later
+    def in_group(self, now: Situation) -> Sequence[Event]:
+        """Return what happens to a group."""
+        events: list[Event] = []
+        used = now.brokers()
+        for topic, queues in now.topics.items():
+            if self.topic not in (None, topic):
+                continue
+            if self.broker is None:
+                brokers = sorted({queue.broker_name for queue in queues})
+                events += [QueuesAdded(topic, broker, self.count) for broker in brokers]
+            elif self.broker in used:
+                events.append(QueuesAdded(topic, self.broker, self.count))
+            else:  # the group has used it for no topic so far
+                events.append(BrokerAdded(self.broker, {topic: self.count}))
+                used.add(self.broker)
+        return events
 
 
 class SwitchTo(msgspec.Struct, frozen=True, tag="strategy_changed"):
     """All members of all groups are restarted with another strategy."""
 
     strategy: Strategy
+
+    def in_group(self, now: Situation) -> Sequence[Event]:  # noqa: ARG002
+        """Return what happens to a group."""
+        return (StrategyChanged(self.strategy),)
 
 
 FleetEvent = Join | Leave | LoseBroker | AddBroker | AddQueues | SwitchTo

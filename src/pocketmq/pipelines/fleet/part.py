@@ -1,144 +1,99 @@
-"""A part of an estate as arrays: all queues and members that ever exist, and when they do.
+"""The numbers of every group of a part of an estate, by the rules of `pocketmq.balance`.
 
-Owns the shape. Every queue of a (group, topic) pair is a row, in Java's order; every member of a
-group has a place in the group's roster, in Java's order, too. What comes and goes with the events
-is told by masks, one for each moment, so that owners are comparable from moment to moment.
+Owns what saves work: topics of one layout are laid out once, and where a strategy looks at
+positions alone, groups of one shape are computed once.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Hashable, Iterator, Sequence
 
-import numpy as np
-import numpy.typing as npt
-
+from pocketmq.balance.allocation import Strategy, by_position
+from pocketmq.balance.what_if import Numbers, Owners, Situation, numbers, owners_in
 from pocketmq.model.java_strings import java_sorted
 from pocketmq.model.queue import MessageQueue, sort_queues
 from pocketmq.pipelines.fleet.estate import Estate
-from pocketmq.pipelines.fleet.events import AddQueues, FleetEvent, Join, Layout, Leave, SwitchTo
+from pocketmq.pipelines.fleet.events import AddQueues, FleetEvent, Join, Leave, SwitchTo
+from pocketmq.pipelines.fleet.ring import Rings
 
-Ints = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
-
-
-@dataclass(frozen=True)
-class Roster:
-    """All queues that topics of one layout have at any moment, and which of them exist when."""
-
-    queues: tuple[tuple[str, int], ...]  # broker and id, in Java's order
-    present: Bools  # [moment, queue]
-    endings: tuple[str, ...]  # of the queues' keys on the ring, after the topic
+Story = list[Numbers]
+"""A group's numbers at the start and after each event."""
 
 
-@dataclass(frozen=True)
-class Part:
-    """Groups, pairs and rows of a part of the estate; moments are the start and after each event.
+def measure(estate: Estate, strategy: Strategy, events: Sequence[FleetEvent]) -> list[Story]:
+    """Return the story of each group, in the estate's order.
 
-    `odd` lists groups that the arrays do not describe: those where an id is there twice.
+    Raises `AllocationInputInvalid` where the strategy or an event refuses.
     """
-
-    groups: list[str]
-    rosters: list[tuple[str, ...]]
-    moments: list[list[tuple[str, ...]]]  # [group][moment] -> members in Java's order
-    members: Bools  # [moment, group, place in roster]
-    pair_group: Ints
-    pair_topic: list[str]
-    pair_roster: list[Roster]
-    pair_first: Ints  # first row of each pair, and the number of rows
-    row_pair: Ints
-    row_group: Ints
-    rows: Bools  # [moment, row]
-    odd: list[int]
-    ring_cache: dict[int, npt.NDArray[np.uint64]] = field(default_factory=dict)
-
-    @property
-    def roster_size(self) -> int:
-        """The largest roster's size."""
-        return int(self.members.shape[2])
-
-    def queues(self, pair: int) -> list[MessageQueue]:
-        """Name the queues of a pair."""
-        return [MessageQueue(self.pair_topic[pair], *q) for q in self.pair_roster[pair].queues]
+    situations = list(_situations(estate, strategy))
+    used = [strategy, *(event.strategy for event in events if isinstance(event, SwitchTo))]
+    if not all(map(by_position, used)):
+        return _stories(situations, events)
+    shapes = list(_shapes(estate, situations, events))
+    first = dict(zip(reversed(shapes), reversed(situations), strict=True))
+    known = dict(zip(first, _stories(list(first.values()), events), strict=True))
+    return [known[shape] for shape in shapes]
 
 
-def make_part(estate: Estate, events: Sequence[FleetEvent]) -> Part:
-    """Lay out a part of an estate; raises `InvalidInput` for an event that cannot happen."""
-    topics = _rosters(estate.topics, events)
-    groups = list(estate.groups)
-    moments = [_member_moments(estate.groups[name].member_ids(), events) for name in groups]
-    rosters = [tuple(java_sorted({m for now in some for m in now})) for some in moments]
-    pairs = [
-        (at, topic)
-        for at, name in enumerate(groups)
-        for topic in java_sorted(estate.groups[name].topics)
-    ]
-    pair_roster = [topics[topic] for _, topic in pairs]
-    sizes = np.array([len(roster.queues) for roster in pair_roster], dtype=np.int64)
-    pair_group = np.array([at for at, _ in pairs], dtype=np.int64)
-    row_pair = np.repeat(np.arange(len(pairs)), sizes)
-    return Part(
-        groups=groups,
-        rosters=rosters,
-        moments=moments,
-        members=_presence(rosters, moments),
-        pair_group=pair_group,
-        pair_topic=[topic for _, topic in pairs],
-        pair_roster=pair_roster,
-        pair_first=np.concatenate([[0], np.cumsum(sizes)]),
-        row_pair=row_pair,
-        row_group=pair_group[row_pair],
-        rows=np.concatenate([roster.present for roster in pair_roster], axis=1),
-        odd=[at for at, some in enumerate(moments) if len(set(some[0])) < len(some[0])],
-    )
-
-
-def _member_moments(first: tuple[str, ...], events: Sequence[FleetEvent]) -> list[tuple[str, ...]]:
-    moments = [tuple(java_sorted(first))]
+def _stories(situations: Sequence[Situation], events: Sequence[FleetEvent]) -> list[Story]:
+    rings: dict[int, Rings | None] = {}
+    owned = _owners_in(situations, rings)
+    stories = [[numbers(now, owners)] for now, owners in zip(situations, owned, strict=True)]
     for event in events:
-        now = moments[-1]
-        moments.append(event.members(now) if isinstance(event, Join | Leave) else now)
-    return moments
+        before = list(zip(situations, owned, strict=True))
+        situations = [_after(event, situation) for situation in situations]
+        owned = _owners_in(situations, rings)
+        for story, now, owners, earlier in zip(stories, situations, owned, before, strict=True):
+            story.append(numbers(now, owners, earlier))
+    return stories
 
 
-def _presence(rosters: list[tuple[str, ...]], moments: list[list[tuple[str, ...]]]) -> Bools:
-    """Tell for each moment and group which places of the roster are taken."""
-    width = max(1, *(len(roster) for roster in rosters))
-    members = np.zeros((len(moments[0]), len(rosters), width), dtype=np.bool_)
-    for at, roster in enumerate(rosters):
-        for moment, now in enumerate(moments[at]):
-            there = set(now)  # ids may repeat
-            if len(there) == len(roster):
-                members[moment, at, : len(roster)] = True
-            else:
-                members[moment, at, : len(roster)] = [member in there for member in roster]
-    return members
+def _after(event: FleetEvent, situation: Situation) -> Situation:
+    for step in event.in_group(situation):
+        situation = step.apply(situation)
+    return situation
 
 
-def _rosters(topics: dict[str, dict[str, int]], events: Sequence[FleetEvent]) -> dict[str, Roster]:
-    """Give each topic's roster; topics of one layout, to which the same happens, share it."""
+def _owners_in(situations: Sequence[Situation], rings: dict[int, Rings | None]) -> list[Owners]:
+    strategy = situations[0].strategy
+    at_once = rings.setdefault(id(strategy), Rings.of(strategy))
+    return list(map(owners_in, situations)) if at_once is None else at_once.owners_in(situations)
+
+
+def _situations(estate: Estate, strategy: Strategy) -> Iterator[Situation]:
+    layouts: dict[Hashable, list[tuple[str, int]]] = {}
+    topics: dict[str, tuple[MessageQueue, ...]] = {}
+    for topic, counts in estate.topics.items():
+        layout = tuple(counts.items())
+        if layout not in layouts:
+            named = {MessageQueue("", name, n) for name, count in layout for n in range(count)}
+            layouts[layout] = [(queue.broker_name, queue.queue_id) for queue in sort_queues(named)]
+        topics[topic] = tuple([MessageQueue(topic, b, n) for b, n in layouts[layout]])
+    for name, group in estate.groups.items():
+        yield Situation(
+            topics={topic: topics[topic] for topic in java_sorted(group.topics)},
+            members=tuple(java_sorted(group.member_ids())),
+            strategy=strategy,
+            group=name,
+        )
+
+
+def _shapes(
+    estate: Estate, situations: Sequence[Situation], events: Sequence[FleetEvent]
+) -> Iterator[Hashable]:
+    """Return what each group's numbers depend on where names do not count.
+
+    That is the places of its members among themselves and those whom events name, and the layouts
+    of its topics; a topic that an event singles out keeps its name.
+    """
+    named = [event.member for event in events if isinstance(event, Join)]
+    named += [e.which for e in events if isinstance(e, Leave) and isinstance(e.which, str)]
     singled_out = {event.topic for event in events if isinstance(event, AddQueues)}
-    made: dict[object, Roster] = {}
-    result = {}
-    for topic, layout in topics.items():
-        alike = (tuple(layout.items()), topic if topic in singled_out else None)
-        if alike not in made:
-            made[alike] = _roster(topic, layout, events)
-        result[topic] = made[alike]
-    return result
-
-
-def _roster(topic: str, layout: dict[str, int], events: Sequence[FleetEvent]) -> Roster:
-    now: Layout = {broker: tuple(range(count)) for broker, count in layout.items() if count}
-    moments = [now]
-    for event in events:
-        if not isinstance(event, Join | Leave | SwitchTo):
-            now = event.layout(topic, now)
-        moments.append(now)
-    there = [
-        {(broker, number) for broker, ids in some.items() for number in ids} for some in moments
-    ]
-    ever = sort_queues({MessageQueue(topic, *queue) for some in there for queue in some})
-    queues = tuple((queue.broker_name, queue.queue_id) for queue in ever)
-    present = np.array([[queue in some for queue in queues] for some in there], dtype=np.bool_)
-    named = [str(MessageQueue("", *queue)) for queue in queues]
-    start = str(MessageQueue("", "", 0)).index(",")
-    return Roster(queues, present, tuple(name[start:] for name in named))
+    for situation in situations:
+        everyone = java_sorted({*situation.members, *named})
+        place = {member: number for number, member in enumerate(everyone)}
+        yield (
+            tuple([place[member] for member in (*situation.members, *named)]),
+            tuple([
+                (topic if topic in singled_out else None, *estate.topics[topic].items())
+                for topic in situation.topics
+            ]),
+        )  # fmt: skip

@@ -6,10 +6,11 @@ memory; the worst groups are kept by name.
 
 from collections import Counter
 from collections.abc import Sequence
+from heapq import nsmallest
 
 import msgspec
 
-from pocketmq.pipelines.fleet.measures import Measured
+from pocketmq.balance.what_if import Numbers
 
 WORST = 10
 
@@ -109,29 +110,31 @@ class Tally(msgspec.Struct):
         )
 
 
-def tally(groups: Sequence[str], measured: Measured) -> Tally:
+def tally(groups: Sequence[str], strategy: str, measured: Sequence[Numbers]) -> Tally:
     """Sum one part's moment up."""
-    summed = ("queues", "unowned", "moved", "minimum", "added", "removed")
-    rank = (measured.spread * 1_000_000 + measured.moved).argsort()[::-1][:WORST].tolist()
-    worst = [
-        WorstGroup(
-            groups[at],
-            int(measured.spread[at]),
-            int(measured.moved[at]),
-            int(measured.minimum[at]),
-        )
-        for at in rank
-    ]
+    queues, unowned, _, topic_spreads, moved, minimum, added, removed = zip(*measured, strict=True)
     return Tally(
-        strategy=measured.strategy,
-        totals={name: int(getattr(measured, name).sum()) for name in summed},
-        spreads=dict(Counter(measured.spread.tolist())),
-        topic_spread=int(measured.topic_spread.max()),
-        worst=_worst(worst),
+        strategy=strategy,
+        totals={
+            "queues": sum(queues),
+            "unowned": sum(unowned),
+            "moved": sum(moved),
+            "minimum": sum(minimum),
+            "added": sum(added),
+            "removed": sum(removed),
+        },
+        spreads=dict(Counter([one.spread for one in measured])),
+        topic_spread=max(topic_spreads),
+        worst=_worst(
+            [
+                WorstGroup(group, one.spread, one.moved, one.minimum)
+                for group, one in zip(groups, measured, strict=True)
+                if one.spread > 1 or one.moved > one.minimum
+            ]
+        ),
     )
 
 
 def _worst(groups: list[WorstGroup]) -> list[WorstGroup]:
     """Keep those that are worth a look, the most uneven first."""
-    some = [group for group in groups if group.spread > 1 or group.moved > group.minimum]
-    return sorted(some, key=lambda g: (-g.spread, g.minimum - g.moved, g.group))[:WORST]
+    return nsmallest(WORST, groups, key=lambda g: (-g.spread, g.minimum - g.moved, g.group))

@@ -1,19 +1,17 @@
-"""Run the what-if of an estate part by part: on this machine's cores, or on Spark's executors."""
+"""Run the what-if of an estate part by part: in this process, or on Spark's executors."""
 
-import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from pocketmq.balance.allocation import Average, AverageByCircle, ConsistentHash, Strategy
+from pocketmq.balance.what_if import Numbers
 from pocketmq.errors import AllocationInputInvalid, InvalidInput
 from pocketmq.pipelines.fleet.estate import Estate, checked
-from pocketmq.pipelines.fleet.events import FleetEvent, check_events, described
-from pocketmq.pipelines.fleet.measures import NUMBERS, Measured, measure
-from pocketmq.pipelines.fleet.part import make_part
+from pocketmq.pipelines.fleet.events import FleetEvent, SwitchTo, check_events, described
+from pocketmq.pipelines.fleet.part import measure
 from pocketmq.pipelines.fleet.report import FleetReport, StrategySummary, Tally, tally
 
 if TYPE_CHECKING:
@@ -22,6 +20,7 @@ if TYPE_CHECKING:
 COMPARED_BY_DEFAULT: tuple[Strategy, ...] = (Average(), AverageByCircle(), ConsistentHash())
 GROUPS_AT_ONCE = 1024
 
+Moment = Sequence[Numbers]  # of each group
 PartAnswer = list[list[Tally]]  # [strategy][moment]
 
 
@@ -51,7 +50,7 @@ def fleet(
         answer_part, tuple(strategies), tuple(events), None if details is None else str(details)
     )
     parts = list(enumerate(estate.parts(GROUPS_AT_ONCE)))
-    answers = _locally(answer, parts) if spark is None else _on_spark(answer, parts, spark)
+    answers = map(answer, parts) if spark is None else _on_spark(answer, parts, spark)
     merged: PartAnswer | None = None
     done = 0
     for (_, part), some in zip(parts, answers, strict=True):
@@ -84,40 +83,44 @@ def answer_part(
 ) -> PartAnswer:
     """Compute one part under every strategy; runs wherever the part is sent."""
     number, estate = numbered
-    part = make_part(estate, events)
+    groups = list(estate.groups)
     try:
-        measured = [measure(part, strategy, events) for strategy in strategies]
+        # One row of numbers a moment, [strategy][moment][group].
+        measured: list[list[Moment]] = [
+            list(zip(*measure(estate, strategy, events), strict=True)) for strategy in strategies
+        ]
     except AllocationInputInvalid as problem:
         raise InvalidInput(str(problem)) from problem
     if details is not None:
         names = ["start", *map(described, events)]
-        _write_details(Path(details) / f"part-{number:05}.parquet", part.groups, names, measured)
-    return [[tally(part.groups, one) for one in moments] for moments in measured]
+        named = [(s.name, moments) for s, moments in zip(strategies, measured, strict=True)]
+        _write_details(Path(details) / f"part-{number:05}.parquet", groups, names, named)
+    return [
+        [
+            tally(groups, name, moment)
+            for name, moment in zip(_in_use(strategy, events), moments, strict=True)
+        ]
+        for strategy, moments in zip(strategies, measured, strict=True)
+    ]
 
 
-def _locally(
-    answer: Callable[[tuple[int, Estate]], PartAnswer], parts: list[tuple[int, Estate]]
-) -> Iterator[PartAnswer]:
-    """Use threads: the work is in numpy, which lets the others run."""
-    if len(parts) == 1:
-        yield answer(parts[0])
-        return
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        try:
-            yield from pool.map(answer, parts)
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
+def _in_use(strategy: Strategy, events: Sequence[FleetEvent]) -> Iterator[str]:
+    """Name the strategy at each moment."""
+    yield strategy.name
+    for event in events:
+        if isinstance(event, SwitchTo):
+            strategy = event.strategy
+        yield strategy.name
 
 
 def _on_spark(
     answer: Callable[[tuple[int, Estate]], PartAnswer],
     parts: list[tuple[int, Estate]],
     spark: "SparkSession",
-) -> Iterable[PartAnswer]:
+) -> Iterator[PartAnswer]:
     context = spark.sparkContext
     slices = min(len(parts), context.defaultParallelism * 4)
-    answers: Iterable[PartAnswer] = context.parallelize(parts, slices).map(answer).toLocalIterator()
+    answers: Iterator[PartAnswer] = context.parallelize(parts, slices).map(answer).toLocalIterator()
     return answers
 
 
@@ -129,21 +132,20 @@ def _added(merged: PartAnswer, more: PartAnswer) -> PartAnswer:
 
 
 def _write_details(
-    path: Path, groups: list[str], names: list[str], measured: list[list[Measured]]
+    path: Path, groups: list[str], names: list[str], measured: list[tuple[str, list[Moment]]]
 ) -> None:
     import pyarrow as pa
     from pyarrow import parquet
 
     tables = []
-    for moments in measured:
-        first = moments[0].strategy
-        for step, (name, one) in enumerate(zip(names, moments, strict=True)):
+    for strategy, moments in measured:
+        for step, (name, moment) in enumerate(zip(names, moments, strict=True)):
             columns: dict[str, Any] = {
                 "group": groups,
-                "strategy": [first] * len(groups),
+                "strategy": [strategy] * len(groups),
                 "step": pa.array([step] * len(groups), pa.int32()),
                 "event": [name] * len(groups),
             }
-            columns |= {number: getattr(one, number) for number in NUMBERS}
+            columns |= zip(Numbers._fields, zip(*moment, strict=True), strict=True)
             tables.append(pa.table(columns))
     parquet.write_table(pa.concat_tables(tables), path, compression="zstd")

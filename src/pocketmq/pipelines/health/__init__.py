@@ -6,11 +6,11 @@ the lag, records of what handlers were given add the duplicates. `examine` makes
 (files) and `from_topics` (Spark).
 """
 
+from pocketmq.model.queue import QueueName
 from pocketmq.pipelines.health.observed import (
     Delivery,
     Observations,
     OffsetSample,
-    QueueName,
     read_deliveries,
     read_events,
     read_offsets,

@@ -6,7 +6,8 @@ from statistics import median
 
 import msgspec
 
-from pocketmq.pipelines.health.observed import OffsetSample, QueueName
+from pocketmq.model.queue import QueueName
+from pocketmq.pipelines.health.observed import OffsetSample
 
 SPIKE_FACTOR = 3.0
 SPIKE_LEAST = 50

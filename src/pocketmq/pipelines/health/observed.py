@@ -11,22 +11,12 @@ import msgspec
 
 from pocketmq import RebalanceEvent
 from pocketmq.errors import InvalidInput
+from pocketmq.model.queue import QueueName
 
 LONGEST_LINE = 16 * 1024 * 1024
 AND_MORE = "and more"
 """Where the bad lines are that are not listed one by one."""
 T = TypeVar("T")
-
-
-class QueueName(msgspec.Struct, frozen=True, order=True):
-    """A queue by topic, broker and number; sorts as people expect."""
-
-    topic: str
-    broker: str
-    queue: int
-
-    def __str__(self) -> str:
-        return f"{self.broker}:{self.queue}"
 
 
 class OffsetSample(msgspec.Struct, frozen=True, kw_only=True):

@@ -8,10 +8,10 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from math import ceil, floor, log10
 
+from pocketmq.balance.story.recorded import RecordedRebalance
+from pocketmq.balance.story.spans import Span
 from pocketmq.pipelines.health.lag import Lag
-from pocketmq.pipelines.health.moves import Rebalance
 from pocketmq.pipelines.health.report import GroupHealth, QueueHealth
-from pocketmq.pipelines.health.spans import Span
 from pocketmq.pipelines.health.style import COLOURS
 
 WIDTH = 1000
@@ -128,7 +128,7 @@ def lag_plot(group: GroupHealth, lag: Lag) -> str:
     return "".join([*parts, "</svg>"])
 
 
-def moves_plot(rebalances: Sequence[Rebalance], began: float) -> str:
+def moves_plot(rebalances: Sequence[RecordedRebalance], began: float) -> str:
     """Draw for each rebalance how many queues moved, beside how few would have had to."""
     some = rebalances[-40:]
     rows = [one for one in some if one.moved or one.minimum or one.joined or one.left or one.died]

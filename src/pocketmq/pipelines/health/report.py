@@ -1,25 +1,32 @@
 """The report: for each group what happened to its queues, and how well it went."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable
 from itertools import pairwise
 
 import msgspec
 
 from pocketmq import RebalanceEvent
-from pocketmq.errors import InvalidInput
-from pocketmq.pipelines.health.lag import Lag, lag_of
-from pocketmq.pipelines.health.moves import (
+from pocketmq.balance.story.recorded import (
     QUIET,
     Handover,
-    Rebalance,
+    RecordedRebalance,
     handovers,
     rebalances,
     returned,
 )
-from pocketmq.pipelines.health.observed import AND_MORE, BadLine, Delivery, Observations, QueueName
-from pocketmq.pipelines.health.ownership import Owned, Timeline, timeline
-from pocketmq.pipelines.health.spans import Span, overlaps, rest, total
+from pocketmq.balance.story.spans import Span, overlaps, rest, total
+from pocketmq.balance.story.timeline import Owned, Timeline, timeline
+from pocketmq.errors import InvalidInput
+from pocketmq.model.queue import QueueName
+from pocketmq.pipelines.health.lag import Lag, lag_of
+from pocketmq.pipelines.health.observed import (
+    AND_MORE,
+    BadLine,
+    Delivery,
+    Observations,
+    OffsetSample,
+)
 
 RETRY = "%RETRY%"
 FLAP_WITHIN = 60.0
@@ -50,7 +57,7 @@ class GroupHealth(msgspec.Struct, frozen=True):
     ended: float
     queues: list[QueueHealth]
     handovers: list[Handover]
-    rebalances: list[Rebalance]
+    rebalances: list[RecordedRebalance]
     flapping: list[Handover]
     lag: Lag | None
     deliveries: int | None
@@ -109,9 +116,20 @@ def examine(
         if name not in by_group:
             unread = _unread(observed.bad)
             raise InvalidInput(f"there is no rebalance event of group {name}{unread}")
-    return HealthReport(
-        [_group(name, by_group[name], observed, quiet) for name in wanted], observed.bad
-    )
+    samples: dict[str, list[OffsetSample]] = defaultdict(list)
+    for sample in observed.offsets:
+        samples[sample.group].append(sample)
+    delivered: dict[str, list[Delivery]] = defaultdict(list)
+    for delivery in observed.deliveries or ():
+        delivered[delivery.group].append(delivery)
+    recorded = observed.deliveries is not None
+    told = [
+        examine_group(
+            name, by_group[name], samples[name], delivered[name] if recorded else None, quiet
+        )
+        for name in wanted
+    ]
+    return HealthReport(told, observed.bad)
 
 
 def _unread(bad: list[BadLine]) -> str:
@@ -124,14 +142,14 @@ def _unread(bad: list[BadLine]) -> str:
     return f": {lines} could not be read, the first, {bad[0].where}, because {bad[0].reason}"
 
 
-def _group(
-    name: str, events: list[RebalanceEvent], observed: Observations, quiet: float
+def examine_group(
+    name: str,
+    events: list[RebalanceEvent],
+    samples: list[OffsetSample],
+    delivered: list[Delivery] | None,
+    quiet: float = QUIET,
 ) -> GroupHealth:
-    samples = [sample for sample in observed.offsets if sample.group == name]
-    delivered = (
-        None if observed.deliveries is None
-        else [delivery for delivery in observed.deliveries if delivery.group == name]
-    )  # fmt: skip
+    """Tell one group's story from what was observed of it alone."""
     signs: dict[str, float] = {}
     for one in delivered or ():
         signs[one.client_id] = max(one.time, signs.get(one.client_id, 0.0))
@@ -140,14 +158,15 @@ def _group(
     )
     story = timeline(events, signs, last)
     twice = None if delivered is None else _given_twice(delivered)
-    moves = [_with_duplicates(move, twice) for move in handovers(story)]
+    moves = _with_duplicates(handovers(story), twice)
+    counts = Counter([move.queue for move in moves])
     return GroupHealth(
         group=name,
         strategies=sorted({event.strategy for event in events}),
         members=sorted({event.client_id for event in events}),
         began=story.began,
         ended=story.ended,
-        queues=[_queue(queue, story, moves, twice) for queue in story.owned],
+        queues=[_queue(queue, story, counts[queue], twice) for queue in story.owned],
         handovers=moves,
         rebalances=rebalances(story, events, quiet),
         flapping=returned(moves, FLAP_WITHIN),
@@ -172,17 +191,22 @@ def _given_twice(delivered: list[Delivery]) -> Twice:
     return twice
 
 
-def _with_duplicates(move: Handover, twice: Twice | None) -> Handover:
+def _with_duplicates(moves: list[Handover], twice: Twice | None) -> list[Handover]:
     if twice is None:
-        return move
-    pair = (move.left, move.took)
-    count = sum(pair in pairwise(members) for members in twice.get(move.queue, ()))
-    return msgspec.structs.replace(move, duplicates=count)
+        return moves
+    given = Counter(
+        (queue, pair)
+        for queue, messages in twice.items()
+        for members in messages
+        for pair in set(pairwise(members))
+    )
+    return [
+        msgspec.structs.replace(move, duplicates=given[move.queue, (move.left, move.took)])
+        for move in moves
+    ]
 
 
-def _queue(
-    queue: QueueName, story: Timeline, moves: list[Handover], twice: Twice | None
-) -> QueueHealth:
+def _queue(queue: QueueName, story: Timeline, moves: int, twice: Twice | None) -> QueueHealth:
     owners = story.owned[queue]
     absent = story.absent.get(queue, [])
     held = [(one.since, one.until) for one in owners]
@@ -196,6 +220,6 @@ def _queue(
         absent=absent,
         unowned_seconds=total(unowned),
         shared_seconds=total(shared),
-        moves=sum(move.queue == queue for move in moves),
+        moves=moves,
         duplicates=None if twice is None else sum(len(m) - 1 for m in twice.get(queue, ())),
     )

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from pocketmq.dashboard.assignment.moment import Moment
+from pocketmq.balance.story.moment import Moment
 
 SILENT = "member silent"
 LEFT = "member left"

@@ -5,15 +5,20 @@ from collections.abc import Iterable
 Span = tuple[float, float]
 
 
+def joined(spans: Iterable[Span]) -> list[Span]:
+    """Join spans that touch or overlap, empty ones too."""
+    result: list[Span] = []
+    for since, until in sorted(spans):
+        if result and since <= result[-1][1]:
+            result[-1] = result[-1][0], max(result[-1][1], until)
+        else:
+            result.append((since, until))
+    return result
+
+
 def union(spans: Iterable[Span]) -> list[Span]:
     """Join spans that touch or overlap; empty ones fall away."""
-    joined: list[Span] = []
-    for since, until in sorted(span for span in spans if span[1] > span[0]):
-        if joined and since <= joined[-1][1]:
-            joined[-1] = joined[-1][0], max(joined[-1][1], until)
-        else:
-            joined.append((since, until))
-    return joined
+    return joined(spans_of(spans))
 
 
 def rest(whole: Span, taken: Iterable[Span]) -> list[Span]:

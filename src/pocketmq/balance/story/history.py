@@ -1,4 +1,4 @@
-"""What became of a group's queues while somebody looked: rebalances, pauses, lag. Pure, bounded.
+"""What became of a group's queues while somebody looked: rebalances, pauses. Pure, bounded.
 
 Takes successive moments. What is not known is neither a move nor a pause: a queue of a silent
 member stays with its last known owner until somebody is seen to hold it, or nobody for certain.
@@ -8,10 +8,10 @@ from collections import deque
 
 import msgspec
 
-from pocketmq.dashboard.assignment.causes import LEFT, causes, strategy_cause, weak_causes
-from pocketmq.dashboard.assignment.episode import Doubled, Episode, Known, Pause, Rebalance
-from pocketmq.dashboard.assignment.lags import Lags
-from pocketmq.dashboard.assignment.moment import Moment
+from pocketmq.balance.story.causes import LEFT, causes, strategy_cause, weak_causes
+from pocketmq.balance.story.differences import Known
+from pocketmq.balance.story.episode import Doubled, Episode, Pause, Rebalance
+from pocketmq.balance.story.moment import Moment
 from pocketmq.model.queue import MessageQueue
 
 QUIET = 30.0
@@ -27,7 +27,6 @@ class History:
     """The story of one group. One thread at a time may use it."""
 
     def __init__(self, *, most_entries: int = MOST_ENTRIES, most_moves: int = MOST_MOVES) -> None:
-        self.lags = Lags()
         self._most_moves = most_moves
         self._episodes: deque[Episode] = deque(maxlen=most_entries)
         self._count = 0
@@ -41,7 +40,6 @@ class History:
 
     def observe(self, now: Moment) -> None:
         """Take in the next look at the group; times must not go back."""
-        self.lags.add(now.at, now.lags, list(now.owners))
         last, self._last = self._last, now
         if last is None:
             self._begin(now)
@@ -88,7 +86,7 @@ class History:
         if not now.shared or now.owners == last.owners:
             return changed
         for queue, owners in now.owners.items():
-            if not owners and last.owners.get(queue):
+            if not owners and last.shared and last.owners.get(queue):
                 self._held_until.setdefault(queue, last.at)
             known = self._known.get(queue)
             if owners is None:
@@ -105,7 +103,9 @@ class History:
                 changed.append(queue)
         return changed
 
-    def _turn(self, queue: MessageQueue, before: Known, episode: Episode, last: Moment) -> None:
+    def _turn(
+        self, queue: MessageQueue, before: Known[MessageQueue], episode: Episode, last: Moment
+    ) -> None:
         """End or begin a queue's pause, and its time with several owners."""
         assert self._last is not None
         now, owners, was = self._last.at, self._known[queue], before.get(queue)
@@ -171,7 +171,7 @@ class History:
             if episode is not None and doubled is not None:
                 episode.put_doubled(msgspec.structs.replace(doubled, over=True))
 
-    def _episode(self, now: Moment, before: Known, left: set[str]) -> Episode:
+    def _episode(self, now: Moment, before: Known[MessageQueue], left: set[str]) -> Episode:
         """Give the rebalance under way, or begin one."""
         latest = self._episodes[-1] if self._episodes else None
         if latest is not None and latest.ended is None:

@@ -4,23 +4,21 @@ Members share out anew each for itself, so one cause moves queues over several l
 together. Times are those of the looks: what lies between two of them is told as an interval.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 import msgspec
 
-from pocketmq.balance.what_if import Move, fewest_moves
-from pocketmq.dashboard.assignment.causes import (
+from pocketmq.balance.story.causes import (
     LEFT,
     SILENT,
     UNEXPLAINED,
     Cause,
 )
+from pocketmq.balance.story.differences import Known, moves_between
+from pocketmq.balance.what_if import Move
 from pocketmq.model.queue import MessageQueue
 
 _MOST_REASONS = 4
-
-Known = Mapping[MessageQueue, tuple[str, ...]]
-"""The last known owners of queues."""
 
 
 class Pause(msgspec.Struct, frozen=True):
@@ -80,7 +78,9 @@ class Rebalance(msgspec.Struct, frozen=True, kw_only=True):
 class Episode:
     """A rebalance that may still go on."""
 
-    def __init__(self, number: int, began: float, start: Known, fits: str | None) -> None:
+    def __init__(
+        self, number: int, began: float, start: Known[MessageQueue], fits: str | None
+    ) -> None:
         self.number = number
         self.began = began
         self.changed = began
@@ -91,7 +91,7 @@ class Episode:
         self.moves: tuple[Move, ...] = ()
         self.moved = 0
         self.minimum = 0
-        self._start: Known | None = start
+        self._start: Known[MessageQueue] | None = start
         self._pauses: dict[tuple[MessageQueue, float], Pause] = {}
         self._doubled: dict[tuple[MessageQueue, float], Doubled] = {}
         self._told: Rebalance | None = None
@@ -121,29 +121,13 @@ class Episode:
         self.moves = ()
         self._told = None
 
-    def compare(self, known: Known, members: Iterable[str]) -> None:
+    def compare(self, known: Known[MessageQueue], members: Iterable[str]) -> None:
         """Work out what has moved since the start."""
         assert self._start is not None
-        pairs: dict[str, tuple[list[str | None], list[str | None]]] = {}
-        moves = []
-        staying = set(members)
-        for queue, owners in known.items():
-            here = tuple(member for member in owners if member in staying)
-            if owners and not here:
-                continue  # its last known owner has left, and who has it now is not known
-            old, new = pairs.setdefault(queue.topic, ([], []))
-            before = self._start.get(queue)
-            previous, owner = _hands(before, here)
-            new.append(owner)
-            if before is None:  # it was not there, or nobody knew
-                continue
-            old.append(previous)
-            if previous != owner:
-                moves.append(Move(queue, previous, owner))
-        self.moves = tuple(moves)
+        moves, self.minimum = moves_between(self._start, known, members)
+        self.moves = tuple([Move(*move) for move in moves])
         self.moved = len(moves)
         self._told = None
-        self.minimum = sum(fewest_moves(old, new, staying) for old, new in pairs.values())
 
     def end(self, at: float, *, settled: bool) -> None:
         """Be over; what is needed to compare goes."""
@@ -177,13 +161,3 @@ class Episode:
             pauses=tuple(self._pauses.values()),
             doubled=tuple(self._doubled.values()),
         )
-
-
-def _hands(before: tuple[str, ...] | None, now: tuple[str, ...]) -> tuple[str | None, str | None]:
-    """Tell from whom to whom a queue went; whoever held it both times has kept it."""
-    if before is None:
-        return None, now[0] if now else None
-    for member in now:
-        if member in before:
-            return member, member
-    return before[0] if before else None, now[0] if now else None

@@ -1,0 +1,234 @@
+"""Queues that changed hands, gathered into rebalances of the whole group.
+
+Members rebalance each for themselves; what they do until every queue has one owner again, or
+within a short time of one another, is one rebalance of the group. How many queues moved is compared
+with how few would have had to.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+import msgspec
+
+from pocketmq.balance.story.differences import moves_between
+from pocketmq.balance.story.holders import Holders, Picture
+from pocketmq.balance.story.timeline import DIED, HELD, Timeline, finished
+from pocketmq.balance.what_if import spread
+from pocketmq.model.queue import QueueName
+from pocketmq.model.rebalance_event import RebalanceEvent
+
+QUIET = 2.0
+"""Seconds without any change that end a rebalance of the group."""
+SETTLED_QUIET = 0.3
+"""Seconds that are enough where every queue has one owner."""
+_JUST_AFTER = 1e-6
+
+
+class Handover(msgspec.Struct, frozen=True):
+    """A queue that went from one member to another.
+
+    `pause` is the time nobody had it, `overlap` the time both had; `duplicates` counts messages
+    that both were given, None where nobody recorded what handlers were given.
+    """
+
+    queue: QueueName
+    left: str
+    took: str
+    at: float
+    pause: float
+    overlap: float
+    died: bool
+    duplicates: int | None = None
+
+
+class Balance(msgspec.Struct, frozen=True):
+    """How many queues most and fewest members have: of each topic, and of all together."""
+
+    topics: dict[str, int]
+    group: int
+    unowned: int
+
+
+class RecordedRebalance(msgspec.Struct, frozen=True):
+    """What the whole group did in one go."""
+
+    since: float
+    until: float
+    triggers: list[str]
+    joined: list[str]
+    left: list[str]
+    died: list[str]
+    brokers_lost: list[str]
+    brokers_back: list[str]
+    moved: int
+    minimum: int
+    first_taken: int
+    after: Balance
+
+    @property
+    def cause(self) -> str:
+        """Say why, as far as the events tell."""
+        parts = [
+            f"{'+'.join(names)} {what}"
+            for names, what in (
+                (self.joined, "joined"),
+                (self.left, "left"),
+                (self.died, "died"),
+                (self.brokers_lost, "lost"),
+                (self.brokers_back, "came"),
+            )
+            if names
+        ]
+        return ", ".join(parts) or ", ".join(self.triggers) or "unknown"
+
+
+def handovers(story: Timeline) -> list[Handover]:
+    """List every change of hands, in order of time."""
+    found = []
+    for queue, spans in story.owned.items():
+        for earlier, later in pairwise(spans):
+            if earlier.member == later.member:
+                continue
+            gap = later.since - earlier.until
+            away = sum(
+                max(0.0, min(until, later.since) - max(since, earlier.until))
+                for since, until in story.absent.get(queue, ())
+            )
+            found.append(
+                Handover(
+                    queue, earlier.member, later.member, later.since,
+                    pause=max(0.0, gap - away),
+                    overlap=max(0.0, min(earlier.until, later.until) - later.since),
+                    died=earlier.ended == DIED,
+                )
+            )  # fmt: skip
+    return sorted(found, key=lambda move: (move.at, move.queue))
+
+
+class _Gathered(msgspec.Struct):
+    """A rebalance that may still go on."""
+
+    since: float
+    until: float
+    dead: set[str]
+
+
+def rebalances(
+    story: Timeline, events: Sequence[RebalanceEvent], quiet: float = QUIET
+) -> list[RecordedRebalance]:
+    """Gather the changes into rebalances of the group, and measure each.
+
+    Goes through the story once, in order of time.
+    """
+    holders = Holders(story)
+    told = _Told(events)
+    found: list[RecordedRebalance] = []
+    before: Picture = {}
+    for gathered, after in _gathered(story, holders, quiet):
+        triggers = told.between(gathered.since - _JUST_AFTER, gathered.until + _JUST_AFTER)
+        found.append(_measured(gathered, before, after, triggers))
+        before = after
+    return found
+
+
+def _gathered(
+    story: Timeline, holders: Holders, quiet: float
+) -> Iterator[tuple[_Gathered, Picture]]:
+    """Yield each rebalance with who owns what when it is over."""
+    now: _Gathered | None = None
+    for time, dead in _changes(story):
+        if now is not None and (gap := time - now.until) > SETTLED_QUIET:
+            after = holders.owners_at(now.until + _JUST_AFTER)
+            if gap > quiet or holders.settled_at(time - gap / 2):
+                yield now, after
+                now = None
+        if now is None:
+            now = _Gathered(time, time, dead)
+        else:
+            now.until, now.dead = time, now.dead | dead
+    if now is not None:
+        yield now, holders.owners_at(min(now.until + _JUST_AFTER, max(story.ended, now.until)))
+
+
+def _changes(story: Timeline) -> list[tuple[float, set[str]]]:
+    """List the times at which queues came or went, each with the members then known to be dead."""
+    times: dict[float, set[str]] = defaultdict(set)
+    for spans in story.owned.values():
+        for one in spans:
+            times[one.since]  # a time without deaths
+            if one.ended == DIED and one.noticed is not None:
+                times[one.noticed].add(one.member)
+            elif one.ended != HELD:
+                times[one.until]
+    return sorted(times.items(), key=lambda change: change[0])
+
+
+class _Told:
+    """What events say has called for them; asked for one stretch of time after another."""
+
+    def __init__(self, events: Sequence[RebalanceEvent]) -> None:
+        self._events = sorted([e for e in events if e.changed], key=finished)
+        self._next = 0
+
+    def between(self, since: float, until: float) -> list[str]:
+        """Return the triggers of that time, the most frequent first."""
+        triggers: Counter[str] = Counter()
+        while self._next < len(self._events):
+            event = self._events[self._next]
+            if finished(event) > until:
+                break
+            if finished(event) >= since:
+                triggers.update(event.trigger.split(", "))
+            self._next += 1
+        return [name for name, _ in triggers.most_common()]
+
+
+def _measured(
+    gathered: _Gathered, before: Picture, after: Picture, triggers: list[str]
+) -> RecordedRebalance:
+    members = {owner for owner in after.values() if owner is not None}
+    old_members = {owner for owner in before.values() if owner is not None}
+    # A queue that nobody had is taken, not moved; and a group that ends moves nothing: there is
+    # nobody to move it to.
+    had = {queue: (owner,) for queue, owner in before.items() if owner is not None}
+    has = {queue: () if owner is None else (owner,) for queue, owner in after.items()}
+    moves, minimum = moves_between(had, has, members) if members else ([], 0)
+    had_brokers, has_brokers = {q.broker for q in before}, {q.broker for q in after}
+    return RecordedRebalance(
+        since=gathered.since,
+        until=gathered.until,
+        triggers=triggers,
+        joined=sorted(members - old_members),
+        left=sorted(old_members - members - gathered.dead),
+        died=sorted((old_members - members) & gathered.dead),
+        brokers_lost=sorted(had_brokers - has_brokers),
+        brokers_back=sorted(has_brokers - had_brokers) if before else [],
+        moved=len(moves),
+        minimum=minimum,
+        first_taken=sum(owner is not None and queue not in had for queue, owner in after.items()),
+        after=_balance(after),
+    )
+
+
+def _balance(owners: Picture) -> Balance:
+    """Measure how evenly queues are shared among those that have any."""
+    members = {owner for owner in owners.values() if owner is not None}
+    counts: dict[str, Counter[str | None]] = defaultdict(Counter)
+    for queue, owner in owners.items():
+        counts[queue.topic][owner] += 1
+    total = Counter(owners.values())
+    topics = {topic: spread(counts[topic], members) for topic in sorted(counts)}
+    return Balance(topics, spread(total, members), total[None])
+
+
+def returned(moves: Sequence[Handover], within: float) -> list[Handover]:
+    """Give the moves by which a queue came back to a member that had lost it shortly before."""
+    lost: dict[tuple[QueueName, str], float] = {}
+    found = []
+    for move in moves:
+        when = lost.get((move.queue, move.took))
+        if when is not None and move.at - when <= within:
+            found.append(move)
+        lost[move.queue, move.left] = move.at
+    return found

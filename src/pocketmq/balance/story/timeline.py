@@ -1,0 +1,196 @@
+"""Who owned which queue from when to when, told from one group's events.
+
+A member's event says what it holds afterwards, which is believed from the end of that rebalance on.
+A member that dies says nothing any more: its queues end when another member's event lists the
+group without it, or at its last sign of life before that if somebody recorded one.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+
+import msgspec
+
+from pocketmq.model.queue import MessageQueue, QueueName
+from pocketmq.model.rebalance_event import RebalanceEvent
+
+RELEASED, STOPPED, DIED, HELD = "released", "stopped", "died", "held"
+
+
+class Owned(msgspec.Struct, frozen=True):
+    """One member's time with a queue; `ended` tells how it ended.
+
+    For a member that died, `until` is its last sign of life if one is known, else `noticed`: when
+    the others knew.
+    """
+
+    queue: QueueName
+    member: str
+    since: float
+    until: float
+    ended: str
+    noticed: float | None = None
+    start_offset: int | None = None
+
+
+class Timeline(msgspec.Struct, frozen=True):
+    """A group's story: each queue's owners in order, and when the routes did not have it."""
+
+    owned: dict[QueueName, list[Owned]]
+    known: dict[QueueName, tuple[float, float]]
+    absent: dict[QueueName, list[tuple[float, float]]]
+    began: float
+    ended: float
+
+
+class _Open(msgspec.Struct):
+    """A queue somebody holds, as far as is known."""
+
+    since: float
+    start_offset: int | None
+
+
+class OwnershipFold:
+    """A fold over one group's events, in order of the time they were finished.
+
+    An event costs what it lists: members, and queues of its topic. The state pickles.
+    """
+
+    def __init__(self, signs: Mapping[str, float]) -> None:
+        self._signs = signs
+        self._held: dict[str, dict[str, dict[QueueName, _Open]]] = {}  # by topic and member
+        self._last_event: dict[str, float] = {}
+        self._rank: dict[str, int] = {}
+        self._closed: dict[int, Owned] = {}  # by number
+        self._count = 0
+        self._last_closed: dict[tuple[QueueName, str], int] = {}
+        self._first_known: dict[str, dict[QueueName, float]] = {}  # by topic
+        self._gone_since: dict[QueueName, float] = {}
+        self._absent: dict[QueueName, list[tuple[float, float]]] = defaultdict(list)
+        self._began: float | None = None
+        self._ended = 0.0
+
+    def advance(self, event: RebalanceEvent) -> None:
+        """Take the next event in."""
+        at, me = finished(event), event.client_id
+        self._rank.setdefault(me, len(self._rank))
+        self._began = event.started if self._began is None else min(self._began, event.started)
+        self._ended = at
+        self._route(event, at)
+        self._bury(event, at)
+        after = dict.fromkeys(map(name_of, event.after))  # in the order that the event has
+        before = {name_of(queue) for queue in event.before}
+        for queue in before:
+            self._revive(me, queue)
+        mine = self._holdings(me, event.topic)
+        for queue in [queue for queue in mine if queue not in after]:
+            self._close(me, queue, at, STOPPED if event.trigger == "stop" else RELEASED)
+        for queue in [queue for queue in after if queue not in mine]:
+            since = at if queue not in before else event.started
+            opened = _Open(since, event.assigned.get(str(queue)))
+            self._holdings(me, queue.topic)[queue] = opened
+        if not mine:
+            del self._held[event.topic][me]
+        self._last_event[me] = at
+
+    def finish(self, until: float = 0.0) -> Timeline:
+        """Return the story up to a time, or the last event if later: what is held still is."""
+        assert self._began is not None, "there was no event"
+        began, ended = self._began, max(self._ended, until)
+        absent = {queue: list(spans) for queue, spans in self._absent.items()}
+        for queue, since in self._gone_since.items():
+            absent.setdefault(queue, []).append((since, ended))
+        first_known = {
+            q: at for of_topic in self._first_known.values() for q, at in of_topic.items()
+        }
+        owned: dict[QueueName, list[Owned]] = {queue: [] for queue in sorted(first_known)}
+        everything = [*self._closed.values(), *self._still_held(ended)]
+        for one in sorted(everything, key=lambda o: (o.since, o.until)):
+            owned.setdefault(one.queue, []).append(one)
+        known = {queue: (first_known.get(queue, began), ended) for queue in owned}
+        return Timeline(owned, known, absent, began, ended)
+
+    def _still_held(self, ended: float) -> Iterable[Owned]:
+        for members in self._held.values():
+            for member in self._in_order(members):
+                for queue, opened in members[member].items():
+                    until = max(ended, opened.since)
+                    yield Owned(queue, member, opened.since, until, HELD, None, opened.start_offset)
+
+    def _in_order(self, members: Iterable[str]) -> list[str]:
+        """Sort members by their first events, so that of two at once the same one is the later."""
+        return sorted(members, key=lambda member: self._rank[member])
+
+    def _holdings(self, member: str, topic: str) -> dict[QueueName, _Open]:
+        return self._held.setdefault(topic, {}).setdefault(member, {})
+
+    def _revive(self, member: str, queue: QueueName) -> None:
+        """Take back that a member died which says that it has held a queue all the time."""
+        mine = self._holdings(member, queue.topic)
+        number = self._last_closed.get((queue, member))
+        if queue not in mine and number is not None and self._closed[number].ended == DIED:
+            earlier = self._closed.pop(number)
+            del self._last_closed[queue, member]
+            mine[queue] = _Open(earlier.since, earlier.start_offset)
+
+    def _route(self, event: RebalanceEvent, at: float) -> None:
+        """Learn which queues there are, and which are gone."""
+        if event.queues is None:
+            for held in map(name_of, event.after):
+                self._first_known.setdefault(held.topic, {}).setdefault(held, at)
+            return
+        there = {name_of(queue) for queue in event.queues}
+        for queue in there:
+            self._first_known.setdefault(queue.topic, {}).setdefault(queue, event.started)
+            if queue in self._gone_since:
+                self._absent[queue].append((self._gone_since.pop(queue), event.started))
+        for queue in self._first_known.get(event.topic, {}).keys() - there:
+            self._gone_since.setdefault(queue, event.started)
+
+    def _bury(self, event: RebalanceEvent, at: float) -> None:
+        """End what members hold that the group does not list any more."""
+        if event.members is None:
+            return
+        listed = {*event.members, event.client_id}
+        members = self._held.get(event.topic, {})
+        for member in self._in_order(members.keys() - listed):
+            if self._last_event.get(member, 0.0) < event.started:
+                for queue in list(members[member]):
+                    self._close(member, queue, at, DIED)
+                del members[member]
+
+    def _close(self, member: str, queue: QueueName, at: float, how: str) -> None:
+        opened = self._held[queue.topic][member].pop(queue)
+        until, noticed = at, None
+        if how == DIED:
+            until, noticed = max(opened.since, min(at, self._signs.get(member, at))), at
+        self._count += 1
+        self._last_closed[queue, member] = self._count
+        self._closed[self._count] = Owned(
+            queue, member, opened.since, until, how, noticed, opened.start_offset
+        )
+
+
+def timeline(
+    events: Iterable[RebalanceEvent],
+    signs: Mapping[str, float],
+    until: float | None = None,
+) -> Timeline:
+    """Tell a group's story from its events.
+
+    `signs` are last signs of life of members, beyond their events; `until` is when observation
+    ended, if later than the last event.
+    """
+    owners = OwnershipFold(signs)
+    for event in sorted(events, key=finished):
+        owners.advance(event)
+    return owners.finish(until or 0.0)
+
+
+def finished(event: RebalanceEvent) -> float:
+    """Give when a rebalance was over."""
+    return event.started + event.asked + event.carried_out
+
+
+def name_of(queue: MessageQueue) -> QueueName:
+    """Give a queue's name."""
+    return QueueName(queue.topic, queue.broker_name, queue.queue_id)

@@ -1,0 +1,69 @@
+"""One rebalance as its member tells it: the event that clients record and pipelines read.
+
+Owns the form of an event. `RebalanceEvent.version` says which form it is; fields are only ever
+added to it.
+"""
+
+import msgspec
+
+from pocketmq.model.queue import MessageQueue
+
+EVENT_VERSION = 1
+
+
+class RebalanceEvent(msgspec.Struct, frozen=True, kw_only=True):
+    """One rebalance of one topic by one member, as it happened.
+
+    As JSON (`to_json`) each field has the name it has here; queues are objects with `topic`,
+    `brokerName` and `queueId`. Times are seconds since 1970, durations seconds.
+    """
+
+    version: int = EVENT_VERSION
+    group: str
+    client_id: str
+    topic: str
+    strategy: str
+    trigger: str
+    """What called for it: `start`, `timer`, `members changed`, `route changed`, `stop` …; several
+    that came together are joined by commas."""
+    started: float
+    """When it began."""
+    asked: float = 0.0
+    """How long it took to learn the route and the members."""
+    carried_out: float = 0.0
+    """How long it took to release and take queues."""
+    members: tuple[str, ...] | None = None
+    """The group's members, sorted as strategies see them; None if not asked for, or not known."""
+    queues: tuple[MessageQueue, ...] | None = None
+    """The topic's queues; None if not known, or if the broker made the assignment."""
+    before: tuple[MessageQueue, ...] = ()
+    after: tuple[MessageQueue, ...] = ()
+    """The queues held and not dropped, before and after."""
+    revoked: tuple[MessageQueue, ...] = ()
+    assigned: dict[str, int] = {}
+    """New queues, as `broker:queue id`, with their start offsets."""
+    skipped: dict[str, str] = {}
+    """Queues of the share that could not be taken, with the reason."""
+    balanced: bool = True
+    """Whether what is held is what shall be held."""
+    kept_because: str | None = None
+    """Why everything was left as it is, if so."""
+    runs: int = 1
+    """How many runs in a row changed nothing and found the same; the first one is described."""
+
+    @property
+    def changed(self) -> bool:
+        """Whether queues came or went."""
+        return bool(self.revoked or self.assigned)
+
+    def to_json(self) -> bytes:
+        """Write the event as JSON."""
+        return msgspec.json.encode(self)
+
+    @classmethod
+    def from_json(cls, text: bytes | str) -> "RebalanceEvent":
+        """Read an event; fields of later versions are passed over.
+
+        Raises `msgspec.ValidationError` or `msgspec.DecodeError` for anything else.
+        """
+        return msgspec.json.decode(text, type=cls)
