@@ -271,7 +271,7 @@ def test_ctrl_c_during_the_start_leaves_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fake = tmp_path / "python"
-    fake.write_text("#!/bin/sh\nexec sleep 60\n")  # a broker that is never ready
+    fake.write_text("#!/bin/sh\nwhile read -r _; do :; done\n")  # a broker that is never ready
     fake.chmod(0o755)
     monkeypatch.setattr(sys, "executable", str(fake))
     threads, files = set(threading.enumerate()), open_files()
@@ -280,7 +280,8 @@ def test_ctrl_c_during_the_start_leaves_nothing(
     def interrupt() -> None:
         wait_for(lambda: own_children() - others, "the child")
         children.update(own_children() - others)
-        os.kill(os.getpid(), signal.SIGINT)
+        # To this thread: a signal to the process may be taken by another, and wakes nobody here.
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
 
     impatient = threading.Thread(target=interrupt)
     impatient.start()
