@@ -69,7 +69,7 @@ def test_an_interrupted_caller_cancels_the_work_and_waits_for_its_end(thread: Lo
 
     async def long() -> None:
         try:
-            os.kill(os.getpid(), signal.SIGINT)
+            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
             await asyncio.sleep(60)
         finally:
             await asyncio.sleep(0)

@@ -275,7 +275,7 @@ def test_an_interrupted_send_leaves_the_producer_whole(cluster: Cluster, topic: 
         producer.send(Message(topic, b"before"))
 
         def interrupt(queues: Sequence[MessageQueue], message: Message) -> MessageQueue:
-            os.kill(os.getpid(), signal.SIGINT)
+            signal.raise_signal(signal.SIGINT)
             time.monotonic()
             return queues[0]
 
