@@ -1,8 +1,7 @@
 """Delay levels at work: one timer, set for the next message that is due.
 
-Nothing is polled: without delayed messages there is no timer at all, and a message that is due
-before the others sets it anew. Only the clock is looked at now and then while messages wait,
-because it may be set forward. Progress is saved a few seconds after it was made, once the delivered
+Without delayed messages there is no timer at all, and a message that is due before the others sets
+it anew (see `alarm`). Progress is saved a few seconds after it was made, once the delivered
 messages are on the device; `delay_recovery` says what a crash before that does. Belongs to the
 broker's loop.
 """
@@ -11,6 +10,7 @@ import asyncio
 import logging
 from collections.abc import Mapping
 
+from pocketmq.broker.alarm import Alarm
 from pocketmq.broker.appending import Draft
 from pocketmq.broker.delay_progress import SavedProgress, encode_progress
 from pocketmq.broker.delay_queues import Budget, DelayQueues
@@ -26,11 +26,6 @@ logger = logging.getLogger("pocketmq.broker")
 
 SAVE_AFTER = 1.0
 """Seconds from a delivery until progress is saved."""
-RETRY_AFTER = 1.0
-"""Seconds until a delivery that failed is tried again."""
-LONGEST_SLEEP = 5.0
-"""Seconds after which the clock is looked at, while messages wait."""
-NEVER = float("inf")
 
 
 def delay_tag_rules(message_delay_level: str) -> dict[str, TagRule]:
@@ -56,9 +51,8 @@ class Delays:
         self._budget = budget
         self._levels = DelayLevels.parse(state.config.message_delay_level)
         self._queues = DelayQueues(state.store, self._levels, state.delay_progress)
+        self._alarm = Alarm("delivery of delayed messages", self._run, loop)
         self._open = False
-        self._timer: asyncio.Handle | None = None
-        self._timer_ms = NEVER  # when it goes off, by the broker's clock
         self._save_timer: asyncio.TimerHandle | None = None
         self._saving: asyncio.Future[None] | None = None
 
@@ -70,15 +64,15 @@ class Delays:
         recover_progress(state.store, progress, self._queues.levels, now_ms)
         state.redirects[DELAY_LEVEL] = self._hold_back
         self._open = True
-        self._set_timer()
+        self._set_alarm()
 
     async def stop(self) -> None:
         """Deliver no more, and save how far it came; call before the store is closed."""
         self._open = False
-        for timer in (self._timer, self._save_timer):
-            if timer is not None:
-                timer.cancel()
-        self._timer = self._save_timer = None
+        self._alarm.stop()
+        if self._save_timer is not None:
+            self._save_timer.cancel()
+            self._save_timer = None
         for _ in range(2):  # one may be under way that does not know the latest
             self._save()
             if self._saving is not None:
@@ -89,40 +83,20 @@ class Delays:
     def _hold_back(self, state: BrokerState, draft: Draft) -> None:
         if hold_back(draft, self._levels, state.turn.now_ms):
             due_ms = draft.tag
-            if due_ms is not None and due_ms < self._timer_ms:
-                self._sleep(due_ms, state.turn.now_ms)
+            if due_ms is not None:
+                self._alarm.wake_at(due_ms, state.turn.now_ms)
 
-    def _set_timer(self) -> None:
+    def _set_alarm(self) -> None:
         now_ms = self._state.clock.now_ms()
         due_ms = self._queues.next_due_ms(now_ms)
         if due_ms is not None:
-            self._sleep(due_ms, now_ms)
-
-    def _sleep(self, until_ms: int, now_ms: int) -> None:
-        """Look again at a moment, or earlier."""
-        if not self._open:
-            return
-        if self._timer is not None:
-            self._timer.cancel()
-        wait = min((until_ms - now_ms) / 1000, LONGEST_SLEEP)
-        self._timer_ms = now_ms + wait * 1000
-        if wait <= 0:  # more is due: as soon as clients have had their turn
-            self._timer = self._loop.call_soon(self._run)
-        else:
-            self._timer = self._loop.call_later(wait, self._run)
+            self._alarm.wake_at(due_ms, now_ms)
 
     def _run(self) -> None:
-        self._timer, self._timer_ms = None, NEVER
-        try:
-            failed = not self._deliver()
-        except Exception:
-            logger.exception("delayed messages could not be delivered")
-            failed = True
-        if failed:
-            now_ms = self._state.clock.now_ms()
-            self._sleep(now_ms + int(RETRY_AFTER * 1000), now_ms)
+        if self._deliver():
+            self._set_alarm()
         else:
-            self._set_timer()
+            self._alarm.retry()
 
     def _deliver(self) -> bool:
         """Deliver a part of what is due; tell whether the store took it."""
