@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pocketmq.broker import alarm, delays
+from pocketmq.broker import alarm, late_saving
 from pocketmq.broker.broker import Broker
 from pocketmq.broker.config import BrokerConfig
 from pocketmq.broker.delay_progress import DelayProgress
@@ -222,7 +222,7 @@ async def test_a_broker_that_is_killed_repeats_nothing_whether_progress_was_save
         await until(lambda: keys(broker) == ["one"], "the first message")
         shutil.copytree(live, tmp_path / "unsaved")
         assert dict(broker.state.store.metadata.documents("delay_offset")) == {}
-        await leap(delays.SAVE_AFTER)
+        await leap(late_saving.SAVE_AFTER)
         await until(
             lambda: "1" in dict(broker.state.store.metadata.documents("delay_offset")), "a save"
         )
