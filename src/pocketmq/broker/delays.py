@@ -50,7 +50,7 @@ class Delays:
         self._alarm = Alarm("delivery of delayed messages", self._run, loop)
         self._captured: dict[int, SavedProgress] = {}  # what is being saved
         self._saving = LateSaving(
-            state.store,
+            state,
             loop,
             kind=state.delay_progress.kind,
             capture=self._capture,

@@ -10,6 +10,8 @@ import logging
 from collections.abc import Callable
 from typing import TypeAlias
 
+from pocketmq.broker.state import BrokerState
+from pocketmq.errors import StoreError
 from pocketmq.store import MessageStore
 
 logger = logging.getLogger("pocketmq.broker")
@@ -26,6 +28,18 @@ It is called on another thread, where time matters less.
 """
 Outcome: TypeAlias = Callable[[Exception | None], None]
 """Called with None after a save, else with what went wrong."""
+
+
+def write_log(state: BrokerState) -> None:
+    """Write what was appended in this turn, before a save that may speak of it.
+
+    Raises `StoreError`; the messages that the store dropped are refused at the end of the turn.
+    """
+    try:
+        state.store.write()
+    except StoreError:
+        state.turn.doubt()
+        raise
 
 
 def save_synced(store: MessageStore, save: Callable[[], None], done: Outcome) -> None:
@@ -48,7 +62,7 @@ class LateSaving:
 
     def __init__(
         self,
-        store: MessageStore,
+        state: BrokerState,
         loop: asyncio.AbstractEventLoop,
         *,
         kind: str,
@@ -56,7 +70,7 @@ class LateSaving:
         done: Outcome = lambda _: None,
     ) -> None:
         """Take what captures the state; `done` learns how the save of each capture ended."""
-        self._store = store
+        self._state = state
         self._loop = loop
         self._kind = kind
         self._capture = capture
@@ -89,13 +103,13 @@ class LateSaving:
         self._timer = None
         self._changed = False
         try:
-            self._store.write()
+            write_log(self._state)
             snapshot = self._capture()
         except Exception:
             logger.exception("%s could not be saved", self._kind)
             self.changed()
             return
-        metadata, kind = self._store.metadata, self._kind
+        metadata, kind = self._state.store.metadata, self._kind
 
         def save() -> None:
             captured = snapshot()
@@ -103,7 +117,7 @@ class LateSaving:
             metadata.save_documents(kind, documents)
 
         self._saving = self._loop.create_future()
-        save_synced(self._store, save, self._saved)
+        save_synced(self._state.store, save, self._saved)
 
     def _saved(self, error: Exception | None) -> None:
         saving, self._saving = self._saving, None

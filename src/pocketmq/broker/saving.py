@@ -9,7 +9,7 @@ import logging
 from collections.abc import Iterable
 from typing import Protocol
 
-from pocketmq.broker.late_saving import Outcome, save_synced
+from pocketmq.broker.late_saving import Outcome, save_synced, write_log
 from pocketmq.broker.offsets import Unsaved
 from pocketmq.broker.state import BrokerState
 from pocketmq.errors import StoreError
@@ -83,9 +83,8 @@ def submit_offsets(state: BrokerState, done: Outcome = lambda _: None) -> bool:
     Offsets that cannot be saved stay for the next call. Calls `done` with the error, if any.
     """
     try:
-        state.store.write()  # an offset may be that of a message appended in this turn
+        write_log(state)  # an offset may be that of a message appended in this turn
     except StoreError as error:
-        state.turn.doubt()
         logger.error("offsets could not be saved: %s", error)  # noqa: TRY400
         return False
     unsaved = state.offsets.take_unsaved()

@@ -44,7 +44,7 @@ class Timers:
         self._state = state
         self._dispatcher = dispatcher
         self._queue = TimerQueue(state.store)
-        self._saving = LateSaving(state.store, loop, kind=KIND, capture=self._queue.snapshot)
+        self._saving = LateSaving(state, loop, kind=KIND, capture=self._queue.snapshot)
         self._alarm = Alarm("delivery of timed messages", self._run, loop)
         self._new = 0  # messages since the wheel took any in
 

@@ -61,7 +61,7 @@ class TransactionChecks:
         self._state = state
         self._dispatcher = dispatcher
         self._halves = HalfMessages(state.store)
-        self._saving = LateSaving(state.store, loop, kind=KIND, capture=self._halves.snapshot)
+        self._saving = LateSaving(state, loop, kind=KIND, capture=self._halves.snapshot)
         self._alarm = Alarm("check of transactions", self._run, loop)
         self._round: Iterator[None] | None = None
         self._absent: set[str] = set()  # groups of which nobody was there in this round

@@ -39,7 +39,7 @@ class Popping:
         self._dispatcher = dispatcher
         self._loop = loop
         self._pops = Pops(state)
-        self._saving = LateSaving(state.store, loop, kind=KIND, capture=self._capture)
+        self._saving = LateSaving(state, loop, kind=KIND, capture=self._capture)
         self._alarm = Alarm("redelivery of popped messages", self._run, loop)
         self._open = False
         self._save_timer: asyncio.TimerHandle | None = None
