@@ -6,15 +6,20 @@ the tries. After the last try it goes to the group's dead letters, where nobody 
 
 import random
 
-from pocketmq.broker.appending import Draft, place
+from pocketmq.broker.appending import place
 from pocketmq.broker.dead_letters import origin_of
 from pocketmq.broker.handlers.sending import OVERLOADED
+from pocketmq.broker.retry_rules import (
+    DEAD_LETTER_QUEUES,
+    level_of_retry,
+    retry_limit,
+    retry_of,
+)
 from pocketmq.broker.saving import save_changes
 from pocketmq.broker.state import Answer, BrokerState, Handler
 from pocketmq.broker.targets import MORE_HELP
 from pocketmq.errors import ResponseCode, server_error
 from pocketmq.model import properties as names
-from pocketmq.model.delay import retry_level
 from pocketmq.model.flags import Permission
 from pocketmq.model.group_config import GroupConfig
 from pocketmq.model.names import dead_letter_topic, retry_topic
@@ -23,58 +28,9 @@ from pocketmq.net import Connection
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import ONEWAY_FLAG, Command
 from pocketmq.protocol.headers.sending import SendBackRequest
-from pocketmq.protocol.message_ids import encode_offset_id
-from pocketmq.protocol.peers import Gate
-from pocketmq.protocol.property_text import decode_properties
 from pocketmq.protocol.record_scan import RecordView
 
-DEAD_LETTER_QUEUES = 1
 _UNIT_SUB = 2
-
-
-def level_of_retry(tries: int, limit: int, asked: int) -> int | None:
-    """Give the delay level at which a message comes back; None if it is given up.
-
-    `tries` counts those that failed before this one. The consumer may ask for a level, or for none
-    with 0; a negative one gives the message up.
-    """
-    if asked < 0 or tries >= limit:
-        return None
-    return asked or retry_level(tries)
-
-
-def retry_limit(group: GroupConfig, client_version: int, client_limit: int | None) -> int:
-    """Give how often a group tries: as its consumer says, if it is new enough to mean it."""
-    if client_limit is not None and client_version >= Gate.MAX_RECONSUME_TIMES:
-        return client_limit
-    return group.retry_max_times
-
-
-def retry_of(failed: RecordView, level: int | None) -> Draft:
-    """Make the copy of a failed message that comes back, or is given up if there is no level.
-
-    Its topic is the one it first came from; the caller sends it elsewhere.
-    """
-    topic = failed.topic_bytes.decode("utf-8", "replace")
-    properties = decode_properties(failed.property_bytes)
-    properties.setdefault(names.RETRY_TOPIC, topic)
-    properties[names.WAIT] = "false"
-    properties[names.DELAY_LEVEL] = str(level or 0)
-    if not properties.get(names.ORIGIN_MESSAGE_ID, "").strip():
-        properties[names.ORIGIN_MESSAGE_ID] = encode_offset_id(
-            failed.store_host_bytes, failed.commit_log_offset
-        )
-    return Draft(
-        topic=topic,
-        queue_id=0,
-        body=failed.stored_body,
-        properties=properties,
-        flag=failed.flag,
-        sys_flag=failed.sys_flag,
-        born_timestamp_ms=failed.born_timestamp_ms,
-        born_host=failed.born_host_bytes,
-        reconsume_times=min(failed.reconsume_times + 1, 2**31 - 1),
-    )
 
 
 def send_back(state: BrokerState, connection: Connection, request: Command) -> Answer:

@@ -9,10 +9,11 @@ and names it: a crash between the two does not make a second copy (see `copied`)
 import logging
 from typing import TYPE_CHECKING
 
-from pocketmq.broker.appending import Draft, Placed, place
+from pocketmq.broker.appending import Placed, place
 from pocketmq.broker.log_origins import origin_of_popped
 from pocketmq.broker.pop.pops import Pops
 from pocketmq.broker.pop.shelf import Shelf, Taken
+from pocketmq.broker.retry_rules import again
 from pocketmq.broker.saving import save_changes
 from pocketmq.errors import ServerError
 from pocketmq.model import properties as names
@@ -30,7 +31,6 @@ logger = logging.getLogger("pocketmq.broker")
 _QUEUES = 1
 _ORIGIN_GROUP = "ORIGIN_GROUP"
 """The property by which brokers of 5.5 say who had the message."""
-_MOST_TRIES = 2**31 - 1
 
 
 def revive(state: "BrokerState", pops: Pops, taken: Taken, most: int) -> int:
@@ -114,21 +114,3 @@ def first_topic(shelf: Shelf) -> str:
     """Give the topic a message was first popped from."""
     mark = TopicMark.of(shelf.topic)
     return shelf.topic.removeprefix(mark.real_topic("", shelf.group))
-
-
-def again(failed: RecordView, topic: str, pop_time_ms: int) -> Draft:
-    """Make the copy of a message that comes back."""
-    properties = decode_properties(failed.property_bytes)
-    if failed.reconsume_times == 0 or names.FIRST_POP_TIME not in properties:
-        properties[names.FIRST_POP_TIME] = str(pop_time_ms)
-    return Draft(
-        topic=topic,
-        queue_id=0,
-        body=failed.stored_body,
-        properties=properties,
-        flag=failed.flag,
-        sys_flag=failed.sys_flag,
-        born_timestamp_ms=failed.born_timestamp_ms,
-        born_host=failed.born_host_bytes,
-        reconsume_times=min(failed.reconsume_times + 1, _MOST_TRIES),
-    )
