@@ -5,10 +5,13 @@ sends the retry itself (`dead_letters`), a popped message is not acknowledged (`
 Pure: they create the topics and store the copies.
 """
 
+import msgspec
+
 from pocketmq.broker.appending import Draft
 from pocketmq.model import properties as names
 from pocketmq.model.delay import retry_level
 from pocketmq.model.group_config import GroupConfig
+from pocketmq.model.names import dead_letter_topic
 from pocketmq.protocol.message_ids import encode_offset_id
 from pocketmq.protocol.peers import Gate
 from pocketmq.protocol.property_text import decode_properties
@@ -16,6 +19,22 @@ from pocketmq.protocol.record_scan import RecordView
 
 DEAD_LETTER_QUEUES = 1
 _MOST_TRIES = 2**31 - 1
+_ORIGIN_GROUP = "ORIGIN_GROUP"
+"""The property by which brokers of 5.5 say who had the message."""
+
+
+class PopOfFailed(msgspec.Struct, frozen=True):
+    """The pop whose message was not acknowledged."""
+
+    group: str
+    topic: str
+    """The topic the message was first popped from."""
+    time_ms: int
+
+
+def is_given_up(tries: int, limit: int) -> bool:
+    """Return whether a message that failed once more, after `tries` times, is given up."""
+    return tries >= limit
 
 
 def level_of_retry(tries: int, limit: int, asked: int) -> int | None:
@@ -24,12 +43,14 @@ def level_of_retry(tries: int, limit: int, asked: int) -> int | None:
     `tries` counts those that failed before this one. The consumer may ask for a level, or for none
     with 0; a negative one gives the message up.
     """
-    if asked < 0 or tries >= limit:
+    if asked < 0 or is_given_up(tries, limit):
         return None
     return asked or retry_level(tries)
 
 
-def retry_limit(group: GroupConfig, client_version: int, client_limit: int | None) -> int:
+def retry_limit(
+    group: GroupConfig, client_version: int = 0, client_limit: int | None = None
+) -> int:
     """Give how often a group tries: as its consumer says, if it is new enough to mean it."""
     if client_limit is not None and client_version >= Gate.MAX_RECONSUME_TIMES:
         return client_limit
@@ -50,24 +71,28 @@ def retry_of(failed: RecordView, level: int | None) -> Draft:
         properties[names.ORIGIN_MESSAGE_ID] = encode_offset_id(
             failed.store_host_bytes, failed.commit_log_offset
         )
-    return Draft(
-        topic=topic,
-        queue_id=0,
-        body=failed.stored_body,
-        properties=properties,
-        flag=failed.flag,
-        sys_flag=failed.sys_flag,
-        born_timestamp_ms=failed.born_timestamp_ms,
-        born_host=failed.born_host_bytes,
-        reconsume_times=min(failed.reconsume_times + 1, 2**31 - 1),
-    )
+    return _one_more_try(failed, topic, properties)
 
 
-def again(failed: RecordView, topic: str, pop_time_ms: int) -> Draft:
-    """Make the copy of a message that comes back."""
+def retry_of_popped(failed: RecordView, topic: str, pop: PopOfFailed, *, given_up: bool) -> Draft:
+    """Return the copy for `topic` of a message that was popped and not acknowledged."""
     properties = decode_properties(failed.property_bytes)
     if failed.reconsume_times == 0 or names.FIRST_POP_TIME not in properties:
-        properties[names.FIRST_POP_TIME] = str(pop_time_ms)
+        properties[names.FIRST_POP_TIME] = str(pop.time_ms)
+    properties[_ORIGIN_GROUP] = pop.group
+    if given_up:  # whoever looks at dead letters wants to know where they are from
+        properties.setdefault(names.RETRY_TOPIC, pop.topic)
+    return _one_more_try(failed, topic, properties)
+
+
+def give_up_sent(draft: Draft, group: str) -> None:
+    """Point a retry that a consumer sent itself at the dead letters of its group."""
+    draft.topic = dead_letter_topic(group)
+    draft.queue_id = 0
+    draft.properties[names.DELAY_LEVEL] = "-1"  # as in Java: not delayed, and one can see why
+
+
+def _one_more_try(failed: RecordView, topic: str, properties: dict[str, str]) -> Draft:
     return Draft(
         topic=topic,
         queue_id=0,

@@ -7,17 +7,11 @@ the tries. After the last try it goes to the group's dead letters, where nobody 
 import random
 
 from pocketmq.broker.appending import place
-from pocketmq.broker.dead_letters import origin_of
+from pocketmq.broker.dead_letters import find_group, make_group_topic, origin_of
 from pocketmq.broker.handlers.sending import OVERLOADED
-from pocketmq.broker.retry_rules import (
-    DEAD_LETTER_QUEUES,
-    level_of_retry,
-    retry_limit,
-    retry_of,
-)
+from pocketmq.broker.retry_rules import DEAD_LETTER_QUEUES, level_of_retry, retry_limit, retry_of
 from pocketmq.broker.saving import save_changes
 from pocketmq.broker.state import Answer, BrokerState, Handler
-from pocketmq.broker.targets import MORE_HELP
 from pocketmq.errors import ResponseCode, server_error
 from pocketmq.model import properties as names
 from pocketmq.model.flags import Permission
@@ -52,7 +46,7 @@ def send_back(state: BrokerState, connection: Connection, request: Command) -> A
     level = level_of_retry(failed.reconsume_times, limit, header.delay_level)
     draft = retry_of(failed, level)
     if level is None:
-        topic = _topic(state, dead_letter_topic(header.group), DEAD_LETTER_QUEUES)
+        topic = make_group_topic(state, dead_letter_topic(header.group), DEAD_LETTER_QUEUES)
         draft.topic = topic.topic_name
     else:
         draft.topic = topic.topic_name
@@ -72,16 +66,7 @@ def send_back(state: BrokerState, connection: Connection, request: Command) -> A
 
 
 def _checked_group(state: BrokerState, name: str) -> GroupConfig:
-    group = state.groups.find(
-        name,
-        auto_create=state.config.auto_create_subscription_group,
-        now_ms=state.turn.now_ms,
-    )
-    if group is None:
-        raise server_error(
-            ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST,
-            f"subscription group not exist, {name} {MORE_HELP}",
-        )
+    group = find_group(state, name)
     if not state.config.broker_permission & Permission.WRITE:
         raise server_error(
             ResponseCode.NO_PERMISSION,
@@ -92,19 +77,12 @@ def _checked_group(state: BrokerState, name: str) -> GroupConfig:
 
 def _checked_topic(state: BrokerState, header: SendBackRequest, queues: int) -> TopicConfig:
     flag = _UNIT_SUB if header.unit_mode else 0
-    topic = _topic(state, retry_topic(header.group), queues, flag)
+    topic = make_group_topic(state, retry_topic(header.group), queues, sys_flag=flag)
     if not topic.perm & Permission.WRITE:
         raise server_error(
             ResponseCode.NO_PERMISSION,
             f"the topic[{topic.topic_name}] sending message is forbidden",
         )
-    return topic
-
-
-def _topic(state: BrokerState, name: str, queues: int, flag: int = 0) -> TopicConfig:
-    topic = state.topics.create_for_group(name, queues, sys_flag=flag, now_ms=state.turn.now_ms)
-    if topic is None:
-        raise server_error(ResponseCode.SYSTEM_ERROR, f"topic[{name}] not exist")
     return topic
 
 
