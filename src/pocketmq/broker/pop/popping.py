@@ -57,7 +57,6 @@ class Popping:
             self._saving.changed()
         pops.wake_by = self._alarm.wake_by
         pops.sealed = self._sealed
-        pops.end_turn = self._dispatcher.end_turn
         state.pops = pops
         self._open = True
         self._set_alarm()
