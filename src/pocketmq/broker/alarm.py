@@ -71,5 +71,5 @@ class Alarm:
         try:
             self._work()
         except Exception:
-            logger.exception("%s failed; retrying in %g s", self._name, RETRY_AFTER)
+            logger.exception("%s failed, retrying", self._name)
             self.retry()
