@@ -41,7 +41,12 @@ class Alarm:
 
         The work is called after `LONGEST_SLEEP` already if that is earlier.
         """
-        self.wake_after(min(max((due_ms - now_ms) / 1000, 0.0), LONGEST_SLEEP))
+        wait = (due_ms - now_ms) / 1000
+        if wait >= LONGEST_SLEEP:  # each delayed message passes here: cheaper than min and max
+            wait = LONGEST_SLEEP
+        elif wait < 0.0:
+            wait = 0.0
+        self.wake_by(self._loop.time() + wait)
 
     def wake_after(self, wait: float) -> None:
         """Call the work after some seconds; with 0, once clients have been served."""
