@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pocketmq.broker import delays
+from pocketmq.broker import alarm, late_saving
 from pocketmq.broker.broker import Broker
 from pocketmq.broker.config import BrokerConfig
 from pocketmq.broker.delay_progress import DelayProgress
@@ -114,14 +114,14 @@ async def test_a_message_that_is_due_earlier_sets_the_timer_anew() -> None:
 @leaping
 async def test_without_delayed_messages_there_is_no_timer() -> None:
     async with running(message_delay_level=LEVELS) as (broker, address), client(address) as peer:
-        assert feature(broker)._timer is None
+        assert not feature(broker)._alarm.is_set
         await peer.ask(SEND, send_fields("T"), b"x")
-        assert feature(broker)._timer is None
+        assert not feature(broker)._alarm.is_set
         await send(peer, 1, "K")
-        assert feature(broker)._timer is not None
+        assert feature(broker)._alarm.is_set
         await leap(1.1)
         await until(lambda: keys(broker) == ["K", "K"], "the delayed message")
-        assert feature(broker)._timer is None
+        assert not feature(broker)._alarm.is_set
 
 
 @leaping
@@ -139,7 +139,7 @@ async def test_a_clock_that_is_set_forward_is_noticed_within_seconds() -> None:
     ):
         await send(peer, 4, "K")
         clock.ahead = 3600.0
-        await leap(delays.LONGEST_SLEEP)
+        await leap(alarm.LONGEST_SLEEP)
         await until(lambda: keys(broker) == ["K"], "the message")
 
 
@@ -181,7 +181,7 @@ async def test_delivery_goes_on_after_the_store_had_no_room() -> None:
         await leap(1.1)
         store.append = append  # type: ignore[method-assign]
         assert keys(broker) == []
-        await leap(delays.RETRY_AFTER)
+        await leap(alarm.RETRY_AFTER)
         await until(lambda: keys(broker) == ["K"], "the message")
 
 
@@ -222,7 +222,7 @@ async def test_a_broker_that_is_killed_repeats_nothing_whether_progress_was_save
         await until(lambda: keys(broker) == ["one"], "the first message")
         shutil.copytree(live, tmp_path / "unsaved")
         assert dict(broker.state.store.metadata.documents("delay_offset")) == {}
-        await leap(delays.SAVE_AFTER)
+        await leap(late_saving.SAVE_AFTER)
         await until(
             lambda: "1" in dict(broker.state.store.metadata.documents("delay_offset")), "a save"
         )

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pocketmq.broker.handlers.retry import level_of_retry, retry_limit, retry_of
+from pocketmq.broker.retry_rules import level_of_retry, retry_limit, retry_of
 from pocketmq.model.delay import DELAY_LEVELS
 from pocketmq.model.group_config import GroupConfig
 from pocketmq.net import Address

@@ -62,7 +62,7 @@ def feature(broker: Broker) -> Timers:
 @leaping
 async def test_a_timed_message_comes_at_its_moment_and_no_earlier() -> None:
     async with running() as (broker, address), client(address) as peer:
-        assert feature(broker)._timer is None
+        assert not feature(broker)._alarm.is_set
         await send(peer, "seconds", TIMER_DELAY_SEC=3)
         await send(peer, "milliseconds", TIMER_DELAY_MS=1500)
         await send(peer, "moment", TIMER_DELIVER_MS=broker.state.clock.now_ms() + 2200)
@@ -87,7 +87,7 @@ async def test_a_timed_message_comes_at_its_moment_and_no_earlier() -> None:
         assert len(keys(broker)) == 3
         await leap(10)
         await until(lambda: keys(broker)[3:] == ["days"], "the last")
-        await until(lambda: feature(broker)._timer is None, "nothing to wait for")
+        await until(lambda: not feature(broker)._alarm.is_set, "nothing to wait for")
 
 
 @leaping

@@ -7,6 +7,7 @@ import pytest
 
 from pocketmq.broker.broker import Broker
 from pocketmq.broker.half_rules import custom_immunity_ms, is_check_due
+from pocketmq.errors import StoreFull
 from pocketmq.model.names import HALF_TOPIC, OP_HALF_TOPIC, TRANSACTION_GAVE_UP_TOPIC
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import Command
@@ -279,6 +280,34 @@ async def test_a_round_counts_even_if_nobody_is_there_to_be_asked() -> None:
         for _ in range(2):
             await leap(1.1)
         await until(lambda: keys(broker, TRANSACTION_GAVE_UP_TOPIC, 0) == ["K"], "giving up")
+
+
+@leaping
+async def test_a_round_that_fails_is_not_repeated_before_the_next_one_is_due() -> None:
+    """Rounds count against transactions, so a failure must not bring more of them."""
+    async with running(transaction_check_interval=30_000) as (broker, address):
+        async with client(address) as peer:
+            await prepare(peer)
+        store, read = broker.state.store, broker.state.store.read
+        reads = 0
+
+        def refuse(*_: object, **__: object) -> None:
+            nonlocal reads
+            reads += 1
+            raise StoreFull(1)
+
+        store.read = refuse  # type: ignore[method-assign,assignment]
+        await leap(30.1)
+        await until(lambda: reads == 1, "the round that fails")
+        for _ in range(2):
+            await leap(2.0)
+        await leap(25.0)
+        assert reads == 1
+        store.read = read  # type: ignore[method-assign]
+        await leap(5.0)
+        halves = broker.state.halves
+        assert halves is not None
+        await until(lambda: dict(halves.states.open_from(0, 1)) == {0: 1}, "the next round")
 
 
 @leaping

@@ -6,12 +6,14 @@ Consumers do so when sending back (code 36) has failed, and orderly ones always.
 from typing import TYPE_CHECKING
 
 from pocketmq.broker.appending import Draft
+from pocketmq.broker.retry_rules import DEAD_LETTER_QUEUES, give_up_sent, is_given_up, retry_limit
 from pocketmq.broker.saving import save_changes
 from pocketmq.broker.targets import MORE_HELP
 from pocketmq.errors import ResponseCode, server_error
 from pocketmq.model import properties as names
+from pocketmq.model.group_config import GroupConfig
 from pocketmq.model.names import RETRY_PREFIX, dead_letter_topic
-from pocketmq.protocol.peers import Gate
+from pocketmq.model.topic_config import TopicConfig
 
 if TYPE_CHECKING:
     from pocketmq.broker.state import BrokerState
@@ -23,6 +25,32 @@ def origin_of(state: "BrokerState", draft: Draft) -> str:
     return topic if topic in state.topics else draft.topic
 
 
+def find_group(state: "BrokerState", name: str) -> GroupConfig:
+    """Return the settings of a group whose message failed. Raises `ServerError` if unknown."""
+    group = state.groups.find(
+        name,
+        auto_create=state.config.auto_create_subscription_group,
+        now_ms=state.turn.now_ms,
+    )
+    if group is None:
+        raise server_error(
+            ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST,
+            f"subscription group not exist, {name} {MORE_HELP}",
+        )
+    return group
+
+
+def make_group_topic(
+    state: "BrokerState", name: str, queues: int, *, sys_flag: int = 0
+) -> TopicConfig:
+    """Return a group's topic of retries or dead letters, which may be new. Raises `ServerError`."""
+    now_ms = state.turn.now_ms
+    topic = state.topics.create_for_group(name, queues, sys_flag=sys_flag, now_ms=now_ms)
+    if topic is None:
+        raise server_error(ResponseCode.SYSTEM_ERROR, f"topic[{name}] not exist")
+    return topic
+
+
 def give_up_retries(
     state: "BrokerState", draft: Draft, client_version: int, client_limit: int | None
 ) -> None:
@@ -32,26 +60,11 @@ def give_up_retries(
     it sends anything here. Raises `ServerError` for an unknown group.
     """
     group = draft.topic.removeprefix(RETRY_PREFIX)
-    config = state.groups.find(
-        group,
-        auto_create=state.config.auto_create_subscription_group,
-        now_ms=state.turn.now_ms,
-    )
-    if config is None:
-        raise server_error(
-            ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST,
-            f"subscription group not exist, {group} {MORE_HELP}",
-        )
-    limit = config.retry_max_times
-    if client_version >= Gate.MAX_RECONSUME_TIMES and client_limit is not None:
-        limit = client_limit
-    if draft.reconsume_times <= limit and state.locks.all_free(group, state.steady()):
+    limit = retry_limit(find_group(state, group), client_version, client_limit)
+    tries = draft.reconsume_times - 1  # the consumer has counted the one that failed
+    if not is_given_up(tries, limit) and state.locks.all_free(group, state.steady()):
         return
-    topic = dead_letter_topic(group)
-    if state.topics.create_for_group(topic, 1, now_ms=state.turn.now_ms) is None:
-        raise server_error(ResponseCode.SYSTEM_ERROR, f"topic[{topic}] not exist")
+    make_group_topic(state, dead_letter_topic(group), DEAD_LETTER_QUEUES)
     save_changes(state)
     state.stats.count(state.stats.dead, origin_of(state, draft), group)
-    draft.topic = topic
-    draft.queue_id = 0
-    draft.properties[names.DELAY_LEVEL] = "-1"  # as in Java: not delayed, and one can see why
+    give_up_sent(draft, group)

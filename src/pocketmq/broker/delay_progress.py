@@ -59,6 +59,11 @@ class DelayProgress:
             self.offsets[level] = offset
             self._unsaved.add(level)
 
+    @property
+    def has_unsaved(self) -> bool:
+        """Whether `take_unsaved` would return anything."""
+        return bool(self._unsaved)
+
     def take_unsaved(self, position: int, now_ms: int) -> dict[int, SavedProgress]:
         """Give what has changed, for a commit log that ends at this position.
 

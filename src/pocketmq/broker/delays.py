@@ -1,36 +1,28 @@
 """Delay levels at work: one timer, set for the next message that is due.
 
-Nothing is polled: without delayed messages there is no timer at all, and a message that is due
-before the others sets it anew. Only the clock is looked at now and then while messages wait,
-because it may be set forward. Progress is saved a few seconds after it was made, once the delivered
+Without delayed messages there is no timer at all, and a message that is due before the others sets
+it anew (see `alarm`). Progress is saved a few seconds after it was made, once the delivered
 messages are on the device; `delay_recovery` says what a crash before that does. Belongs to the
 broker's loop.
 """
 
 import asyncio
 import logging
-from collections.abc import Mapping
 
+from pocketmq.broker.alarm import Alarm
 from pocketmq.broker.appending import Draft
 from pocketmq.broker.delay_progress import SavedProgress, encode_progress
 from pocketmq.broker.delay_queues import Budget, DelayQueues
 from pocketmq.broker.delay_recovery import recover_progress
 from pocketmq.broker.delay_rules import DelayLevels, hold_back, tag_rule
 from pocketmq.broker.dispatch import Dispatcher
+from pocketmq.broker.late_saving import LateSaving, Snapshot
 from pocketmq.broker.state import BrokerState
 from pocketmq.model.names import SCHEDULE_TOPIC
 from pocketmq.model.properties import DELAY_LEVEL
 from pocketmq.store import TagRule
 
 logger = logging.getLogger("pocketmq.broker")
-
-SAVE_AFTER = 1.0
-"""Seconds from a delivery until progress is saved."""
-RETRY_AFTER = 1.0
-"""Seconds until a delivery that failed is tried again."""
-LONGEST_SLEEP = 5.0
-"""Seconds after which the clock is looked at, while messages wait."""
-NEVER = float("inf")
 
 
 def delay_tag_rules(message_delay_level: str) -> dict[str, TagRule]:
@@ -52,15 +44,18 @@ class Delays:
         """Take the levels from the state's settings; raise `InvalidInput` if they are none."""
         self._state = state
         self._dispatcher = dispatcher
-        self._loop = loop
         self._budget = budget
         self._levels = DelayLevels.parse(state.config.message_delay_level)
         self._queues = DelayQueues(state.store, self._levels, state.delay_progress)
-        self._open = False
-        self._timer: asyncio.Handle | None = None
-        self._timer_ms = NEVER  # when it goes off, by the broker's clock
-        self._save_timer: asyncio.TimerHandle | None = None
-        self._saving: asyncio.Future[None] | None = None
+        self._alarm = Alarm("delivery of delayed messages", self._run, loop)
+        self._captured: dict[int, SavedProgress] = {}  # what is being saved
+        self._saving = LateSaving(
+            state,
+            loop,
+            kind=state.delay_progress.kind,
+            capture=self._capture,
+            done=self._saved,
+        )
 
     def start(self) -> None:
         """Go on where the broker stopped, and take delayed messages from now on."""
@@ -69,60 +64,34 @@ class Delays:
         progress.load(state.store.metadata.documents(progress.kind), now_ms)
         recover_progress(state.store, progress, self._queues.levels, now_ms)
         state.redirects[DELAY_LEVEL] = self._hold_back
-        self._open = True
-        self._set_timer()
+        self._set_alarm()
 
     async def stop(self) -> None:
         """Deliver no more, and save how far it came; call before the store is closed."""
-        self._open = False
-        for timer in (self._timer, self._save_timer):
-            if timer is not None:
-                timer.cancel()
-        self._timer = self._save_timer = None
-        for _ in range(2):  # one may be under way that does not know the latest
-            self._save()
-            if self._saving is not None:
-                await self._saving
+        self._alarm.stop()
+        if self._state.delay_progress.has_unsaved:  # recovery may have moved it
+            self._saving.changed()
+        await self._saving.stop()
 
     # Delivering
 
     def _hold_back(self, state: BrokerState, draft: Draft) -> None:
         if hold_back(draft, self._levels, state.turn.now_ms):
             due_ms = draft.tag
-            if due_ms is not None and due_ms < self._timer_ms:
-                self._sleep(due_ms, state.turn.now_ms)
+            if due_ms is not None:
+                self._alarm.wake_at(due_ms, state.turn.now_ms)
 
-    def _set_timer(self) -> None:
+    def _set_alarm(self) -> None:
         now_ms = self._state.clock.now_ms()
         due_ms = self._queues.next_due_ms(now_ms)
         if due_ms is not None:
-            self._sleep(due_ms, now_ms)
-
-    def _sleep(self, until_ms: int, now_ms: int) -> None:
-        """Look again at a moment, or earlier."""
-        if not self._open:
-            return
-        if self._timer is not None:
-            self._timer.cancel()
-        wait = min((until_ms - now_ms) / 1000, LONGEST_SLEEP)
-        self._timer_ms = now_ms + wait * 1000
-        if wait <= 0:  # more is due: as soon as clients have had their turn
-            self._timer = self._loop.call_soon(self._run)
-        else:
-            self._timer = self._loop.call_later(wait, self._run)
+            self._alarm.wake_at(due_ms, now_ms)
 
     def _run(self) -> None:
-        self._timer, self._timer_ms = None, NEVER
-        try:
-            failed = not self._deliver()
-        except Exception:
-            logger.exception("delayed messages could not be delivered")
-            failed = True
-        if failed:
-            now_ms = self._state.clock.now_ms()
-            self._sleep(now_ms + int(RETRY_AFTER * 1000), now_ms)
+        if self._deliver():
+            self._set_alarm()
         else:
-            self._set_timer()
+            self._alarm.retry()
 
     def _deliver(self) -> bool:
         """Deliver a part of what is due; tell whether the store took it."""
@@ -133,47 +102,22 @@ class Delays:
             turn.appended(queue, count, size)
         dispatcher.end_turn()  # wakes the pulls that wait for them
         if delivered.runs:
-            self._save_later()
+            self._saving.changed()
         if delivered.error is not None:
             logger.error("delayed messages have to wait: %s", delivered.error)
         return delivered.error is None
 
     # Saving
 
-    def _save_later(self) -> None:
-        if self._save_timer is None and self._open:
-            self._save_timer = self._loop.call_later(SAVE_AFTER, self._save)
-
-    def _save(self) -> None:
-        """Save progress, after what it speaks of is on the device."""
-        self._save_timer = None
-        if self._saving is not None:
-            self._save_later()
-            return
+    def _capture(self) -> Snapshot:
         state = self._state
-        changed = state.delay_progress.take_unsaved(state.store.log.written, state.clock.now_ms())
-        if changed:
-            self._saving = self._loop.create_future()
-            state.store.request_sync(lambda error: self._synced(changed, error))
+        progress, end = state.delay_progress, state.store.log.written
+        changed = self._captured = progress.take_unsaved(end, state.clock.now_ms())
+        return lambda: encode_progress(changed)
 
-    def _synced(self, changed: Mapping[int, SavedProgress], error: Exception | None) -> None:
-        if error is not None:
-            self._saved(changed, error)
-            return
-        metadata, kind = self._state.store.metadata, self._state.delay_progress.kind
-        self._state.store.submit(
-            lambda: metadata.save_documents(kind, encode_progress(changed)),
-            lambda failed: self._saved(changed, failed),
-        )
-
-    def _saved(self, changed: Mapping[int, SavedProgress], error: Exception | None) -> None:
+    def _saved(self, error: Exception | None) -> None:
         progress = self._state.delay_progress
         if error is None:
-            progress.were_saved(changed)
+            progress.were_saved(self._captured)
         else:
-            logger.error("progress of delayed messages could not be saved: %s", error)
-            progress.not_saved(changed)
-            self._save_later()
-        saving, self._saving = self._saving, None
-        if saving is not None and not saving.done():
-            saving.set_result(None)
+            progress.not_saved(self._captured)

@@ -1,7 +1,7 @@
 """Saving what a feature has done, a little later and off the loop, for recovery to begin from.
 
-A snapshot speaks of messages in the log, so the log is synced before it is saved: after a crash the
-snapshot is never ahead of the log. Whatever fails is tried again with the state of that moment.
+What is saved speaks of messages in the log, so the log is synced before it is saved: after a crash
+nothing saved is ahead of the log. Whatever fails is tried again with the state of that moment.
 Knows nothing of what it saves. Belongs to the broker's loop.
 """
 
@@ -10,6 +10,8 @@ import logging
 from collections.abc import Callable
 from typing import TypeAlias
 
+from pocketmq.broker.state import BrokerState
+from pocketmq.errors import StoreError
 from pocketmq.store import MessageStore
 
 logger = logging.getLogger("pocketmq.broker")
@@ -17,25 +19,62 @@ logger = logging.getLogger("pocketmq.broker")
 SAVE_AFTER = 1.0
 """Seconds from a change until it is saved."""
 
-Snapshot: TypeAlias = Callable[[], bytes]
-"""Gives the document that was captured; it is called on another thread, where time matters less."""
+Documents: TypeAlias = dict[str, bytes | None]
+"""The documents to save by their names, None for those to delete."""
+Snapshot: TypeAlias = Callable[[], bytes | Documents]
+"""Gives what was captured: several documents, or the one that is named like its kind.
+
+It is called on another thread, where time matters less.
+"""
+Outcome: TypeAlias = Callable[[Exception | None], None]
+"""Called with None after a save, else with what went wrong."""
+
+
+def write_log(state: BrokerState) -> None:
+    """Write what was appended in this turn, before a save that may speak of it.
+
+    Raises `StoreError`; the messages that the store dropped are refused at the end of the turn.
+    """
+    try:
+        state.store.write()
+    except StoreError:
+        state.turn.doubt()
+        raise
+
+
+def save_synced(store: MessageStore, save: Callable[[], None], done: Outcome) -> None:
+    """Sync the log, then call `save`, both on the flusher's thread; then call `done` on the loop.
+
+    Saves happen in the order of the calls. Without a sync nothing is saved.
+    """
+
+    def synced(error: Exception | None) -> None:
+        if error is None:
+            store.submit(save, done)
+        else:
+            done(error)
+
+    store.request_sync(synced)
 
 
 class LateSaving:
-    """One document that follows a feature's state."""
+    """Documents of one kind that follow a feature's state."""
 
     def __init__(
         self,
-        store: MessageStore,
+        state: BrokerState,
         loop: asyncio.AbstractEventLoop,
         *,
         kind: str,
         capture: Callable[[], Snapshot],
+        done: Outcome = lambda _: None,
     ) -> None:
-        self._store = store
+        """Take what captures the state; `done` learns how the save of each capture ended."""
+        self._state = state
         self._loop = loop
         self._kind = kind
         self._capture = capture
+        self._done = done
         self._changed = False
         self._open = True
         self._timer: asyncio.TimerHandle | None = None
@@ -64,24 +103,25 @@ class LateSaving:
         self._timer = None
         self._changed = False
         try:
-            self._store.write()
+            write_log(self._state)
             snapshot = self._capture()
         except Exception:
             logger.exception("%s could not be saved", self._kind)
             self.changed()
             return
-        self._saving = self._loop.create_future()
-        self._store.request_sync(lambda error: self._synced(snapshot, error))
+        metadata, kind = self._state.store.metadata, self._kind
 
-    def _synced(self, snapshot: Snapshot, error: Exception | None) -> None:
-        if error is not None:
-            self._saved(error)
-            return
-        metadata, kind = self._store.metadata, self._kind
-        self._store.submit(lambda: metadata.save_documents(kind, {kind: snapshot()}), self._saved)
+        def save() -> None:
+            captured = snapshot()
+            documents: Documents = {kind: captured} if isinstance(captured, bytes) else captured
+            metadata.save_documents(kind, documents)
+
+        self._saving = self._loop.create_future()
+        save_synced(self._state.store, save, self._saved)
 
     def _saved(self, error: Exception | None) -> None:
         saving, self._saving = self._saving, None
+        self._done(error)
         if error is not None:
             logger.error("%s could not be saved: %s", self._kind, error)
             self._changed = True

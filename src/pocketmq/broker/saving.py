@@ -6,17 +6,15 @@ refer to messages, so the log is synced before they are saved.
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable
-from typing import Protocol, TypeAlias
+from collections.abc import Iterable
+from typing import Protocol
 
+from pocketmq.broker.late_saving import Outcome, save_synced, write_log
 from pocketmq.broker.offsets import Unsaved
 from pocketmq.broker.state import BrokerState
 from pocketmq.errors import StoreError
 
 logger = logging.getLogger("pocketmq.broker")
-
-Outcome: TypeAlias = Callable[[Exception | None], None]
-"""Called with None after a save, else with what went wrong."""
 
 
 class Documents(Protocol):
@@ -85,14 +83,13 @@ def submit_offsets(state: BrokerState, done: Outcome = lambda _: None) -> bool:
     Offsets that cannot be saved stay for the next call. Calls `done` with the error, if any.
     """
     try:
-        state.store.write()  # an offset may be that of a message appended in this turn
+        write_log(state)  # an offset may be that of a message appended in this turn
     except StoreError as error:
-        state.turn.doubt()
         logger.error("offsets could not be saved: %s", error)  # noqa: TRY400
         return False
     unsaved = state.offsets.take_unsaved()
     if unsaved:
-        _save_synced(state, unsaved, done)
+        _save(state, unsaved, done)
     return bool(unsaved)
 
 
@@ -100,14 +97,18 @@ async def save_offsets(state: BrokerState) -> None:
     """Save the changed offsets, after all that were submitted before. Raises `StoreError`."""
     saved: asyncio.Future[Exception | None] = asyncio.get_running_loop().create_future()
     unsaved = state.offsets.take_unsaved()
-    _save_synced(state, unsaved, saved.set_result)
+    _save(state, unsaved, saved.set_result)
     error = await saved
     if error is not None and unsaved:
         raise error
 
 
-def _save_synced(state: BrokerState, unsaved: Unsaved, done: Outcome) -> None:
+def _save(state: BrokerState, unsaved: Unsaved, done: Outcome) -> None:
     metadata = state.store.metadata
+
+    def save() -> None:
+        if unsaved:
+            metadata.save_consumer_offsets(unsaved.rows, unsaved.gone)
 
     def saved(error: Exception | None) -> None:
         if error is not None and unsaved:
@@ -115,14 +116,4 @@ def _save_synced(state: BrokerState, unsaved: Unsaved, done: Outcome) -> None:
             state.offsets.not_saved(unsaved)
         done(error)
 
-    def synced(error: Exception | None) -> None:
-        if error is not None:
-            saved(error)
-        else:
-            state.store.submit(save, saved)
-
-    def save() -> None:
-        if unsaved:
-            metadata.save_consumer_offsets(unsaved.rows, unsaved.gone)
-
-    state.store.request_sync(synced)
+    save_synced(state.store, save, saved)

@@ -1,13 +1,13 @@
 """Timed messages at work: one timer, set for the next message that is due.
 
-Nothing is polled: without timed messages there is no timer at all. Only the clock is looked at now
-and then while messages wait, because it may be set forward. Before a file of the log goes, what
+Without timed messages there is no timer at all (see `alarm`). Before a file of the log goes, what
 still waits in it is moved to the end. Belongs to the broker's loop.
 """
 
 import asyncio
 import logging
 
+from pocketmq.broker.alarm import Alarm
 from pocketmq.broker.appending import Draft
 from pocketmq.broker.dispatch import Dispatcher
 from pocketmq.broker.late_saving import LateSaving
@@ -20,11 +20,6 @@ from pocketmq.store import TagRule
 
 logger = logging.getLogger("pocketmq.broker")
 
-RETRY_AFTER = 1.0
-"""Seconds until a delivery that failed is tried again."""
-LONGEST_SLEEP = 5.0
-"""Seconds after which the clock is looked at, while messages wait."""
-NEVER = float("inf")
 _MESSAGES = 256
 _SIZE = 1 << 20
 """What is delivered before clients have their turn again."""
@@ -48,13 +43,10 @@ class Timers:
     ) -> None:
         self._state = state
         self._dispatcher = dispatcher
-        self._loop = loop
         self._queue = TimerQueue(state.store)
-        self._saving = LateSaving(state.store, loop, kind=KIND, capture=self._queue.snapshot)
-        self._open = False
+        self._saving = LateSaving(state, loop, kind=KIND, capture=self._queue.snapshot)
+        self._alarm = Alarm("delivery of timed messages", self._run, loop)
         self._new = 0  # messages since the wheel took any in
-        self._timer: asyncio.Handle | None = None
-        self._timer_ms = NEVER  # when it goes off, by the broker's clock
 
     def start(self) -> None:
         """Go on where the broker stopped, and take timed messages from now on."""
@@ -68,15 +60,11 @@ class Timers:
             state.redirects[name] = self._hold_back
         state.store.about_to_drop.append(self._move_before)
         state.timed = self._queue
-        self._open = True
-        self._set_timer()
+        self._set_alarm()
 
     async def stop(self) -> None:
         """Deliver no more, and save how far it came; call before the store is closed."""
-        self._open = False
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+        self._alarm.stop()
         await self._saving.stop()
 
     # Taking in
@@ -98,45 +86,25 @@ class Timers:
         if self._new >= _BEHIND and not state.store.log.pending:
             self._new = 0
             self._queue.take_in(_TAKEN_AT_ONCE)
-        if due_ms < self._timer_ms:
-            if self._timer is None:
-                self._saving.changed()  # what happened while nothing waited need not be walked over
-            self._sleep(due_ms, now_ms)
+        if not self._alarm.is_set:
+            self._saving.changed()  # what happened while nothing waited need not be walked over
+        self._alarm.wake_at(due_ms, now_ms)
 
     # Delivering
 
-    def _set_timer(self) -> None:
+    def _set_alarm(self) -> None:
         look_ms = self._queue.wheel.next_look_ms()
         if look_ms is not None:
-            self._sleep(look_ms, self._state.clock.now_ms())
-
-    def _sleep(self, until_ms: int, now_ms: int) -> None:
-        """Look again at a moment, or earlier."""
-        if not self._open:
-            return
-        if self._timer is not None:
-            self._timer.cancel()
-        wait = min((until_ms - now_ms) / 1000, LONGEST_SLEEP)
-        self._timer_ms = now_ms + wait * 1000
-        if wait <= 0:  # more is due: as soon as clients have had their turn
-            self._timer = self._loop.call_later(0, self._run)
-        else:
-            self._timer = self._loop.call_later(wait, self._run)
+            self._alarm.wake_at(look_ms, self._state.clock.now_ms())
 
     def _run(self) -> None:
-        self._timer, self._timer_ms = None, NEVER
-        now_ms = self._state.clock.now_ms()
-        try:
-            behind = self._deliver(now_ms)
-        except Exception:
-            logger.exception("timed messages could not be delivered")
-            behind = None
+        behind = self._deliver(self._state.clock.now_ms())
         if behind is None:
-            self._sleep(now_ms + int(RETRY_AFTER * 1000), now_ms)
+            self._alarm.retry()
         elif behind:
-            self._sleep(now_ms, now_ms)
+            self._alarm.wake_after(0)
         else:
-            self._set_timer()
+            self._set_alarm()
 
     def _deliver(self, now_ms: int) -> bool | None:
         """Deliver a part of what is due; tell whether there is more to do, None if it failed."""

@@ -11,6 +11,7 @@ import logging
 from collections.abc import Callable, Iterator
 from functools import partial
 
+from pocketmq.broker.alarm import Alarm
 from pocketmq.broker.appending import Draft
 from pocketmq.broker.delay_rules import real_place
 from pocketmq.broker.dispatch import Dispatcher
@@ -59,10 +60,9 @@ class TransactionChecks:
     ) -> None:
         self._state = state
         self._dispatcher = dispatcher
-        self._loop = loop
         self._halves = HalfMessages(state.store)
-        self._saving = LateSaving(state.store, loop, kind=KIND, capture=self._halves.snapshot)
-        self._timer: asyncio.Handle | None = None
+        self._saving = LateSaving(state, loop, kind=KIND, capture=self._halves.snapshot)
+        self._alarm = Alarm("check of transactions", self._run, loop)
         self._round: Iterator[None] | None = None
         self._absent: set[str] = set()  # groups of which nobody was there in this round
 
@@ -82,17 +82,18 @@ class TransactionChecks:
 
     async def stop(self) -> None:
         """Ask nobody any more, and save; call before the store is closed."""
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+        self._alarm.stop()
         await self._saving.stop()
 
     def _sleep(self) -> None:
         interval = max(self._state.config.transaction_check_interval, 10) / 1000
-        self._timer = self._loop.call_later(interval, self._run)
+        self._alarm.wake_after(interval)
 
     def _run(self) -> None:
-        """Go on with the round, or begin one; sleep when it is over."""
+        """Go on with the round, or begin one; sleep when it is over.
+
+        A round that raises is over: the retry finds nothing left of it, and sleeps.
+        """
         if self._round is None:
             self._round = self._look_at_all()
             self._absent.clear()
@@ -100,11 +101,8 @@ class TransactionChecks:
             next(self._round)
         except StopIteration:
             self._end_round()
-        except Exception:
-            logger.exception("transactions could not be checked")
-            self._end_round()
         else:
-            self._timer = self._loop.call_later(0, self._run)
+            self._alarm.wake_after(0)
 
     def _end_round(self) -> None:
         self._round = None

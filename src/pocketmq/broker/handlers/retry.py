@@ -6,15 +6,14 @@ the tries. After the last try it goes to the group's dead letters, where nobody 
 
 import random
 
-from pocketmq.broker.appending import Draft, place
-from pocketmq.broker.dead_letters import origin_of
+from pocketmq.broker.appending import place
+from pocketmq.broker.dead_letters import find_group, make_group_topic, origin_of
 from pocketmq.broker.handlers.sending import OVERLOADED
+from pocketmq.broker.retry_rules import DEAD_LETTER_QUEUES, level_of_retry, retry_limit, retry_of
 from pocketmq.broker.saving import save_changes
 from pocketmq.broker.state import Answer, BrokerState, Handler
-from pocketmq.broker.targets import MORE_HELP
 from pocketmq.errors import ResponseCode, server_error
 from pocketmq.model import properties as names
-from pocketmq.model.delay import retry_level
 from pocketmq.model.flags import Permission
 from pocketmq.model.group_config import GroupConfig
 from pocketmq.model.names import dead_letter_topic, retry_topic
@@ -23,58 +22,9 @@ from pocketmq.net import Connection
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import ONEWAY_FLAG, Command
 from pocketmq.protocol.headers.sending import SendBackRequest
-from pocketmq.protocol.message_ids import encode_offset_id
-from pocketmq.protocol.peers import Gate
-from pocketmq.protocol.property_text import decode_properties
 from pocketmq.protocol.record_scan import RecordView
 
-DEAD_LETTER_QUEUES = 1
 _UNIT_SUB = 2
-
-
-def level_of_retry(tries: int, limit: int, asked: int) -> int | None:
-    """Give the delay level at which a message comes back; None if it is given up.
-
-    `tries` counts those that failed before this one. The consumer may ask for a level, or for none
-    with 0; a negative one gives the message up.
-    """
-    if asked < 0 or tries >= limit:
-        return None
-    return asked or retry_level(tries)
-
-
-def retry_limit(group: GroupConfig, client_version: int, client_limit: int | None) -> int:
-    """Give how often a group tries: as its consumer says, if it is new enough to mean it."""
-    if client_limit is not None and client_version >= Gate.MAX_RECONSUME_TIMES:
-        return client_limit
-    return group.retry_max_times
-
-
-def retry_of(failed: RecordView, level: int | None) -> Draft:
-    """Make the copy of a failed message that comes back, or is given up if there is no level.
-
-    Its topic is the one it first came from; the caller sends it elsewhere.
-    """
-    topic = failed.topic_bytes.decode("utf-8", "replace")
-    properties = decode_properties(failed.property_bytes)
-    properties.setdefault(names.RETRY_TOPIC, topic)
-    properties[names.WAIT] = "false"
-    properties[names.DELAY_LEVEL] = str(level or 0)
-    if not properties.get(names.ORIGIN_MESSAGE_ID, "").strip():
-        properties[names.ORIGIN_MESSAGE_ID] = encode_offset_id(
-            failed.store_host_bytes, failed.commit_log_offset
-        )
-    return Draft(
-        topic=topic,
-        queue_id=0,
-        body=failed.stored_body,
-        properties=properties,
-        flag=failed.flag,
-        sys_flag=failed.sys_flag,
-        born_timestamp_ms=failed.born_timestamp_ms,
-        born_host=failed.born_host_bytes,
-        reconsume_times=min(failed.reconsume_times + 1, 2**31 - 1),
-    )
 
 
 def send_back(state: BrokerState, connection: Connection, request: Command) -> Answer:
@@ -96,7 +46,7 @@ def send_back(state: BrokerState, connection: Connection, request: Command) -> A
     level = level_of_retry(failed.reconsume_times, limit, header.delay_level)
     draft = retry_of(failed, level)
     if level is None:
-        topic = _topic(state, dead_letter_topic(header.group), DEAD_LETTER_QUEUES)
+        topic = make_group_topic(state, dead_letter_topic(header.group), DEAD_LETTER_QUEUES)
         draft.topic = topic.topic_name
     else:
         draft.topic = topic.topic_name
@@ -116,16 +66,7 @@ def send_back(state: BrokerState, connection: Connection, request: Command) -> A
 
 
 def _checked_group(state: BrokerState, name: str) -> GroupConfig:
-    group = state.groups.find(
-        name,
-        auto_create=state.config.auto_create_subscription_group,
-        now_ms=state.turn.now_ms,
-    )
-    if group is None:
-        raise server_error(
-            ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST,
-            f"subscription group not exist, {name} {MORE_HELP}",
-        )
+    group = find_group(state, name)
     if not state.config.broker_permission & Permission.WRITE:
         raise server_error(
             ResponseCode.NO_PERMISSION,
@@ -136,19 +77,12 @@ def _checked_group(state: BrokerState, name: str) -> GroupConfig:
 
 def _checked_topic(state: BrokerState, header: SendBackRequest, queues: int) -> TopicConfig:
     flag = _UNIT_SUB if header.unit_mode else 0
-    topic = _topic(state, retry_topic(header.group), queues, flag)
+    topic = make_group_topic(state, retry_topic(header.group), queues, sys_flag=flag)
     if not topic.perm & Permission.WRITE:
         raise server_error(
             ResponseCode.NO_PERMISSION,
             f"the topic[{topic.topic_name}] sending message is forbidden",
         )
-    return topic
-
-
-def _topic(state: BrokerState, name: str, queues: int, flag: int = 0) -> TopicConfig:
-    topic = state.topics.create_for_group(name, queues, sys_flag=flag, now_ms=state.turn.now_ms)
-    if topic is None:
-        raise server_error(ResponseCode.SYSTEM_ERROR, f"topic[{name}] not exist")
     return topic
 
 

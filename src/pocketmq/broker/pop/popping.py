@@ -1,13 +1,13 @@
 """Pops at work: one timer, set for the next message that comes back or the next who waited enough.
 
-Nothing is polled: without pops there is no timer at all. Only the clock is looked at now and then
-while messages are out, because it may be set forward. Belongs to the broker's loop.
+Without pops there is no timer at all (see `alarm`). Belongs to the broker's loop.
 """
 
 import asyncio
 import logging
 from collections.abc import Callable
 
+from pocketmq.broker.alarm import RETRY_AFTER, Alarm
 from pocketmq.broker.dispatch import Dispatcher
 from pocketmq.broker.late_saving import LateSaving
 from pocketmq.broker.pop.keeping import recover, snapshot
@@ -21,11 +21,6 @@ from pocketmq.errors import StoreError
 logger = logging.getLogger("pocketmq.broker")
 
 KIND = "pops"
-RETRY_AFTER = 1.0
-"""Seconds until what could not be brought back is tried again."""
-LONGEST_SLEEP = 5.0
-"""Seconds after which the clock is looked at, while messages are out."""
-NEVER = float("inf")
 _MESSAGES = 256
 _SIZE = 1 << 20
 """What is brought back before clients have their turn again."""
@@ -44,10 +39,9 @@ class Popping:
         self._dispatcher = dispatcher
         self._loop = loop
         self._pops = Pops(state)
-        self._saving = LateSaving(state.store, loop, kind=KIND, capture=self._capture)
+        self._saving = LateSaving(state, loop, kind=KIND, capture=self._capture)
+        self._alarm = Alarm("redelivery of popped messages", self._run, loop)
         self._open = False
-        self._timer: asyncio.TimerHandle | None = None
-        self._timer_at = NEVER
         self._save_timer: asyncio.TimerHandle | None = None
         self._unsaved = 0  # entries of the journal
 
@@ -61,51 +55,36 @@ class Popping:
         if out:
             logger.info("%d popped messages are not acknowledged", out)
             self._saving.changed()
-        pops.wake_by = self._wake_by
+        pops.wake_by = self._alarm.wake_by
         pops.sealed = self._sealed
-        pops.end_turn = self._dispatcher.end_turn
         state.pops = pops
         self._open = True
-        self._set_timer()
+        self._set_alarm()
 
     async def stop(self) -> None:
         """Bring nothing back any more, and save; call before the store is closed."""
         self._open = False
-        for timer in (self._timer, self._save_timer):
-            if timer is not None:
-                timer.cancel()
-        self._timer = self._save_timer = None
+        self._alarm.stop()
+        if self._save_timer is not None:
+            self._save_timer.cancel()
+            self._save_timer = None
         if self._unsaved:
             self._saving.changed()
         await self._saving.stop()
 
     # The timer
 
-    def _set_timer(self) -> None:
-        self._wake_by(self._pops.waiting.wake_at)
+    def _set_alarm(self) -> None:
+        self._alarm.wake_by(self._pops.waiting.wake_at)
         due_ms = self._pops.table.deadlines.next_ms
         if due_ms is not None:
-            wait = (due_ms - self._state.clock.now_ms()) / 1000
-            self._wake_by(self._loop.time() + min(max(wait, 0.0), LONGEST_SLEEP))
-
-    def _wake_by(self, moment: float) -> None:
-        if moment < self._timer_at and self._open:
-            if self._timer is not None:
-                self._timer.cancel()
-            self._timer_at = moment
-            self._timer = self._loop.call_at(moment, self._run)
+            self._alarm.wake_at(due_ms, self._state.clock.now_ms())
 
     def _run(self) -> None:
-        self._timer, self._timer_at = None, NEVER
         self._state.turn.now_ms = self._state.clock.now_ms()
-        try:
-            self._pops.serve_due()
-            self._bring_back()
-        except Exception:
-            logger.exception("popped messages could not be brought back")
-            self._wake_by(self._loop.time() + RETRY_AFTER)
-            return
-        self._set_timer()
+        self._pops.serve_due()
+        self._bring_back()
+        self._set_alarm()
 
     def _bring_back(self) -> None:
         """Bring back a part of what is due, and serve those who wait for a locked queue."""
@@ -141,9 +120,7 @@ class Popping:
             self._saving.changed()
         due_ms = self._pops.table.deadlines.next_ms
         if due_ms is not None:
-            wait = (due_ms - self._state.turn.now_ms) / 1000
-            if self._loop.time() + wait < self._timer_at:
-                self._wake_by(self._loop.time() + min(max(wait, 0.0), LONGEST_SLEEP))
+            self._alarm.wake_at(due_ms, self._state.turn.now_ms)
 
     def _set_timer_for_saving(self) -> None:
         if self._save_timer is not None:

@@ -31,10 +31,6 @@ def _nobody(_: float) -> None:
     """Tell nobody."""
 
 
-def _nothing() -> None:
-    """Do nothing."""
-
-
 class Pops:
     """The pops of one broker."""
 
@@ -47,8 +43,6 @@ class Pops:
         """Sees to it that `serve_due` is called by a moment of the steady clock."""
         self.sealed: Callable[[int], None] = _nobody
         """Called after so many changes were put down in the journal."""
-        self.end_turn: Callable[[], None] = _nothing
-        """Has what was noted outside of a request written."""
         self._open = True
         self._unfinished: dict[Line, None] = {}  # more may match than one look could tell
 
@@ -274,7 +268,7 @@ class Pops:
         for line in unfinished:
             if len(line):
                 self._serve(line)
-        self.end_turn()
+        self._state.end_turn()  # writes what was noted outside of a request
 
 
 def _ready(line: Line) -> HeldPop | None:

@@ -9,13 +9,13 @@ and names it: a crash between the two does not make a second copy (see `copied`)
 import logging
 from typing import TYPE_CHECKING
 
-from pocketmq.broker.appending import Draft, Placed, place
+from pocketmq.broker.appending import Placed, place
 from pocketmq.broker.log_origins import origin_of_popped
 from pocketmq.broker.pop.pops import Pops
 from pocketmq.broker.pop.shelf import Shelf, Taken
+from pocketmq.broker.retry_rules import PopOfFailed, is_given_up, retry_limit, retry_of_popped
 from pocketmq.broker.saving import save_changes
 from pocketmq.errors import ServerError
-from pocketmq.model import properties as names
 from pocketmq.model.group_config import GroupConfig
 from pocketmq.model.names import dead_letter_topic
 from pocketmq.protocol.pop_handles import TopicMark
@@ -28,9 +28,6 @@ if TYPE_CHECKING:
 logger = logging.getLogger("pocketmq.broker")
 
 _QUEUES = 1
-_ORIGIN_GROUP = "ORIGIN_GROUP"
-"""The property by which brokers of 5.5 say who had the message."""
-_MOST_TRIES = 2**31 - 1
 
 
 def revive(state: "BrokerState", pops: Pops, taken: Taken, most: int) -> int:
@@ -78,7 +75,7 @@ def _send_again(  # noqa: PLR0917 - one step of bringing a message back
     group: GroupConfig,
     pop_time_ms: int,
 ) -> Placed:
-    given_up = failed.reconsume_times >= group.retry_max_times
+    given_up = is_given_up(failed.reconsume_times, retry_limit(group))
     topic = dead_letter_topic(shelf.group) if given_up else retry_topic_of(state, shelf)
     if topic not in state.topics:
         made = state.topics.create_for_group(topic, _QUEUES, now_ms=state.turn.now_ms)
@@ -90,11 +87,9 @@ def _send_again(  # noqa: PLR0917 - one step of bringing a message back
         pops.topics_changed()
     if state.measures is not None and not given_up:
         state.measures.revived.add((first_topic(shelf), shelf.group))
-    draft = again(failed, topic, pop_time_ms)
+    pop = PopOfFailed(shelf.group, first_topic(shelf), pop_time_ms)
+    draft = retry_of_popped(failed, topic, pop, given_up=given_up)
     draft.prepared_transaction_offset = origin_of_popped(failed.commit_log_offset)
-    draft.properties[_ORIGIN_GROUP] = shelf.group
-    if given_up:  # whoever looks at dead letters wants to know where they are from
-        draft.properties.setdefault(names.RETRY_TOPIC, first_topic(shelf))
     try:
         return place(state, draft, ())
     except ServerError:  # no room for a further property
@@ -114,21 +109,3 @@ def first_topic(shelf: Shelf) -> str:
     """Give the topic a message was first popped from."""
     mark = TopicMark.of(shelf.topic)
     return shelf.topic.removeprefix(mark.real_topic("", shelf.group))
-
-
-def again(failed: RecordView, topic: str, pop_time_ms: int) -> Draft:
-    """Make the copy of a message that comes back."""
-    properties = decode_properties(failed.property_bytes)
-    if failed.reconsume_times == 0 or names.FIRST_POP_TIME not in properties:
-        properties[names.FIRST_POP_TIME] = str(pop_time_ms)
-    return Draft(
-        topic=topic,
-        queue_id=0,
-        body=failed.stored_body,
-        properties=properties,
-        flag=failed.flag,
-        sys_flag=failed.sys_flag,
-        born_timestamp_ms=failed.born_timestamp_ms,
-        born_host=failed.born_host_bytes,
-        reconsume_times=min(failed.reconsume_times + 1, _MOST_TRIES),
-    )
