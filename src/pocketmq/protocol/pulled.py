@@ -105,7 +105,7 @@ def _plain_messages(data: bytes, delivery: Delivery) -> tuple[list[ReceivedMessa
                 or sys_flag & _NOT_PLAIN
                 or topic_size > 127
                 or text_size > _LARGEST_TEXT
-                or (crc32(body) & 0x7FFF_FFFF != crc and crc)
+                or (crc and crc32(body) & 0x7FFF_FFFF != crc)
             ):
                 break
             kept = None if body_size > KEPT_SLICE or sys_flag & _COMPRESSED else body
