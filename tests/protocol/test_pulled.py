@@ -11,7 +11,7 @@ from pocketmq.errors import MessageMalformed, MessagesCutShort, ProtocolError
 from pocketmq.model.flags import SysFlag
 from pocketmq.protocol.batch import BatchEntry, encode_batch
 from pocketmq.protocol.compression import Codec, compress, mark_compressed
-from pocketmq.protocol.pulled import INNER_MESSAGES_LIMIT, decode_pulled
+from pocketmq.protocol.pulled import INNER_MESSAGES_LIMIT, KEPT_SLICE, decode_pulled
 from pocketmq.protocol.received import Delivery
 from pocketmq.protocol.record_scan import RecordView, scan_records
 from pocketmq.protocol.records import Record, blank_record, encode_record
@@ -46,6 +46,29 @@ def inner_batch(entries: list[BatchEntry], codec: Codec | None = None) -> bytes:
 
 def test_an_empty_body_holds_no_messages() -> None:
     assert decode_pulled(b"", BROKER) == []
+
+
+@pytest.mark.parametrize("size", [0, 1, KEPT_SLICE, KEPT_SLICE + 1, 100_000])
+@pytest.mark.parametrize("codec", [None, Codec.ZLIB])
+def test_bodies_of_every_size_are_read_as_they_were_sent(size: int, codec: Codec | None) -> None:
+    sent = bytes(range(256)) * (size // 256) + bytes(size % 256)
+    body, flag = (compress(sent, codec), mark_compressed(0, codec)) if codec else (sent, 0)
+    record = encode_record(Record(topic=b"T", body=body, sys_flag=flag))
+    messages = decode_pulled(record * 3, BROKER)
+    assert [message.body for message in messages] == [sent] * 3
+    assert [message.stored_body for message in messages] == [body] * 3
+
+
+def test_messages_that_wait_do_not_hold_large_bodies_twice() -> None:
+    data = encode_record(Record(topic=b"T", body=bytes(KEPT_SLICE + 1))) * 1000
+    tracemalloc.start()
+    try:
+        messages = decode_pulled(data, BROKER)
+        held, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert len(messages) == 1000
+    assert held < len(data) / 2
 
 
 @pytest.mark.parametrize("form", [bytes, bytearray, memoryview])

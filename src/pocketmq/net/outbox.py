@@ -52,8 +52,7 @@ class Outbox:
         if not self._open:
             return
         self._pieces.extend(pieces)
-        for piece in pieces:
-            self._queued += len(piece)
+        self._queued += len(pieces[0]) if len(pieces) == 1 else sum(map(len, pieces))
         if self.corked:
             return
         if len(self._pieces) >= PORTION:

@@ -1,7 +1,6 @@
 """From the body of a pull reply to messages, inner batches unwrapped."""
 
 import struct
-from contextlib import suppress
 from zlib import crc32
 
 from pocketmq.errors import MessageMalformed, MessagesCutShort
@@ -26,6 +25,11 @@ _PLAIN_HEAD = struct.Struct(">iII8xq8xI44xI").unpack_from
 _PLAIN_MAGIC = MAGIC_V1 & 0xFFFF_FFFF
 _PLAIN_BODY = BODY_AT[0]
 _NOT_PLAIN = int(SysFlag.BORN_HOST_V6 | SysFlag.STORE_HOST_V6) | _INNER_BATCH
+_TEXT_SIZE = struct.Struct(">H").unpack_from
+_LARGEST_TEXT = 2**15 - 1
+KEPT_SLICE = 1024
+"""A body up to this size is kept when its checksum is verified, so that reading it copies nothing.
+Larger ones are sliced again when read: messages that wait would hold their bytes twice."""
 
 _CHECKSUM = "the body does not match its checksum"
 
@@ -77,36 +81,45 @@ def decode_pulled(body: ReadableBuffer, delivery: Delivery) -> list[ReceivedMess
 
 
 def _plain_messages(data: bytes, delivery: Delivery) -> tuple[list[ReceivedMessage], int]:
-    """Find the messages before the first record that is damaged or special, and its position.
+    """Return the messages before the first record that is damaged or special, and its position.
 
-    Nearly always these are all. Lengths are read without a sign, so that one that is negative
-    leads out of the data; what is special is looked at again by whoever knows how.
+    Nearly always these are all. Lengths are read without a sign, so that a negative one leads out
+    of the data; a special record is decoded by the caller. Slicing a body for its checksum is half
+    of what reading it costs, so a small one is kept with its message.
     """
     messages: list[ReceivedMessage] = []
     append, delta = messages.append, delivery.offset_delta
-    position, end = 0, len(data)
-    with suppress(struct.error, IndexError):
+    position, end, size = 0, len(data), 0
+    try:
         while position < end:
             size, magic, crc, queue_offset, sys_flag, body_size = _PLAIN_HEAD(data, position)
             body_at = position + _PLAIN_BODY
-            at = body_end = body_at + body_size
+            at = body_at + body_size
+            body = data[body_at:at]
             topic_size = data[at]
             at += topic_size + 3  # behind the lengths of topic and properties
-            high = data[at - 2]
-            stop = position + size
+            (text_size,) = _TEXT_SIZE(data, at - 2)
             if (
-                at + (high << 8 | data[at - 1]) != stop
-                or stop > end
+                at + text_size != position + size
                 or magic != _PLAIN_MAGIC
                 or sys_flag & _NOT_PLAIN
-                or topic_size | high > 127
-                or (crc32(data[body_at:body_end]) & 0x7FFF_FFFF != crc and crc)
+                or topic_size > 127
+                or text_size > _LARGEST_TEXT
+                or (crc and crc32(body) & 0x7FFF_FFFF != crc)
             ):
                 break
+            kept = None if body_size > KEPT_SLICE or sys_flag & _COMPRESSED else body
             append(
-                ReceivedMessage(data, position, queue_offset + delta, size, body_size, at, delivery)
+                ReceivedMessage(
+                    data, position, queue_offset + delta, size, body_size, at, delivery, kept
+                )
             )
-            position = stop
+            position += size
+    except (struct.error, IndexError):  # a length led out of the data
+        return messages, position
+    if position > end:  # the last one's properties are cut off
+        messages.pop()
+        position -= size
     return messages, position
 
 

@@ -14,12 +14,13 @@ from collections.abc import Set as AbstractSet
 from enum import Enum
 from itertools import accumulate, compress, islice
 from operator import add, eq, ne, sub
+from typing import NamedTuple
 
 import msgspec
 
 from pocketmq.store.commit_log import CommitLog
 from pocketmq.store.queue_index import QueueIndex
-from pocketmq.store.record_check import all_sound, in_place, sound_record
+from pocketmq.store.record_check import in_place, sound_record, suspect_rows
 from pocketmq.store.segments import Segment
 
 logger = logging.getLogger("pocketmq.store")
@@ -128,13 +129,15 @@ def _read_all(
         if segment is not None:
             stop = max(stop, bisect_left(positions, segment.end, done))
         here, long = positions[done:stop], sizes[done:stop]
-        if segment is not None and (
-            trusted or all_sound(segment, queue, offset + done, here, long)
-        ):
+        suspects: list[int] = []
+        if segment is not None and not trusted:
+            suspects = suspect_rows(segment, queue, offset + done, here, long)
+        if segment is not None and not suspects:
             pieces += _cut(segment, here, long, joined=joined)
             result.count += stop - done
         else:  # damaged, deleted, or of an unusual form
-            found = _sound_ones(log, queue, offset + done, here, long)
+            entries = _Entries(queue, offset + done, here, long)
+            found = _sound_ones(log, entries, segment, frozenset(suspects))
             pieces += found
             result.count += len(found)
             sound_so_far = sound_so_far and len(found) == stop - done
@@ -176,15 +179,32 @@ def _cut(
     return [view[at : at + size] for at, size in zip(places, sizes, strict=True)]
 
 
+class _Entries(NamedTuple):
+    """Consecutive entries of a queue's index."""
+
+    queue: QueueIndex
+    offset: int
+    positions: list[int]
+    sizes: list[int]
+
+
 def _sound_ones(
-    log: CommitLog, queue: QueueIndex, offset: int, positions: list[int], sizes: list[int]
+    log: CommitLog, entries: _Entries, segment: Segment | None, suspects: AbstractSet[int]
 ) -> list[memoryview]:
-    """Return the sound records among those that index entries name, and report the others."""
+    """Return the sound records among those that index entries name, and report the others.
+
+    Rows that are not among `suspects` are known to be sound; without a segment none is.
+    """
+    queue, offset, positions, sizes = entries
     found = []
-    for number, position, size in zip(range(offset, 1 << 63), positions, sizes, strict=False):
-        record = sound_record(log.segments, queue, number, position, size)
+    for row, (position, size) in enumerate(zip(positions, sizes, strict=True)):
+        if segment is not None and row not in suspects:
+            at = position - segment.start
+            found.append(segment.view[at : at + size])
+            continue
+        record = sound_record(log.segments, queue, offset + row, position, size)
         if record is None:
-            _report(log, queue, number, position, size)
+            _report(log, queue, offset + row, position, size)
         else:
             found.append(record)
     return found
@@ -270,10 +290,12 @@ def _record(
 ) -> memoryview | None:
     """Return the record of one index entry; None, and a report, if it is not sound."""
     segment = log.segments.at(position)
-    if segment is not None and (trusted or all_sound(segment, queue, offset, [position], [size])):
+    if segment is not None and (
+        trusted or not suspect_rows(segment, queue, offset, [position], [size])
+    ):
         at = position - segment.start
         return segment.view[at : at + size]
-    found = _sound_ones(log, queue, offset, [position], [size])
+    found = _sound_ones(log, _Entries(queue, offset, [position], [size]), None, frozenset())
     return found[0] if found else None
 
 

@@ -7,6 +7,8 @@ no checksum of their own. Knows nothing of when a check is needed; see `reading`
 
 import struct
 from collections.abc import Callable
+from functools import lru_cache
+from itertools import count
 from mmap import mmap
 from zlib import crc32
 
@@ -22,44 +24,54 @@ _HEAD: Callable[[mmap, int], tuple[int, ...]] = struct.Struct(">IiiI4xqq3xB44xI"
 _PLACE: Callable[[mmap, int], tuple[int, ...]] = struct.Struct(">I8xI4xqq").unpack_from
 
 
-def all_sound(
+def suspect_rows(
     segment: Segment, queue: QueueIndex, offset: int, positions: list[int], sizes: list[int]
-) -> bool:
-    """Return whether every record named by consecutive index entries is sound.
+) -> list[int]:
+    """Return which of the records that consecutive index entries name are not known to be sound.
 
-    Only the usual form (IPv4 hosts, a topic of up to 127 bytes) is recognised: False means that
-    each record has to be looked at with `sound_record`.
+    Rows count from 0, for the entry at `offset`. Only the usual form (IPv4 hosts, a topic of up to
+    127 bytes) is recognised: whether a suspect is sound, `sound_record` tells.
     """
     topic = queue.topic.encode()
     if len(topic) > 127 or not _inside(segment, positions, sizes):
-        return False
+        return list(range(len(positions)))
     found, start, queue_id = segment.file.map, segment.start, queue.queue_id
     name, name_size = bytes((len(topic),)) + topic, len(topic) + 1
-    crc, torn = crc32, looks_torn
-    try:
-        for position, size in zip(positions, sizes, strict=True):
-            at = position - start
-            length, magic, checksum, number, place, stands, flag, body = _HEAD(found, at)
-            body_end = at + 88 + body
-            text_at = body_end + name_size
-            stop = at + size
-            if (
-                length != size
-                or magic != MAGIC_V1
-                or number != queue_id
-                or place != offset
-                or stands != position
-                or flag & 0x30
-                or found[body_end:text_at] != name
-                or text_at + 2 + (found[text_at] << 8 | found[text_at + 1]) != stop
-                or crc(found[at + 88 : body_end]) & 0x7FFF_FFFF != checksum
-                or (size > SECTOR and torn(found[text_at + 2 : stop]))
-            ):
-                return False
-            offset += 1
-    except IndexError:  # a length led behind the file
-        return False
-    return True
+    tail, frame = _tail(name_size), name_size + 2
+    suspects = []
+    crc = crc32
+    for place, position, size in zip(count(offset), positions, sizes):
+        at = position - start
+        length, magic, checksum, number, numbered, stands, flag, body = _HEAD(found, at)
+        body_at, stop = at + 88, at + size
+        body_end = body_at + body
+        try:
+            called, text = tail(found, body_end)
+        except struct.error:  # a length led behind the file
+            suspects.append(place - offset)
+            continue
+        if (
+            length != size
+            or magic != MAGIC_V1
+            or number != queue_id
+            or numbered != place
+            or stands != position
+            or flag & 0x30
+            or called != name
+            or body_end + frame + text != stop
+            or crc(found[body_at:body_end]) & 0x7FFF_FFFF != checksum
+            # A torn write; most properties are so short that their last byte tells.
+            or (size > SECTOR and text and not found[stop - 1])
+            or (text > SECTOR and looks_torn(found[stop - text : stop]))
+        ):
+            suspects.append(place - offset)
+    return suspects
+
+
+@lru_cache(maxsize=256)
+def _tail(name_size: int) -> Callable[[mmap, int], tuple[bytes, int]]:
+    """Return what reads a topic of this size, its length included, and the properties' size."""
+    return struct.Struct(f">{name_size}sH").unpack_from
 
 
 def sound_record(

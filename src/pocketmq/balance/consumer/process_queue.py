@@ -35,6 +35,13 @@ M = TypeVar("M", bound=CachedMessage)
 _SLACK = 64
 
 
+def _is_rising(offsets: list[int]) -> bool:
+    """Return whether each offset is larger than the one before it."""
+    if not offsets or offsets == list(range(offsets[0], offsets[0] + len(offsets))):  # the usual
+        return True
+    return sorted(set(offsets)) == offsets
+
+
 class ProcessQueueInfo(msgspec.Struct, frozen=True, kw_only=True):
     """A process queue as operators see it in a consumer's running info. Times are seconds."""
 
@@ -91,7 +98,7 @@ class ProcessQueue(Generic[M]):
         """
         cached, order = self._messages, self._order
         offsets = [message.queue_offset for message in messages]
-        if (not order or (offsets and offsets[0] > order[-1])) and sorted(set(offsets)) == offsets:
+        if (not order or (offsets and offsets[0] > order[-1])) and _is_rising(offsets):
             # The usual pull: all new, in order, behind everything cached.
             cached.update(zip(offsets, messages, strict=True))
             order += offsets
@@ -119,17 +126,14 @@ class ProcessQueue(Generic[M]):
         cached = self._messages
         if not cached:
             return -1
-        started = self._started
-        removed = size = 0
-        for message in messages:
-            offset = message.queue_offset
-            if cached.pop(offset, None) is not None:
-                removed += 1
-                size += message.body_size
-                if started:
-                    started.pop(offset, None)
-        self.count -= removed
-        self.size = self.size - size if self.count else 0
+        take, started = cached.pop, self._started
+        found = [message for message in messages if take(message.queue_offset, None) is not None]
+        if started:
+            for message in found:
+                started.pop(message.queue_offset, None)
+        sizes = [message.body_size for message in found]
+        self.count -= len(sizes)
+        self.size = self.size - sum(sizes) if self.count else 0
         if not cached:
             self._order.clear()
             self._head = 0
