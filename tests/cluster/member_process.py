@@ -28,6 +28,8 @@ def main() -> None:
         consume_from=ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET,
         start_wait=10.0,
         stop_wait=5.0,
+        route_interval=1.0,  # a broker that is back is known sooner than in 30 s
+        heartbeat_interval=1.0,
     )
 
     def handle(message: ReceivedMessage) -> None:
