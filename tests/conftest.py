@@ -23,10 +23,10 @@ settings.register_profile(
 )
 settings.load_profile("steady")
 
-LONGEST = {
-    *("test_group_of_processes.py", "test_soak.py", "pipelines", "spark"),
-    *("test_a_day.py", "test_schedules.py"),
-}
+LONGEST = [
+    {"pipelines", "spark"},  # one group, on one worker: nothing may come before it
+    {"test_group_of_processes.py", "test_soak.py", "test_a_day.py", "test_schedules.py"},
+]
 """Files and folders that a run begins with: in a parallel one they would be alone at the end."""
 
 __all__ = ["early_works", "outcome", "stores_are_sound"]  # fixtures of all tests
@@ -48,11 +48,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
     A call to Spark that a timeout interrupts leaves the session that all share unusable.
     """
-    items.sort(key=lambda item: (work_of(item) is not None, LONGEST.isdisjoint(item.path.parts)))
+    items.sort(key=lambda item: (work_of(item) is not None, _turn(item)))
     for item in items:
         uses_spark = "spark" in getattr(item, "fixturenames", ())
         if uses_spark and item.get_closest_marker("timeout") is None:
             item.add_marker(pytest.mark.timeout(300))
+
+
+def _turn(item: pytest.Item) -> int:
+    turns = (n for n, names in enumerate(LONGEST) if not names.isdisjoint(item.path.parts))
+    return next(turns, len(LONGEST))
 
 
 def pytest_collection_finish() -> None:
