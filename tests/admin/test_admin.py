@@ -42,10 +42,10 @@ class Desk:
 
 
 @asynccontextmanager
-async def desk(brokers: int = 2, **options: object) -> AsyncIterator[Desk]:
+async def desk(brokers: int = 2, patience: float = 10.0, **options: object) -> AsyncIterator[Desk]:
     async with (
         Cluster(brokers=brokers, **options) as cluster,  # type: ignore[arg-type]
-        aio.Admin(cluster.address, timeout=2.0) as admin,
+        aio.Admin(cluster.address, timeout=patience) as admin,
     ):
         yield Desk(cluster, admin)
 
@@ -214,7 +214,7 @@ async def test_offsets_of_a_group_that_is_offline() -> None:
 
 
 async def test_a_broker_that_is_silent_is_missing_and_not_zero() -> None:
-    async with desk(faults=True) as here:
+    async with desk(patience=1.0, faults=True) as here:
         await here.cluster.create_topic("orders", 2)
         await here.send("orders", 8)
         await here.cluster.partition("broker-1")

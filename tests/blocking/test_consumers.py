@@ -9,6 +9,7 @@ import pytest
 import pocketmq as mq
 from pocketmq import Cluster, ConsumeFromWhere, Message, ReceivedMessage
 from pocketmq.errors import ClientClosed, InvalidInput, WouldBlockLoop
+from tests.client.consumer.groups import BRISK
 
 FIRST = ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET
 
@@ -76,7 +77,7 @@ def test_a_coroutine_that_blocks_the_loop_with_a_call_is_told(
             told.append(str(error))
         steered.append(bool(consumer.assignment()))  # this one does not wait
 
-    consumer = mq.PushConsumer(cluster.address, group="billing", consume_from=FIRST)
+    consumer = mq.PushConsumer(cluster.address, group="billing", consume_from=FIRST, profile=BRISK)
     consumer.subscribe(topic, handler=handle)
     producer.send(Message(topic, b"x"))
     with consumer:
@@ -108,7 +109,9 @@ def test_a_handler_that_raises_gets_the_message_again(
             raise mq.RetryLater(delay_level=1)
         return mq.Consumed.OK
 
-    consumer = mq.PushConsumer(cluster.address, group=f"g-{topic}", consume_from=FIRST)
+    consumer = mq.PushConsumer(
+        cluster.address, group=f"g-{topic}", consume_from=FIRST, profile=BRISK
+    )
     consumer.subscribe(topic, handler=handle)
     producer.send(Message(topic, b"x"))
     with consumer:
@@ -145,7 +148,9 @@ def test_iterating_starts_the_consumer_and_ends_when_it_is_closed(
 ) -> None:
     for number in range(5):
         producer.send(Message(topic, b"%d" % number))
-    consumer = mq.PullConsumer(cluster.address, group=f"i-{topic}", consume_from=FIRST)
+    consumer = mq.PullConsumer(
+        cluster.address, group=f"i-{topic}", consume_from=FIRST, profile=BRISK
+    )
     seen = []
     for message in consumer.subscribe(topic):
         seen.append(message.body)
@@ -162,7 +167,9 @@ def test_iteration_that_is_left_counts_only_what_it_gave(
         producer.send(Message(topic, b"%d" % number))
     seen: list[bytes] = []
     for stop in (2, 6):
-        with mq.PullConsumer(cluster.address, group=f"c-{topic}", consume_from=FIRST) as consumer:
+        with mq.PullConsumer(
+            cluster.address, group=f"c-{topic}", consume_from=FIRST, profile=BRISK
+        ) as consumer:
             consumer.subscribe(topic)
             while len(seen) < stop:
                 seen.append(next(consumer).body)
@@ -176,14 +183,16 @@ def test_an_error_in_the_block_lets_what_was_polled_come_again(
     group = f"e-{topic}"
 
     def fail() -> None:
-        with mq.PullConsumer(cluster.address, group=group, consume_from=FIRST) as consumer:
+        with mq.PullConsumer(
+            cluster.address, group=group, consume_from=FIRST, profile=BRISK
+        ) as consumer:
             consumer.subscribe(topic)
             assert next(consumer).body == b"x"
             raise LookupError
 
     with pytest.raises(LookupError):
         fail()
-    with mq.PullConsumer(cluster.address, group=group, consume_from=FIRST) as again:
+    with mq.PullConsumer(cluster.address, group=group, consume_from=FIRST, profile=BRISK) as again:
         again.subscribe(topic)
         assert next(again).body == b"x"
 

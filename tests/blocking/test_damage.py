@@ -9,6 +9,7 @@ import pocketmq as mq
 from pocketmq import Cluster, Message, MessageQueue
 from pocketmq.errors import MessagesCutShort
 from pocketmq.model.kinds import MessageModel
+from tests.client.consumer.groups import BRISK
 from tests.damaged_wire import BODY, SIZE, damaging
 from tests.server_process import wait_for
 
@@ -66,7 +67,7 @@ def test_a_push_consumer_gets_all_but_the_damaged_messages(
     directory = str(tmp_path_factory.mktemp("offsets"))
     with mq.PushConsumer(
         names, group=f"push-{model.value}-{orderly}", consume_from="first", orderly=orderly,
-        model=model, offsets_dir=directory, threads=1,
+        model=model, offsets_dir=directory, threads=1, profile=BRISK,
     ) as consumer:  # fmt: skip
         consumer.subscribe("orders", "*", lambda message: got.append(message.body))
         wait_for(lambda: len(got) == len(SOUND) and len(errors(caplog)) == len(BAD), "all")
@@ -78,7 +79,7 @@ def test_a_pull_consumer_gets_all_but_the_damaged_messages(
     names: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     got: list[bytes] = []
-    with mq.PullConsumer(names, group="pull", consume_from="first") as consumer:
+    with mq.PullConsumer(names, group="pull", consume_from="first", profile=BRISK) as consumer:
         consumer.subscribe("orders")
         wait_for(lambda: poll(consumer, got) >= len(SOUND), "all")
         wait_for(lambda: len(errors(caplog)) == len(BAD), "the last one is passed over")
@@ -91,7 +92,7 @@ def test_a_pull_consumer_with_a_filter_passes_over_damage_too(
 ) -> None:
     odd, got = [n for n in BAD if n % 2], list[bytes]()
     sound = [body for n, body in enumerate(BODIES) if n % 2 and n not in BAD]
-    with mq.PullConsumer(names, group="filter", consume_from="first") as consumer:
+    with mq.PullConsumer(names, group="filter", consume_from="first", profile=BRISK) as consumer:
         consumer.subscribe("orders", "tag1")
         wait_for(lambda: poll(consumer, got) >= len(sound), "all")
         wait_for(lambda: len(errors(caplog)) == len(odd), "the last one is passed over")

@@ -301,7 +301,10 @@ WRONG = [
         ["--set", "autoCreateTopicEnable=maybe"],
         "autoCreateTopicEnable is true or false, not 'maybe'",
     ),
-    (["--set", "flushDiskType=NEVER"], "a broker cannot have flushDiskType=NEVER"),
+    (
+        ["--set", "flushDiskType=NEVER"],
+        "a broker cannot have flushDiskType=NEVER: it is ASYNC_FLUSH or SYNC_FLUSH",
+    ),
     (
         ["--broker-port", "65530", "--brokers", "3"],
         "3 brokers from port 65530 on would need port 65550",

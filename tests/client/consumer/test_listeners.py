@@ -10,13 +10,21 @@ from contextlib import suppress
 import pytest
 
 from pocketmq.balance.allocation import Average
-from pocketmq.client import interrupting
+from pocketmq.client import interrupting, tasks
+from pocketmq.client.consumer import life
 from pocketmq.model.queue import MessageQueue
 from tests.client.consumer.groups import Member, cluster, member, queues_of, send, shared
 from tests.loops import until
 
 AVG = Average()
 Queues = Sequence[MessageQueue]
+
+
+@pytest.fixture
+def brief_patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Shorten the times that a stop waits for callbacks, which are 3 s each."""
+    monkeypatch.setattr(life, "STOP_PATIENCE", 0.1)
+    monkeypatch.setattr(tasks, "CANCEL_WAIT", 0.1)
 
 
 async def test_listeners_hear_of_queues_that_come_and_go() -> None:
@@ -77,6 +85,7 @@ async def test_a_listener_that_is_slow_or_raises_does_no_harm() -> None:
         assert calls == ["slow", "raising", "last", "slow", "raising", "last"]
 
 
+@pytest.mark.usefixtures("brief_patience")
 async def test_a_listener_that_never_ends_does_not_hold_up_a_stop() -> None:
     async with cluster(1, 1) as running:
         one = Member(running.address, "a")
@@ -91,6 +100,7 @@ async def test_a_listener_that_never_ends_does_not_hold_up_a_stop() -> None:
         assert not one.consumer.running
 
 
+@pytest.mark.usefixtures("brief_patience")
 async def test_listeners_that_are_stuck_take_nothing_from_others() -> None:
     """Not the threads in which host names are looked up, and nothing of the program's end."""
     gate = threading.Event()
@@ -151,6 +161,7 @@ async def test_whatever_a_listener_raises_stays_there(
         assert ("told" in calls) is isinstance(error, SystemExit)
 
 
+@pytest.mark.usefixtures("brief_patience")
 async def test_a_coroutine_listener_that_ignores_its_cancellation_does_not_hold_up_a_stop() -> None:
     ended = asyncio.Event()
     async with cluster(1, 1) as running:
