@@ -106,7 +106,7 @@ def handovers(story: Timeline) -> list[Handover]:
     return sorted(found, key=lambda move: (move.at, move.queue))
 
 
-class _Gathered(msgspec.Struct):
+class _Gathered(msgspec.Struct, frozen=True):
     """A rebalance that may still go on."""
 
     since: float
@@ -146,7 +146,7 @@ def _gathered(
         if now is None:
             now = _Gathered(time, time, dead)
         else:
-            now.until, now.dead = time, now.dead | dead
+            now = _Gathered(now.since, time, now.dead | dead)
     if now is not None:
         yield now, holders.owners_at(min(now.until + _JUST_AFTER, max(story.ended, now.until)))
 

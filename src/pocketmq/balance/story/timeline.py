@@ -42,7 +42,7 @@ class Timeline(msgspec.Struct, frozen=True):
     ended: float
 
 
-class _Open(msgspec.Struct):
+class _Open(msgspec.Struct, frozen=True):
     """A queue somebody holds, as far as is known."""
 
     since: float
