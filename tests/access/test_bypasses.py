@@ -78,7 +78,13 @@ async def test_nobody_walks_the_log() -> None:
 async def test_a_body_that_looks_like_a_record_shows_nothing_behind_it() -> None:
     """A record within a body names a topic one may read, and reaches into the next record."""
     async with running(**USERS) as (broker, address), client(address) as peer:
-        await prepared(peer)
+        await prepared(
+            peer,
+            create_user("auditor", password="auditor-secret"),
+            acl("auditor", "Topic:*", "Get", "Sub"),
+            acl("auditor", "Topic:secret", "Get", "Sub", decision="Deny"),
+            acl("auditor", "Group:mine", "Sub"),
+        )
         fake_at = broker.state.store.log.tail + BODY_AT
         fake = encode_record(
             Record(
@@ -96,8 +102,11 @@ async def test_a_body_that_looks_like_a_record_shows_nothing_behind_it() -> None
         found = broker.state.store.record_at(fake_at)
         assert found is not None
         assert SECRET in found
-        view = await done(peer, "mallory", asked(33, offset=str(fake_at), topic="public"))
-        assert (view.code, view.body) == (16, b"")
+        back = asked(36, group="mine", offset=str(fake_at), delayLevel="1", originTopic="public")
+        for user in ("mallory", "auditor"):  # a rule for all topics is none for what is no record
+            view = await done(peer, user, asked(33, offset=str(fake_at), topic="public"))
+            assert (view.code, view.body) == (16, b"")
+            assert (await done(peer, user, back)).code == 16
         own = await done(peer, "mallory", asked(33, offset=str(position(sent)), topic="public"))
         assert own.code == 0
 

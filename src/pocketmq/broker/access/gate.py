@@ -192,7 +192,10 @@ class Gate:
             position = rule.position(request)
             if position is None:
                 return [*needs, Need(topic_resource(None), rule.on_record)]
-            needs = needs + needs_on_record(self._records, position, rule.on_record)
+            more = needs_on_record(self._records, position, rule.on_record)
+            if more is None:
+                return None
+            needs = needs + more
         return needs or [Need(topic_resource(None), rule.on_record)]
 
     def _check_user(self, name: str | None, needs: list[Need] | None, source: str) -> None:
