@@ -84,11 +84,11 @@ _MESSAGES: dict[int, Needs] = {
     Code.RESUME_CHECK_HALF_MESSAGE: _by_record(
         read.fields(UPDATE, ("topic",), topic=_T), "msgId", UPDATE
     ),
-    Code.PULL_MESSAGE: read.taking(SUB),
-    Code.LITE_PULL_MESSAGE: read.taking(SUB, in_java=False),
-    Code.QUERY_MESSAGE: read.fields(_SUB_GET, topic=_T),
-    Code.POP_MESSAGE: read.taking(SUB),
-    Code.PEEK_MESSAGE: read.taking(SUB),
+    Code.PULL_MESSAGE: read.shared(read.taking(SUB)),
+    Code.LITE_PULL_MESSAGE: read.shared(read.taking(SUB, in_java=False)),
+    Code.QUERY_MESSAGE: read.shared(read.fields(_SUB_GET, topic=_T)),
+    Code.POP_MESSAGE: read.shared(read.taking(SUB)),
+    Code.PEEK_MESSAGE: read.shared(read.taking(SUB)),
     Code.ACK_MESSAGE: _ACK,
     Code.BATCH_ACK_MESSAGE: Needs(read.batch_ack, None, read.nothing),
     Code.CHANGE_MESSAGE_INVISIBLETIME: _ACK,
