@@ -393,23 +393,6 @@ USER_ATTEMPTS = [
         asked(12, topic="other", key="k", maxNum="1", beginTimestamp="0", endTimestamp="1"),
         denied("alice", "Topic:other"),
     ),
-    *(
-        Attempt(
-            f"pull what waits in {topic}",
-            "hank",
-            pull(topic, "mine"),
-            denied("hank", CLUSTER),
-            java=OK,
-        )
-        for topic in ("SCHEDULE_TOPIC_XXXX", "RMQ_SYS_TRANS_HALF_TOPIC", "rmq_sys_wheel_timer")
-    ),
-    Attempt(
-        "query what waits",
-        "hank",
-        asked(12, topic="rmq_sys_wheel_timer", key="k", maxNum="1", beginTimestamp="0", endTimestamp="1"),
-        denied("hank", CLUSTER),
-        java=(22, ""),
-    ),
     Attempt("pull as one of all", "hank", pull("orders", "mine"), OK),
     Attempt("pull one of all that is denied", "hank", pull("other", "mine"), DENIED_OTHER),
     # By place in the log: the record's own topic decides

@@ -111,6 +111,26 @@ async def test_a_body_that_looks_like_a_record_shows_nothing_behind_it() -> None
         assert own.code == 0
 
 
+async def test_a_rule_for_all_topics_does_not_show_what_a_denied_topic_has_waiting() -> None:
+    """Delayed, timed and half messages wait in topics that hold those of all others."""
+    async with running(**USERS) as (_, address), client(address) as peer:
+        await prepared(
+            peer,
+            create_user("auditor", password="auditor-secret"),
+            acl("auditor", "Topic:*", "Get", "Sub"),
+            acl("auditor", "Topic:secret", "Get", "Sub", decision="Deny"),
+            acl("auditor", "Group:mine", "Sub"),
+        )
+        timed = (310, send_fields("secret", properties="TIMER_DELAY_SEC\x013600\x02"), SECRET)
+        assert (await done(peer, "payer", timed)).code == 0
+        span = {"maxNum": "1", "beginTimestamp": "0", "endTimestamp": "1"}
+        for topic in ("SCHEDULE_TOPIC_XXXX", "RMQ_SYS_TRANS_HALF_TOPIC", "rmq_sys_wheel_timer"):
+            for request in (pull(topic, "mine"), asked(12, topic=topic, key="k", **span)):
+                answer = await done(peer, "auditor", request)
+                assert (answer.code, answer.body) == (16, b"")
+        assert SECRET in (await done(peer, "root", pull("rmq_sys_wheel_timer", "mine"))).body
+
+
 async def test_nothing_is_copied_to_ones_own_retry_topic_but_what_one_may_read() -> None:
     async with running(**USERS) as (_, address), client(address) as peer:
         await prepared(peer)

@@ -175,7 +175,7 @@ class Gate:
         if deciding is not None and asked in self._allowed:
             return
         self._check_user(name, self._needs(request), source)
-        if deciding is not None and name in self._users:
+        if deciding is not None and name is not None and name in self._users:
             if len(self._allowed) >= _REMEMBERED:
                 self._allowed.clear()
             self._allowed.add(asked)

@@ -32,7 +32,8 @@ class HeldPop:
     """A pop or a notification that waits."""
 
     __slots__ = (
-        "connection", "deadline", "header", "lane", "line", "number", "request", "selection", "size",
+        "connection", "deadline", "header", "lane", "line", "number", "request", "selection",
+        "size",
     )  # fmt: skip
 
     def __init__(

@@ -131,9 +131,7 @@ def heartbeat(state: NameServerState, connection: Hashable, request: Command) ->
     return request.reply(SUCCESS)
 
 
-def query_data_version(
-    state: NameServerState, connection: Hashable, request: Command
-) -> Command:
+def query_data_version(state: NameServerState, connection: Hashable, request: Command) -> Command:
     """Tell a broker whether its topics are known in their latest state; it is alive, too."""
     header = request.header(QueryDataVersionRequest)
     version = decode_body(request.body, DataVersion) if request.body else None
