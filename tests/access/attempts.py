@@ -236,6 +236,7 @@ USERS = {
     "dave": "dave-secret",
     "erin": "erin-secret",
     "gina": "gina-secret",
+    "hank": "hank-secret",
 }
 USER_SETUP = [
     create_user("alice", password=USERS["alice"]),
@@ -254,6 +255,10 @@ USER_SETUP = [
     create_user("gina", password=USERS["gina"]),
     acl("gina", "Group:mine", "Sub", "Update"),
     acl("gina", "Topic:orders", "Get"),
+    create_user("hank", password=USERS["hank"]),
+    acl("hank", "Topic:*", "Get", "Sub"),
+    acl("hank", "Topic:other", "Get", "Sub", decision="Deny"),
+    acl("hank", "Group:mine", "Sub"),
     send("other"),
 ]
 
@@ -266,6 +271,7 @@ def no(remark: str) -> Answer:
     return 16, remark
 
 
+DENIED_OTHER = denied("hank", "Topic:other", "the decision is deny.")
 BAD_SIGNATURE = no("check signature failed.")
 CLUSTER = "Cluster:DefaultCluster"
 NO_SUBJECT = no("The subject is null.")
@@ -387,6 +393,8 @@ USER_ATTEMPTS = [
         asked(12, topic="other", key="k", maxNum="1", beginTimestamp="0", endTimestamp="1"),
         denied("alice", "Topic:other"),
     ),
+    Attempt("pull as one of all", "hank", pull("orders", "mine"), OK),
+    Attempt("pull one of all that is denied", "hank", pull("other", "mine"), DENIED_OTHER),
     # By place in the log: the record's own topic decides
     Attempt("view another's", "alice", view(topic="other"), denied("alice", "Topic:other")),
     Attempt("view by place", "alice", view(), denied("alice", "Topic:other"), java=OK),

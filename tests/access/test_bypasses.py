@@ -78,7 +78,13 @@ async def test_nobody_walks_the_log() -> None:
 async def test_a_body_that_looks_like_a_record_shows_nothing_behind_it() -> None:
     """A record within a body names a topic one may read, and reaches into the next record."""
     async with running(**USERS) as (broker, address), client(address) as peer:
-        await prepared(peer)
+        await prepared(
+            peer,
+            create_user("auditor", password="auditor-secret"),
+            acl("auditor", "Topic:*", "Get", "Sub"),
+            acl("auditor", "Topic:secret", "Get", "Sub", decision="Deny"),
+            acl("auditor", "Group:mine", "Sub"),
+        )
         fake_at = broker.state.store.log.tail + BODY_AT
         fake = encode_record(
             Record(
@@ -96,10 +102,33 @@ async def test_a_body_that_looks_like_a_record_shows_nothing_behind_it() -> None
         found = broker.state.store.record_at(fake_at)
         assert found is not None
         assert SECRET in found
-        view = await done(peer, "mallory", asked(33, offset=str(fake_at), topic="public"))
-        assert (view.code, view.body) == (16, b"")
+        back = asked(36, group="mine", offset=str(fake_at), delayLevel="1", originTopic="public")
+        for user in ("mallory", "auditor"):  # a rule for all topics is none for what is no record
+            view = await done(peer, user, asked(33, offset=str(fake_at), topic="public"))
+            assert (view.code, view.body) == (16, b"")
+            assert (await done(peer, user, back)).code == 16
         own = await done(peer, "mallory", asked(33, offset=str(position(sent)), topic="public"))
         assert own.code == 0
+
+
+async def test_a_rule_for_all_topics_does_not_show_what_a_denied_topic_has_waiting() -> None:
+    """Delayed, timed and half messages wait in topics that hold those of all others."""
+    async with running(**USERS) as (_, address), client(address) as peer:
+        await prepared(
+            peer,
+            create_user("auditor", password="auditor-secret"),
+            acl("auditor", "Topic:*", "Get", "Sub"),
+            acl("auditor", "Topic:secret", "Get", "Sub", decision="Deny"),
+            acl("auditor", "Group:mine", "Sub"),
+        )
+        timed = (310, send_fields("secret", properties="TIMER_DELAY_SEC\x013600\x02"), SECRET)
+        assert (await done(peer, "payer", timed)).code == 0
+        span = {"maxNum": "1", "beginTimestamp": "0", "endTimestamp": "1"}
+        for topic in ("SCHEDULE_TOPIC_XXXX", "RMQ_SYS_TRANS_HALF_TOPIC", "rmq_sys_wheel_timer"):
+            for request in (pull(topic, "mine"), asked(12, topic=topic, key="k", **span)):
+                answer = await done(peer, "auditor", request)
+                assert (answer.code, answer.body) == (16, b"")
+        assert SECRET in (await done(peer, "root", pull("rmq_sys_wheel_timer", "mine"))).body
 
 
 async def test_nothing_is_copied_to_ones_own_retry_topic_but_what_one_may_read() -> None:

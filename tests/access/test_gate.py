@@ -3,6 +3,7 @@
 import asyncio
 import json
 import logging
+import tracemalloc
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -277,3 +278,25 @@ async def test_strangers_share_a_quarter_of_the_memory_and_a_signed_first_send_p
             await asyncio.gather(*sending, return_exceptions=True)
             for each in strangers:
                 each.socket.close()
+
+
+async def test_names_of_a_mebibyte_are_not_remembered() -> None:
+    """A rule for all topics with a prefix allows any name, also those that no topic can have."""
+    async with running(**USERS) as (_, address), client(address) as connected:
+        for request in (
+            create_user("alice", password="alice-secret"),
+            acl("alice", "Topic:orders*", "Pub"),
+        ):
+            assert (await done(connected, "root", "root-secret", request)).code == 0
+        tracemalloc.start()
+        try:
+            before = tracemalloc.get_traced_memory()[0]
+            for number in range(16):
+                name = f"orders{number}" + "x" * MIB
+                answer = await done(connected, "alice", "alice-secret", send(name))
+                assert "topic" in (answer.remark or "").lower()
+            del name, answer
+            kept = tracemalloc.get_traced_memory()[0] - before
+        finally:
+            tracemalloc.stop()
+        assert kept < 6 * MIB

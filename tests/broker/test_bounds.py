@@ -15,6 +15,7 @@ from pocketmq.model.queue import MessageQueue
 from pocketmq.protocol.codes import RequestCode as Code
 from pocketmq.store import StoreOptions
 from tests.broker.tables import Desk
+from tests.broker.wire import Wire
 
 SEGMENT = 1 << 20
 
@@ -30,6 +31,34 @@ def test_one_heartbeat_cannot_fill_the_tables_of_topics_and_groups() -> None:
     assert answer.remark == "a client can be a member of 4096 groups at most"
     assert len(desk.state.topics) == topics
     assert desk.state.consumers.groups == {}
+
+
+def producers(*names: str, client: str = "c") -> dict[str, object]:
+    groups = [{"groupName": name} for name in names]
+    return {"clientID": client, "consumerDataSet": [], "producerDataSet": groups}
+
+
+def test_many_heartbeats_of_a_client_cannot_fill_the_table_of_producers() -> None:
+    desk, wire = Desk(), Wire("a")
+    names = [f"g{number}" for number in range(4096)]
+    for groups in (names[:2000], names[2000:], names[:10]):
+        answer = desk.ask(Code.HEART_BEAT, {}, producers(*groups), wire)
+        assert answer.code == ResponseCode.SUCCESS
+    answer = desk.ask(Code.HEART_BEAT, {}, producers("one more"), wire)
+
+    assert answer.code == ResponseCode.SYSTEM_ERROR
+    assert answer.remark == "a client can be a member of 4096 groups at most"
+    assert len(desk.state.producers.groups) == 4096
+
+
+@pytest.mark.parametrize("body", [producers("g" * 1025), producers("g", client="c" * 1025)])
+def test_names_in_heartbeats_have_a_longest(body: dict[str, object]) -> None:
+    desk = Desk()
+    answer = desk.ask(Code.HEART_BEAT, {}, body)
+
+    assert answer.code == ResponseCode.SYSTEM_ERROR
+    assert answer.remark == "a client id or a producer group has more than 1024 characters"
+    assert desk.state.producers.groups == {}
 
 
 def test_locks_over_the_limit_are_not_granted_until_others_end() -> None:

@@ -413,3 +413,14 @@ async def test_a_slow_reader_does_not_make_the_broker_hold_what_it_cannot_send()
             answer = await consumer.answer(number)
             assert (answer.code, len(answer.body) > len(body)) == (0, True)
         await consumer.close()
+
+
+async def test_fields_that_nobody_reads_count_as_memory_of_pulls_that_wait() -> None:
+    """Of 40 MiB on one connection no more than 32 MiB wait."""
+    async with running() as (broker, address), client(address) as peer:
+        await peer.ask(SEND, send_fields("T"), b"x")
+        fields = pull_fields("T", 1)
+        numbers = [peer.post(PULL, fields | {"other": "x" * (8 << 20)}) for _ in range(5)]
+        for number in numbers[3:]:
+            await peer.answer(number)
+        assert len(broker.state.waiting) == 3

@@ -1,7 +1,7 @@
 """The table of producers: heartbeats, leaving, silence, and a connection for a check."""
 
 from pocketmq.broker.consumers import Client
-from pocketmq.broker.producers import ProducerTable
+from pocketmq.broker.producers import MAX_MEMBERSHIPS, ProducerTable
 from pocketmq.protocol.peers import Language
 from tests.broker.wire import Wire
 
@@ -129,3 +129,20 @@ def test_three_connections_are_tried_and_no_more() -> None:
 
 def test_a_group_nobody_is_in_has_no_connection() -> None:
     assert ProducerTable().available("g") is None
+
+
+def test_a_full_table_takes_few_groups_of_each_connection() -> None:
+    greedy = [Wire(f"greedy-{number}") for number in range(16)]
+    table = ProducerTable()
+    for wire in greedy:
+        for number in range(MAX_MEMBERSHIPS // 16):
+            table.register(f"g{number}", wire, client("greedy"), 0.0)
+    wire = Wire("late")
+    for number in range(20):
+        table.register(f"late-{number}", wire, client("late"), 0.0)
+
+    assert table.find("late") is wire
+    assert table.count_of(wire) == 16
+    table.closed(greedy[0])
+    table.register("another", wire, client("late"), 0.0)
+    assert table.count_of(wire) == 17

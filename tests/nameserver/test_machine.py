@@ -143,7 +143,7 @@ class Machine(RuleBasedStateMachine):
     @rule(name=names, broker_id=ids)
     def heard(self, name: str, broker_id: int) -> None:
         address = f"{name}-{broker_id}:1"
-        self.table.heard(BrokerKey("c", address), self.now)
+        self.table.heard(BrokerKey("c", address), 0, self.now)
         if address in self.model.live:
             self.model.live[address]["heard"] = self.now
 

@@ -74,6 +74,33 @@ async def test_an_owner_on_a_dead_connection_is_replaced_after_70_seconds_of_sil
         await other.close()
 
 
+@leaping
+@pytest.mark.parametrize("code", [904, 322])
+async def test_other_hosts_do_not_keep_a_silent_owner_alive(code: int) -> None:
+    async with running() as server:
+        owner, other = await owner_and_other(server)
+        await leap(40)
+        assert (await other.ask(code, broker_fields("b", 0, "b:1"))).code == 0
+        await leap(31)
+        assert (await other.register("b", 0, "b:2", "t", "u")).code == 0
+        await owner.close()
+        await other.close()
+
+
+@leaping
+@pytest.mark.parametrize("code", [904, 322])
+async def test_an_owner_is_alive_by_what_comes_from_its_host(code: int) -> None:
+    async with running() as server:
+        owner, other = await owner_and_other(server)
+        again = await Peer.to(server)
+        await leap(40)
+        assert (await again.ask(code, broker_fields("b", 0, "b:1"))).code == 0
+        await leap(31)
+        assert (await other.register("b", 0, "b:2", "t", "u")).code == 16
+        for peer in (owner, other, again):
+            await peer.close()
+
+
 async def test_slaves_and_a_changed_address_on_the_owners_connection_are_let_in() -> None:
     async with running() as server:
         owner, slave = await owner_and_other(server)

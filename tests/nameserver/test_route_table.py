@@ -303,8 +303,8 @@ class TestLeaving:
         table.register(broker("b"), topics("t", "u"), "x", 0.0)
         table.register(broker("d", silence=10.0), topics("t", "u"), "y", 0.0)
         assert table.next_deadline() == 10.0
-        table.heard(BrokerKey("c", "d-0:1"), 9.0)
-        table.heard(BrokerKey("c", "stranger:1"), 9.0)
+        table.heard(BrokerKey("c", "d-0:1"), "y", 9.0)
+        table.heard(BrokerKey("c", "stranger:1"), "y", 9.0)
         assert table.expire(18.9) == []
         assert [(each.name, each.connection) for each in table.expire(19.0)] == [("d", "y")]
         assert table.next_deadline() == 120.0
@@ -462,7 +462,7 @@ class TestRoutesAreKept:
         route = table.routes.get("t")
         table.register(broker("b"), topics("t", "u"), "x", 30.0)
         table.register(broker("b"), topics("t", "u", "v", version=2), "x", 60.0)
-        table.heard(broker("b").key, 70.0)
+        table.heard(broker("b").key, "x", 70.0)
         assert table.routes.get("t") is route
         table.connection_lost("d-0:1")
         assert table.routes.get("t") is not route
@@ -471,7 +471,7 @@ class TestRoutesAreKept:
         table = table_with(broker("b"), broker("d"))
         version = table.routes.version
         table.register(broker("b"), topics("t", "u"), "x", 30.0)
-        table.heard(broker("b").key, 70.0)
+        table.heard(broker("b").key, "x", 70.0)
         assert table.routes.version == version
         table.register(broker("b", cluster="c2"), topics("t", "u"), "x", 90.0)
         assert table.routes.version > version

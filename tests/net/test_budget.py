@@ -150,3 +150,16 @@ async def test_requests_that_are_put_back_are_answered_later_and_in_order() -> N
         answers = await slow.commands(60)
         assert [each.opaque for each in answers] == list(range(60))
         assert owner.largest <= limits.write_high + MIB + 1000
+
+
+async def test_fields_of_requests_that_are_put_back_count() -> None:
+    def put_back(connection: Connection, requests: list[Command]) -> None:
+        if not connection.waiting:
+            connection.put_back(requests)
+
+    owner = Recorder(put_back)
+    async with serving(owner, Limits(memory=8 * MIB)) as (_, address), Raw(address) as peer:
+        request = Command.request(11, 1, {"key": "x" * MIB})
+        await peer.send(request.encode())
+        await until(lambda: owner.opened and owner.opened[0].waiting, "a request that waits")
+        assert owner.opened[0].held_frame > MIB

@@ -2,6 +2,7 @@
 
 import base64
 import hmac
+import tracemalloc
 
 from hypothesis import given
 from hypothesis import strategies as some
@@ -118,3 +119,22 @@ def test_javas_signature_without_a_binding_counts_for_any_code() -> None:
     fields = as_java(SECRET, {"AccessKey": "root", "topic": "orders"}, b"")
     assert check_signature(SECRET, GET_TOPIC_STATS, fields, b"") is Signed.UNBOUND
     assert check_signature(SECRET, DELETE_TOPIC, fields, b"") is Signed.UNBOUND
+
+
+def test_requests_with_long_or_many_keys_are_not_remembered() -> None:
+    """Anybody can send them, before the signature is checked."""
+    kinds = [[f"{number}" + "k" * 100_000] for number in range(50)]
+    kinds += [[f"{number}.{each}" for each in range(4000)] for number in range(20)]
+    tracemalloc.start()
+    try:
+        before = tracemalloc.get_traced_memory()[0]
+        for keys in kinds:
+            fields = {"AccessKey": "root", SIGNATURE: "x"} | dict.fromkeys(keys, "")
+            assert check_signature(SECRET, 310, fields, b"") is Signed.NOT
+        del fields
+        kept = tracemalloc.get_traced_memory()[0] - before
+    finally:
+        tracemalloc.stop()
+    assert kept < 1_000_000
+    fields = bound(310, dict.fromkeys(kinds[0], "value"))
+    assert check_signature(SECRET, 310, fields, b"") is Signed.BOUND

@@ -19,7 +19,7 @@ CLOGGED_RETRY = 0.05
 """Seconds until a pull is looked at again whose client has not taken earlier answers."""
 _ROUNDING = 0.25
 _OVERHEAD = 1024
-"""Bytes a waiting pull is taken to need besides its subscription."""
+"""Bytes a waiting pull is taken to need besides its fields."""
 
 NEVER = float("inf")
 
@@ -51,7 +51,7 @@ class HeldPull:
         self.codes = codes  # tag codes it wants; None for all
         self.sql = sql  # whether the messages themselves decide
         self.checked = header.queue_offset  # messages before this one do not match
-        self.size = _OVERHEAD + len(header.subscription or "") + len(request.body)
+        self.size = _OVERHEAD + request.size + len(header.subscription or "")
         self.deadline = NEVER
         self.since = 0.0
         self.lane = 0.0

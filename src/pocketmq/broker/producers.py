@@ -9,6 +9,9 @@ from collections.abc import Callable
 from pocketmq.broker.consumers import Client, Member
 from pocketmq.broker.peer import Peer
 
+MAX_MEMBERSHIPS = 65_536
+"""Producer groups of all connections together, those that every connection may have aside."""
+_OWN_SHARE = 16
 _TRIES = 3
 _WRITABLE_BELOW = 64 * 1024
 """Unsent bytes from which a connection counts as busy, as Netty's default has it."""
@@ -21,6 +24,7 @@ class ProducerTable:
         self.groups: dict[str, dict[Peer, Member]] = {}
         self._groups_of: dict[Peer, dict[str, None]] = {}
         self._by_client: dict[str, Peer] = {}
+        self._memberships = 0
         self._turn = 0
 
     def register(
@@ -29,17 +33,24 @@ class ProducerTable:
         """Take note of one producer group in a heartbeat.
 
         A connection stays the client it first was, as in Java. Unless it `replaces` another open
-        connection with its client id, that one goes on to get what is for this id.
+        connection with its client id, that one goes on to get what is for this id. A new group is
+        passed over if there are `MAX_MEMBERSHIPS` and the connection has some already.
         """
-        members = self.groups.setdefault(group, {})
-        member = members.get(connection)
+        member = self.groups.get(group, {}).get(connection)
         if member is not None:
             member.last_seen = now
             return
-        members[connection] = Member(client, now)
+        if self._memberships >= MAX_MEMBERSHIPS and self.count_of(connection) >= _OWN_SHARE:
+            return
+        self.groups.setdefault(group, {})[connection] = Member(client, now)
+        self._memberships += 1
         self._groups_of.setdefault(connection, {})[group] = None
         if replaces:
             self._by_client[client.client_id] = connection
+
+    def count_of(self, connection: Peer) -> int:
+        """Return how many groups a connection is a member of."""
+        return len(self._groups_of.get(connection, ()))
 
     def unregister(self, group: str, connection: Peer) -> None:
         """Take a connection out of a group."""
@@ -90,6 +101,7 @@ class ProducerTable:
     def _forget(self, group: str, connection: Peer) -> None:
         members = self.groups[group]
         member = members.pop(connection)
+        self._memberships -= 1
         if not members:
             del self.groups[group]
         names = self._groups_of[connection]

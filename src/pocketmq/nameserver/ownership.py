@@ -32,6 +32,11 @@ def host_of(connection: Hashable) -> str:
     return address.rpartition(":")[0].strip("[]")
 
 
+def is_same_peer(owner: Live, connection: Hashable) -> bool:
+    """Tell whether a connection is an owner's own, or comes from the owner's host."""
+    return owner.connection == connection or host_of(owner.connection) == host_of(connection)
+
+
 def owner_of(live: LiveBrokers, clusters: Iterable[str], address: str) -> Live | None:
     """Return the live broker of an address that is registered in one of these clusters."""
     found = (live.get(BrokerKey(cluster, address)) for cluster in clusters)
@@ -96,7 +101,7 @@ def _is_kept_from(owner: Live | None, asker: Asker) -> bool:
 
 
 def _same_host(owner: Live | None, asker: Asker) -> bool:
-    return owner is not None and host_of(owner.connection) == host_of(asker.connection)
+    return owner is not None and is_same_peer(owner, asker.connection)
 
 
 def _is_of_another_term(state_version: int, owner: Live | None) -> bool:

@@ -17,7 +17,13 @@ from pocketmq.model.route import MASTER_ID, QueueData
 from pocketmq.nameserver.broker_sets import BrokerSet, BrokerSets, Entered
 from pocketmq.nameserver.checks import check_announcement, check_queue_data, check_topics, refused
 from pocketmq.nameserver.live_brokers import LiveBrokers
-from pocketmq.nameserver.ownership import Asker, check_departure, check_registration, owner_of
+from pocketmq.nameserver.ownership import (
+    Asker,
+    check_departure,
+    check_registration,
+    is_same_peer,
+    owner_of,
+)
 from pocketmq.nameserver.routes import Routes
 from pocketmq.nameserver.values import (
     Announcement,
@@ -220,10 +226,10 @@ class RouteTable:
 
     # Brokers live
 
-    def heard(self, key: BrokerKey, now: float) -> None:
-        """Note a sign of life; of strangers none is noted."""
+    def heard(self, key: BrokerKey, connection: Hashable, now: float) -> None:
+        """Note a sign of life; of strangers none is noted, nor what other hosts say of a broker."""
         live = self._live.get(key)
-        if live is not None:
+        if live is not None and is_same_peer(live, connection):
             live.heard = now
 
     def data_version(self, key: BrokerKey) -> DataVersion | None:

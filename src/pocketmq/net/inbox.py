@@ -33,7 +33,7 @@ class Inbox:
         self._owner = owner
         self._outbox = outbox
         self._held: deque[Command] = deque()
-        self.size = 0  # bytes of bodies in `_held`
+        self.size = 0  # bytes of requests in `_held`
         self.starved = False  # there is no memory for the rest of a frame
         self._deferred = False  # there is no memory for answers
         self._serving: asyncio.Handle | None = None
@@ -77,7 +77,7 @@ class Inbox:
     def put_back(self, connection: "Connection", requests: list[Command]) -> None:
         """Keep requests that the owner could not answer now, before all others, until `resume`."""
         self._held.extendleft(reversed(requests))
-        self.size += sum(len(request.body) for request in requests)
+        self.size += sum([request.size for request in requests])
         self._deferred = True
         self.steer_reading(connection)
 
@@ -120,7 +120,7 @@ class Inbox:
             count = min(self._batch, len(self._held))
             began = self._loop.time()
             requests = [self._held.popleft() for _ in range(count)]
-            self.size -= sum(len(request.body) for request in requests)
+            self.size -= sum([request.size for request in requests])
             self._hand_over(connection, requests)
             if self._loop.time() - began < self._limits.slice:
                 self._batch = min(self._batch * 2, self._limits.batch)
@@ -133,7 +133,7 @@ class Inbox:
 
     def _hold(self, requests: list[Command]) -> None:
         self._held.extend(requests)
-        self.size += sum(len(request.body) for request in requests)
+        self.size += sum([request.size for request in requests])
 
     def steer_reading(self, connection: "Connection") -> None:
         """Read only while there is room for what comes of it.

@@ -106,6 +106,16 @@ class Command(msgspec.Struct, frozen=True, gc=False, eq=False):
         return self.flag & ONEWAY_FLAG != 0
 
     @property
+    def size(self) -> int:
+        """How many bytes its fields, remark and body take, about."""
+        fields = self.ext_fields
+        if type(fields) is Raw:
+            size = memoryview(fields).nbytes
+        else:
+            size = 0 if fields is None else len("".join(fields)) + len("".join(fields.values()))
+        return size + len(self.remark or "") + len(self.body)
+
+    @property
     def ext(self) -> dict[str, str]:
         """All fields as strings, in the order they came in. Do not change it.
 

@@ -35,6 +35,8 @@ _SENDS = frozenset[int](
 )
 _UNIQUE_KEY_QUERY = "_UNIQUE_KEY_QUERY"
 """Signed by clients from 4.9.4 on, unsigned by those before: both count."""
+_REMEMBERED_KEYS = 1024
+"""Keys and characters of them; the largest request of a client has about 300."""
 _BLOCK = 64
 _INNER, _OUTER = (bytes(each ^ pad for each in range(256)) for pad in (0x36, 0x5C))
 _sha1 = partial(hashlib.sha1, usedforsecurity=False)  # RocketMQ's choice; as an HMAC it holds
@@ -66,7 +68,7 @@ def sign(user: SigningUser, code: int, fields: dict[str, str], body: bytes) -> N
     if token:
         fields[SECURITY_TOKEN] = token
     fields[BINDING] = ""  # signed as empty if it cannot be
-    plan = _plan(code, tuple(fields))
+    plan = _plan_of(code, fields)
     if plan.layout is not None:
         layout = plan.layout
         fields[BINDING] = layout if isinstance(layout, str) else layout(fields)
@@ -84,12 +86,12 @@ def unsigned(fields: Mapping[str, str]) -> dict[str, str]:
 def check_signature(secret: bytes, code: int, fields: Mapping[str, str], body: bytes) -> Signed:
     """Check a request's signature; signatures are compared in the same time either way."""
     given = fields.get(SIGNATURE, "").encode("utf-8", "replace")
-    plan = _plan(code, tuple(fields))
+    plan = _plan_of(code, fields)
     content = _content(plan, fields)
     good = hmac.compare_digest(_digest(secret, content, body), given)
     if not good and _UNIQUE_KEY_QUERY in fields:
         fields = {key: value for key, value in fields.items() if key != _UNIQUE_KEY_QUERY}
-        plan = _plan(code, tuple(fields))
+        plan = _plan_of(code, fields)
         content = _content(plan, fields)
         good = hmac.compare_digest(_digest(secret, content, body), given)
     if not good:
@@ -127,6 +129,16 @@ class _Plan(NamedTuple):
     """Picks the signed values in order."""
     layout: Callable[[Mapping[str, str]], str] | str | None
     """What the binding of a request has to be; None if it would be ambiguous."""
+
+
+def _plan_of(code: int, fields: Mapping[str, str]) -> _Plan:
+    """Return how a request is signed, remembered unless its keys are longer than any client's.
+
+    Anybody can send any keys: what is remembered must not add up to much.
+    """
+    keys = tuple(fields)
+    size = len(keys) + len("".join(keys))
+    return (_plan if size <= _REMEMBERED_KEYS else _plan.__wrapped__)(code, keys)
 
 
 @lru_cache(maxsize=1024)

@@ -3,6 +3,10 @@
 import asyncio
 from contextlib import AsyncExitStack
 
+import pytest
+
+from pocketmq.broker.pop import waiting
+from pocketmq.errors import ResponseCode
 from pocketmq.protocol.codes import RequestCode as Code
 from tests.broker.pop.counter import ack, committed, create, got, pop_fields, send, serving
 from tests.broker.running import client, running
@@ -46,5 +50,21 @@ async def test_those_who_are_gone_get_nothing() -> None:
             await until(lambda: len(pops.waiting) == 5, "all to wait")
         await until(lambda: not len(pops.waiting), "nobody to wait")
         await send(peer, T, "a")
-        waiting = peer.post(Code.POP_MESSAGE, pop_fields(T, pollTime=60_000))
-        assert len(got(await peer.answer(waiting), T)) == 1
+        posted = peer.post(Code.POP_MESSAGE, pop_fields(T, pollTime=60_000))
+        assert len(got(await peer.answer(posted), T)) == 1
+
+
+async def test_fields_that_nobody_reads_count_as_memory_of_those_who_wait(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(waiting, "SIZE_LIMIT", 1 << 20)
+    async with running() as (broker, address), client(address) as peer:
+        await create(peer, T)
+        fields = pop_fields(T, pollTime=60_000)
+        large = {**fields, "other": "x" * (600 << 10)}
+        peer.post(Code.POP_MESSAGE, large)
+        pops = serving(broker)
+        await until(lambda: len(pops.waiting) == 1, "the first to wait")
+        assert (await peer.ask(Code.POP_MESSAGE, large)).code == ResponseCode.POLLING_FULL
+        peer.post(Code.POP_MESSAGE, fields)
+        await until(lambda: len(pops.waiting) == 2, "a small one to wait")

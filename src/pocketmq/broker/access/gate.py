@@ -175,7 +175,7 @@ class Gate:
         if deciding is not None and asked in self._allowed:
             return
         self._check_user(name, self._needs(request), source)
-        if deciding is not None:
+        if deciding is not None and name is not None and name in self._users:
             if len(self._allowed) >= _REMEMBERED:
                 self._allowed.clear()
             self._allowed.add(asked)
@@ -192,7 +192,10 @@ class Gate:
             position = rule.position(request)
             if position is None:
                 return [*needs, Need(topic_resource(None), rule.on_record)]
-            needs = needs + needs_on_record(self._records, position, rule.on_record)
+            more = needs_on_record(self._records, position, rule.on_record)
+            if more is None:
+                return None
+            needs = needs + more
         return needs or [Need(topic_resource(None), rule.on_record)]
 
     def _check_user(self, name: str | None, needs: list[Need] | None, source: str) -> None:

@@ -9,7 +9,14 @@ from collections.abc import Callable
 from typing import NamedTuple, TypeAlias
 
 from pocketmq.broker.access.rules import Action, Kind, Resource
-from pocketmq.model.names import HALF_TOPIC, RETRY_PREFIX, is_retry_topic
+from pocketmq.model.names import (
+    HALF_TOPIC,
+    RETRY_PREFIX,
+    SCHEDULE_TOPIC,
+    TIMER_TOPIC,
+    TRANSACTION_GAVE_UP_TOPIC,
+    is_retry_topic,
+)
 from pocketmq.protocol.bodies.assignment import AssignmentQuery
 from pocketmq.protocol.bodies.heartbeat import ClientCheck, Heartbeat
 from pocketmq.protocol.bodies.locks import LockQueues
@@ -44,6 +51,7 @@ class Needs(NamedTuple):
 
 
 TOPIC_AND_GROUP = ("topic", "consumerGroup")
+_HOLDING = frozenset({HALF_TOPIC, TRANSACTION_GAVE_UP_TOPIC, SCHEDULE_TOPIC, TIMER_TOPIC})
 PUB, SUB, GET, UPDATE = (Action.PUB,), (Action.SUB,), (Action.GET,), (Action.UPDATE,)
 ANYBODY = Need(Resource(Kind.ANY, None), ())
 """Every user may."""
@@ -110,6 +118,21 @@ def taking(actions: tuple[Action, ...], *, in_java: bool = True) -> Needs:
         return _taken(request.ext.get("topic"), request.ext.get("consumerGroup"), actions)
 
     return Needs(needs, TOPIC_AND_GROUP, needs if in_java else nothing)
+
+
+def shared(rule: Needs) -> Needs:
+    """Need the cluster, too, where a topic holds messages of all others for a while.
+
+    A rule for all topics covers it; one that denies the topic they are for does not.
+    """
+
+    def needs(request: Command, cluster: str) -> list[Need]:
+        found = rule.read(request, cluster)
+        if request.ext.get("topic") in _HOLDING:
+            found = [*found, Need(Resource(Kind.CLUSTER, cluster), (Action.GET, Action.LIST))]
+        return found
+
+    return rule._replace(read=needs)
 
 
 def _taken(topic: str | None, group: str | None, actions: tuple[Action, ...]) -> list[Need]:

@@ -19,6 +19,8 @@ _T, _G = Kind.TOPIC, Kind.GROUP
 _CREATE, _DELETE = (Action.CREATE,), (Action.DELETE,)
 _SUB_GET, _SUB_UPDATE = (Action.SUB, Action.GET), (Action.SUB, Action.UPDATE)
 _SHOWN = (Action.GET, Action.LIST)
+_LONGEST_REMEMBERED = 512
+"""Characters; names of topics and groups have at most 255."""
 
 
 def needs_of(request: Command, cluster: str, *, java: bool = False) -> list[Need] | None:
@@ -37,11 +39,18 @@ def needs_of(request: Command, cluster: str, *, java: bool = False) -> list[Need
 
 
 def deciding_fields(code: int, fields: Mapping[str, str]) -> tuple[str | None, ...] | None:
-    """Give the fields that alone decide what a request needs; None if more does."""
+    """Give the fields that alone decide what a request needs; None if more does.
+
+    Decisions are remembered by them, so longer ones than names have count as None.
+    """
     rule = NEEDS.get(code)
     if rule is None or rule.keys is None:
         return None
-    return tuple([fields.get(key) for key in rule.keys])
+    values = tuple([fields.get(key) for key in rule.keys])
+    for value in values:
+        if value is not None and len(value) > _LONGEST_REMEMBERED:
+            return None
+    return values
 
 
 def _by_record(rule: Needs, position: str, on_record: tuple[Action, ...]) -> Needs:
@@ -75,11 +84,11 @@ _MESSAGES: dict[int, Needs] = {
     Code.RESUME_CHECK_HALF_MESSAGE: _by_record(
         read.fields(UPDATE, ("topic",), topic=_T), "msgId", UPDATE
     ),
-    Code.PULL_MESSAGE: read.taking(SUB),
-    Code.LITE_PULL_MESSAGE: read.taking(SUB, in_java=False),
-    Code.QUERY_MESSAGE: read.fields(_SUB_GET, topic=_T),
-    Code.POP_MESSAGE: read.taking(SUB),
-    Code.PEEK_MESSAGE: read.taking(SUB),
+    Code.PULL_MESSAGE: read.shared(read.taking(SUB)),
+    Code.LITE_PULL_MESSAGE: read.shared(read.taking(SUB, in_java=False)),
+    Code.QUERY_MESSAGE: read.shared(read.fields(_SUB_GET, topic=_T)),
+    Code.POP_MESSAGE: read.shared(read.taking(SUB)),
+    Code.PEEK_MESSAGE: read.shared(read.taking(SUB)),
     Code.ACK_MESSAGE: _ACK,
     Code.BATCH_ACK_MESSAGE: Needs(read.batch_ack, None, read.nothing),
     Code.CHANGE_MESSAGE_INVISIBLETIME: _ACK,

@@ -44,11 +44,14 @@ def at_message_id(request: Command) -> int | None:
         return None
 
 
-def needs_on_record(records: Records, position: int, actions: tuple[Action, ...]) -> list[Need]:
+def needs_on_record(
+    records: Records, position: int, actions: tuple[Action, ...]
+) -> list[Need] | None:
     """Give what is needed on the topic of the record at a position; nothing if there is none.
 
     A message's body can look like a record that reaches into the next ones. So a record counts
-    only if its queue has it at that position; nobody has a right on any other.
+    only if its queue has it at that position. None for any other: only super users may read it,
+    not those with a rule for all topics, whom another rule may deny the topic it reaches into.
     """
     found = records.record_at(position) if position >= 0 else None
     if found is None:
@@ -57,7 +60,7 @@ def needs_on_record(records: Records, position: int, actions: tuple[Action, ...]
     topic = record.topic_bytes.decode("utf-8", "replace")
     queue = records.queue(topic, record.queue_id)
     if queue is None or queue.position(record.queue_offset) != position:
-        return [Need(topic_resource(None), actions)]
+        return None
     real = find_property(record.property_bytes, names.REAL_TOPIC.encode())
     if topic in _HALF and real is not None and actions in _PRODUCERS:
         return [Need(topic_resource(real.decode("utf-8", "replace")), actions)]

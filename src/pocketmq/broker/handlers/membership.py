@@ -32,7 +32,9 @@ from pocketmq.protocol.json_values import decode_body, encode_body
 logger = logging.getLogger("pocketmq.broker")
 
 _GROUPS_OF_CLIENT = 4096
-"""Far more than any client has; one heartbeat must not fill the tables of topics and groups."""
+"""Far more than any client has; one client must not fill the tables of topics and groups."""
+_LONGEST_NAME = 1024
+"""Characters of a client id or a producer group; clients have no use for a quarter of it."""
 _UNIT_SUBSCRIBED = 2
 """Bit of a topic's system flag: it is subscribed by consumers of other units."""
 
@@ -40,9 +42,9 @@ _UNIT_SUBSCRIBED = 2
 def heartbeat(state: BrokerState, connection: Connection, request: Command) -> Command:
     """Take note of a client's groups, making what they need: the group and its retry topic."""
     beat = decode_body(request.body, Heartbeat)
-    if len(beat.consumer_data_set) + len(beat.producer_data_set) > _GROUPS_OF_CLIENT:
-        remark = f"a client can be a member of {_GROUPS_OF_CLIENT} groups at most"
-        return request.reply(ResponseCode.SYSTEM_ERROR, remark)
+    fault = _excess(state, connection, beat)
+    if fault is not None:
+        return request.reply(ResponseCode.SYSTEM_ERROR, fault)
     client = Client(beat.client_id, request.language, request.version)
     wants_full = beat.heartbeat_fingerprint == 0
     for data in beat.consumer_data_set:
@@ -54,6 +56,25 @@ def heartbeat(state: BrokerState, connection: Connection, request: Command) -> C
     save_changes(state)
     header = HeartbeatResponse(is_support_heart_beat_v2=True, is_sub_change=wants_full)
     return request.reply(ResponseCode.SUCCESS, None, header)
+
+
+def _excess(state: BrokerState, connection: Connection, beat: Heartbeat) -> str | None:
+    """Return what is too much in a heartbeat.
+
+    Any user may announce producer groups, so they count over all heartbeats of a connection.
+    """
+    producers = {producer.group_name for producer in beat.producer_data_set}
+    known = state.producers.groups
+    new = sum(connection not in known.get(name, ()) for name in producers)
+    most = max(
+        len(beat.consumer_data_set) + len(beat.producer_data_set),
+        state.producers.count_of(connection) + new,
+    )
+    if most > _GROUPS_OF_CLIENT:
+        return f"a client can be a member of {_GROUPS_OF_CLIENT} groups at most"
+    if any(len(name) > _LONGEST_NAME for name in (beat.client_id, *producers)):
+        return f"a client id or a producer group has more than {_LONGEST_NAME} characters"
+    return None
 
 
 def _may_replace(state: BrokerState, connection: Peer, client_id: str) -> bool:

@@ -98,6 +98,7 @@ class Pops:
             or len(waiting) >= config.max_pop_polling_size
             or len(line) > config.pop_polling_size
             or waiting.of(held.connection) >= config.max_suspended_pulls_of_connection
+            or not waiting.has_room_for(held)
         ):
             return False
         if not line.queues:

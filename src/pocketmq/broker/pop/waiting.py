@@ -17,7 +17,11 @@ from pocketmq.store import QueueIndex
 
 ANY_QUEUE = -1
 NEVER = float("inf")
+SIZE_LIMIT = 128 << 20
+"""Bytes of all who wait."""
 _ROUNDING = 0.05
+_OVERHEAD = 1024
+"""Bytes that one who waits is taken to need besides its fields."""
 
 K = TypeVar("K")
 Key: TypeAlias = tuple[str, str, int]
@@ -29,6 +33,7 @@ class HeldPop:
 
     __slots__ = (
         "connection", "deadline", "header", "lane", "line", "number", "request", "selection",
+        "size",
     )  # fmt: skip
 
     def __init__(
@@ -42,6 +47,7 @@ class HeldPop:
         self.request = request
         self.header = header
         self.selection = selection
+        self.size = _OVERHEAD + request.size + len(header.exp or "")
         self.deadline = NEVER
         self.lane = 0.0
         self.number = 0  # the lower it is, the longer this one has waited
@@ -72,6 +78,7 @@ class WaitingPops:
         self._by_connection: dict[Connection, dict[HeldPop, None]] = {}
         self._lanes: dict[float, dict[HeldPop, None]] = {}  # same length of wait: due in order
         self._count = 0
+        self._size = 0
         self._numbers = count(1)
 
     def __len__(self) -> int:
@@ -100,6 +107,11 @@ class WaitingPops:
         self._by_connection.setdefault(held.connection, {})[held] = None
         self._lanes.setdefault(held.lane, {})[held] = None
         self._count += 1
+        self._size += held.size
+
+    def has_room_for(self, held: HeldPop) -> bool:
+        """Tell whether the memory of those who wait has room for one more."""
+        return self._size + held.size <= SIZE_LIMIT
 
     def watching(self, queue: QueueIndex) -> list[Line]:
         """Give the lines that want to know of messages in a queue."""
@@ -163,6 +175,7 @@ class WaitingPops:
         _discard(self._by_connection, held.connection, held)
         _discard(self._lanes, held.lane, held)
         self._count -= 1
+        self._size -= held.size
 
     def _unwatch(self, line: Line) -> None:
         for queue in line.queues:

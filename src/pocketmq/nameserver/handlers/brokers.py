@@ -123,20 +123,21 @@ def unregister(state: NameServerState, connection: Hashable, request: Command) -
     return request.reply(SUCCESS)
 
 
-def heartbeat(state: NameServerState, _: Hashable, request: Command) -> Command:
+def heartbeat(state: NameServerState, connection: Hashable, request: Command) -> Command:
     """Note that a broker is alive."""
     header = request.header(BrokerHeartbeatRequest)
-    state.table.heard(BrokerKey(header.cluster_name, header.broker_addr), state.clock())
+    key = BrokerKey(header.cluster_name, header.broker_addr)
+    state.table.heard(key, connection, state.clock())
     return request.reply(SUCCESS)
 
 
-def query_data_version(state: NameServerState, _: Hashable, request: Command) -> Command:
+def query_data_version(state: NameServerState, connection: Hashable, request: Command) -> Command:
     """Tell a broker whether its topics are known in their latest state; it is alive, too."""
     header = request.header(QueryDataVersionRequest)
     version = decode_body(request.body, DataVersion) if request.body else None
     key = BrokerKey(header.cluster_name, header.broker_addr)
     answer = QueryDataVersionResponse(changed=state.table.changed(key, version))
-    state.table.heard(key, state.clock())
+    state.table.heard(key, connection, state.clock())
     known = state.table.data_version(key)
     body = b"" if known is None else encode_body(known)
     return request.reply(SUCCESS, ext=answer, body=body)
