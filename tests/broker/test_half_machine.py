@@ -3,6 +3,7 @@
 import tempfile
 from pathlib import Path
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
@@ -169,6 +170,7 @@ def lose(broker: Transacting, topic: str) -> None:
     broker.kill()
 
 
+@pytest.mark.damaged_store
 def test_a_transaction_whose_committed_message_was_lost_is_open_again(tmp_path: Path) -> None:
     broker = Transacting(tmp_path)
     kept, lost = broker.send("kept"), broker.send("lost")
