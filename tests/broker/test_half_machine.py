@@ -189,6 +189,7 @@ def test_a_transaction_whose_committed_message_was_lost_is_open_again(tmp_path: 
     again.store.close()
 
 
+@pytest.mark.damaged_store
 def test_the_mark_of_a_lost_half_message_ends_no_other(tmp_path: Path) -> None:
     """Not even after a second kill, when another half message has its offset."""
     broker = Transacting(tmp_path)
