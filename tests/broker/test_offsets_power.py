@@ -8,6 +8,7 @@ import logging
 import random
 import tempfile
 from pathlib import Path
+from typing import TypeAlias
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -26,6 +27,13 @@ from tests.store.faults import PowerDisk, SteppedFlusher, abandon
 TOPIC = "T"
 QUEUES = range(2)
 GROUPS = ("g", "h")
+
+Cut: TypeAlias = tuple[int, float, int]
+"""A seed, the chance that a unit not synced survives, and the size of a unit."""
+
+CUTS = st.tuples(
+    st.integers(0, 1 << 32), st.sampled_from([0.0, 0.5, 0.9]), st.sampled_from([512, 4096])
+)
 
 
 class OffsetMachine(RuleBasedStateMachine):
@@ -83,9 +91,11 @@ class OffsetMachine(RuleBasedStateMachine):
         ext = {"srcGroup": "g", "destGroup": "h", "topic": TOPIC, "offline": "true"}
         self.desk.ask(Code.CLONE_GROUP_OFFSET, ext)
 
-    @rule()
-    def save(self) -> None:
+    @rule(jobs=st.integers(0, 5))
+    def save(self, jobs: int) -> None:
+        """Offsets are submitted; the flusher does some of the jobs that wait at this moment."""
         submit_offsets(self.desk.state)
+        self.flush(jobs)
 
     @rule(jobs=st.integers(1, 5))
     def flush(self, jobs: int) -> None:
@@ -101,11 +111,20 @@ class OffsetMachine(RuleBasedStateMachine):
         self.desk.state.store.checkpoint()
 
     @rule(
-        seed=st.integers(0, 1 << 32),
-        chance=st.sampled_from([0.0, 0.5, 0.9]),
-        unit=st.sampled_from([512, 4096]),
+        group=st.sampled_from(GROUPS),
+        queue_id=st.sampled_from(QUEUES),
+        jobs=st.integers(0, 5),
+        cut=CUTS,
     )
-    def lose_power(self, seed: int, chance: float, unit: int) -> None:
+    def lose_power_in_a_save(self, group: str, queue_id: int, jobs: int, cut: Cut) -> None:
+        """The moment that matters: a new message is committed, and its offset is on the way."""
+        self.consume(group, queue_id, written=False)
+        self.save(jobs)
+        self.lose_power(cut)
+
+    @rule(cut=CUTS)
+    def lose_power(self, cut: Cut) -> None:
+        seed, chance, unit = cut
         abandon(self.desk.state.store)
         luck = random.Random(seed)
         self.disk.cut_power(unit, lambda: luck.random() < chance)

@@ -357,6 +357,21 @@ async def test_open_transactions_and_their_checks_survive_a_restart(tmp_path: Pa
         assert keys(broker) == ["done", "open"]
 
 
+@leaping
+async def test_after_the_clock_is_set_back_producers_that_chose_when_are_asked_too() -> None:
+    clock = LoopClock()
+    settings = {"transaction_check_interval": 1000, "transaction_time_out": 1000}
+    async with running(None, clock, **settings) as (_, address), client(address) as peer:
+        await appear(peer, "shop")
+        clock.forward(86_400)
+        born = str(clock.now_ms())
+        await prepare(peer, more="CHECK_IMMUNITY_TIME_IN_SECONDS\00120\2", g=born)
+        clock.forward(-86_400)
+        await leap(30)
+        question = await peer.question()
+        assert question.code == RequestCode.CHECK_TRANSACTION_STATE
+
+
 @pytest.mark.parametrize(
     ("tag", "now_ms", "due"),
     [

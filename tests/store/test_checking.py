@@ -13,7 +13,8 @@ from pocketmq.protocol.json_values import encode_body
 from pocketmq.protocol.records import Record
 from pocketmq.store import MessageStore, StoreOptions
 from pocketmq.store.check_report import CheckReport, Severity
-from pocketmq.store.checking import check_store, find_stores
+from pocketmq.store.checking import LogReader, check_store, find_stores
+from pocketmq.store.disk import Disk
 from pocketmq.store.repair import repair_store
 from tests.store.faults import abandon
 from tests.store.messages import kept
@@ -384,3 +385,27 @@ def test_a_flipped_bit_that_makes_an_offset_0_does_not_hide_what_came_before(pat
     store = MessageStore.open(path, OPTIONS)
     assert set(kept(store, store.queue("T", 0))) == set(range(40)) - {16}
     store.close()
+
+
+def test_a_repair_keeps_what_is_left_of_a_file_that_was_cut_short(path: Path) -> None:
+    """Also of one that is shorter than any file of the log is made."""
+    last = max((path / "commitlog").iterdir())
+    with last.open("r+b") as opened:
+        opened.truncate(250)
+    with pytest.raises(StoreCorrupt, match="files are missing"):
+        MessageStore.open(path, OPTIONS)
+    assert not check_store(path).sound
+    repair_store(path)
+    store = MessageStore.open(path, OPTIONS)
+    found = [len(kept(store, store.queue(topic, number))) for topic, number in HELD]
+    store.close()
+    position = int(last.name)
+    assert sum(found) == _records_before(path, position) + 1
+    assert check_store(path).sound
+
+
+def _records_before(path: Path, position: int) -> int:
+    reader = LogReader(Disk(path))
+    count = sum(record[0] < position for record in reader.read())
+    reader.close()
+    return count

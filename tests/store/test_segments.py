@@ -1,5 +1,6 @@
 """A run of bytes in files: one position, files of any size, nothing missing between."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -80,6 +81,19 @@ def test_a_file_that_was_not_finished_was_never_used(tmp_path: Path, size: int) 
     again.load()
     assert again.end == 4096
     assert names(tmp_path) == ["00000000000000000000"]
+
+
+def test_a_short_file_that_holds_something_is_kept(tmp_path: Path) -> None:
+    """Something else cut it short: what is left of its messages can be read."""
+    run = segments(tmp_path)
+    run.grow(1)
+    run.grow(1).file.write(0, b"message")
+    run.close()
+    os.truncate(tmp_path / "log" / f"{4096:020d}", 1000)
+    again = segments(tmp_path)
+    again.load()
+    assert [(each.start, each.end) for each in again] == [(0, 4096), (4096, 5096)]
+    assert bytes(again.at(4096).view[:8]) == b"message\0"  # type: ignore[union-attr]
 
 
 def test_the_oldest_file_goes_and_its_readers_go_on(tmp_path: Path) -> None:

@@ -12,18 +12,20 @@ from pocketmq.broker.access.users import AclTable, UserTable
 from pocketmq.broker.appending import tag_rules
 from pocketmq.broker.assignment import RequestModeTable
 from pocketmq.broker.delay_progress import DelayProgress
+from pocketmq.broker.delay_rules import real_place
 from pocketmq.broker.delays import delay_tag_rules
 from pocketmq.broker.groups import ForbiddenTable, GroupTable
 from pocketmq.broker.half_messages import KIND as TRANSACTIONS
 from pocketmq.broker.half_messages import SavedStates
 from pocketmq.broker.half_states import unpack_states
 from pocketmq.broker.kept_settings import KIND as SETTING
+from pocketmq.broker.name_rules import topic_fault
 from pocketmq.broker.pop.keeping import SavedPops
 from pocketmq.broker.pop.popping import KIND as POPS
 from pocketmq.broker.timer_queue import KIND as TIMERS
 from pocketmq.broker.timer_queue import SavedTimers
 from pocketmq.broker.timers import timer_tag_rules
-from pocketmq.broker.topics import TopicTable
+from pocketmq.broker.topics import MAX_QUEUES, TopicTable
 from pocketmq.broker.transaction_checks import half_tag_rules
 from pocketmq.model.group_config import GroupConfig
 from pocketmq.model.topic_config import TopicConfig
@@ -37,6 +39,14 @@ from pocketmq.store.repair import Repaired, repair_store
 
 def _read_states(_: str, document: bytes) -> None:
     unpack_states(msgspec.json.decode(document, type=SavedStates).states)
+
+
+def _waits_for(properties: bytes) -> tuple[str, int] | None:
+    """Return a place that may be: properties have no checksum."""
+    place = real_place(properties)
+    if place is None or topic_fault(place[0]) is not None or place[1] >= MAX_QUEUES:
+        return None
+    return place
 
 
 FORMS = StoredForms(
@@ -55,6 +65,7 @@ FORMS = StoredForms(
     },
     tag_rules={**tag_rules(), **half_tag_rules(), **timer_tag_rules()}
     | dict.fromkeys(delay_tag_rules("1s")),
+    waits_for=_waits_for,
 )
 
 

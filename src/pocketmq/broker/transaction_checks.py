@@ -128,13 +128,20 @@ class TransactionChecks:
 
     def _due(self, queue: QueueIndex, start: int, stop: int) -> list[int]:
         """Give the open half messages of a stretch about which producers are to be asked."""
-        now_ms, timeout_ms = self._state.clock.now_ms(), self._state.config.transaction_time_out
+        state, store = self._state, self._state.store
+        now_ms, timeout_ms = state.clock.now_ms(), state.config.transaction_time_out
         found = [offset for offset, _ in self._halves.states.open_from(start, stop)]
         if not found:
             return found
         first = found[0]
         tags = queue.tags(first, found[-1] + 1 - first)
-        return [each for each in found if is_check_due(tags[each - first], timeout_ms, now_ms)]
+        return [
+            each
+            for each in found
+            if is_check_due(tag := tags[each - first], timeout_ms, now_ms)
+            # Of one with a moment of its own the tag does not tell when it was stored.
+            or (tag < 0 and store.store_time(queue, each) > now_ms)
+        ]
 
     def _deal_with(self, queue: QueueIndex, offsets: list[int]) -> None:
         state, halves = self._state, self._halves

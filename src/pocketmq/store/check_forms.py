@@ -14,6 +14,9 @@ from pocketmq.store.recovery import TagRule
 ReadDocument = Callable[[str, bytes], object]
 """Reads a document by its key and bytes; raises whatever if it cannot be read."""
 
+WaitsFor = Callable[[bytes], tuple[str, int] | None]
+"""Returns the topic and queue that a message of a system topic will go to, by its properties."""
+
 
 class StoredForms(msgspec.Struct, frozen=True):
     """How to read what a store only keeps. Without it, neither documents nor codes are checked."""
@@ -22,6 +25,8 @@ class StoredForms(msgspec.Struct, frozen=True):
     """How documents of each kind are read."""
     tag_rules: Mapping[str, TagRule | None] | None = None
     """Topics whose codes are not the hash of the tag; None for codes that nobody can check."""
+    waits_for: WaitsFor = lambda _: None
+    """Where messages go that wait in system topics: delayed, timed and half ones."""
 
 
 NO_FORMS = StoredForms()

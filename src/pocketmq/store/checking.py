@@ -22,8 +22,7 @@ from pocketmq.store.disk import OWNER_ONLY, Disk, store_error
 from pocketmq.store.key_index_run import FOLDER, read_run
 from pocketmq.store.log_scan import SegmentScan, Sound
 from pocketmq.store.metadata import LOG_FIRST
-from pocketmq.store.options import SMALLEST_SEGMENT
-from pocketmq.store.segments import Segment
+from pocketmq.store.segments import Segment, never_used
 
 LOG = "commitlog"
 
@@ -134,8 +133,10 @@ class LogReader:
 
 def _segments(disk: Disk) -> Iterator[Segment]:
     for name, size in disk.sizes(LOG).items():
-        if name.isascii() and name.isdigit() and len(name) == 20 and size >= SMALLEST_SEGMENT:
-            yield Segment(disk, f"{LOG}/{name}", int(name), int(name) + size)
+        path = f"{LOG}/{name}"
+        is_segment = name.isascii() and name.isdigit() and len(name) == 20
+        if is_segment and not never_used(disk, path, size):
+            yield Segment(disk, path, int(name), int(name) + size)
 
 
 class _Check:

@@ -23,7 +23,7 @@ from pocketmq.store.checking import LogReader, locked
 from pocketmq.store.directory import METADATA
 from pocketmq.store.disk import OWNER_ONLY_FOLDER, Disk, store_error, sync_folder
 from pocketmq.store.metadata import Metadata
-from pocketmq.store.repair_lives import Life, read_lives
+from pocketmq.store.repair_lives import Life, noting_waits, read_lives
 
 
 class Repaired(msgspec.Struct, frozen=True):
@@ -32,7 +32,7 @@ class Repaired(msgspec.Struct, frozen=True):
     kept_in: str
     """Where the files are now that were replaced."""
     topics: list[str]
-    """Topics that were set up again, with as many queues as they had messages in."""
+    """Topics that were set up again, with as many queues as messages are in or wait for."""
     kept_settings: bool
     """Whether topics, groups, offsets and users are as they were."""
 
@@ -43,6 +43,7 @@ def repair_store(path: Path, forms: StoredForms = NO_FORMS) -> Repaired:
         findings = Findings()
         seen = read_metadata(path / METADATA, findings, forms)
         reader = LogReader(Disk(path))
+        waiting: dict[str, int] = {}  # queues that messages wait for, by topic
         try:
             if reader.holes():
                 start, end = reader.holes()[0]
@@ -50,12 +51,17 @@ def repair_store(path: Path, forms: StoredForms = NO_FORMS) -> Repaired:
                     f"bytes {start} to {end} of the commit log are missing: put the file back, or "
                     "move the files before it away, whose messages are lost then"
                 )
-            lives = read_lives(reader.read(), None if seen is None else _next_offsets(seen))
+            if seen is None:
+                records = noting_waits(reader.read(), forms.waits_for, waiting)
+                lives = read_lives(records, None)
+            else:
+                lives = read_lives(reader.read(), _next_offsets(seen))
         finally:
             reader.close()
         kept_in = _move_aside(path)
-        made = _write(path, reader, lives, seen)
-        return Repaired(str(kept_in), made, seen is not None)
+        made = _topics(lives, waiting) if seen is None else {}
+        _write(path, reader, lives, seen, made)
+        return Repaired(str(kept_in), sorted(made), seen is not None)
 
 
 def _next_offsets(seen: SeenMetadata) -> dict[str, dict[int, int]]:
@@ -81,8 +87,12 @@ def _move_aside(path: Path) -> Path:
 
 
 def _write(
-    path: Path, reader: LogReader, lives: dict[str, Life], seen: SeenMetadata | None
-) -> list[str]:
+    path: Path,
+    reader: LogReader,
+    lives: dict[str, Life],
+    seen: SeenMetadata | None,
+    made: dict[str, int],
+) -> None:
     known = set() if seen is None else {topic for _, topic, *_ in seen.queues}
     deleted = {} if seen is None else dict(seen.deleted)
     queues = []
@@ -94,11 +104,10 @@ def _write(
             deleted[topic] = life.begins
         if topic not in deleted:
             queues += [(topic, number, queue.first) for number, queue in life.queues.items()]
-    made = [] if seen is not None else _topics(lives)
     metadata = Metadata(path / METADATA)
     try:
         metadata.begin_anew(reader.first, queues, deleted)
-        documents = {topic: encode_body(_config(topic, lives[topic])) for topic in made}
+        documents = {topic: encode_body(_config(topic, count)) for topic, count in made.items()}
         metadata.save_documents("topic", dict(documents))
         if seen is not None:
             _take_over(metadata, seen)
@@ -106,7 +115,6 @@ def _write(
         metadata.save_documents(REPAIR_KIND, {REPAIR_KIND: note})
     finally:
         metadata.close()
-    return made
 
 
 def _take_over(metadata: Metadata, seen: SeenMetadata) -> None:
@@ -138,11 +146,13 @@ def _note(reader: LogReader, lives: dict[str, Life], seen: SeenMetadata | None) 
     return RepairNote(reader.first, tail, ends, damage)
 
 
-def _topics(lives: dict[str, Life]) -> list[str]:
-    """Give the topics to be set up again; the broker's own it makes for itself."""
-    return sorted(topic for topic in lives if not is_system_topic(topic))
+def _topics(lives: dict[str, Life], waiting: dict[str, int]) -> dict[str, int]:
+    """Return the queues of topics to be set up again; the broker's own it makes for itself."""
+    counts = {topic: max(life.queues, default=0) + 1 for topic, life in lives.items()}
+    for topic, count in waiting.items():
+        counts[topic] = max(counts.get(topic, 0), count)
+    return {topic: count for topic, count in counts.items() if not is_system_topic(topic)}
 
 
-def _config(topic: str, life: Life) -> TopicConfig:
-    count = max(life.queues) + 1
+def _config(topic: str, count: int) -> TopicConfig:
     return TopicConfig(topic_name=topic, read_queue_nums=count, write_queue_nums=count, perm=6)

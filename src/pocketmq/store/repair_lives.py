@@ -1,9 +1,11 @@
 """What the records of a log tell of its topics and queues, for a repair."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 import msgspec
 
+from pocketmq.model.names import is_system_topic
+from pocketmq.store.check_forms import WaitsFor
 from pocketmq.store.log_scan import Sound
 
 Place = tuple[int, int]
@@ -90,6 +92,22 @@ class Life(msgspec.Struct):
             if queue.first == 0 and queue.begins > last
         }
         self.begins = min([position, *(queue.begins for queue in self.queues.values())])
+
+
+def noting_waits(
+    records: Iterable[Sound], waits_for: WaitsFor, counts: dict[str, int]
+) -> Iterator[Sound]:
+    """Pass records on; note in `counts` how many queues those that wait need, by topic."""
+    system: dict[bytes, bool] = {}
+    for record in records:
+        name, text = record[5:7]
+        if name not in system:
+            system[name] = is_system_topic(name.decode("utf-8", "replace"))
+        place = waits_for(text) if system[name] else None
+        if place is not None:
+            topic, queue_id = place
+            counts[topic] = max(counts.get(topic, 0), queue_id + 1)
+        yield record
 
 
 def read_lives(

@@ -71,6 +71,20 @@ class Segment:
             self._file.close()
 
 
+def never_used(disk: FileSystem, name: str, size: int) -> bool:
+    """Return whether a file is what a stop leaves between making it and giving it its size.
+
+    A short file that holds anything was cut short later: there may be messages in it.
+    """
+    if size >= SMALLEST_SEGMENT or not size:
+        return not size
+    file = disk.open(name)
+    try:
+        return file.data_end(0) == 0
+    finally:
+        file.close()
+
+
 class Segments:
     """The files of one folder as one run of bytes from `first` to `end`."""
 
@@ -94,10 +108,10 @@ class Segments:
                 raise StoreCorrupt(
                     f"{self._folder}: bytes {self.end} to {start} are missing before file {name}"
                 )
-            if size < SMALLEST_SEGMENT:  # a stop between making a file and giving it its size
-                self._disk.remove(f"{self._folder}/{name}")
-                continue
             path = f"{self._folder}/{name}"
+            if never_used(self._disk, path, size):
+                self._disk.remove(path)
+                continue
             self._add(Segment(self._disk, path, start, start + size, self._opened))
         if self._list:
             self.first = self._list[0].start
