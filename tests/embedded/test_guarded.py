@@ -51,6 +51,14 @@ def test_a_cluster_with_users_can_make_topics(tmp_path: Path) -> None:
     assert file.stat().st_mode & 0o077 == 0  # passwords are in it
 
 
+def test_rules_for_users_whose_signatures_go_unverified_are_warned_of(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    with Cluster(config={"authorizationEnabled": "true", "initAuthenticationUser": ROOT}):
+        pass
+    assert "any client can claim to be any user; set authenticationEnabled=true" in caplog.text
+
+
 def test_who_is_asked_needs_no_warning(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING):
         warn_if_open("0.0.0.0", guarded=True)

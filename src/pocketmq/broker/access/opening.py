@@ -36,6 +36,11 @@ class AccessControl:
             state.account_files = files if config.acl_enable else None
             if config.migrate_auth_from_v1_enabled:
                 _migrate(state, files)
+        if config.authorization_enabled and not config.authentication_enabled:
+            logger.warning(
+                "authorizationEnabled without authenticationEnabled: signatures are not verified, "
+                "so any client can claim to be any user; set authenticationEnabled=true"
+            )
         _add_initial_users(state)
         save_changes(state)
         if config.acl_enable or config.authentication_enabled or config.authorization_enabled:
