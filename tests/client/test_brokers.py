@@ -21,6 +21,7 @@ from pocketmq.errors import (
 )
 from pocketmq.net import Server
 from pocketmq.protocol.command import Command
+from pocketmq.protocol.signature import Signed, check_signature
 from tests.client.servers import Directory, Scripted, broker, route, serving, session_on
 from tests.loops import until
 
@@ -118,7 +119,10 @@ async def test_requests_are_signed_if_there_is_a_user() -> None:
     async with serving(server) as (_, address), knowing(address, credentials=user) as session:
         with pytest.raises(SystemBusy):
             await session.brokers.call("a", 1, {"topic": "TopicA"})
-        assert server.requests[0].ext["Signature"] == "kCtA20XVewTfdQrdXlF2SYYho44="
+        (request,) = server.requests
+        assert (request.ext["AccessKey"], request.ext["topic"]) == ("RocketMQ", "TopicA")
+        signed = check_signature(b"12345678", request.code, request.ext, request.body)
+        assert signed is Signed.BOUND
 
 
 async def test_the_second_port_takes_all_but_pulls_and_heartbeats() -> None:

@@ -14,10 +14,12 @@ from pocketmq.errors import InvalidInput, SendFailed
 from pocketmq.model.message import Message
 from pocketmq.model.queue import MessageQueue
 from pocketmq.protocol.batch import batch_entry, decode_batch, encode_batch, encode_messages
+from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import Command
 from pocketmq.protocol.message_ids import UniqueIds
+from pocketmq.protocol.peers import Gate
 from pocketmq.protocol.property_text import decode_properties
-from tests.client.producer.stage import stage, stores
+from tests.client.producer.stage import silent, stage, stores
 
 messages = st.builds(
     Message,
@@ -118,6 +120,23 @@ async def test_a_batch_is_one_request_to_one_queue() -> None:
         assert (await on.producer.send_batch(batch, queue=queue)).queue == queue
         keyed = await on.producer.send_batch(batch, ordering_key="k")
         assert keyed.queue == (await on.producer.send(batch[0], ordering_key="k")).queue
+
+
+async def test_a_batch_to_a_broker_of_unknown_version_has_no_id_of_its_own() -> None:
+    """A 4.x broker would give it to all messages, and it may be one until it has said otherwise."""
+    async with stage({"broker-a": stores}) as on:
+        broker = on.brokers["broker-a"]
+        broker.script[RequestCode.HEART_BEAT] = silent
+        batch = [Message("orders", b"%d" % number) for number in range(2)]
+        await on.producer.send_batch(batch)
+        addresses = on.producer.session.addresses
+        addresses.note_version(addresses.master("broker-a"), Gate.TOPIC_QUEUE_MAPPING)
+        await on.producer.send_batch(batch)
+        ids = [
+            decode_properties(sent.ext["i"].encode()).get("UNIQ_KEY") is not None
+            for sent in broker.sends
+        ]
+        assert ids == [False, True]
 
 
 async def test_a_split_batch_gives_a_receipt_for_each_part() -> None:

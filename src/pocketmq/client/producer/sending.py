@@ -114,7 +114,7 @@ class Sending:
             publication = self.publishing.ready(outgoing.topic)
             if publication is None:
                 publication = await self._find(outgoing.topic, timeout - (now() - started))
-            if outgoing.for_5x and self._has_old_broker(publication):
+            if outgoing.for_5x and self._may_be_old(publication, outgoing):
                 outgoing = for_4x(outgoing)
             if choice is not None or self.needs_rules():
                 plan = self.plan(messages[0].topic, mode, choice, timeout)
@@ -233,12 +233,18 @@ class Sending:
     async def _find(self, topic: str, timeout: float) -> Publication:  # noqa: ASYNC109 - for the question
         return await self.publishing.find(topic, timeout)
 
-    def _has_old_broker(self, publication: Publication) -> bool:
-        """Tell whether a topic is on 4.x brokers, as far as they are known."""
+    def _may_be_old(self, publication: Publication, outgoing: Outgoing) -> bool:
+        """Return whether a topic is on 4.x brokers, or, for a batch, may be.
+
+        Brokers tell their version when they answer the first heartbeat. 5.x brokers do without the
+        id of a batch; 4.x ones would give it to all of its messages.
+        """
         if self.session.options.profile.line == V4.line:
             return True
         addresses = self.session.addresses
         versions = [addresses.version_of(broker) for broker in publication.brokers]
+        if outgoing.batch_id is not None and UNKNOWN_VERSION in versions:
+            return True
         return any(UNKNOWN_VERSION < version < Gate.TOPIC_QUEUE_MAPPING for version in versions)
 
     def needs_rules(self) -> bool:
