@@ -125,7 +125,7 @@ def test_the_environment_may_name_the_cluster(
 ) -> None:
     """Executors have an environment of their own: Spark is told the address."""
     monkeypatch.setenv("NAMESRV_ADDR", guarded.address)
-    given: dict[str, Any] = dict.fromkeys(Entry.__struct_fields__, "")
+    given: dict[str, Any] = dict.fromkeys((*Entry.__struct_fields__, "secret_key_file"), "")
     given |= {"use_tls": True, "tls_ca": made.root, "tls_no_verify": False}
     reached = Reached.by("", Entry.taken_from(given))
     assert (reached.name_server, reached.client.name_servers) == (guarded.address,) * 2
