@@ -14,7 +14,7 @@ PAGE = Path(__file__).parents[1] / "docs" / "reference" / "requests.md"
 HEAD = """# Requests
 
 Every request code of RocketMQ 5.5.0 and 4.9 with the types that read and write it: headers are in
-`pocketmq.protocol.headers`, bodies in `pocketmq.protocol.bodies` and `pocketmq.model`. A word in
+`pocketmq.protocol.requests`, bodies in `pocketmq.protocol.bodies` and `pocketmq.model`. A word in
 small letters is a body that is not one JSON value. `pocketmq.protocol.catalogue.request_kind(code)`
 gives the same from Python; `python tools/requests_page.py` writes this page.
 

@@ -6,7 +6,7 @@ import pytest
 
 from pocketmq.broker.handlers.by_code import HANDLERS
 from pocketmq.protocol.codes import RequestCode
-from pocketmq.protocol.headers.served_by import SERVED_BY, Peer
+from pocketmq.protocol.requests.served_by import SERVED_BY, Peer
 from tests.broker.running import client, running, send_fields
 
 REFUSED = [

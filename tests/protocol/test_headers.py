@@ -11,16 +11,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import NODEFAULT, structs
 
-import pocketmq.protocol.headers
+import pocketmq.protocol.requests
 from pocketmq.errors import HeaderMalformed
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.header import EmptyResponse, Header, Int32, Int64
 from pocketmq.protocol.header_binary import read_binary_header
-from pocketmq.protocol.headers.by_code import REQUEST_HEADERS, RESPONSE_HEADERS, SERVED_BY, Peer
-from pocketmq.protocol.headers.groups import DeleteSubscriptionGroupRequest
-from pocketmq.protocol.headers.membership import HeartbeatResponse
-from pocketmq.protocol.headers.queries import QueryMessageRequest
-from pocketmq.protocol.headers.sending import (
+from pocketmq.protocol.requests.by_code import REQUEST_HEADERS, RESPONSE_HEADERS, SERVED_BY, Peer
+from pocketmq.protocol.requests.groups import DeleteSubscriptionGroupRequest
+from pocketmq.protocol.requests.membership import HeartbeatResponse
+from pocketmq.protocol.requests.queries import QueryMessageRequest
+from pocketmq.protocol.requests.sending import (
     RecallResponse,
     SendRequest,
     SendRequestV2,
@@ -125,7 +125,7 @@ def our_headers() -> Iterator[type[Header]]:
     while todo:
         cls = todo.pop()
         todo.extend(cls.__subclasses__())
-        if cls is EmptyResponse or cls.__module__.startswith(pocketmq.protocol.headers.__name__):
+        if cls is EmptyResponse or cls.__module__.startswith(pocketmq.protocol.requests.__name__):
             yield cls
 
 

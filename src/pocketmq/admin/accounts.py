@@ -8,12 +8,12 @@ from pocketmq.admin.wire import Wire
 from pocketmq.model.data_version import DataVersion
 from pocketmq.protocol.bodies.access import Account
 from pocketmq.protocol.codes import RequestCode as Code
-from pocketmq.protocol.headers.auth_49 import (
+from pocketmq.protocol.json_values import decode_body
+from pocketmq.protocol.requests.auth_49 import (
     CreateAccessConfigRequest,
     DeleteAccessConfigRequest,
     GetBrokerAclVersionResponse,
 )
-from pocketmq.protocol.json_values import decode_body
 
 
 class AccountVersion(msgspec.Struct, frozen=True):

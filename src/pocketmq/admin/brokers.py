@@ -12,8 +12,8 @@ from pocketmq.protocol.bodies.connections import ProducerTable
 from pocketmq.protocol.bodies.properties_text import read_properties, write_properties
 from pocketmq.protocol.bodies.stats import BrokerConsumeStats, BrokerStats
 from pocketmq.protocol.codes import RequestCode as Code
-from pocketmq.protocol.headers.groups import GetAllProducersRequest
-from pocketmq.protocol.headers.stats import GetBrokerConsumeStatsRequest, ViewBrokerStatsRequest
+from pocketmq.protocol.requests.groups import GetAllProducersRequest
+from pocketmq.protocol.requests.stats import GetBrokerConsumeStatsRequest, ViewBrokerStatsRequest
 
 _PATIENT = 50.0
 """Seconds for what a broker has to count over all its groups, as in Java."""

@@ -20,14 +20,14 @@ from pocketmq.protocol.bodies.running import RunningInfo
 from pocketmq.protocol.bodies.stats import ConsumeStats, QueueProgress
 from pocketmq.protocol.bodies.topics import TopicNames
 from pocketmq.protocol.codes import RequestCode as Code
-from pocketmq.protocol.headers.client_calls import GetConsumerRunningInfoRequest
-from pocketmq.protocol.headers.groups import (
+from pocketmq.protocol.requests.client_calls import GetConsumerRunningInfoRequest
+from pocketmq.protocol.requests.groups import (
     DeleteSubscriptionGroupRequest,
     GetConsumerConnectionsRequest,
     GetProducerConnectionsRequest,
     QueryTopicsByConsumerRequest,
 )
-from pocketmq.protocol.headers.stats import GetConsumeStatsRequest
+from pocketmq.protocol.requests.stats import GetConsumeStatsRequest
 
 _PATIENCE = 15.0
 """Seconds for figures over all queues of a group, and for questions handed on to a client."""

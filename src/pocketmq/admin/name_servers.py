@@ -10,20 +10,20 @@ from pocketmq.errors import ResponseCode
 from pocketmq.protocol.bodies.cluster import KVTable
 from pocketmq.protocol.bodies.properties_text import read_properties, write_properties
 from pocketmq.protocol.codes import RequestCode as Code
-from pocketmq.protocol.headers.key_values import (
+from pocketmq.protocol.json_values import decode_body
+from pocketmq.protocol.requests.key_values import (
     DeleteKVConfigRequest,
     GetKVConfigRequest,
     GetKVConfigResponse,
     GetKVListRequest,
     PutKVConfigRequest,
 )
-from pocketmq.protocol.headers.nameserver import (
+from pocketmq.protocol.requests.nameserver import (
     AddWritePermissionRequest,
     AddWritePermissionResponse,
     WipeWritePermissionRequest,
     WipeWritePermissionResponse,
 )
-from pocketmq.protocol.json_values import decode_body
 
 ORDER_NAMESPACE = "ORDER_TOPIC_CONFIG"
 """Where name servers keep the order of ordered topics."""

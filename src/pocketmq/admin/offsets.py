@@ -11,8 +11,8 @@ from pocketmq.model.queue import MessageQueue, sort_queues
 from pocketmq.model.route import TopicRoute
 from pocketmq.protocol.bodies.offsets import ConsumerStatus, ResetOffset
 from pocketmq.protocol.codes import RequestCode as Code
-from pocketmq.protocol.headers.client_calls import GetConsumerStatusRequest
-from pocketmq.protocol.headers.offsets import (
+from pocketmq.protocol.requests.client_calls import GetConsumerStatusRequest
+from pocketmq.protocol.requests.offsets import (
     GetMaxOffsetRequest,
     GetMaxOffsetResponse,
     GetMinOffsetRequest,

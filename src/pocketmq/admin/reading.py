@@ -14,9 +14,9 @@ from pocketmq.model.flags import PullFlag
 from pocketmq.model.queue import MessageQueue
 from pocketmq.protocol.codes import RequestCode as Code
 from pocketmq.protocol.filter import tag_filter
-from pocketmq.protocol.headers.pulling import PullRequest, PullResponse
 from pocketmq.protocol.pulled import decode_pulled
 from pocketmq.protocol.received import Delivery, ReceivedMessage
+from pocketmq.protocol.requests.pulling import PullRequest, PullResponse
 
 
 class PageStatus(Enum):

@@ -17,13 +17,13 @@ from pocketmq.protocol.bodies.groups import GroupNames
 from pocketmq.protocol.bodies.stats import OffsetRange, TopicStats
 from pocketmq.protocol.bodies.topics import TopicConfigs, TopicNames, TopicTable
 from pocketmq.protocol.codes import RequestCode as Code
-from pocketmq.protocol.headers.nameserver import (
+from pocketmq.protocol.requests.nameserver import (
     DeleteTopicInNameServerRequest,
     GetRouteRequest,
     GetTopicsByClusterRequest,
 )
-from pocketmq.protocol.headers.queries import QueryConsumeQueueRequest
-from pocketmq.protocol.headers.topics import (
+from pocketmq.protocol.requests.queries import QueryConsumeQueueRequest
+from pocketmq.protocol.requests.topics import (
     CreateTopicListRequest,
     CreateTopicRequest,
     DeleteTopicRequest,

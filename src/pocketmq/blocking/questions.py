@@ -38,8 +38,8 @@ from pocketmq.net.reasons import reason_of
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import Command
 from pocketmq.protocol.header import Header
-from pocketmq.protocol.headers.nameserver import GetRouteRequest
 from pocketmq.protocol.json_values import decode_body
+from pocketmq.protocol.requests.nameserver import GetRouteRequest
 
 _FIRST_PAUSE = 0.05
 _LONGEST_PAUSE = 1.0

@@ -41,8 +41,11 @@ from pocketmq.model.subscription import TAG, Subscription
 from pocketmq.protocol.bodies.heartbeat import Heartbeat
 from pocketmq.protocol.bodies.topics import TopicNames
 from pocketmq.protocol.codes import RequestCode
-from pocketmq.protocol.headers.membership import HeartbeatRequest, UnregisterClientRequest
-from pocketmq.protocol.headers.offsets import (
+from pocketmq.protocol.json_values import decode_body, encode_body
+from pocketmq.protocol.peers import Gate
+from pocketmq.protocol.record_scan import RecordView, scan_records
+from pocketmq.protocol.requests.membership import HeartbeatRequest, UnregisterClientRequest
+from pocketmq.protocol.requests.offsets import (
     GetMaxOffsetRequest,
     GetMaxOffsetResponse,
     GetMinOffsetRequest,
@@ -53,10 +56,7 @@ from pocketmq.protocol.headers.offsets import (
     SearchOffsetResponse,
     UpdateConsumerOffsetRequest,
 )
-from pocketmq.protocol.headers.pulling import PullRequest, PullResponse
-from pocketmq.protocol.json_values import decode_body, encode_body
-from pocketmq.protocol.peers import Gate
-from pocketmq.protocol.record_scan import RecordView, scan_records
+from pocketmq.protocol.requests.pulling import PullRequest, PullResponse
 
 EVERYTHING = Filter("*")
 PULL_TIMEOUT = 10.0

@@ -27,8 +27,8 @@ from pocketmq.model.names import AUTO_CREATE_TOPIC
 from pocketmq.model.queue import MessageQueue
 from pocketmq.model.route import DEFAULT_TOPIC_QUEUE_NUMS, TopicRoute
 from pocketmq.protocol.codes import RequestCode
-from pocketmq.protocol.headers.nameserver import GetRouteRequest
 from pocketmq.protocol.json_values import decode_body
+from pocketmq.protocol.requests.nameserver import GetRouteRequest
 
 logger = logging.getLogger("pocketmq.client")
 

@@ -5,7 +5,7 @@ import msgspec
 from pocketmq.protocol.bodies.by_code import REQUEST_BODIES, RESPONSE_BODIES, BodyForm
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.header import Header
-from pocketmq.protocol.headers.by_code import (
+from pocketmq.protocol.requests.by_code import (
     REQUEST_HEADERS,
     RESPONSE_HEADERS,
     SERVED_BY,

@@ -16,16 +16,16 @@ from pocketmq.model.names import AUTO_CREATE_TOPIC
 from pocketmq.model.queue import MessageQueue
 from pocketmq.protocol.bodies.stats import OffsetRange, TopicStats
 from pocketmq.protocol.codes import RequestCode as Code
-from pocketmq.protocol.headers.offsets import (
+from pocketmq.protocol.pulled import decode_pulled
+from pocketmq.protocol.received import Delivery, ReceivedMessage
+from pocketmq.protocol.requests.offsets import (
     QueryConsumerOffsetRequest,
     QueryConsumerOffsetResponse,
     UpdateConsumerOffsetRequest,
 )
-from pocketmq.protocol.headers.pulling import PullRequest, PullResponse
-from pocketmq.protocol.headers.sending import SendRequestV2, SendResponse
-from pocketmq.protocol.headers.topics import GetTopicStatsRequest
-from pocketmq.protocol.pulled import decode_pulled
-from pocketmq.protocol.received import Delivery, ReceivedMessage
+from pocketmq.protocol.requests.pulling import PullRequest, PullResponse
+from pocketmq.protocol.requests.sending import SendRequestV2, SendResponse
+from pocketmq.protocol.requests.topics import GetTopicStatsRequest
 
 PRODUCER_GROUP = "pocketmq_migrate"
 _PAGE = 1024

@@ -22,11 +22,11 @@ from pocketmq.model.topic_config import TopicConfig
 from pocketmq.net import Connection
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import ONEWAY_FLAG, Command
-from pocketmq.protocol.headers.sending import SendBackRequest
 from pocketmq.protocol.message_ids import encode_offset_id
 from pocketmq.protocol.peers import Gate
 from pocketmq.protocol.property_text import decode_properties
 from pocketmq.protocol.record_scan import RecordView
+from pocketmq.protocol.requests.sending import SendBackRequest
 
 DEAD_LETTER_QUEUES = 1
 _UNIT_SUB = 2

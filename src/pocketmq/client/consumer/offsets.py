@@ -19,7 +19,7 @@ from pocketmq.model.queue import MessageQueue
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import Command
 from pocketmq.protocol.header import Header
-from pocketmq.protocol.headers.offsets import (
+from pocketmq.protocol.requests.offsets import (
     GetMaxOffsetRequest,
     GetMaxOffsetResponse,
     QueryConsumerOffsetRequest,

@@ -24,9 +24,9 @@ from pocketmq.model import properties
 from pocketmq.model.flags import PullFlag
 from pocketmq.model.kinds import OnDamage
 from pocketmq.protocol.command import Command
-from pocketmq.protocol.headers.pulling import PullRequest, PullResponse
 from pocketmq.protocol.pulled import decode_pulled
 from pocketmq.protocol.received import Delivery, ReceivedMessage
+from pocketmq.protocol.requests.pulling import PullRequest, PullResponse
 
 logger = logging.getLogger("pocketmq.client")
 

@@ -47,7 +47,7 @@ from pocketmq.errors import BrokerNotFound, MQError, ServerError
 from pocketmq.model.names import is_retry_topic
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import Command
-from pocketmq.protocol.headers.pulling import PullResponse
+from pocketmq.protocol.requests.pulling import PullResponse
 
 logger = logging.getLogger("pocketmq.client")
 

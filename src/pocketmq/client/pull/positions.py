@@ -16,7 +16,7 @@ from pocketmq.errors import InvalidInput, ResponseCode, ServerError
 from pocketmq.model.kinds import MessageModel
 from pocketmq.model.queue import MessageQueue
 from pocketmq.protocol.codes import RequestCode
-from pocketmq.protocol.headers.offsets import (
+from pocketmq.protocol.requests.offsets import (
     GetMaxOffsetRequest,
     GetMaxOffsetResponse,
     GetMinOffsetRequest,

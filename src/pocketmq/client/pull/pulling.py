@@ -40,7 +40,7 @@ from pocketmq.model.flags import PullFlag
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import Command
 from pocketmq.protocol.filter import is_tag_kind
-from pocketmq.protocol.headers.pulling import PullRequest, PullResponse
+from pocketmq.protocol.requests.pulling import PullRequest, PullResponse
 
 logger = logging.getLogger("pocketmq.client")
 

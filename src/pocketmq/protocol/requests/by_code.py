@@ -6,7 +6,7 @@ if anything, is in the body. A code that nobody serves is one RocketMQ has only 
 
 from pocketmq.protocol.codes import RequestCode as Code
 from pocketmq.protocol.header import EmptyResponse, Header
-from pocketmq.protocol.headers import (
+from pocketmq.protocol.requests import (
     auth,
     auth_49,
     broker_admin,
@@ -29,7 +29,7 @@ from pocketmq.protocol.headers import (
     topics,
     transactions,
 )
-from pocketmq.protocol.headers.served_by import SERVED_BY, Peer
+from pocketmq.protocol.requests.served_by import SERVED_BY, Peer
 
 __all__ = ["REQUEST_HEADERS", "RESPONSE_HEADERS", "SERVED_BY", "Peer"]
 
