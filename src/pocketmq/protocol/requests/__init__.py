@@ -1,1 +1,1 @@
-"""The header of every request and response, by feature; `by_code` says which code has which."""
+"""Every request: its headers and its row of the catalogue, a module per feature."""

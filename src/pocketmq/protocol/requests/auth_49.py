@@ -1,6 +1,10 @@
 """Access rules of 4.9, gone in 5.x."""
 
+from pocketmq.protocol.bodies.access import AccountTable
+from pocketmq.protocol.codes import RequestCode as Code
+from pocketmq.protocol.forms import json_of
 from pocketmq.protocol.header import Header
+from pocketmq.protocol.request import NoHeader, request
 
 
 class CreateAccessConfigRequest(Header, frozen=True, kw_only=True):
@@ -37,3 +41,18 @@ class UpdateGlobalWhiteAddrsRequest(Header, frozen=True, kw_only=True):
 
     global_white_addrs: str
     acl_file_full_path: str
+
+
+UPDATE_AND_CREATE_ACL_CONFIG = request(
+    Code.UPDATE_AND_CREATE_ACL_CONFIG, CreateAccessConfigRequest, NoHeader
+)
+DELETE_ACL_CONFIG = request(Code.DELETE_ACL_CONFIG, DeleteAccessConfigRequest, NoHeader)
+GET_BROKER_CLUSTER_ACL_INFO = request(
+    Code.GET_BROKER_CLUSTER_ACL_INFO, NoHeader, GetBrokerAclVersionResponse
+)
+UPDATE_GLOBAL_WHITE_ADDRS_CONFIG = request(
+    Code.UPDATE_GLOBAL_WHITE_ADDRS_CONFIG, UpdateGlobalWhiteAddrsRequest, NoHeader
+)
+GET_BROKER_CLUSTER_ACL_CONFIG = request(
+    Code.GET_BROKER_CLUSTER_ACL_CONFIG, NoHeader, NoHeader, result=json_of(AccountTable)
+)

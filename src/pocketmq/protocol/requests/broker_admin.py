@@ -1,28 +1,19 @@
 """Running brokers: settings, containers of brokers, store internals."""
 
-from msgspec import field
-
-from pocketmq.protocol.header import Header, Int32, Int64
+from pocketmq.protocol.bodies.cluster import KVTable
+from pocketmq.protocol.bodies.properties_text import PROPERTIES_TEXT
+from pocketmq.protocol.bodies.store_check import StoreCheck
+from pocketmq.protocol.bodies.timer import TIMER_CHECKPOINT, TimerMetrics
+from pocketmq.protocol.codes import RequestCode as Code
+from pocketmq.protocol.forms import json_of
+from pocketmq.protocol.header import Header, Int64
+from pocketmq.protocol.request import NoHeader, request
 
 
 class GetBrokerConfigResponse(Header, frozen=True, kw_only=True):
     """The version of the settings, which are the body."""
 
     version: str
-
-
-class AddBrokerRequest(Header, frozen=True, kw_only=True):
-    """Starts a broker inside a container."""
-
-    config_path: str | None = None
-
-
-class RemoveBrokerRequest(Header, frozen=True, kw_only=True):
-    """Stops a broker inside a container."""
-
-    broker_name: str
-    broker_cluster_name: str
-    broker_id: Int64
 
 
 class CheckRocksdbCqWriteProgressRequest(Header, frozen=True, kw_only=True):
@@ -32,19 +23,25 @@ class CheckRocksdbCqWriteProgressRequest(Header, frozen=True, kw_only=True):
     check_store_time: Int64 = 0
 
 
-class ExportRocksdbConfigRequest(Header, frozen=True, kw_only=True):
-    """Has settings kept in RocksDB written as JSON files."""
-
-    config_type: str  # topics, subscriptionGroups, consumerOffsets, joined by `;`
-
-
-class SetCommitLogReadModeRequest(Header, frozen=True, kw_only=True):
-    """Sets how the operating system reads ahead in the commit log; Java has no class for it."""
-
-    read_ahead_mode: Int32 = field(name="READ_AHEAD_MODE")  # 0 normal, 1 random
-
-
-class SwitchTimerEngineRequest(Header, frozen=True, kw_only=True):
-    """Chooses what keeps delayed messages (5.5); Java has no class for it."""
-
-    engine: str = field(name="E_T")  # F: files, R: RocksDB
+UPDATE_BROKER_CONFIG = request(Code.UPDATE_BROKER_CONFIG, NoHeader, NoHeader, body=PROPERTIES_TEXT)
+GET_BROKER_CONFIG = request(
+    Code.GET_BROKER_CONFIG, NoHeader, GetBrokerConfigResponse, result=PROPERTIES_TEXT
+)
+GET_BROKER_RUNTIME_INFO = request(
+    Code.GET_BROKER_RUNTIME_INFO, NoHeader, NoHeader, result=json_of(KVTable)
+)
+GET_TIMER_CHECK_POINT = request(
+    Code.GET_TIMER_CHECK_POINT, NoHeader, NoHeader, result=TIMER_CHECKPOINT
+)
+GET_TIMER_METRICS = request(
+    Code.GET_TIMER_METRICS, NoHeader, NoHeader, result=json_of(TimerMetrics)
+)
+CLEAN_EXPIRED_CONSUMEQUEUE = request(Code.CLEAN_EXPIRED_CONSUMEQUEUE, NoHeader, NoHeader)
+CLEAN_UNUSED_TOPIC = request(Code.CLEAN_UNUSED_TOPIC, NoHeader, NoHeader)
+DELETE_EXPIRED_COMMITLOG = request(Code.DELETE_EXPIRED_COMMITLOG, NoHeader, NoHeader)
+CHECK_ROCKSDB_CQ_WRITE_PROGRESS = request(
+    Code.CHECK_ROCKSDB_CQ_WRITE_PROGRESS,
+    CheckRocksdbCqWriteProgressRequest,
+    NoHeader,
+    result=json_of(StoreCheck),
+)

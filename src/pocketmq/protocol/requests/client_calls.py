@@ -1,6 +1,11 @@
 """Calls that a broker passes on to a client, or makes to it."""
 
+from pocketmq.protocol.bodies.offsets import ConsumerStatus
+from pocketmq.protocol.bodies.running import DirectConsumeResult, RunningInfo
+from pocketmq.protocol.codes import RequestCode as Code
+from pocketmq.protocol.forms import STORED_MESSAGES, json_of
 from pocketmq.protocol.header import Int32, RpcHeader, TopicHeader
+from pocketmq.protocol.request import BROKER, CLIENT, NoHeader, request
 
 
 class GetConsumerRunningInfoRequest(RpcHeader, frozen=True, kw_only=True):
@@ -29,3 +34,33 @@ class GetConsumerStatusRequest(TopicHeader, frozen=True, kw_only=True):
     topic: str
     group: str
     client_addr: str | None = None
+
+
+GET_CONSUMER_STATUS_FROM_CLIENT = request(
+    Code.GET_CONSUMER_STATUS_FROM_CLIENT,
+    GetConsumerStatusRequest,
+    NoHeader,
+    result=json_of(ConsumerStatus),
+    served_by=CLIENT,
+)
+INVOKE_BROKER_TO_GET_CONSUMER_STATUS = request(
+    Code.INVOKE_BROKER_TO_GET_CONSUMER_STATUS,
+    GetConsumerStatusRequest,
+    NoHeader,
+    result=json_of(ConsumerStatus),
+)
+GET_CONSUMER_RUNNING_INFO = request(
+    Code.GET_CONSUMER_RUNNING_INFO,
+    GetConsumerRunningInfoRequest,
+    NoHeader,
+    result=json_of(RunningInfo),
+    served_by=BROKER | CLIENT,
+)
+CONSUME_MESSAGE_DIRECTLY = request(
+    Code.CONSUME_MESSAGE_DIRECTLY,
+    ConsumeDirectlyRequest,
+    NoHeader,
+    body=STORED_MESSAGES,
+    result=json_of(DirectConsumeResult),
+    served_by=BROKER | CLIENT,
+)

@@ -1,6 +1,22 @@
 """Groups on a broker: their settings, their topics, their connections."""
 
+from pocketmq.model.group_config import GroupConfig
+from pocketmq.protocol.bodies.connections import (
+    ConsumerConnections,
+    ProducerConnections,
+    ProducerTable,
+)
+from pocketmq.protocol.bodies.groups import (
+    GroupConfigs,
+    GroupForbidden,
+    GroupSubscription,
+    GroupTable,
+)
+from pocketmq.protocol.bodies.topics import TopicNames
+from pocketmq.protocol.codes import RequestCode as Code
+from pocketmq.protocol.forms import json_of
 from pocketmq.protocol.header import Header, Int32, RpcHeader, TopicHeader
+from pocketmq.protocol.request import NoHeader, request
 
 
 class GetAllSubscriptionGroupRequest(Header, frozen=True, kw_only=True):
@@ -71,3 +87,59 @@ class GetProducerConnectionsRequest(RpcHeader, frozen=True, kw_only=True):
 
 class GetAllProducersRequest(Header, frozen=True, kw_only=True):
     """Asks for all connected producers."""
+
+
+UPDATE_AND_CREATE_SUBSCRIPTIONGROUP = request(
+    Code.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, NoHeader, NoHeader, body=json_of(GroupConfig)
+)
+GET_ALL_SUBSCRIPTIONGROUP_CONFIG = request(
+    Code.GET_ALL_SUBSCRIPTIONGROUP_CONFIG,
+    GetAllSubscriptionGroupRequest,
+    GetAllSubscriptionGroupResponse,
+    result=json_of(GroupTable),
+)
+GET_CONSUMER_CONNECTION_LIST = request(
+    Code.GET_CONSUMER_CONNECTION_LIST,
+    GetConsumerConnectionsRequest,
+    NoHeader,
+    result=json_of(ConsumerConnections),
+)
+GET_PRODUCER_CONNECTION_LIST = request(
+    Code.GET_PRODUCER_CONNECTION_LIST,
+    GetProducerConnectionsRequest,
+    NoHeader,
+    result=json_of(ProducerConnections),
+)
+DELETE_SUBSCRIPTIONGROUP = request(
+    Code.DELETE_SUBSCRIPTIONGROUP, DeleteSubscriptionGroupRequest, NoHeader
+)
+UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST = request(
+    Code.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST, NoHeader, NoHeader, body=json_of(GroupConfigs)
+)
+GET_ALL_PRODUCER_INFO = request(
+    Code.GET_ALL_PRODUCER_INFO, GetAllProducersRequest, NoHeader, result=json_of(ProducerTable)
+)
+QUERY_TOPICS_BY_CONSUMER = request(
+    Code.QUERY_TOPICS_BY_CONSUMER,
+    QueryTopicsByConsumerRequest,
+    NoHeader,
+    result=json_of(TopicNames),
+)
+QUERY_SUBSCRIPTION_BY_CONSUMER = request(
+    Code.QUERY_SUBSCRIPTION_BY_CONSUMER,
+    QuerySubscriptionByConsumerRequest,
+    NoHeader,
+    result=json_of(GroupSubscription),
+)
+GET_SUBSCRIPTIONGROUP_CONFIG = request(
+    Code.GET_SUBSCRIPTIONGROUP_CONFIG,
+    GetSubscriptionGroupConfigRequest,
+    NoHeader,
+    result=json_of(GroupConfig),
+)
+UPDATE_AND_GET_GROUP_FORBIDDEN = request(
+    Code.UPDATE_AND_GET_GROUP_FORBIDDEN,
+    UpdateGroupForbiddenRequest,
+    NoHeader,
+    result=json_of(GroupForbidden),
+)

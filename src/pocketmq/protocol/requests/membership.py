@@ -2,7 +2,13 @@
 
 from msgspec import field
 
-from pocketmq.protocol.header import Header, RpcHeader
+from pocketmq.protocol.bodies.groups import ConsumerIds
+from pocketmq.protocol.bodies.heartbeat import ClientCheck, Heartbeat
+from pocketmq.protocol.bodies.locks import LockedQueues, LockQueues, UnlockQueues
+from pocketmq.protocol.codes import RequestCode as Code
+from pocketmq.protocol.forms import json_of
+from pocketmq.protocol.header import EmptyResponse, Header, RpcHeader
+from pocketmq.protocol.request import CLIENT, NoHeader, Queue, request
 
 
 class HeartbeatRequest(RpcHeader, frozen=True, kw_only=True):
@@ -42,3 +48,48 @@ class LockQueuesRequest(RpcHeader, frozen=True, kw_only=True):
 
 class UnlockQueuesRequest(RpcHeader, frozen=True, kw_only=True):
     """Gives locked queues back; the queues are the body."""
+
+
+HEART_BEAT = request(
+    Code.HEART_BEAT,
+    HeartbeatRequest,
+    HeartbeatResponse,
+    body=json_of(Heartbeat),
+    queue=Queue.HEARTBEAT,
+    main_port=True,
+)
+UNREGISTER_CLIENT = request(
+    Code.UNREGISTER_CLIENT,
+    UnregisterClientRequest,
+    EmptyResponse,
+    queue=Queue.UNLIMITED,
+    main_port=True,
+)
+GET_CONSUMER_LIST_BY_GROUP = request(
+    Code.GET_CONSUMER_LIST_BY_GROUP,
+    GetConsumerListRequest,
+    EmptyResponse,
+    result=json_of(ConsumerIds),
+    queue=Queue.UNLIMITED,
+)
+NOTIFY_CONSUMER_IDS_CHANGED = request(
+    Code.NOTIFY_CONSUMER_IDS_CHANGED, NotifyConsumerIdsChangedRequest, NoHeader, served_by=CLIENT
+)
+LOCK_BATCH_MQ = request(
+    Code.LOCK_BATCH_MQ,
+    LockQueuesRequest,
+    NoHeader,
+    body=json_of(LockQueues),
+    result=json_of(LockedQueues),
+)
+UNLOCK_BATCH_MQ = request(
+    Code.UNLOCK_BATCH_MQ, UnlockQueuesRequest, NoHeader, body=json_of(UnlockQueues)
+)
+CHECK_CLIENT_CONFIG = request(
+    Code.CHECK_CLIENT_CONFIG,
+    NoHeader,
+    NoHeader,
+    body=json_of(ClientCheck),
+    queue=Queue.UNLIMITED,
+    main_port=True,
+)

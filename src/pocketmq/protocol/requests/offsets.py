@@ -1,6 +1,15 @@
 """Offsets: a group's progress, and the bounds of a queue."""
 
-from pocketmq.protocol.header import Header, Int32, Int64, RpcHeader, TopicHeader
+from pocketmq.protocol.bodies.offsets import (
+    ConsumerOffsets,
+    CorrectionOffsets,
+    DelayOffsets,
+    ResetOffset,
+)
+from pocketmq.protocol.codes import RequestCode as Code
+from pocketmq.protocol.forms import json_of
+from pocketmq.protocol.header import EmptyResponse, Header, Int32, Int64, RpcHeader, TopicHeader
+from pocketmq.protocol.request import CLIENT, NoHeader, Queue, request
 
 
 class QueryConsumerOffsetRequest(TopicHeader, frozen=True, kw_only=True):
@@ -109,3 +118,45 @@ class QueryCorrectionOffsetRequest(TopicHeader, frozen=True, kw_only=True):
     filter_groups: str | None = None  # groups to leave out, joined by commas
     compare_group: str
     topic: str
+
+
+QUERY_CONSUMER_OFFSET = request(
+    Code.QUERY_CONSUMER_OFFSET,
+    QueryConsumerOffsetRequest,
+    QueryConsumerOffsetResponse,
+    queue=Queue.UNLIMITED,
+)
+UPDATE_CONSUMER_OFFSET = request(
+    Code.UPDATE_CONSUMER_OFFSET, UpdateConsumerOffsetRequest, EmptyResponse, queue=Queue.UNLIMITED
+)
+SEARCH_OFFSET_BY_TIMESTAMP = request(
+    Code.SEARCH_OFFSET_BY_TIMESTAMP, SearchOffsetRequest, SearchOffsetResponse
+)
+GET_MAX_OFFSET = request(Code.GET_MAX_OFFSET, GetMaxOffsetRequest, GetMaxOffsetResponse)
+GET_MIN_OFFSET = request(Code.GET_MIN_OFFSET, GetMinOffsetRequest, GetMinOffsetResponse)
+GET_EARLIEST_MSG_STORETIME = request(
+    Code.GET_EARLIEST_MSG_STORETIME, GetEarliestStoreTimeRequest, GetEarliestStoreTimeResponse
+)
+GET_ALL_CONSUMER_OFFSET = request(
+    Code.GET_ALL_CONSUMER_OFFSET, NoHeader, NoHeader, result=json_of(ConsumerOffsets)
+)
+GET_ALL_DELAY_OFFSET = request(
+    Code.GET_ALL_DELAY_OFFSET, NoHeader, NoHeader, result=json_of(DelayOffsets)
+)
+RESET_CONSUMER_CLIENT_OFFSET = request(
+    Code.RESET_CONSUMER_CLIENT_OFFSET,
+    ResetOffsetRequest,
+    NoHeader,
+    body=json_of(ResetOffset),
+    served_by=CLIENT,
+)
+INVOKE_BROKER_TO_RESET_OFFSET = request(
+    Code.INVOKE_BROKER_TO_RESET_OFFSET, ResetOffsetRequest, NoHeader, result=json_of(ResetOffset)
+)
+QUERY_CORRECTION_OFFSET = request(
+    Code.QUERY_CORRECTION_OFFSET,
+    QueryCorrectionOffsetRequest,
+    NoHeader,
+    result=json_of(CorrectionOffsets),
+)
+CLONE_GROUP_OFFSET = request(Code.CLONE_GROUP_OFFSET, CloneGroupOffsetRequest, NoHeader)

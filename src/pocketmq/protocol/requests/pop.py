@@ -1,6 +1,10 @@
 """Pop consumption: taking messages from the broker's choice of queues, and acknowledging them."""
 
+from pocketmq.protocol.bodies.pop import BatchAcks
+from pocketmq.protocol.codes import RequestCode as Code
+from pocketmq.protocol.forms import STORED_MESSAGES, json_of
 from pocketmq.protocol.header import Header, Int32, Int64, TopicHeader
+from pocketmq.protocol.request import NoHeader, Queue, request
 
 
 class PopRequest(TopicHeader, frozen=True, kw_only=True):
@@ -106,3 +110,37 @@ class PollingInfoResponse(Header, frozen=True, kw_only=True):
     """How many calls wait."""
 
     polling_num: Int32
+
+
+POP_MESSAGE = request(
+    Code.POP_MESSAGE,
+    PopRequest,
+    PopResponse,
+    result=STORED_MESSAGES,
+    queue=Queue.PULL,
+    main_port=True,
+)
+ACK_MESSAGE = request(Code.ACK_MESSAGE, AckRequest, NoHeader, queue=Queue.ACK, main_port=True)
+PEEK_MESSAGE = request(
+    Code.PEEK_MESSAGE, PeekRequest, PopResponse, result=STORED_MESSAGES, queue=Queue.PULL
+)
+CHANGE_MESSAGE_INVISIBLETIME = request(
+    Code.CHANGE_MESSAGE_INVISIBLETIME,
+    ChangeInvisibleTimeRequest,
+    ChangeInvisibleTimeResponse,
+    queue=Queue.ACK,
+    main_port=True,
+)
+NOTIFICATION = request(
+    Code.NOTIFICATION, NotificationRequest, NotificationResponse, queue=Queue.PULL, main_port=True
+)
+POLLING_INFO = request(Code.POLLING_INFO, PollingInfoRequest, PollingInfoResponse, queue=Queue.PULL)
+POP_ROLLBACK = request(Code.POP_ROLLBACK, NoHeader, NoHeader)
+BATCH_ACK_MESSAGE = request(
+    Code.BATCH_ACK_MESSAGE,
+    NoHeader,
+    NoHeader,
+    body=json_of(BatchAcks),
+    queue=Queue.ACK,
+    main_port=True,
+)

@@ -2,7 +2,10 @@
 
 from msgspec import field
 
+from pocketmq.protocol.codes import RequestCode as Code
+from pocketmq.protocol.forms import STORED_MESSAGES
 from pocketmq.protocol.header import Header, Int32, Int64, TopicHeader
+from pocketmq.protocol.request import Queue, request
 
 
 class PullRequest(TopicHeader, frozen=True, kw_only=True):
@@ -38,3 +41,21 @@ class PullResponse(Header, frozen=True, kw_only=True):
     topic_sys_flag: Int32 | None = None
     group_sys_flag: Int32 | None = None
     forbidden_type: Int32 | None = None
+
+
+PULL_MESSAGE = request(
+    Code.PULL_MESSAGE,
+    PullRequest,
+    PullResponse,
+    result=STORED_MESSAGES,
+    queue=Queue.PULL,
+    main_port=True,
+)
+LITE_PULL_MESSAGE = request(
+    Code.LITE_PULL_MESSAGE,
+    PullRequest,
+    PullResponse,
+    result=STORED_MESSAGES,
+    queue=Queue.LITE_PULL,
+    main_port=True,
+)

@@ -2,7 +2,12 @@
 
 from msgspec import field
 
+from pocketmq.protocol.bodies.consume_queue import ConsumeQueuePage
+from pocketmq.protocol.bodies.stats import TimeSpans
+from pocketmq.protocol.codes import RequestCode as Code
+from pocketmq.protocol.forms import STORED_MESSAGES, json_of
 from pocketmq.protocol.header import Header, Int32, Int64, TopicHeader
+from pocketmq.protocol.request import NoHeader, Queue, request
 
 
 class QueryMessageRequest(TopicHeader, frozen=True, kw_only=True):
@@ -47,3 +52,25 @@ class QueryConsumeTimeSpanRequest(TopicHeader, frozen=True, kw_only=True):
 
     topic: str
     group: str
+
+
+QUERY_MESSAGE = request(
+    Code.QUERY_MESSAGE,
+    QueryMessageRequest,
+    QueryMessageResponse,
+    result=STORED_MESSAGES,
+    queue=Queue.UNLIMITED,
+)
+VIEW_MESSAGE_BY_ID = request(
+    Code.VIEW_MESSAGE_BY_ID,
+    ViewMessageRequest,
+    NoHeader,
+    result=STORED_MESSAGES,
+    queue=Queue.UNLIMITED,
+)
+QUERY_CONSUME_TIME_SPAN = request(
+    Code.QUERY_CONSUME_TIME_SPAN, QueryConsumeTimeSpanRequest, NoHeader, result=json_of(TimeSpans)
+)
+QUERY_CONSUME_QUEUE = request(
+    Code.QUERY_CONSUME_QUEUE, QueryConsumeQueueRequest, NoHeader, result=json_of(ConsumeQueuePage)
+)

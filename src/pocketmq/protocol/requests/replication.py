@@ -1,28 +1,10 @@
 """Between brokers of one set: who is master, how far replicas are."""
 
-from pocketmq.protocol.header import Header, Int32, Int64
-
-
-class ExchangeHAInfoRequest(Header, frozen=True, kw_only=True):
-    """Tells a broker about its master, or asks a master about itself if empty."""
-
-    master_ha_address: str | None = None
-    master_flush_offset: Int64 | None = None
-    master_address: str | None = None
-
-
-class ExchangeHAInfoResponse(Header, frozen=True, kw_only=True):
-    """What a master says about itself."""
-
-    master_ha_address: str | None = None
-    master_flush_offset: Int64 | None = None
-    master_address: str | None = None
-
-
-class ResetMasterFlushOffsetRequest(Header, frozen=True, kw_only=True):
-    """Tells a slave how far its new master had flushed."""
-
-    master_flush_offset: Int64
+from pocketmq.protocol.bodies.replication import HAStatus
+from pocketmq.protocol.codes import RequestCode as Code
+from pocketmq.protocol.forms import json_of
+from pocketmq.protocol.header import Header, Int64
+from pocketmq.protocol.request import NoHeader, request
 
 
 class NotifyMinBrokerIdChangeRequest(Header, frozen=True, kw_only=True):
@@ -35,10 +17,9 @@ class NotifyMinBrokerIdChangeRequest(Header, frozen=True, kw_only=True):
     ha_broker_addr: str | None = None
 
 
-class NotifyBrokerRoleChangedRequest(Header, frozen=True, kw_only=True):
-    """Tells brokers of a master elected by the controller."""
-
-    master_address: str | None = None
-    master_epoch: Int32 | None = None
-    sync_state_set_epoch: Int32 | None = None
-    master_broker_id: Int64 | None = None
+NOTIFY_MIN_BROKER_ID_CHANGE = request(
+    Code.NOTIFY_MIN_BROKER_ID_CHANGE, NotifyMinBrokerIdChangeRequest, NoHeader
+)
+GET_BROKER_HA_STATUS = request(
+    Code.GET_BROKER_HA_STATUS, NoHeader, NoHeader, result=json_of(HAStatus)
+)

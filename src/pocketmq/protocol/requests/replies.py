@@ -1,6 +1,9 @@
 """Request and reply: what a broker pushes to the client that waits for a reply."""
 
+from pocketmq.protocol.codes import RequestCode as Code
+from pocketmq.protocol.forms import RAW
 from pocketmq.protocol.header import Int32, Int64, TopicHeader
+from pocketmq.protocol.request import CLIENT, NoHeader, request
 
 
 class PushReplyRequest(TopicHeader, frozen=True, kw_only=True):
@@ -20,3 +23,8 @@ class PushReplyRequest(TopicHeader, frozen=True, kw_only=True):
     born_host: str
     store_host: str
     store_timestamp: Int64
+
+
+PUSH_REPLY_MESSAGE_TO_CLIENT = request(
+    Code.PUSH_REPLY_MESSAGE_TO_CLIENT, PushReplyRequest, NoHeader, body=RAW, served_by=CLIENT
+)

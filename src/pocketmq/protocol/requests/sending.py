@@ -2,7 +2,10 @@
 
 from msgspec import field, structs
 
+from pocketmq.protocol.codes import RequestCode as Code
+from pocketmq.protocol.forms import BATCH, RAW
 from pocketmq.protocol.header import Header, Int32, Int64, RpcHeader, TopicHeader
+from pocketmq.protocol.request import NoHeader, Queue, request
 
 
 class SendRequest(TopicHeader, frozen=True, kw_only=True):
@@ -88,3 +91,22 @@ class RecallResponse(Header, frozen=True, kw_only=True):
 
     msg_id: str
     region: str | None = field(name="MSG_REGION", default=None)
+
+
+SEND_MESSAGE = request(Code.SEND_MESSAGE, SendRequest, SendResponse, body=RAW, queue=Queue.SEND)
+CONSUMER_SEND_MSG_BACK = request(
+    Code.CONSUMER_SEND_MSG_BACK, SendBackRequest, NoHeader, queue=Queue.SEND
+)
+SEND_MESSAGE_V2 = request(
+    Code.SEND_MESSAGE_V2, SendRequestV2, SendResponse, body=RAW, queue=Queue.SEND
+)
+SEND_BATCH_MESSAGE = request(
+    Code.SEND_BATCH_MESSAGE, SendRequestV2, SendResponse, body=BATCH, queue=Queue.SEND
+)
+SEND_REPLY_MESSAGE = request(
+    Code.SEND_REPLY_MESSAGE, SendRequest, SendResponse, body=RAW, queue=Queue.UNLIMITED
+)
+SEND_REPLY_MESSAGE_V2 = request(
+    Code.SEND_REPLY_MESSAGE_V2, SendRequestV2, SendResponse, body=RAW, queue=Queue.UNLIMITED
+)
+RECALL_MESSAGE = request(Code.RECALL_MESSAGE, RecallRequest, RecallResponse, queue=Queue.SEND)

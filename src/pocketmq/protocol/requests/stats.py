@@ -1,6 +1,10 @@
 """Statistics of topics, groups and brokers."""
 
+from pocketmq.protocol.bodies.stats import BrokerConsumeStats, BrokerStats, ConsumeStats
+from pocketmq.protocol.codes import RequestCode as Code
+from pocketmq.protocol.forms import json_of
 from pocketmq.protocol.header import Header, TopicHeader
+from pocketmq.protocol.request import NoHeader, request
 
 
 class GetConsumeStatsRequest(TopicHeader, frozen=True, kw_only=True):
@@ -22,3 +26,17 @@ class ViewBrokerStatsRequest(Header, frozen=True, kw_only=True):
 
     stats_name: str
     stats_key: str
+
+
+GET_CONSUME_STATS = request(
+    Code.GET_CONSUME_STATS, GetConsumeStatsRequest, NoHeader, result=json_of(ConsumeStats)
+)
+VIEW_BROKER_STATS_DATA = request(
+    Code.VIEW_BROKER_STATS_DATA, ViewBrokerStatsRequest, NoHeader, result=json_of(BrokerStats)
+)
+GET_BROKER_CONSUME_STATS = request(
+    Code.GET_BROKER_CONSUME_STATS,
+    GetBrokerConsumeStatsRequest,
+    NoHeader,
+    result=json_of(BrokerConsumeStats),
+)

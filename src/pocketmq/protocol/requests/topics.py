@@ -1,6 +1,13 @@
 """Topics on a broker: creating, deleting, listing them."""
 
+from pocketmq.model.topic_config import MappedTopicConfig
+from pocketmq.protocol.bodies.groups import GroupNames
+from pocketmq.protocol.bodies.stats import TopicStats
+from pocketmq.protocol.bodies.topics import TopicConfigs, TopicNames, TopicTable
+from pocketmq.protocol.codes import RequestCode as Code
+from pocketmq.protocol.forms import json_of
 from pocketmq.protocol.header import Header, Int32, RpcHeader, TopicHeader
+from pocketmq.protocol.request import NoHeader, request
 
 
 class CreateTopicRequest(TopicHeader, frozen=True, kw_only=True):
@@ -58,3 +65,37 @@ class QueryTopicConsumersRequest(TopicHeader, frozen=True, kw_only=True):
     """Asks which groups consume a topic."""
 
     topic: str
+
+
+UPDATE_AND_CREATE_TOPIC = request(
+    Code.UPDATE_AND_CREATE_TOPIC, CreateTopicRequest, NoHeader, announced=True
+)
+UPDATE_AND_CREATE_TOPIC_LIST = request(
+    Code.UPDATE_AND_CREATE_TOPIC_LIST,
+    CreateTopicListRequest,
+    NoHeader,
+    body=json_of(TopicConfigs),
+    announced=True,
+)
+GET_ALL_TOPIC_CONFIG = request(
+    Code.GET_ALL_TOPIC_CONFIG,
+    GetAllTopicConfigRequest,
+    GetAllTopicConfigResponse,
+    result=json_of(TopicTable),
+)
+GET_TOPIC_STATS_INFO = request(
+    Code.GET_TOPIC_STATS_INFO, GetTopicStatsRequest, NoHeader, result=json_of(TopicStats)
+)
+DELETE_TOPIC_IN_BROKER = request(Code.DELETE_TOPIC_IN_BROKER, DeleteTopicRequest, NoHeader)
+QUERY_TOPIC_CONSUME_BY_WHO = request(
+    Code.QUERY_TOPIC_CONSUME_BY_WHO,
+    QueryTopicConsumersRequest,
+    NoHeader,
+    result=json_of(GroupNames),
+)
+GET_SYSTEM_TOPIC_LIST_FROM_BROKER = request(
+    Code.GET_SYSTEM_TOPIC_LIST_FROM_BROKER, NoHeader, NoHeader, result=json_of(TopicNames)
+)
+GET_TOPIC_CONFIG = request(
+    Code.GET_TOPIC_CONFIG, GetTopicConfigRequest, NoHeader, result=json_of(MappedTopicConfig)
+)

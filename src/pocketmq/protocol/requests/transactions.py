@@ -1,6 +1,9 @@
 """Transactions: ending them, asking producers about them."""
 
+from pocketmq.protocol.codes import RequestCode as Code
+from pocketmq.protocol.forms import STORED_MESSAGES
 from pocketmq.protocol.header import Header, Int32, Int64, RpcHeader
+from pocketmq.protocol.request import CLIENT, NoHeader, Queue, request
 
 
 class EndTransactionRequest(RpcHeader, frozen=True, kw_only=True):
@@ -41,3 +44,18 @@ class ResumeCheckHalfMessageRequest(Header, frozen=True, kw_only=True):
 
     topic: str | None = None
     msg_id: str | None = None
+
+
+END_TRANSACTION = request(
+    Code.END_TRANSACTION, EndTransactionRequest, NoHeader, queue=Queue.TRANSACTION, main_port=True
+)
+CHECK_TRANSACTION_STATE = request(
+    Code.CHECK_TRANSACTION_STATE,
+    CheckTransactionStateRequest,
+    CheckTransactionStateResponse,
+    body=STORED_MESSAGES,
+    served_by=CLIENT,
+)
+RESUME_CHECK_HALF_MESSAGE = request(
+    Code.RESUME_CHECK_HALF_MESSAGE, ResumeCheckHalfMessageRequest, NoHeader
+)

@@ -2,7 +2,10 @@
 
 from msgspec import field
 
+from pocketmq.protocol.codes import RequestCode as Code
+from pocketmq.protocol.forms import RAW
 from pocketmq.protocol.header import Header, Int32, Int64
+from pocketmq.protocol.request import NOBODY, NoHeader, request
 
 
 class RegisterFilterServerRequest(Header, frozen=True, kw_only=True):
@@ -25,3 +28,18 @@ class RegisterMessageFilterClassRequest(Header, frozen=True, kw_only=True):
     topic: str
     class_name: str
     class_crc: Int32 = field(name="classCRC")
+
+
+REGISTER_FILTER_SERVER = request(
+    Code.REGISTER_FILTER_SERVER,
+    RegisterFilterServerRequest,
+    RegisterFilterServerResponse,
+    served_by=NOBODY,
+)
+REGISTER_MESSAGE_FILTER_CLASS = request(
+    Code.REGISTER_MESSAGE_FILTER_CLASS,
+    RegisterMessageFilterClassRequest,
+    NoHeader,
+    body=RAW,
+    served_by=NOBODY,
+)

@@ -1,6 +1,17 @@
 """Lite topics (5.5): many small topics below one parent, consumed by pop."""
 
+from pocketmq.protocol.codes import RequestCode as Code
+from pocketmq.protocol.forms import STORED_MESSAGES, json_of
 from pocketmq.protocol.header import Header, Int32, Int64, RpcHeader
+from pocketmq.protocol.request import CLIENT, NoHeader, request
+from tests.protocol.foreign.lite_bodies import (
+    LiteBrokerInfo,
+    LiteClientInfo,
+    LiteGroupInfo,
+    LiteParentInfo,
+    LiteSubscriptions,
+    LiteTopicInfo,
+)
 
 
 class PopLiteRequest(RpcHeader, frozen=True, kw_only=True):
@@ -74,3 +85,30 @@ class TriggerLiteDispatchRequest(Header, frozen=True, kw_only=True):
 
     group: str
     client_id: str | None = None
+
+
+POP_LITE_MESSAGE = request(
+    Code.POP_LITE_MESSAGE, PopLiteRequest, PopLiteResponse, result=STORED_MESSAGES
+)
+LITE_SUBSCRIPTION_CTL = request(
+    Code.LITE_SUBSCRIPTION_CTL, LiteSubscriptionRequest, NoHeader, body=json_of(LiteSubscriptions)
+)
+NOTIFY_UNSUBSCRIBE_LITE = request(
+    Code.NOTIFY_UNSUBSCRIBE_LITE, NotifyUnsubscribeLiteRequest, NoHeader, served_by=CLIENT
+)
+GET_BROKER_LITE_INFO = request(
+    Code.GET_BROKER_LITE_INFO, NoHeader, NoHeader, result=json_of(LiteBrokerInfo)
+)
+GET_PARENT_TOPIC_INFO = request(
+    Code.GET_PARENT_TOPIC_INFO, GetParentTopicInfoRequest, NoHeader, result=json_of(LiteParentInfo)
+)
+GET_LITE_TOPIC_INFO = request(
+    Code.GET_LITE_TOPIC_INFO, GetLiteTopicInfoRequest, NoHeader, result=json_of(LiteTopicInfo)
+)
+GET_LITE_CLIENT_INFO = request(
+    Code.GET_LITE_CLIENT_INFO, GetLiteClientInfoRequest, NoHeader, result=json_of(LiteClientInfo)
+)
+GET_LITE_GROUP_INFO = request(
+    Code.GET_LITE_GROUP_INFO, GetLiteGroupInfoRequest, NoHeader, result=json_of(LiteGroupInfo)
+)
+TRIGGER_LITE_DISPATCH = request(Code.TRIGGER_LITE_DISPATCH, TriggerLiteDispatchRequest, NoHeader)

@@ -1,6 +1,11 @@
 """The controller, which elects masters (5.x)."""
 
+from pocketmq.protocol.bodies.properties_text import PROPERTIES_TEXT
+from pocketmq.protocol.codes import RequestCode as Code
+from pocketmq.protocol.forms import json_of
 from pocketmq.protocol.header import Header, Int32, Int64
+from pocketmq.protocol.request import CONTROLLER, NoHeader, request
+from tests.protocol.foreign.replica_bodies import BrokerReplicas, ElectedMaster, SyncStateSet
 
 
 class AlterSyncStateSetRequest(Header, frozen=True, kw_only=True):
@@ -121,3 +126,66 @@ class CleanBrokerDataRequest(Header, frozen=True, kw_only=True):
     broker_controller_ids_to_clean: str | None = None  # joined by `;`; absent for all
     is_clean_living_broker: bool = False
     invoke_time: Int64 | None = None  # when the caller decided; absent: now
+
+
+CONTROLLER_ALTER_SYNC_STATE_SET = request(
+    Code.CONTROLLER_ALTER_SYNC_STATE_SET,
+    AlterSyncStateSetRequest,
+    AlterSyncStateSetResponse,
+    body=json_of(SyncStateSet),
+    result=json_of(SyncStateSet),
+    served_by=CONTROLLER,
+)
+CONTROLLER_ELECT_MASTER = request(
+    Code.CONTROLLER_ELECT_MASTER,
+    ElectMasterRequest,
+    ElectMasterResponse,
+    result=json_of(ElectedMaster),
+    served_by=CONTROLLER,
+)
+CONTROLLER_REGISTER_BROKER = request(
+    Code.CONTROLLER_REGISTER_BROKER,
+    RegisterBrokerToControllerRequest,
+    RegisterBrokerToControllerResponse,
+    result=json_of(SyncStateSet),
+    served_by=CONTROLLER,
+)
+CONTROLLER_GET_REPLICA_INFO = request(
+    Code.CONTROLLER_GET_REPLICA_INFO,
+    GetReplicaInfoRequest,
+    GetReplicaInfoResponse,
+    result=json_of(SyncStateSet),
+    served_by=CONTROLLER,
+)
+CONTROLLER_GET_METADATA_INFO = request(
+    Code.CONTROLLER_GET_METADATA_INFO, NoHeader, GetControllerMetadataResponse, served_by=CONTROLLER
+)
+CONTROLLER_GET_SYNC_STATE_DATA = request(
+    Code.CONTROLLER_GET_SYNC_STATE_DATA,
+    NoHeader,
+    NoHeader,
+    body=json_of(list[str]),
+    result=json_of(BrokerReplicas),
+    served_by=CONTROLLER,
+)
+UPDATE_CONTROLLER_CONFIG = request(
+    Code.UPDATE_CONTROLLER_CONFIG, NoHeader, NoHeader, body=PROPERTIES_TEXT, served_by=CONTROLLER
+)
+GET_CONTROLLER_CONFIG = request(
+    Code.GET_CONTROLLER_CONFIG, NoHeader, NoHeader, result=PROPERTIES_TEXT, served_by=CONTROLLER
+)
+CLEAN_BROKER_DATA = request(
+    Code.CLEAN_BROKER_DATA, CleanBrokerDataRequest, NoHeader, served_by=CONTROLLER
+)
+CONTROLLER_GET_NEXT_BROKER_ID = request(
+    Code.CONTROLLER_GET_NEXT_BROKER_ID,
+    GetNextBrokerIdRequest,
+    GetNextBrokerIdResponse,
+    served_by=CONTROLLER,
+)
+CONTROLLER_APPLY_BROKER_ID = request(
+    Code.CONTROLLER_APPLY_BROKER_ID,
+    ApplyBrokerIdRequest,
+    ApplyBrokerIdResponse,
+    served_by=CONTROLLER,
+)
