@@ -19,10 +19,10 @@ from pocketmq.protocol.requests.key_values import (
     PutKVConfigRequest,
 )
 from pocketmq.protocol.requests.nameserver import (
+    ADD_WRITE_PERM_OF_BROKER,
+    WIPE_WRITE_PERM_OF_BROKER,
     AddWritePermissionRequest,
-    AddWritePermissionResponse,
     WipeWritePermissionRequest,
-    WipeWritePermissionResponse,
 )
 
 ORDER_NAMESPACE = "ORDER_TOPIC_CONFIG"
@@ -102,8 +102,8 @@ class NameServers:
         header = WipeWritePermissionRequest(broker_name=broker)
 
         async def wipe(place: Place) -> int:
-            answer = await self._wire.ask(place.address, Code.WIPE_WRITE_PERM_OF_BROKER, header)
-            return answer.header(WipeWritePermissionResponse).wipe_topic_count
+            told = await self._wire.fields(place.address, WIPE_WRITE_PERM_OF_BROKER, header)
+            return told.wipe_topic_count
 
         return await self._each(wipe)
 
@@ -112,8 +112,8 @@ class NameServers:
         header = AddWritePermissionRequest(broker_name=broker)
 
         async def add(place: Place) -> int:
-            answer = await self._wire.ask(place.address, Code.ADD_WRITE_PERM_OF_BROKER, header)
-            return answer.header(AddWritePermissionResponse).add_topic_count
+            told = await self._wire.fields(place.address, ADD_WRITE_PERM_OF_BROKER, header)
+            return told.add_topic_count
 
         return await self._each(add)
 
