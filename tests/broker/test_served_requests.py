@@ -11,7 +11,7 @@ from pocketmq.nameserver.access.rights import RIGHTS
 from pocketmq.nameserver.dispatch import HANDLERS as NAME_SERVER_HANDLERS
 from pocketmq.protocol.catalogue import REQUESTS, request_of
 from pocketmq.protocol.codes import RequestCode as Code
-from pocketmq.protocol.request import Peer, Queue
+from pocketmq.protocol.request import Peer, RequestQueue
 
 
 def served_by(peer: Peer) -> set[int]:
@@ -33,7 +33,7 @@ def test_every_request_to_a_broker_has_a_row_a_right_and_a_queue(code: int) -> N
     row = request_of(code)
     assert code in NEEDS
     limit = longest_wait(BrokerConfig(), code)
-    assert (limit is None) == (row.queue is Queue.UNLIMITED)
+    assert (limit is None) == (row.queue is RequestQueue.UNLIMITED)
 
 
 def test_rights_are_for_requests_that_are_in_the_catalogue() -> None:

@@ -8,7 +8,7 @@ from pocketmq.admin.offsets import Offsets
 from pocketmq.admin.wire import Wire
 from pocketmq.client.damage import Suspicion
 from pocketmq.client.filters import Filter, subscription_to
-from pocketmq.client.questions.pulling import Wanted, pull_once
+from pocketmq.client.questions.pulling import PullSpec, pull_once
 from pocketmq.errors import MessagesCutShort
 from pocketmq.model import properties
 from pocketmq.model.queue import MessageQueue
@@ -70,7 +70,7 @@ class Reading:
         self, queue: MessageQueue, offset: int, count: int, expression: str | Filter
     ) -> Page:
         subscription = subscription_to(queue.topic, expression, self._wire.now_ms())
-        wanted = Wanted(
+        wanted = PullSpec(
             self._wire.options.group,
             count,
             expression=subscription.sub_string,

@@ -19,7 +19,7 @@ from pocketmq.client.filters import Filter
 from pocketmq.client.identity import client_id, local_ip
 from pocketmq.client.options import ClientOptions
 from pocketmq.client.questions import offsets
-from pocketmq.client.questions.pulling import PULL_TIMEOUT, Wanted, pull_once
+from pocketmq.client.questions.pulling import PULL_TIMEOUT, PullSpec, pull_once
 from pocketmq.errors import (
     RouteNotFound,
 )
@@ -169,7 +169,7 @@ class RecordReader:
         """
         named = self._wire(queue)
         kind = None if wanted.kind == TAG else wanted.kind
-        asked = Wanted(self._group, max_messages, max_bytes, wanted.expression, kind)
+        asked = PullSpec(self._group, max_messages, max_bytes, wanted.expression, kind)
         pulled = self._questions.ask(pull_once(named, offset, asked, timeout=PULL_TIMEOUT))
         self._questions.suggest(named, pulled.suggested_broker)
         return Pulled(

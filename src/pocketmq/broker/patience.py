@@ -10,7 +10,7 @@ from pocketmq.broker.config import BrokerConfig
 from pocketmq.errors import ResponseCode
 from pocketmq.protocol.catalogue import REQUESTS
 from pocketmq.protocol.command import Command
-from pocketmq.protocol.request import Queue
+from pocketmq.protocol.request import RequestQueue
 
 SHORT = 0.01
 """Seconds nobody needs to look at."""
@@ -20,8 +20,8 @@ _QUEUES = {code: row.queue for code, row in REQUESTS.items()}
 
 def longest_wait(config: BrokerConfig, code: int) -> float | None:
     """Give the seconds a request of this code may wait; None for one that may for ever."""
-    queue = _QUEUES.get(code, Queue.ADMIN)
-    if queue is Queue.UNLIMITED or not config.broker_fast_failure_enable:
+    queue = _QUEUES.get(code, RequestQueue.ADMIN)
+    if queue is RequestQueue.UNLIMITED or not config.broker_fast_failure_enable:
         return None
     return float(getattr(config, f"wait_time_mills_in_{queue.value}_queue")) / 1000
 

@@ -27,7 +27,7 @@ class Peer(Enum):
     CONTROLLER = "controller"
 
 
-class Queue(Enum):
+class RequestQueue(Enum):
     """The queue in which a Java broker keeps a request until a thread is free.
 
     Brokers refuse a request that waited longer than `waitTimeMillsIn...Queue` of its queue.
@@ -61,7 +61,7 @@ class Request(Struct, Generic[H, B, A, R], frozen=True):
     """The body of a successful response."""
     served_by: frozenset[Peer]
     """Who answers it in RocketMQ 5.5 or 4.9; a container of brokers counts as a broker."""
-    queue: Queue = Queue.ADMIN
+    queue: RequestQueue = RequestQueue.ADMIN
     main_port: bool = False
     """Java sends it to a broker's own port even if the second one (VIP) is to be used."""
     announced: bool = False
@@ -84,7 +84,7 @@ class Treatment(TypedDict, total=False):
     """How a request is treated: the fields of `Request` that have a usual value."""
 
     served_by: frozenset[Peer]
-    queue: Queue
+    queue: RequestQueue
     main_port: bool
     announced: bool
 

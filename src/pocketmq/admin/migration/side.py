@@ -14,7 +14,7 @@ from pocketmq.admin.wire import Wire
 from pocketmq.client.options import ClientOptions
 from pocketmq.client.questions import offsets as questions
 from pocketmq.client.questions.asking import Question
-from pocketmq.client.questions.pulling import PulledRecords, Wanted, pull_once
+from pocketmq.client.questions.pulling import PulledRecords, PullSpec, pull_once
 from pocketmq.errors import BrokerNotFound, CannotMigrate, ResponseCode, TopicNotFound
 from pocketmq.model.names import AUTO_CREATE_TOPIC
 from pocketmq.model.queue import MessageQueue
@@ -87,7 +87,7 @@ class Side:
         self, queue: MessageQueue, offset: int
     ) -> tuple[PageStatus, list[ReceivedMessage], PulledRecords]:
         """Give messages of a queue from an offset on, and where to go on."""
-        wanted = Wanted(
+        wanted = PullSpec(
             self.wire.options.group, _PAGE, expression_type=TAG, version=self.wire.now_ms()
         )
         told = await self._ask(pull_once(queue, offset, wanted))

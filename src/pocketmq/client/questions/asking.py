@@ -35,7 +35,7 @@ class Ask(Struct, frozen=True):
     """Whether a replica that lags behind is no help."""
 
 
-class Answer(Generic[A, R]):
+class TypedAnswer(Generic[A, R]):
     """A response with the types that its request's row says it has."""
 
     __slots__ = ("_command", "_request")
@@ -79,10 +79,10 @@ def ask(
     accept: frozenset[int] = SUCCESS,
     timeout: float | None = None,
     newest: bool = False,
-) -> Question[Answer[A, R]]:
+) -> Question[TypedAnswer[A, R]]:
     """Ask one thing, without a body."""
     command = yield Ask(queue, request.code, header, b"", accept, timeout, newest)
-    return Answer(request, command)
+    return TypedAnswer(request, command)
 
 
 async def run(question: Question[T], carry: Callable[[Ask], Awaitable[Command]]) -> T:

@@ -4,7 +4,7 @@ from contextlib import suppress
 
 from pocketmq.client.calls import SUCCESS
 from pocketmq.client.questions.asking import Question, ask
-from pocketmq.client.questions.pulling import PULL_TIMEOUT, Wanted, pull_once
+from pocketmq.client.questions.pulling import PULL_TIMEOUT, PullSpec, pull_once
 from pocketmq.errors import MessageMalformed, ResponseCode
 from pocketmq.model.queue import MessageQueue
 from pocketmq.protocol.peers import Gate
@@ -137,7 +137,7 @@ def _store_time(queue: MessageQueue, offsets: range, group: str) -> Question[int
     """Return the store time of the first readable message of a range; None if there is none."""
     offset = offsets.start
     while offset < offsets.stop:
-        wanted = Wanted(group, count=1)
+        wanted = PullSpec(group, count=1)
         pulled = yield from pull_once(queue, offset, wanted, newest=True, timeout=PULL_TIMEOUT)
         with suppress(MessageMalformed, StopIteration):
             position, *_ = next(scan_records(pulled.records))

@@ -21,7 +21,7 @@ STATUS = {
 ANSWERS = frozenset(STATUS)
 
 
-class Wanted(Struct, frozen=True):
+class PullSpec(Struct, frozen=True):
     """What to pull, and in whose name."""
 
     group: str
@@ -52,7 +52,7 @@ class PulledRecords(Struct, frozen=True):
 def pull_once(
     queue: MessageQueue,
     offset: int,
-    wanted: Wanted,
+    wanted: PullSpec,
     *,
     newest: bool = False,
     timeout: float | None = None,

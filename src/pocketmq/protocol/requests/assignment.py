@@ -8,7 +8,7 @@ from pocketmq.protocol.bodies.assignment import (
 )
 from pocketmq.protocol.codes import RequestCode as Code
 from pocketmq.protocol.forms import json_of
-from pocketmq.protocol.request import NoHeader, Queue, request
+from pocketmq.protocol.request import NoHeader, RequestQueue, request
 
 QUERY_ASSIGNMENT = request(
     Code.QUERY_ASSIGNMENT,
@@ -16,14 +16,14 @@ QUERY_ASSIGNMENT = request(
     NoHeader,
     body=json_of(AssignmentQuery),
     result=json_of(Assignments),
-    queue=Queue.UNLIMITED,
+    queue=RequestQueue.UNLIMITED,
 )
 SET_MESSAGE_REQUEST_MODE = request(
     Code.SET_MESSAGE_REQUEST_MODE,
     NoHeader,
     NoHeader,
     body=json_of(RequestMode),
-    queue=Queue.UNLIMITED,
+    queue=RequestQueue.UNLIMITED,
 )
 GET_ALL_MESSAGE_REQUEST_MODE = request(
     Code.GET_ALL_MESSAGE_REQUEST_MODE, NoHeader, NoHeader, result=json_of(RequestModes)

@@ -8,7 +8,7 @@ from pocketmq.protocol.bodies.locks import LockedQueues, LockQueues, UnlockQueue
 from pocketmq.protocol.codes import RequestCode as Code
 from pocketmq.protocol.forms import json_of
 from pocketmq.protocol.header import EmptyResponse, Header, RpcHeader
-from pocketmq.protocol.request import CLIENT, NoHeader, Queue, request
+from pocketmq.protocol.request import CLIENT, NoHeader, RequestQueue, request
 
 
 class HeartbeatRequest(RpcHeader, frozen=True, kw_only=True):
@@ -55,14 +55,14 @@ HEART_BEAT = request(
     HeartbeatRequest,
     HeartbeatResponse,
     body=json_of(Heartbeat),
-    queue=Queue.HEARTBEAT,
+    queue=RequestQueue.HEARTBEAT,
     main_port=True,
 )
 UNREGISTER_CLIENT = request(
     Code.UNREGISTER_CLIENT,
     UnregisterClientRequest,
     EmptyResponse,
-    queue=Queue.UNLIMITED,
+    queue=RequestQueue.UNLIMITED,
     main_port=True,
 )
 GET_CONSUMER_LIST_BY_GROUP = request(
@@ -70,7 +70,7 @@ GET_CONSUMER_LIST_BY_GROUP = request(
     GetConsumerListRequest,
     EmptyResponse,
     result=json_of(ConsumerIds),
-    queue=Queue.UNLIMITED,
+    queue=RequestQueue.UNLIMITED,
 )
 NOTIFY_CONSUMER_IDS_CHANGED = request(
     Code.NOTIFY_CONSUMER_IDS_CHANGED, NotifyConsumerIdsChangedRequest, NoHeader, served_by=CLIENT
@@ -90,6 +90,6 @@ CHECK_CLIENT_CONFIG = request(
     NoHeader,
     NoHeader,
     body=json_of(ClientCheck),
-    queue=Queue.UNLIMITED,
+    queue=RequestQueue.UNLIMITED,
     main_port=True,
 )

@@ -9,7 +9,7 @@ from pocketmq.protocol.bodies.offsets import (
 from pocketmq.protocol.codes import RequestCode as Code
 from pocketmq.protocol.forms import json_of
 from pocketmq.protocol.header import EmptyResponse, Header, Int32, Int64, RpcHeader, TopicHeader
-from pocketmq.protocol.request import CLIENT, NoHeader, Queue, request
+from pocketmq.protocol.request import CLIENT, NoHeader, RequestQueue, request
 
 
 class QueryConsumerOffsetRequest(TopicHeader, frozen=True, kw_only=True):
@@ -124,10 +124,13 @@ QUERY_CONSUMER_OFFSET = request(
     Code.QUERY_CONSUMER_OFFSET,
     QueryConsumerOffsetRequest,
     QueryConsumerOffsetResponse,
-    queue=Queue.UNLIMITED,
+    queue=RequestQueue.UNLIMITED,
 )
 UPDATE_CONSUMER_OFFSET = request(
-    Code.UPDATE_CONSUMER_OFFSET, UpdateConsumerOffsetRequest, EmptyResponse, queue=Queue.UNLIMITED
+    Code.UPDATE_CONSUMER_OFFSET,
+    UpdateConsumerOffsetRequest,
+    EmptyResponse,
+    queue=RequestQueue.UNLIMITED,
 )
 SEARCH_OFFSET_BY_TIMESTAMP = request(
     Code.SEARCH_OFFSET_BY_TIMESTAMP, SearchOffsetRequest, SearchOffsetResponse

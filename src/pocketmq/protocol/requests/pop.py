@@ -4,7 +4,7 @@ from pocketmq.protocol.bodies.pop import BatchAcks
 from pocketmq.protocol.codes import RequestCode as Code
 from pocketmq.protocol.forms import STORED_MESSAGES, json_of
 from pocketmq.protocol.header import Header, Int32, Int64, TopicHeader
-from pocketmq.protocol.request import NoHeader, Queue, request
+from pocketmq.protocol.request import NoHeader, RequestQueue, request
 
 
 class PopRequest(TopicHeader, frozen=True, kw_only=True):
@@ -117,30 +117,38 @@ POP_MESSAGE = request(
     PopRequest,
     PopResponse,
     result=STORED_MESSAGES,
-    queue=Queue.PULL,
+    queue=RequestQueue.PULL,
     main_port=True,
 )
-ACK_MESSAGE = request(Code.ACK_MESSAGE, AckRequest, NoHeader, queue=Queue.ACK, main_port=True)
+ACK_MESSAGE = request(
+    Code.ACK_MESSAGE, AckRequest, NoHeader, queue=RequestQueue.ACK, main_port=True
+)
 PEEK_MESSAGE = request(
-    Code.PEEK_MESSAGE, PeekRequest, PopResponse, result=STORED_MESSAGES, queue=Queue.PULL
+    Code.PEEK_MESSAGE, PeekRequest, PopResponse, result=STORED_MESSAGES, queue=RequestQueue.PULL
 )
 CHANGE_MESSAGE_INVISIBLETIME = request(
     Code.CHANGE_MESSAGE_INVISIBLETIME,
     ChangeInvisibleTimeRequest,
     ChangeInvisibleTimeResponse,
-    queue=Queue.ACK,
+    queue=RequestQueue.ACK,
     main_port=True,
 )
 NOTIFICATION = request(
-    Code.NOTIFICATION, NotificationRequest, NotificationResponse, queue=Queue.PULL, main_port=True
+    Code.NOTIFICATION,
+    NotificationRequest,
+    NotificationResponse,
+    queue=RequestQueue.PULL,
+    main_port=True,
 )
-POLLING_INFO = request(Code.POLLING_INFO, PollingInfoRequest, PollingInfoResponse, queue=Queue.PULL)
+POLLING_INFO = request(
+    Code.POLLING_INFO, PollingInfoRequest, PollingInfoResponse, queue=RequestQueue.PULL
+)
 POP_ROLLBACK = request(Code.POP_ROLLBACK, NoHeader, NoHeader)
 BATCH_ACK_MESSAGE = request(
     Code.BATCH_ACK_MESSAGE,
     NoHeader,
     NoHeader,
     body=json_of(BatchAcks),
-    queue=Queue.ACK,
+    queue=RequestQueue.ACK,
     main_port=True,
 )

@@ -5,7 +5,7 @@ from msgspec import field
 from pocketmq.protocol.codes import RequestCode as Code
 from pocketmq.protocol.forms import STORED_MESSAGES
 from pocketmq.protocol.header import Header, Int32, Int64, TopicHeader
-from pocketmq.protocol.request import Queue, request
+from pocketmq.protocol.request import RequestQueue, request
 
 
 class PullRequest(TopicHeader, frozen=True, kw_only=True):
@@ -48,7 +48,7 @@ PULL_MESSAGE = request(
     PullRequest,
     PullResponse,
     result=STORED_MESSAGES,
-    queue=Queue.PULL,
+    queue=RequestQueue.PULL,
     main_port=True,
 )
 LITE_PULL_MESSAGE = request(
@@ -56,6 +56,6 @@ LITE_PULL_MESSAGE = request(
     PullRequest,
     PullResponse,
     result=STORED_MESSAGES,
-    queue=Queue.LITE_PULL,
+    queue=RequestQueue.LITE_PULL,
     main_port=True,
 )

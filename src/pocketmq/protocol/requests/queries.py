@@ -7,7 +7,7 @@ from pocketmq.protocol.bodies.stats import TimeSpans
 from pocketmq.protocol.codes import RequestCode as Code
 from pocketmq.protocol.forms import STORED_MESSAGES, json_of
 from pocketmq.protocol.header import Header, Int32, Int64, TopicHeader
-from pocketmq.protocol.request import NoHeader, Queue, request
+from pocketmq.protocol.request import NoHeader, RequestQueue, request
 
 
 class QueryMessageRequest(TopicHeader, frozen=True, kw_only=True):
@@ -59,14 +59,14 @@ QUERY_MESSAGE = request(
     QueryMessageRequest,
     QueryMessageResponse,
     result=STORED_MESSAGES,
-    queue=Queue.UNLIMITED,
+    queue=RequestQueue.UNLIMITED,
 )
 VIEW_MESSAGE_BY_ID = request(
     Code.VIEW_MESSAGE_BY_ID,
     ViewMessageRequest,
     NoHeader,
     result=STORED_MESSAGES,
-    queue=Queue.UNLIMITED,
+    queue=RequestQueue.UNLIMITED,
 )
 QUERY_CONSUME_TIME_SPAN = request(
     Code.QUERY_CONSUME_TIME_SPAN, QueryConsumeTimeSpanRequest, NoHeader, result=json_of(TimeSpans)

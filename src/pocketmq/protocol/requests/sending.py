@@ -5,7 +5,7 @@ from msgspec import field, structs
 from pocketmq.protocol.codes import RequestCode as Code
 from pocketmq.protocol.forms import BATCH, RAW
 from pocketmq.protocol.header import Header, Int32, Int64, RpcHeader, TopicHeader
-from pocketmq.protocol.request import NoHeader, Queue, request
+from pocketmq.protocol.request import NoHeader, RequestQueue, request
 
 
 class SendRequest(TopicHeader, frozen=True, kw_only=True):
@@ -93,20 +93,24 @@ class RecallResponse(Header, frozen=True, kw_only=True):
     region: str | None = field(name="MSG_REGION", default=None)
 
 
-SEND_MESSAGE = request(Code.SEND_MESSAGE, SendRequest, SendResponse, body=RAW, queue=Queue.SEND)
+SEND_MESSAGE = request(
+    Code.SEND_MESSAGE, SendRequest, SendResponse, body=RAW, queue=RequestQueue.SEND
+)
 CONSUMER_SEND_MSG_BACK = request(
-    Code.CONSUMER_SEND_MSG_BACK, SendBackRequest, NoHeader, queue=Queue.SEND
+    Code.CONSUMER_SEND_MSG_BACK, SendBackRequest, NoHeader, queue=RequestQueue.SEND
 )
 SEND_MESSAGE_V2 = request(
-    Code.SEND_MESSAGE_V2, SendRequestV2, SendResponse, body=RAW, queue=Queue.SEND
+    Code.SEND_MESSAGE_V2, SendRequestV2, SendResponse, body=RAW, queue=RequestQueue.SEND
 )
 SEND_BATCH_MESSAGE = request(
-    Code.SEND_BATCH_MESSAGE, SendRequestV2, SendResponse, body=BATCH, queue=Queue.SEND
+    Code.SEND_BATCH_MESSAGE, SendRequestV2, SendResponse, body=BATCH, queue=RequestQueue.SEND
 )
 SEND_REPLY_MESSAGE = request(
-    Code.SEND_REPLY_MESSAGE, SendRequest, SendResponse, body=RAW, queue=Queue.UNLIMITED
+    Code.SEND_REPLY_MESSAGE, SendRequest, SendResponse, body=RAW, queue=RequestQueue.UNLIMITED
 )
 SEND_REPLY_MESSAGE_V2 = request(
-    Code.SEND_REPLY_MESSAGE_V2, SendRequestV2, SendResponse, body=RAW, queue=Queue.UNLIMITED
+    Code.SEND_REPLY_MESSAGE_V2, SendRequestV2, SendResponse, body=RAW, queue=RequestQueue.UNLIMITED
 )
-RECALL_MESSAGE = request(Code.RECALL_MESSAGE, RecallRequest, RecallResponse, queue=Queue.SEND)
+RECALL_MESSAGE = request(
+    Code.RECALL_MESSAGE, RecallRequest, RecallResponse, queue=RequestQueue.SEND
+)

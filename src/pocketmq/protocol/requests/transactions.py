@@ -3,7 +3,7 @@
 from pocketmq.protocol.codes import RequestCode as Code
 from pocketmq.protocol.forms import STORED_MESSAGES
 from pocketmq.protocol.header import Header, Int32, Int64, RpcHeader
-from pocketmq.protocol.request import CLIENT, NoHeader, Queue, request
+from pocketmq.protocol.request import CLIENT, NoHeader, RequestQueue, request
 
 
 class EndTransactionRequest(RpcHeader, frozen=True, kw_only=True):
@@ -47,7 +47,11 @@ class ResumeCheckHalfMessageRequest(Header, frozen=True, kw_only=True):
 
 
 END_TRANSACTION = request(
-    Code.END_TRANSACTION, EndTransactionRequest, NoHeader, queue=Queue.TRANSACTION, main_port=True
+    Code.END_TRANSACTION,
+    EndTransactionRequest,
+    NoHeader,
+    queue=RequestQueue.TRANSACTION,
+    main_port=True,
 )
 CHECK_TRANSACTION_STATE = request(
     Code.CHECK_TRANSACTION_STATE,
