@@ -114,14 +114,24 @@ class Wire:
         return _result(request, await self.consult(request.code, header))
 
     async def run(self, question: Question[T], address_of: AddressOf | None = None) -> T:
-        """Ask a question; `address_of` returns where the broker of a queue is, if it has one."""
+        """Ask a question; `address_of` returns where the broker of a queue is.
+
+        A question for name servers alone needs none.
+        """
 
         async def carry(asked: Ask) -> Command:
-            if asked.queue is None or address_of is None:
+            if asked.queue is None:
                 return await self.consult(asked.code, asked.header, accept=asked.accept)
-            address = await address_of(asked.queue)
+            if address_of is None:
+                raise TypeError(f"{asked.code.name} is for the broker of {asked.queue}")
+            own = self.options.timeout
             return await self.ask(
-                address, asked.code, asked.header, asked.body, accept=asked.accept
+                await address_of(asked.queue),
+                asked.code,
+                asked.header,
+                asked.body,
+                timeout=own if asked.timeout is None else max(own, asked.timeout),
+                accept=asked.accept,
             )
 
         return await run(question, carry)

@@ -30,7 +30,7 @@ class Ask(Struct, frozen=True):
     accept: frozenset[int] = SUCCESS
     """Response codes that are answers; for others drivers raise the `ServerError`."""
     timeout: float | None = None
-    """Seconds to wait; None is for the driver's own limit."""
+    """Seconds to wait at least; None is for the driver's own limit."""
     newest: bool = False
     """Whether a replica that lags behind is no help."""
 
