@@ -15,15 +15,22 @@ from pocketmq.protocol.request import RequestQueue
 SHORT = 0.01
 """Seconds nobody needs to look at."""
 
-_QUEUES = {code: row.queue for code, row in REQUESTS.items()}
+
+def _setting(queue: RequestQueue) -> str | None:
+    """Return the setting that limits the wait in a queue; None for a queue without a limit."""
+    return None if queue is RequestQueue.UNLIMITED else f"wait_time_mills_in_{queue.value}_queue"
+
+
+_SETTINGS = {code: _setting(row.queue) for code, row in REQUESTS.items()}
+_OF_TOOLS = _setting(RequestQueue.ADMIN)
 
 
 def longest_wait(config: BrokerConfig, code: int) -> float | None:
     """Give the seconds a request of this code may wait; None for one that may for ever."""
-    queue = _QUEUES.get(code, RequestQueue.ADMIN)
-    if queue is RequestQueue.UNLIMITED or not config.broker_fast_failure_enable:
+    setting = _SETTINGS.get(code, _OF_TOOLS)
+    if setting is None or not config.broker_fast_failure_enable:
         return None
-    return float(getattr(config, f"wait_time_mills_in_{queue.value}_queue")) / 1000
+    return float(getattr(config, setting)) / 1000
 
 
 def busy_answer(
