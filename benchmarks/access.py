@@ -18,7 +18,7 @@ from pocketmq.net import Address
 from pocketmq.protocol.bodies.access import Account, Acl, Policy, PolicyEntry, User
 from pocketmq.protocol.command import Command, read_command
 from pocketmq.protocol.frame import FrameReader
-from pocketmq.protocol.headers.sending import SendRequestV2
+from pocketmq.protocol.requests.sending import SendRequestV2
 from pocketmq.protocol.signature import SigningUser, sign
 from pocketmq.store import QueueIndex
 

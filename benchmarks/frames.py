@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from pocketmq.protocol.command import Command, read_command
 from pocketmq.protocol.frame import FrameReader, SerializeType
-from pocketmq.protocol.headers.sending import SendRequestV2
+from pocketmq.protocol.requests.sending import SendRequestV2
 
 FIELDS = {
     "a": "shop",

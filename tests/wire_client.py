@@ -11,10 +11,10 @@ from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import Command, read_command
 from pocketmq.protocol.frame import FrameReader
 from pocketmq.protocol.header import Header
-from pocketmq.protocol.headers.pulling import PullRequest
-from pocketmq.protocol.headers.sending import SendRequest, SendResponse
 from pocketmq.protocol.pulled import decode_pulled
 from pocketmq.protocol.received import Delivery
+from pocketmq.protocol.requests.pulling import PullRequest
+from pocketmq.protocol.requests.sending import SendRequest, SendResponse
 
 FOUND = 0
 

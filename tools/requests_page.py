@@ -2,21 +2,25 @@
 
 import sys
 from pathlib import Path
+from typing import Any
 
 from pocketmq.broker.access.needs_by_code import NEEDS
 from pocketmq.broker.handlers.by_code import HANDLERS
-from pocketmq.protocol.bodies.by_code import BodyForm
-from pocketmq.protocol.catalogue import request_kind
+from pocketmq.protocol.catalogue import REQUESTS
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import Command
+from pocketmq.protocol.forms import Form
+from pocketmq.protocol.header import Header
+from pocketmq.protocol.request import NoHeader
 
 PAGE = Path(__file__).parents[1] / "docs" / "reference" / "requests.md"
 HEAD = """# Requests
 
 Every request code of RocketMQ 5.5.0 and 4.9 with the types that read and write it: headers are in
-`pocketmq.protocol.headers`, bodies in `pocketmq.protocol.bodies` and `pocketmq.model`. A word in
-small letters is a body that is not one JSON value. `pocketmq.protocol.catalogue.request_kind(code)`
-gives the same from Python; `python tools/requests_page.py` writes this page.
+`pocketmq.protocol.requests`, bodies in `pocketmq.protocol.bodies` and `pocketmq.model`. A word in
+small letters is a body that is not one JSON value. A name in *italics* is a request that PocketMQ
+neither sends nor carries out. `pocketmq.protocol.catalogue.request_of(code)` returns the same from
+Python; `python tools/requests_page.py` writes this page.
 
 The last column is what a request to a broker [with access control](../how-to/guard-a-cluster.md)
 needs: actions on resources, of which `/` means one will do; in brackets, fields that may be left
@@ -74,29 +78,26 @@ OPTIONAL = {
 }
 
 
-def name(kind: object) -> str:
-    """Show a type by its name, a form in words, nothing as nothing."""
-    if kind is None or kind is BodyForm.NONE:
-        return ""
-    if isinstance(kind, BodyForm):
-        return kind.name.lower().replace("_", " ")
-    return f"`{kind.__name__}`" if isinstance(kind, type) else f"`{kind}`"
+def header(kind: type[Header]) -> str:
+    """Return the name of a header's type, or nothing if there are no fields."""
+    return "" if kind is NoHeader else f"`{kind.__name__}`"
+
+
+def body(form: Form[Any]) -> str:
+    """Return the name of a body's type, or a form in words."""
+    return form.name if form.json is None else f"`{form.name}`"
 
 
 def page() -> str:
     """Give the page's text."""
     rows = []
     for code in RequestCode:
-        kind = request_kind(code)
-        peers = ", ".join(sorted(peer.value for peer in kind.served_by))
-        parts = (
-            kind.request_header,
-            kind.request_body,
-            kind.response_header,
-            kind.response_body,
-        )
-        types = " | ".join(name(part) for part in parts)
-        rows.append(f"| {code.value} | {code.name} | {peers} | {types} | {needs(code)} |")
+        row = REQUESTS[code]
+        peers = ", ".join(sorted(peer.value for peer in row.served_by))
+        name = f"*{code.name}*" if row.foreign else code.name
+        types = f"{header(row.header)} | {body(row.body)} | {header(row.answer)}"
+        types = f"{types} | {body(row.result)}"
+        rows.append(f"| {code.value} | {name} | {peers} | {types} | {needs(code)} |")
     return HEAD + "\n".join(rows) + "\n"
 
 

@@ -12,7 +12,7 @@ from benchmarks.java.servers import Java, JavaServers, OurServers, Servers
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import Command, read_command
 from pocketmq.protocol.frame import FrameReader
-from pocketmq.protocol.headers.sending import SendRequestV2
+from pocketmq.protocol.requests.sending import SendRequestV2
 
 
 def start_row(java: Java, home: Path, scale: Scale) -> Iterator[Row]:

@@ -15,7 +15,7 @@ from pocketmq.net import Address
 from pocketmq.protocol.bodies.registration import decode_registration
 from pocketmq.protocol.command import Command, read_command
 from pocketmq.protocol.frame import FrameReader
-from pocketmq.protocol.headers.nameserver import RegisterBrokerRequest
+from pocketmq.protocol.requests.nameserver import RegisterBrokerRequest
 from tests.broker.running import Client, LoopClock, client, send_fields
 from tests.loops import leap, leaping, until
 from tests.net.peers import LOOPBACK

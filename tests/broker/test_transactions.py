@@ -11,9 +11,9 @@ from pocketmq.errors import StoreFull
 from pocketmq.model.names import HALF_TOPIC, OP_HALF_TOPIC, TRANSACTION_GAVE_UP_TOPIC
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import Command
-from pocketmq.protocol.headers.transactions import CheckTransactionStateRequest
 from pocketmq.protocol.property_text import decode_properties
 from pocketmq.protocol.record_scan import RecordView
+from pocketmq.protocol.requests.transactions import CheckTransactionStateRequest
 from tests.broker.running import (
     START,
     Client,

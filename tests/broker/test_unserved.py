@@ -5,8 +5,8 @@ import json
 import pytest
 
 from pocketmq.broker.handlers.by_code import HANDLERS
-from pocketmq.protocol.codes import RequestCode
-from pocketmq.protocol.headers.served_by import SERVED_BY, Peer
+from pocketmq.protocol.catalogue import REQUESTS
+from pocketmq.protocol.request import Peer
 from tests.broker.running import client, running, send_fields
 
 REFUSED = [
@@ -41,8 +41,8 @@ async def test_a_single_broker_is_a_master_without_slaves() -> None:
 
 def test_every_request_for_brokers_has_an_answer() -> None:
     missing = [
-        code.name
-        for code in RequestCode
-        if Peer.BROKER in SERVED_BY.get(code, ()) and code not in HANDLERS
+        row.code.name
+        for row in REQUESTS.values()
+        if Peer.BROKER in row.served_by and row.code not in HANDLERS
     ]
     assert missing == []

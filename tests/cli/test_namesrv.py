@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from pocketmq.protocol.codes import RequestCode
-from pocketmq.protocol.headers.key_values import GetKVConfigRequest, PutKVConfigRequest
+from pocketmq.protocol.requests.key_values import GetKVConfigRequest, PutKVConfigRequest
 from tests.server_process import POCKETMQ, ServerProcess
 from tests.wire_client import WireClient
 

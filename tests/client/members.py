@@ -8,9 +8,9 @@ from pocketmq.model.queue import MessageQueue
 from pocketmq.model.subscription import Subscription
 from pocketmq.protocol.bodies.running import DirectConsumeResult, RunningInfo
 from pocketmq.protocol.command import Command
-from pocketmq.protocol.headers.replies import PushReplyRequest
-from pocketmq.protocol.headers.transactions import CheckTransactionStateRequest
 from pocketmq.protocol.received import ReceivedMessage
+from pocketmq.protocol.requests.replies import PushReplyRequest
+from pocketmq.protocol.requests.transactions import CheckTransactionStateRequest
 
 
 class Producing:

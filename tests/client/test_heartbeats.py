@@ -15,8 +15,8 @@ from pocketmq.model.subscription import Subscription
 from pocketmq.protocol.bodies.heartbeat import Heartbeat
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import Command
-from pocketmq.protocol.headers.membership import HeartbeatResponse
 from pocketmq.protocol.json_values import decode_body
+from pocketmq.protocol.requests.membership import HeartbeatResponse
 from tests.client.members import Consuming, Producing
 from tests.client.servers import Directory, Scripted, broker, route, serving, session_on
 from tests.loops import until

@@ -16,17 +16,17 @@ from pocketmq.protocol.bodies.running import DirectConsumeResult, RunningInfo
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import Command
 from pocketmq.protocol.header import Header
-from pocketmq.protocol.headers.client_calls import (
+from pocketmq.protocol.json_values import decode_body, encode_body
+from pocketmq.protocol.property_text import encode_properties
+from pocketmq.protocol.records import Record, encode_record
+from pocketmq.protocol.requests.client_calls import (
     ConsumeDirectlyRequest,
     GetConsumerRunningInfoRequest,
     GetConsumerStatusRequest,
 )
-from pocketmq.protocol.headers.offsets import ResetOffsetRequest
-from pocketmq.protocol.headers.replies import PushReplyRequest
-from pocketmq.protocol.headers.transactions import CheckTransactionStateRequest
-from pocketmq.protocol.json_values import decode_body, encode_body
-from pocketmq.protocol.property_text import encode_properties
-from pocketmq.protocol.records import Record, encode_record
+from pocketmq.protocol.requests.offsets import ResetOffsetRequest
+from pocketmq.protocol.requests.replies import PushReplyRequest
+from pocketmq.protocol.requests.transactions import CheckTransactionStateRequest
 from tests.client.members import Consuming, Producing
 from tests.client.servers import Directory, Scripted, broker, route, serving, session_on
 from tests.loops import until

@@ -10,11 +10,11 @@ from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import Command, read_command
 from pocketmq.protocol.frame import FrameReader
 from pocketmq.protocol.header import Header
-from pocketmq.protocol.headers.pulling import PullRequest, PullResponse
-from pocketmq.protocol.headers.sending import SendRequestV2
 from pocketmq.protocol.property_text import encode_properties
 from pocketmq.protocol.pulled import decode_pulled
 from pocketmq.protocol.received import Delivery, ReceivedMessage
+from pocketmq.protocol.requests.pulling import PullRequest, PullResponse
+from pocketmq.protocol.requests.sending import SendRequestV2
 
 
 class RawClient:

@@ -9,7 +9,7 @@ import pytest
 from pocketmq.embedded import Cluster
 from pocketmq.model.queue import MessageQueue
 from pocketmq.protocol.codes import RequestCode
-from pocketmq.protocol.headers.sending import SendResponse
+from pocketmq.protocol.requests.sending import SendResponse
 from tests.cluster.raw import RawClient, everything_in, send_header
 
 QUEUES = 4

@@ -10,8 +10,8 @@ from pocketmq.model.subscription import Subscription
 from pocketmq.protocol.bodies.groups import ConsumerIds
 from pocketmq.protocol.bodies.heartbeat import Heartbeat
 from pocketmq.protocol.codes import RequestCode
-from pocketmq.protocol.headers.membership import GetConsumerListRequest
 from pocketmq.protocol.json_values import decode_body, encode_body
+from pocketmq.protocol.requests.membership import GetConsumerListRequest
 from tests.cluster.raw import RawClient, send_header
 
 GROUPS = 200

@@ -8,10 +8,10 @@ from pocketmq.embedded import Cluster
 from pocketmq.model.queue import MessageQueue
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import Command
-from pocketmq.protocol.headers.pop import AckRequest, PopRequest
 from pocketmq.protocol.pop_handles import PopHandle, read_start_offsets
 from pocketmq.protocol.property_text import decode_properties
 from pocketmq.protocol.record_scan import RecordView, scan_records
+from pocketmq.protocol.requests.pop import AckRequest, PopRequest
 from tests.cluster.raw import RawClient, send_header
 
 TOPIC, GROUP = "crowded", "crowd"

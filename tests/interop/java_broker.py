@@ -6,9 +6,9 @@ from pathlib import Path
 
 from pocketmq.model.route import TopicRoute
 from pocketmq.protocol.codes import RequestCode
-from pocketmq.protocol.headers.nameserver import GetRouteRequest
-from pocketmq.protocol.headers.topics import CreateTopicRequest
 from pocketmq.protocol.json_values import decode_body
+from pocketmq.protocol.requests.nameserver import GetRouteRequest
+from pocketmq.protocol.requests.topics import CreateTopicRequest
 from tests.interop.jvm import Jars, broker, free_port, listens, nameserver, wait_until
 from tests.wire_client import WireClient
 

@@ -22,9 +22,9 @@ from pocketmq.model.flags import PullFlag, TransactionState
 from pocketmq.model.kinds import ConsumeFromWhere
 from pocketmq.model.message import Message
 from pocketmq.protocol.codes import RequestCode
-from pocketmq.protocol.headers.pulling import PullRequest
 from pocketmq.protocol.pulled import decode_pulled
 from pocketmq.protocol.received import Delivery, ReceivedMessage
+from pocketmq.protocol.requests.pulling import PullRequest
 from pocketmq.protocol.trace_text import (
     Traced,
     TracedEnd,

@@ -12,7 +12,7 @@ import pytest
 
 import pocketmq as mq
 from pocketmq.nameserver import NameServer, NameServerConfig
-from pocketmq.protocol.headers.nameserver import GetRouteRequest
+from pocketmq.protocol.requests.nameserver import GetRouteRequest
 from tests.interop import jvm
 from tests.interop.jvm import Jars, free_port, wait_until
 from tests.wire_client import WireClient

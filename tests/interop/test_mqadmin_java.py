@@ -14,8 +14,8 @@ from pocketmq.model.queue import MessageQueue
 from pocketmq.protocol.bodies.offsets import ResetOffset
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import Command, read_command
-from pocketmq.protocol.headers.offsets import UpdateConsumerOffsetRequest
 from pocketmq.protocol.json_values import decode_body
+from pocketmq.protocol.requests.offsets import UpdateConsumerOffsetRequest
 from tests.interop.jvm import Admin, Jars, Process, wait_until
 from tests.wire_client import WireClient
 

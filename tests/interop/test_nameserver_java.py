@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from pocketmq.nameserver import NameServer
-from pocketmq.protocol.headers.nameserver import GetRouteRequest
+from pocketmq.protocol.requests.nameserver import GetRouteRequest
 from tests.interop.jvm import Admin, Jars, Process, broker, free_port, wait_until
 from tests.wire_client import WireClient
 

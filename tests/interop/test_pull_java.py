@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from pocketmq.aio import Admin
 from pocketmq.blocking.record_reader import RecordReader
 from pocketmq.client.filters import Filter, by_sql
 from pocketmq.client.options import ClientOptions
@@ -68,7 +69,10 @@ def test_polling_committing_and_seeking(brokers: JavaBroker) -> None:
             again = await read(consumer, 5)
             assert [m.queue_offset for m in again] == [15, 16, 17, 18, 19]
             moment = again[2].store_timestamp
-            assert again[0].queue_offset <= await consumer.offset_for_time(queue, moment) <= 17
+            since = min(
+                m.queue_offset for m in got if m.queue_id == 0 and m.store_timestamp >= moment
+            )
+            assert await consumer.offset_for_time(queue, moment) == since
             await consumer.seek_to_begin(queue)
             assert len(await read(consumer, 20)) == 20
             await consumer.seek_to_end(queue)
@@ -173,4 +177,20 @@ def test_a_moment_is_found_exactly(brokers: JavaBroker) -> None:
         told = {moment: reader.offset_at(queue, moment) for moment in moments}
         assert reader.offset_at(MessageQueue("never", "java-0", 0), times[0]) == 0
     assert len(set(times)) > 1
-    assert told == {moment: bisect_left(times, moment) for moment in moments}
+    exact = {moment: bisect_left(times, moment) for moment in moments}
+    assert told == exact
+
+    async def others() -> tuple[dict[int, int], dict[int, int]]:
+        async with (
+            PullConsumer(brokers.address, group="timers").assign([queue]) as consumer,
+            Admin(brokers.address) as admin,
+        ):
+            return (
+                {
+                    moment: await consumer.offset_for_time(queue, moment / 1000)
+                    for moment in moments
+                },
+                {moment: await admin.offsets.at_time(queue, moment) for moment in moments},
+            )
+
+    assert asyncio.run(others()) == (exact, exact)

@@ -20,7 +20,7 @@ import pocketmq as mq
 from pocketmq.client.options import ClientOptions
 from pocketmq.model.names import HALF_TOPIC
 from pocketmq.protocol.codes import RequestCode
-from pocketmq.protocol.headers.offsets import GetMaxOffsetRequest, QueryConsumerOffsetRequest
+from pocketmq.protocol.requests.offsets import GetMaxOffsetRequest, QueryConsumerOffsetRequest
 from pocketmq.spark.batch_reader import batch_reader
 from pocketmq.spark.checking import answering
 from pocketmq.spark.exactly_once import ExactlyOnceWriter

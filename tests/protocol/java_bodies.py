@@ -20,7 +20,6 @@ from pocketmq.protocol.bodies import (
     consume_queue,
     groups,
     heartbeat,
-    lite,
     locks,
     offsets,
     pop,
@@ -32,6 +31,8 @@ from pocketmq.protocol.bodies import (
     timer,
     topics,
 )
+from tests.protocol.foreign import lite_bodies as lite
+from tests.protocol.foreign import replica_bodies as replicas
 
 MODELS: dict[str, Any] = {
     "AclConfig": access.AccountTable,
@@ -40,7 +41,7 @@ MODELS: dict[str, Any] = {
     "BatchAckMessageRequestBody": pop.BatchAcks,
     "BrokerData": BrokerData,
     "BrokerMemberGroup": cluster.MemberGroup,
-    "BrokerReplicasInfo": replication.BrokerReplicas,
+    "BrokerReplicasInfo": replicas.BrokerReplicas,
     "BrokerStatsData": stats.BrokerStats,
     "BrokerStatsItem": stats.StatsItem,
     "CheckClientRequestBody": heartbeat.ClientCheck,
@@ -60,9 +61,9 @@ MODELS: dict[str, Any] = {
     "CreateTopicListRequestBody": topics.TopicConfigs,
     "DataVersion": DataVersion,
     "DelayOffsetSerializeWrapper": offsets.DelayOffsets,
-    "ElectMasterResponseBody": replication.ElectedMaster,
-    "EpochEntry": replication.Epoch,
-    "EpochEntryCache": replication.EpochCache,
+    "ElectMasterResponseBody": replicas.ElectedMaster,
+    "EpochEntry": replicas.Epoch,
+    "EpochEntryCache": replicas.EpochCache,
     "GetBrokerLiteInfoResponseBody": lite.LiteBrokerInfo,
     "GetBrokerMemberGroupResponseBody": cluster.MemberGroupAnswer,
     "GetConsumerListByGroupResponseBody": groups.ConsumerIds,
@@ -112,7 +113,7 @@ MODELS: dict[str, Any] = {
     "SubscriptionGroupConfig": GroupConfig,
     "SubscriptionGroupList": groups.GroupConfigs,
     "SubscriptionGroupWrapper": groups.GroupTable,
-    "SyncStateSet": replication.SyncStateSet,
+    "SyncStateSet": replicas.SyncStateSet,
     "TimerMetricsSerializeWrapper": timer.TimerMetrics,
     "TopicConfig": TopicConfig,
     "TopicConfigAndMappingSerializeWrapper": topics.TopicTable,

@@ -17,7 +17,6 @@ from pocketmq.model.data_version import DataVersion
 from pocketmq.model.kinds import MessageModel
 from pocketmq.model.queue import MessageQueue
 from pocketmq.protocol.bodies.access import Account, AccountTable, User
-from pocketmq.protocol.bodies.by_code import REQUEST_BODIES, RESPONSE_BODIES, BodyForm
 from pocketmq.protocol.bodies.cluster import ClusterInfo, KVTable
 from pocketmq.protocol.bodies.heartbeat import Heartbeat
 from pocketmq.protocol.bodies.offsets import ConsumerOffsets, ListedResetOffset, ResetOffset
@@ -35,9 +34,10 @@ from pocketmq.protocol.bodies.timer import (
     decode_timer_checkpoint,
     encode_timer_checkpoint,
 )
-from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.fastjson import ObjectKey, loads
+from pocketmq.protocol.forms import BATCH, NOTHING, RAW, REGISTRATION, STORED_MESSAGES, Form
 from pocketmq.protocol.json_values import decode_body, encode_body
+from tests.protocol.foreign import EVERY_REQUEST
 from tests.protocol.java_bodies import FRAMES, JSON_LINES, LINES, MODELS, named, one
 
 # --- Java's own instances ---
@@ -152,16 +152,16 @@ def test_javas_reference_to_a_shared_subscription_is_resolved() -> None:
 # --- captured frames ---
 
 
+def form_of(code: int, kind: str) -> Form[Any]:
+    row = EVERY_REQUEST[code]
+    return row.body if kind == "req" else row.result
+
+
 def captured() -> list[tuple[int, str, str]]:
     found = []
     for frame in FRAMES:
-        table = REQUEST_BODIES if frame["kind"] == "req" else RESPONSE_BODIES
-        form = table[RequestCode(frame["reqcode"])]
-        if frame["bodyLen"] and form not in (
-            BodyForm.RAW,
-            BodyForm.BATCH,
-            BodyForm.STORED_MESSAGES,
-        ):
+        form = form_of(frame["reqcode"], frame["kind"])
+        if frame["bodyLen"] and form not in (RAW, BATCH, STORED_MESSAGES):
             assert frame["bodyComplete"], frame["reqcode"]
             found.append((frame["reqcode"], frame["kind"], frame["bodyText"]))
     return found
@@ -171,9 +171,8 @@ CAPTURED = captured()
 
 
 def body_class(code: int, kind: str) -> Any:
-    table = REQUEST_BODIES if kind == "req" else RESPONSE_BODIES
-    form = table[RequestCode(code)]
-    return MODELS["RegisterBrokerBody"] if form is BodyForm.REGISTRATION else form
+    form = form_of(code, kind)
+    return MODELS["RegisterBrokerBody"] if form is REGISTRATION else form.json
 
 
 @pytest.mark.parametrize(("code", "kind", "text"), CAPTURED)
@@ -212,23 +211,19 @@ def test_captured_bodies_come_out_byte_for_byte_unless_4_x_lacks_a_field() -> No
 
 def test_frames_without_a_body_are_those_the_table_says_have_none() -> None:
     for frame in FRAMES:
-        table = REQUEST_BODIES if frame["kind"] == "req" else RESPONSE_BODIES
         if frame["bodyLen"]:
-            assert table[RequestCode(frame["reqcode"])] is not BodyForm.NONE, frame["reqcode"]
+            assert form_of(frame["reqcode"], frame["kind"]) is not NOTHING, frame["reqcode"]
 
 
 # --- the table of codes ---
 
 
-def test_the_tables_hold_every_request_code() -> None:
-    assert set(REQUEST_BODIES) == set(RESPONSE_BODIES) == set(RequestCode)
-
-
-def test_every_typed_body_in_the_tables_can_be_read() -> None:
-    for form in [*REQUEST_BODIES.values(), *RESPONSE_BODIES.values()]:
-        if not isinstance(form, BodyForm):
-            with pytest.raises(BodyMalformed):
-                decode_body(b"7", form)
+def test_every_typed_body_of_the_catalogue_can_be_read() -> None:
+    for row in EVERY_REQUEST.values():
+        for form in (row.body, row.result):
+            if form.json is not None:
+                with pytest.raises(BodyMalformed):
+                    form.decode(b"7")
 
 
 # --- quirks that need a body to show ---

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from pocketmq.errors import UnknownRequestCode
-from pocketmq.protocol.bodies.by_code import BodyForm
-from pocketmq.protocol.catalogue import RequestKind, request_kind
+from pocketmq.protocol.catalogue import REQUESTS, request_of
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import Command, read_command
 from pocketmq.protocol.frame import Frame
-from pocketmq.protocol.json_values import decode_body, encode_body
+from pocketmq.protocol.request import NoHeader
+from tests.protocol.foreign import FOREIGN
 
 ROOT = Path(__file__).parents[2]
 CAPTURES = [
@@ -32,14 +32,19 @@ def captured_command(sample: dict[str, object]) -> Command:
 
 @pytest.mark.parametrize("code", RequestCode)
 def test_every_code_has_an_entry(code: RequestCode) -> None:
-    kind = request_kind(code)
-    assert kind.code is code
-    assert isinstance(kind, RequestKind)
+    assert request_of(code).code is code
+
+
+def test_only_what_is_foreign_has_its_types_in_the_tests() -> None:
+    bare = {code for code, row in REQUESTS.items() if row.foreign}
+    assert FOREIGN.keys() <= bare
+    assert not any(row.foreign for row in FOREIGN.values())
+    assert not any(REQUESTS[code].served_by for code in bare - FOREIGN.keys())
 
 
 def test_a_code_nobody_knows_is_a_typed_error() -> None:
     with pytest.raises(UnknownRequestCode, match="request type 31415 not supported"):
-        request_kind(31415)
+        request_of(31415)
 
 
 @pytest.mark.parametrize("number", range(len(CAPTURES)))
@@ -47,16 +52,16 @@ def test_a_captured_frame_reads_as_what_the_catalogue_says(number: int) -> None:
     """Header and body of real Java traffic become typed values, and those become the same again."""
     sample = CAPTURES[number]
     command = captured_command(sample)
-    kind = request_kind(sample["reqcode"])
+    row = request_of(sample["reqcode"])
     response = sample["kind"] == "resp"
-    header = kind.response_header if response else kind.request_header
-    body = kind.response_body if response else kind.request_body
-    if header is not None and (command.code == 0 or not response):
+    header = row.answer if response else row.header
+    form = row.result if response else row.body
+    if header is not NoHeader and (command.code == 0 or not response):
         typed = command.header(header)
         assert header.from_ext(typed.to_ext()) == typed
-    if command.body and sample["bodyComplete"] and not isinstance(body, BodyForm):
-        value: object = decode_body(command.body, body)
-        assert decode_body(encode_body(value), body) == value
+    if command.body and sample["bodyComplete"]:
+        value = form.decode(command.body)
+        assert form.decode(form.encode(value)) == value
 
 
 def test_the_page_of_requests_is_up_to_date() -> None:

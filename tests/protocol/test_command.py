@@ -11,8 +11,8 @@ from pocketmq.errors import FrameTooLarge, HeaderMalformed
 from pocketmq.protocol.command import Command, OpaqueCounter, read_command
 from pocketmq.protocol.frame import Frame, FrameReader, SerializeType
 from pocketmq.protocol.header import Header, Int32, Int64
-from pocketmq.protocol.headers.sending import SendRequestV2
 from pocketmq.protocol.peers import CURRENT_VERSION, Language
+from pocketmq.protocol.requests.sending import SendRequestV2
 from tests.protocol.golden_frames import GOLDEN, read_one
 
 INT16 = st.integers(-(2**15), 2**15 - 1)

@@ -11,22 +11,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import NODEFAULT, structs
 
-import pocketmq.protocol.headers
 from pocketmq.errors import HeaderMalformed
-from pocketmq.protocol.codes import RequestCode
+from pocketmq.protocol.catalogue import REQUESTS
 from pocketmq.protocol.header import EmptyResponse, Header, Int32, Int64
 from pocketmq.protocol.header_binary import read_binary_header
-from pocketmq.protocol.headers.by_code import REQUEST_HEADERS, RESPONSE_HEADERS, SERVED_BY, Peer
-from pocketmq.protocol.headers.groups import DeleteSubscriptionGroupRequest
-from pocketmq.protocol.headers.membership import HeartbeatResponse
-from pocketmq.protocol.headers.queries import QueryMessageRequest
-from pocketmq.protocol.headers.sending import (
+from pocketmq.protocol.request import NoHeader, Peer
+from pocketmq.protocol.requests.groups import DeleteSubscriptionGroupRequest
+from pocketmq.protocol.requests.membership import HeartbeatResponse
+from pocketmq.protocol.requests.queries import QueryMessageRequest
+from pocketmq.protocol.requests.sending import (
     RecallResponse,
     SendRequest,
     SendRequestV2,
     SendResponse,
 )
+from tests.protocol.foreign import EVERY_REQUEST
 
+PLACES = ("pocketmq.protocol.requests.", "tests.protocol.foreign.")
 VECTORS = Path(__file__).parents[1] / "vectors"
 JAVA: dict[str, dict[str, Any]] = json.loads((VECTORS / "java-headers.json").read_text())
 FRAMES = [json.loads(line) for line in (VECTORS / "java-frames.jsonl").read_text().splitlines()]
@@ -125,7 +126,7 @@ def our_headers() -> Iterator[type[Header]]:
     while todo:
         cls = todo.pop()
         todo.extend(cls.__subclasses__())
-        if cls is EmptyResponse or cls.__module__.startswith(pocketmq.protocol.headers.__name__):
+        if cls is EmptyResponse or cls.__module__.startswith(PLACES):
             yield cls
 
 
@@ -212,18 +213,14 @@ def test_codes_lead_to_the_header_java_binds_to_them(release: str) -> None:
     """5.x header classes carry their request code; responses are told apart by their name."""
     for name, facts in JAVA[release].items():
         if facts["action"] is not None:
-            table = RESPONSE_HEADERS if "Response" in name else REQUEST_HEADERS
-            assert table[RequestCode(facts["action"])] is ours(name)
-
-
-def test_every_code_is_in_every_table() -> None:
-    for table in (REQUEST_HEADERS, RESPONSE_HEADERS, SERVED_BY):
-        assert list(table) == list(RequestCode)
+            row = EVERY_REQUEST[facts["action"]]
+            assert (row.answer if "Response" in name else row.header) is ours(name)
 
 
 def test_every_header_belongs_to_a_code() -> None:
-    used = {*REQUEST_HEADERS.values(), *RESPONSE_HEADERS.values()} - {None}
-    assert used == set(HEADERS.values())
+    rows = EVERY_REQUEST.values()
+    used = {row.header for row in rows} | {row.answer for row in rows}
+    assert used - {NoHeader} == set(HEADERS.values())
 
 
 SERVED = {
@@ -243,7 +240,8 @@ SERVED = {
 
 @pytest.mark.parametrize("peer", Peer)
 def test_codes_are_served_by_whom_java_lets_serve_them(peer: Peer) -> None:
-    assert {int(code) for code, peers in SERVED_BY.items() if peer in peers} == SERVED[peer]
+    assert {code for code, row in REQUESTS.items() if peer in row.served_by} == SERVED[peer]
+    assert {code for code, row in EVERY_REQUEST.items() if peer in row.served_by} == SERVED[peer]
 
 
 def captured(frame: dict[str, Any]) -> tuple[int, dict[str, str]]:
@@ -260,9 +258,9 @@ def test_headers_of_captured_frames_are_read_and_written_back(frame: dict[str, A
     """Written back are the same fields, and those whose value the sender left to the default."""
     code, ext = captured(frame)
     own = {key: value for key, value in ext.items() if key not in HOOK_FIELDS}
-    table = REQUEST_HEADERS if frame["kind"] == "req" else RESPONSE_HEADERS
-    cls = table[RequestCode(frame["reqcode"])]
-    if cls is None or (frame["kind"] == "resp" and code not in (0, 19, 20, 21)):
+    row = EVERY_REQUEST[frame["reqcode"]]
+    cls = row.header if frame["kind"] == "req" else row.answer
+    if cls is NoHeader or (frame["kind"] == "resp" and code not in (0, 19, 20, 21)):
         assert own == {}
         return
     header = cls.from_ext(ext)

@@ -9,7 +9,8 @@ from pocketmq.errors import Absent, ResponseCode, ServerError
 from pocketmq.protocol.bodies.access import Acl, Policy, PolicyEntry, User
 from pocketmq.protocol.codes import RequestCode as Code
 from pocketmq.protocol.header import Header
-from pocketmq.protocol.headers.auth import (
+from pocketmq.protocol.json_values import decode_body
+from pocketmq.protocol.requests.auth import (
     CreateAclRequest,
     CreateUserRequest,
     DeleteAclRequest,
@@ -21,7 +22,6 @@ from pocketmq.protocol.headers.auth import (
     UpdateAclRequest,
     UpdateUserRequest,
 )
-from pocketmq.protocol.json_values import decode_body
 
 T = TypeVar("T")
 

@@ -8,12 +8,12 @@ from pocketmq.admin.wire import Wire
 from pocketmq.model.data_version import DataVersion
 from pocketmq.protocol.bodies.access import Account
 from pocketmq.protocol.codes import RequestCode as Code
-from pocketmq.protocol.headers.auth_49 import (
+from pocketmq.protocol.json_values import decode_body
+from pocketmq.protocol.requests.auth_49 import (
+    GET_BROKER_CLUSTER_ACL_INFO,
     CreateAccessConfigRequest,
     DeleteAccessConfigRequest,
-    GetBrokerAclVersionResponse,
 )
-from pocketmq.protocol.json_values import decode_body
 
 
 class AccountVersion(msgspec.Struct, frozen=True):
@@ -86,8 +86,7 @@ class Accounts:
         """Tell how often and when access files were changed."""
 
         async def ask(place: Place) -> AccountVersion:
-            answer = await self._wire.ask(place.address, Code.GET_BROKER_CLUSTER_ACL_INFO)
-            told = answer.header(GetBrokerAclVersionResponse)
+            told = await self._wire.fields(place.address, GET_BROKER_CLUSTER_ACL_INFO, None)
             if told.all_acl_file_version:
                 files = decode_body(told.all_acl_file_version, dict[str, DataVersion])
             else:

@@ -16,7 +16,7 @@ from pocketmq.model.names import is_retry_topic
 from pocketmq.model.queue import MessageQueue, sort_queues
 from pocketmq.protocol.bodies.connections import ConsumerConnections
 from pocketmq.protocol.codes import RequestCode as Code
-from pocketmq.protocol.headers.membership import UnregisterClientRequest
+from pocketmq.protocol.requests.membership import UnregisterClientRequest
 
 
 class Balance:

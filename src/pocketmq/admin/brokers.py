@@ -5,15 +5,21 @@ from collections.abc import Mapping
 import msgspec
 
 from pocketmq.admin.gathered import Gathered, Place
-from pocketmq.admin.wire import Wire, body_of
+from pocketmq.admin.wire import Wire
 from pocketmq.errors import Absent
-from pocketmq.protocol.bodies.cluster import ClusterInfo, KVTable
 from pocketmq.protocol.bodies.connections import ProducerTable
 from pocketmq.protocol.bodies.properties_text import read_properties, write_properties
 from pocketmq.protocol.bodies.stats import BrokerConsumeStats, BrokerStats
 from pocketmq.protocol.codes import RequestCode as Code
-from pocketmq.protocol.headers.groups import GetAllProducersRequest
-from pocketmq.protocol.headers.stats import GetBrokerConsumeStatsRequest, ViewBrokerStatsRequest
+from pocketmq.protocol.requests.broker_admin import GET_BROKER_RUNTIME_INFO
+from pocketmq.protocol.requests.groups import GET_ALL_PRODUCER_INFO, GetAllProducersRequest
+from pocketmq.protocol.requests.nameserver import GET_BROKER_CLUSTER_INFO
+from pocketmq.protocol.requests.stats import (
+    GET_BROKER_CONSUME_STATS,
+    VIEW_BROKER_STATS_DATA,
+    GetBrokerConsumeStatsRequest,
+    ViewBrokerStatsRequest,
+)
 
 _PATIENT = 50.0
 """Seconds for what a broker has to count over all its groups, as in Java."""
@@ -48,7 +54,7 @@ class Brokers:
 
         Raises `Absent` if there is no such cluster, `NameServersUnreachable`.
         """
-        info = body_of(await self._wire.consult(Code.GET_BROKER_CLUSTER_INFO), ClusterInfo)
+        info = await self._wire.look_up(GET_BROKER_CLUSTER_INFO)
         if cluster is not None and cluster not in info.cluster_addr_table:
             there = ", ".join(sorted(info.cluster_addr_table)) or "none"
             raise Absent("cluster", cluster, f"the name server knows {there}")
@@ -116,9 +122,7 @@ class Brokers:
         header = ViewBrokerStatsRequest(stats_name=statistic, stats_key=key)
 
         async def view(place: Place) -> BrokerStats:
-            return await self._wire.read(
-                place.address, Code.VIEW_BROKER_STATS_DATA, header, BrokerStats
-            )
+            return await self._wire.read(place.address, VIEW_BROKER_STATS_DATA, header)
 
         return await self._wire.each(places, view)
 
@@ -131,14 +135,11 @@ class Brokers:
     ) -> BrokerConsumeStats:
         """Give how far every group of a broker is, of ordered topics or of the others."""
         header = GetBrokerConsumeStatsRequest(is_order=ordered)
-        return await self._wire.read(
-            address, Code.GET_BROKER_CONSUME_STATS, header, BrokerConsumeStats, timeout=timeout
-        )
+        return await self._wire.read(address, GET_BROKER_CONSUME_STATS, header, timeout=timeout)
 
     async def producers(self, address: str) -> ProducerTable:
         """Give all producers connected to a broker."""
-        code = Code.GET_ALL_PRODUCER_INFO
-        return await self._wire.read(address, code, GetAllProducersRequest(), ProducerTable)
+        return await self._wire.read(address, GET_ALL_PRODUCER_INFO, GetAllProducersRequest())
 
     async def clean_queues(
         self, cluster: str | None = None, address: str | None = None
@@ -165,7 +166,7 @@ class Brokers:
         return await self._wire.each(await self.targets(cluster, address, slaves=True), order)
 
     async def _status(self, place: Place) -> BrokerStatus:
-        table = await self._wire.read(place.address, Code.GET_BROKER_RUNTIME_INFO, None, KVTable)
+        table = await self._wire.read(place.address, GET_BROKER_RUNTIME_INFO, None)
         return status_of(table.table)
 
     async def _config(self, place: Place) -> dict[str, str]:

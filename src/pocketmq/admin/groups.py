@@ -15,19 +15,25 @@ from pocketmq.model.names import check_group, dead_letter_topic, retry_topic
 from pocketmq.model.queue import MessageQueue, sort_queues
 from pocketmq.protocol.bodies.assignment import RequestMode
 from pocketmq.protocol.bodies.connections import ConsumerConnections, ProducerConnections
-from pocketmq.protocol.bodies.groups import GroupConfigs, GroupTable
+from pocketmq.protocol.bodies.groups import GroupConfigs
 from pocketmq.protocol.bodies.running import RunningInfo
 from pocketmq.protocol.bodies.stats import ConsumeStats, QueueProgress
-from pocketmq.protocol.bodies.topics import TopicNames
 from pocketmq.protocol.codes import RequestCode as Code
-from pocketmq.protocol.headers.client_calls import GetConsumerRunningInfoRequest
-from pocketmq.protocol.headers.groups import (
+from pocketmq.protocol.requests.client_calls import (
+    GET_CONSUMER_RUNNING_INFO,
+    GetConsumerRunningInfoRequest,
+)
+from pocketmq.protocol.requests.groups import (
+    GET_ALL_SUBSCRIPTIONGROUP_CONFIG,
+    GET_CONSUMER_CONNECTION_LIST,
+    GET_PRODUCER_CONNECTION_LIST,
+    QUERY_TOPICS_BY_CONSUMER,
     DeleteSubscriptionGroupRequest,
     GetConsumerConnectionsRequest,
     GetProducerConnectionsRequest,
     QueryTopicsByConsumerRequest,
 )
-from pocketmq.protocol.headers.stats import GetConsumeStatsRequest
+from pocketmq.protocol.requests.stats import GET_CONSUME_STATS, GetConsumeStatsRequest
 
 _PATIENCE = 15.0
 """Seconds for figures over all queues of a group, and for questions handed on to a client."""
@@ -74,9 +80,7 @@ class Groups:
         """Give the settings of every group, of each master."""
 
         async def read(place: Place) -> dict[str, GroupConfig]:
-            table = await self._wire.read(
-                place.address, Code.GET_ALL_SUBSCRIPTIONGROUP_CONFIG, None, GroupTable
-            )
+            table = await self._wire.read(place.address, GET_ALL_SUBSCRIPTIONGROUP_CONFIG, None)
             return table.subscription_group_table
 
         return await self._wire.each(await self._brokers.targets(cluster, address), read)
@@ -189,9 +193,7 @@ class Groups:
 
         async def ask(place: Place) -> ConsumerConnections:
             try:
-                return await self._wire.read(
-                    place.address, Code.GET_CONSUMER_CONNECTION_LIST, header, ConsumerConnections
-                )
+                return await self._wire.read(place.address, GET_CONSUMER_CONNECTION_LIST, header)
             except ConsumerOffline:
                 return ConsumerConnections()
 
@@ -205,9 +207,7 @@ class Groups:
         header = GetProducerConnectionsRequest(producer_group=group)
 
         async def ask(place: Place) -> ProducerConnections:
-            return await self._wire.read(
-                place.address, Code.GET_PRODUCER_CONNECTION_LIST, header, ProducerConnections
-            )
+            return await self._wire.read(place.address, GET_PRODUCER_CONNECTION_LIST, header)
 
         return await self._wire.each(await self._topics.places(topic), ask)
 
@@ -226,9 +226,8 @@ class Groups:
             try:
                 return await self._wire.read(
                     place.address,
-                    Code.GET_CONSUMER_RUNNING_INFO,
+                    GET_CONSUMER_RUNNING_INFO,
                     header,
-                    RunningInfo,
                     timeout=_PATIENCE,
                 )
             except MQError as error:
@@ -288,7 +287,7 @@ class Groups:
 
         async def ask(place: Place) -> ConsumeStats:
             return await self._wire.read(
-                place.address, Code.GET_CONSUME_STATS, header, ConsumeStats, timeout=_PATIENCE
+                place.address, GET_CONSUME_STATS, header, timeout=_PATIENCE
             )
 
         return await self._wire.each(places, ask)
@@ -298,9 +297,7 @@ class Groups:
         header = QueryTopicsByConsumerRequest(group=group)
 
         async def ask(place: Place) -> list[str]:
-            names = await self._wire.read(
-                place.address, Code.QUERY_TOPICS_BY_CONSUMER, header, TopicNames
-            )
+            names = await self._wire.read(place.address, QUERY_TOPICS_BY_CONSUMER, header)
             return sorted(names.topic_list)
 
         return await self._wire.each(await self.places(group), ask)

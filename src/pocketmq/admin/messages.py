@@ -20,11 +20,11 @@ from pocketmq.model.queue import MessageQueue, sort_queues
 from pocketmq.model.receipt import SendReceipt
 from pocketmq.protocol.bodies.running import DirectConsumeResult
 from pocketmq.protocol.codes import RequestCode as Code
-from pocketmq.protocol.headers.client_calls import ConsumeDirectlyRequest
-from pocketmq.protocol.headers.queries import QueryMessageRequest, ViewMessageRequest
 from pocketmq.protocol.message_ids import parse_offset_id
 from pocketmq.protocol.pulled import decode_pulled
 from pocketmq.protocol.received import Delivery, ReceivedMessage
+from pocketmq.protocol.requests.client_calls import CONSUME_MESSAGE_DIRECTLY, ConsumeDirectlyRequest
+from pocketmq.protocol.requests.queries import QueryMessageRequest, ViewMessageRequest
 from pocketmq.protocol.trace_text import Traced, decode_traced
 
 FOR_EVER = 2**63 - 1
@@ -204,9 +204,8 @@ class Messages:
         )
         return await self._wire.read(
             await self._store_address(message),
-            Code.CONSUME_MESSAGE_DIRECTLY,
+            CONSUME_MESSAGE_DIRECTLY,
             header,
-            DirectConsumeResult,
             timeout=_PATIENCE,
         )
 

@@ -10,20 +10,20 @@ from pocketmq.errors import ResponseCode
 from pocketmq.protocol.bodies.cluster import KVTable
 from pocketmq.protocol.bodies.properties_text import read_properties, write_properties
 from pocketmq.protocol.codes import RequestCode as Code
-from pocketmq.protocol.headers.key_values import (
+from pocketmq.protocol.json_values import decode_body
+from pocketmq.protocol.requests.key_values import (
     DeleteKVConfigRequest,
     GetKVConfigRequest,
     GetKVConfigResponse,
     GetKVListRequest,
     PutKVConfigRequest,
 )
-from pocketmq.protocol.headers.nameserver import (
+from pocketmq.protocol.requests.nameserver import (
+    ADD_WRITE_PERM_OF_BROKER,
+    WIPE_WRITE_PERM_OF_BROKER,
     AddWritePermissionRequest,
-    AddWritePermissionResponse,
     WipeWritePermissionRequest,
-    WipeWritePermissionResponse,
 )
-from pocketmq.protocol.json_values import decode_body
 
 ORDER_NAMESPACE = "ORDER_TOPIC_CONFIG"
 """Where name servers keep the order of ordered topics."""
@@ -102,8 +102,8 @@ class NameServers:
         header = WipeWritePermissionRequest(broker_name=broker)
 
         async def wipe(place: Place) -> int:
-            answer = await self._wire.ask(place.address, Code.WIPE_WRITE_PERM_OF_BROKER, header)
-            return answer.header(WipeWritePermissionResponse).wipe_topic_count
+            told = await self._wire.fields(place.address, WIPE_WRITE_PERM_OF_BROKER, header)
+            return told.wipe_topic_count
 
         return await self._each(wipe)
 
@@ -112,8 +112,8 @@ class NameServers:
         header = AddWritePermissionRequest(broker_name=broker)
 
         async def add(place: Place) -> int:
-            answer = await self._wire.ask(place.address, Code.ADD_WRITE_PERM_OF_BROKER, header)
-            return answer.header(AddWritePermissionResponse).add_topic_count
+            told = await self._wire.fields(place.address, ADD_WRITE_PERM_OF_BROKER, header)
+            return told.add_topic_count
 
         return await self._each(add)
 

@@ -1,27 +1,26 @@
 """Offsets: bounds of queues, moving groups to another place, copying one group's to another."""
 
+from typing import TypeVar
+
 import msgspec
 
 from pocketmq.admin.gathered import Gathered, Missing, Place
 from pocketmq.admin.groups import Groups
 from pocketmq.admin.topics import Topics
-from pocketmq.admin.wire import Wire, body_of
+from pocketmq.admin.wire import Wire
+from pocketmq.client.questions import offsets as questions
+from pocketmq.client.questions.asking import Question
 from pocketmq.errors import BrokerNotFound, ConsumerOffline, MQError
 from pocketmq.model.queue import MessageQueue, sort_queues
 from pocketmq.model.route import TopicRoute
 from pocketmq.protocol.bodies.offsets import ConsumerStatus, ResetOffset
-from pocketmq.protocol.codes import RequestCode as Code
-from pocketmq.protocol.headers.client_calls import GetConsumerStatusRequest
-from pocketmq.protocol.headers.offsets import (
-    GetMaxOffsetRequest,
-    GetMaxOffsetResponse,
-    GetMinOffsetRequest,
-    GetMinOffsetResponse,
-    ResetOffsetRequest,
-    SearchOffsetRequest,
-    SearchOffsetResponse,
-    UpdateConsumerOffsetRequest,
+from pocketmq.protocol.requests.client_calls import (
+    INVOKE_BROKER_TO_GET_CONSUMER_STATUS,
+    GetConsumerStatusRequest,
 )
+from pocketmq.protocol.requests.offsets import INVOKE_BROKER_TO_RESET_OFFSET, ResetOffsetRequest
+
+T = TypeVar("T")
 
 LATEST = -1
 """Instead of a time: behind the last message."""
@@ -58,19 +57,15 @@ class Offsets:
 
     async def bounds(self, queue: MessageQueue) -> tuple[int, int]:
         """Give a queue's first offset and the one after its last message."""
-        address = await self.address_of(queue)
-        return await self._least(queue, address), await self._greatest(queue, address)
+        return await self._ask(questions.bounds(queue))
 
     async def at_time(self, queue: MessageQueue, time_ms: int) -> int:
-        """Give the offset of the first message stored at or after a time.
-
-        Brokers before 5.3 give the one that is nearest in time, or the last.
-        """
-        return await self._search(queue, await self.address_of(queue), time_ms)
+        """Return the offset of the first message stored at or after a time, or the queue's end."""
+        return await self._ask(questions.offset_at(queue, time_ms, self._wire.options.group))
 
     async def commit(self, group: str, queue: MessageQueue, offset: int) -> None:
         """Set how far a group is in a queue; members that are online overwrite it."""
-        await self._commit(group, queue, await self.address_of(queue), offset)
+        await self._ask(questions.commit(group, queue, offset))
 
     async def reset(
         self, group: str, topic: str, time_ms: int, *, back_only: bool = False
@@ -87,8 +82,9 @@ class Offsets:
         )
 
         async def reset(place: Place) -> ResetOffset:
-            answer = await self._wire.ask(place.address, Code.INVOKE_BROKER_TO_RESET_OFFSET, header)
-            return body_of(answer, ResetOffset) if answer.body else ResetOffset()
+            request = INVOKE_BROKER_TO_RESET_OFFSET
+            answer = await self._wire.ask(place.address, request.code, header)
+            return request.result.decode(answer.body) if answer.body else ResetOffset()
 
         done = await self._wire.each(places, reset)
         if any(isinstance(each.error, ConsumerOffline) for each in done.missing):
@@ -112,7 +108,7 @@ class Offsets:
             is_force=True,
         )
         address = await self.address_of(queue)
-        await self._wire.ask(address, Code.INVOKE_BROKER_TO_RESET_OFFSET, header)
+        await self._wire.ask(address, INVOKE_BROKER_TO_RESET_OFFSET.code, header)
 
     async def reset_stored(
         self, group: str, topic: str, time_ms: int, *, back_only: bool = False
@@ -123,17 +119,15 @@ class Offsets:
         progress = await self._groups.progress(group, topic)
 
         async def one(queue: MessageQueue) -> QueueReset:
-            address = await self.address_of(queue)
-            found = (
-                await self._greatest(queue, address)
-                if time_ms == LATEST
-                else await self._search(queue, address, time_ms)
+            latest = time_ms == LATEST
+            found = await self._ask(
+                questions.end_offset(queue) if latest else questions.near_offset(queue, time_ms)
             )
             was = progress.queues.get(queue)
             at = was.consumer_offset if was is not None else None
             moved = not back_only or at is None or found <= at
             if moved:
-                await self._commit(group, queue, address, found)
+                await self.commit(group, queue, found)
             return QueueReset(
                 offset=found if moved or at is None else at,
                 broker_offset=was.broker_offset if was is not None else None,
@@ -184,8 +178,9 @@ class Offsets:
         header = GetConsumerStatusRequest(topic=topic, group=group, client_addr=client_id)
 
         async def ask(place: Place) -> ConsumerStatus:
-            code = Code.INVOKE_BROKER_TO_GET_CONSUMER_STATUS
-            return await self._wire.read(place.address, code, header, ConsumerStatus)
+            return await self._wire.read(
+                place.address, INVOKE_BROKER_TO_GET_CONSUMER_STATUS, header
+            )
 
         found = (await self._wire.each(await self._topics.places(topic), ask)).some()
         return {
@@ -204,29 +199,8 @@ class Offsets:
             raise BrokerNotFound(queue.broker_name)
         return address
 
-    async def _least(self, queue: MessageQueue, address: str) -> int:
-        header = GetMinOffsetRequest(topic=queue.topic, queue_id=queue.queue_id)
-        answer = await self._wire.ask(address, Code.GET_MIN_OFFSET, header)
-        return answer.header(GetMinOffsetResponse).offset
-
-    async def _greatest(self, queue: MessageQueue, address: str) -> int:
-        header = GetMaxOffsetRequest(topic=queue.topic, queue_id=queue.queue_id)
-        answer = await self._wire.ask(address, Code.GET_MAX_OFFSET, header)
-        return answer.header(GetMaxOffsetResponse).offset
-
-    async def _search(self, queue: MessageQueue, address: str, time_ms: int) -> int:
-        header = SearchOffsetRequest(topic=queue.topic, queue_id=queue.queue_id, timestamp=time_ms)
-        answer = await self._wire.ask(address, Code.SEARCH_OFFSET_BY_TIMESTAMP, header)
-        return answer.header(SearchOffsetResponse).offset
-
-    async def _commit(self, group: str, queue: MessageQueue, address: str, offset: int) -> None:
-        header = UpdateConsumerOffsetRequest(
-            consumer_group=group,
-            topic=queue.topic,
-            queue_id=queue.queue_id,
-            commit_offset=offset,
-        )
-        await self._wire.ask(address, Code.UPDATE_CONSUMER_OFFSET, header)
+    async def _ask(self, question: Question[T]) -> T:
+        return await self._wire.run(question, self.address_of)
 
 
 def _address(route: TopicRoute, broker: str) -> str | None:

@@ -8,13 +8,11 @@ from pocketmq.admin.offsets import Offsets
 from pocketmq.admin.wire import Wire
 from pocketmq.client.damage import Suspicion
 from pocketmq.client.filters import Filter, subscription_to
-from pocketmq.errors import MessagesCutShort, ResponseCode
+from pocketmq.client.questions.pulling import PullSpec, pull_once
+from pocketmq.errors import MessagesCutShort
 from pocketmq.model import properties
-from pocketmq.model.flags import PullFlag
 from pocketmq.model.queue import MessageQueue
-from pocketmq.protocol.codes import RequestCode as Code
 from pocketmq.protocol.filter import tag_filter
-from pocketmq.protocol.headers.pulling import PullRequest, PullResponse
 from pocketmq.protocol.pulled import decode_pulled
 from pocketmq.protocol.received import Delivery, ReceivedMessage
 
@@ -26,15 +24,6 @@ class PageStatus(Enum):
     NO_NEW_MSG = "NO_NEW_MSG"
     NO_MATCHED_MSG = "NO_MATCHED_MSG"
     OFFSET_ILLEGAL = "OFFSET_ILLEGAL"
-
-
-_STATUS = {
-    int(ResponseCode.SUCCESS): PageStatus.FOUND,
-    int(ResponseCode.PULL_NOT_FOUND): PageStatus.NO_NEW_MSG,
-    int(ResponseCode.PULL_RETRY_IMMEDIATELY): PageStatus.NO_MATCHED_MSG,
-    int(ResponseCode.PULL_OFFSET_MOVED): PageStatus.OFFSET_ILLEGAL,
-}
-_ACCEPT = frozenset(_STATUS)
 
 
 class Page(msgspec.Struct, frozen=True):
@@ -81,42 +70,35 @@ class Reading:
         self, queue: MessageQueue, offset: int, count: int, expression: str | Filter
     ) -> Page:
         subscription = subscription_to(queue.topic, expression, self._wire.now_ms())
-        header = PullRequest(
-            consumer_group=self._wire.options.group,
-            topic=queue.topic,
-            queue_id=queue.queue_id,
-            queue_offset=offset,
-            max_msg_nums=count,
-            sys_flag=int(PullFlag.SUBSCRIPTION),
-            commit_offset=0,
-            suspend_timeout_millis=0,
-            subscription=subscription.sub_string,
-            sub_version=subscription.sub_version,
+        wanted = PullSpec(
+            self._wire.options.group,
+            count,
+            expression=subscription.sub_string,
             expression_type=subscription.expression_type,
+            version=subscription.sub_version,
         )
-        address = await self._offsets.address_of(queue)
-        answer = await self._wire.ask(address, Code.PULL_MESSAGE, header, accept=_ACCEPT)
-        told = answer.header(PullResponse)
-        status, messages = _STATUS[answer.code], []
-        next_offset, damaged = told.next_begin_offset, None
+        question = pull_once(queue, offset, wanted)
+        told = await self._wire.run(question, self._offsets.address_of)
+        status, messages = PageStatus(told.status.value), []
+        next_offset, damaged = told.next_offset, None
         if status is PageStatus.FOUND:
             delivery = Delivery(
                 broker_name=queue.broker_name,
                 queue_id=queue.queue_id,
-                offset_delta=told.offset_delta or 0,
+                offset_delta=told.offset_delta,
                 added={
                     properties.MIN_OFFSET: str(told.min_offset),
                     properties.MAX_OFFSET: str(told.max_offset),
                 },
             )
             try:
-                messages = decode_pulled(answer.body, delivery)
+                messages = decode_pulled(told.records, delivery)
             except MessagesCutShort as error:
                 messages = error.decoded
                 if messages:
                     next_offset = messages[-1].queue_offset + 1
                 else:
                     damaged = error
-            wanted = tag_filter(subscription)
-            messages = [message for message in messages if wanted.matches_tag(message.tag)]
+            tags = tag_filter(subscription)
+            messages = [message for message in messages if tags.matches_tag(message.tag)]
         return Page(status, messages, next_offset, told.min_offset, told.max_offset, damaged)

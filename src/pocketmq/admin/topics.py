@@ -5,33 +5,35 @@ import msgspec
 from pocketmq.admin.brokers import Brokers
 from pocketmq.admin.gathered import Gathered, Missing, Place
 from pocketmq.admin.name_servers import ORDER_NAMESPACE, NameServers
-from pocketmq.admin.wire import Wire, body_of
-from pocketmq.client.calls import SUCCESS
-from pocketmq.errors import InvalidInput, MQError, ResponseCode, RouteNotFound
+from pocketmq.admin.wire import Wire
+from pocketmq.client.questions.routes import route_of
+from pocketmq.errors import InvalidInput, MQError
 from pocketmq.model.names import AUTO_CREATE_TOPIC, check_topic
 from pocketmq.model.queue import MessageQueue, sort_queues
 from pocketmq.model.route import MASTER_ID, BrokerData, TopicRoute
 from pocketmq.model.topic_config import TopicConfig
 from pocketmq.protocol.bodies.consume_queue import ConsumeQueuePage
-from pocketmq.protocol.bodies.groups import GroupNames
 from pocketmq.protocol.bodies.stats import OffsetRange, TopicStats
-from pocketmq.protocol.bodies.topics import TopicConfigs, TopicNames, TopicTable
+from pocketmq.protocol.bodies.topics import TopicConfigs
 from pocketmq.protocol.codes import RequestCode as Code
-from pocketmq.protocol.headers.nameserver import (
+from pocketmq.protocol.requests.nameserver import (
+    GET_ALL_TOPIC_LIST_FROM_NAMESERVER,
+    GET_TOPICS_BY_CLUSTER,
     DeleteTopicInNameServerRequest,
-    GetRouteRequest,
     GetTopicsByClusterRequest,
 )
-from pocketmq.protocol.headers.queries import QueryConsumeQueueRequest
-from pocketmq.protocol.headers.topics import (
+from pocketmq.protocol.requests.queries import QUERY_CONSUME_QUEUE, QueryConsumeQueueRequest
+from pocketmq.protocol.requests.topics import (
+    GET_ALL_TOPIC_CONFIG,
+    GET_SYSTEM_TOPIC_LIST_FROM_BROKER,
+    GET_TOPIC_STATS_INFO,
+    QUERY_TOPIC_CONSUME_BY_WHO,
     CreateTopicListRequest,
     CreateTopicRequest,
     DeleteTopicRequest,
     GetTopicStatsRequest,
     QueryTopicConsumersRequest,
 )
-
-_OR_NO_TOPIC = SUCCESS | {int(ResponseCode.TOPIC_NOT_EXIST)}
 
 
 class TopicStatus(msgspec.Struct, frozen=True):
@@ -70,19 +72,15 @@ class Topics:
     async def names(self, cluster: str | None = None) -> list[str]:
         """List the topics a name server knows, of one cluster or of all, sorted."""
         if cluster is None:
-            answer = await self._wire.consult(Code.GET_ALL_TOPIC_LIST_FROM_NAMESERVER)
+            names = await self._wire.look_up(GET_ALL_TOPIC_LIST_FROM_NAMESERVER)
         else:
             header = GetTopicsByClusterRequest(cluster=cluster)
-            answer = await self._wire.consult(Code.GET_TOPICS_BY_CLUSTER, header)
-        return sorted(body_of(answer, TopicNames).topic_list)
+            names = await self._wire.look_up(GET_TOPICS_BY_CLUSTER, header)
+        return sorted(names.topic_list)
 
     async def route(self, topic: str) -> TopicRoute:
         """Give where a topic lives, as a name server says now; raises `RouteNotFound`."""
-        header = GetRouteRequest(topic=topic)
-        answer = await self._wire.consult(Code.GET_ROUTEINFO_BY_TOPIC, header, accept=_OR_NO_TOPIC)
-        if answer.code != ResponseCode.SUCCESS or not answer.body:
-            raise RouteNotFound(topic)
-        return body_of(answer, TopicRoute)
+        return await self._wire.run(route_of(topic))
 
     async def places(self, topic: str) -> list[Place]:
         """Give one process for each broker of a topic: the master, else a slave.
@@ -179,9 +177,7 @@ class Topics:
         header = GetTopicStatsRequest(topic=topic)
 
         async def ask(place: Place) -> TopicStats:
-            return await self._wire.read(
-                place.address, Code.GET_TOPIC_STATS_INFO, header, TopicStats
-            )
+            return await self._wire.read(place.address, GET_TOPIC_STATS_INFO, header)
 
         gathered = (await self._wire.each(await self.places(topic), ask)).some()
         found = {
@@ -197,17 +193,15 @@ class Topics:
         """Give the settings of every topic, of each master."""
 
         async def read(place: Place) -> dict[str, TopicConfig]:
-            table = await self._wire.read(
-                place.address, Code.GET_ALL_TOPIC_CONFIG, None, TopicTable
-            )
+            table = await self._wire.read(place.address, GET_ALL_TOPIC_CONFIG, None)
             return table.topic_config_table
 
         return await self._wire.each(await self._brokers.targets(cluster, address), read)
 
     async def system_names(self, address: str) -> list[str]:
         """Name the topics a broker has for itself."""
-        code = Code.GET_SYSTEM_TOPIC_LIST_FROM_BROKER
-        return sorted((await self._wire.read(address, code, None, TopicNames)).topic_list)
+        names = await self._wire.read(address, GET_SYSTEM_TOPIC_LIST_FROM_BROKER, None)
+        return sorted(names.topic_list)
 
     async def index(
         self,
@@ -223,8 +217,7 @@ class Topics:
         header = QueryConsumeQueueRequest(
             topic=topic, queue_id=queue_id, index=first, count=count, consumer_group=group
         )
-        code = Code.QUERY_CONSUME_QUEUE
-        return await self._wire.read(address, code, header, ConsumeQueuePage)
+        return await self._wire.read(address, QUERY_CONSUME_QUEUE, header)
 
     async def consumers(self, topic: str) -> Gathered[list[str]]:
         """Name the groups that consume a topic, as each of its brokers knows them."""
@@ -248,9 +241,7 @@ class Topics:
         header = QueryTopicConsumersRequest(topic=topic)
 
         async def ask(place: Place) -> list[str]:
-            names = await self._wire.read(
-                place.address, Code.QUERY_TOPIC_CONSUME_BY_WHO, header, GroupNames
-            )
+            names = await self._wire.read(place.address, QUERY_TOPIC_CONSUME_BY_WHO, header)
             return sorted(names.group_list)
 
         return await self._wire.each(places, ask)

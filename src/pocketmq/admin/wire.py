@@ -5,21 +5,25 @@ Owns the session. Knows no particular question.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from pocketmq.admin.gathered import Answer, Gathered, Missing, Place
 from pocketmq.admin.options import AdminOptions
 from pocketmq.client.calls import SUCCESS, Fields
 from pocketmq.client.options import ClientOptions
+from pocketmq.client.questions.asking import Ask, Question, run
 from pocketmq.client.session import Session
 from pocketmq.client.sessions import Lease, lease_session
 from pocketmq.errors import BodyMalformed, ClientClosed, InvalidInput, MQError
+from pocketmq.model.queue import MessageQueue
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import Command
-from pocketmq.protocol.json_values import decode_body, encode_body
+from pocketmq.protocol.json_values import encode_body
+from pocketmq.protocol.request import A, H, R, Request
 
 T = TypeVar("T")
 Q = TypeVar("Q")
+AddressOf: TypeAlias = Callable[[MessageQueue], Awaitable[str]]
 
 
 class Wire:
@@ -85,14 +89,17 @@ class Wire:
     async def read(
         self,
         address: str,
-        code: RequestCode,
-        fields: Fields,
-        kind: type[T],
+        request: Request[H, Any, Any, R],
+        header: H | None,
         *,
         timeout: float | None = None,  # noqa: ASYNC109 - one timer serves all requests
-    ) -> T:
-        """Ask one server for a body of a kind. Raises what `ask` does, and `BodyMalformed`."""
-        return body_of(await self.ask(address, code, fields, timeout=timeout), kind)
+    ) -> R:
+        """Ask one server for a body. Raises what `ask` does, and `BodyMalformed`."""
+        return _result(request, await self.ask(address, request.code, header, timeout=timeout))
+
+    async def fields(self, address: str, request: Request[H, None, A, Any], header: H | None) -> A:
+        """Ask one server for fields. Raises what `ask` does, and `HeaderMalformed`."""
+        return (await self.ask(address, request.code, header)).header(request.answer)
 
     async def consult(
         self, code: RequestCode, fields: Fields = None, *, accept: frozenset[int] = SUCCESS
@@ -101,6 +108,33 @@ class Wire:
         return await self.session.routes.name_servers.ask(
             code, fields, timeout=self.options.timeout, accept=accept
         )
+
+    async def look_up(self, request: Request[H, None, Any, R], header: H | None = None) -> R:
+        """Ask any name server for a body. Raises what `consult` does, and `BodyMalformed`."""
+        return _result(request, await self.consult(request.code, header))
+
+    async def run(self, question: Question[T], address_of: AddressOf | None = None) -> T:
+        """Ask a question; `address_of` returns where the broker of a queue is.
+
+        A question for name servers alone needs none.
+        """
+
+        async def carry(asked: Ask) -> Command:
+            if asked.queue is None:
+                return await self.consult(asked.code, asked.header, accept=asked.accept)
+            if address_of is None:
+                raise TypeError(f"{asked.code.name} is for the broker of {asked.queue}")
+            own = self.options.timeout
+            return await self.ask(
+                await address_of(asked.queue),
+                asked.code,
+                asked.header,
+                asked.body,
+                timeout=own if asked.timeout is None else max(own, asked.timeout),
+                accept=asked.accept,
+            )
+
+        return await run(question, carry)
 
     async def each(
         self, places: Iterable[Place], work: Callable[[Place], Awaitable[T]]
@@ -135,9 +169,8 @@ class Wire:
         return await asyncio.gather(*(one(subject) for subject in subjects))
 
 
-def body_of(answer: Command, kind: type[T]) -> T:
+def _result(request: Request[Any, Any, Any, R], answer: Command) -> R:
     """Read the body of an answer; raises `BodyMalformed`, also if there is none."""
     if not answer.body:
-        name: Any = getattr(kind, "__name__", str(kind))
-        raise BodyMalformed(name, "the answer has no body")
-    return decode_body(answer.body, kind)
+        raise BodyMalformed(request.result.name, "the answer has no body")
+    return request.result.decode(answer.body)

@@ -184,9 +184,10 @@ class PullConsumer(Facade[AsyncPullConsumer]):
         self._call(self._client.seek_to_end(queue))
 
     def offset_for_time(self, queue: MessageQueue, timestamp: float) -> int:
-        """Give the offset of the first message stored at a time (since 1970) or later.
+        """Return the offset of the first message stored at a time (since 1970) or later.
 
-        Brokers before 5.3 give the message that is nearest in time, or the last.
+        Without such a message it is the queue's end. Brokers before 5.3 return a message that is
+        near in time; there the exact one is found by looking at some messages.
         """
         return self._call(self._client.offset_for_time(queue, timestamp))
 

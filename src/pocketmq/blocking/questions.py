@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Sequence
 from contextlib import suppress
+from typing import TypeVar
 
 from pocketmq.blocking.tls_wire import tls_wires
 from pocketmq.blocking.wires import MOST, Wires
@@ -19,6 +20,8 @@ from pocketmq.client.calls import SUCCESS, request_name
 from pocketmq.client.hooks import hooks_for
 from pocketmq.client.name_servers import name_server_addresses
 from pocketmq.client.options import ClientOptions
+from pocketmq.client.questions.asking import Ask, Question, run_blocking
+from pocketmq.client.questions.routes import ABSENT, route_of
 from pocketmq.errors import (
     ClientClosed,
     ConnectFailed,
@@ -38,9 +41,10 @@ from pocketmq.net.reasons import reason_of
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import Command
 from pocketmq.protocol.header import Header
-from pocketmq.protocol.headers.nameserver import GetRouteRequest
-from pocketmq.protocol.json_values import decode_body
 
+T = TypeVar("T")
+
+_NO_ROUTE = ABSENT | {int(ResponseCode.SYSTEM_ERROR)}
 _FIRST_PAUSE = 0.05
 _LONGEST_PAUSE = 1.0
 
@@ -77,13 +81,14 @@ class Questions:
 
     def route(self, topic: str, *, patience: float | None = None) -> TopicRoute:
         """Ask where a topic lives. Raises `RouteNotFound`, `NameServersUnreachable`."""
-        asked = GetRouteRequest(topic=self.wrap(topic))
-        accept = SUCCESS | {int(ResponseCode.TOPIC_NOT_EXIST), int(ResponseCode.SYSTEM_ERROR)}
-        code = RequestCode.GET_ROUTEINFO_BY_TOPIC
-        answer = self.ask_name_server(code, asked, accept, patience=patience)
-        if answer.code != ResponseCode.SUCCESS or not answer.body:
-            raise RouteNotFound(topic)
-        route = decode_body(answer.body, TopicRoute)
+
+        def carry(asked: Ask) -> Command:
+            return self.ask_name_server(asked.code, asked.header, asked.accept, patience=patience)
+
+        try:
+            route = run_blocking(route_of(self.wrap(topic), _NO_ROUTE), carry)
+        except RouteNotFound:
+            raise RouteNotFound(topic) from None
         self._addresses.take(route.broker_datas)
         return route
 
@@ -113,25 +118,29 @@ class Questions:
             time.sleep(pause)  # the caller's own thread, and nothing tells when a server is back
             pause = min(2 * pause, _LONGEST_PAUSE)
 
-    def ask(
-        self,
-        queue: MessageQueue,
-        code: RequestCode,
-        asked: Header,
-        *,
-        accept: frozenset[int] = SUCCESS,
-        timeout: float | None = None,
-    ) -> Command:
-        """Ask a queue's broker, again if that may help."""
+    def ask(self, question: Question[T]) -> T:
+        """Ask the brokers of the queues that a question is about, again if that may help."""
+        return run_blocking(question, self._carry)
+
+    def _carry(self, asked: Ask) -> Command:
+        queue = asked.queue
+        if queue is None:
+            return self.ask_name_server(asked.code, asked.header, asked.accept)
+        if asked.newest:
+            self._suggested.pop(queue, None)
+        limit = asked.timeout
+        if limit is not None:
+            limit = max(limit, self._options.request_timeout)
         deadline, pause = time.monotonic() + self._patience, _FIRST_PAUSE
         while True:
             try:
                 return self.ask_at(
-                    self._address(queue, code),
-                    code,
-                    asked,
-                    accept=accept,
-                    timeout=timeout,
+                    self._address(queue, asked.code),
+                    asked.code,
+                    asked.header,
+                    accept=asked.accept,
+                    timeout=limit,
+                    body=asked.body,
                 )
             except MQError as error:
                 self._suggested.pop(queue, None)

@@ -7,9 +7,7 @@ joined, nothing is decoded. What fails for a reason that may pass is tried again
 
 import os
 import time
-from bisect import bisect_left
 from collections.abc import Sequence
-from contextlib import suppress
 from types import TracebackType
 from typing import Self
 
@@ -17,16 +15,14 @@ import msgspec
 
 from pocketmq.balance.consumer.pulling import PullStatus
 from pocketmq.blocking.questions import Questions
-from pocketmq.client.calls import SUCCESS
 from pocketmq.client.filters import Filter
 from pocketmq.client.identity import client_id, local_ip
 from pocketmq.client.options import ClientOptions
+from pocketmq.client.questions import offsets
+from pocketmq.client.questions.pulling import PULL_TIMEOUT, PullSpec, pull_once
 from pocketmq.errors import (
-    MessageMalformed,
-    ResponseCode,
     RouteNotFound,
 )
-from pocketmq.model.flags import PullFlag
 from pocketmq.model.kinds import ConsumeType
 from pocketmq.model.members import ConsumerData
 from pocketmq.model.names import (
@@ -36,38 +32,14 @@ from pocketmq.model.names import (
     unwrap_namespace,
 )
 from pocketmq.model.queue import MessageQueue, sort_queues
-from pocketmq.model.route import MASTER_ID
 from pocketmq.model.subscription import TAG, Subscription
 from pocketmq.protocol.bodies.heartbeat import Heartbeat
 from pocketmq.protocol.bodies.topics import TopicNames
 from pocketmq.protocol.codes import RequestCode
-from pocketmq.protocol.headers.membership import HeartbeatRequest, UnregisterClientRequest
-from pocketmq.protocol.headers.offsets import (
-    GetMaxOffsetRequest,
-    GetMaxOffsetResponse,
-    GetMinOffsetRequest,
-    GetMinOffsetResponse,
-    QueryConsumerOffsetRequest,
-    QueryConsumerOffsetResponse,
-    SearchOffsetRequest,
-    SearchOffsetResponse,
-    UpdateConsumerOffsetRequest,
-)
-from pocketmq.protocol.headers.pulling import PullRequest, PullResponse
 from pocketmq.protocol.json_values import decode_body, encode_body
-from pocketmq.protocol.peers import Gate
-from pocketmq.protocol.record_scan import RecordView, scan_records
+from pocketmq.protocol.requests.membership import HeartbeatRequest, UnregisterClientRequest
 
 EVERYTHING = Filter("*")
-PULL_TIMEOUT = 10.0
-"""Seconds for a pull that does not wait for messages, as in Java."""
-
-_STATUS = {
-    int(ResponseCode.SUCCESS): PullStatus.FOUND,
-    int(ResponseCode.PULL_NOT_FOUND): PullStatus.NO_NEW_MSG,
-    int(ResponseCode.PULL_RETRY_IMMEDIATELY): PullStatus.NO_MATCHED_MSG,
-    int(ResponseCode.PULL_OFFSET_MOVED): PullStatus.OFFSET_ILLEGAL,
-}
 
 
 class Bounds(msgspec.Struct, frozen=True):
@@ -133,76 +105,24 @@ class RecordReader:
 
     def bounds(self, queue: MessageQueue) -> Bounds:
         """Give what a queue holds."""
-        end = self.end(queue)
-        asked = GetMinOffsetRequest(
-            topic=self._wrap(queue.topic), queue_id=queue.queue_id, bname=queue.broker_name
-        )
-        answer = self._questions.ask(queue, RequestCode.GET_MIN_OFFSET, asked)
-        return Bounds(answer.header(GetMinOffsetResponse).offset, end)
+        return Bounds(*self._questions.ask(offsets.bounds(self._wire(queue))))
 
     def end(self, queue: MessageQueue) -> int:
         """Give the offset of the next message to come."""
-        asked = GetMaxOffsetRequest(
-            topic=self._wrap(queue.topic), queue_id=queue.queue_id, bname=queue.broker_name
-        )
-        answer = self._questions.ask(queue, RequestCode.GET_MAX_OFFSET, asked)
-        return answer.header(GetMaxOffsetResponse).offset
+        return self._questions.ask(offsets.end_offset(self._wire(queue)))
 
     def offset_at(self, queue: MessageQueue, moment_ms: int) -> int:
         """Give the first offset stored at or after a moment; the queue's end if there is none."""
-        asked = SearchOffsetRequest(
-            topic=self._wrap(queue.topic),
-            queue_id=queue.queue_id,
-            timestamp=moment_ms,
-            bname=queue.broker_name,
-        )
-        answer = self._questions.ask(queue, RequestCode.SEARCH_OFFSET_BY_TIMESTAMP, asked)
-        if answer.version < Gate.EXACT_TIMES:
-            return self._search(queue, moment_ms)
-        return answer.header(SearchOffsetResponse).offset
-
-    def _search(self, queue: MessageQueue, moment_ms: int) -> int:
-        """Look at messages: older brokers give the one that is nearest in time, or the last."""
-        bounds = self.bounds(queue)
-
-        def stored(offset: int) -> int:
-            while offset < bounds.end:
-                self._questions.suggest(queue, MASTER_ID)  # a slave may not have it yet
-                pulled = self.pull(queue, offset, max_messages=1)
-                with suppress(MessageMalformed, StopIteration):
-                    position, *_ = next(scan_records(pulled.records))
-                    return RecordView(pulled.records, position).store_timestamp_ms
-                # Deleted meanwhile, damaged, or nothing is there: the next one tells.
-                offset = max(offset + 1, pulled.next_offset)
-            return moment_ms
-
-        return bounds.first + bisect_left(range(bounds.first, bounds.end), moment_ms, key=stored)
+        return self._questions.ask(offsets.offset_at(self._wire(queue), moment_ms, self._group))
 
     def committed(self, group: str, queue: MessageQueue) -> int | None:
         """Give how far a group has come; None if its broker has no note of it."""
-        asked = QueryConsumerOffsetRequest(
-            consumer_group=self._wrap(group),
-            topic=self._wrap(queue.topic),
-            queue_id=queue.queue_id,
-            set_zero_if_not_found=False,
-            bname=queue.broker_name,
-        )
-        accept = SUCCESS | {int(ResponseCode.QUERY_NOT_FOUND)}
-        answer = self._questions.ask(queue, RequestCode.QUERY_CONSUMER_OFFSET, asked, accept=accept)
-        if answer.code != ResponseCode.SUCCESS:
-            return None
-        return answer.header(QueryConsumerOffsetResponse).offset
+        question = offsets.committed(self._wrap(group), self._wire(queue), zero_if_none=False)
+        return self._questions.ask(question)
 
     def commit(self, group: str, queue: MessageQueue, offset: int) -> None:
         """Note at its broker how far a group has come."""
-        asked = UpdateConsumerOffsetRequest(
-            consumer_group=self._wrap(group),
-            topic=self._wrap(queue.topic),
-            queue_id=queue.queue_id,
-            commit_offset=offset,
-            bname=queue.broker_name,
-        )
-        self._questions.ask(queue, RequestCode.UPDATE_CONSUMER_OFFSET, asked)
+        self._questions.ask(offsets.commit(self._wrap(group), self._wire(queue), offset))
 
     def introduce(self, group: str, topics: Sequence[str]) -> None:
         """Make a group known to the brokers of its topics, so that operators can look at it.
@@ -247,37 +167,17 @@ class RecordReader:
         Brokers give as many as they see fit: Java's 32 at most unless it is told otherwise. Tags
         are compared by their hash, so a few others may be among the records.
         """
-        asked = PullRequest(
-            consumer_group=self._group,
-            topic=self._wrap(queue.topic),
-            queue_id=queue.queue_id,
-            queue_offset=offset,
-            max_msg_nums=max_messages,
-            sys_flag=int(PullFlag.SUBSCRIPTION),
-            commit_offset=0,
-            suspend_timeout_millis=0,
-            subscription=wanted.expression,
-            sub_version=0,
-            expression_type=None if wanted.kind == TAG else wanted.kind,
-            max_msg_bytes=max_bytes,
-            bname=queue.broker_name,
-        )
-        answer = self._questions.ask(
-            queue,
-            RequestCode.PULL_MESSAGE,
-            asked,
-            accept=frozenset(_STATUS),
-            timeout=max(PULL_TIMEOUT, self.options.request_timeout),
-        )
-        header = answer.header(PullResponse)
-        self._questions.suggest(queue, header.suggest_which_broker_id)
-        found = answer.code == ResponseCode.SUCCESS
+        named = self._wire(queue)
+        kind = None if wanted.kind == TAG else wanted.kind
+        asked = PullSpec(self._group, max_messages, max_bytes, wanted.expression, kind)
+        pulled = self._questions.ask(pull_once(named, offset, asked, timeout=PULL_TIMEOUT))
+        self._questions.suggest(named, pulled.suggested_broker)
         return Pulled(
-            _STATUS[answer.code],
-            answer.body if found else b"",
-            header.next_begin_offset,
-            Bounds(header.min_offset, header.max_offset),
-            header.offset_delta or 0,
+            pulled.status,
+            pulled.records,
+            pulled.next_offset,
+            Bounds(pulled.min_offset, pulled.max_offset),
+            pulled.offset_delta,
         )
 
     # Life
@@ -299,3 +199,7 @@ class RecordReader:
 
     def _wrap(self, name: str) -> str:
         return self._questions.wrap(name)
+
+    def _wire(self, queue: MessageQueue) -> MessageQueue:
+        """Return a queue by the name that its topic has on the wire."""
+        return MessageQueue(self._wrap(queue.topic), queue.broker_name, queue.queue_id)

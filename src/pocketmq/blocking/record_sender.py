@@ -26,9 +26,9 @@ from pocketmq.model.queue import MessageQueue
 from pocketmq.model.receipt import SendReceipt
 from pocketmq.net import Connection
 from pocketmq.protocol.codes import RequestCode
-from pocketmq.protocol.headers.transactions import EndTransactionRequest
 from pocketmq.protocol.message_ids import UniqueIds, parse_offset_id
 from pocketmq.protocol.peers import Language
+from pocketmq.protocol.requests.transactions import EndTransactionRequest
 
 ID_DIGITS = 4
 """Last digits of an id that count; those before are the same for all of a range."""

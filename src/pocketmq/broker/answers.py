@@ -13,9 +13,9 @@ from pocketmq.errors import ResponseCode
 from pocketmq.model.properties import MSG_REGION, TRACE_ON
 from pocketmq.protocol.command import Command
 from pocketmq.protocol.frame import SerializeType, encode_frame
-from pocketmq.protocol.headers.pulling import PullResponse
-from pocketmq.protocol.headers.sending import SendResponse
 from pocketmq.protocol.peers import CURRENT_VERSION, Language
+from pocketmq.protocol.requests.pulling import PullResponse
+from pocketmq.protocol.requests.sending import SendResponse
 
 _PREFIX = struct.Struct(">II").pack
 _CODE = struct.Struct(">h").pack

@@ -25,16 +25,12 @@ from pocketmq.broker.waiting_pulls import WaitingPulls
 from pocketmq.errors import MQError, ResponseCode, StoreError
 from pocketmq.net import Connection
 from pocketmq.net.refusal_log import RefusalLog
-from pocketmq.protocol.codes import RequestCode
+from pocketmq.protocol.catalogue import REQUESTS
 from pocketmq.protocol.command import ONEWAY_FLAG, Command
 
 logger = logging.getLogger("pocketmq.broker")
 
-_ANNOUNCED = (
-    RequestCode.UPDATE_AND_CREATE_TOPIC,
-    RequestCode.UPDATE_AND_CREATE_TOPIC_LIST,
-)
-"""Requests answered only when name servers know: who made a topic asks for its route at once."""
+_ANNOUNCED = frozenset(code for code, row in REQUESTS.items() if row.announced)
 
 
 def _write(connection: Connection, answer: Command | bytes) -> None:

@@ -17,7 +17,6 @@ from pocketmq.model.names import HALF_TOPIC, OP_HALF_TOPIC, TRANSACTION_GAVE_UP_
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import Command
 from pocketmq.protocol.header import read_int32, read_int64
-from pocketmq.protocol.headers.transactions import CheckTransactionStateRequest
 from pocketmq.protocol.message_ids import encode_offset_id
 from pocketmq.protocol.property_text import (
     LIMIT,
@@ -27,6 +26,7 @@ from pocketmq.protocol.property_text import (
 )
 from pocketmq.protocol.record_scan import RecordView
 from pocketmq.protocol.records import Record, encode_record
+from pocketmq.protocol.requests.transactions import CheckTransactionStateRequest
 
 _OURS = (  # nobody else decides about these
     names.REAL_TOPIC,

@@ -8,56 +8,29 @@ handed over in turns with the others'; beyond that the socket holds its sender b
 
 from pocketmq.broker.config import BrokerConfig
 from pocketmq.errors import ResponseCode
-from pocketmq.protocol.codes import RequestCode as Code
+from pocketmq.protocol.catalogue import REQUESTS
 from pocketmq.protocol.command import Command
+from pocketmq.protocol.request import RequestQueue
 
 SHORT = 0.01
 """Seconds nobody needs to look at."""
 
-_SEND, _PULL, _LITE, _ACK = "send", "pull", "lite_pull", "ack"
-_BEAT, _TRANSACTION, _ADMIN = "heartbeat", "transaction", "admin_broker"
-_QUEUES: dict[int, str | None] = {
-    Code.SEND_MESSAGE: _SEND,
-    Code.SEND_MESSAGE_V2: _SEND,
-    Code.SEND_BATCH_MESSAGE: _SEND,
-    Code.CONSUMER_SEND_MSG_BACK: _SEND,
-    Code.RECALL_MESSAGE: _SEND,
-    Code.PULL_MESSAGE: _PULL,
-    Code.PEEK_MESSAGE: _PULL,
-    Code.POP_MESSAGE: _PULL,
-    Code.NOTIFICATION: _PULL,
-    Code.POLLING_INFO: _PULL,
-    Code.LITE_PULL_MESSAGE: _LITE,
-    Code.ACK_MESSAGE: _ACK,
-    Code.BATCH_ACK_MESSAGE: _ACK,
-    Code.CHANGE_MESSAGE_INVISIBLETIME: _ACK,
-    Code.HEART_BEAT: _BEAT,
-    Code.END_TRANSACTION: _TRANSACTION,
-    **dict.fromkeys(
-        (
-            Code.SEND_REPLY_MESSAGE,
-            Code.SEND_REPLY_MESSAGE_V2,
-            Code.QUERY_MESSAGE,
-            Code.VIEW_MESSAGE_BY_ID,
-            Code.UNREGISTER_CLIENT,
-            Code.CHECK_CLIENT_CONFIG,
-            Code.GET_CONSUMER_LIST_BY_GROUP,
-            Code.UPDATE_CONSUMER_OFFSET,
-            Code.QUERY_CONSUMER_OFFSET,
-            Code.QUERY_ASSIGNMENT,
-            Code.SET_MESSAGE_REQUEST_MODE,
-        )
-    ),
-}
-"""Java's queues of requests by code; None: nobody clears it. All other requests are for tools."""
+
+def _setting(queue: RequestQueue) -> str | None:
+    """Return the setting that limits the wait in a queue; None for a queue without a limit."""
+    return None if queue is RequestQueue.UNLIMITED else f"wait_time_mills_in_{queue.value}_queue"
+
+
+_SETTINGS = {code: _setting(row.queue) for code, row in REQUESTS.items()}
+_OF_TOOLS = _setting(RequestQueue.ADMIN)
 
 
 def longest_wait(config: BrokerConfig, code: int) -> float | None:
     """Give the seconds a request of this code may wait; None for one that may for ever."""
-    queue = _QUEUES.get(code, _ADMIN)
-    if queue is None or not config.broker_fast_failure_enable:
+    setting = _SETTINGS.get(code, _OF_TOOLS)
+    if setting is None or not config.broker_fast_failure_enable:
         return None
-    return float(getattr(config, f"wait_time_mills_in_{queue}_queue")) / 1000
+    return float(getattr(config, setting)) / 1000
 
 
 def busy_answer(

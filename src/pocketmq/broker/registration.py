@@ -21,8 +21,8 @@ from pocketmq.protocol.bodies.registration import Registration, encode_registrat
 from pocketmq.protocol.bodies.topics import TopicTable
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import Command
-from pocketmq.protocol.headers.nameserver import RegisterBrokerRequest, UnregisterBrokerRequest
 from pocketmq.protocol.json_values import decode_body
+from pocketmq.protocol.requests.nameserver import RegisterBrokerRequest, UnregisterBrokerRequest
 
 logger = logging.getLogger("pocketmq.broker")
 

@@ -10,8 +10,8 @@ from pocketmq.errors import MQError, ResponseCode
 from pocketmq.model.route import TopicRoute
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import Command
-from pocketmq.protocol.headers.nameserver import GetRouteRequest
 from pocketmq.protocol.json_values import decode_body
+from pocketmq.protocol.requests.nameserver import GetRouteRequest
 
 logger = logging.getLogger("pocketmq.broker")
 

@@ -14,9 +14,9 @@ from pocketmq.broker.subscriptions import Subscribed, subscribed
 from pocketmq.broker.targets import MORE_HELP
 from pocketmq.errors import FilterSyntaxError, ResponseCode, server_error
 from pocketmq.protocol.filter import Filter, is_tag_kind, subscribe
-from pocketmq.protocol.headers.pulling import PullRequest
 from pocketmq.protocol.property_text import decode_properties
 from pocketmq.protocol.record_scan import RecordView
+from pocketmq.protocol.requests.pulling import PullRequest
 
 if TYPE_CHECKING:
     from pocketmq.broker.state import BrokerState

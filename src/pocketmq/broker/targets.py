@@ -21,7 +21,7 @@ from pocketmq.model.names import (
     is_retry_topic,
 )
 from pocketmq.model.topic_config import TopicConfig
-from pocketmq.protocol.headers.sending import SendRequest
+from pocketmq.protocol.requests.sending import SendRequest
 from pocketmq.store import QueueIndex
 
 if TYPE_CHECKING:

@@ -4,6 +4,7 @@ Knows where brokers are and what a refusal is; what is asked, and what to do abo
 caller's: errors carry the flags (`retryable`, `refresh_route`, `outcome_unknown`).
 """
 
+from functools import cache
 from random import Random
 
 from pocketmq.client.addresses import BrokerAddresses
@@ -12,25 +13,18 @@ from pocketmq.client.routes import RouteBook
 from pocketmq.errors import RouteNotFound
 from pocketmq.model.route import MASTER_ID
 from pocketmq.net import Address, parse_address
-from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import Command
 
-_MAIN_PORT = frozenset(
-    {
-        RequestCode.HEART_BEAT,
-        RequestCode.UNREGISTER_CLIENT,
-        RequestCode.CHECK_CLIENT_CONFIG,
-        RequestCode.PULL_MESSAGE,
-        RequestCode.LITE_PULL_MESSAGE,
-        RequestCode.POP_MESSAGE,
-        RequestCode.NOTIFICATION,
-        RequestCode.ACK_MESSAGE,
-        RequestCode.BATCH_ACK_MESSAGE,
-        RequestCode.CHANGE_MESSAGE_INVISIBLETIME,
-        RequestCode.END_TRANSACTION,
-    }
-)
-"""What Java sends to a broker's own port even if the second one is to be used."""
+
+@cache
+def main_port() -> frozenset[int]:
+    """Return what Java sends to a broker's own port even if the second one is to be used.
+
+    The whole catalogue is imported only for clients that use the second port.
+    """
+    from pocketmq.protocol.catalogue import REQUESTS
+
+    return frozenset(code for code, row in REQUESTS.items() if row.main_port)
 
 
 class Brokers:
@@ -105,7 +99,7 @@ class Brokers:
         return self.addresses.any_of(broker).address
 
     def _port(self, address: str, code: int) -> str:
-        return vip_address(address) if self._vip and code not in _MAIN_PORT else address
+        return vip_address(address) if self._vip and code not in main_port() else address
 
 
 def vip_address(address: str) -> str:

@@ -19,12 +19,12 @@ from pocketmq.model.java_strings import java_hash
 from pocketmq.protocol.bodies.heartbeat import Heartbeat
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import Command
-from pocketmq.protocol.headers.membership import (
+from pocketmq.protocol.json_values import encode_body
+from pocketmq.protocol.requests.membership import (
     HeartbeatRequest,
     HeartbeatResponse,
     UnregisterClientRequest,
 )
-from pocketmq.protocol.json_values import encode_body
 
 logger = logging.getLogger("pocketmq.client")
 

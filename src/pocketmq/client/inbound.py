@@ -23,18 +23,18 @@ from pocketmq.net import Connection
 from pocketmq.protocol.bodies.offsets import ConsumerStatus, ResetOffset
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import Command
-from pocketmq.protocol.headers.client_calls import (
+from pocketmq.protocol.json_values import decode_body, encode_body
+from pocketmq.protocol.pulled import decode_pulled
+from pocketmq.protocol.received import Delivery, ReceivedMessage
+from pocketmq.protocol.requests.client_calls import (
     ConsumeDirectlyRequest,
     GetConsumerRunningInfoRequest,
     GetConsumerStatusRequest,
 )
-from pocketmq.protocol.headers.membership import NotifyConsumerIdsChangedRequest
-from pocketmq.protocol.headers.offsets import ResetOffsetRequest
-from pocketmq.protocol.headers.replies import PushReplyRequest
-from pocketmq.protocol.headers.transactions import CheckTransactionStateRequest
-from pocketmq.protocol.json_values import decode_body, encode_body
-from pocketmq.protocol.pulled import decode_pulled
-from pocketmq.protocol.received import Delivery, ReceivedMessage
+from pocketmq.protocol.requests.membership import NotifyConsumerIdsChangedRequest
+from pocketmq.protocol.requests.offsets import ResetOffsetRequest
+from pocketmq.protocol.requests.replies import PushReplyRequest
+from pocketmq.protocol.requests.transactions import CheckTransactionStateRequest
 
 logger = logging.getLogger("pocketmq.client")
 

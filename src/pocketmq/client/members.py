@@ -14,9 +14,9 @@ from pocketmq.model.members import ConsumerData
 from pocketmq.model.queue import MessageQueue
 from pocketmq.protocol.bodies.running import DirectConsumeResult, RunningInfo
 from pocketmq.protocol.command import Command
-from pocketmq.protocol.headers.replies import PushReplyRequest
-from pocketmq.protocol.headers.transactions import CheckTransactionStateRequest
 from pocketmq.protocol.received import ReceivedMessage
+from pocketmq.protocol.requests.replies import PushReplyRequest
+from pocketmq.protocol.requests.transactions import CheckTransactionStateRequest
 
 
 class Member(Protocol):

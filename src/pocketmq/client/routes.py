@@ -13,26 +13,21 @@ from copy import copy
 import msgspec
 
 from pocketmq.client.addresses import BrokerAddresses
-from pocketmq.client.calls import SUCCESS
 from pocketmq.client.name_servers import NameServers
+from pocketmq.client.questions.asking import Ask, run
+from pocketmq.client.questions.routes import route_of
 from pocketmq.client.tasks import Tasks
 from pocketmq.errors import (
     MQError,
     NameServersUnreachable,
     RequestTimedOut,
-    ResponseCode,
-    RouteNotFound,
 )
 from pocketmq.model.names import AUTO_CREATE_TOPIC
 from pocketmq.model.queue import MessageQueue
 from pocketmq.model.route import DEFAULT_TOPIC_QUEUE_NUMS, TopicRoute
-from pocketmq.protocol.codes import RequestCode
-from pocketmq.protocol.headers.nameserver import GetRouteRequest
-from pocketmq.protocol.json_values import decode_body
+from pocketmq.protocol.command import Command
 
 logger = logging.getLogger("pocketmq.client")
-
-_KNOWN_ANSWERS = SUCCESS | {int(ResponseCode.TOPIC_NOT_EXIST)}
 
 
 class KnownRoute(msgspec.Struct, frozen=True):
@@ -163,17 +158,15 @@ class RouteBook:
 
     async def _fetch(self, topic: str) -> KnownRoute | MQError:
         """Give the route or the error, for all who wait: an error raised here would be logged."""
-        header = GetRouteRequest(topic=topic)
-        try:
-            answer = await self.name_servers.ask(
-                RequestCode.GET_ROUTEINFO_BY_TOPIC,
-                header,
-                timeout=self._timeout,
-                accept=_KNOWN_ANSWERS,
+
+        async def carry(asked: Ask) -> Command:
+            limit = self._timeout
+            return await self.name_servers.ask(
+                asked.code, asked.header, timeout=limit, accept=asked.accept
             )
-            if answer.code != ResponseCode.SUCCESS or not answer.body:
-                return RouteNotFound(topic)
-            return self._take(topic, decode_body(answer.body, TopicRoute))
+
+        try:
+            return self._take(topic, await run(route_of(topic), carry))
         except MQError as error:
             return error
 

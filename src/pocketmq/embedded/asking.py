@@ -12,9 +12,9 @@ from pocketmq.protocol.bodies.cluster import ClusterInfo
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import Command
 from pocketmq.protocol.header import Header
-from pocketmq.protocol.headers.nameserver import GetRouteRequest
-from pocketmq.protocol.headers.topics import CreateTopicRequest
 from pocketmq.protocol.json_values import decode_body
+from pocketmq.protocol.requests.nameserver import GetRouteRequest
+from pocketmq.protocol.requests.topics import CreateTopicRequest
 
 TIMEOUT = 5.0
 

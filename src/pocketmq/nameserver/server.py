@@ -235,7 +235,7 @@ def _with_kept(config: NameServerConfig, properties: Mapping[str, str]) -> NameS
 
 async def _notify(dialer: Dialer, receiver: str, notification: NotifyMinBrokerId) -> None:
     """Tell one broker; whether it listens is its own affair, it also asks now and then (901)."""
-    from pocketmq.protocol.headers.replication import NotifyMinBrokerIdChangeRequest
+    from pocketmq.protocol.requests.replication import NotifyMinBrokerIdChangeRequest
 
     header = NotifyMinBrokerIdChangeRequest(
         min_broker_id=notification.broker_id,

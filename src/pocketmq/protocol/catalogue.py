@@ -1,37 +1,79 @@
-"""Every request in one table: who serves it, and what its header and body are, both ways."""
+"""Every request in one table, gathered from the files of its features.
 
-import msgspec
+Brokers, name servers and tools import it; clients import the features they use.
+"""
 
-from pocketmq.protocol.bodies.by_code import REQUEST_BODIES, RESPONSE_BODIES, BodyForm
+from types import ModuleType
+
 from pocketmq.protocol.codes import RequestCode
-from pocketmq.protocol.header import Header
-from pocketmq.protocol.headers.by_code import (
-    REQUEST_HEADERS,
-    RESPONSE_HEADERS,
-    SERVED_BY,
-    Peer,
+from pocketmq.protocol.request import AnyRequest, Request
+from pocketmq.protocol.requests import (
+    assignment,
+    auth,
+    auth_49,
+    broker_admin,
+    client_calls,
+    foreign,
+    groups,
+    key_values,
+    membership,
+    nameserver,
+    offsets,
+    pop,
+    pulling,
+    queries,
+    replication,
+    replies,
+    sending,
+    stats,
+    topics,
+    transactions,
+)
+
+FEATURES = (
+    assignment,
+    auth,
+    auth_49,
+    broker_admin,
+    client_calls,
+    foreign,
+    groups,
+    key_values,
+    membership,
+    nameserver,
+    offsets,
+    pop,
+    pulling,
+    queries,
+    replication,
+    replies,
+    sending,
+    stats,
+    topics,
+    transactions,
 )
 
 
-class RequestKind(msgspec.Struct, frozen=True):
-    """One request code with everything that travels under it."""
+def rows_of(*features: ModuleType) -> dict[int, AnyRequest]:
+    """Return the rows of features by code.
 
-    code: RequestCode
-    served_by: frozenset[Peer]
-    request_header: type[Header] | None
-    request_body: type | BodyForm
-    response_header: type[Header] | None
-    response_body: type | BodyForm
+    Raises `TypeError` for a row that is not named as its code, and for a second row of a code.
+    """
+    rows: dict[int, AnyRequest] = {}
+    for feature in features:
+        for name, row in vars(feature).items():
+            if not isinstance(row, Request):
+                continue
+            if name != row.code.name or row.code in rows:
+                raise TypeError(f"{feature.__name__}.{name}: misplaced row of {row.code!r}")
+            rows[int(row.code)] = row
+    return rows
 
 
-def request_kind(code: int) -> RequestKind:
-    """Look a request code up; raises `UnknownRequestCode` for one RocketMQ does not have."""
-    known = RequestCode.of(code)
-    return RequestKind(
-        known,
-        SERVED_BY[known],
-        REQUEST_HEADERS[known],
-        REQUEST_BODIES[known],
-        RESPONSE_HEADERS[known],
-        RESPONSE_BODIES[known],
-    )
+REQUESTS = rows_of(*FEATURES)
+"""Every request code of RocketMQ, with its row."""
+
+
+def request_of(code: int) -> AnyRequest:
+    """Return the row of a request code; raises `UnknownRequestCode` for one without."""
+    return REQUESTS[RequestCode.of(code)]

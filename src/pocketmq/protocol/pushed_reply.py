@@ -2,11 +2,11 @@
 
 from pocketmq.errors import InvalidInput, MessageMalformed
 from pocketmq.model import properties as names
-from pocketmq.protocol.headers.replies import PushReplyRequest
 from pocketmq.protocol.hosts import encode_host
 from pocketmq.protocol.property_text import decode_properties
 from pocketmq.protocol.received import Delivery, ReceivedMessage, revive
 from pocketmq.protocol.records import Record, encode_record
+from pocketmq.protocol.requests.replies import PushReplyRequest
 
 
 def correlation_of(header: PushReplyRequest) -> str:

@@ -9,11 +9,11 @@ from pocketmq.errors import ResponseCode
 from pocketmq.protocol.bodies.groups import ConsumerIds
 from pocketmq.protocol.codes import RequestCode as Code
 from pocketmq.protocol.command import Command
-from pocketmq.protocol.headers.membership import (
+from pocketmq.protocol.json_values import decode_body
+from pocketmq.protocol.requests.membership import (
     HeartbeatResponse,
     NotifyConsumerIdsChangedRequest,
 )
-from pocketmq.protocol.json_values import decode_body
 from tests.broker.tables import Desk
 from tests.broker.wire import Wire
 

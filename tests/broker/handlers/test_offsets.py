@@ -7,7 +7,7 @@ from pocketmq.errors import ResponseCode
 from pocketmq.protocol.codes import RequestCode as Code
 from pocketmq.protocol.command import Command
 from pocketmq.protocol.fastjson import loads
-from pocketmq.protocol.headers.offsets import (
+from pocketmq.protocol.requests.offsets import (
     GetEarliestStoreTimeResponse,
     GetMinOffsetResponse,
     QueryConsumerOffsetResponse,

@@ -12,11 +12,11 @@ from pocketmq.model.kinds import ConsumeFromWhere
 from pocketmq.model.queue import MessageQueue
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import Command
-from pocketmq.protocol.headers.offsets import (
+from pocketmq.protocol.received import ReceivedMessage
+from pocketmq.protocol.requests.offsets import (
     QueryConsumerOffsetRequest,
     QueryConsumerOffsetResponse,
 )
-from pocketmq.protocol.received import ReceivedMessage
 from tests.client.consumer.groups import Member, cluster, member, members, queues_of, send, shared
 from tests.client.servers import Directory, Scripted, broker, route, session_on
 from tests.loops import leap, leaping, until

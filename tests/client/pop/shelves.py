@@ -11,16 +11,16 @@ from pocketmq.protocol.bodies.pop import BatchAcks
 from pocketmq.protocol.codes import RequestCode as Code
 from pocketmq.protocol.command import Command
 from pocketmq.protocol.header import Header
-from pocketmq.protocol.headers.pop import (
-    ChangeInvisibleTimeResponse,
-    PopRequest,
-    PopResponse,
-)
 from pocketmq.protocol.json_values import decode_body
 from pocketmq.protocol.pop_handles import PopQueue, TopicMark, write_message_offsets
 from pocketmq.protocol.pop_handles import write_start_offsets as write_starts
 from pocketmq.protocol.property_text import encode_properties
 from pocketmq.protocol.records import Record, encode_record
+from pocketmq.protocol.requests.pop import (
+    ChangeInvisibleTimeResponse,
+    PopRequest,
+    PopResponse,
+)
 from tests.client.servers import Directory, broker, route
 from tests.net.peers import Recorder, serving
 

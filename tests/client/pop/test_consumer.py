@@ -15,7 +15,7 @@ from pocketmq.errors import (
 from pocketmq.model import properties as names
 from pocketmq.model.kinds import ConsumeFromWhere, ConsumeType
 from pocketmq.protocol.codes import RequestCode as Code
-from pocketmq.protocol.headers.pop import PopRequest
+from pocketmq.protocol.requests.pop import PopRequest
 from tests.client.pop.shelves import Shelf, popping, record
 from tests.loops import leap, leaping, until
 

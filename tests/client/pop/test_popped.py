@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 from pocketmq.client.pop.popped import batch_acks, handle_of, read_popped, with_handle
 from pocketmq.errors import HeaderMalformed, InvalidInput
 from pocketmq.model import properties as names
-from pocketmq.protocol.headers.pop import PopResponse
 from pocketmq.protocol.pop_handles import PopHandle, TopicMark
 from pocketmq.protocol.pulled import decode_pulled
 from pocketmq.protocol.received import Delivery
+from pocketmq.protocol.requests.pop import PopResponse
 from tests.client.pop.shelves import record
 
 

@@ -13,8 +13,8 @@ from pocketmq.model.message import Message
 from pocketmq.model.queue import MessageQueue
 from pocketmq.protocol.bodies.assignment import RequestMode
 from pocketmq.protocol.codes import RequestCode
-from pocketmq.protocol.headers.pop import PollingInfoRequest, PollingInfoResponse
 from pocketmq.protocol.json_values import encode_body
+from pocketmq.protocol.requests.pop import PollingInfoRequest, PollingInfoResponse
 from tests.loops import until
 from tests.wire_client import WireClient
 

@@ -11,9 +11,9 @@ from pocketmq.model.queue import MessageQueue
 from pocketmq.net import Connection
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import Command
-from pocketmq.protocol.headers.pulling import PullRequest
 from pocketmq.protocol.pulled import decode_pulled
 from pocketmq.protocol.received import Delivery, ReceivedMessage
+from pocketmq.protocol.requests.pulling import PullRequest
 from tests.client.servers import Directory, Scripted, broker, route, serving
 
 SENDS = (

@@ -10,10 +10,10 @@ from pocketmq.errors import ClientClosed, InvalidInput, RequestTimedOut, SendFai
 from pocketmq.model.message import Message
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import Command
-from pocketmq.protocol.headers.replies import PushReplyRequest
 from pocketmq.protocol.property_text import decode_properties, encode_properties
 from pocketmq.protocol.received import Delivery, ReceivedMessage, revive
 from pocketmq.protocol.records import Record, encode_record
+from pocketmq.protocol.requests.replies import PushReplyRequest
 from tests.client.producer.stage import Stage, refuses, silent, stage, stores
 from tests.loops import until
 

@@ -13,7 +13,7 @@ from pocketmq.model.queue import MessageQueue
 from pocketmq.model.receipt import SendReceipt, SendStatus
 from pocketmq.protocol.command import Command, read_command
 from pocketmq.protocol.frame import FrameReader, SerializeType
-from pocketmq.protocol.headers.sending import SendRequestV2
+from pocketmq.protocol.requests.sending import SendRequestV2
 
 QUEUE = MessageQueue("orders", "broker-a", 3)
 OPTIONS = ProducerOptions(group="shop")

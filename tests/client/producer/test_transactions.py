@@ -14,8 +14,8 @@ from pocketmq.model.message import Message
 from pocketmq.model.receipt import SendStatus
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import Command
-from pocketmq.protocol.headers.transactions import EndTransactionRequest
 from pocketmq.protocol.property_text import decode_properties
+from pocketmq.protocol.requests.transactions import EndTransactionRequest
 from tests.client.producer.stage import Stage, refuses, stage, stores
 from tests.loops import until
 

@@ -113,8 +113,8 @@ class QueueCopier:
                 if next_offset is None or origin.offset >= next_offset:
                     found.append(Stretch(origin.offset, message.queue_offset, 1))
                     next_offset = origin.offset + 1
-            moved = told.next_begin_offset > offset
-            offset = max(offset, told.next_begin_offset)
+            moved = told.next_offset > offset
+            offset = max(offset, told.next_offset)
             if status is PageStatus.NO_NEW_MSG or not moved:
                 break
         if found and next_offset is not None:
@@ -151,8 +151,8 @@ class QueueCopier:
             if messages[0].queue_offset > self.next:
                 self._skip(messages[0].queue_offset)
             return messages
-        if told.next_begin_offset > self.next:
-            self._skip(told.next_begin_offset)
+        if told.next_offset > self.next:
+            self._skip(told.next_offset)
         return []
 
     def _skip(self, offset: int) -> None:

@@ -14,18 +14,16 @@ from pocketmq.admin.migration.copying import delayed_key
 from pocketmq.admin.migration.ledger import Ledger
 from pocketmq.admin.migration.side import Side
 from pocketmq.admin.reading import PageStatus
-from pocketmq.admin.wire import body_of
 from pocketmq.errors import CannotMigrate, ServerError
 from pocketmq.model import properties as names
 from pocketmq.model.delay import parse_delay_levels
 from pocketmq.model.flags import COMPRESSION_MASK, SysFlag
 from pocketmq.model.names import SCHEDULE_TOPIC, TIMER_TOPIC
 from pocketmq.model.queue import MessageQueue
-from pocketmq.protocol.bodies.cluster import KVTable
-from pocketmq.protocol.bodies.offsets import DelayOffsets
-from pocketmq.protocol.codes import RequestCode as Code
 from pocketmq.protocol.property_text import encode_properties
 from pocketmq.protocol.received import ReceivedMessage
+from pocketmq.protocol.requests.broker_admin import GET_BROKER_RUNTIME_INFO
+from pocketmq.protocol.requests.offsets import GET_ALL_DELAY_OFFSET
 
 _SOON_MS = 10_000
 """Messages due within so many milliseconds are not moved: they are copied when they come."""
@@ -73,8 +71,7 @@ async def _levels(side: Side, broker: str) -> AsyncIterator[Waiting]:
     address = side.address(broker)
     (config,) = (await side.brokers.config(address=address)).all()
     levels = parse_delay_levels(config.get("messageDelayLevel", "") or "1s")
-    answer = await side.wire.ask(address, Code.GET_ALL_DELAY_OFFSET)
-    reached = body_of(answer, DelayOffsets).offset_table
+    reached = (await side.wire.read(address, GET_ALL_DELAY_OFFSET, None)).offset_table
     for queue_id, held in sorted((await side.held(SCHEDULE_TOPIC, broker)).items()):
         start = max(held.min_offset, reached.get(queue_id + 1, 0))
         if start >= held.max_offset or queue_id >= len(levels):
@@ -94,9 +91,9 @@ async def _all(side: Side, queue: MessageQueue, offset: int) -> AsyncIterator[Re
             return  # a broker that has no such topic keeps no such messages
         for message in messages:
             yield message
-        if status is PageStatus.NO_NEW_MSG or told.next_begin_offset <= offset:
+        if status is PageStatus.NO_NEW_MSG or told.next_offset <= offset:
             return
-        offset = told.next_begin_offset
+        offset = told.next_offset
 
 
 def _home(message: ReceivedMessage, broker: str) -> MessageQueue | None:
@@ -158,7 +155,7 @@ def _request(each: Waiting, migration: str) -> Request:
 
 async def _check_timers(target: Side) -> None:
     for place in target.places.values():
-        table = await target.wire.read(place.address, Code.GET_BROKER_RUNTIME_INFO, None, KVTable)
+        table = await target.wire.read(place.address, GET_BROKER_RUNTIME_INFO, None)
         version = status_of(table.table).version or ""
         if version.startswith("V4"):
             reason = f"the target's broker {place.broker!r} is {version} and knows no timers"

@@ -1,5 +1,7 @@
 """One of the two clusters: its rooms, and what only a migration asks for."""
 
+from typing import TypeVar
+
 from pocketmq.admin.brokers import Brokers
 from pocketmq.admin.gathered import Place
 from pocketmq.admin.groups import Groups
@@ -8,36 +10,29 @@ from pocketmq.admin.name_servers import NameServers
 from pocketmq.admin.options import AdminOptions
 from pocketmq.admin.reading import PageStatus
 from pocketmq.admin.topics import Topics
-from pocketmq.admin.wire import Wire, body_of
+from pocketmq.admin.wire import Wire
 from pocketmq.client.options import ClientOptions
+from pocketmq.client.questions import offsets as questions
+from pocketmq.client.questions.asking import Question
+from pocketmq.client.questions.pulling import PulledRecords, PullSpec, pull_once
 from pocketmq.errors import BrokerNotFound, CannotMigrate, ResponseCode, TopicNotFound
-from pocketmq.model.flags import PullFlag
 from pocketmq.model.names import AUTO_CREATE_TOPIC
 from pocketmq.model.queue import MessageQueue
-from pocketmq.protocol.bodies.stats import OffsetRange, TopicStats
+from pocketmq.model.subscription import TAG
+from pocketmq.protocol.bodies.stats import OffsetRange
 from pocketmq.protocol.codes import RequestCode as Code
-from pocketmq.protocol.headers.offsets import (
-    QueryConsumerOffsetRequest,
-    QueryConsumerOffsetResponse,
-    UpdateConsumerOffsetRequest,
-)
-from pocketmq.protocol.headers.pulling import PullRequest, PullResponse
-from pocketmq.protocol.headers.sending import SendRequestV2, SendResponse
-from pocketmq.protocol.headers.topics import GetTopicStatsRequest
 from pocketmq.protocol.pulled import decode_pulled
 from pocketmq.protocol.received import Delivery, ReceivedMessage
+from pocketmq.protocol.requests.sending import SendRequestV2, SendResponse
+from pocketmq.protocol.requests.topics import GET_TOPIC_STATS_INFO, GetTopicStatsRequest
+
+T = TypeVar("T")
 
 PRODUCER_GROUP = "pocketmq_migrate"
 _PAGE = 1024
 """Messages asked for at once; brokers give fewer."""
 _SUSPICIOUS = (10, 11, 12)  # stored, but not yet flushed or not yet at a slave
 _STORED = frozenset({int(ResponseCode.SUCCESS), *_SUSPICIOUS})
-_STATUS = {
-    int(ResponseCode.SUCCESS): PageStatus.FOUND,
-    int(ResponseCode.PULL_NOT_FOUND): PageStatus.NO_NEW_MSG,
-    int(ResponseCode.PULL_RETRY_IMMEDIATELY): PageStatus.NO_MATCHED_MSG,
-    int(ResponseCode.PULL_OFFSET_MOVED): PageStatus.OFFSET_ILLEGAL,
-}
 
 
 class Side:
@@ -82,43 +77,29 @@ class Side:
     async def held(self, topic: str, broker: str) -> dict[int, OffsetRange]:
         """Tell what the queues of a topic hold on a broker, by queue id; none: it has no such."""
         header = GetTopicStatsRequest(topic=topic)
-        code = Code.GET_TOPIC_STATS_INFO
         try:
-            stats = body_of(await self.wire.ask(self.address(broker), code, header), TopicStats)
+            stats = await self.wire.read(self.address(broker), GET_TOPIC_STATS_INFO, header)
         except TopicNotFound:
             return {}
         return {queue.queue_id: held for queue, held in stats.offset_table.items()}
 
     async def read(
         self, queue: MessageQueue, offset: int
-    ) -> tuple[PageStatus, list[ReceivedMessage], PullResponse]:
+    ) -> tuple[PageStatus, list[ReceivedMessage], PulledRecords]:
         """Give messages of a queue from an offset on, and where to go on."""
-        header = PullRequest(
-            consumer_group=self.wire.options.group,
-            topic=queue.topic,
-            queue_id=queue.queue_id,
-            queue_offset=offset,
-            max_msg_nums=_PAGE,
-            sys_flag=int(PullFlag.SUBSCRIPTION),
-            commit_offset=0,
-            suspend_timeout_millis=0,
-            subscription="*",
-            sub_version=self.wire.now_ms(),
-            expression_type="TAG",
+        wanted = PullSpec(
+            self.wire.options.group, _PAGE, expression_type=TAG, version=self.wire.now_ms()
         )
-        accept = frozenset(_STATUS)
-        address = self.address(queue.broker_name)
-        answer = await self.wire.ask(address, Code.PULL_MESSAGE, header, accept=accept)
-        told = answer.header(PullResponse)
-        status = _STATUS[answer.code]
+        told = await self._ask(pull_once(queue, offset, wanted))
+        status = PageStatus(told.status.value)
         if status is not PageStatus.FOUND:
             return status, [], told
         delivery = Delivery(
             broker_name=queue.broker_name,
             queue_id=queue.queue_id,
-            offset_delta=told.offset_delta or 0,
+            offset_delta=told.offset_delta,
         )
-        messages = decode_pulled(answer.body, delivery)
+        messages = decode_pulled(told.records, delivery)
         return status, [each for each in messages if each.queue_offset >= offset], told
 
     async def send(self, queue: MessageQueue, request: Request) -> int:
@@ -145,30 +126,21 @@ class Side:
 
     async def committed(self, group: str, queue: MessageQueue) -> int | None:
         """Give the offset stored for a group in a queue; None if there is none."""
-        header = QueryConsumerOffsetRequest(
-            consumer_group=group,
-            topic=queue.topic,
-            queue_id=queue.queue_id,
-            set_zero_if_not_found=False,
-        )
-        accept = frozenset({int(ResponseCode.SUCCESS), int(ResponseCode.QUERY_NOT_FOUND)})
-        address = self.address(queue.broker_name)
-        answer = await self.wire.ask(address, Code.QUERY_CONSUMER_OFFSET, header, accept=accept)
-        if answer.code != ResponseCode.SUCCESS:
-            return None
-        offset = answer.header(QueryConsumerOffsetResponse).offset
-        return offset if offset >= 0 else None
+        offset = await self._ask(questions.committed(group, queue, zero_if_none=False))
+        return offset if offset is not None and offset >= 0 else None
 
     async def commit(self, group: str, queue: MessageQueue, offset: int) -> None:
         """Store an offset for a group in a queue."""
-        header = UpdateConsumerOffsetRequest(
-            consumer_group=group, topic=queue.topic, queue_id=queue.queue_id, commit_offset=offset
-        )
-        address = self.address(queue.broker_name)
-        await self.wire.ask(address, Code.UPDATE_CONSUMER_OFFSET, header)
+        await self._ask(questions.commit(group, queue, offset))
 
     async def members(self, group: str) -> int:
         """Count the members of a group that are online."""
         places = list(self.places.values())
         seen = (await self.groups.connections_at(group, places)).all()
         return len({each.client_id for view in seen for each in view.connection_set})
+
+    async def _ask(self, question: Question[T]) -> T:
+        async def address_of(queue: MessageQueue) -> str:
+            return self.address(queue.broker_name)
+
+        return await self.wire.run(question, address_of)

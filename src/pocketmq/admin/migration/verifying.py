@@ -180,6 +180,6 @@ async def _messages(
             if end is not None and message.queue_offset >= end:
                 return
             yield message
-        if status is PageStatus.NO_NEW_MSG or told.next_begin_offset <= offset:
+        if status is PageStatus.NO_NEW_MSG or told.next_offset <= offset:
             return
-        offset = told.next_begin_offset
+        offset = told.next_offset

@@ -11,12 +11,12 @@ from pocketmq.net import Connection
 from pocketmq.protocol.bodies.access import Account, AccountTable
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import Command
-from pocketmq.protocol.headers.auth_49 import (
+from pocketmq.protocol.json_values import encode_body
+from pocketmq.protocol.requests.auth_49 import (
     CreateAccessConfigRequest,
     DeleteAccessConfigRequest,
     GetBrokerAclVersionResponse,
 )
-from pocketmq.protocol.json_values import encode_body
 
 logger = logging.getLogger("pocketmq.broker")
 

@@ -24,14 +24,14 @@ from pocketmq.net import Connection
 from pocketmq.protocol.bodies.offsets import ConsumerStatus
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import ONEWAY_FLAG, Command
-from pocketmq.protocol.headers.client_calls import (
+from pocketmq.protocol.json_values import decode_body, encode_body
+from pocketmq.protocol.message_ids import parse_offset_id
+from pocketmq.protocol.peers import Gate, version_name
+from pocketmq.protocol.requests.client_calls import (
     ConsumeDirectlyRequest,
     GetConsumerRunningInfoRequest,
     GetConsumerStatusRequest,
 )
-from pocketmq.protocol.json_values import decode_body, encode_body
-from pocketmq.protocol.message_ids import parse_offset_id
-from pocketmq.protocol.peers import Gate, version_name
 from pocketmq.protocol.signature import unsigned
 
 CALL_TIMEOUT = 10.0

@@ -16,11 +16,11 @@ from pocketmq.protocol.bodies.connections import (
 )
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import Command
-from pocketmq.protocol.headers.groups import (
+from pocketmq.protocol.json_values import encode_body
+from pocketmq.protocol.requests.groups import (
     GetConsumerConnectionsRequest,
     GetProducerConnectionsRequest,
 )
-from pocketmq.protocol.json_values import encode_body
 
 
 def consumer_connections(state: BrokerState, _: Connection, request: Command) -> Command:

@@ -11,14 +11,14 @@ from pocketmq.protocol.bodies.groups import GroupConfigs, GroupForbidden, GroupT
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import Command
 from pocketmq.protocol.fastjson import loads
-from pocketmq.protocol.headers.groups import (
+from pocketmq.protocol.json_values import decode_body, decode_value, encode_body
+from pocketmq.protocol.requests.groups import (
     DeleteSubscriptionGroupRequest,
     GetAllSubscriptionGroupRequest,
     GetAllSubscriptionGroupResponse,
     GetSubscriptionGroupConfigRequest,
     UpdateGroupForbiddenRequest,
 )
-from pocketmq.protocol.json_values import decode_body, decode_value, encode_body
 
 
 def update(state: BrokerState, _: Connection, request: Command) -> Command:

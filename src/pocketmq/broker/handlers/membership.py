@@ -21,13 +21,13 @@ from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import Command
 from pocketmq.protocol.filter import is_tag_kind
 from pocketmq.protocol.header import EmptyResponse
-from pocketmq.protocol.headers.membership import (
+from pocketmq.protocol.json_values import decode_body, encode_body
+from pocketmq.protocol.requests.membership import (
     GetConsumerListRequest,
     HeartbeatResponse,
     NotifyConsumerIdsChangedRequest,
     UnregisterClientRequest,
 )
-from pocketmq.protocol.json_values import decode_body, encode_body
 
 logger = logging.getLogger("pocketmq.broker")
 

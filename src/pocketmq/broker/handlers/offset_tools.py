@@ -17,13 +17,13 @@ from pocketmq.net import Connection
 from pocketmq.protocol.bodies.offsets import CorrectionOffsets, ResetOffset
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import Command
-from pocketmq.protocol.headers.offsets import (
+from pocketmq.protocol.json_values import encode_body
+from pocketmq.protocol.peers import Gate, Language, version_name
+from pocketmq.protocol.requests.offsets import (
     CloneGroupOffsetRequest,
     QueryCorrectionOffsetRequest,
     ResetOffsetRequest,
 )
-from pocketmq.protocol.json_values import encode_body
-from pocketmq.protocol.peers import Gate, Language, version_name
 
 _LONGEST = 2**63 - 1
 

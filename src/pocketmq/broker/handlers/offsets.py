@@ -11,7 +11,8 @@ from pocketmq.protocol.bodies.offsets import ConsumerOffsets
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import Command
 from pocketmq.protocol.header import EmptyResponse
-from pocketmq.protocol.headers.offsets import (
+from pocketmq.protocol.json_values import encode_body
+from pocketmq.protocol.requests.offsets import (
     GetEarliestStoreTimeRequest,
     GetEarliestStoreTimeResponse,
     GetMaxOffsetRequest,
@@ -24,7 +25,6 @@ from pocketmq.protocol.headers.offsets import (
     SearchOffsetResponse,
     UpdateConsumerOffsetRequest,
 )
-from pocketmq.protocol.json_values import encode_body
 from pocketmq.store import QueueIndex
 
 _NOT_FOUND = "Not found, V3_0_6_SNAPSHOT maybe this group consumer boot first"

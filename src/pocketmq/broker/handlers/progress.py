@@ -17,14 +17,14 @@ from pocketmq.protocol.bodies.stats import (
 from pocketmq.protocol.bodies.topics import TopicNames
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import Command
-from pocketmq.protocol.headers.groups import (
+from pocketmq.protocol.json_values import encode_body
+from pocketmq.protocol.requests.groups import (
     QuerySubscriptionByConsumerRequest,
     QueryTopicsByConsumerRequest,
 )
-from pocketmq.protocol.headers.queries import QueryConsumeTimeSpanRequest
-from pocketmq.protocol.headers.stats import GetBrokerConsumeStatsRequest, GetConsumeStatsRequest
-from pocketmq.protocol.headers.topics import QueryTopicConsumersRequest
-from pocketmq.protocol.json_values import encode_body
+from pocketmq.protocol.requests.queries import QueryConsumeTimeSpanRequest
+from pocketmq.protocol.requests.stats import GetBrokerConsumeStatsRequest, GetConsumeStatsRequest
+from pocketmq.protocol.requests.topics import QueryTopicConsumersRequest
 
 
 def group_progress(state: BrokerState, _: Connection, request: Command) -> Command:

@@ -19,7 +19,7 @@ from pocketmq.model.topic_config import TopicConfig
 from pocketmq.net import Connection
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import Command
-from pocketmq.protocol.headers.pulling import PullRequest
+from pocketmq.protocol.requests.pulling import PullRequest
 from pocketmq.store import QueueIndex, Read, ReadStatus
 
 _LONGEST_WAIT = 3600.0

@@ -7,13 +7,13 @@ from pocketmq.net import Connection
 from pocketmq.protocol.bodies.consume_queue import ConsumeQueueEntry, ConsumeQueuePage
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import Command
-from pocketmq.protocol.headers.queries import (
+from pocketmq.protocol.json_values import encode_body
+from pocketmq.protocol.requests.queries import (
     QueryConsumeQueueRequest,
     QueryMessageRequest,
     QueryMessageResponse,
     ViewMessageRequest,
 )
-from pocketmq.protocol.json_values import encode_body
 
 _NOT_FOUND = "can not find message, maybe time range not correct"
 _MOST_ENTRIES = 4096

@@ -8,8 +8,8 @@ from pocketmq.model import properties as names
 from pocketmq.net import Connection
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import ONEWAY_FLAG, Command
-from pocketmq.protocol.headers.sending import RecallRequest, RecallResponse
 from pocketmq.protocol.recall_handle import RecallHandle
+from pocketmq.protocol.requests.sending import RecallRequest, RecallResponse
 
 _TAG = "_RECALL_TAG_"
 

@@ -20,11 +20,11 @@ from pocketmq.model.flags import COMPRESSION_MASK, SysFlag
 from pocketmq.net import Connection
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import ONEWAY_FLAG, Command
-from pocketmq.protocol.headers.replies import PushReplyRequest
-from pocketmq.protocol.headers.sending import SendRequest, SendRequestV2, SendResponse
 from pocketmq.protocol.property_text import append_property, decode_properties
 from pocketmq.protocol.record_scan import tags_code
 from pocketmq.protocol.records import Record
+from pocketmq.protocol.requests.replies import PushReplyRequest
+from pocketmq.protocol.requests.sending import SendRequest, SendRequestV2, SendResponse
 
 logger = logging.getLogger("pocketmq.broker")
 

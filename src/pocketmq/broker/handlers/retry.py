@@ -21,8 +21,8 @@ from pocketmq.model.topic_config import TopicConfig
 from pocketmq.net import Connection
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import ONEWAY_FLAG, Command
-from pocketmq.protocol.headers.sending import SendBackRequest
 from pocketmq.protocol.record_scan import RecordView
+from pocketmq.protocol.requests.sending import SendBackRequest
 
 _UNIT_SUB = 2
 

@@ -26,9 +26,9 @@ from pocketmq.model.java_strings import java_hash
 from pocketmq.net import Connection
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import ONEWAY_FLAG, Command
-from pocketmq.protocol.headers.sending import SendRequest, SendRequestV2
 from pocketmq.protocol.property_text import LIMIT, decode_properties
 from pocketmq.protocol.records import Record
+from pocketmq.protocol.requests.sending import SendRequest, SendRequestV2
 
 OVERLOADED = "[OVERLOAD]system busy, start flow control for a while"
 NO_ROOM = (

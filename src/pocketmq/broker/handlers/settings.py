@@ -12,8 +12,8 @@ from pocketmq.net import Connection
 from pocketmq.protocol.bodies.properties_text import read_properties, write_properties
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import Command
-from pocketmq.protocol.headers.broker_admin import GetBrokerConfigResponse
 from pocketmq.protocol.json_values import encode_body
+from pocketmq.protocol.requests.broker_admin import GetBrokerConfigResponse
 
 logger = logging.getLogger("pocketmq.broker")
 

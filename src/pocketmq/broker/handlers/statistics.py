@@ -7,9 +7,9 @@ from pocketmq.net import Connection
 from pocketmq.protocol.bodies.stats import OffsetRange, TopicStats
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import Command
-from pocketmq.protocol.headers.stats import ViewBrokerStatsRequest
-from pocketmq.protocol.headers.topics import GetTopicStatsRequest
 from pocketmq.protocol.json_values import encode_body
+from pocketmq.protocol.requests.stats import ViewBrokerStatsRequest
+from pocketmq.protocol.requests.topics import GetTopicStatsRequest
 
 
 def topic(state: BrokerState, _: Connection, request: Command) -> Command:

@@ -15,14 +15,14 @@ from pocketmq.net import Connection
 from pocketmq.protocol.bodies.topics import TopicConfigs, TopicNames, TopicTable
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import Command
-from pocketmq.protocol.headers.topics import (
+from pocketmq.protocol.json_values import decode_body, encode_body
+from pocketmq.protocol.pop_handles import TopicMark
+from pocketmq.protocol.requests.topics import (
     CreateTopicRequest,
     GetAllTopicConfigRequest,
     GetAllTopicConfigResponse,
     GetTopicConfigRequest,
 )
-from pocketmq.protocol.json_values import decode_body, encode_body
-from pocketmq.protocol.pop_handles import TopicMark
 
 PAGE = 2000
 """Entries of one page at most, as in Java."""

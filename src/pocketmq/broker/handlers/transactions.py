@@ -15,13 +15,13 @@ from pocketmq.model.names import TRANSACTION_GAVE_UP_TOPIC
 from pocketmq.net import Connection
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import ONEWAY_FLAG, Command
-from pocketmq.protocol.headers.transactions import (
-    EndTransactionRequest,
-    ResumeCheckHalfMessageRequest,
-)
 from pocketmq.protocol.message_ids import parse_offset_id
 from pocketmq.protocol.property_text import decode_properties, find_property
 from pocketmq.protocol.record_scan import RecordView
+from pocketmq.protocol.requests.transactions import (
+    EndTransactionRequest,
+    ResumeCheckHalfMessageRequest,
+)
 
 _STATES = {int(TransactionState.COMMIT): COMMITTED, int(TransactionState.ROLLBACK): ROLLED_BACK}
 _NOT_FOUND = "Find prepared transaction message failed"

@@ -12,7 +12,8 @@ from pocketmq.net import Connection
 from pocketmq.protocol.bodies.access import Acl, Policy, User
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import Command
-from pocketmq.protocol.headers.auth import (
+from pocketmq.protocol.json_values import decode_body, encode_body
+from pocketmq.protocol.requests.auth import (
     CreateAclRequest,
     CreateUserRequest,
     DeleteAclRequest,
@@ -22,7 +23,6 @@ from pocketmq.protocol.headers.auth import (
     ListAclsRequest,
     ListUsersRequest,
 )
-from pocketmq.protocol.json_values import decode_body, encode_body
 from pocketmq.protocol.signature import ACCESS_KEY
 
 logger = logging.getLogger("pocketmq.broker")

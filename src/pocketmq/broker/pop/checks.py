@@ -10,7 +10,7 @@ from pocketmq.model.flags import Permission
 from pocketmq.model.group_config import GroupConfig
 from pocketmq.model.topic_config import TopicConfig
 from pocketmq.net import Connection
-from pocketmq.protocol.headers.pop import (
+from pocketmq.protocol.requests.pop import (
     AckRequest,
     ChangeInvisibleTimeRequest,
     NotificationRequest,

@@ -9,7 +9,7 @@ from pocketmq.errors import ResponseCode
 from pocketmq.model.topic_config import TopicConfig
 from pocketmq.protocol.command import Command
 from pocketmq.protocol.frame import Buffer
-from pocketmq.protocol.headers.pop import PeekRequest, PopResponse
+from pocketmq.protocol.requests.pop import PeekRequest, PopResponse
 from pocketmq.store import Read
 
 if TYPE_CHECKING:

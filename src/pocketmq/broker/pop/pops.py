@@ -18,7 +18,7 @@ from pocketmq.broker.refusals import FAILED
 from pocketmq.broker.selection import Selection
 from pocketmq.errors import ResponseCode, ServerError, StoreError
 from pocketmq.net import Connection
-from pocketmq.protocol.headers.pop import NotificationRequest, PopRequest
+from pocketmq.protocol.requests.pop import NotificationRequest, PopRequest
 from pocketmq.store import QueueIndex
 
 if TYPE_CHECKING:

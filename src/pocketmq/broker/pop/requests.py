@@ -27,7 +27,9 @@ from pocketmq.protocol.bodies.pop import BatchAck, BatchAcks
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import ONEWAY_FLAG, Command
 from pocketmq.protocol.header import Header
-from pocketmq.protocol.headers.pop import (
+from pocketmq.protocol.json_values import decode_body
+from pocketmq.protocol.pop_handles import ORDERED_REVIVE_QUEUE, PopHandle, TopicMark
+from pocketmq.protocol.requests.pop import (
     AckRequest,
     ChangeInvisibleTimeRequest,
     ChangeInvisibleTimeResponse,
@@ -38,8 +40,6 @@ from pocketmq.protocol.headers.pop import (
     PollingInfoResponse,
     PopRequest,
 )
-from pocketmq.protocol.json_values import decode_body
-from pocketmq.protocol.pop_handles import ORDERED_REVIVE_QUEUE, PopHandle, TopicMark
 
 _EARLY_MS = 50
 """How long before its end a pop is answered, so that the answer is there in time."""

@@ -12,7 +12,7 @@ from typing import TypeAlias, TypeVar
 from pocketmq.broker.selection import Selection
 from pocketmq.net import Connection
 from pocketmq.protocol.command import Command
-from pocketmq.protocol.headers.pop import NotificationRequest, PopRequest
+from pocketmq.protocol.requests.pop import NotificationRequest, PopRequest
 from pocketmq.store import QueueIndex
 
 ANY_QUEUE = -1

@@ -20,9 +20,9 @@ from pocketmq.protocol.bodies.groups import ConsumerIds
 from pocketmq.protocol.bodies.heartbeat import ClientCheck
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import Command
-from pocketmq.protocol.headers.groups import GetConsumerConnectionsRequest
-from pocketmq.protocol.headers.membership import GetConsumerListRequest
 from pocketmq.protocol.json_values import decode_body, encode_body
+from pocketmq.protocol.requests.groups import GetConsumerConnectionsRequest
+from pocketmq.protocol.requests.membership import GetConsumerListRequest
 
 logger = logging.getLogger("pocketmq.client")
 

@@ -15,8 +15,8 @@ from pocketmq.errors import MQError
 from pocketmq.model.queue import MessageQueue
 from pocketmq.protocol.bodies.locks import LockedQueues, LockQueues, UnlockQueues
 from pocketmq.protocol.codes import RequestCode
-from pocketmq.protocol.headers.membership import LockQueuesRequest, UnlockQueuesRequest
 from pocketmq.protocol.json_values import decode_body, encode_body
+from pocketmq.protocol.requests.membership import LockQueuesRequest, UnlockQueuesRequest
 
 logger = logging.getLogger("pocketmq.client")
 

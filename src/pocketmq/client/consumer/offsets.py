@@ -12,29 +12,19 @@ from typing import Protocol
 from pocketmq.balance.consumer.offset_table import OffsetTable
 from pocketmq.balance.consumer.start_offset import OFFSET_UNKNOWN, offset_after_refusal
 from pocketmq.balance.profile import Profile
+from pocketmq.client.questions.of_session import ask_session
+from pocketmq.client.questions.offsets import commit_header, committed, end_offset, near_offset
 from pocketmq.client.session import Session
 from pocketmq.client.tasks import Tasks
-from pocketmq.errors import BrokerNotFound, MQError, ServerError
+from pocketmq.errors import BrokerNotFound, MQError, ResponseCode, ServerError
 from pocketmq.model.queue import MessageQueue
 from pocketmq.protocol.codes import RequestCode
-from pocketmq.protocol.command import Command
-from pocketmq.protocol.header import Header
-from pocketmq.protocol.headers.offsets import (
-    GetMaxOffsetRequest,
-    GetMaxOffsetResponse,
-    QueryConsumerOffsetRequest,
-    QueryConsumerOffsetResponse,
-    SearchOffsetRequest,
-    SearchOffsetResponse,
-    UpdateConsumerOffsetRequest,
-)
+from pocketmq.protocol.requests.offsets import UpdateConsumerOffsetRequest
 
 logger = logging.getLogger("pocketmq.client")
 
 LAST_TIMEOUT = 1.0
 """For the answers to the last offsets before the end."""
-OFFSET_TIMEOUT = 5.0
-"""For questions about offsets, as in Java."""
 
 
 class OffsetStore(Protocol):
@@ -78,17 +68,8 @@ class RemoteOffsets:
 
     async def read(self, queue: MessageQueue) -> int:
         """Ask the queue's broker; whatever it says is noted."""
-        header = QueryConsumerOffsetRequest(
-            consumer_group=self._group,
-            topic=queue.topic,
-            queue_id=queue.queue_id,
-            bname=queue.broker_name,
-        )
         try:
-            answer = await ask_about(
-                self._session, queue, RequestCode.QUERY_CONSUMER_OFFSET, header
-            )
-            offset = answer.header(QueryConsumerOffsetResponse).offset
+            offset = await ask_session(self._session, committed(self._group, queue))
         except ServerError as error:
             found = offset_after_refusal(self._profile, error.code)
             if found == OFFSET_UNKNOWN:  # such as no permission: who waits for messages must know
@@ -100,6 +81,8 @@ class RemoteOffsets:
             self._complain(queue, error)
             return OFFSET_UNKNOWN
         self._unknown.discard(queue)
+        if offset is None:
+            return offset_after_refusal(self._profile, ResponseCode.QUERY_NOT_FOUND)
         self.table.update(queue, offset, increase_only=False)
         return offset
 
@@ -142,25 +125,16 @@ class RemoteOffsets:
             if session.calls.connected(address) is None:
                 self._send(queue, offset)
                 return
-            header = self._header(queue, offset)
+            header = commit_header(self._group, queue, offset)
             await session.brokers.call(queue.broker_name, code, header, timeout=LAST_TIMEOUT)
         except MQError as error:
             logger.warning("group %s: offset %s of %s not stored: %s",
                 self._group, offset, queue, error)  # fmt: skip
 
-    def _header(self, queue: MessageQueue, offset: int) -> UpdateConsumerOffsetRequest:
-        return UpdateConsumerOffsetRequest(
-            consumer_group=self._group,
-            topic=queue.topic,
-            queue_id=queue.queue_id,
-            commit_offset=offset,
-            bname=queue.broker_name,
-        )
-
     def _send(self, queue: MessageQueue, offset: int) -> None:
         """Send an offset at once if the broker is connected, or as soon as it is."""
         session = self._session
-        header = self._header(queue, offset)
+        header = commit_header(self._group, queue, offset)
         try:
             address = session.brokers.address(queue.broker_name)
         except BrokerNotFound as error:
@@ -185,28 +159,10 @@ class RemoteOffsets:
                 self._group, header.commit_offset, queue, error)  # fmt: skip
 
 
-async def ask_about(
-    session: Session, queue: MessageQueue, code: RequestCode, header: Header
-) -> Command:
-    """Ask the broker of a queue; if none is known by that name, look for it once.
-
-    Raises `BrokerNotFound`, `ServerError` or `TransportError`.
-    """
-    try:
-        return await session.brokers.call(queue.broker_name, code, header, timeout=OFFSET_TIMEOUT)
-    except BrokerNotFound:
-        await session.fetch_routes([queue.topic])
-    return await session.brokers.call(queue.broker_name, code, header, timeout=OFFSET_TIMEOUT)
-
-
 async def max_offset(session: Session, queue: MessageQueue) -> int | None:
     """Give where a queue ends; None if its broker does not say."""
-    header = GetMaxOffsetRequest(
-        topic=queue.topic, queue_id=queue.queue_id, bname=queue.broker_name
-    )
     try:
-        answer = await ask_about(session, queue, RequestCode.GET_MAX_OFFSET, header)
-        return answer.header(GetMaxOffsetResponse).offset
+        return await ask_session(session, end_offset(queue))
     except MQError as error:
         logger.warning("the end of %s is unknown: %s", queue, error)
         return None
@@ -214,15 +170,8 @@ async def max_offset(session: Session, queue: MessageQueue) -> int | None:
 
 async def offset_at(session: Session, queue: MessageQueue, timestamp_ms: int) -> int | None:
     """Give the offset of a store time; None if the broker does not say."""
-    header = SearchOffsetRequest(
-        topic=queue.topic,
-        queue_id=queue.queue_id,
-        timestamp=timestamp_ms,
-        bname=queue.broker_name,
-    )
     try:
-        answer = await ask_about(session, queue, RequestCode.SEARCH_OFFSET_BY_TIMESTAMP, header)
-        return answer.header(SearchOffsetResponse).offset
+        return await ask_session(session, near_offset(queue, timestamp_ms))
     except MQError as error:
         logger.warning("the offset of %s at %s is unknown: %s", queue, timestamp_ms, error)
         return None

@@ -13,30 +13,21 @@ from pocketmq.balance.consumer.pulling import (
     PULL_BATCH,
     PULL_BYTES,
     CommitWithPull,
-    PullStatus,
 )
 from pocketmq.balance.profile import Profile
 from pocketmq.client.consumer.held import HeldQueue
 from pocketmq.client.consumer.subscriptions import Subscribed, Subscriptions
 from pocketmq.client.consumer_options import PushConsumerOptions
-from pocketmq.errors import MessagesCutShort, ResponseCode
+from pocketmq.errors import MessagesCutShort
 from pocketmq.model import properties
 from pocketmq.model.flags import PullFlag
 from pocketmq.model.kinds import OnDamage
 from pocketmq.protocol.command import Command
-from pocketmq.protocol.headers.pulling import PullRequest, PullResponse
 from pocketmq.protocol.pulled import decode_pulled
 from pocketmq.protocol.received import Delivery, ReceivedMessage
+from pocketmq.protocol.requests.pulling import PullRequest, PullResponse
 
 logger = logging.getLogger("pocketmq.client")
-
-STATUS = {
-    int(ResponseCode.SUCCESS): PullStatus.FOUND,
-    int(ResponseCode.PULL_NOT_FOUND): PullStatus.NO_NEW_MSG,
-    int(ResponseCode.PULL_RETRY_IMMEDIATELY): PullStatus.NO_MATCHED_MSG,
-    int(ResponseCode.PULL_OFFSET_MOVED): PullStatus.OFFSET_ILLEGAL,
-}
-ANSWERS = frozenset(STATUS)
 
 _SUSPEND = int(PullFlag.SUSPEND)
 _COMMIT = int(PullFlag.COMMIT_OFFSET)

@@ -35,19 +35,18 @@ from pocketmq.client.addresses import Place
 from pocketmq.client.consumer.held import HeldQueue
 from pocketmq.client.consumer.parts import Parts
 from pocketmq.client.consumer.pull_request import (
-    ANSWERS,
-    STATUS,
     Asked,
     Pulled,
     PullTemplate,
     read_answer,
 )
 from pocketmq.client.consumer.start_offsets import start_offset
+from pocketmq.client.questions.pulling import ANSWERS, STATUS
 from pocketmq.errors import BrokerNotFound, MQError, ServerError
 from pocketmq.model.names import is_retry_topic
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import Command
-from pocketmq.protocol.headers.pulling import PullResponse
+from pocketmq.protocol.requests.pulling import PullResponse
 
 logger = logging.getLogger("pocketmq.client")
 

@@ -17,8 +17,8 @@ from pocketmq.model.delay import retry_level
 from pocketmq.model.message import Message
 from pocketmq.model.names import INNER_PRODUCER_GROUP, retry_topic
 from pocketmq.protocol.codes import RequestCode
-from pocketmq.protocol.headers.sending import SendBackRequest
 from pocketmq.protocol.received import ReceivedMessage
+from pocketmq.protocol.requests.sending import SendBackRequest
 
 logger = logging.getLogger("pocketmq.client")
 

@@ -13,7 +13,6 @@ from pocketmq.client.damage import tell_left_out
 from pocketmq.errors import InvalidInput, MessagesCutShort
 from pocketmq.model import properties as names
 from pocketmq.protocol.bodies.pop import BatchAck, bits_of
-from pocketmq.protocol.headers.pop import PopResponse
 from pocketmq.protocol.pop_handles import (
     PopHandle,
     PopPlace,
@@ -26,6 +25,7 @@ from pocketmq.protocol.pop_handles import (
 )
 from pocketmq.protocol.pulled import decode_pulled
 from pocketmq.protocol.received import Delivery, ReceivedMessage
+from pocketmq.protocol.requests.pop import PopResponse
 
 
 class Popped(NamedTuple):

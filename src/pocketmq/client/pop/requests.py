@@ -18,16 +18,16 @@ from pocketmq.model.queue import MessageQueue
 from pocketmq.model.subscription import Subscription
 from pocketmq.protocol.bodies.pop import BatchAcks
 from pocketmq.protocol.codes import RequestCode
-from pocketmq.protocol.headers.pop import (
+from pocketmq.protocol.json_values import encode_body
+from pocketmq.protocol.pop_handles import PopHandle
+from pocketmq.protocol.received import ReceivedMessage
+from pocketmq.protocol.requests.pop import (
     AckRequest,
     ChangeInvisibleTimeRequest,
     ChangeInvisibleTimeResponse,
     PopRequest,
     PopResponse,
 )
-from pocketmq.protocol.json_values import encode_body
-from pocketmq.protocol.pop_handles import PopHandle
-from pocketmq.protocol.received import ReceivedMessage
 
 logger = logging.getLogger("pocketmq.client")
 

@@ -20,11 +20,11 @@ from pocketmq.errors import MQError
 from pocketmq.model import properties as names
 from pocketmq.model.names import unwrap_namespace
 from pocketmq.model.receipt import DEFAULT_REGION
-from pocketmq.protocol.headers.transactions import (
+from pocketmq.protocol.received import ReceivedMessage
+from pocketmq.protocol.requests.transactions import (
     CheckTransactionStateRequest,
     EndTransactionRequest,
 )
-from pocketmq.protocol.received import ReceivedMessage
 
 logger = logging.getLogger("pocketmq.client")
 

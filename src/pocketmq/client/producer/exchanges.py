@@ -31,9 +31,9 @@ from pocketmq.model.queue import MessageQueue
 from pocketmq.model.receipt import SendReceipt
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import Command
-from pocketmq.protocol.headers.replies import PushReplyRequest
-from pocketmq.protocol.headers.transactions import CheckTransactionStateRequest
 from pocketmq.protocol.received import ReceivedMessage
+from pocketmq.protocol.requests.replies import PushReplyRequest
+from pocketmq.protocol.requests.transactions import CheckTransactionStateRequest
 
 _REPLY = int(RequestCode.SEND_REPLY_MESSAGE_V2)
 

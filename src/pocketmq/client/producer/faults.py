@@ -16,7 +16,7 @@ from pocketmq.client.session import Session
 from pocketmq.client.tasks import Tasks
 from pocketmq.errors import BrokerNotFound, MQError, ServerError
 from pocketmq.protocol.codes import RequestCode
-from pocketmq.protocol.headers.offsets import GetMaxOffsetRequest
+from pocketmq.protocol.requests.offsets import GetMaxOffsetRequest
 
 logger = logging.getLogger("pocketmq.client")
 

@@ -5,9 +5,9 @@ from collections.abc import Awaitable, Callable, Collection
 from pocketmq.client.producer.sending import Sending
 from pocketmq.client.routes import KnownRoute
 from pocketmq.protocol.command import Command
-from pocketmq.protocol.headers.replies import PushReplyRequest
-from pocketmq.protocol.headers.transactions import CheckTransactionStateRequest
 from pocketmq.protocol.received import ReceivedMessage
+from pocketmq.protocol.requests.replies import PushReplyRequest
+from pocketmq.protocol.requests.transactions import CheckTransactionStateRequest
 
 Check = Callable[[ReceivedMessage, CheckTransactionStateRequest, str], Awaitable[None]]
 TakeReply = Callable[[PushReplyRequest, Command], bool]

@@ -4,8 +4,8 @@ from pocketmq.client.producer.sending import Sending
 from pocketmq.errors import BrokerNotFound, HeaderMalformed, InvalidInput
 from pocketmq.model.names import is_dead_letter_topic, is_retry_topic
 from pocketmq.protocol.codes import RequestCode
-from pocketmq.protocol.headers.sending import RecallRequest, RecallResponse
 from pocketmq.protocol.recall_handle import RecallHandle
+from pocketmq.protocol.requests.sending import RecallRequest, RecallResponse
 
 
 async def recall(sending: Sending, topic: str, handle: str, timeout: float) -> str:  # noqa: ASYNC109 - of each question

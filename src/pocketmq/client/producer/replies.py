@@ -15,9 +15,9 @@ from pocketmq.client.session import Session
 from pocketmq.errors import ClientClosed, MQError, RequestTimedOut, RouteNotFound
 from pocketmq.model.names import AUTO_CREATE_TOPIC
 from pocketmq.model.receipt import SendReceipt
-from pocketmq.protocol.headers.replies import PushReplyRequest
 from pocketmq.protocol.pushed_reply import correlation_of, pushed_reply
 from pocketmq.protocol.received import ReceivedMessage
+from pocketmq.protocol.requests.replies import PushReplyRequest
 
 SendRequest: TypeAlias = Callable[[dict[str, str], float], Awaitable[SendReceipt]]
 """Sends the request with these properties besides its own, within so many seconds."""

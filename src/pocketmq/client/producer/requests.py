@@ -18,8 +18,8 @@ from pocketmq.model.queue import MessageQueue
 from pocketmq.model.receipt import DEFAULT_REGION, SendReceipt, send_status
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import ONEWAY_FLAG, Command
-from pocketmq.protocol.headers.sending import SendRequestV2, SendResponse
 from pocketmq.protocol.peers import CURRENT_VERSION
+from pocketmq.protocol.requests.sending import SendRequestV2, SendResponse
 
 _SEND = int(RequestCode.SEND_MESSAGE_V2)
 _prefix = struct.Struct(">II").pack

@@ -24,8 +24,8 @@ from pocketmq.model.message import Message
 from pocketmq.model.names import unwrap_namespace, wrap_namespace
 from pocketmq.model.receipt import SendReceipt
 from pocketmq.protocol.codes import RequestCode
-from pocketmq.protocol.headers.transactions import EndTransactionRequest
 from pocketmq.protocol.message_ids import parse_offset_id
+from pocketmq.protocol.requests.transactions import EndTransactionRequest
 
 logger = logging.getLogger("pocketmq.client")
 

@@ -8,25 +8,20 @@ from collections.abc import Collection, Mapping
 
 from pocketmq.balance.consumer.lite_pull import NONE, auto_commit, check_seek, commit_step
 from pocketmq.balance.consumer.start_offset import NO_OFFSET
-from pocketmq.client.consumer.offsets import ask_about
 from pocketmq.client.pull.assigned import AssignedQueue
 from pocketmq.client.pull.parts import PullParts
 from pocketmq.client.pull.pulling import Pulling
-from pocketmq.errors import InvalidInput, ResponseCode, ServerError
+from pocketmq.client.questions.of_session import ask_session
+from pocketmq.client.questions.offsets import (
+    commit,
+    committed,
+    end_offset,
+    first_offset,
+    offset_at,
+)
+from pocketmq.errors import InvalidInput
 from pocketmq.model.kinds import MessageModel
 from pocketmq.model.queue import MessageQueue
-from pocketmq.protocol.codes import RequestCode
-from pocketmq.protocol.headers.offsets import (
-    GetMaxOffsetRequest,
-    GetMaxOffsetResponse,
-    GetMinOffsetRequest,
-    GetMinOffsetResponse,
-    QueryConsumerOffsetRequest,
-    QueryConsumerOffsetResponse,
-    SearchOffsetRequest,
-    SearchOffsetResponse,
-    UpdateConsumerOffsetRequest,
-)
 
 FIRST_COMMIT_AFTER = 1.0
 """Seconds until polled messages are noted if none were when the automatic commit was due."""
@@ -129,15 +124,7 @@ class Positions:
                 raise outcome
 
     async def _store(self, queue: MessageQueue, offset: int) -> None:
-        header = UpdateConsumerOffsetRequest(
-            consumer_group=self._parts.group,
-            topic=queue.topic,
-            queue_id=queue.queue_id,
-            commit_offset=offset,
-            bname=queue.broker_name,
-        )
-        code = RequestCode.UPDATE_CONSUMER_OFFSET
-        await ask_about(self._parts.session, queue, code, header)
+        await ask_session(self._parts.session, commit(self._parts.group, queue, offset))
 
     async def committed(self, queue: MessageQueue) -> int | None:
         """Give the group's offset, also one noted but not stored yet; None if there is none."""
@@ -148,47 +135,19 @@ class Positions:
         if parts.options.model is MessageModel.BROADCASTING:
             stored = await parts.offsets.read(queue)
             return None if stored < 0 else stored
-        header = QueryConsumerOffsetRequest(
-            consumer_group=parts.group,
-            topic=queue.topic,
-            queue_id=queue.queue_id,
-            bname=queue.broker_name,
-        )
-        code = RequestCode.QUERY_CONSUMER_OFFSET
-        try:
-            answer = await ask_about(parts.session, queue, code, header)
-        except ServerError as error:
-            if error.code == ResponseCode.QUERY_NOT_FOUND:
-                return None
-            raise
-        return answer.header(QueryConsumerOffsetResponse).offset
+        return await ask_session(parts.session, committed(parts.group, queue))
 
     # What queues hold
 
     async def first(self, queue: MessageQueue) -> int:
         """Give the first offset a queue still holds."""
-        header = GetMinOffsetRequest(
-            topic=queue.topic, queue_id=queue.queue_id, bname=queue.broker_name
-        )
-        answer = await ask_about(self._parts.session, queue, RequestCode.GET_MIN_OFFSET, header)
-        return answer.header(GetMinOffsetResponse).offset
+        return await ask_session(self._parts.session, first_offset(queue))
 
     async def end(self, queue: MessageQueue) -> int:
         """Give the offset the next message will get."""
-        header = GetMaxOffsetRequest(
-            topic=queue.topic, queue_id=queue.queue_id, bname=queue.broker_name
-        )
-        answer = await ask_about(self._parts.session, queue, RequestCode.GET_MAX_OFFSET, header)
-        return answer.header(GetMaxOffsetResponse).offset
+        return await ask_session(self._parts.session, end_offset(queue))
 
     async def at_time(self, queue: MessageQueue, timestamp_ms: int) -> int:
-        """Give the offset of the first message stored at or after a time."""
-        header = SearchOffsetRequest(
-            topic=queue.topic,
-            queue_id=queue.queue_id,
-            timestamp=timestamp_ms,
-            bname=queue.broker_name,
-        )
-        code = RequestCode.SEARCH_OFFSET_BY_TIMESTAMP
-        answer = await ask_about(self._parts.session, queue, code, header)
-        return answer.header(SearchOffsetResponse).offset
+        """Return the offset of the first message stored at or after a time."""
+        question = offset_at(queue, timestamp_ms, self._parts.group)
+        return await ask_session(self._parts.session, question)

@@ -29,18 +29,19 @@ from pocketmq.balance.consumer.pulling import (
 from pocketmq.balance.consumer.start_offset import NO_OFFSET, after_answer, start_step
 from pocketmq.client.addresses import Place
 from pocketmq.client.consumer.held import HeldQueue
-from pocketmq.client.consumer.pull_request import ANSWERS, STATUS, Asked, Pulled, read_answer
+from pocketmq.client.consumer.pull_request import Asked, Pulled, read_answer
 from pocketmq.client.consumer.start_offsets import answer_to
 from pocketmq.client.consumer.subscriptions import Subscribed
 from pocketmq.client.pull.assigned import AssignedQueue
 from pocketmq.client.pull.cache import Batch
 from pocketmq.client.pull.parts import PullParts
+from pocketmq.client.questions.pulling import ANSWERS, STATUS
 from pocketmq.errors import BrokerNotFound, MQError, RequestNotSupported, ServerError
 from pocketmq.model.flags import PullFlag
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import Command
 from pocketmq.protocol.filter import is_tag_kind
-from pocketmq.protocol.headers.pulling import PullRequest, PullResponse
+from pocketmq.protocol.requests.pulling import PullRequest, PullResponse
 
 logger = logging.getLogger("pocketmq.client")
 

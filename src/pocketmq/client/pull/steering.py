@@ -71,9 +71,10 @@ class PullSteering:
         await positions.seek(wire, await positions.end(wire))
 
     async def offset_for_time(self, queue: MessageQueue, timestamp: float) -> int:
-        """Give the offset of the first message stored at a time (since 1970) or later.
+        """Return the offset of the first message stored at a time (since 1970) or later.
 
-        Brokers before 5.3 give the message that is nearest in time, or the last.
+        Without such a message it is the queue's end. Brokers before 5.3 return a message that is
+        near in time; there the exact one is found by looking at some messages.
         """
         timestamp_ms = round(timestamp * 1000)
         return await self._started().positions.at_time(self._wishes.wire(queue), timestamp_ms)

@@ -15,7 +15,9 @@ from pocketmq.protocol.bodies.cluster import MemberGroup, MemberGroupAnswer
 from pocketmq.protocol.bodies.registration import Registration, decode_registration
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import Command
-from pocketmq.protocol.headers.nameserver import (
+from pocketmq.protocol.json_values import decode_body, encode_body
+from pocketmq.protocol.peers import Gate
+from pocketmq.protocol.requests.nameserver import (
     AddWritePermissionRequest,
     AddWritePermissionResponse,
     BrokerHeartbeatRequest,
@@ -28,8 +30,6 @@ from pocketmq.protocol.headers.nameserver import (
     WipeWritePermissionRequest,
     WipeWritePermissionResponse,
 )
-from pocketmq.protocol.json_values import decode_body, encode_body
-from pocketmq.protocol.peers import Gate
 
 _log = logging.getLogger("pocketmq.nameserver")
 

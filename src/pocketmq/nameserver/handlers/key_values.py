@@ -7,7 +7,7 @@ from pocketmq.nameserver.handlers.handler import SUCCESS, Handler
 from pocketmq.nameserver.state import NameServerState
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import Command
-from pocketmq.protocol.headers.key_values import (
+from pocketmq.protocol.requests.key_values import (
     DeleteKVConfigRequest,
     GetKVConfigRequest,
     GetKVConfigResponse,

@@ -11,9 +11,9 @@ from pocketmq.nameserver.views import in_zone, with_acting_masters
 from pocketmq.protocol.bodies.cluster import ClusterInfo
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import Command
-from pocketmq.protocol.headers.nameserver import GetRouteRequest
 from pocketmq.protocol.json_values import encode_body
 from pocketmq.protocol.peers import Gate
+from pocketmq.protocol.requests.nameserver import GetRouteRequest
 
 _ZONE_MODE = "__ZONE_MODE"
 _ZONE = "__ZONE_NAME"

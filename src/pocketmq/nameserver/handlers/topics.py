@@ -9,12 +9,12 @@ from pocketmq.nameserver.state import NameServerState
 from pocketmq.protocol.bodies.topics import TopicNames
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import Command
-from pocketmq.protocol.headers.nameserver import (
+from pocketmq.protocol.json_values import decode_body, encode_body
+from pocketmq.protocol.requests.nameserver import (
     DeleteTopicInNameServerRequest,
     GetTopicsByClusterRequest,
     RegisterTopicRequest,
 )
-from pocketmq.protocol.json_values import decode_body, encode_body
 
 _UNIT = 1
 _UNIT_SUBSCRIBED = 2

@@ -8,6 +8,7 @@ import re
 from collections.abc import Mapping
 
 from pocketmq.errors import BodyMalformed
+from pocketmq.protocol.forms import Form
 
 _LINE = re.compile(
     r"""[ \t\f]*+ (?: [#!][^\r\n]*+ | ((?:[^\\\r\n]++|\\\r\n|\\[\s\S]?)*+) ) (?:\r\n|\r|\n|\Z)""",
@@ -85,3 +86,8 @@ def _escape(found: re.Match[str]) -> str:
         return "\\" + character
     units = character.encode("utf-16-be", "surrogatepass").hex().upper()
     return "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))
+
+
+PROPERTIES_TEXT: Form[Mapping[str, str]] = Form(
+    "properties text", write_properties, read_properties
+)

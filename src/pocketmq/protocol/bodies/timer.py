@@ -5,6 +5,7 @@ import struct
 from pocketmq.errors import BodyMalformed
 from pocketmq.model.data_version import DataVersion
 from pocketmq.model.value import WireValue
+from pocketmq.protocol.forms import Form
 
 
 class TimerMetric(WireValue, frozen=True, kw_only=True):
@@ -62,3 +63,8 @@ def encode_timer_checkpoint(checkpoint: TimerCheckpoint) -> bytes:
         checkpoint.last_timer_queue_offset,
         checkpoint.master_timer_queue_offset,
     ) + _VERSION.pack(version.state_version, version.timestamp, version.counter)
+
+
+TIMER_CHECKPOINT: Form[TimerCheckpoint] = Form(
+    "timer checkpoint", encode_timer_checkpoint, decode_timer_checkpoint
+)

@@ -1,0 +1,1 @@
+"""Questions to servers, written once for asyncio, for threads and for tools; sans-IO."""

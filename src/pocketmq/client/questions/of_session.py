@@ -1,0 +1,44 @@
+"""Questions asked by a client on its event loop."""
+
+from typing import TypeVar
+
+from pocketmq.client.questions.asking import Ask, Question, run
+from pocketmq.client.session import Session
+from pocketmq.errors import BrokerNotFound
+from pocketmq.protocol.command import Command
+
+T = TypeVar("T")
+
+QUEUE_TIMEOUT = 5.0
+"""Seconds for a question about a queue, as in Java."""
+
+
+async def ask_session(session: Session, question: Question[T]) -> T:
+    """Ask the brokers of the queues that a question is about.
+
+    If none is known by a queue's broker name, its route is fetched once. Raises `BrokerNotFound`,
+    `ServerError`, `TransportError`, and what the question does.
+    """
+
+    async def carry(asked: Ask) -> Command:
+        queue = asked.queue
+        if queue is None:
+            raise TypeError("a question for name servers; ask the session's routes")
+        try:
+            return await _call(session, queue.broker_name, asked)
+        except BrokerNotFound:
+            await session.fetch_routes([queue.topic])
+        return await _call(session, queue.broker_name, asked)
+
+    return await run(question, carry)
+
+
+async def _call(session: Session, broker: str, asked: Ask) -> Command:
+    return await session.brokers.call(
+        broker,
+        asked.code,
+        asked.header,
+        asked.body,
+        timeout=QUEUE_TIMEOUT if asked.timeout is None else asked.timeout,
+        accept=asked.accept,
+    )

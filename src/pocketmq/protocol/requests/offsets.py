@@ -1,0 +1,165 @@
+"""Offsets: a group's progress, and the bounds of a queue."""
+
+from pocketmq.protocol.bodies.offsets import (
+    ConsumerOffsets,
+    CorrectionOffsets,
+    DelayOffsets,
+    ResetOffset,
+)
+from pocketmq.protocol.codes import RequestCode as Code
+from pocketmq.protocol.forms import json_of
+from pocketmq.protocol.header import EmptyResponse, Header, Int32, Int64, RpcHeader, TopicHeader
+from pocketmq.protocol.request import CLIENT, NoHeader, RequestQueue, request
+
+
+class QueryConsumerOffsetRequest(TopicHeader, frozen=True, kw_only=True):
+    """Asks how far a group has come in a queue."""
+
+    consumer_group: str
+    topic: str
+    queue_id: Int32
+    set_zero_if_not_found: bool | None = None
+
+
+class QueryConsumerOffsetResponse(Header, frozen=True, kw_only=True):
+    """How far a group has come."""
+
+    offset: Int64
+
+
+class UpdateConsumerOffsetRequest(TopicHeader, frozen=True, kw_only=True):
+    """Records how far a group has come in a queue."""
+
+    consumer_group: str
+    topic: str
+    queue_id: Int32
+    commit_offset: Int64
+
+
+class SearchOffsetRequest(TopicHeader, frozen=True, kw_only=True):
+    """Asks for the offset of the first message stored at or after a time."""
+
+    topic: str
+    lite_topic: str | None = None
+    queue_id: Int32
+    timestamp: Int64
+    boundary_type: str | None = None  # LOWER, or UPPER for the last of equal times
+
+
+class SearchOffsetResponse(Header, frozen=True, kw_only=True):
+    """The offset found."""
+
+    offset: Int64
+
+
+class GetMaxOffsetRequest(TopicHeader, frozen=True, kw_only=True):
+    """Asks for the offset the next message of a queue will get."""
+
+    topic: str
+    queue_id: Int32
+    committed: bool = True  # false: counting those not yet in the queue's index, too
+
+
+class GetMaxOffsetResponse(Header, frozen=True, kw_only=True):
+    """The offset after the last message."""
+
+    offset: Int64
+
+
+class GetMinOffsetRequest(TopicHeader, frozen=True, kw_only=True):
+    """Asks for the first offset a queue still holds."""
+
+    topic: str
+    queue_id: Int32
+
+
+class GetMinOffsetResponse(Header, frozen=True, kw_only=True):
+    """The offset of the first message."""
+
+    offset: Int64
+
+
+class GetEarliestStoreTimeRequest(TopicHeader, frozen=True, kw_only=True):
+    """Asks when the first message a queue still holds was stored."""
+
+    topic: str
+    queue_id: Int32
+
+
+class GetEarliestStoreTimeResponse(Header, frozen=True, kw_only=True):
+    """When it was stored, -1 if there is none."""
+
+    timestamp: Int64
+
+
+class ResetOffsetRequest(TopicHeader, frozen=True, kw_only=True):
+    """Moves a group to another place; to a broker, and from it on to the group's clients."""
+
+    group: str
+    topic: str
+    queue_id: Int32 = -1  # -1: all queues (5.x)
+    offset: Int64 | None = None  # instead of a time (5.x)
+    timestamp: Int64  # -1: behind the last message
+    is_force: bool
+
+
+class CloneGroupOffsetRequest(RpcHeader, frozen=True, kw_only=True):
+    """Copies one group's offsets to another group."""
+
+    src_group: str
+    dest_group: str
+    topic: str | None = None
+    offline: bool = False
+
+
+class QueryCorrectionOffsetRequest(TopicHeader, frozen=True, kw_only=True):
+    """Asks how far the slowest of a topic's groups are, beside one group."""
+
+    filter_groups: str | None = None  # groups to leave out, joined by commas
+    compare_group: str
+    topic: str
+
+
+QUERY_CONSUMER_OFFSET = request(
+    Code.QUERY_CONSUMER_OFFSET,
+    QueryConsumerOffsetRequest,
+    QueryConsumerOffsetResponse,
+    queue=RequestQueue.UNLIMITED,
+)
+UPDATE_CONSUMER_OFFSET = request(
+    Code.UPDATE_CONSUMER_OFFSET,
+    UpdateConsumerOffsetRequest,
+    EmptyResponse,
+    queue=RequestQueue.UNLIMITED,
+)
+SEARCH_OFFSET_BY_TIMESTAMP = request(
+    Code.SEARCH_OFFSET_BY_TIMESTAMP, SearchOffsetRequest, SearchOffsetResponse
+)
+GET_MAX_OFFSET = request(Code.GET_MAX_OFFSET, GetMaxOffsetRequest, GetMaxOffsetResponse)
+GET_MIN_OFFSET = request(Code.GET_MIN_OFFSET, GetMinOffsetRequest, GetMinOffsetResponse)
+GET_EARLIEST_MSG_STORETIME = request(
+    Code.GET_EARLIEST_MSG_STORETIME, GetEarliestStoreTimeRequest, GetEarliestStoreTimeResponse
+)
+GET_ALL_CONSUMER_OFFSET = request(
+    Code.GET_ALL_CONSUMER_OFFSET, NoHeader, NoHeader, result=json_of(ConsumerOffsets)
+)
+GET_ALL_DELAY_OFFSET = request(
+    Code.GET_ALL_DELAY_OFFSET, NoHeader, NoHeader, result=json_of(DelayOffsets)
+)
+RESET_CONSUMER_CLIENT_OFFSET = request(
+    Code.RESET_CONSUMER_CLIENT_OFFSET,
+    ResetOffsetRequest,
+    NoHeader,
+    body=json_of(ResetOffset),
+    served_by=CLIENT,
+)
+INVOKE_BROKER_TO_RESET_OFFSET = request(
+    Code.INVOKE_BROKER_TO_RESET_OFFSET, ResetOffsetRequest, NoHeader, result=json_of(ResetOffset)
+)
+QUERY_CORRECTION_OFFSET = request(
+    Code.QUERY_CORRECTION_OFFSET,
+    QueryCorrectionOffsetRequest,
+    NoHeader,
+    result=json_of(CorrectionOffsets),
+)
+CLONE_GROUP_OFFSET = request(Code.CLONE_GROUP_OFFSET, CloneGroupOffsetRequest, NoHeader)

@@ -1,0 +1,154 @@
+"""Pop consumption: taking messages from the broker's choice of queues, and acknowledging them."""
+
+from pocketmq.protocol.bodies.pop import BatchAcks
+from pocketmq.protocol.codes import RequestCode as Code
+from pocketmq.protocol.forms import STORED_MESSAGES, json_of
+from pocketmq.protocol.header import Header, Int32, Int64, TopicHeader
+from pocketmq.protocol.request import NoHeader, RequestQueue, request
+
+
+class PopRequest(TopicHeader, frozen=True, kw_only=True):
+    """Takes messages, hiding them from others for a while."""
+
+    consumer_group: str
+    topic: str
+    queue_id: Int32  # -1: the broker chooses
+    max_msg_nums: Int32
+    invisible_time: Int64
+    poll_time: Int64  # how long to wait for messages, in milliseconds
+    born_time: Int64  # when the client asked; 0: the broker's clock
+    init_mode: Int32  # where a new group begins: 0 first, 1 last
+    exp_type: str | None = None  # TAG or SQL92
+    exp: str | None = None
+    order: bool = False
+    attempt_id: str | None = None
+
+
+class PopResponse(Header, frozen=True, kw_only=True):
+    """When and how the messages were taken; the infos are read by `pop_handles`."""
+
+    pop_time: Int64
+    invisible_time: Int64
+    revive_qid: Int32
+    rest_num: Int64
+    start_offset_info: str | None = None
+    msg_offset_info: str | None = None
+    order_count_info: str | None = None
+
+
+class PeekRequest(TopicHeader, frozen=True, kw_only=True):
+    """Looks at messages without taking them."""
+
+    topic: str
+    queue_id: Int32
+    max_msg_nums: Int32
+    consumer_group: str
+
+
+class AckRequest(TopicHeader, frozen=True, kw_only=True):
+    """Acknowledges a message that was taken."""
+
+    consumer_group: str
+    topic: str
+    queue_id: Int32
+    extra_info: str  # the handle the message came with
+    offset: Int64
+    lite_topic: str | None = None
+
+
+class ChangeInvisibleTimeRequest(TopicHeader, frozen=True, kw_only=True):
+    """Hides a message that was taken for longer, or until sooner."""
+
+    consumer_group: str
+    topic: str
+    queue_id: Int32
+    extra_info: str  # the handle the message came with
+    offset: Int64
+    invisible_time: Int64
+    lite_topic: str | None = None
+    suspend: bool = False
+
+
+class ChangeInvisibleTimeResponse(Header, frozen=True, kw_only=True):
+    """The parts of the message's new handle."""
+
+    pop_time: Int64
+    invisible_time: Int64
+    revive_qid: Int32
+
+
+class NotificationRequest(TopicHeader, frozen=True, kw_only=True):
+    """Waits until there is something to take."""
+
+    consumer_group: str
+    topic: str
+    queue_id: Int32
+    poll_time: Int64
+    born_time: Int64
+    order: bool = False
+    attempt_id: str | None = None
+    exp_type: str | None = None
+    exp: str | None = None
+
+
+class NotificationResponse(Header, frozen=True, kw_only=True):
+    """Whether there is something to take, or too many wait already."""
+
+    has_msg: bool
+    polling_full: bool = False
+
+
+class PollingInfoRequest(TopicHeader, frozen=True, kw_only=True):
+    """Asks how many calls wait for messages of a queue."""
+
+    consumer_group: str
+    topic: str
+    queue_id: Int32
+
+
+class PollingInfoResponse(Header, frozen=True, kw_only=True):
+    """How many calls wait."""
+
+    polling_num: Int32
+
+
+POP_MESSAGE = request(
+    Code.POP_MESSAGE,
+    PopRequest,
+    PopResponse,
+    result=STORED_MESSAGES,
+    queue=RequestQueue.PULL,
+    main_port=True,
+)
+ACK_MESSAGE = request(
+    Code.ACK_MESSAGE, AckRequest, NoHeader, queue=RequestQueue.ACK, main_port=True
+)
+PEEK_MESSAGE = request(
+    Code.PEEK_MESSAGE, PeekRequest, PopResponse, result=STORED_MESSAGES, queue=RequestQueue.PULL
+)
+CHANGE_MESSAGE_INVISIBLETIME = request(
+    Code.CHANGE_MESSAGE_INVISIBLETIME,
+    ChangeInvisibleTimeRequest,
+    ChangeInvisibleTimeResponse,
+    queue=RequestQueue.ACK,
+    main_port=True,
+)
+NOTIFICATION = request(
+    Code.NOTIFICATION,
+    NotificationRequest,
+    NotificationResponse,
+    queue=RequestQueue.PULL,
+    main_port=True,
+)
+POLLING_INFO = request(
+    Code.POLLING_INFO, PollingInfoRequest, PollingInfoResponse, queue=RequestQueue.PULL
+)
+POP_ROLLBACK = request(Code.POP_ROLLBACK, NoHeader, NoHeader)
+BATCH_ACK_MESSAGE = request(
+    Code.BATCH_ACK_MESSAGE,
+    NoHeader,
+    NoHeader,
+    body=json_of(BatchAcks),
+    queue=RequestQueue.ACK,
+    main_port=True,
+)

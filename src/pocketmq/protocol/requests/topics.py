@@ -1,0 +1,101 @@
+"""Topics on a broker: creating, deleting, listing them."""
+
+from pocketmq.model.topic_config import MappedTopicConfig
+from pocketmq.protocol.bodies.groups import GroupNames
+from pocketmq.protocol.bodies.stats import TopicStats
+from pocketmq.protocol.bodies.topics import TopicConfigs, TopicNames, TopicTable
+from pocketmq.protocol.codes import RequestCode as Code
+from pocketmq.protocol.forms import json_of
+from pocketmq.protocol.header import Header, Int32, RpcHeader, TopicHeader
+from pocketmq.protocol.request import NoHeader, request
+
+
+class CreateTopicRequest(TopicHeader, frozen=True, kw_only=True):
+    """Creates or changes a topic; also a static topic, with its mapping as the body."""
+
+    topic: str
+    default_topic: str
+    read_queue_nums: Int32
+    write_queue_nums: Int32
+    perm: Int32  # 4 read, 2 write
+    topic_filter_type: str  # SINGLE_TAG or MULTI_TAG
+    topic_sys_flag: Int32 | None = None
+    order: bool
+    attributes: str | None = None  # changes such as `+k=v,-k` (5.x)
+    force: bool = False
+
+
+class CreateTopicListRequest(RpcHeader, frozen=True, kw_only=True):
+    """Creates or changes topics; they are the body."""
+
+
+class DeleteTopicRequest(TopicHeader, frozen=True, kw_only=True):
+    """Deletes a topic and its messages."""
+
+    topic: str
+
+
+class GetTopicConfigRequest(TopicHeader, frozen=True, kw_only=True):
+    """Asks for the settings of a topic."""
+
+    topic: str
+
+
+class GetAllTopicConfigRequest(Header, frozen=True, kw_only=True):
+    """Asks for the settings of all topics, or of some of them (5.x)."""
+
+    topic_seq: Int32 | None = None  # where to go on; absent in 4.9, which takes all at once
+    data_version: str | None = None  # the state read so far, as JSON
+    max_topic_num: Int32 | None = None
+
+
+class GetAllTopicConfigResponse(Header, frozen=True, kw_only=True):
+    """How many topics there are; absent means that all were given."""
+
+    total_topic_num: Int32 | None = None
+
+
+class GetTopicStatsRequest(TopicHeader, frozen=True, kw_only=True):
+    """Asks for the bounds of a topic's queues."""
+
+    topic: str
+
+
+class QueryTopicConsumersRequest(TopicHeader, frozen=True, kw_only=True):
+    """Asks which groups consume a topic."""
+
+    topic: str
+
+
+UPDATE_AND_CREATE_TOPIC = request(
+    Code.UPDATE_AND_CREATE_TOPIC, CreateTopicRequest, NoHeader, announced=True
+)
+UPDATE_AND_CREATE_TOPIC_LIST = request(
+    Code.UPDATE_AND_CREATE_TOPIC_LIST,
+    CreateTopicListRequest,
+    NoHeader,
+    body=json_of(TopicConfigs),
+    announced=True,
+)
+GET_ALL_TOPIC_CONFIG = request(
+    Code.GET_ALL_TOPIC_CONFIG,
+    GetAllTopicConfigRequest,
+    GetAllTopicConfigResponse,
+    result=json_of(TopicTable),
+)
+GET_TOPIC_STATS_INFO = request(
+    Code.GET_TOPIC_STATS_INFO, GetTopicStatsRequest, NoHeader, result=json_of(TopicStats)
+)
+DELETE_TOPIC_IN_BROKER = request(Code.DELETE_TOPIC_IN_BROKER, DeleteTopicRequest, NoHeader)
+QUERY_TOPIC_CONSUME_BY_WHO = request(
+    Code.QUERY_TOPIC_CONSUME_BY_WHO,
+    QueryTopicConsumersRequest,
+    NoHeader,
+    result=json_of(GroupNames),
+)
+GET_SYSTEM_TOPIC_LIST_FROM_BROKER = request(
+    Code.GET_SYSTEM_TOPIC_LIST_FROM_BROKER, NoHeader, NoHeader, result=json_of(TopicNames)
+)
+GET_TOPIC_CONFIG = request(
+    Code.GET_TOPIC_CONFIG, GetTopicConfigRequest, NoHeader, result=json_of(MappedTopicConfig)
+)

@@ -1,0 +1,75 @@
+"""Containers of brokers, RocksDB, cold data."""
+
+from typing import Any
+
+from msgspec import field
+
+from pocketmq.model.topic_mapping import TopicMappingDetail
+from pocketmq.protocol.bodies.properties_text import PROPERTIES_TEXT
+from pocketmq.protocol.codes import RequestCode as Code
+from pocketmq.protocol.fastjson import dumps, loads
+from pocketmq.protocol.forms import Form, json_of
+from pocketmq.protocol.header import Header, Int32, Int64
+from pocketmq.protocol.request import NoHeader, request
+from pocketmq.protocol.requests.topics import CreateTopicRequest
+
+TEXT: Form[str] = Form("text", str.encode, bytes.decode)
+ANY_JSON: Form[Any] = Form("json", dumps, loads)
+
+
+class AddBrokerRequest(Header, frozen=True, kw_only=True):
+    """Starts a broker inside a container."""
+
+    config_path: str | None = None
+
+
+class RemoveBrokerRequest(Header, frozen=True, kw_only=True):
+    """Stops a broker inside a container."""
+
+    broker_name: str
+    broker_cluster_name: str
+    broker_id: Int64
+
+
+class ExportRocksdbConfigRequest(Header, frozen=True, kw_only=True):
+    """Has settings kept in RocksDB written as JSON files."""
+
+    config_type: str  # topics, subscriptionGroups, consumerOffsets, joined by `;`
+
+
+class SetCommitLogReadModeRequest(Header, frozen=True, kw_only=True):
+    """Sets how the operating system reads ahead in the commit log; Java has no class for it."""
+
+    read_ahead_mode: Int32 = field(name="READ_AHEAD_MODE")  # 0 normal, 1 random
+
+
+class SwitchTimerEngineRequest(Header, frozen=True, kw_only=True):
+    """Chooses what keeps delayed messages (5.5); Java has no class for it."""
+
+    engine: str = field(name="E_T")  # F: files, R: RocksDB
+
+
+EXPORT_ROCKSDB_CONFIG_TO_JSON = request(
+    Code.EXPORT_ROCKSDB_CONFIG_TO_JSON, ExportRocksdbConfigRequest, NoHeader
+)
+UPDATE_AND_CREATE_STATIC_TOPIC = request(
+    Code.UPDATE_AND_CREATE_STATIC_TOPIC,
+    CreateTopicRequest,
+    NoHeader,
+    body=json_of(TopicMappingDetail),
+)
+ADD_BROKER = request(Code.ADD_BROKER, AddBrokerRequest, NoHeader)
+REMOVE_BROKER = request(Code.REMOVE_BROKER, RemoveBrokerRequest, NoHeader)
+UPDATE_COLD_DATA_FLOW_CTR_CONFIG = request(
+    Code.UPDATE_COLD_DATA_FLOW_CTR_CONFIG, NoHeader, NoHeader, body=PROPERTIES_TEXT
+)
+REMOVE_COLD_DATA_FLOW_CTR_CONFIG = request(
+    Code.REMOVE_COLD_DATA_FLOW_CTR_CONFIG, NoHeader, NoHeader, body=TEXT
+)
+GET_COLD_DATA_FLOW_CTR_INFO = request(
+    Code.GET_COLD_DATA_FLOW_CTR_INFO, NoHeader, NoHeader, result=ANY_JSON
+)
+SET_COMMITLOG_READ_MODE = request(
+    Code.SET_COMMITLOG_READ_MODE, SetCommitLogReadModeRequest, NoHeader
+)
+SWITCH_TIMER_ENGINE = request(Code.SWITCH_TIMER_ENGINE, SwitchTimerEngineRequest, NoHeader)
