@@ -45,6 +45,11 @@ VARYING = (
 )
 
 
+def complaints(err: str) -> list[str]:
+    """Return the lines of stderr but for the warning that a secret is among the arguments."""
+    return [line for line in err.splitlines() if "in the list of processes" not in line]
+
+
 class Tools:
     """Both tools before a cluster of two brokers with a topic, messages, a producer, a group."""
 
@@ -60,7 +65,7 @@ class Tools:
         answer = ["--yes"] if name in ASKED_FIRST else []
         code = run(["admin", name, "-n", self.address, *rest, *answer])
         captured = capsys.readouterr()
-        assert (code, captured.err) == (0, ""), captured
+        assert (code, complaints(captured.err)) == (0, []), captured
         return comparable(captured.out)
 
     def theirs(self, command: str) -> list[str]:
