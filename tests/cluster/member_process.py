@@ -9,13 +9,8 @@ when its standard input is closed.
 import sys
 import threading
 
-import msgspec
-
 from pocketmq import ConsumeFromWhere, PushConsumer, ReceivedMessage
-from pocketmq.balance.profile import V5
 
-OFTEN = msgspec.structs.replace(V5, rebalance_interval=2.0)
-"""5.x whose timer, 20 s in Java, holds nobody up."""
 _lock = threading.Lock()
 
 
@@ -33,9 +28,6 @@ def main() -> None:
         consume_from=ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET,
         start_wait=10.0,
         stop_wait=5.0,
-        route_interval=1.0,  # a broker that is back is known sooner than in 30 s
-        heartbeat_interval=1.0,
-        profile=OFTEN,
     )
 
     def handle(message: ReceivedMessage) -> None:

@@ -1,4 +1,4 @@
-"""A group of real processes under load: members join, leave and are killed, brokers too."""
+"""A group of real processes under load: members join, leave and are killed, a broker dies."""
 
 import os
 import signal
@@ -94,7 +94,7 @@ class Load:
 
     def _run(self) -> None:
         for number in count():
-            if self._stop.wait(0.02):
+            if self._stop.wait(0.005):
                 return
             key = f"k{number}"
             with suppress(MQError):
@@ -144,10 +144,6 @@ def group(address: str, *how: str) -> Iterator[Callable[[], Member]]:
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize("how", [(), ("orderly",)], ids=["concurrent", "orderly"])
 def test_members_and_a_broker_come_and_go_under_load(tmp_path: Path, how: tuple[str, ...]) -> None:
-    """A killed orderly member's locks last for 60 s, or until brokers start again.
-
-    That they end by themselves is shown on virtual time (`tests/virtual/test_schedules.py`).
-    """
     with (
         Cluster(brokers=2, data=tmp_path, in_process=False) as cluster,
         group(cluster.address, *how) as join,
@@ -164,16 +160,13 @@ def test_members_and_a_broker_come_and_go_under_load(tmp_path: Path, how: tuple[
             d = join()
             shared_out([a, c, d], queues)
             a.kill()
-            if not how:
-                shared_out([c, d], queues)
+            shared_out([c, d], queues)
             cluster.kill("broker-1")
             before = len(load.sent)
             wait_for(lambda: len(load.sent) > before + 20, lambda: "sends to the other broker")
             cluster.restart("broker-1")
-            cluster.restart("broker-0")
             e = join()
             shared_out([c, d, e], queues)
-            wait_for(lambda: len(load.sent) > 200, lambda: len(load.sent))
             load.stop()
             everyone = (a, b, c, d, e)
 
@@ -181,5 +174,6 @@ def test_members_and_a_broker_come_and_go_under_load(tmp_path: Path, how: tuple[
                 return set(load.sent).difference(*(member.got for member in everyone))
 
             wait_for(lambda: not missing(), lambda: sorted(missing())[:10])
+            assert len(load.sent) > 200
             for member in (c, d, e):
                 member.leave()
