@@ -1,5 +1,6 @@
 """Whatever happens to a group, in the end every queue has one owner and nothing is lost."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -11,16 +12,18 @@ from tests.virtual.world import World, virtual_clients
 
 pytestmark = pytest.mark.usefixtures(virtual_clients.__name__)
 
-SCHEDULES = 1000
-CHUNKS = 20
+SCHEDULES = int(os.environ.get("POCKETMQ_SCHEDULES", "600"))
+"""How many to run; with 600 the rarest combination of settings comes 13 times."""
+CHUNKS = 12
+STRATEGIES = ("AVG", "AVG_BY_CIRCLE", "CONSISTENT_HASH")
 
 
 async def live(seed: int, directory: Path) -> None:
-    """Run one schedule; say what happened if it ends badly."""
+    """Run one schedule; report what happened if it ends badly."""
     settings: dict[str, object] = {
-        "orderly": seed % 3 == 0,
-        "profile": V4 if seed % 5 == 0 else V5,
-        "strategy": ("AVG", "AVG_BY_CIRCLE", "CONSISTENT_HASH")[seed % 3],
+        "strategy": STRATEGIES[seed % 3],
+        "orderly": seed // 3 % 3 == 0,
+        "profile": V4 if seed // 9 % 5 == 0 else V5,
     }
     world = World(seed, directory, settings)
     schedule = Schedule(world)
