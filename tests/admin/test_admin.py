@@ -20,9 +20,9 @@ from pocketmq.errors import (
     RouteNotFound,
     TransportError,
 )
-from pocketmq.model.group_config import GroupConfig
+from pocketmq.model.groups import GroupConfig
 from pocketmq.model.queue import MessageQueue
-from pocketmq.model.topic_config import TopicConfig
+from pocketmq.model.topics import TopicConfig
 from tests.loops import until
 
 

@@ -26,10 +26,10 @@ from pocketmq.balance.what_if import (
     QueuesAdded,
     Share,
     Situation,
-    Step,
     StrategyChanged,
     TopicBalance,
     WhatIf,
+    WhatIfStep,
     fewest_moves,
     preview,
     what_if,
@@ -70,7 +70,7 @@ def test_a_preview_lists_members_in_order_with_totals_and_spread() -> None:
 def test_a_joiner_under_avg_moves_more_than_had_to_move() -> None:
     answer = what_if(situation({"t": {"a": 4}}, ["c1", "c2"]), [MemberJoined("c3")])
     assert answer.steps == [
-        Step(
+        WhatIfStep(
             event="member_joined",
             subject="c3",
             strategy="AVG",

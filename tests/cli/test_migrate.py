@@ -53,7 +53,7 @@ def test_each_step_says_what_it_does(clusters: tuple[Cluster, Cluster], operator
     source, target = clusters
     fill(source, "orders", 400)
     with mq.Admin(source.address) as admin:
-        from pocketmq.model.group_config import GroupConfig
+        from pocketmq.model.groups import GroupConfig
 
         admin.groups.create(GroupConfig(group_name="billing"))
     assert operator.run("plan") == (

@@ -21,12 +21,11 @@ from pocketmq.errors import (
     RequestNotSupported,
 )
 from pocketmq.net import Server
-from pocketmq.protocol.bodies.groups import ConsumerIds
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import Command
 from pocketmq.protocol.json_values import decode_body
 from pocketmq.protocol.peers import CURRENT_VERSION
-from pocketmq.protocol.requests.membership import GetConsumerListRequest
+from pocketmq.protocol.requests.membership import ConsumerIds, GetConsumerListRequest
 from tests.client.members import Consuming, Producing
 from tests.client.servers import Directory, Scripted, broker, route, serving, session_on
 from tests.loops import leap, leaping, until

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from pocketmq.errors import BodyMalformed
 from pocketmq.model.queue import MessageQueue
 from pocketmq.model.route import MAX_ROUTE_QUEUES, BrokerData, QueueData, TopicRoute
-from pocketmq.model.topic_mapping import TopicMapping
+from pocketmq.model.topics import TopicMapping
 from tests.balance.producer.vectors import TOPIC, named, rows
 
 READ, WRITE = 4, 2

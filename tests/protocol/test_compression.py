@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pocketmq.errors import CodecMissing, InvalidInput, MessageMalformed
-from pocketmq.model.flags import SysFlag
+from pocketmq.model.kinds import SysFlag
 from pocketmq.protocol.compression import (
     Codec,
     codec_of,

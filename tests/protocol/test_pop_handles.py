@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pocketmq.errors import HeaderMalformed
-from pocketmq.protocol.pop_handles import (
+from pocketmq.protocol.handles import (
     PopHandle,
     PopPlace,
     PopQueue,

@@ -4,7 +4,7 @@ import pytest
 from pocketmq.errors import MessageMalformed
 from pocketmq.protocol.compression import Codec, compress, mark_compressed
 from pocketmq.protocol.pushed_reply import correlation_of, pushed_reply
-from pocketmq.protocol.requests.replies import PushReplyRequest
+from pocketmq.protocol.requests.client_calls import PushReplyRequest
 
 PUSHED = PushReplyRequest(
     producer_group="repliers",

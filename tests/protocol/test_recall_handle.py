@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pocketmq.errors import HeaderMalformed
-from pocketmq.protocol.recall_handle import RecallHandle
+from pocketmq.protocol.handles import RecallHandle
 
 VECTORS = Path(__file__).parents[1] / "vectors" / "java-handles.jsonl"
 CASES = [json.loads(line) for line in VECTORS.read_text(encoding="utf-8").splitlines()]

@@ -9,10 +9,10 @@ import re
 import msgspec
 
 from pocketmq.errors import BodyMalformed
-from pocketmq.model.flags import Permission
 from pocketmq.model.java_strings import java_order, java_split
+from pocketmq.model.kinds import Permission
 from pocketmq.model.queue import MessageQueue
-from pocketmq.model.topic_mapping import TopicMapping
+from pocketmq.model.topics import TopicMapping
 from pocketmq.model.value import WireValue
 
 MASTER_ID = 0

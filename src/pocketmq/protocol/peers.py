@@ -42,7 +42,7 @@ def version_name(number: int) -> str:
     return name if release else f"{name}_SNAPSHOT"
 
 
-class Gate(IntEnum):
+class VersionGate(IntEnum):
     """Versions at which peers change their ways; compare a peer's version with these."""
 
     RESET_OFFSET_PUSH = 28  # V3_0_7_SNAPSHOT: the client answers 220 and 221

@@ -4,10 +4,10 @@ import struct
 from zlib import crc32
 
 from pocketmq.errors import MessageMalformed, MessagesCutShort
-from pocketmq.model.flags import SysFlag
+from pocketmq.model.kinds import SysFlag
 from pocketmq.protocol.batch import BatchEntry, decode_batch
 from pocketmq.protocol.compression import decompress_body
-from pocketmq.protocol.received import Delivery, ReceivedMessage
+from pocketmq.protocol.received import DeliveryContext, ReceivedMessage
 from pocketmq.protocol.record_scan import (
     BODY_AT,
     MAGIC_V1,
@@ -39,7 +39,7 @@ the properties every producer adds. A few compressed bytes can claim millions.""
 _LARGEST_OFFSET = 2**63 - 1
 
 
-def decode_pulled(body: ReadableBuffer, delivery: Delivery) -> list[ReceivedMessage]:
+def decode_pulled(body: ReadableBuffer, delivery: DeliveryContext) -> list[ReceivedMessage]:
     """Find the messages in a body of records back to back.
 
     Lengths and the checksums of bodies are verified; fields are decoded when read. A stored
@@ -80,7 +80,7 @@ def decode_pulled(body: ReadableBuffer, delivery: Delivery) -> list[ReceivedMess
     return messages
 
 
-def _plain_messages(data: bytes, delivery: Delivery) -> tuple[list[ReceivedMessage], int]:
+def _plain_messages(data: bytes, delivery: DeliveryContext) -> tuple[list[ReceivedMessage], int]:
     """Return the messages before the first record that is damaged or special, and its position.
 
     Nearly always these are all. Lengths are read without a sign, so that a negative one leads out

@@ -4,9 +4,9 @@ from pocketmq.errors import InvalidInput, MessageMalformed
 from pocketmq.model import properties as names
 from pocketmq.protocol.hosts import encode_host
 from pocketmq.protocol.property_text import decode_properties
-from pocketmq.protocol.received import Delivery, ReceivedMessage, revive
+from pocketmq.protocol.received import DeliveryContext, ReceivedMessage, revive
 from pocketmq.protocol.records import Record, encode_record
-from pocketmq.protocol.requests.replies import PushReplyRequest
+from pocketmq.protocol.requests.client_calls import PushReplyRequest
 
 
 def correlation_of(header: PushReplyRequest) -> str:
@@ -38,4 +38,4 @@ def pushed_reply(header: PushReplyRequest, body: bytes, arrived_ms: int) -> Rece
         raw = encode_record(record)
     except InvalidInput as error:
         raise MessageMalformed(f"a reply is no message: {error}") from error
-    return revive(raw, 0, Delivery(added={names.ARRIVE_TIME: str(arrived_ms)}))
+    return revive(raw, 0, DeliveryContext(added={names.ARRIVE_TIME: str(arrived_ms)}))

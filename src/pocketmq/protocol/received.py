@@ -12,7 +12,7 @@ import msgspec
 
 from pocketmq.errors import BodyTooLarge
 from pocketmq.model import properties as names
-from pocketmq.model.flags import SysFlag
+from pocketmq.model.kinds import SysFlag
 from pocketmq.protocol.compression import INFLATE_LIMIT, body_start, decompress_body
 from pocketmq.protocol.hosts import decode_host
 from pocketmq.protocol.message_ids import encode_offset_id
@@ -26,7 +26,7 @@ is inflated at each read, so that messages that wait do not hold what few bytes 
 _remember = msgspec.structs.force_setattr
 
 
-class Delivery(msgspec.Struct, frozen=True, gc=False):
+class DeliveryContext(msgspec.Struct, frozen=True, gc=False):
     """What a receiver knows about messages besides their bytes; all of one pull share it.
 
     `queue_id` and `topic`, where given, win over the record's; `offset_delta` is added to its
@@ -62,7 +62,7 @@ class ReceivedMessage(RecordView, frozen=True, gc=False, eq=False):
     store_size: int
     body_size: int
     text_at: int
-    delivery: Delivery
+    delivery: DeliveryContext
     _body: bytes | None = None
     _topic: str | None = None
     _properties: Mapping[str, str] | None = None
@@ -267,7 +267,7 @@ class ReceivedMessage(RecordView, frozen=True, gc=False, eq=False):
         return revive, (self.record(), self.queue_offset, self.delivery)
 
 
-def revive(record: bytes, queue_offset: int, delivery: Delivery) -> ReceivedMessage:
+def revive(record: bytes, queue_offset: int, delivery: DeliveryContext) -> ReceivedMessage:
     """Rebuild a message from what pickling kept of it."""
     ((position, size, _, _, body_size, text_at),) = scan_records(record)
     return ReceivedMessage(record, position, queue_offset, size, body_size, text_at, delivery)

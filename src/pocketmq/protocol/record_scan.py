@@ -160,7 +160,7 @@ class RecordView(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def sys_flag(self) -> int:
-        """RocketMQ's own bits, as they travelled; see `pocketmq.model.flags.SysFlag`."""
+        """RocketMQ's own bits, as they travelled; see `pocketmq.model.kinds.SysFlag`."""
         return _INT(self.buffer, self.position + 36)[0]
 
     @property

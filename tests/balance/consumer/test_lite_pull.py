@@ -22,6 +22,7 @@ from pocketmq.balance.consumer.lite_pull import (
     commit_step,
     lite_start_failed,
 )
+from pocketmq.balance.consumer.offsets import NO_OFFSET, OFFSET_UNKNOWN
 from pocketmq.balance.consumer.pulling import (
     CacheMessages,
     PullLater,
@@ -29,7 +30,6 @@ from pocketmq.balance.consumer.pulling import (
     StopPulling,
     WaitReason,
 )
-from pocketmq.balance.consumer.start_offset import NO_OFFSET, OFFSET_UNKNOWN
 from pocketmq.errors import InvalidInput
 from tests.balance.consumer.shapes import q
 

@@ -6,12 +6,12 @@ from hypothesis import strategies as st
 
 from pocketmq.balance.producer.choice import choose_queue, queue_for
 from pocketmq.balance.producer.fault_table import FaultTable
-from pocketmq.balance.producer.instructions import Aim, Send
-from pocketmq.balance.producer.round_robin import RoundRobin
+from pocketmq.balance.producer.plan import Aim, Send
+from pocketmq.balance.producer.selectors import RoundRobin
 from pocketmq.balance.profile import V4, V5, Profile
 from pocketmq.errors import InvalidInput
 from pocketmq.model.queue import MessageQueue
-from tests.balance.producer.test_round_robin import brokers, indexes
+from tests.balance.producer.test_selectors import brokers, indexes
 from tests.balance.producer.vectors import TOPIC, named, queues_of
 
 TWO_EACH = queues_of([("a", 2), ("b", 2), ("c", 2)])

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pocketmq.balance.producer.instructions import (
+from pocketmq.balance.producer.plan import (
     Action,
     Aim,
     Feedback,
@@ -14,12 +14,12 @@ from pocketmq.balance.producer.instructions import (
     RefreshRoute,
     Return,
     Send,
+    SendMode,
+    SendPlan,
     UpdateFault,
 )
 from pocketmq.balance.producer.retry import (
-    Attempts,
-    SendMode,
-    SendPlan,
+    SendAttempts,
     TryEnded,
     cancelled,
     first_step,
@@ -40,8 +40,8 @@ from pocketmq.errors import (
     SendFailed,
     server_error,
 )
+from pocketmq.model.message import SendReceipt, SendStatus
 from pocketmq.model.queue import MessageQueue
-from pocketmq.model.receipt import SendReceipt, SendStatus
 
 QUEUE = MessageQueue("T", "a", 3)
 SYNC, ASYNC, ONEWAY = SendMode.SYNC, SendMode.ASYNC, SendMode.ONEWAY
@@ -74,7 +74,7 @@ def after(
     plan: SendPlan, *outcomes: SendReceipt | MQError | None, elapsed: float = 0.5
 ) -> tuple[tuple[Feedback, ...], Action]:
     """Give the decision after the last of some tries that all went to `QUEUE` and took 0.2 s."""
-    attempts = Attempts()
+    attempts = SendAttempts()
     for outcome in outcomes:
         decision = next_step(plan, attempts, TryEnded(QUEUE, 0.2, outcome), elapsed)
         attempts = decision.attempts
@@ -400,7 +400,7 @@ plans = st.builds(
 @given(plans, st.data())
 def test_every_send_ends_within_its_tries_and_its_time(made: SendPlan, data: st.DataObject) -> None:
     """No try begins after the deadline, and none is given more time than is left."""
-    attempts, elapsed = Attempts(), 0.0
+    attempts, elapsed = SendAttempts(), 0.0
     action = first_step(made, elapsed)
     while isinstance(action, Send):
         assert elapsed < made.timeout

@@ -17,7 +17,7 @@ from pocketmq.protocol.batch import batch_entry, decode_batch, encode_batch, enc
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import Command
 from pocketmq.protocol.message_ids import UniqueIds
-from pocketmq.protocol.peers import Gate
+from pocketmq.protocol.peers import VersionGate
 from pocketmq.protocol.property_text import decode_properties
 from tests.client.producer.stage import silent, stage, stores
 
@@ -130,7 +130,7 @@ async def test_a_batch_to_a_broker_of_unknown_version_has_no_id_of_its_own() -> 
         batch = [Message("orders", b"%d" % number) for number in range(2)]
         await on.producer.send_batch(batch)
         addresses = on.producer.session.addresses
-        addresses.note_version(addresses.master("broker-a"), Gate.TOPIC_QUEUE_MAPPING)
+        addresses.note_version(addresses.master("broker-a"), VersionGate.TOPIC_QUEUE_MAPPING)
         await on.producer.send_batch(batch)
         ids = [
             decode_properties(sent.ext["i"].encode()).get("UNIQ_KEY") is not None

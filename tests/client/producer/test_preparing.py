@@ -9,7 +9,7 @@ from pocketmq.client.producer.preparing import Preparing, delay_properties
 from pocketmq.client.producer.requests import Outgoing
 from pocketmq.client.producer_options import ProducerOptions
 from pocketmq.errors import InvalidInput, NameInvalid
-from pocketmq.model.flags import SysFlag
+from pocketmq.model.kinds import SysFlag
 from pocketmq.model.message import Message
 from pocketmq.protocol.compression import Codec, decompress
 from pocketmq.protocol.message_ids import UniqueIds, parse_unique_id

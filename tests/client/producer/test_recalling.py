@@ -4,7 +4,7 @@ import pytest
 
 from pocketmq.errors import InvalidInput, RequestNotSupported
 from pocketmq.protocol.codes import RequestCode
-from pocketmq.protocol.recall_handle import RecallHandle
+from pocketmq.protocol.handles import RecallHandle
 from tests.client.producer.stage import stage
 
 RECALL = int(RequestCode.RECALL_MESSAGE)

@@ -11,9 +11,9 @@ from pocketmq.model.message import Message
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import Command
 from pocketmq.protocol.property_text import decode_properties, encode_properties
-from pocketmq.protocol.received import Delivery, ReceivedMessage, revive
+from pocketmq.protocol.received import DeliveryContext, ReceivedMessage, revive
 from pocketmq.protocol.records import Record, encode_record
-from pocketmq.protocol.requests.replies import PushReplyRequest
+from pocketmq.protocol.requests.client_calls import PushReplyRequest
 from tests.client.producer.stage import Stage, refuses, silent, stage, stores
 from tests.loops import until
 
@@ -129,7 +129,7 @@ def request_message(**properties: str) -> ReceivedMessage:
     return revive(
         encode_record(Record(topic=b"orders", body=b"how much?", property_bytes=text)),
         0,
-        Delivery("broker-a"),
+        DeliveryContext("broker-a"),
     )
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pocketmq.balance.producer.retry import SendMode
+from pocketmq.balance.producer.plan import SendMode
 from pocketmq.client.producer import SendContext
 from pocketmq.errors import SendFailed, SystemFailure
 from pocketmq.model.message import Message

@@ -22,9 +22,8 @@ from pocketmq.errors import (
     SendFailed,
     SystemBusy,
 )
-from pocketmq.model.message import Message
+from pocketmq.model.message import Message, SendStatus
 from pocketmq.model.queue import MessageQueue
-from pocketmq.model.receipt import SendStatus
 from pocketmq.model.route import TopicRoute
 from pocketmq.protocol.command import Command
 from tests.client.producer.stage import Say, TestBroker, refuses, silent, stage, stores

@@ -9,8 +9,9 @@ from typing import Protocol
 
 import msgspec
 
-from pocketmq.balance.allocation.own_rules import Configured, OwnRule
 from pocketmq.balance.allocation.strategy import (
+    Configured,
+    OwnRule,
     Strategy,
     check_input,
     first_claims,

@@ -10,8 +10,7 @@ from pocketmq.balance.allocation.machine_room import (
     RoomInName,
     RoomResolver,
 )
-from pocketmq.balance.allocation.own_rules import Configured
-from pocketmq.balance.allocation.strategy import Strategy
+from pocketmq.balance.allocation.strategy import Configured, Strategy
 from pocketmq.errors import AllocationInputInvalid, StrategyUnknown
 from pocketmq.model.queue import MessageQueue
 

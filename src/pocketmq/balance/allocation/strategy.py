@@ -1,10 +1,10 @@
-"""What an allocation strategy is, and how one is asked.
+"""What an allocation strategy is, how one is asked, and the strategies without a rule of their own.
 
-Owns the interface, the guards Java's strategies share and the sorted public entry. Knows no
-particular strategy, and nothing of the consumer that acts on the answer.
+Owns the interface, the guards that Java's strategies share, the sorted public entry, CONFIG and
+functions of your own. Knows nothing of the consumer that acts on the answer.
 """
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Protocol
 
 import msgspec
@@ -128,3 +128,67 @@ def first_claims(
             for queue in strategy.allocate(group, member, queues, members):
                 owner_of.setdefault(queue, member)
     return [owner_of.get(queue) for queue in queues]
+
+
+# (group, member, queues, members) -> that member's queues; None means none.
+AllocationFunction = Callable[
+    [str, str, Sequence[MessageQueue], Sequence[str]], Iterable[MessageQueue] | None
+]
+
+
+class Configured(msgspec.Struct, frozen=True):
+    """Always the queues this member was configured with, whatever the group looks like.
+
+    As in Java nothing is checked: the member need not be listed, the queues need not exist, and
+    that no two members are given the same queue is up to whoever configures them.
+    """
+
+    queues: tuple[MessageQueue, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """Java's name."""
+        return "CONFIG"
+
+    def allocate(
+        self,
+        group: str,  # noqa: ARG002  (one signature for all strategies)
+        member: str,  # noqa: ARG002
+        queues: Sequence[MessageQueue],  # noqa: ARG002
+        members: Sequence[str],  # noqa: ARG002
+    ) -> list[MessageQueue]:
+        """Give the configured queues."""
+        return list(self.queues)
+
+    def allocate_all(
+        self, queues: Sequence[MessageQueue], members: Sequence[str], group: str = ""
+    ) -> list[str | None]:
+        """Give the configured queues to the first member."""
+        return first_claims(self, group, queues, members)
+
+
+class OwnRule(msgspec.Struct, frozen=True):
+    """A function of your own under a name of your own.
+
+    It is called with sorted queues and members, and only for members that are listed; the guards
+    of the built-in strategies apply before. It must give each queue to one member, and the same
+    answer in every process of the group.
+    """
+
+    name: str
+    function: AllocationFunction
+
+    def allocate(
+        self, group: str, member: str, queues: Sequence[MessageQueue], members: Sequence[str]
+    ) -> list[MessageQueue]:
+        """Call the function for one member."""
+        if not may_own(member, queues, members):
+            return []
+        return list(self.function(group, member, queues, members) or ())
+
+    def allocate_all(
+        self, queues: Sequence[MessageQueue], members: Sequence[str], group: str = ""
+    ) -> list[str | None]:
+        """Call the function once per member."""
+        check_input(queues, members)
+        return first_claims(self, group, queues, members)

@@ -8,6 +8,7 @@ import msgspec
 
 from pocketmq.balance.consumer.instructions import Instruction, ReadOffset, UpdateOffset
 from pocketmq.balance.consumer.limits import LitePullLimits
+from pocketmq.balance.consumer.offsets import OFFSET_UNKNOWN
 from pocketmq.balance.consumer.pulling import (
     RETRY_AFTER_ERROR,
     RETRY_WHEN_BROKER_BUSY,
@@ -19,7 +20,6 @@ from pocketmq.balance.consumer.pulling import (
     StopPulling,
     WaitReason,
 )
-from pocketmq.balance.consumer.start_offset import OFFSET_UNKNOWN
 from pocketmq.errors import InvalidInput, ResponseCode
 from pocketmq.model.queue import MessageQueue
 

@@ -42,7 +42,7 @@ def _is_rising(offsets: list[int]) -> bool:
     return sorted(set(offsets)) == offsets
 
 
-class ProcessQueueInfo(msgspec.Struct, frozen=True, kw_only=True):
+class ProcessQueueState(msgspec.Struct, frozen=True, kw_only=True):
     """A process queue as operators see it in a consumer's running info. Times are seconds."""
 
     cached_min_offset: int = 0
@@ -246,10 +246,10 @@ class ProcessQueue(Generic[M]):
         """Tell whether the queue was not pulled for too long."""
         return now - self.last_pull > profile.pull_max_idle
 
-    def info(self) -> ProcessQueueInfo:
+    def info(self) -> ProcessQueueState:
         """Describe the queue for operators."""
         cached, consuming = self._messages, self._consuming
-        return ProcessQueueInfo(
+        return ProcessQueueState(
             cached_min_offset=self.first_offset() if cached else 0,
             cached_max_offset=self.last_offset() if cached else 0,
             cached_count=len(cached),

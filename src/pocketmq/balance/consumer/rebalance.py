@@ -1,104 +1,37 @@
 """The rebalance decision for one topic: which queues to take, give up and keep, and why.
 
 Every member of a group decides alone from the same view (the topic's queues, the group's members)
-with the same strategy; that they agree is what balances the load. Nothing here asks a broker.
+with the same strategy; that they agree is what balances the load. Where a broker makes the
+assignment (QUERY_ASSIGNMENT, 5.x), `decide_assigned` takes its answer in place of a strategy's.
+Nothing here asks a broker.
 """
 
 from collections.abc import Sequence
 from enum import Enum
-from typing import Protocol
 
 import msgspec
 
-from pocketmq.balance.consumer.change import QueueChange, follow_change
+from pocketmq.balance.consumer.facts import (
+    GroupMember,
+    OwnedQueue,
+    QueueChange,
+    RebalanceFacts,
+    follow_change,
+)
 from pocketmq.balance.consumer.instructions import (
+    AcquirePopQueue,
     AcquireQueue,
     Instruction,
     LockQueue,
     RevokeQueue,
     RevokeReason,
+    SubscribePopRetry,
+    UnsubscribePopRetry,
 )
-from pocketmq.balance.consumer.limits import PullLimits
-from pocketmq.balance.consumer.start_offset import StartRule
-from pocketmq.balance.profile import Profile
 from pocketmq.model.java_strings import java_sorted
 from pocketmq.model.kinds import ConsumeType, MessageModel, MessageRequestMode
-from pocketmq.model.names import is_retry_topic
+from pocketmq.model.names import RETRY_PREFIX, is_retry_topic
 from pocketmq.model.queue import MessageQueue, sort_queues
-
-
-class Allocator(Protocol):
-    """How queues are shared among members. Raising keeps what is held, an empty answer drops it."""
-
-    def allocate(
-        self,
-        group: str,
-        member: str,
-        queues: Sequence[MessageQueue],
-        members: Sequence[str],
-        /,
-    ) -> Sequence[MessageQueue] | None:
-        """Give the member's share of the sorted queues among the sorted members."""
-        ...
-
-
-class Member(msgspec.Struct, frozen=True, kw_only=True):
-    """One consumer of a group: what stays the same from one rebalance to the next."""
-
-    profile: Profile
-    group: str
-    client_id: str
-    strategy: Allocator
-    model: MessageModel = MessageModel.CLUSTERING
-    consume_type: ConsumeType = ConsumeType.CONSUME_PASSIVELY
-    orderly: bool = False
-    limits: PullLimits = PullLimits()
-    start: StartRule = StartRule()
-    client_rebalance: bool = True
-    """False lets brokers make the assignment where the line and the consumer's kind allow it."""
-
-    @property
-    def locks(self) -> bool:
-        """Whether a queue must be locked at its broker before it is taken."""
-        return self.orderly and (
-            self.model is MessageModel.CLUSTERING or self.profile.broadcasting_locks
-        )
-
-    @property
-    def asks_broker(self) -> bool:
-        """Whether the assignment comes from QUERY_ASSIGNMENT."""
-        return (
-            self.profile.server_assignment
-            and self.consume_type is ConsumeType.CONSUME_PASSIVELY
-            and not (self.client_rebalance or self.orderly)
-            and self.model is MessageModel.CLUSTERING
-        )
-
-
-class OwnedQueue(msgspec.Struct, frozen=True):
-    """A queue in this member's table, and what its process queue says."""
-
-    queue: MessageQueue
-    last_pull: float
-    dropped: bool = False
-    cached: bool = False
-    last_lock: float = 0.0
-    mode: MessageRequestMode = MessageRequestMode.PULL
-
-
-class RebalanceFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """What a member knows when it rebalances a topic.
-
-    `owned` is its whole table, of all topics. `route` and `members` are `None` when nobody could
-    tell them; a broadcasting member does not need `members`.
-    """
-
-    member: Member
-    topic: str
-    route: tuple[MessageQueue, ...] | None
-    members: tuple[str, ...] | None
-    owned: tuple[OwnedQueue, ...]
-    now: float
 
 
 class KeepReason(Enum):
@@ -269,10 +202,71 @@ def _without_route(facts: RebalanceFacts) -> RebalanceDecision:
     return msgspec.structs.replace(decision, instructions=steps)
 
 
-def _warnings(member: Member, members: list[str]) -> tuple[MemberWarning, ...]:
+def _warnings(member: GroupMember, members: list[str]) -> tuple[MemberWarning, ...]:
     found: list[MemberWarning] = []
     if member.client_id not in members:
         found.append(MemberWarning.NOT_A_MEMBER)
     if len(set(members)) < len(members):
         found.append(MemberWarning.DUPLICATE_MEMBER)
     return tuple(found)
+
+
+class BrokerAssignedQueue(msgspec.Struct, frozen=True):
+    """One queue of a broker's answer; brokers also give entries without a queue."""
+
+    queue: MessageQueue | None
+    mode: MessageRequestMode = MessageRequestMode.PULL
+
+
+def decide_assigned(
+    facts: RebalanceFacts, answer: tuple[BrokerAssignedQueue, ...] | None
+) -> RebalanceDecision:
+    """Decide a topic from the broker's answer; `None` = it failed or was null, so keep all."""
+    if answer is None:
+        return keep(facts, KeepReason.NO_ASSIGNMENT, balanced=False)
+    pulled = _queues(answer, MessageRequestMode.PULL)
+    popped = _queues(answer, MessageRequestMode.POP)
+    pull = towards(facts, pulled, None)
+    revoked_pop, kept_pop = split_held(facts, frozenset(popped), MessageRequestMode.POP)
+    held_pop = {owned.queue for owned in facts.owned if owned.mode is MessageRequestMode.POP}
+    held_pop -= {revocation.queue for revocation in revoked_pop}
+    assigned_pop = tuple(queue for queue in popped if queue not in held_pop)
+    acquire = pull.instructions[len(pull.revoked) :]
+    target = tuple(dict.fromkeys((*pulled, *popped)))
+    return msgspec.structs.replace(
+        pull,
+        instructions=(
+            *_mode_change(facts, pulled, popped),
+            *pull.revoked,
+            *revoked_pop,
+            *acquire,
+            *(AcquirePopQueue(queue) for queue in assigned_pop),
+        ),
+        target=target,
+        revoked=(*pull.revoked, *revoked_pop),
+        kept=(*pull.kept, *(owned.queue for owned in kept_pop)),
+        lingering=(*pull.lingering, *(owned.queue for owned in kept_pop if owned.dropped)),
+        assigned_pop=assigned_pop,
+        balanced=frozenset(target) == working_queues(facts),
+    )
+
+
+def pop_retry_topic(topic: str, group: str) -> str:
+    """Give the topic that brings a group's failed popped messages back (first version)."""
+    return f"{RETRY_PREFIX}{group}_{topic}"
+
+
+def _queues(
+    answer: tuple[BrokerAssignedQueue, ...], mode: MessageRequestMode
+) -> tuple[MessageQueue, ...]:
+    found = {item.queue for item in answer if item.queue is not None and item.mode is mode}
+    return tuple(sort_queues(found))
+
+
+def _mode_change(
+    facts: RebalanceFacts, pulled: tuple[MessageQueue, ...], popped: tuple[MessageQueue, ...]
+) -> tuple[Instruction, ...]:
+    if is_retry_topic(facts.topic) or bool(pulled) == bool(popped):
+        return ()
+    retry = pop_retry_topic(facts.topic, facts.member.group)
+    return (SubscribePopRetry(retry) if pulled else UnsubscribePopRetry(retry),)

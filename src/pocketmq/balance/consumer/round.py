@@ -14,7 +14,7 @@ only the events must come one at a time. A round ends by itself when every queue
 
 import msgspec
 
-from pocketmq.balance.consumer.change import QueueChange, follow_change
+from pocketmq.balance.consumer.facts import OwnedQueue, QueueChange, RebalanceFacts, follow_change
 from pocketmq.balance.consumer.instructions import (
     AddQueue,
     DropQueue,
@@ -32,14 +32,9 @@ from pocketmq.balance.consumer.instructions import (
     UnsubscribePopRetry,
     UseOffset,
 )
-from pocketmq.balance.consumer.rebalance import OwnedQueue, RebalanceDecision, RebalanceFacts
-from pocketmq.balance.consumer.release import (
-    ReleaseFacts,
-    ReleaseStep,
-    begin_release,
-    finish_release,
-)
-from pocketmq.balance.consumer.start_offset import StartStep, after_answer, read_step, start_step
+from pocketmq.balance.consumer.locks import ReleaseFacts, ReleaseStep, begin_release, finish_release
+from pocketmq.balance.consumer.offsets import StartStep, after_answer, read_step, start_step
+from pocketmq.balance.consumer.rebalance import RebalanceDecision
 from pocketmq.model.kinds import ConsumeFromWhere, ConsumeType, MessageRequestMode
 from pocketmq.model.queue import MessageQueue
 

@@ -7,8 +7,8 @@ stands at the same index picks the same queue. A chosen queue is always one of t
 from collections.abc import Sequence
 
 from pocketmq.balance.producer.fault_table import FaultTable
-from pocketmq.balance.producer.instructions import Aim, Send
-from pocketmq.balance.producer.round_robin import Chance, RoundRobin
+from pocketmq.balance.producer.plan import Aim, Send
+from pocketmq.balance.producer.selectors import Chance, RoundRobin
 from pocketmq.errors import InvalidInput
 from pocketmq.model.queue import MessageQueue
 

@@ -1,15 +1,20 @@
-"""What a producer remembers of its brokers: who was slow or failed, and until when to avoid them.
+"""What a producer remembers of its brokers: which was slow or failed, and until when to avoid it.
 
-Off unless asked for, as in Java (`sendLatencyFaultEnable`). One table serves all topics of a
-producer. It is state that one thread or loop may touch at a time; the clock is the caller's and
-may be any that does not run backwards.
+Off by default, as in Java (`sendLatencyFaultEnable`). One table serves all topics of a producer. It
+is state that one thread or loop may touch at a time; the clock is the caller's and may be any that
+does not run backwards.
+
+5.x also has a detector. Its probe is a cheap request (GET_MAX_OFFSET of queue 0 of some topic the
+producer has a route for) to the broker's master. Any answer in time makes the broker reachable
+again; silence changes nothing.
 """
+
+from collections.abc import Callable
 
 import msgspec
 
-from pocketmq.balance.producer.round_robin import RoundRobin
-from pocketmq.balance.producer.rules import rules_of
-from pocketmq.balance.profile import Profile
+from pocketmq.balance.producer.selectors import RoundRobin
+from pocketmq.balance.profile import Profile, rules_of
 
 _NEVER = float("-inf")
 
@@ -130,3 +135,43 @@ class FaultTable:
             )
             for broker, item in sorted(self._items.items())
         )
+
+
+ROUND_INTERVAL = 3.0
+"""Seconds between rounds, and before the first."""
+PROBE_INTERVAL = 2.0
+"""Seconds before the same broker is due again."""
+PROBE_TIMEOUT = 0.2
+
+
+class Probe(msgspec.Struct, frozen=True):
+    """Ask the broker for something small; on an answer call `FaultTable.mark_reachable`."""
+
+    broker: str
+    address: str
+    timeout: float = PROBE_TIMEOUT
+
+
+def plan_round(
+    faults: FaultTable,
+    address_of: Callable[[str], str | None],
+    now: float,
+    *,
+    interval: float = PROBE_INTERVAL,
+    timeout: float = PROBE_TIMEOUT,
+) -> list[Probe]:
+    """Plan one round: probe every broker that is due, forget those whose address is unknown.
+
+    Healthy brokers of the table are probed too, as in Java. Empty unless the table's detector is
+    on, which needs the 5.x line.
+    """
+    if not faults.detector:
+        return []
+    probes = []
+    for broker in faults.take_due(now, interval):
+        address = address_of(broker)
+        if address is None:
+            faults.forget(broker)
+        else:
+            probes.append(Probe(broker, address, timeout))
+    return probes

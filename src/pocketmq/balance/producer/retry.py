@@ -5,18 +5,16 @@ queues, sends, measures time, and carries the instructions out in their order.
 
 Where we differ from Java on purpose:
 
-* the route is asked for anew as soon as an error suggests it, not at the next poll;
+* the route is refreshed as soon as an error suggests it, not at the next poll;
 * 4.x spends what is left of an asynchronous send's tries after its deadline, blaming brokers it
   never asked; we stop at the deadline;
 * Java counts handing an asynchronous request to the network as a quick success of the broker, and
   retries with the name server when a broker's address is unknown; we do neither.
 """
 
-from enum import Enum
-
 import msgspec
 
-from pocketmq.balance.producer.instructions import (
+from pocketmq.balance.producer.plan import (
     Action,
     Aim,
     Feedback,
@@ -24,10 +22,11 @@ from pocketmq.balance.producer.instructions import (
     RefreshRoute,
     Return,
     Send,
+    SendMode,
+    SendPlan,
     UpdateFault,
 )
-from pocketmq.balance.producer.rules import RETRIES, SEND_TIMEOUT, rules_of
-from pocketmq.balance.profile import Profile
+from pocketmq.balance.profile import rules_of
 from pocketmq.errors import (
     InvalidInput,
     MQError,
@@ -38,59 +37,11 @@ from pocketmq.errors import (
     ServerError,
     TransportError,
 )
+from pocketmq.model.message import SendReceipt
 from pocketmq.model.queue import MessageQueue
-from pocketmq.model.receipt import SendReceipt
 
 
-class SendMode(Enum):
-    """How a send waits, by Java's three ways; each has rules of its own for retries."""
-
-    SYNC = "sync"
-    ASYNC = "async"
-    ONEWAY = "oneway"
-
-
-class SendPlan(msgspec.Struct, frozen=True, kw_only=True):
-    """What a send was asked to do. Raises `InvalidInput` for limits that make no sense.
-
-    `pinned` means that the caller or a selector chose the queue. `retries` are tries beyond the
-    first; `timeout` covers them all, `timeout_per_try` (5.x: sendMsgMaxTimeoutPerRequest) bounds
-    each of a synchronous send but the last.
-    """
-
-    profile: Profile
-    topic: str
-    mode: SendMode = SendMode.SYNC
-    pinned: bool = False
-    retries: int = RETRIES
-    timeout: float = SEND_TIMEOUT
-    timeout_per_try: float | None = None
-    retry_another_broker: bool = False
-    """Whether a message that is stored, but not as safely as wanted, is sent once more."""
-    detector: bool = False
-    """Whether unreachable brokers are probed, so that 5.x may call one unreachable."""
-    extra_retry_codes: frozenset[int] = frozenset()
-
-    def __post_init__(self) -> None:
-        if self.retries < 0:
-            raise InvalidInput(f"retries must not be negative, but is {self.retries}")
-        if not self.timeout > 0:
-            raise InvalidInput(f"timeout must be positive, but is {self.timeout:g}")
-        if self.timeout_per_try is not None and not self.timeout_per_try > 0:
-            raise InvalidInput(f"timeout_per_try must be positive, but is {self.timeout_per_try:g}")
-
-    @property
-    def max_tries(self) -> int:
-        """How often the message may be sent.
-
-        A queue chosen by the caller is tried once, except by asynchronous sends, which try it
-        again.
-        """
-        once = self.mode is SendMode.ONEWAY or (self.pinned and self.mode is SendMode.SYNC)
-        return 1 if once else 1 + self.retries
-
-
-class Attempts(msgspec.Struct, frozen=True, kw_only=True):
+class SendAttempts(msgspec.Struct, frozen=True, kw_only=True):
     """What a send has been through so far."""
 
     count: int = 0
@@ -113,10 +64,10 @@ class TryEnded(msgspec.Struct, frozen=True):
     outcome: SendReceipt | MQError | None
 
 
-class Decision(msgspec.Struct, frozen=True):
+class SendDecision(msgspec.Struct, frozen=True):
     """First give the feedback, in order; then act. Hand `attempts` to the next decision."""
 
-    attempts: Attempts
+    attempts: SendAttempts
     feedback: tuple[Feedback, ...]
     action: Action
 
@@ -133,10 +84,12 @@ def no_queues(topic: str, name_servers: tuple[str, ...]) -> GiveUp:
 
 def first_step(plan: SendPlan, elapsed: float = 0.0) -> Action:
     """Decide about the first try. `elapsed` is what finding the route has cost already."""
-    return _next_action(plan, Attempts(), elapsed)
+    return _next_action(plan, SendAttempts(), elapsed)
 
 
-def next_step(plan: SendPlan, attempts: Attempts, ended: TryEnded, elapsed: float) -> Decision:
+def next_step(
+    plan: SendPlan, attempts: SendAttempts, ended: TryEnded, elapsed: float
+) -> SendDecision:
     """Decide after a try. `elapsed` counts from the call of the send; `ended.latency` is the try's.
 
     Always ends after `plan.max_tries` tries or once the deadline has passed. An error that
@@ -145,7 +98,7 @@ def next_step(plan: SendPlan, attempts: Attempts, ended: TryEnded, elapsed: floa
     outcome = ended.outcome
     error = outcome if isinstance(outcome, MQError) else None
     receipt = outcome if isinstance(outcome, SendReceipt) else attempts.receipt
-    after = Attempts(
+    after = SendAttempts(
         count=attempts.count + 1,
         queue=ended.queue,
         queue_id=ended.queue.queue_id if attempts.queue_id is None else attempts.queue_id,
@@ -163,7 +116,7 @@ def next_step(plan: SendPlan, attempts: Attempts, ended: TryEnded, elapsed: floa
         action = _end(plan, after, elapsed)
     else:
         action = _next_action(plan, after, elapsed)
-    return Decision(after, feedback, action)
+    return SendDecision(after, feedback, action)
 
 
 def cancelled(plan: SendPlan, queue: MessageQueue, latency: float) -> tuple[Feedback, ...]:
@@ -173,7 +126,7 @@ def cancelled(plan: SendPlan, queue: MessageQueue, latency: float) -> tuple[Feed
     return (UpdateFault(queue.broker_name, latency, isolate=False),)
 
 
-def _next_action(plan: SendPlan, attempts: Attempts, elapsed: float) -> Action:
+def _next_action(plan: SendPlan, attempts: SendAttempts, elapsed: float) -> Action:
     remaining = plan.timeout - elapsed
     if attempts.count >= plan.max_tries or remaining < _LEAST:
         return _end(plan, attempts, elapsed)
@@ -190,7 +143,7 @@ def _next_action(plan: SendPlan, attempts: Attempts, elapsed: float) -> Action:
     return Send(Aim.ANY_QUEUE, remaining, avoid, restart=True)
 
 
-def _end(plan: SendPlan, attempts: Attempts, elapsed: float) -> Action:
+def _end(plan: SendPlan, attempts: SendAttempts, elapsed: float) -> Action:
     """Finish: an unsafely stored message is still stored, so an earlier receipt wins."""
     if attempts.receipt is not None:
         return Return(attempts.receipt)

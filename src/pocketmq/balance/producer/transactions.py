@@ -9,9 +9,9 @@ from collections.abc import Mapping
 import msgspec
 
 from pocketmq.model import properties as names
-from pocketmq.model.flags import TransactionState
+from pocketmq.model.kinds import TransactionState
+from pocketmq.model.message import SendReceipt
 from pocketmq.model.queue import MessageQueue
-from pocketmq.model.receipt import SendReceipt
 
 
 class EndTransaction(msgspec.Struct, frozen=True, kw_only=True):

@@ -8,20 +8,15 @@ from collections.abc import Iterable
 
 import msgspec
 
-from pocketmq.balance.story.causes import (
-    LEFT,
-    SILENT,
-    UNEXPLAINED,
-    Cause,
-)
-from pocketmq.balance.story.differences import Known, moves_between
+from pocketmq.balance.story.observation import LEFT, SILENT, UNEXPLAINED, Cause
 from pocketmq.balance.what_if import Move
+from pocketmq.balance.what_if.movement import LastOwners, moves_between
 from pocketmq.model.queue import MessageQueue
 
 _MOST_REASONS = 4
 
 
-class Pause(msgspec.Struct, frozen=True):
+class QueuePause(msgspec.Struct, frozen=True):
     """A time in which nobody held a queue: `least` seconds by what was seen, at most `most`."""
 
     queue: MessageQueue
@@ -62,7 +57,7 @@ class Rebalance(msgspec.Struct, frozen=True, kw_only=True):
     """How few queues had to move for a spread as even as the one reached."""
     moves: tuple[Move, ...]
     """Empty, in spite of `moved`, once it is too old to be kept in full."""
-    pauses: tuple[Pause, ...]
+    pauses: tuple[QueuePause, ...]
     doubled: tuple[Doubled, ...]
 
     @property
@@ -79,7 +74,7 @@ class Episode:
     """A rebalance that may still go on."""
 
     def __init__(
-        self, number: int, began: float, start: Known[MessageQueue], fits: str | None
+        self, number: int, began: float, start: LastOwners[MessageQueue], fits: str | None
     ) -> None:
         self.number = number
         self.began = began
@@ -91,8 +86,8 @@ class Episode:
         self.moves: tuple[Move, ...] = ()
         self.moved = 0
         self.minimum = 0
-        self._start: Known[MessageQueue] | None = start
-        self._pauses: dict[tuple[MessageQueue, float], Pause] = {}
+        self._start: LastOwners[MessageQueue] | None = start
+        self._pauses: dict[tuple[MessageQueue, float], QueuePause] = {}
         self._doubled: dict[tuple[MessageQueue, float], Doubled] = {}
         self._told: Rebalance | None = None
 
@@ -106,7 +101,7 @@ class Episode:
         self.causes += new
         self._told = None
 
-    def put_pause(self, pause: Pause) -> None:
+    def put_pause(self, pause: QueuePause) -> None:
         """Note a pause, or how it went on."""
         self._pauses[pause.queue, pause.began] = pause
         self._told = None
@@ -121,7 +116,7 @@ class Episode:
         self.moves = ()
         self._told = None
 
-    def compare(self, known: Known[MessageQueue], members: Iterable[str]) -> None:
+    def compare(self, known: LastOwners[MessageQueue], members: Iterable[str]) -> None:
         """Work out what has moved since the start."""
         assert self._start is not None
         moves, self.minimum = moves_between(self._start, known, members)

@@ -8,10 +8,15 @@ from collections import deque
 
 import msgspec
 
-from pocketmq.balance.story.causes import LEFT, causes, strategy_cause, weak_causes
-from pocketmq.balance.story.differences import Known
-from pocketmq.balance.story.episode import Doubled, Episode, Pause, Rebalance
-from pocketmq.balance.story.moment import Moment
+from pocketmq.balance.story.episode import Doubled, Episode, QueuePause, Rebalance
+from pocketmq.balance.story.observation import (
+    LEFT,
+    GroupObservation,
+    causes,
+    strategy_cause,
+    weak_causes,
+)
+from pocketmq.balance.what_if.movement import LastOwners
 from pocketmq.model.queue import MessageQueue
 
 QUIET = 30.0
@@ -23,22 +28,22 @@ _SOON = 5.0
 """Seconds in which a member that did not answer may turn out to have left."""
 
 
-class History:
+class GroupHistory:
     """The story of one group. One thread at a time may use it."""
 
     def __init__(self, *, most_entries: int = MOST_ENTRIES, most_moves: int = MOST_MOVES) -> None:
         self._most_moves = most_moves
         self._episodes: deque[Episode] = deque(maxlen=most_entries)
         self._count = 0
-        self._last: Moment | None = None
+        self._last: GroupObservation | None = None
         self._fits: str | None = None
         self._known: dict[MessageQueue, tuple[str, ...]] = {}
         self._since: dict[MessageQueue, float] = {}
         self._held_until: dict[MessageQueue, float] = {}
-        self._pauses: dict[MessageQueue, tuple[Episode | None, Pause]] = {}
+        self._pauses: dict[MessageQueue, tuple[Episode | None, QueuePause]] = {}
         self._doubled: dict[MessageQueue, tuple[Episode | None, Doubled]] = {}
 
-    def observe(self, now: Moment) -> None:
+    def observe(self, now: GroupObservation) -> None:
         """Take in the next look at the group; times must not go back."""
         last, self._last = self._last, now
         if last is None:
@@ -73,14 +78,14 @@ class History:
         """Give a queue's last known owners; None if they never were."""
         return self._known.get(queue)
 
-    def _begin(self, now: Moment) -> None:
+    def _begin(self, now: GroupObservation) -> None:
         self._fits = now.fits
         for queue, owners in now.owners.items():
             if owners is not None and now.shared:
                 self._known[queue] = owners
                 self._note(queue, owners, None, now.at, None)
 
-    def _differences(self, last: Moment, now: Moment) -> list[MessageQueue]:
+    def _differences(self, last: GroupObservation, now: GroupObservation) -> list[MessageQueue]:
         """Bring what is known up to date; give the queues that really changed hands."""
         changed: list[MessageQueue] = []
         if not now.shared or now.owners == last.owners:
@@ -104,7 +109,11 @@ class History:
         return changed
 
     def _turn(
-        self, queue: MessageQueue, before: Known[MessageQueue], episode: Episode, last: Moment
+        self,
+        queue: MessageQueue,
+        before: LastOwners[MessageQueue],
+        episode: Episode,
+        last: GroupObservation,
     ) -> None:
         """End or begin a queue's pause, and its time with several owners."""
         assert self._last is not None
@@ -133,7 +142,7 @@ class History:
     ) -> None:
         """Begin a pause, or a time with several owners."""
         if not owners:
-            pause = Pause(queue, previous, None, at, None, 0.0, None)
+            pause = QueuePause(queue, previous, None, at, None, 0.0, None)
             self._pauses[queue] = episode, pause
             if episode is not None:
                 episode.put_pause(pause)
@@ -143,7 +152,7 @@ class History:
             if episode is not None:
                 episode.put_doubled(doubled)
 
-    def _go_on(self, now: Moment) -> None:
+    def _go_on(self, now: GroupObservation) -> None:
         """Have pauses and double owners that are seen again last until now."""
         for queue, (episode, pause) in self._pauses.items():
             if now.owners.get(queue) == ():
@@ -158,7 +167,7 @@ class History:
                 if episode is not None:
                     episode.put_doubled(later)
 
-    def _forget(self, now: Moment) -> None:
+    def _forget(self, now: GroupObservation) -> None:
         """Let go of queues that are no more; their pauses end with them."""
         for queue in self._known.keys() - now.owners.keys():
             del self._known[queue]
@@ -171,7 +180,9 @@ class History:
             if episode is not None and doubled is not None:
                 episode.put_doubled(msgspec.structs.replace(doubled, over=True))
 
-    def _episode(self, now: Moment, before: Known[MessageQueue], left: set[str]) -> Episode:
+    def _episode(
+        self, now: GroupObservation, before: LastOwners[MessageQueue], left: set[str]
+    ) -> Episode:
         """Give the rebalance under way, or begin one."""
         latest = self._episodes[-1] if self._episodes else None
         if latest is not None and latest.ended is None:
@@ -189,7 +200,7 @@ class History:
         self._episodes.append(episode)
         return episode
 
-    def _settle(self, now: Moment) -> None:
+    def _settle(self, now: GroupObservation) -> None:
         """End the rebalance under way if its picture is whole again, or nothing happens."""
         episode = self._episodes[-1] if self._episodes else None
         if episode is not None and episode.ended is None:

@@ -11,10 +11,16 @@ from itertools import pairwise
 
 import msgspec
 
-from pocketmq.balance.story.differences import moves_between
-from pocketmq.balance.story.holders import Holders, Picture
-from pocketmq.balance.story.timeline import DIED, HELD, Timeline, finished
+from pocketmq.balance.story.timeline import (
+    DIED,
+    HELD,
+    Holders,
+    OwnershipTimeline,
+    Picture,
+    finished,
+)
 from pocketmq.balance.what_if import spread
+from pocketmq.balance.what_if.movement import moves_between
 from pocketmq.model.queue import QueueName
 from pocketmq.model.rebalance_event import RebalanceEvent
 
@@ -42,7 +48,7 @@ class Handover(msgspec.Struct, frozen=True):
     duplicates: int | None = None
 
 
-class Balance(msgspec.Struct, frozen=True):
+class Evenness(msgspec.Struct, frozen=True):
     """How many queues most and fewest members have: of each topic, and of all together."""
 
     topics: dict[str, int]
@@ -64,7 +70,7 @@ class RecordedRebalance(msgspec.Struct, frozen=True):
     moved: int
     minimum: int
     first_taken: int
-    after: Balance
+    after: Evenness
 
     @property
     def cause(self) -> str:
@@ -83,7 +89,7 @@ class RecordedRebalance(msgspec.Struct, frozen=True):
         return ", ".join(parts) or ", ".join(self.triggers) or "unknown"
 
 
-def handovers(story: Timeline) -> list[Handover]:
+def handovers(story: OwnershipTimeline) -> list[Handover]:
     """List every change of hands, in order of time."""
     found = []
     for queue, spans in story.owned.items():
@@ -115,7 +121,7 @@ class _Gathered(msgspec.Struct, frozen=True):
 
 
 def rebalances(
-    story: Timeline, events: Sequence[RebalanceEvent], quiet: float = QUIET
+    story: OwnershipTimeline, events: Sequence[RebalanceEvent], quiet: float = QUIET
 ) -> list[RecordedRebalance]:
     """Gather the changes into rebalances of the group, and measure each.
 
@@ -133,7 +139,7 @@ def rebalances(
 
 
 def _gathered(
-    story: Timeline, holders: Holders, quiet: float
+    story: OwnershipTimeline, holders: Holders, quiet: float
 ) -> Iterator[tuple[_Gathered, Picture]]:
     """Yield each rebalance with who owns what when it is over."""
     now: _Gathered | None = None
@@ -151,7 +157,7 @@ def _gathered(
         yield now, holders.owners_at(min(now.until + _JUST_AFTER, max(story.ended, now.until)))
 
 
-def _changes(story: Timeline) -> list[tuple[float, set[str]]]:
+def _changes(story: OwnershipTimeline) -> list[tuple[float, set[str]]]:
     """List the times at which queues came or went, each with the members then known to be dead."""
     times: dict[float, set[str]] = defaultdict(set)
     for spans in story.owned.values():
@@ -211,7 +217,7 @@ def _measured(
     )
 
 
-def _balance(owners: Picture) -> Balance:
+def _balance(owners: Picture) -> Evenness:
     """Measure how evenly queues are shared among those that have any."""
     members = {owner for owner in owners.values() if owner is not None}
     counts: dict[str, Counter[str | None]] = defaultdict(Counter)
@@ -219,7 +225,7 @@ def _balance(owners: Picture) -> Balance:
         counts[queue.topic][owner] += 1
     total = Counter(owners.values())
     topics = {topic: spread(counts[topic], members) for topic in sorted(counts)}
-    return Balance(topics, spread(total, members), total[None])
+    return Evenness(topics, spread(total, members), total[None])
 
 
 def returned(moves: Sequence[Handover], within: float) -> list[Handover]:

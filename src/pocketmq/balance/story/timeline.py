@@ -1,8 +1,9 @@
-"""Who owned which queue from when to when, told from one group's events.
+"""Who owned which queue from when to when, read from one group's events.
 
-A member's event says what it holds afterwards, which is believed from the end of that rebalance on.
-A member that dies says nothing any more: its queues end when another member's event lists the
-group without it, or at its last sign of life before that if somebody recorded one.
+A member's event lists what it owns afterwards, which counts from the end of that rebalance on. A
+member that dies reports nothing any more: its queues end when another member's event lists the
+group without it, or at its last sign of life before that if one was recorded. `Holders` walks a
+timeline and has the owners at each time.
 """
 
 from collections import defaultdict
@@ -32,7 +33,7 @@ class Owned(msgspec.Struct, frozen=True):
     start_offset: int | None = None
 
 
-class Timeline(msgspec.Struct, frozen=True):
+class OwnershipTimeline(msgspec.Struct, frozen=True):
     """A group's story: each queue's owners in order, and when the routes did not have it."""
 
     owned: dict[QueueName, list[Owned]]
@@ -92,7 +93,7 @@ class OwnershipFold:
             del self._held[event.topic][me]
         self._last_event[me] = at
 
-    def finish(self, until: float = 0.0) -> Timeline:
+    def finish(self, until: float = 0.0) -> OwnershipTimeline:
         """Return the story up to a time, or the last event if later: what is held still is."""
         assert self._began is not None, "there was no event"
         began, ended = self._began, max(self._ended, until)
@@ -107,7 +108,7 @@ class OwnershipFold:
         for one in sorted(everything, key=lambda o: (o.since, o.until)):
             owned.setdefault(one.queue, []).append(one)
         known = {queue: (first_known.get(queue, began), ended) for queue in owned}
-        return Timeline(owned, known, absent, began, ended)
+        return OwnershipTimeline(owned, known, absent, began, ended)
 
     def _still_held(self, ended: float) -> Iterable[Owned]:
         for members in self._held.values():
@@ -174,7 +175,7 @@ def timeline(
     events: Iterable[RebalanceEvent],
     signs: Mapping[str, float],
     until: float | None = None,
-) -> Timeline:
+) -> OwnershipTimeline:
     """Tell a group's story from its events.
 
     `signs` are last signs of life of members, beyond their events; `until` is when observation
@@ -194,3 +195,63 @@ def finished(event: RebalanceEvent) -> float:
 def name_of(queue: MessageQueue) -> QueueName:
     """Give a queue's name."""
     return QueueName(queue.topic, queue.broker_name, queue.queue_id)
+
+
+Picture = dict[QueueName, str | None]
+"""The owner of each queue that exists; the later of two at once, None for nobody."""
+# What happens to a queue. At one time queues come before they go, holders take before they let go.
+_KNOWN, _BACK, _GONE, _TAKES, _LETS_GO = range(5)
+
+
+class Holders:
+    """Goes through a timeline once: times asked for must not go back."""
+
+    def __init__(self, story: OwnershipTimeline) -> None:
+        edges: list[tuple[float, int, float, QueueName, Owned | None]] = []
+        for queue, (since, _) in story.known.items():
+            edges.append((since, _KNOWN, 0.0, queue, None))
+            for gone, back in story.absent.get(queue, ()):
+                if gone < back:
+                    edges += [(gone, _GONE, 0.0, queue, None), (back, _BACK, 0.0, queue, None)]
+        for queue, spans in story.owned.items():
+            for one in spans:
+                if one.ended == HELD:  # beyond the end, too
+                    edges.append((one.since, _TAKES, one.until, queue, one))
+                elif one.since < one.until:
+                    edges.append((one.since, _TAKES, one.until, queue, one))
+                    edges.append((one.until, _LETS_GO, 0.0, queue, one))
+        edges.sort(key=lambda edge: edge[:3])
+        self._edges = edges[::-1]  # the next one last; those of one time stay in their order
+        self._held: dict[QueueName, list[Owned]] = defaultdict(list)
+        self._there: dict[QueueName, int] = defaultdict(int)  # 1 if it exists
+        self._unsettled: set[QueueName] = set()
+
+    def owners_at(self, time: float) -> Picture:
+        """Return the owner of each queue that exists."""
+        self._advance(time)
+        return {
+            queue: self._held[queue][-1].member if self._held[queue] else None
+            for queue, there in self._there.items()
+            if there > 0
+        }
+
+    def settled_at(self, time: float) -> bool:
+        """Return whether every queue has exactly one owner."""
+        self._advance(time)
+        return not self._unsettled
+
+    def _advance(self, time: float) -> None:
+        while self._edges and self._edges[-1][0] <= time:
+            _, kind, _, queue, one = self._edges.pop()
+            if kind in (_KNOWN, _BACK):
+                self._there[queue] += 1
+            elif kind == _GONE:
+                self._there[queue] -= 1
+            elif one is not None and kind == _TAKES:
+                self._held[queue].append(one)
+            elif one is not None:
+                self._held[queue].remove(one)
+            if self._there[queue] > 0 and len(self._held[queue]) != 1:
+                self._unsettled.add(queue)
+            else:
+                self._unsettled.discard(queue)

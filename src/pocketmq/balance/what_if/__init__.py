@@ -18,8 +18,14 @@ from pocketmq.balance.what_if.events import (
     Situation,
     StrategyChanged,
 )
-from pocketmq.balance.what_if.movement import Move, Movement, fewest_moves, movement
-from pocketmq.balance.what_if.numbers import Numbers, numbers
+from pocketmq.balance.what_if.movement import (
+    Move,
+    Movement,
+    Numbers,
+    fewest_moves,
+    movement,
+    numbers,
+)
 from pocketmq.balance.what_if.ownership import (
     Owners,
     Ownership,
@@ -44,10 +50,10 @@ __all__ = [
     "QueuesAdded",
     "Share",
     "Situation",
-    "Step",
     "StrategyChanged",
     "TopicBalance",
     "WhatIf",
+    "WhatIfStep",
     "fewest_moves",
     "numbers",
     "owners_in",
@@ -57,7 +63,7 @@ __all__ = [
 ]
 
 
-class Step(msgspec.Struct, frozen=True):
+class WhatIfStep(msgspec.Struct, frozen=True):
     """One event and what it brought about: `event` is its kind, `subject` what it befell."""
 
     event: str
@@ -72,7 +78,7 @@ class WhatIf(msgspec.Struct, frozen=True):
 
     strategy: str
     before: Ownership
-    steps: list[Step]
+    steps: list[WhatIfStep]
     overall: Movement
 
 
@@ -94,7 +100,7 @@ def what_if(situation: Situation, events: Iterable[Event] = ()) -> WhatIf:
         later = event.apply(now)
         owned_later = owners_in(later)
         steps.append(
-            Step(
+            WhatIfStep(
                 event=event.kind,
                 subject=event.subject,
                 strategy=later.strategy.name,

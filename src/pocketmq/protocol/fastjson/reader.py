@@ -13,8 +13,7 @@ from typing import Any
 import msgspec
 
 from pocketmq.errors import BodyMalformed
-from pocketmq.protocol.fastjson.object_keys import read_with_object_keys
-from pocketmq.protocol.fastjson.references import resolve
+from pocketmq.protocol.fastjson.quirks import read_with_object_keys, resolve
 from pocketmq.protocol.fastjson.writer import MAX_DEPTH, ObjectKey, dumps
 
 _LONGEST_NUMBER = 400

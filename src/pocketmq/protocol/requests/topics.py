@@ -1,13 +1,43 @@
 """Topics on a broker: creating, deleting, listing them."""
 
-from pocketmq.model.topic_config import MappedTopicConfig
-from pocketmq.protocol.bodies.groups import GroupNames
-from pocketmq.protocol.bodies.stats import TopicStats
-from pocketmq.protocol.bodies.topics import TopicConfigs, TopicNames, TopicTable
+from pocketmq.model.topics import MappedTopicConfig, TopicConfig, TopicMapping, TopicMappingDetail
+from pocketmq.model.value import DataVersion, WireValue
 from pocketmq.protocol.codes import RequestCode as Code
-from pocketmq.protocol.forms import json_of
 from pocketmq.protocol.header import Header, Int32, RpcHeader, TopicHeader
-from pocketmq.protocol.request import NoHeader, request
+from pocketmq.protocol.request import NoHeader, json_of, request
+from pocketmq.protocol.requests.stats import TopicStatsBody
+
+
+class TopicNames(WireValue, frozen=True, kw_only=True):
+    """A list of topics (Java: TopicList)."""
+
+    topic_list: list[str] = []
+    broker_addr: str | None = None
+
+
+class TopicTableBody(WireValue, frozen=True, kw_only=True):
+    """Every topic's set-up on a broker (Java: TopicConfigSerializeWrapper).
+
+    5.x adds the last three fields (Java: TopicConfigAndMappingSerializeWrapper).
+    """
+
+    topic_config_table: dict[str, TopicConfig] = {}
+    data_version: DataVersion = DataVersion()
+    mapping_data_version: DataVersion | None = None
+    topic_queue_mapping_detail_map: dict[str, TopicMappingDetail] | None = None
+    topic_queue_mapping_info_map: dict[str, TopicMapping] | None = None
+
+
+class TopicConfigs(WireValue, frozen=True, kw_only=True):
+    """Several topics to create or change at once (Java: CreateTopicListRequestBody)."""
+
+    topic_config_list: list[TopicConfig] = []
+
+
+class GroupNames(WireValue, frozen=True, kw_only=True):
+    """The groups that consume a topic (Java: GroupList)."""
+
+    group_list: list[str] = []
 
 
 class CreateTopicRequest(TopicHeader, frozen=True, kw_only=True):
@@ -81,10 +111,10 @@ GET_ALL_TOPIC_CONFIG = request(
     Code.GET_ALL_TOPIC_CONFIG,
     GetAllTopicConfigRequest,
     GetAllTopicConfigResponse,
-    result=json_of(TopicTable),
+    result=json_of(TopicTableBody),
 )
 GET_TOPIC_STATS_INFO = request(
-    Code.GET_TOPIC_STATS_INFO, GetTopicStatsRequest, NoHeader, result=json_of(TopicStats)
+    Code.GET_TOPIC_STATS_INFO, GetTopicStatsRequest, NoHeader, result=json_of(TopicStatsBody)
 )
 DELETE_TOPIC_IN_BROKER = request(Code.DELETE_TOPIC_IN_BROKER, DeleteTopicRequest, NoHeader)
 QUERY_TOPIC_CONSUME_BY_WHO = request(

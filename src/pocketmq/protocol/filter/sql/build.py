@@ -17,7 +17,6 @@ from pocketmq.protocol.filter.sql.tree import (
     Constant,
     Equal,
     IsNull,
-    Known,
     Minus,
     Node,
     Not,
@@ -26,9 +25,10 @@ from pocketmq.protocol.filter.sql.tree import (
     OrderSign,
     Property,
     Real,
-    Search,
     SearchWord,
     Text,
+    TextSearch,
+    TruthValue,
     Whole,
     Within,
 )
@@ -125,10 +125,14 @@ class Builder:
     def equal(self, left: Operand, right: Operand, *, negated: bool) -> Operand:
         """Join with `=` or `<>`."""
         for operand in (left, right):
-            if operand.node == Known(None):
+            if operand.node == TruthValue(None):
                 self.fail(operand.column, "nothing equals NULL; write IS NULL or IS NOT NULL")
         constant = isinstance(right.node, _CONSTANTS)
-        if isinstance(left.node, Known) and constant and not isinstance(right.node, Known):
+        if (
+            isinstance(left.node, TruthValue)
+            and constant
+            and not isinstance(right.node, TruthValue)
+        ):
             self.fail(right.column, "TRUE and FALSE are not compared with numbers or text")
         return self._grown(Equal(left.node, right.node, negated), left.column, left, right)
 
@@ -166,7 +170,7 @@ class Builder:
 
     def search(self, word: SearchWord, operand: Operand, needle: str, *, negated: bool) -> Operand:
         """Look for text in text."""
-        node = Search(word, operand.node, needle, negated)
+        node = TextSearch(word, operand.node, needle, negated)
         return self._grown(node, operand.column, operand)
 
     def _orderable(self, operand: Operand) -> None:

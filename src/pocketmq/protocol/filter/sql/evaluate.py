@@ -29,7 +29,6 @@ from pocketmq.protocol.filter.sql.tree import (
     Cast,
     Equal,
     IsNull,
-    Known,
     Minus,
     Node,
     Not,
@@ -37,8 +36,9 @@ from pocketmq.protocol.filter.sql.tree import (
     Order,
     Property,
     Real,
-    Search,
     Text,
+    TextSearch,
+    TruthValue,
     Whole,
     Within,
 )
@@ -57,7 +57,7 @@ def _operand(node: Node) -> Read:
     return _MAKERS[type(node)](node)
 
 
-def _constant(node: Text | Whole | Real | Known) -> Read:
+def _constant(node: Text | Whole | Real | TruthValue) -> Read:
     value = node.value
     return lambda _: value
 
@@ -203,7 +203,7 @@ _FINDERS: dict[str, Callable[[str, str], bool]] = {
 }
 
 
-def _search(node: Search) -> Run:
+def _search(node: TextSearch) -> Run:
     needle, negated = node.needle, node.negated
     if not needle:
         return lambda _: False  # Java does not even evaluate the operand
@@ -221,7 +221,7 @@ _MAKERS: dict[type[Node], Callable[[Any], Read]] = {
     Text: _constant,
     Whole: _constant,
     Real: _constant,
-    Known: _constant,
+    TruthValue: _constant,
     Minus: _minus,
     Cast: _cast,
     Not: _not,
@@ -232,5 +232,5 @@ _MAKERS: dict[type[Node], Callable[[Any], Read]] = {
     Order: _order,
     Between: _between,
     Within: _within,
-    Search: _search,
+    TextSearch: _search,
 }

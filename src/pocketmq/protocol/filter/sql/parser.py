@@ -12,13 +12,13 @@ from pocketmq.protocol.filter.sql.build import MAX_NESTING, Builder, Operand
 from pocketmq.protocol.filter.sql.tokens import END, NAME, REAL, TEXT, WHOLE, Token, Tokens
 from pocketmq.protocol.filter.sql.tree import (
     And,
-    Known,
     Node,
     Or,
     OrderSign,
     Property,
     SearchWord,
     Text,
+    TruthValue,
 )
 
 __all__ = ["MAX_EXPRESSION_LENGTH", "MAX_NESTING", "Parsed", "parse"]
@@ -30,7 +30,7 @@ _ORDER = frozenset(("<", "<=", ">", ">="))
 _SEARCH = frozenset(("CONTAINS", "STARTSWITH", "ENDSWITH"))
 _SUFFIXES = _SEARCH | {"BETWEEN", "IN"}
 _PREFIXES = frozenset(("+", "-", "NOT"))
-_KNOWN = {"TRUE": Known(True), "FALSE": Known(False), "NULL": Known(None)}
+_KNOWN = {"TRUE": TruthValue(True), "FALSE": TruthValue(False), "NULL": TruthValue(None)}
 
 
 class Parsed(NamedTuple):
