@@ -8,7 +8,7 @@ bytes here.
 
 from collections.abc import Callable
 from enum import Enum
-from typing import Any, Generic, TypedDict, TypeVar, Unpack, overload
+from typing import Any, Generic, Literal, TypedDict, TypeVar, Unpack, overload
 
 from msgspec import Struct
 
@@ -101,6 +101,28 @@ class RequestQueue(Enum):
     """One of the queues without a limit."""
 
 
+ActionName = Literal["Create", "Update", "Delete", "Get"]
+KindName = Literal["Topic", "Group"]
+
+
+class Right(Struct, frozen=True):
+    """What access control asks of a client: an action on every topic and group that fields name.
+
+    Java marks the same on its headers (`@RocketMQAction`, `@RocketMQResource`).
+    """
+
+    action: ActionName
+    fields: tuple[tuple[str, KindName], ...]
+    """Header fields by their wire names, and what each of them names."""
+    optional: tuple[str, ...] = ()
+    """Fields that ask for nothing if they are absent: then the request is about no such thing."""
+
+    @classmethod
+    def to(cls, action: ActionName, *, optional: tuple[str, ...] = (), **fields: KindName) -> "Right":
+        """Return the right to act on what fields name, as in `Right.to("Get", topic="Topic")`."""
+        return cls(action, tuple(fields.items()), optional)
+
+
 class NoHeader(Header, frozen=True, kw_only=True):
     """No ext fields; what is said, if anything, is in the body."""
 
@@ -123,6 +145,11 @@ class Request(Struct, Generic[H, B, A, R], frozen=True):
     """Java sends it to a broker's own port even if the second one (VIP) is to be used."""
     announced: bool = False
     """Answered only when name servers know: who made a topic asks for its route at once."""
+    right: Right | None = None
+    """What a client needs under access control, where fields alone decide it.
+
+    `broker.access` has a table of the requests that are decided in another way, by their bodies or
+    for a whole cluster. A request in neither is for super users alone."""
     foreign: bool = False
     """Known by its code alone: nothing of PocketMQ reads or writes what it carries."""
 
@@ -143,6 +170,7 @@ class Treatment(TypedDict, total=False):
     queue: RequestQueue
     main_port: bool
     announced: bool
+    right: Right
 
 
 @overload

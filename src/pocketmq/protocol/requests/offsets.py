@@ -4,7 +4,7 @@ from pocketmq.model.queue import MessageQueue
 from pocketmq.model.value import DataVersion, WireValue
 from pocketmq.protocol.codes import RequestCode as Code
 from pocketmq.protocol.header import EmptyResponse, Header, Int32, Int64, RpcHeader, TopicHeader
-from pocketmq.protocol.request import CLIENT, NoHeader, RequestQueue, json_of, request
+from pocketmq.protocol.request import CLIENT, NoHeader, RequestQueue, Right, json_of, request
 
 
 class ConsumerOffsets(WireValue, frozen=True, kw_only=True):
@@ -211,12 +211,28 @@ UPDATE_CONSUMER_OFFSET = request(
     queue=RequestQueue.UNLIMITED,
 )
 SEARCH_OFFSET_BY_TIMESTAMP = request(
-    Code.SEARCH_OFFSET_BY_TIMESTAMP, SearchOffsetRequest, SearchOffsetResponse
+    Code.SEARCH_OFFSET_BY_TIMESTAMP,
+    SearchOffsetRequest,
+    SearchOffsetResponse,
+    right=Right.to("Get", topic="Topic"),
 )
-GET_MAX_OFFSET = request(Code.GET_MAX_OFFSET, GetMaxOffsetRequest, GetMaxOffsetResponse)
-GET_MIN_OFFSET = request(Code.GET_MIN_OFFSET, GetMinOffsetRequest, GetMinOffsetResponse)
+GET_MAX_OFFSET = request(
+    Code.GET_MAX_OFFSET,
+    GetMaxOffsetRequest,
+    GetMaxOffsetResponse,
+    right=Right.to("Get", topic="Topic"),
+)
+GET_MIN_OFFSET = request(
+    Code.GET_MIN_OFFSET,
+    GetMinOffsetRequest,
+    GetMinOffsetResponse,
+    right=Right.to("Get", topic="Topic"),
+)
 GET_EARLIEST_MSG_STORETIME = request(
-    Code.GET_EARLIEST_MSG_STORETIME, GetEarliestStoreTimeRequest, GetEarliestStoreTimeResponse
+    Code.GET_EARLIEST_MSG_STORETIME,
+    GetEarliestStoreTimeRequest,
+    GetEarliestStoreTimeResponse,
+    right=Right.to("Get", topic="Topic"),
 )
 GET_ALL_CONSUMER_OFFSET = request(
     Code.GET_ALL_CONSUMER_OFFSET, NoHeader, NoHeader, result=json_of(ConsumerOffsets)
@@ -232,12 +248,19 @@ RESET_CONSUMER_CLIENT_OFFSET = request(
     served_by=CLIENT,
 )
 INVOKE_BROKER_TO_RESET_OFFSET = request(
-    Code.INVOKE_BROKER_TO_RESET_OFFSET, ResetOffsetRequest, NoHeader, result=json_of(ResetOffset)
+    Code.INVOKE_BROKER_TO_RESET_OFFSET,
+    ResetOffsetRequest,
+    NoHeader,
+    result=json_of(ResetOffset),
+    right=Right.to("Update", group="Group", topic="Topic"),
 )
 QUERY_CORRECTION_OFFSET = request(
     Code.QUERY_CORRECTION_OFFSET,
     QueryCorrectionOffsetRequest,
     NoHeader,
     result=json_of(CorrectionOffsets),
+    right=Right.to(
+        "Get", filterGroups="Group", compareGroup="Group", topic="Topic", optional=("filterGroups",)
+    ),
 )
 CLONE_GROUP_OFFSET = request(Code.CLONE_GROUP_OFFSET, CloneGroupOffsetRequest, NoHeader)

@@ -6,7 +6,14 @@ from pocketmq.model.groups import Subscription
 from pocketmq.model.value import WireValue
 from pocketmq.protocol.codes import RequestCode as Code
 from pocketmq.protocol.header import Header, Int32, Int64, TopicHeader
-from pocketmq.protocol.request import STORED_MESSAGES, NoHeader, RequestQueue, json_of, request
+from pocketmq.protocol.request import (
+    STORED_MESSAGES,
+    NoHeader,
+    RequestQueue,
+    Right,
+    json_of,
+    request,
+)
 from pocketmq.protocol.requests.stats import TimeSpans
 
 
@@ -144,8 +151,16 @@ VIEW_MESSAGE_BY_ID = request(
     queue=RequestQueue.UNLIMITED,
 )
 QUERY_CONSUME_TIME_SPAN = request(
-    Code.QUERY_CONSUME_TIME_SPAN, QueryConsumeTimeSpanRequest, NoHeader, result=json_of(TimeSpans)
+    Code.QUERY_CONSUME_TIME_SPAN,
+    QueryConsumeTimeSpanRequest,
+    NoHeader,
+    result=json_of(TimeSpans),
+    right=Right.to("Get", topic="Topic", group="Group"),
 )
 QUERY_CONSUME_QUEUE = request(
-    Code.QUERY_CONSUME_QUEUE, QueryConsumeQueueRequest, NoHeader, result=json_of(ConsumeQueuePage)
+    Code.QUERY_CONSUME_QUEUE,
+    QueryConsumeQueueRequest,
+    NoHeader,
+    result=json_of(ConsumeQueuePage),
+    right=Right.to("Get", topic="Topic", consumerGroup="Group", optional=("consumerGroup",)),
 )

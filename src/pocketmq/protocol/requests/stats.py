@@ -4,7 +4,7 @@ from pocketmq.model.queue import MessageQueue
 from pocketmq.model.value import WireValue
 from pocketmq.protocol.codes import RequestCode as Code
 from pocketmq.protocol.header import Header, TopicHeader
-from pocketmq.protocol.request import NoHeader, json_of, request
+from pocketmq.protocol.request import NoHeader, Right, json_of, request
 
 
 class OffsetRange(WireValue, frozen=True, kw_only=True):
@@ -115,7 +115,17 @@ class ViewBrokerStatsRequest(Header, frozen=True, kw_only=True):
 
 
 GET_CONSUME_STATS = request(
-    Code.GET_CONSUME_STATS, GetConsumeStatsRequest, NoHeader, result=json_of(ConsumeStatsBody)
+    Code.GET_CONSUME_STATS,
+    GetConsumeStatsRequest,
+    NoHeader,
+    result=json_of(ConsumeStatsBody),
+    right=Right.to(
+        "Get",
+        consumerGroup="Group",
+        topic="Topic",
+        topicList="Topic",
+        optional=("topic", "topicList"),
+    ),
 )
 VIEW_BROKER_STATS_DATA = request(
     Code.VIEW_BROKER_STATS_DATA, ViewBrokerStatsRequest, NoHeader, result=json_of(BrokerStats)

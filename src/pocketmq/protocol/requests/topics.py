@@ -4,7 +4,7 @@ from pocketmq.model.topics import MappedTopicConfig, TopicConfig, TopicMapping, 
 from pocketmq.model.value import DataVersion, WireValue
 from pocketmq.protocol.codes import RequestCode as Code
 from pocketmq.protocol.header import Header, Int32, RpcHeader, TopicHeader
-from pocketmq.protocol.request import NoHeader, json_of, request
+from pocketmq.protocol.request import NoHeader, Right, json_of, request
 from pocketmq.protocol.requests.stats import TopicStatsBody
 
 
@@ -98,7 +98,11 @@ class QueryTopicConsumersRequest(TopicHeader, frozen=True, kw_only=True):
 
 
 UPDATE_AND_CREATE_TOPIC = request(
-    Code.UPDATE_AND_CREATE_TOPIC, CreateTopicRequest, NoHeader, announced=True
+    Code.UPDATE_AND_CREATE_TOPIC,
+    CreateTopicRequest,
+    NoHeader,
+    announced=True,
+    right=Right.to("Create", topic="Topic"),
 )
 UPDATE_AND_CREATE_TOPIC_LIST = request(
     Code.UPDATE_AND_CREATE_TOPIC_LIST,
@@ -114,18 +118,32 @@ GET_ALL_TOPIC_CONFIG = request(
     result=json_of(TopicTableBody),
 )
 GET_TOPIC_STATS_INFO = request(
-    Code.GET_TOPIC_STATS_INFO, GetTopicStatsRequest, NoHeader, result=json_of(TopicStatsBody)
+    Code.GET_TOPIC_STATS_INFO,
+    GetTopicStatsRequest,
+    NoHeader,
+    result=json_of(TopicStatsBody),
+    right=Right.to("Get", topic="Topic"),
 )
-DELETE_TOPIC_IN_BROKER = request(Code.DELETE_TOPIC_IN_BROKER, DeleteTopicRequest, NoHeader)
+DELETE_TOPIC_IN_BROKER = request(
+    Code.DELETE_TOPIC_IN_BROKER,
+    DeleteTopicRequest,
+    NoHeader,
+    right=Right.to("Delete", topic="Topic"),
+)
 QUERY_TOPIC_CONSUME_BY_WHO = request(
     Code.QUERY_TOPIC_CONSUME_BY_WHO,
     QueryTopicConsumersRequest,
     NoHeader,
     result=json_of(GroupNames),
+    right=Right.to("Get", topic="Topic"),
 )
 GET_SYSTEM_TOPIC_LIST_FROM_BROKER = request(
     Code.GET_SYSTEM_TOPIC_LIST_FROM_BROKER, NoHeader, NoHeader, result=json_of(TopicNames)
 )
 GET_TOPIC_CONFIG = request(
-    Code.GET_TOPIC_CONFIG, GetTopicConfigRequest, NoHeader, result=json_of(MappedTopicConfig)
+    Code.GET_TOPIC_CONFIG,
+    GetTopicConfigRequest,
+    NoHeader,
+    result=json_of(MappedTopicConfig),
+    right=Right.to("Get", topic="Topic"),
 )
