@@ -50,7 +50,7 @@ REGION = {"MSG_REGION": "DefaultRegion", "TRACE_ON": "true"}
         (server_error(17, None), 17, None),
         (StoreFull(4096), 14, str(StoreFull(4096))),
         (StoreCorrupt("torn"), 14, "torn"),
-        (NameInvalid("topic", "a b", "a blank"), 29, "the topic name 'a b' is not valid: a blank"),
+        (NameInvalid("topic", "a b", "a blank"), 29, "invalid topic name 'a b': a blank"),
         (FilterSyntaxError("a", 1, "why"), 23, "column 1: why\n  a\n  ^"),
         (InvalidInput("no"), 29, "no"),
         (HeaderMalformed("it lacks a"), 1, "malformed header: it lacks a"),

@@ -95,7 +95,10 @@ def test_health_reports_as_table_json_and_page(events: str, tmp_path: Path) -> N
         (("fleet", "/no/such/file"), "cannot read /no/such/file"),
         (("fleet", "--uniform", "1,2,3", "--strategy", "AVGG"), "did you mean AVG"),
         (("fleet", "--uniform", "1,2,3", "--strategy", "CONFIG"), "nothing to compare"),
-        (("fleet", "--uniform", "1,2,3", "--broker-down", "z"), "no topic has queues on broker z"),
+        (
+            ("fleet", "--uniform", "1,2,3", "--broker-down", "z"),
+            "broker z has no queues of these topics",
+        ),
         (("fleet", "--uniform", "1,2,3", "--add-queues", "x"), "must look like 4 or"),
         (("fleet", "--uniform", "1,2,3", "--add-broker", "x"), "must look like broker-c*8"),
         (("fleet", "--uniform", "1,2,3", "--join", "a,b"), "one at a time"),

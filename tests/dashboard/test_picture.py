@@ -343,7 +343,7 @@ def test_a_change_of_strategy_is_compared_from_the_picture_of_now() -> None:
 
 
 def test_what_cannot_happen_is_refused() -> None:
-    with pytest.raises(AllocationInputInvalid, match="member stranger is not in the group"):
+    with pytest.raises(AllocationInputInvalid, match="stranger is not a member of the group"):
         try_events(HEALTHY, None, [MemberLeft("stranger")], {})
 
 

@@ -264,7 +264,9 @@ def test_the_inner_batches_of_one_body_share_what_they_may_inflate_to(codec: Cod
     batch = inner_batch([BatchEntry(bytes(100_000))], codec)
     delivery = DeliveryContext(inflate_limit=250_000)
     assert len(decode_pulled(batch * 2, delivery)) == 2
-    with pytest.raises(MessagesCutShort, match="holds more than 49956 bytes") as caught:
+    with pytest.raises(
+        MessagesCutShort, match="inflates to more than the limit of 49956 bytes"
+    ) as caught:
         decode_pulled(batch * 3, delivery)
     assert caught.value.position == 2 * len(batch)
     assert len(caught.value.decoded) == 2

@@ -62,5 +62,5 @@ def test_a_flag_that_speaks_of_a_batch_opens_nothing() -> None:
     ],
 )
 def test_what_no_message_can_have_is_refused(fields: dict[str, object]) -> None:
-    with pytest.raises(MessageMalformed, match="a reply is no message"):
+    with pytest.raises(MessageMalformed, match="the reply is not a valid message"):
         pushed_reply(changed(**fields), b"hello", 0)

@@ -153,7 +153,7 @@ def test_a_broken_body_is_an_error_when_it_is_read_and_only_then() -> None:
 def test_a_body_is_inflated_to_the_limit_and_no_further() -> None:
     record = Record(topic=b"T", body=compress(bytes(1000)), sys_flag=mark_compressed(0, Codec.ZLIB))
     assert received(record, DeliveryContext(inflate_limit=1000)).body == bytes(1000)
-    with pytest.raises(MessageMalformed, match="more than 999 bytes"):
+    with pytest.raises(MessageMalformed, match="more than the limit of 999 bytes"):
         _ = received(record, DeliveryContext(inflate_limit=999)).body
 
 

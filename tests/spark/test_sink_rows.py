@@ -98,7 +98,7 @@ def test_entries_are_those_of_messages_sent_in_a_batch(
         ({"body": bytes(4 * 1024 * 1024 + 1)}, "body", "larger than 4194304"),
         ({"tags": "a\2b"}, "tags", "separator"),
         ({"keys": "a\2b"}, "keys", "separator"),
-        ({"properties": [("KEYS", "x")]}, "properties", "'KEYS' is RocketMQ's own"),
+        ({"properties": [("KEYS", "x")]}, "properties", "'KEYS' is reserved by RocketMQ"),
         ({"properties": [("a", "1"), ("b", " \t")]}, "properties", "'b': name and value"),
         ({"properties": [("a", "1"), ("b", "")]}, "properties", "'b': name and value"),
         ({"properties": [("a\1", "1")]}, "properties", "separator"),

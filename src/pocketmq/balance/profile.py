@@ -186,4 +186,6 @@ def rules_of(profile: Profile) -> ProducerRules:
     try:
         return RULES[profile.line]
     except KeyError:
-        raise InvalidInput(f"no producer rules for the line {profile.line!r}") from None
+        raise InvalidInput(
+            f"unknown client line {profile.line!r}; allowed are '4.x' and '5.x'"
+        ) from None

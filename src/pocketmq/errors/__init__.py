@@ -3,9 +3,9 @@
 Class flags say what a caller may do about an error, so that retry loops read flags, never lists
 of types:
 
-* `retryable`: the same call may succeed if it is made again;
-* `refresh_route`: ask the name server again before the next try;
-* `outcome_unknown`: the request may have taken effect although no answer came.
+* `retryable`: the same call may succeed if it is retried;
+* `refresh_route`: fetch the route again before the next try;
+* `outcome_unknown`: the request may have taken effect although no response arrived.
 """
 
 from pocketmq.errors.jobs import (

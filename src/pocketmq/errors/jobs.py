@@ -5,7 +5,7 @@ from pocketmq.errors.usage import InvalidInput
 
 
 class OptionInvalid(InvalidInput):
-    """An option of a data source that cannot work; `option` is its name."""
+    """An invalid option of a data source; `option` is its name."""
 
     def __init__(self, option: str, reason: str) -> None:
         self.option = option
@@ -14,7 +14,7 @@ class OptionInvalid(InvalidInput):
 
 
 class DataLost(MQError):
-    """Messages that were to be read are not there any more, or their queue is gone.
+    """Messages to be read do not exist any more, or their queue is gone.
 
     `first` and `end` are the offsets that cannot be read; `end` is not among them.
     """
@@ -30,7 +30,7 @@ class DataLost(MQError):
         what = f"offsets {self.first} to {self.end - 1}" if self.end > self.first else "messages"
         super().__init__(
             f"{what} of queue {queue_id} of topic {topic!r} on broker {broker!r} cannot be read: "
-            f"{why}; with failOnDataLoss=false the stream goes on without them"
+            f"{why}; set failOnDataLoss=false to continue without them"
         )
 
 
@@ -58,7 +58,7 @@ class RowsNotSent(MQError):
         self.partition = partition
         rows = f"row {first}" if first == last else f"rows {first} to {last}"
         place = "" if partition is None else f" of partition {partition}"
-        super().__init__(f"{rows}{place} (from 0) did not get to topic {topic!r}: {error}")
+        super().__init__(f"{rows}{place} (from 0) could not be sent to topic {topic!r}: {error}")
 
 
 class LedgerUnusable(MQError):
@@ -67,24 +67,24 @@ class LedgerUnusable(MQError):
     def __init__(self, path: str, reason: str) -> None:
         self.path = path
         self.reason = reason
-        super().__init__(f"the ledger at {path!r} cannot be used: {reason}")
+        super().__init__(f"cannot use the ledger {path!r}: {reason}")
 
 
 class BatchDecided(MQError):
-    """A micro-batch was to be decided after a later one: another run of the query is further on."""
+    """A micro-batch arrived after a later one was committed: another run of the query is ahead."""
 
     def __init__(self, query: str, batch: int, last: int) -> None:
         self.query = query
         self.batch = batch
         self.last = last
         super().__init__(
-            f"batch {batch} of query {query} comes after batch {last} was decided; "
-            "is the same query running twice?"
+            f"batch {batch} of query {query} arrived after batch {last} was committed; "
+            "check that the query is not running twice"
         )
 
 
 class PipelineFailed(MQError):
-    """A pipeline could not go on; what it had done stays, and a new run goes on from there."""
+    """A pipeline failed; its finished work is kept, and a new run resumes from there."""
 
     def __init__(self, name: str, reason: str) -> None:
         self.name = name
@@ -93,18 +93,18 @@ class PipelineFailed(MQError):
 
 
 class CannotMigrate(MQError):
-    """A topic, group or queue cannot be moved as things are; what was copied stays and counts."""
+    """A topic, group or queue cannot be migrated now; what was copied is kept."""
 
     def __init__(self, subject: str, reason: str) -> None:
         self.subject = subject
         self.reason = reason
-        super().__init__(f"{subject} cannot be migrated: {reason}")
+        super().__init__(f"cannot migrate {subject}: {reason}")
 
 
 class MigrationFileUnusable(MQError):
-    """The file that keeps how far a migration is cannot be used, or belongs to another one."""
+    """The progress file of a migration cannot be used, or belongs to another migration."""
 
     def __init__(self, path: str, reason: str) -> None:
         self.path = path
         self.reason = reason
-        super().__init__(f"the migration's file {path!r} cannot be used: {reason}")
+        super().__init__(f"cannot use the migration file {path!r}: {reason}")

@@ -8,17 +8,17 @@ class StoreError(MQError):
 
 
 class StoreFull(StoreError):
-    """The disk has no room for a further file; room made, the store goes on."""
+    """The disk has no space for another file; the store resumes when space is freed."""
 
     retryable = True
 
     def __init__(self, wanted: int) -> None:
         self.wanted = wanted
-        super().__init__(f"no room on disk for a further file of {wanted} bytes; delete something")
+        super().__init__(f"disk full: no space for another file of {wanted} bytes; free disk space")
 
 
 class StoreCorrupt(StoreError):
-    """Files contradict each other in a way that recovery cannot mend."""
+    """Files contradict each other in a way that recovery cannot repair."""
 
     def __init__(self, reason: str) -> None:
         self.reason = reason
@@ -26,29 +26,29 @@ class StoreCorrupt(StoreError):
 
 
 class StoreFailed(StoreError):
-    """The operating system refuses to read, write or sync a file of the store.
+    """The operating system failed to read, write or sync a file of the store.
 
-    After a failed sync nobody knows what reached the device: the store takes no more messages
+    After a failed sync it is unknown what reached the device: the store takes no more messages
     until it has been opened again.
     """
 
     def __init__(self, reason: str) -> None:
         self.reason = reason
-        super().__init__(f"the store's files cannot be used: {reason}; check the disk and restart")
+        super().__init__(f"store I/O failed: {reason}; check the disk and restart the broker")
 
 
 class StoreInUse(StoreError):
-    """Another process works on the same directory."""
+    """Another process uses the same data directory."""
 
     def __init__(self, directory: str) -> None:
         self.directory = directory
         super().__init__(
-            f"{directory} is in use by another broker; stop it or choose another directory"
+            f"data directory {directory} is in use by another broker; stop it or choose another one"
         )
 
 
 class CannotStart(MQError):
-    """A part cannot start where and how it was told to; nothing of it is left running."""
+    """A server or cluster cannot start with these settings; nothing of it is left running."""
 
     def __init__(self, part: str, reason: str) -> None:
         self.part = part
@@ -57,9 +57,9 @@ class CannotStart(MQError):
 
 
 class PartEnded(MQError):
-    """A broker process ended by itself while somebody waited for it."""
+    """A broker process exited by itself while a caller waited for it."""
 
     def __init__(self, part: str, how: str) -> None:
         self.part = part
         self.how = how
-        super().__init__(f"{part} {how}; its last lines on stderr may say why")
+        super().__init__(f"{part} {how}; see its last lines on stderr")

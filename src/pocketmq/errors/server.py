@@ -11,7 +11,7 @@ from pocketmq.errors.tree import MQError
 
 
 class ResponseCode(IntEnum):
-    """What a server says about a request. Zero is success; most others are errors."""
+    """A server's answer to a request. Zero is success; most others are errors."""
 
     SUCCESS = 0
     SYSTEM_ERROR = 1
@@ -80,7 +80,7 @@ class ResponseCode(IntEnum):
 
 
 class ServerError(MQError):
-    """A name server or broker answered, and the answer is no."""
+    """A name server or broker refused a request."""
 
     answers: ClassVar[ResponseCode | None] = None
     advice: ClassVar[str] = ""
@@ -107,22 +107,22 @@ class ServerError(MQError):
 
 
 class SystemFailure(ServerError):
-    """The server failed inside; its remark says where."""
+    """The server failed internally; its remark says where."""
 
     answers = ResponseCode.SYSTEM_ERROR
     retryable = True
 
 
 class SystemBusy(ServerError):
-    """The server sheds load."""
+    """The server is overloaded and rejects requests."""
 
     answers = ResponseCode.SYSTEM_BUSY
     retryable = True
-    advice = "send more slowly or try again"
+    advice = "reduce the send rate, or retry later"
 
 
 class RequestNotSupported(ServerError):
-    """The server does not know this request; it may be older than the feature."""
+    """The server does not support this request; it may be older than the feature."""
 
     answers = ResponseCode.REQUEST_CODE_NOT_SUPPORTED
 
@@ -141,14 +141,14 @@ class ServiceNotAvailable(ServerError):
 
 
 class NoPermission(ServerError):
-    """The topic, group or user may not do this here."""
+    """The user, the topic or the group has no permission for this."""
 
     answers = ResponseCode.NO_PERMISSION
     retryable = True  # as in Java: another broker may hold the topic with other permissions
 
 
 class TopicNotFound(ServerError):
-    """The topic does not exist there and is not created by itself."""
+    """The topic does not exist on the server, which does not create topics automatically."""
 
     answers = ResponseCode.TOPIC_NOT_EXIST
     retryable = True
@@ -157,15 +157,16 @@ class TopicNotFound(ServerError):
 
 
 class OffsetMoved(ServerError):
-    """The offset asked for lies outside what the queue holds."""
+    """The requested offset is outside the range of the queue."""
 
     answers = ResponseCode.PULL_OFFSET_MOVED
 
 
 class SubscriptionGroupNotFound(ServerError):
-    """The consumer group does not exist there and is not created by itself."""
+    """The consumer group does not exist on the server, which does not create it automatically."""
 
     answers = ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST
+    advice = "create the group, or check its name"
 
 
 class ConsumerOffline(ServerError):
@@ -175,7 +176,7 @@ class ConsumerOffline(ServerError):
 
 
 class FlowControlled(ServerError):
-    """The server asks this client to slow down."""
+    """The server applies flow control: this client must slow down."""
 
     answers = ResponseCode.FLOW_CONTROL
     retryable = True
@@ -189,5 +190,5 @@ _BY_CODE: dict[int, type[ServerError]] = {
 def server_error(
     code: int, remark: str | None = None, *, request: str = "", address: str = ""
 ) -> ServerError:
-    """Make the error of the class that stands for `code`."""
+    """Return the error of the class that stands for `code`."""
     return _BY_CODE.get(code, ServerError)(code, remark, request=request, address=address)

@@ -9,22 +9,22 @@ _LONGEST_SHOWN = 140  # a name one over the limit of topics is still shown whole
 
 
 class InvalidInput(MQError, ValueError):
-    """An argument that can never work, whatever the cluster's state."""
+    """An invalid argument: the call can never work, whatever the cluster's state."""
 
 
 class NameInvalid(InvalidInput):
-    """A topic or group name RocketMQ would refuse."""
+    """A topic or group name that RocketMQ does not accept."""
 
     def __init__(self, kind: str, name: str, reason: str) -> None:
         self.kind = kind
         self.name = name
         self.reason = reason
         shown = name if len(name) <= _LONGEST_SHOWN else f"{name[:_LONGEST_SHOWN]}…"
-        super().__init__(f"the {kind} name {shown!r} is not valid: {reason}")
+        super().__init__(f"invalid {kind} name {shown!r}: {reason}")
 
 
 class AllocationInputInvalid(InvalidInput):
-    """An allocation was asked for without a member id, queues or members.
+    """An allocation without a member id, queues or members, or one its strategy cannot compute.
 
     Java throws here and keeps what the member owns; so do our consumers.
     """
@@ -42,15 +42,15 @@ class StrategyUnknown(InvalidInput):
         self.known = known
         self.nearest = nearest
         hint = f"did you mean {nearest}?" if nearest else f"choose from {', '.join(known)}"
-        super().__init__(f"there is no allocation strategy {name!r}: {hint}")
+        super().__init__(f"unknown allocation strategy {name!r}; {hint}")
 
 
 class AttributeRefused(InvalidInput):
-    """A change of a topic's or group's attributes that makes no sense; the reason is Java's."""
+    """An invalid change of a topic's or group's attributes; the reason is Java's."""
 
     def __init__(self, reason: str) -> None:
         self.reason = reason
-        super().__init__(f"the attributes cannot be changed so: {reason}")
+        super().__init__(f"invalid attribute change: {reason}")
 
 
 class FilterSyntaxError(InvalidInput):
@@ -62,11 +62,13 @@ class FilterSyntaxError(InvalidInput):
         self.reason = reason
         shown, place = _around(expression, column - 1)
         pointer = " " * place + "^"
-        super().__init__(f"column {column}: {reason}\n  {shown}\n  {pointer}")
+        super().__init__(
+            f"invalid filter expression, column {column}: {reason}\n  {shown}\n  {pointer}"
+        )
 
 
 def _around(expression: str, place: int) -> tuple[str, int]:
-    """Give the expression near a place on one line, and where the place is on it."""
+    """Return the expression near a place on one line, and where the place is on it."""
     start = max(0, place - _LONGEST_SHOWN // 2)
     near = expression[start : start + _LONGEST_SHOWN]
     line = "".join(c if c.isprintable() else " " for c in near)  # a line end would move the pointer
@@ -82,7 +84,7 @@ class FilterUndecided(MQError):
     def __init__(self, value: str, wanted: str) -> None:
         self.value = value
         self.wanted = wanted
-        super().__init__(f"the filter compares {value!r} as {wanted}, which it is not")
+        super().__init__(f"cannot compare the property value {value!r} as {wanted}")
 
 
 class ClientClosed(MQError):
@@ -91,8 +93,8 @@ class ClientClosed(MQError):
     def __init__(self, client_id: str) -> None:
         self.client_id = client_id
         super().__init__(
-            f"{client_id} is not running: use it inside `with`, or between start() and close(); "
-            "one that was closed does not start again, make a new one"
+            f"client {client_id!r} is not running; use it inside `with`, or between start() and "
+            "close(). A closed client cannot be restarted: create a new one"
         )
 
 
@@ -105,40 +107,40 @@ class ClientForked(MQError):
     def __init__(self, client_id: str) -> None:
         self.client_id = client_id
         super().__init__(
-            f"the client {client_id!r} runs in the parent process and not in this fork of it; "
-            "make a new client after the fork"
+            f"client {client_id!r} belongs to the parent process and cannot be used in this fork; "
+            "create a new client after the fork"
         )
 
 
 class WouldBlockLoop(MQError):
-    """A blocking call was made on the thread that would have to carry it out. Nothing was sent."""
+    """A blocking call on the thread that would have to carry it out. Nothing was sent."""
 
     def __init__(self, loop: str) -> None:
         self.loop = loop
         super().__init__(
-            f"a blocking call on the event loop's own thread ({loop!r}) would never end; "
-            "coroutines use pocketmq.aio, and what blocks is a plain function (def)"
+            f"a blocking call on the event loop's own thread ({loop!r}) would deadlock; "
+            "use pocketmq.aio in coroutines, or move the call to a plain function (def)"
         )
 
 
 class GroupTaken(InvalidInput):
-    """A client id stands for one member of a group, and there is one already."""
+    """The client already has a member in this group; a client id stands for one member."""
 
     def __init__(self, kind: str, group: str, client_id: str) -> None:
         self.kind = kind
         self.group = group
         self.client_id = client_id
         super().__init__(
-            f"client {client_id!r} has a {kind} in group {group!r} already; "
-            "stop that one, or give this one another group or instance name"
+            f"client {client_id!r} already has a {kind} in group {group!r}; "
+            "close that one first, or use another group or instance name"
         )
 
 
 class Absent(MQError):
-    """A cluster, broker, group, message or user that was named does not exist."""
+    """A cluster, broker, group, message or user with this name does not exist."""
 
     def __init__(self, kind: str, name: str, hint: str = "") -> None:
         self.kind = kind
         self.name = name
         self.hint = hint
-        super().__init__(f"there is no {kind} {name!r}" + (f"; {hint}" if hint else ""))
+        super().__init__(f"no {kind} {name!r} found" + (f"; {hint}" if hint else ""))

@@ -28,7 +28,7 @@ def parse_delay_levels(text: str) -> tuple[float, ...]:
     parts = text.split()
     if not 0 < len(parts) <= MOST_LEVELS:
         raise InvalidInput(
-            f"messageDelayLevel has {len(parts)} levels, from 1 to {MOST_LEVELS} are possible"
+            f"messageDelayLevel has {len(parts)} levels; 1 to {MOST_LEVELS} are allowed"
         )
     return tuple([_seconds(part) for part in parts])
 
@@ -37,11 +37,11 @@ def _seconds(part: str) -> float:
     number, unit = part[:-1], _UNITS.get(part[-1])
     if unit is None or not (number.isascii() and number.isdecimal()):
         raise InvalidInput(
-            f"messageDelayLevel: {part[:40]!r} is no delay; "
+            f"messageDelayLevel: {part[:40]!r} is not a delay; "
             "write a number and s, m, h or d, as in 10s"
         )
     if len(number) > _MOST_DIGITS or int(number) * unit > LONGEST_DELAY:
-        raise InvalidInput(f"messageDelayLevel: {part[:40]!r} is more than a hundred years")
+        raise InvalidInput(f"messageDelayLevel: {part[:40]!r} exceeds the limit of 36500d")
     return float(int(number) * unit)
 
 

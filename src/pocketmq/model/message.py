@@ -36,13 +36,15 @@ class Message(msgspec.Struct, frozen=True):
             return
         if not isinstance(body, bytes):
             kind = type(body).__name__
-            raise InvalidInput(f"a body is bytes, not {kind}; text becomes bytes by text.encode()")
+            raise InvalidInput(
+                f"a message body must be bytes, not {kind}; use text.encode() for text"
+            )
         if tag is not None and not isinstance(tag, str):
-            raise InvalidInput(f"a tag is one word of text, not {tag!r}")
+            raise InvalidInput(f"a tag must be one string, not {tag!r}")
         if isinstance(self.keys, str) or not isinstance(self.keys, Sequence):
             raise InvalidInput("keys must be a sequence of strings, such as keys=['A17']")
         if not isinstance(properties, Mapping):
-            raise InvalidInput("properties are a mapping of text, such as {'region': 'eu'}")
+            raise InvalidInput("properties must be a mapping of strings, such as {'region': 'eu'}")
         for key in self.keys:
             _check_key(key)
         for name, value in self.properties.items():
@@ -63,18 +65,20 @@ def _check_key(key: object) -> None:
     if not isinstance(key, str):
         raise InvalidInput(f"key {key!r} must be a string, such as keys=['A17']")
     if not key or any(character.isspace() for character in key):
-        raise InvalidInput(f"key {key!r} is empty or holds white space, which separates keys")
+        raise InvalidInput(
+            f"key {key!r} must not be empty or contain white space, which separates keys"
+        )
 
 
 def _check_property(name: object, value: object) -> None:
     if not isinstance(name, str) or not isinstance(value, str):
-        raise InvalidInput(f"property {name!r} must be text, not {value!r}; use str(...)")
+        raise InvalidInput(f"property {name!r} must be a string, not {value!r}; use str(...)")
     if name in names.RESERVED:
-        raise InvalidInput(f"property {name!r} is RocketMQ's own; choose another name")
+        raise InvalidInput(f"property {name!r} is reserved by RocketMQ; choose another name")
     if not name.strip() or not value.strip():
         raise InvalidInput(f"property {name!r}: name and value must not be blank")
     if "\x01" in name or "\x02" in name or "\x02" in value:
-        raise InvalidInput(f"property {name!r} holds a separator character (\\x01 or \\x02)")
+        raise InvalidInput(f"property {name!r} contains a separator character (\\x01 or \\x02)")
 
 
 DEFAULT_REGION = "DefaultRegion"

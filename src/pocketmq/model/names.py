@@ -61,7 +61,7 @@ SYSTEM_GROUPS = frozenset(
 )
 
 _ALLOWED = re.compile(r"[%|a-zA-Z0-9_-]+\Z")
-_ALLOWED_TEXT = "only letters, digits and % | _ - may be used"
+_ALLOWED_TEXT = "allowed are letters, digits and % | _ -"
 _TOPIC_LIMIT = 127
 _DERIVED_TOPIC_LIMIT = 255
 _GROUP_LIMIT = 120
@@ -84,28 +84,28 @@ def check_producer_group(group: str) -> None:
     """Raise `NameInvalid` for names producers may not use."""
     check_group(group)
     if group == "DEFAULT_PRODUCER":
-        raise NameInvalid("group", group, "it is reserved; choose a name of your own")
+        raise NameInvalid("group", group, "it is reserved by RocketMQ; choose another name")
 
 
 def check_consumer_group(group: str) -> None:
     """Raise `NameInvalid` for names consumers may not use."""
     check_group(group)
     if group == "DEFAULT_CONSUMER":
-        raise NameInvalid("group", group, "it is reserved; choose a name of your own")
+        raise NameInvalid("group", group, "it is reserved by RocketMQ; choose another name")
 
 
 def _check_text(kind: str, name: object) -> None:
     if not isinstance(name, str):
-        raise NameInvalid(kind, repr(name), "a name is text")
+        raise NameInvalid(kind, repr(name), "it must be a string")
 
 
 def _check(kind: str, name: str, limit: int) -> None:
     if not name.strip():
-        raise NameInvalid(kind, name, "it is empty")
+        raise NameInvalid(kind, name, "it must not be empty")
     if not _ALLOWED.match(name):
         raise NameInvalid(kind, name, _ALLOWED_TEXT)
     if len(name) > limit:
-        raise NameInvalid(kind, name, f"it has {len(name)} characters, {limit} are allowed")
+        raise NameInvalid(kind, name, f"it has {len(name)} characters; at most {limit} are allowed")
 
 
 def retry_topic(group: str) -> str:

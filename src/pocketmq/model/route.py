@@ -139,7 +139,7 @@ def _expand(topic: str, counts: list[tuple[str, int]]) -> list[MessageQueue]:
     if total > MAX_ROUTE_QUEUES:
         raise BodyMalformed(
             "topic route",
-            f"{total} queues of topic {topic!r}, over the limit of {MAX_ROUTE_QUEUES}",
+            f"{total} queues of topic {topic!r} exceed the limit of {MAX_ROUTE_QUEUES}",
         )
     return [
         MessageQueue(topic, broker, queue_id)

@@ -71,7 +71,7 @@ def initial_users(initial: str, inner: str) -> list[tuple[str, str]]:
         found.append((credentials.access_key, credentials.secret_key))
     for name, password in found:
         if not name.strip() or not password.strip():
-            raise InvalidInput("a user the broker begins with needs a name and a password")
+            raise InvalidInput("an initial user needs a name and a password")
     return found
 
 
@@ -87,4 +87,4 @@ def _read(key: str, text: str, kind: type[S]) -> S:
         return msgspec.json.decode(text, type=kind)
     except msgspec.DecodeError:
         names = ", ".join(field.encode_name for field in msgspec.structs.fields(kind))
-        raise InvalidInput(f"{key} is a JSON object with {names}") from None
+        raise InvalidInput(f"{key} must be a JSON object with {names}") from None

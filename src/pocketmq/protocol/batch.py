@@ -73,7 +73,9 @@ def encode_messages(messages: Sequence[Message], unique_ids: Sequence[str]) -> l
                 )
                 middle = _LENGTH.pack(text_size) + _BEFORE_ID
             except struct.error as error:
-                raise InvalidInput(f"a message with a flag of {flag_of_last}") from error
+                raise InvalidInput(
+                    f"the flag {flag_of_last} of a message is out of range"
+                ) from error
         entries.append(b"".join((head, body, middle, own, b"\2")))
     return entries
 
@@ -86,7 +88,7 @@ def check_batch(messages: Sequence[Message], *, delayed: bool = False) -> None:
         raise InvalidInput("messages of a batch cannot be delayed; send them one by one")
     topic = messages[0].topic
     if is_retry_topic(topic):
-        raise InvalidInput(f"a batch cannot go to the retry topic {topic!r}")
+        raise InvalidInput(f"messages to the retry topic {topic!r} cannot be sent as a batch")
     if len(topic.encode("utf-8", "replace")) > _TOPIC_LIMIT:
         raise InvalidInput(f"a batch needs a topic of at most {_TOPIC_LIMIT} bytes")
     for message in messages:
@@ -94,7 +96,9 @@ def check_batch(messages: Sequence[Message], *, delayed: bool = False) -> None:
             raise InvalidInput("a message of the batch has no body")
         other = message.topic
         if other is not topic and other != topic:
-            raise InvalidInput(f"a batch has one topic, this one has {topic!r} and {other!r}")
+            raise InvalidInput(
+                f"all messages of a batch need the same topic, not {topic!r} and {other!r}"
+            )
 
 
 def split_batch(
@@ -109,7 +113,7 @@ def split_batch(
     for entry in entries:
         size = entry.encoded_size()
         if size > limit:
-            raise InvalidInput(f"a message of {size} bytes is over the limit of {limit}")
+            raise InvalidInput(f"a message of {size} bytes exceeds the limit of {limit} bytes")
         if not batches or size > room:
             batches.append([])
             room = limit

@@ -60,7 +60,7 @@ def compress(body: bytes, codec: Codec = Codec.ZLIB, level: int = DEFAULT_LEVEL)
         if codec is Codec.ZSTD:
             return _zstd_compress(body, level)
     except (ValueError, zlib.error) as error:
-        raise InvalidInput(f"{codec.name} has no compression level {level}") from error
+        raise InvalidInput(f"invalid compression level {level} for {codec.name}") from error
     return _lz4_compress(body)
 
 
@@ -115,7 +115,7 @@ def body_start(body: bytes, sys_flag: int, size: int) -> bytes:
 
 
 def _broken(codec: Codec, reason: str) -> MessageMalformed:
-    return MessageMalformed(f"a body is not what {codec.name} wrote: {reason}")
+    return MessageMalformed(f"the body is not valid {codec.name} data: {reason}")
 
 
 def _zlib_decompress(data: bytes, limit: int) -> bytes:

@@ -181,7 +181,7 @@ def _prefix_error(length: int, word: int, limit: int) -> ProtocolError:
     if length > _LENGTH_LIMIT:
         return FrameMalformed(f"negative length {length - 2**32}")
     if length < 4:
-        return FrameMalformed(f"length {length} leaves no room for a header")
+        return FrameMalformed(f"length {length} is too short for a header")
     if length + 4 > limit:
         return FrameTooLarge(length + 4, limit)
     if word >> 24 > SerializeType.ROCKETMQ:

@@ -67,7 +67,7 @@ class PopHandle(Struct, frozen=True, kw_only=True):
         """
         parts = java_split(text, " ")
         if len(parts) < 7:
-            raise HeaderMalformed(f"a pop handle has seven parts or more, not {len(parts)}")
+            raise HeaderMalformed(f"a pop handle needs at least 7 parts, not {len(parts)}")
         return cls(
             start_offset=_long(parts[0]),
             pop_time_ms=_long(parts[1]),
@@ -209,20 +209,20 @@ def _mark(text: str) -> TopicMark:
     try:
         return TopicMark(text)
     except ValueError:
-        raise HeaderMalformed(f"{text[:40]!r} is no mark of a topic") from None
+        raise HeaderMalformed(f"{text[:40]!r} is not a mark of a topic") from None
 
 
 def _int(text: str) -> int:
     value = read_int32(text)
     if value is None:
-        raise HeaderMalformed(f"{text[:40]!r} is no 32-bit number")
+        raise HeaderMalformed(f"{text[:40]!r} is not a 32-bit number")
     return value
 
 
 def _long(text: str) -> int:
     value = read_int64(text)
     if value is None:
-        raise HeaderMalformed(f"{text[:40]!r} is no 64-bit number")
+        raise HeaderMalformed(f"{text[:40]!r} is not a 64-bit number")
     return value
 
 
@@ -247,17 +247,17 @@ class RecallHandle(Struct, frozen=True, kw_only=True):
         """Read a handle, or raise `HeaderMalformed`. Padding may be missing, as Java allows."""
         padded = len(text) % 4 if text.endswith("=") else 0
         if padded or not _BASE64.match(text):
-            raise HeaderMalformed(f"{text[:40]!r} is no recall handle")
+            raise HeaderMalformed(f"{text[:40]!r} is not a recall handle")
         try:
             raw = urlsafe_b64decode(text + "=" * (-len(text) % 4))
         except Error:
-            raise HeaderMalformed(f"{text[:40]!r} is no recall handle") from None
+            raise HeaderMalformed(f"{text[:40]!r} is not a recall handle") from None
         parts = java_split(raw.decode(errors="replace"), " ")
         if len(parts) < 5 or parts[0] != _VERSION:
             raise HeaderMalformed(f"the recall handle {text[:40]!r} is not of version 1")
         deliver_at_ms = read_int64(parts[3])
         if deliver_at_ms is None:
-            raise HeaderMalformed(f"the recall handle {text[:40]!r} holds no time")
+            raise HeaderMalformed(f"the recall handle {text[:40]!r} has no delivery time")
         return cls(
             topic=parts[1],
             broker_name=parts[2],

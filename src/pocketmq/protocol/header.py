@@ -39,12 +39,16 @@ class Header(Struct, frozen=True, kw_only=True, rename="camel", gc=False):
             text = ext.get(wire)
             if text is None:
                 if required:
-                    raise HeaderMalformed(f"{cls.__name__} lacks {wire!r}")
+                    raise HeaderMalformed(
+                        f"{cls.__name__} has no field {wire!r}, which is required"
+                    )
                 continue
             if read is not None:
                 value = read(text)
                 if value is None:
-                    raise HeaderMalformed(f"{wire!r} of {cls.__name__} cannot be {text[:40]!r}")
+                    raise HeaderMalformed(
+                        f"{cls.__name__} has an invalid value in field {wire!r}: {text[:40]!r}"
+                    )
                 values[name] = value
             else:
                 values[name] = text

@@ -25,11 +25,11 @@ def encode_host(text: str) -> bytes:
     if ip.startswith("[") and ip.endswith("]"):
         ip = ip[1:-1]
     if not (port.isascii() and port.isdigit() and len(port) <= 5 and int(port) <= 0xFFFF):
-        raise InvalidInput(f"{text!r} does not end with a port, as in 127.0.0.1:10911")
+        raise InvalidInput(f"{text!r} is not an address with a port, such as 127.0.0.1:10911")
     try:
         return ipaddress.ip_address(ip).packed + _PORT.pack(int(port))
     except ValueError as error:
-        raise InvalidInput(f"{text!r} does not begin with an IP address") from error
+        raise InvalidInput(f"{text!r} does not start with an IP address") from error
 
 
 def decode_host(raw: bytes) -> str:
@@ -45,7 +45,7 @@ def decode_host(raw: bytes) -> str:
         packed, port = _V6.unpack(raw)
         text = f"[{ipaddress.IPv6Address(packed)}]:{port}"
     else:
-        raise MessageMalformed(f"an address of {len(raw)} bytes, 8 or 20 are possible")
+        raise MessageMalformed(f"an address of {len(raw)} bytes, not 8 or 20")
     if not 0 <= port <= 0xFFFF:
         raise MessageMalformed(f"an address with port {port}")
     return text

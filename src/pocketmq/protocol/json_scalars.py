@@ -55,11 +55,11 @@ def _double(value: Any) -> float | None:
 
 def _number_in(text: str) -> int | float:
     if len(text) > _LONGEST_NUMBER:
-        raise Mismatch("is a string that holds no number")
+        raise Mismatch("is a string, not a number")
     try:
         return int(text) if text.strip().lstrip("+-").isdecimal() else float(text)
     except ValueError:
-        raise Mismatch("is a string that holds no number") from None
+        raise Mismatch("is a string, not a number") from None
 
 
 _TRUTH = {"true": True, "1": True, "y": True, "t": True} | {

@@ -244,7 +244,7 @@ def _unusual_queue_key(key: str) -> Any:
     try:
         return _converter(MessageQueue)(loads(key))
     except BodyMalformed as error:
-        raise Mismatch(f"is a key that is no queue: {error.reason}") from None
+        raise Mismatch(f"is a key that is not a queue: {error.reason}") from None
 
 
 def _anything(value: Any) -> Any:

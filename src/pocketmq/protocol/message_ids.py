@@ -43,11 +43,11 @@ class UniqueId(msgspec.Struct, frozen=True):
 def encode_offset_id(store_host: bytes, commit_log_offset: int) -> str:
     """Give the offset id of a message. The host is 8 or 20 bytes, as `hosts` encodes it."""
     if len(store_host) not in (V4_SIZE, V6_SIZE):
-        raise InvalidInput("a host takes 8 bytes with IPv4, 20 with IPv6")
+        raise InvalidInput("a host must have 8 bytes (IPv4) or 20 (IPv6)")
     try:
         return (store_host + _OFFSET.pack(commit_log_offset)).hex().upper()
     except struct.error as error:
-        raise InvalidInput(f"{commit_log_offset} is no commit-log offset") from error
+        raise InvalidInput(f"{commit_log_offset} is not a commit-log offset") from error
 
 
 def parse_offset_id(text: str) -> OffsetId:

@@ -27,7 +27,7 @@ def encode_properties(properties: Mapping[str, str | None]) -> bytes:
     try:
         raw = text.encode()
     except UnicodeEncodeError as error:
-        raise InvalidInput("a property holds half of a surrogate pair") from error
+        raise InvalidInput("a property contains half of a surrogate pair") from error
     if len(raw) > LIMIT:
         raise InvalidInput(_TOO_LONG.format(len(raw)))
     return raw
@@ -37,9 +37,9 @@ def _check(pairs: list[tuple[str, str]]) -> None:
     r"""Refuse what would be read back differently. `\x01` inside a value is no separator."""
     for name, value in pairs:
         if not name:
-            raise InvalidInput("a property has no name")
+            raise InvalidInput("a property name must not be empty")
         if "\x01" in name or "\x02" in name or "\x02" in value:
-            raise InvalidInput(f"property {name!r} holds a separator character (\\x01 or \\x02)")
+            raise InvalidInput(f"property {name!r} contains a separator character (\\x01 or \\x02)")
 
 
 def decode_properties(raw: bytes) -> dict[str, str]:

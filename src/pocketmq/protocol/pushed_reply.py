@@ -37,5 +37,5 @@ def pushed_reply(header: PushReplyRequest, body: bytes, arrived_ms: int) -> Rece
         )
         raw = encode_record(record)
     except InvalidInput as error:
-        raise MessageMalformed(f"a reply is no message: {error}") from error
+        raise MessageMalformed(f"the reply is not a valid message: {error}") from error
     return revive(raw, 0, DeliveryContext(added={names.ARRIVE_TIME: str(arrived_ms)}))

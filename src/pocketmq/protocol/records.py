@@ -81,14 +81,18 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, gc=False):
                 self.prepared_transaction_offset,
             )
         except struct.error as error:
-            raise InvalidInput(f"a number does not fit into a message: {error}") from error
+            raise InvalidInput(f"a number is out of range for a message: {error}") from error
         text_size = len(self.property_bytes)
         if text_size > PROPERTIES_LIMIT:
-            raise InvalidInput(f"properties of {text_size} bytes, {PROPERTIES_LIMIT} are allowed")
+            raise InvalidInput(
+                f"the properties take {text_size} bytes; at most {PROPERTIES_LIMIT} are allowed"
+            )
         if len(self.topic) > _TOPIC_LIMIT:
-            raise InvalidInput(f"a topic of {len(self.topic)} bytes, {_TOPIC_LIMIT} are possible")
+            raise InvalidInput(
+                f"the topic name has {len(self.topic)} bytes; at most {_TOPIC_LIMIT} are allowed"
+            )
         if len(self.born_host) not in _HEADS or len(self.store_host) not in _HEADS:
-            raise InvalidInput("a host takes 8 bytes with IPv4, 20 with IPv6")
+            raise InvalidInput("a host must have 8 bytes (IPv4) or 20 (IPv6)")
         if len(self.body) > _SIZE_LIMIT - 0x1_0000 - _TOPIC_LIMIT:
             raise InvalidInput(f"a body of {len(self.body)} bytes is too large for a record")
 
@@ -180,7 +184,7 @@ def pack_record(
             body_size,
         )
     except struct.error as error:
-        raise InvalidInput(f"a place or time does not fit into a message: {error}") from error
+        raise InvalidInput(f"an offset or time is out of range for a message: {error}") from error
     return b"".join((head, body, topic_field, _LENGTH(text_size), text))
 
 
@@ -196,7 +200,9 @@ def topic_prefix(topic: bytes) -> tuple[int, bytes]:
 def blank_record(size: int) -> bytes:
     """Give what marks the last `size` bytes of a commit-log file as unused; only it is written."""
     if not BLANK_SIZE <= size <= _SIZE_LIMIT:
-        raise InvalidInput(f"a blank of {size} bytes, at least {BLANK_SIZE} are needed")
+        raise InvalidInput(
+            f"a blank of {size} bytes is too small; at least {BLANK_SIZE} are needed"
+        )
     return _BLANK(size, MAGIC_BLANK)
 
 
@@ -221,4 +227,4 @@ def decode_record(buffer: ReadableBuffer, position: int = 0, end: int | None = N
             store_host=view.store_host_bytes,
             body_crc=view.body_crc,
         )
-    raise MessageMalformed("there is no message here", position)
+    raise MessageMalformed("no message starts here", position)

@@ -112,7 +112,9 @@ class _Parts:
         if number * _INT.size > len(self._data) - self._position:
             raise BodyMalformed(_WHAT, f"it declares {number} parts and ends before them")
         if number > MAX_PARTS:
-            raise BodyMalformed(_WHAT, f"it declares {number} parts, {MAX_PARTS} are allowed")
+            raise BodyMalformed(
+                _WHAT, f"it declares {number} parts; at most {MAX_PARTS} are allowed"
+            )
         return number
 
     def counted(self) -> bytes:

@@ -118,7 +118,9 @@ class Right(Struct, frozen=True):
     """Fields that ask for nothing if they are absent: then the request is about no such thing."""
 
     @classmethod
-    def to(cls, action: ActionName, *, optional: tuple[str, ...] = (), **fields: KindName) -> "Right":
+    def to(
+        cls, action: ActionName, *, optional: tuple[str, ...] = (), **fields: KindName
+    ) -> "Right":
         """Return the right to act on what fields name, as in `Right.to("Get", topic="Topic")`."""
         return cls(action, tuple(fields.items()), optional)
 

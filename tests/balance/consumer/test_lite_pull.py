@@ -124,5 +124,5 @@ def test_a_seek_stays_inside_the_queue() -> None:
     check_seek(3, 3, 9)
     check_seek(9, 3, 9)
     for offset in (2, 10):
-        with pytest.raises(InvalidInput, match=f"offset {offset}: the queue holds 3 to 9"):
+        with pytest.raises(InvalidInput, match=f"offset {offset}; the queue has offsets 3 to 9"):
             check_seek(offset, 3, 9)

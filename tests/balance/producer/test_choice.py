@@ -106,7 +106,7 @@ def test_a_pinned_send_keeps_the_chosen_queue() -> None:
     kept = queue_for(send, TWO_EACH, robin, None, now=0, chance=lambda _: 0, chosen=chosen)
     assert kept is chosen
     assert robin.index == 0
-    with pytest.raises(InvalidInput, match="needs the queue that was chosen"):
+    with pytest.raises(InvalidInput, match="pinned to a queue needs that queue"):
         queue_for(send, TWO_EACH, robin, None, now=0, chance=lambda _: 0)
 
 

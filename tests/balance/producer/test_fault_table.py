@@ -180,7 +180,7 @@ def test_the_table_works_on_any_clock_that_does_not_run_backwards(profile: Profi
 
 
 def test_a_line_nobody_knows_has_no_rules() -> None:
-    with pytest.raises(InvalidInput, match=r"no producer rules for the line '6\.x'"):
+    with pytest.raises(InvalidInput, match=r"unknown client line '6\.x'"):
         FaultTable(msgspec.structs.replace(V5, line="6.x"))
 
 

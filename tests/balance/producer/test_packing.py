@@ -32,7 +32,7 @@ def test_the_threshold_can_be_moved() -> None:
 
 def test_a_batch_has_one_topic() -> None:
     assert check_batch([Message("T", b"1"), Message("T", b"2")]) == "T"
-    with pytest.raises(InvalidInput, match="of one topic, not of 'T' and 'U'"):
+    with pytest.raises(InvalidInput, match="need the same topic, not 'T' and 'U'"):
         check_batch([Message("T", b"1"), Message("U", b"2")])
     with pytest.raises(InvalidInput, match="at least one message"):
         check_batch([])
@@ -96,5 +96,7 @@ def test_a_request_without_a_time_gets_a_reply_without_one() -> None:
 @pytest.mark.parametrize("missing", ["CORRELATION_ID", "REPLY_TO_CLIENT", "CLUSTER"])
 def test_a_message_that_is_no_request_has_no_reply(missing: str) -> None:
     plain = {name: value for name, value in STORED.items() if name != missing}
-    with pytest.raises(InvalidInput, match=f"waits for no reply: it has no property '{missing}'"):
+    with pytest.raises(
+        InvalidInput, match=f"not a request: the message has no property '{missing}'"
+    ):
         reply_topic(plain)

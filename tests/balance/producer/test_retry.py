@@ -331,18 +331,18 @@ def test_a_failed_send_says_whether_any_try_may_have_stored_the_message(
 def test_a_failed_send_tells_the_story_and_what_to_do() -> None:
     assert str(gave_up(after(plan(), NO_CONNECT, NO_CONNECT, NO_CONNECT)[1])) == (
         "message to topic 'T' not acknowledged after 3 tries in 0.500 s, last by broker 'a': "
-        "a:10911: refused; it was not stored and can be sent again"
+        "a:10911: refused; the message was not stored and can be resent"
     )
     assert str(gave_up(after(plan(), TIMED_OUT, TOO_LARGE)[1])).endswith(
-        "it may be stored, so sending it again may store it twice"
+        "the message may be stored: resend it only if consumers are idempotent"
     )
     assert str(gave_up(after(plan(), TOO_LARGE)[1])) == (
         "message to topic 'T' not acknowledged after 1 try in 0.500 s, last by broker 'a': "
         "refused the request: MESSAGE_ILLEGAL (13); "
-        "it was not stored, and sending it again unchanged will not help"
+        "the message was not stored, and resending it unchanged will fail again"
     )
     assert str(gave_up(first_step(plan(), 3.25))) == (
-        "message to topic 'T' not sent within 3.250 s; it was not stored and can be sent again"
+        "message to topic 'T' not sent within 3.250 s; the message was not stored and can be resent"
     )
 
 
@@ -357,16 +357,16 @@ def test_a_topic_without_queues_is_unknown_or_nobody_could_be_asked() -> None:
     assert known.topic == "T"
     alone = no_queues("T", ()).error
     assert isinstance(alone, NameServersUnreachable)
-    assert str(alone) == "no name server address is set; give one, such as '127.0.0.1:9876'"
+    assert str(alone) == "no name server address is configured; set one, such as '127.0.0.1:9876'"
 
 
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"retries": -1}, "retries must not be negative, but is -1"),
-        ({"timeout": 0.0}, "timeout must be positive, but is 0"),
-        ({"timeout": float("nan")}, "timeout must be positive, but is nan"),
-        ({"timeout_per_try": -1.0}, "timeout_per_try must be positive, but is -1"),
+        ({"retries": -1}, "retries must be 0 or more, not -1"),
+        ({"timeout": 0.0}, "timeout must be positive, not 0"),
+        ({"timeout": float("nan")}, "timeout must be positive, not nan"),
+        ({"timeout_per_try": -1.0}, "timeout_per_try must be positive, not -1"),
     ],
 )
 def test_limits_that_make_no_sense_are_refused(options: dict[str, object], said: str) -> None:

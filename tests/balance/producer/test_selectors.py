@@ -58,7 +58,7 @@ def test_javas_long_hash_differs_for_small_negative_numbers() -> None:
 
 @pytest.mark.parametrize("number", [2**63, -(2**63) - 1])
 def test_a_number_past_64_bits_is_no_ordering_key(number: int) -> None:
-    with pytest.raises(InvalidInput, match="must fit 64 bits"):
+    with pytest.raises(InvalidInput, match="must fit in 64 bits"):
         by_hash(QUEUES, number)
 
 
@@ -101,14 +101,14 @@ def test_queues_of_the_rooms_take_turns() -> None:
 
 
 def test_a_room_without_brokers_is_said_so() -> None:
-    with pytest.raises(QueueNotSelected, match="no broker is in north, south"):
+    with pytest.raises(QueueNotSelected, match="no broker in these machine rooms: north, south"):
         by_machine_room(QUEUES, {"south", "north"}, RoundRobin(0))
 
 
 def test_a_pinned_queue_must_be_in_the_route_and_of_the_messages_topic() -> None:
     queue = MessageQueue(TOPIC, "b", 1)
     assert pinned(frozenset(QUEUES), queue, TOPIC) is queue
-    with pytest.raises(QueueNotSelected, match=r"queueId=2.*is not in the route"):
+    with pytest.raises(QueueNotSelected, match=r"queueId=2.*is not a writable queue of the route"):
         pinned(QUEUES, MessageQueue(TOPIC, "b", 2), TOPIC)
     with pytest.raises(InvalidInput, match="the message is for topic 'other'"):
         pinned(QUEUES, queue, "other")
@@ -125,8 +125,8 @@ def test_a_function_chooses_with_the_message_and_its_argument() -> None:
 @pytest.mark.parametrize(
     ("gives", "said"),
     [
-        (None, "the selector gave NoneType"),
-        (3, "the selector gave int"),
+        (None, "the selector returned NoneType, not a MessageQueue"),
+        (3, "the selector returned int, not a MessageQueue"),
         (MessageQueue(TOPIC, "z", 0), "brokerName=z, queueId=0.*not one of the queues"),
     ],
 )

@@ -115,7 +115,9 @@ async def test_with_all_brokers_gone_the_failure_is_quick_and_clear() -> None:
     async with Cluster() as cluster, Producer(cluster.address, group="shop") as producer:
         await producer.send(MESSAGE)
         await cluster.kill("broker-0")
-        with pytest.raises(SendFailed, match="it was not stored and can be sent again") as caught:
+        with pytest.raises(
+            SendFailed, match="the message was not stored and can be resent"
+        ) as caught:
             await producer.send(MESSAGE)
         assert isinstance(caught.value.last_error, TransportError)
         assert not caught.value.outcome_unknown

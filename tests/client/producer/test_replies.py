@@ -88,7 +88,7 @@ async def test_no_reply_in_time() -> None:
             await on.producer.request(QUESTION, 0.05)
         error = caught.value
         assert (error.timeout, error.outcome_unknown) == (0.05, True)
-        assert str(error) == "broker-a: no answer to the request to topic 'orders' within 0.05 s"
+        assert str(error) == "broker-a: no response to the request to topic 'orders' within 0.05 s"
         assert (await push(on, (await asked(on))["CORRELATION_ID"])).code == 0
 
 

@@ -97,7 +97,7 @@ async def test_a_choice_that_is_none_is_refused_and_nothing_is_sent() -> None:
     async with stage() as on:
         gone = MessageQueue("orders", "broker-z", 0)
         other = MessageQueue("other", "broker-a", 0)
-        with pytest.raises(QueueNotSelected, match="is not in the route"):
+        with pytest.raises(QueueNotSelected, match="is not a writable queue of the route"):
             await on.producer.send(MESSAGE, queue=gone)
         with pytest.raises(InvalidInput, match="the queue of topic 'other'"):
             await on.producer.send(MESSAGE, queue=other)

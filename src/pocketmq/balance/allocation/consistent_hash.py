@@ -80,7 +80,7 @@ class ConsistentHash(msgspec.Struct, frozen=True):
 
     def __post_init__(self) -> None:
         if self.virtual_nodes < 0:
-            reason = f"a member cannot have {self.virtual_nodes} virtual nodes"
+            reason = f"virtual_nodes must be 0 or more, not {self.virtual_nodes}"
             raise AllocationInputInvalid(reason)
 
     @property

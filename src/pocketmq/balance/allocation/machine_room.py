@@ -179,7 +179,7 @@ class MachineRoomNearby(msgspec.Struct, frozen=True):
         for index, queue in enumerate(queues):
             room = self.resolver.room_of_queue(queue)
             if not room:
-                reason = f"the machine room of broker {queue.broker_name} is not known"
+                reason = f"the machine room of broker {queue.broker_name} is unknown"
                 raise AllocationInputInvalid(reason)
             rooms.setdefault(room, []).append(index)
         return rooms
@@ -189,6 +189,6 @@ class MachineRoomNearby(msgspec.Struct, frozen=True):
         for member in members:
             room = self.resolver.room_of_member(member)
             if not room:
-                raise AllocationInputInvalid(f"the machine room of member {member} is not known")
+                raise AllocationInputInvalid(f"the machine room of member {member} is unknown")
             rooms.setdefault(room, []).append(member)
         return rooms

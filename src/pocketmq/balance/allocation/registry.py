@@ -59,7 +59,9 @@ def _plain(name: str, settings: StrategySettings) -> Strategy:
             return Configured(settings.queues)
         case _:
             if not settings.rooms:
-                raise AllocationInputInvalid("MACHINE_ROOM needs the rooms whose queues to share")
+                raise AllocationInputInvalid(
+                    "MACHINE_ROOM needs `rooms`: the machine rooms whose queues are allocated"
+                )
             return MachineRoom(settings.rooms)
 
 

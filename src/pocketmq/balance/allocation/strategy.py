@@ -89,7 +89,7 @@ def allocate(
 def may_own(member: str, queues: Sequence[MessageQueue], members: Sequence[str]) -> bool:
     """Apply the guards of Java's strategies: raise for empty input, False for a stranger."""
     if not member:
-        raise AllocationInputInvalid("the member id is empty")
+        raise AllocationInputInvalid("the member id must not be empty")
     check_input(queues, members)
     return member in members
 

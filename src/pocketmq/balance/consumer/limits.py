@@ -55,7 +55,7 @@ class PullLimits(msgspec.Struct, frozen=True):
             if name in _OPTIONAL and value == UNLIMITED:
                 continue
             if not low <= value <= high:
-                raise InvalidInput(f"pull limit {name} is {value}, allowed are {low} to {high}")
+                raise InvalidInput(f"pull limit {name} is {value}; allowed are {low} to {high}")
 
     def in_force(self, change: SetQueueLimits | None = None) -> QueueLimits:
         """Give each queue's limits, after the last `SetQueueLimits` if there was one."""

@@ -179,5 +179,5 @@ def check_seek(offset: int, min_offset: int, max_offset: int) -> None:
     """Raise `InvalidInput` unless the queue holds the offset, or ends at it."""
     if not min_offset <= offset <= max_offset:
         raise InvalidInput(
-            f"cannot seek to offset {offset}: the queue holds {min_offset} to {max_offset}"
+            f"cannot seek to offset {offset}; the queue has offsets {min_offset} to {max_offset}"
         )

@@ -34,7 +34,7 @@ def choose_queue(
     Raises `InvalidInput` when there are no queues.
     """
     if not queues:
-        raise InvalidInput("there are no queues to choose from")
+        raise InvalidInput("the topic has no queues to send to")
     if faults is not None:
         if not faults.rules.tracks_reachability:
             return _choose_4x(queues, robin, faults, now)
@@ -62,7 +62,7 @@ def queue_for(
     """
     if send.aim is Aim.CHOSEN_QUEUE:
         if chosen is None:
-            raise InvalidInput("a pinned send needs the queue that was chosen")
+            raise InvalidInput("a send pinned to a queue needs that queue")
         return chosen
     restart = chance if send.restart else None
     queue = choose_queue(queues, robin, faults, now=now, avoid=send.avoid, restart=restart)

@@ -27,11 +27,11 @@ def check_batch(messages: Sequence[Message]) -> str:
         raise InvalidInput("a batch needs at least one message")
     topic = messages[0].topic
     if is_retry_topic(topic):
-        raise InvalidInput(f"messages of retry topic {topic!r} cannot be sent as a batch")
+        raise InvalidInput(f"messages to the retry topic {topic!r} cannot be sent as a batch")
     for message in messages:
         if message.topic != topic:
             raise InvalidInput(
-                f"a batch holds messages of one topic, not of {topic!r} and {message.topic!r}"
+                f"all messages of a batch need the same topic, not {topic!r} and {message.topic!r}"
             )
     return topic
 
@@ -105,5 +105,7 @@ def reply_properties(request: Mapping[str, str]) -> dict[str, str]:
 def _asked(request: Mapping[str, str], name: str) -> str:
     value = request.get(name)
     if not value:
-        raise InvalidInput(f"the message waits for no reply: it has no property {name!r}")
+        raise InvalidInput(
+            f"not a request: the message has no property {name!r}, so no client waits for a reply"
+        )
     return value

@@ -43,11 +43,11 @@ class SendPlan(msgspec.Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         if self.retries < 0:
-            raise InvalidInput(f"retries must not be negative, but is {self.retries}")
+            raise InvalidInput(f"retries must be 0 or more, not {self.retries}")
         if not self.timeout > 0:
-            raise InvalidInput(f"timeout must be positive, but is {self.timeout:g}")
+            raise InvalidInput(f"timeout must be positive, not {self.timeout:g}")
         if self.timeout_per_try is not None and not self.timeout_per_try > 0:
-            raise InvalidInput(f"timeout_per_try must be positive, but is {self.timeout_per_try:g}")
+            raise InvalidInput(f"timeout_per_try must be positive, not {self.timeout_per_try:g}")
 
     @property
     def max_tries(self) -> int:

@@ -89,7 +89,7 @@ def key_hash(key: OrderingKey) -> int:
 def long_hash(number: int) -> int:
     """Give Java's `Long.hashCode()`. Raises `InvalidInput` past 64 bits."""
     if number not in _LONG_LIMITS:
-        raise InvalidInput("an ordering key that is a number must fit 64 bits")
+        raise InvalidInput("a numeric ordering key must fit in 64 bits")
     return int32(number ^ (number >> 32))
 
 
@@ -123,7 +123,8 @@ def by_machine_room(
     near = [queue for queue in queues if _room(queue.broker_name) in rooms]
     if not near:
         topic = queues[0].topic if queues else ""
-        raise QueueNotSelected(topic, f"no broker is in {', '.join(sorted(rooms)) or 'no room'}")
+        listed = ", ".join(sorted(rooms)) or "none given"
+        raise QueueNotSelected(topic, f"it has no broker in these machine rooms: {listed}")
     return robin.next(near)
 
 
@@ -137,10 +138,10 @@ def pinned(
     """
     if queue.topic != message_topic:
         raise InvalidInput(
-            f"the message is for topic {message_topic!r}, the queue of topic {queue.topic!r}"
+            f"the message is for topic {message_topic!r}, but the queue belongs to {queue.topic!r}"
         )
     if queue not in queues:
-        raise QueueNotSelected(queue.topic, f"{queue} is not in the route for sending")
+        raise QueueNotSelected(queue.topic, f"{queue} is not a writable queue of the route")
     return queue
 
 
@@ -153,9 +154,13 @@ def by_function(
     """
     queue: object = selector(queues, message, argument)
     if not isinstance(queue, MessageQueue):
-        raise QueueNotSelected(message.topic, f"the selector gave {type(queue).__name__}")
+        raise QueueNotSelected(
+            message.topic, f"the selector returned {type(queue).__name__}, not a MessageQueue"
+        )
     if queue not in queues:
-        raise QueueNotSelected(message.topic, f"the selector gave {queue}, not one of the queues")
+        raise QueueNotSelected(
+            message.topic, f"the selector returned {queue}, which is not one of the queues"
+        )
     return queue
 
 
@@ -166,5 +171,5 @@ def _room(broker_name: str) -> str | None:
 
 def _count(queues: Sequence[MessageQueue]) -> int:
     if not queues:
-        raise InvalidInput("there are no queues to choose from")
+        raise InvalidInput("the topic has no queues to send to")
     return len(queues)

@@ -2,8 +2,9 @@
 
 Java: DefaultAuthorizationContextBuilder and the annotations of its headers. Where header fields
 alone decide, the request's row in `protocol.requests` has the right; the tables here have all
-others. A request with neither is refused to everybody but super users. Where Java asks for nothing though messages, settings
-or names of others are at stake, a row says what its siblings need; `Needs.java` keeps Java's way.
+others. A request with neither is refused to everybody but super users. Where Java asks for nothing
+though messages, settings or names of others are at stake, an entry says what its siblings need;
+`Needs.java` keeps Java's way.
 """
 
 from collections.abc import Mapping

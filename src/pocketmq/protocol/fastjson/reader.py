@@ -32,7 +32,9 @@ def loads(data: bytes | str, what: str = "JSON") -> Any:
         data = str(data)  # an ObjectKey's bare text
     openings = _openings(data)
     if openings > MAX_CONTAINERS:
-        raise BodyMalformed(what, f"it has {openings} objects and arrays, {MAX_CONTAINERS} at most")
+        raise BodyMalformed(
+            what, f"it has {openings} objects and arrays; at most {MAX_CONTAINERS} are allowed"
+        )
     try:
         value = msgspec.json.decode(data)
     except (msgspec.DecodeError, UnicodeError, RecursionError):

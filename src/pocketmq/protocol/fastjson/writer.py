@@ -150,7 +150,7 @@ class _Writer:
             return f"{key}:" if self.bare_integer_keys else f'"{key}":'
         if isinstance(key, Enum):
             return f'"{key.name}":'
-        raise InvalidInput(f"{kind.__name__} cannot be a key of a body's map")
+        raise InvalidInput(f"{kind.__name__} cannot be a map key of a body")
 
     def _rare(self, value: Any) -> str:
         if value is None:
@@ -163,4 +163,4 @@ class _Writer:
             return str(int(value))
         if isinstance(value, str):
             return f'"{self.escape(str(value))}"'
-        raise InvalidInput(f"{type(value).__name__} has no place in a body")
+        raise InvalidInput(f"{type(value).__name__} cannot be written to a body")

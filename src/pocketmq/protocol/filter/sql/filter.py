@@ -71,7 +71,7 @@ def compile_sql(expression: str, *, strict: bool = False) -> SqlFilter:
     tree, unread = parse(expression)
     if strict and unread:
         column = len(expression) - len(unread) + 1
-        raise FilterSyntaxError(expression, column, "RocketMQ would ignore this and all behind it")
+        raise FilterSyntaxError(expression, column, "RocketMQ would ignore everything from here on")
     return SqlFilter(expression, tree, _names(tree), unread, condition(tree))
 
 

@@ -46,7 +46,7 @@ def parse(expression: str) -> Parsed:
         raise FilterSyntaxError(
             f"{expression[:60]}...",
             1,
-            f"{len(expression)} characters are more than {MAX_EXPRESSION_LENGTH}",
+            f"{len(expression)} characters; at most {MAX_EXPRESSION_LENGTH} are allowed",
         )
     parser = _Parser(expression)
     tree = parser.selector()

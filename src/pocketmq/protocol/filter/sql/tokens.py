@@ -85,7 +85,7 @@ class Tokens:
         if found is None:
             sign = expression[start]
             raise FilterSyntaxError(
-                expression, start + 1, _HINTS.get(sign, f"{sign!r} has no meaning here")
+                expression, start + 1, _HINTS.get(sign, f"{sign!r} is not allowed here")
             )
         self._position = found.end()
         text = found[0]
@@ -109,9 +109,7 @@ class Tokens:
             elif expression.startswith("/*", position):
                 close = expression.find("*/", position + 2)
                 if close < 0:
-                    raise FilterSyntaxError(
-                        expression, position + 1, "the comment that starts here has no end"
-                    )
+                    raise FilterSyntaxError(expression, position + 1, "this comment is not closed")
                 position = close + 2
             else:
                 return position
