@@ -38,7 +38,7 @@ codecs), has other columns there (tools), or does not depend on the release.
 
 
 def lines_of(marks: ast.expr | None) -> set[str]:
-    """Give the lines of RocketMQ that marks leave, both if they do not say."""
+    """Return the lines of RocketMQ that marks leave, both if they do not say."""
     if marks is not None:
         for node in ast.walk(marks):
             if isinstance(node, ast.Call) and ast.unparse(node.func) == "pytest.mark.line":
@@ -47,7 +47,7 @@ def lines_of(marks: ast.expr | None) -> set[str]:
 
 
 def tests_of(path: Path) -> Iterator[tuple[str, set[str]]]:
-    """Give the names of a file's tests with the lines they are run with."""
+    """Return the names of a file's tests with the lines they are run with."""
     tree = ast.parse(path.read_text())
     of_all = set(RELEASES)
     for node in tree.body:
@@ -63,20 +63,20 @@ def tests_of(path: Path) -> Iterator[tuple[str, set[str]]]:
 
 
 def found() -> dict[str, set[str]]:
-    """Give all tests with Java's processes."""
+    """Return all tests with Java's processes."""
     return {
         name: on for path in sorted(TESTS.glob("test_*_java.py")) for name, on in tests_of(path)
     }
 
 
 def sections(kind: str) -> Iterator[tuple[str, list[dict[str, Any]]]]:
-    """Give features or differences by section, in their order."""
+    """Return features or differences by section, in their order."""
     for title in dict.fromkeys(each["section"] for each in TOLD[kind]):
         yield title, [each for each in TOLD[kind] if each["section"] == title]
 
 
 def mistakes() -> list[str]:
-    """Tell which named tests do not exist, and which of those that exist are not named."""
+    """Return which named tests do not exist, and which of those that exist are not named."""
     named = {name for feature in TOLD["feature"] for name in feature["tests"]}
     there = set(found())
     absent = [f"{name} is named but does not exist" for name in sorted(named - there)]
@@ -84,7 +84,7 @@ def mistakes() -> list[str]:
 
 
 def features() -> Iterator[str]:
-    """Give the tables of features."""
+    """Return the tables of features."""
     tests = found()
     for title, rows in sections("feature"):
         yield f"\n## {title}\n"
@@ -98,7 +98,7 @@ def features() -> Iterator[str]:
 
 
 def differences() -> Iterator[str]:
-    """Give the tables of differences."""
+    """Return the tables of differences."""
     yield "\n## Differences from Java that remain"
     for title, rows in sections("difference"):
         yield f"\n### {title}\n"
@@ -115,7 +115,7 @@ def differences() -> Iterator[str]:
 
 
 def page() -> str:
-    """Give the page's text."""
+    """Return the page's text."""
     return "\n".join([HEAD.rstrip("\n"), *features(), *differences()]) + "\n" + IN_DETAIL
 
 

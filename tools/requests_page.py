@@ -47,7 +47,7 @@ FIELDS = (
 
 
 def needs(code: RequestCode) -> str:
-    """Tell what a request to a broker needs."""
+    """Return what a request to a broker needs."""
     rule = NEEDS.get(code)
     if rule is None or code not in HANDLERS:
         return ""
@@ -88,7 +88,7 @@ def body(form: Form[Any]) -> str:
 
 
 def page() -> str:
-    """Give the page's text."""
+    """Return the page's text."""
     rows = []
     for code in RequestCode:
         row = REQUESTS[code]

@@ -21,7 +21,7 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     # Same in both lines, tunable.
     rebalance_interval: float = 20.0
     pull_max_idle: float = 120.0
-    """A queue that was not pulled for longer is dropped and taken anew."""
+    """A queue whose last pull is longer ago is dropped and taken anew."""
     lock_interval: float = 20.0
     lock_first_after: float = 1.0
     lock_max_age: float = 30.0
@@ -30,34 +30,34 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     5.x: the age of the last lock after which a busy queue is released by force."""
     consume_continuously: float = 60.0
     rebalance_on_route_change: bool = False
-    """Java waits for its timer; a client may choose to be quicker."""
+    """Java waits for its timer; a client may opt to rebalance at once."""
 
     # When to rebalance.
     rebalance_min_interval: float
     unbalanced_interval: float
     """The wait after a run that did not reach its target."""
     lock_denied_interval: float | None
-    """After a refused lock: rebalance again in so many seconds, or leave it to the timer."""
+    """Seconds until the next rebalance after a denied lock; None leaves it to the timer."""
     start_needs_heartbeat: bool
-    """Whether the first rebalance is called for only if a heartbeat reached a broker."""
+    """Whether the first rebalance waits for a heartbeat that reached a broker."""
     start_failure_stops: bool
     channel_active_heartbeat: bool
     """Whether a fresh connection to a broker causes a heartbeat and a rebalance."""
 
     # What a rebalance does.
     server_assignment: bool
-    """Whether brokers can be asked for the assignment (QUERY_ASSIGNMENT)."""
+    """Whether brokers may make the assignment (QUERY_ASSIGNMENT)."""
     broadcasting_locks: bool
     drop_before_release: bool
     """Whether all lost queues are dropped before the first is released, or one after another."""
     pull_start_delay: float
     missing_route_notifies: bool
     push_listener: bool
-    """Whether push consumers tell a listener about changed queues."""
+    """Whether push consumers notify a listener of changed queues."""
 
     # Releasing a queue of an orderly consumer.
     release_wait: float
-    """How long to wait for a running handler."""
+    """Seconds to wait for a running handler."""
     release_by_force: bool
 
     # Offsets.
@@ -142,7 +142,7 @@ class ProducerRules(msgspec.Struct, frozen=True, kw_only=True):
     """What one client line does with slow brokers and with failed tries. Times are seconds."""
 
     pauses: tuple[tuple[float, float], ...]
-    """Pairs of a latency and the pause it earns, slowest first; faster brokers earn none."""
+    """Pairs of a latency and the pause after it, slowest first; faster brokers get none."""
     isolation_latency: float
     """The latency a failed try counts as."""
     pause_only_extends: bool
@@ -154,7 +154,7 @@ class ProducerRules(msgspec.Struct, frozen=True, kw_only=True):
     """The refusals after which a synchronous send asks another broker."""
 
     def pause_for(self, latency: float) -> float:
-        """Give how long a broker is left alone after answering this slowly."""
+        """Return for how long a broker is avoided after a response this slow."""
         for slow_from, pause in self.pauses:
             if latency >= slow_from:
                 return pause
@@ -182,7 +182,7 @@ RULES: dict[str, ProducerRules] = {
 
 
 def rules_of(profile: Profile) -> ProducerRules:
-    """Give the table of a profile's line. Raises `InvalidInput` for a line nobody knows."""
+    """Return the table of a profile's line. Raises `InvalidInput` for an unknown line."""
     try:
         return RULES[profile.line]
     except KeyError:

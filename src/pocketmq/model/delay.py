@@ -46,14 +46,14 @@ def _seconds(part: str) -> float:
 
 
 def delay_of(level: int, levels: tuple[float, ...] = DELAY_LEVELS) -> float:
-    """Give a level's delay in seconds. Levels past the last count as the last, none as 0."""
+    """Return a level's delay in seconds. Levels past the last count as the last, none as 0."""
     if level <= 0:
         return 0.0
     return levels[min(level, len(levels)) - 1]
 
 
 def retry_level(reconsume_times: int) -> int:
-    """Give the level at which a failed message comes back when nobody chose one."""
+    """Return the level at which a failed message comes back when nobody chose one."""
     return 3 + reconsume_times
 
 

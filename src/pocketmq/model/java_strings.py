@@ -16,7 +16,7 @@ _REMEMBERED = 256  # longer texts are rare, and many of them would fill the memo
 
 
 def java_hash(text: str) -> int:
-    """Give Java's `String.hashCode()`, a signed 32-bit number."""
+    """Return Java's `String.hashCode()`, a signed 32-bit number."""
     return _remembered_hash(text) if len(text) <= _REMEMBERED else _hash(text)
 
 
@@ -36,7 +36,7 @@ _remembered_hash = lru_cache(maxsize=4096)(_hash)
 
 
 def java_order(text: str) -> bytes:
-    """Give a sort key that orders as Java's `String.compareTo` does."""
+    """Return a sort key that orders as Java's `String.compareTo` does."""
     return text.encode("utf-16-be", "surrogatepass")
 
 

@@ -120,15 +120,15 @@ class Permission(IntFlag):
     PRIORITY = 8
 
     def readable(self) -> bool:
-        """Tell whether consumers may read."""
+        """Return whether consumers may read."""
         return bool(self & Permission.READ)
 
     def writable(self) -> bool:
-        """Tell whether producers may write."""
+        """Return whether producers may write."""
         return bool(self & Permission.WRITE)
 
     def text(self) -> str:
-        """Give RocketMQ's three letters, such as `RW-`."""
+        """Return RocketMQ's three letters, such as `RW-`."""
         return "".join(
             letter if self & bit else "-"
             for bit, letter in (

@@ -51,7 +51,7 @@ class Message(msgspec.Struct, frozen=True):
             _check_property(name, value)
 
     def wire_properties(self) -> dict[str, str]:
-        """Give the properties as they travel, with tag and keys among them."""
+        """Return the properties as they travel, with tag and keys among them."""
         wire = dict(self.properties)
         if self.keys:
             wire[names.KEYS] = " ".join(self.keys)

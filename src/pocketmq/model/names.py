@@ -109,37 +109,37 @@ def _check(kind: str, name: str, limit: int) -> None:
 
 
 def retry_topic(group: str) -> str:
-    """Give the topic that brings failed messages back to a group."""
+    """Return the topic that brings failed messages back to a group."""
     return RETRY_PREFIX + group
 
 
 def dead_letter_topic(group: str) -> str:
-    """Give the topic that keeps a group's messages after their last retry."""
+    """Return the topic that keeps a group's messages after their last retry."""
     return DLQ_PREFIX + group
 
 
 def is_retry_topic(topic: str) -> bool:
-    """Tell whether a topic brings back failed messages."""
+    """Return whether a topic brings back failed messages."""
     return topic.startswith(RETRY_PREFIX)
 
 
 def is_dead_letter_topic(topic: str) -> bool:
-    """Tell whether a topic keeps messages that failed too often."""
+    """Return whether a topic keeps messages that failed too often."""
     return topic.startswith(DLQ_PREFIX)
 
 
 def is_system_topic(topic: str) -> bool:
-    """Tell whether RocketMQ keeps this topic for itself."""
+    """Return whether RocketMQ keeps this topic for itself."""
     return topic in SYSTEM_TOPICS or topic.startswith(SYSTEM_TOPIC_PREFIX)
 
 
 def is_system_group(group: str) -> bool:
-    """Tell whether namespaces leave this group alone."""
+    """Return whether namespaces leave this group alone."""
     return group.startswith(SYSTEM_GROUP_PREFIX)
 
 
 def wrap_namespace(namespace: str, name: str) -> str:
-    """Give the name that travels on the wire for a topic or group inside a namespace."""
+    """Return the name that travels on the wire for a topic or group inside a namespace."""
     if not namespace or not name or is_system_topic(name) or is_system_group(name):
         return name
     prefix, bare = _split_prefix(name)

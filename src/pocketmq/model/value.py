@@ -23,7 +23,7 @@ class DataVersion(WireValue, frozen=True, kw_only=True):
     counter: int = 0
 
     def following(self, now_ms: int, state_version: int | None = None) -> "DataVersion":
-        """Give the version after one more change."""
+        """Return the version after one more change."""
         return DataVersion(
             state_version=self.state_version if state_version is None else state_version,
             timestamp=now_ms,

@@ -35,7 +35,7 @@ class BatchEntry(msgspec.Struct, frozen=True, gc=False):
     flag: int = 0
 
     def encoded_size(self) -> int:
-        """Tell how many bytes the entry takes in a batch."""
+        """Return how many bytes the entry takes in a batch."""
         return ENTRY_OVERHEAD + len(self.body) + len(self.property_bytes)
 
 
@@ -50,7 +50,7 @@ def batch_entry(message: Message, unique_id: str) -> BatchEntry:
 
 
 def encode_messages(messages: Sequence[Message], unique_ids: Sequence[str]) -> list[bytes]:
-    """Give each message as its entry's bytes; the same as `batch_entry` and `encode_batch` make.
+    """Return each message as its entry's bytes; the same as `batch_entry` and `encode_batch` make.
 
     Most messages of a batch have nothing but a body, and of the same size as the one before.
     Raises `InvalidInput` for what the format has no room for.
@@ -123,7 +123,7 @@ def split_batch(
 
 
 def encode_batch(entries: Iterable[BatchEntry]) -> bytes:
-    """Give the body of a batch; raises `InvalidInput` for what the format has no room for."""
+    """Return the body of a batch; raises `InvalidInput` for what the format has no room for."""
     pieces: list[bytes] = []
     for entry in entries:
         body, text = entry.body, entry.property_bytes

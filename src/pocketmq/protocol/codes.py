@@ -180,7 +180,7 @@ class RequestCode(IntEnum):
 
     @classmethod
     def of(cls, code: int) -> "RequestCode":
-        """Give the named code, or raise `UnknownRequestCode`."""
+        """Return the named code, or raise `UnknownRequestCode`."""
         try:
             return cls(code)
         except ValueError:

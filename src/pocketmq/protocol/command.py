@@ -176,7 +176,7 @@ class Command(msgspec.Struct, frozen=True, gc=False, eq=False):
         )
 
     def _fields(self) -> dict[str, str] | None:
-        """Give the fields, read once; None where the header had none, not even an empty object."""
+        """Return the fields, read once; None if the header had none, not even an empty object."""
         fields = self.ext_fields
         if type(fields) is Raw:
             fields = read_ext(fields)
@@ -236,7 +236,7 @@ class OpaqueCounter:
         self._next = start
 
     def take(self) -> int:
-        """Give the next number."""
+        """Return the next number."""
         taken = self._next
         self._next = taken + 1 if taken < 0x7FFFFFFF else -0x80000000
         return taken

@@ -31,7 +31,7 @@ _PACKAGES = {Codec.LZ4: "lz4", Codec.ZSTD: "zstandard"}
 
 
 def codec_of(sys_flag: int) -> Codec | None:
-    """Tell which codec a system flag names, if the body is compressed at all.
+    """Return which codec a system flag names, if the body is compressed at all.
 
     No type counts as zlib: producers older than the type bits set the first bit alone. Raises
     `MessageMalformed` for a type nobody knows.
@@ -45,7 +45,7 @@ def codec_of(sys_flag: int) -> Codec | None:
 
 
 def mark_compressed(sys_flag: int, codec: Codec) -> int:
-    """Give a system flag that says the body is compressed with this codec."""
+    """Return a system flag that says the body is compressed with this codec."""
     return sys_flag & ~COMPRESSION_MASK | codec << _SHIFT | _COMPRESSED
 
 
@@ -79,7 +79,7 @@ def decompress(data: bytes, codec: Codec, limit: int = INFLATE_LIMIT) -> bytes:
 
 
 def decompress_body(body: bytes, sys_flag: int, limit: int = INFLATE_LIMIT) -> bytes:
-    """Give a stored body as its sender handed it over; raises what `decompress` raises.
+    """Return a stored body as its sender handed it over; raises what `decompress` raises.
 
     As in Java an empty body is empty, whatever the flag says.
     """
@@ -200,7 +200,7 @@ def _zstd_decompress(data: bytes, limit: int) -> bytes:
 
 
 def _zstd_exceeds(data: bytes, limit: int) -> bool:
-    """Tell whether a frame that does not tell its size holds more than `limit` bytes."""
+    """Return whether a frame that does not tell its size holds more than `limit` bytes."""
     import zstandard
 
     size = 0

@@ -177,7 +177,7 @@ class FrameReader:
 
 
 def _prefix_error(length: int, word: int, limit: int) -> ProtocolError:
-    """Say what is wrong with a prefix, the most basic thing first."""
+    """Return the error of a malformed prefix, the most basic one first."""
     if length > _LENGTH_LIMIT:
         return FrameMalformed(f"negative length {length - 2**32}")
     if length < 4:
@@ -200,7 +200,7 @@ def encode_frame(serialize: int, header: bytes, body: Buffer = b"") -> bytes:
 
 
 def encode_frame_pieces(serialize: int, header: bytes, bodies: Sequence[Buffer]) -> list[Buffer]:
-    """Give a frame as pieces for a vectored write: prefix and header, then `bodies` uncopied.
+    """Return a frame as pieces for a vectored write: prefix and header, then `bodies` uncopied.
 
     Raises `FrameTooLarge` as `encode_frame` does.
     """

@@ -35,13 +35,13 @@ class TopicMark(Enum):
 
     @classmethod
     def of(cls, topic: str) -> "TopicMark":
-        """Give the mark of a topic by the look of its name."""
+        """Return the mark of a topic by the look of its name."""
         if not topic.startswith(RETRY_PREFIX):
             return cls.NORMAL
         return cls.RETRY_V2 if "+" in topic else cls.RETRY
 
     def real_topic(self, topic: str, group: str) -> str:
-        """Give the topic a message of this mark is stored in."""
+        """Return the topic a message of this mark is stored in."""
         if self is TopicMark.NORMAL:
             return topic
         return f"{RETRY_PREFIX}{group}{'_' if self is TopicMark.RETRY else '+'}{topic}"
@@ -151,7 +151,7 @@ def read_order_counts(text: str | None) -> dict[PopQueue | PopPlace, int]:
 
 
 def order_count(counts: OrderCounts, place: PopPlace) -> int:
-    """Tell how often a message was taken before; a count for its place beats one for its queue."""
+    """Return how often a message was popped; a count for its offset beats one for its queue."""
     count = counts.get(place)
     return counts.get(PopQueue(*place[:2]), 0) if count is None else count
 

@@ -89,7 +89,7 @@ _Reader = Callable[[str], Any]
 
 @cache
 def _readers(cls: type[Header]) -> tuple[tuple[str, str, _Reader | None, bool], ...]:
-    """Give each field's wire name, name, reader, and whether it is needed."""
+    """Return each field's wire name, name, reader, and whether it is needed."""
     return tuple((f.encode_name, f.name, _reader(f.type), f.required) for f in fields(cls))
 
 

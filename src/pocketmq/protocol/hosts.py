@@ -17,7 +17,7 @@ _PORT = struct.Struct(">i")
 
 
 def encode_host(text: str) -> bytes:
-    """Give the 8 bytes of an IPv4 address with its port, or the 20 of an IPv6 one.
+    """Return the 8 bytes of an IPv4 address with its port, or the 20 of an IPv6 one.
 
     IPv6 may go without brackets, as Java prints it. Raises `InvalidInput` for anything else.
     """
@@ -33,7 +33,7 @@ def encode_host(text: str) -> bytes:
 
 
 def decode_host(raw: bytes) -> str:
-    """Give the text of an address of 8 or 20 bytes.
+    """Return the text of an address of 8 or 20 bytes.
 
     Raises `MessageMalformed` for another size or a port that no socket has; Java refuses the
     whole message for such a port.

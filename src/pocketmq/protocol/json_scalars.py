@@ -94,5 +94,5 @@ _KINDS = {
 
 
 def kind_of(value: Any) -> str:
-    """Name the kind of a JSON value for an error; never its content, which may be secret."""
+    """Return the kind of a JSON value for an error; never its content, which may be secret."""
     return _KINDS.get(type(value), "something else")

@@ -41,7 +41,7 @@ class UniqueId(msgspec.Struct, frozen=True):
 
 
 def encode_offset_id(store_host: bytes, commit_log_offset: int) -> str:
-    """Give the offset id of a message. The host is 8 or 20 bytes, as `hosts` encodes it."""
+    """Return the offset id of a message. The host is 8 or 20 bytes, as `hosts` encodes it."""
     if len(store_host) not in (V4_SIZE, V6_SIZE):
         raise InvalidInput("a host must have 8 bytes (IPv4) or 20 (IPv6)")
     try:
@@ -129,7 +129,7 @@ class UniqueIds:
 
 
 def month_span(now_ms: int, utc_offset_ms: int) -> tuple[int, int]:
-    """Give the first millisecond of a moment's month and of the next, both since 1970 in UTC.
+    """Return the first millisecond of a moment's month and of the next, both since 1970 in UTC.
 
     The offset counts as fixed: in a month with a change of the clocks the beginning may be an
     hour off, which no id minds.
@@ -151,7 +151,7 @@ def _first_day(year: int, month: int) -> int:
 
 
 def _civil_month(days: int) -> tuple[int, int]:
-    """Tell year and month of a day counted from 1970-01-01."""
+    """Return year and month of a day counted from 1970-01-01."""
     era, day_of_era = divmod(days + 719_468, 146_097)
     year_of_era = (
         day_of_era - day_of_era // 1_460 + day_of_era // 36_524 - day_of_era // 146_096

@@ -27,12 +27,12 @@ _HIGHER_VERSION = 612
 
 
 def version_number(major: int, minor: int, patch: int) -> int:
-    """Give the ordinal of a release from 4.0.0 on; each has a snapshot before it."""
+    """Return the ordinal of a release from 4.0.0 on; each has a snapshot before it."""
     return _V4_0_0_SNAPSHOT + 2 * ((major - 4) * 100 + minor * 10 + patch) + 1
 
 
 def version_name(number: int) -> str:
-    """Give the name Java prints for a version ordinal, such as `V5_5_0`."""
+    """Return the name Java prints for a version ordinal, such as `V5_5_0`."""
     if number >= _HIGHER_VERSION:
         return "HIGHER_VERSION"
     if number < _V4_0_0_SNAPSHOT:

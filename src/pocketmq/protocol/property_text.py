@@ -78,7 +78,7 @@ def find_property(raw: bytes, name: bytes, start: int = 0, end: int | None = Non
 
 @lru_cache(maxsize=256)
 def _needles(name: bytes) -> tuple[bytes, bytes]:
-    """Give what a property begins with: behind another one, and as the first."""
+    """Return what a property begins with: behind another one, and as the first."""
     return b"\x02%b\x01" % name, b"%b\x01" % name
 
 

@@ -167,15 +167,15 @@ class InnerMessage(ReceivedMessage, frozen=True, gc=False, eq=False, kw_only=Tru
         return self.entry.property_bytes
 
     def get_property(self, name: str) -> str | None:
-        """Give one property."""
+        """Return one property."""
         return self.properties.get(name)
 
     def crc_matches(self) -> bool:
-        """Tell whether the checksum fits: always, since it is computed."""
+        """Return whether the checksum fits: always, since it is computed."""
         return True
 
     def record(self) -> bytes:
-        """Give the record a broker would have stored for this message alone."""
+        """Return the record a broker would have stored for this message alone."""
         return encode_record(
             Record(
                 topic=self.topic_bytes,

@@ -10,13 +10,13 @@ from pocketmq.protocol.requests.client_calls import PushReplyRequest
 
 
 def correlation_of(header: PushReplyRequest) -> str:
-    """Give the number of the request that a reply answers; empty if it has none."""
+    """Return the number of the request that a reply answers; empty if it has none."""
     text = (header.properties or "").encode("utf-8", "replace")
     return decode_properties(text).get(names.CORRELATION_ID, "")
 
 
 def pushed_reply(header: PushReplyRequest, body: bytes, arrived_ms: int) -> ReceivedMessage:
-    """Give a reply as a message, whose body is inflated when it is read.
+    """Return a reply as a message, whose body is inflated when it is read.
 
     It lies in no queue: its offsets mean nothing. Raises `MessageMalformed` for an impossible
     host, or more properties than a message can have.

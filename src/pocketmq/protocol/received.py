@@ -156,7 +156,7 @@ class ReceivedMessage(RecordView, frozen=True, gc=False, eq=False):
         }
 
     def get_property(self, name: str) -> str | None:
-        """Give one property without reading the others; quicker than `properties` for a few."""
+        """Return one property without reading the others; quicker than `properties` for a few."""
         if self._properties is not None:
             return self._properties.get(name)
         added = self.delivery.added.get(name)
@@ -220,11 +220,11 @@ class ReceivedMessage(RecordView, frozen=True, gc=False, eq=False):
         return decode_host(self.store_host_bytes)
 
     def record(self) -> bytes:
-        """Give the record alone, as it was stored."""
+        """Return the record alone, as it was stored."""
         return self.buffer[self.position : self.position + self.store_size]
 
     def with_topic(self, topic: str) -> "ReceivedMessage":
-        """Give the same message under another name of its topic, sharing the record.
+        """Return the same message under another name of its topic, sharing the record.
 
         For consumers that hide a namespace, or a retry topic behind the original one.
         """
@@ -232,7 +232,7 @@ class ReceivedMessage(RecordView, frozen=True, gc=False, eq=False):
         return msgspec.structs.replace(self, delivery=delivery, _topic=topic)
 
     def with_reconsume_times(self, times: int) -> "ReceivedMessage":
-        """Give the same message, sharing the record, with another count of failures.
+        """Return the same message, sharing the record, with another count of failures.
 
         For consumers that try a message again themselves.
         """

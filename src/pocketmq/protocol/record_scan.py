@@ -218,14 +218,14 @@ class RecordView(msgspec.Struct, frozen=True, gc=False):
         return self._bytes(end + 2, self.store_size)
 
     def crc_matches(self) -> bool:
-        """Tell whether the stored body has the checksum that was stored with it."""
+        """Return whether the stored body has the checksum that was stored with it."""
         body_at = self.position + self._body_at()
         (size,) = _INT(self.buffer, body_at - 4)
         body = memoryview(self.buffer)[body_at : body_at + size]
         return checksum(body) == self.body_crc
 
     def tags_code(self) -> int:
-        """Give the tag's hash as consume queues hold it: 0 without a tag."""
+        """Return the tag's hash as consume queues hold it: 0 without a tag."""
         return tags_code(self.property_bytes)
 
     def _bytes(self, start: int, end: int) -> bytes:
@@ -246,12 +246,12 @@ class RecordView(msgspec.Struct, frozen=True, gc=False):
 
 
 def checksum(body: ReadableBuffer) -> int:
-    """Give RocketMQ's checksum of a body: CRC-32 without its highest bit."""
+    """Return RocketMQ's checksum of a body: CRC-32 without its highest bit."""
     return crc32(body) & 0x7FFF_FFFF
 
 
 def tags_code(property_bytes: bytes) -> int:
-    """Give the hash of the tag among these properties, 0 if there is none."""
+    """Return the hash of the tag among these properties, 0 if there is none."""
     _, found, rest = property_bytes.rpartition(b"\x02TAGS\x01")
     if found and (tag := rest.partition(b"\x02")[0]):
         return _tag_hash(tag)
@@ -276,7 +276,7 @@ _remembered_hash = lru_cache(maxsize=4096)(_hash)
 
 
 def looks_torn(property_bytes: bytes) -> bool:
-    """Tell whether properties could be what a crash left of others.
+    """Return whether properties could be what a crash left of others.
 
     What did not reach the disk reads as zeros, from some place to the record's end or, on a
     machine that lost its power, over whole sectors. The body's checksum does not cover them.

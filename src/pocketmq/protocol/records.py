@@ -35,7 +35,7 @@ _LENGTH = struct.Struct(">h").pack
 
 
 def _heads(store_size: int) -> dict[int, tuple[Callable[..., bytes], int, int]]:
-    """Give for each size of the born host how to pack what precedes the body, and the host bits."""
+    """Return by size of the born host how to pack what precedes the body, and the host bits."""
     heads = {}
     for born_size, born_bit in ((V4_SIZE, 0), (V6_SIZE, 0x10)):
         head = struct.Struct(f">iiiiiqqiq{born_size}sq{store_size}siqi")
@@ -106,7 +106,7 @@ class PackedRun(msgspec.Struct, frozen=True, gc=False):
 
 
 def encode_record(record: Record) -> bytes:
-    """Give a record's bytes, with the places and times it holds."""
+    """Return a record's bytes, with the places and times it holds."""
     run = pack_records(
         (record,),
         (record.queue_offset,),
@@ -157,7 +157,7 @@ def pack_record(
     store_timestamp_ms: int,
     store_host: bytes,
 ) -> bytes:
-    """Give a record's bytes, with the places, store time and store host given here.
+    """Return a record's bytes, with the places, store time and store host given here.
 
     Raises `InvalidInput` if a place or time has more than 64 bits.
     """
@@ -190,7 +190,7 @@ def pack_record(
 
 @lru_cache(maxsize=4096)
 def topic_prefix(topic: bytes) -> tuple[int, bytes]:
-    """Give the magic that a topic asks for, and the topic with its length before it."""
+    """Return the magic that a topic asks for, and the topic with its length before it."""
     size = len(topic)
     if size <= _V1_TOPIC_LIMIT:
         return MAGIC_V1, size.to_bytes(1, "big") + topic
@@ -198,10 +198,10 @@ def topic_prefix(topic: bytes) -> tuple[int, bytes]:
 
 
 def blank_record(size: int) -> bytes:
-    """Give what marks the last `size` bytes of a commit-log file as unused; only it is written."""
+    """Return the mark of `size` unused bytes at the end of a commit-log file."""
     if not BLANK_SIZE <= size <= _SIZE_LIMIT:
         raise InvalidInput(
-            f"a blank of {size} bytes is too small; at least {BLANK_SIZE} are needed"
+            f"a blank record cannot have {size} bytes; at least {BLANK_SIZE} are needed"
         )
     return _BLANK(size, MAGIC_BLANK)
 

@@ -132,7 +132,7 @@ def encode_traced(event: Traced) -> str:
 
 
 def traced_keys(event: Traced) -> list[str]:
-    """Give what a record can be found by: the message's id and the keys of its own."""
+    """Return what a record can be found by: the message's id and the keys of its own."""
     keys = None if isinstance(event, TracedRecall) else event.keys
     return f"{event.message_id} {keys or ''}".split()
 
@@ -153,7 +153,7 @@ def decode_traced(text: str) -> list[Traced]:
 
 
 def _fields(event: Traced) -> Iterable[object]:
-    """Give the values in the order of the wire, which is that of the classes' fields."""
+    """Return the values in the order of the wire, which is that of the classes' fields."""
     return msgspec.structs.astuple(event)
 
 

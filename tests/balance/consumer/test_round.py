@@ -347,7 +347,7 @@ def test_a_decision_to_keep_ends_the_round_at_once() -> None:
 def test_an_expired_but_busy_queue_is_reported_as_still_held() -> None:
     known = facts(V5, A, owned=[OwnedQueue(A, 0.0, last_lock=1000.0)], orderly=True)
     _, outcome = drive(known, world=World(busy=frozenset({A})))
-    assert outcome.skipped == {A: SkipReason.STILL_HELD}
+    assert outcome.skipped == {A: SkipReason.STILL_OWNED}
     assert (outcome.acquired, outcome.released) == ({}, ())
 
 

@@ -1,4 +1,4 @@
-"""What a concurrent handler's answer means: what is sent back, tried again here, and committed.
+"""What a concurrent handler's answer means: what is sent back, retried here, and committed.
 
 Three steps with the shell's work between them: `judge` the answer, send messages back, `settle`
 with what could not be sent, remove from the process queue, `commit_step`.
@@ -24,22 +24,22 @@ ACK_ALL = 2**31 - 1
 DEFAULT_MAX_RECONSUME = 16
 SEND_BACK_TIMEOUT = 5.0
 NEVER_AGAIN = -1
-"""A delay level: straight to the dead letters. 0 lets the broker choose."""
+"""A delay level: straight to the dead-letter topic. 0 lets the broker choose."""
 
 
 class ConcurrentStatus(Enum):
-    """What a concurrent handler says."""
+    """A concurrent handler's result."""
 
     CONSUME_SUCCESS = "CONSUME_SUCCESS"
     RECONSUME_LATER = "RECONSUME_LATER"
 
 
 class ConcurrentAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """A handler's answer to a batch; `status` is `None` when it raised or said nothing."""
+    """A handler's answer to a batch; `status` is `None` when it raised or returned nothing."""
 
     status: ConcurrentStatus | None
     ack_index: int = ACK_ALL
-    """With success: messages behind this place failed all the same."""
+    """With success: messages behind this index failed nevertheless."""
     dropped: bool = False
     """Whether the queue was dropped by the time the handler answered."""
 
@@ -47,9 +47,9 @@ class ConcurrentAnswer(msgspec.Struct, frozen=True, kw_only=True):
 class BatchVerdict(msgspec.Struct, Generic[M], frozen=True):
     """What becomes of a batch's messages.
 
-    `ignored` means the queue was lost: nothing is sent, removed or committed, for its next owner
-    gets all of it. Otherwise `succeeded` and `failed` are counted, failed messages are sent back
-    (clustering) or given up with a log line (broadcasting). `gone` were removed by the expiry
+    `ignored` means the queue was revoked: nothing is sent, removed or committed, because its next
+    owner gets all of it. Otherwise `succeeded` and `failed` are counted, failed messages are sent
+    back (clustering) or discarded with a log line (broadcasting). `gone` were removed by the expiry
     sweep, which has sent them back already.
     """
 
@@ -99,7 +99,7 @@ def judge(
 
 
 def settle(messages: Sequence[M], not_sent: Sequence[M]) -> Settlement[M]:
-    """Decide after sending back; what could not be sent stays cached and is tried again here."""
+    """Decide after sending back; what could not be sent stays cached and is retried here."""
     if not not_sent:
         return Settlement(tuple(messages))
     again = {message.queue_offset for message in not_sent}
@@ -108,14 +108,14 @@ def settle(messages: Sequence[M], not_sent: Sequence[M]) -> Settlement[M]:
 
 
 def commit_step(queue: MessageQueue, offset: int, *, dropped: bool) -> UpdateOffset | None:
-    """Tell what to note after `ProcessQueue.remove` gave `offset`; nothing for a lost queue."""
+    """Return what to note after `ProcessQueue.remove` returned; nothing for a revoked queue."""
     if offset < 0 or dropped:
         return None
     return UpdateOffset(queue, offset, increase_only=True)
 
 
 def max_reconsume_times(configured: int) -> int:
-    """Give how often a message may fail before it becomes a dead letter; −1 is the default."""
+    """Return how often a message may fail before it becomes a dead letter; −1 means the default."""
     return DEFAULT_MAX_RECONSUME if configured == -1 else configured
 
 
@@ -124,7 +124,7 @@ SWEEP_DELAY_LEVEL = 3
 
 
 class ExpirySweep(Generic[M]):
-    """One sweep over one queue: send `next()` back, report `sent`, until `next()` gives nothing."""
+    """One sweep over one queue: send `next()` back, report `sent`, until `next()` returns None."""
 
     def __init__(self, queue: ProcessQueue[M], timeout: float) -> None:
         self._queue = queue
@@ -132,14 +132,14 @@ class ExpirySweep(Generic[M]):
         self._tries = min(len(queue), SWEEP_LIMIT)
 
     def next(self, now: float) -> M | None:
-        """Give the message to send back at level 3 now; a failed one comes again."""
+        """Return the message to send back at level 3 now; a failed one is returned again."""
         if self._tries == 0:
             return None
         self._tries -= 1
         return self._queue.first_if_expired(self._timeout, now)
 
     def sent(self, message: M, now: float) -> None:
-        """Take a message out that was sent back, unless its handler finished it meanwhile.
+        """Remove a message that was sent back, unless its handler finished it meanwhile.
 
         The offset is committed with the next result, not by the sweep.
         """

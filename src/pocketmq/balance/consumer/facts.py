@@ -20,7 +20,7 @@ from pocketmq.model.queue import MessageQueue
 
 
 class Allocator(Protocol):
-    """How queues are shared among members. Raising keeps what is held, an empty answer drops it."""
+    """A rule that shares queues among members. An error keeps what is owned, None drops it."""
 
     def allocate(
         self,
@@ -30,7 +30,7 @@ class Allocator(Protocol):
         members: Sequence[str],
         /,
     ) -> Sequence[MessageQueue] | None:
-        """Give the member's share of the sorted queues among the sorted members."""
+        """Return the member's share of the sorted queues among the sorted members."""
         ...
 
 
@@ -79,10 +79,10 @@ class OwnedQueue(msgspec.Struct, frozen=True):
 
 
 class RebalanceFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """What a member knows when it rebalances a topic.
+    """What a member has gathered when it rebalances a topic.
 
-    `owned` is its whole table, of all topics. `route` and `members` are `None` when nobody could
-    tell them; a broadcasting member does not need `members`.
+    `owned` is its whole table, of all topics. `route` and `members` are `None` when they could not
+    be fetched; a broadcasting member does not need `members`.
     """
 
     member: GroupMember
@@ -96,30 +96,30 @@ class RebalanceFacts(msgspec.Struct, frozen=True, kw_only=True):
 class QueueChange(msgspec.Struct, frozen=True):
     """The queues of a topic, and those that are this member's now.
 
-    `held` counts the held queues of all topics together, for topic-level thresholds are shared
+    `owned_count` counts the owned queues of all topics, because topic-level thresholds are divided
     among them all. `queues` is `None` when the broker made the assignment.
     """
 
     topic: str
     queues: tuple[MessageQueue, ...] | None
     mine: tuple[MessageQueue, ...]
-    held: int
+    owned_count: int
     now: float
 
 
 def follow_change(
     profile: Profile, consume_type: ConsumeType, limits: PullLimits, change: QueueChange
 ) -> tuple[Instruction, ...]:
-    """Tell what to do after a change, in Java's order.
+    """Return what to do after a change, in Java's order.
 
     A push consumer gives its subscription a new version and announces it, so that brokers do not
-    serve pulls from an older view; a pull consumer only changes its assignment.
+    serve pulls from an older subscription; a pull consumer only changes its assignment.
     """
     notify = NotifyListener(change.topic, change.queues, change.mine)
     if consume_type is ConsumeType.CONSUME_ACTIVELY:
         return AssignQueues(change.topic, change.mine), notify
     steps: list[Instruction] = [BumpSubscription(change.topic, int(change.now * 1000))]
-    new_limits = spread_topic_limits(limits, change.held)
+    new_limits = spread_topic_limits(limits, change.owned_count)
     if new_limits is not None:
         steps.append(new_limits)
     steps.append(SendHeartbeats())

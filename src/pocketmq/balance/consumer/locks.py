@@ -1,4 +1,4 @@
-"""An orderly consumer's locks: renewed while a queue is owned, given back when it is released.
+"""An orderly consumer's locks: renewed while a queue is owned, released with it.
 
 One renewal request goes to each broker every 20 s. A lock is good for 30 s on this side and 60 s at
 the broker, so one lost renewal does no harm. Broadcasting consumers do not renew.
@@ -32,7 +32,7 @@ from pocketmq.model.queue import MessageQueue
 
 
 def lock_plan(owned: Iterable[OwnedQueue]) -> tuple[LockBatch, ...]:
-    """Group the queues that are held and not dropped by their broker."""
+    """Group the owned queues that are not dropped by their broker."""
     return tuple(LockBatch(name, queues) for name, queues in _by_broker(owned).items())
 
 
@@ -44,10 +44,10 @@ def unlock_plan(owned: Iterable[OwnedQueue]) -> tuple[UnlockBatch, ...]:
 def after_lock_batch(
     batch: LockBatch, granted: Collection[MessageQueue] | None
 ) -> tuple[Instruction, ...]:
-    """Tell what a broker's answer means; `None` = it did not answer, and locks just grow older.
+    """Return what a broker's answer means; `None` = it did not answer, and locks just grow older.
 
     A queue that is not granted belongs to another member: its handlers pause until it is locked
-    again or taken away by a rebalance.
+    again or revoked by a rebalance.
     """
     if granted is None:
         return ()
@@ -57,7 +57,7 @@ def after_lock_batch(
 
 
 def after_unlock_batch(batch: UnlockBatch, *, answered: bool) -> tuple[Instruction, ...]:
-    """Tell what to note once the locks are given back."""
+    """Return what to note once the locks are released."""
     return tuple(MarkUnlocked(queue) for queue in batch.queues) if answered else ()
 
 
@@ -70,7 +70,7 @@ def _by_broker(owned: Iterable[OwnedQueue]) -> dict[str, tuple[MessageQueue, ...
 
 
 class ReleaseFacts(msgspec.Struct, frozen=True):
-    """A queue to be let go, and what its process queue says."""
+    """A queue to release, and the state of its process queue."""
 
     queue: MessageQueue
     model: MessageModel
@@ -78,7 +78,7 @@ class ReleaseFacts(msgspec.Struct, frozen=True):
     consume_type: ConsumeType
     dropped: bool
     cached: bool
-    """Whether messages are cached that nobody began to consume."""
+    """Whether messages are cached that no handler has started."""
     last_lock: float
     now: float
 
@@ -91,7 +91,7 @@ class ReleaseStep(msgspec.Struct, frozen=True):
 
 
 def begin_release(profile: Profile, facts: ReleaseFacts) -> ReleaseStep:
-    """Hand over the offset; ask for quiet first where a lock is to be given back."""
+    """Hand over the offset; where a lock is to be released, wait for idle handlers first."""
     queue = facts.queue
     persist, forget = PersistOffset(queue), ForgetOffset(queue)
     if not holds_lock(facts):
@@ -106,12 +106,12 @@ def begin_release(profile: Profile, facts: ReleaseFacts) -> ReleaseStep:
 
 
 def finish_release(profile: Profile, facts: ReleaseFacts, *, idle: bool) -> ReleaseStep:
-    """Give the lock back if the queue came to rest in time, or keep the queue for now."""
+    """Release the lock if the queue became idle in time, or keep the queue for now."""
     queue = facts.queue
     if not idle:
         return ReleaseStep((CountUnlockTry(queue),), False)
     if not profile.release_by_force:
-        # 4.x: what is cached may still be under a handler elsewhere, so the lock stays a while.
+        # 4.x: a handler may still work on what is cached, so the lock stays for a while.
         delay = profile.unlock_delay if facts.cached else 0.0
         return ReleaseStep((UnlockQueue(queue, after=delay),), True)
     steps = (PersistOffset(queue), ForgetOffset(queue), MarkUnlocked(queue), UnlockQueue(queue))
@@ -119,7 +119,7 @@ def finish_release(profile: Profile, facts: ReleaseFacts, *, idle: bool) -> Rele
 
 
 def holds_lock(facts: ReleaseFacts) -> bool:
-    """Tell whether a queue of this consumer is locked at its broker and must be unlocked."""
+    """Return whether a queue of this consumer is locked at its broker and must be unlocked."""
     return (
         facts.orderly
         and facts.model is MessageModel.CLUSTERING

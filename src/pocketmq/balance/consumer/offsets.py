@@ -28,9 +28,10 @@ from pocketmq.model.names import is_retry_topic
 from pocketmq.model.queue import MessageQueue
 
 NO_OFFSET = -1
-"""The store answered: this group has no offset for the queue."""
+"""The store answered that this group has no offset for the queue."""
 OFFSET_UNKNOWN = -2
-"""The store could not be asked."""
+"""The store could not be read. Never confuse it with `NO_OFFSET`: starting at the end of the
+queue because a broker timed out would skip messages for good."""
 _LAST = frozenset(
     {
         ConsumeFromWhere.CONSUME_FROM_LAST_OFFSET,
@@ -43,7 +44,7 @@ _DEPRECATED = _LAST - {ConsumeFromWhere.CONSUME_FROM_LAST_OFFSET}
 
 
 class StartRule(msgspec.Struct, frozen=True):
-    """Where a group without an offset begins, and which kind of consumer asks."""
+    """Where a group without an offset starts, and which kind of consumer asks."""
 
     consume_from: ConsumeFromWhere = ConsumeFromWhere.CONSUME_FROM_LAST_OFFSET
     timestamp_ms: int = 0
@@ -54,12 +55,12 @@ StartStep = UseOffset | AskMaxOffset | SearchOffset | SkipQueue
 
 
 def read_step(queue: MessageQueue, rule: StartRule) -> ReadOffset:
-    """Tell how to read the group's offset: pull consumers trust their memory first."""
+    """Return how to read the group's offset: pull consumers look in memory first."""
     return ReadOffset(queue, memory_first=rule.consume_type is ConsumeType.CONSUME_ACTIVELY)
 
 
 def offset_after_refusal(profile: Profile, code: int) -> int:
-    """Say what a broker's refusal to tell the offset means: none stored, or unknown.
+    """Return what a broker's refusal to return the offset means: none stored, or unknown.
 
     4.x takes every refusal as 'none stored', 5.x only QUERY_NOT_FOUND. A broken connection or a
     timeout is `OFFSET_UNKNOWN` in both.
@@ -84,7 +85,7 @@ def start_step(queue: MessageQueue, stored: int, rule: StartRule) -> StartStep:
         return UseOffset(queue, 0) if retry else AskMaxOffset(queue)
     if rule.consume_from is ConsumeFromWhere.CONSUME_FROM_TIMESTAMP:
         return AskMaxOffset(queue) if retry else SearchOffset(queue, rule.timestamp_ms)
-    # From the first message: if the queue begins later, the broker corrects the first pull.
+    # From the first message: if the queue starts later, the broker corrects the first pull.
     return UseOffset(queue, 0)
 
 
@@ -96,19 +97,24 @@ def after_answer(queue: MessageQueue, offset: int | None) -> UseOffset | SkipQue
 
 
 class NotedOffsets:
-    """Noted offsets by queue. One owner; persisting is the shell's."""
+    """Offsets of handled messages by queue, between two commits (Java: OffsetStore's table).
+
+    One owner calls it; persisting is the shell's. An offset may only fall where a caller says so
+    (`increase_only=False`: orderly commits, seeks, resets); concurrent handlers finish in any
+    order, and a late result must not take the group back.
+    """
 
     def __init__(self) -> None:
         self._offsets: dict[MessageQueue, int] = {}
         self._frozen: set[MessageQueue] = set()
         self.when_advanced: Callable[[], None] | None = None
-        """Called the next time that handled messages are noted, and forgotten then."""
+        """Called once, the next time that handled messages are noted."""
 
     def __len__(self) -> int:
         return len(self._offsets)
 
     def read(self, queue: MessageQueue) -> int:
-        """Give the noted offset, or `NO_OFFSET`."""
+        """Return the noted offset, or `NO_OFFSET`."""
         return self._offsets.get(queue, NO_OFFSET)
 
     def update(self, queue: MessageQueue, offset: int, *, increase_only: bool) -> None:
@@ -122,12 +128,12 @@ class NotedOffsets:
     def advance(self, queue: MessageQueue, offset: int, *, increase_only: bool) -> None:
         """Note an offset as `update` does, because messages before it were handled."""
         self.update(queue, offset, increase_only=increase_only)
-        told, self.when_advanced = self.when_advanced, None
-        if told is not None:
-            told()
+        notify, self.when_advanced = self.when_advanced, None
+        if notify is not None:
+            notify()
 
     def freeze(self, queue: MessageQueue, offset: int) -> None:
-        """Note an offset for good: later updates are ignored until it is forgotten."""
+        """Note an offset that later updates do not change until it is forgotten."""
         self._offsets[queue] = offset
         self._frozen.add(queue)
 
@@ -136,20 +142,20 @@ class NotedOffsets:
         self._offsets.pop(queue, None)
         self._frozen.discard(queue)
 
-    def to_persist(self, held: Collection[MessageQueue]) -> dict[MessageQueue, int]:
-        """Give what to send to the store for the held queues, and forget all others.
+    def to_persist(self, owned: Collection[MessageQueue]) -> dict[MessageQueue, int]:
+        """Return what to send to the store for the owned queues, and forget all others.
 
-        With no queue held nothing is sent and nothing is forgotten, as in Java.
+        With no queue owned nothing is sent and nothing is forgotten, as in Java.
         """
-        if not held:
+        if not owned:
             return {}
-        held = frozenset(held)
-        for queue in [queue for queue in self._offsets if queue not in held]:
+        owned = frozenset(owned)
+        for queue in [queue for queue in self._offsets if queue not in owned]:
             self.forget(queue)
         return dict(self._offsets)
 
     def of_topic(self, topic: str | None) -> dict[MessageQueue, int]:
-        """Give the noted offsets of a topic, or of all topics for a blank one."""
+        """Return the noted offsets of a topic, or of all topics for a blank one."""
         wanted = topic if topic and topic.strip() else None
         return {q: offset for q, offset in self._offsets.items() if wanted in (None, q.topic)}
 
@@ -166,30 +172,30 @@ class ResumeConsumer(Instruction, frozen=True):
 
 
 def begin_reset(
-    topic: str, offsets: Mapping[MessageQueue, int], held: Iterable[MessageQueue]
+    topic: str, offsets: Mapping[MessageQueue, int], owned: Iterable[MessageQueue]
 ) -> tuple[Instruction, ...]:
-    """Give what to do before the wait of `SETTLE_TIME`."""
+    """Return what to do before the wait of `SETTLE_TIME`."""
     steps: list[Instruction] = [PauseConsumer()]
-    for queue in _touched(topic, offsets, held):
+    for queue in _touched(topic, offsets, owned):
         steps += (DropQueue(queue), ClearQueue(queue))
     return tuple(steps)
 
 
 def finish_reset(
-    topic: str, offsets: Mapping[MessageQueue, int], held: Iterable[MessageQueue]
+    topic: str, offsets: Mapping[MessageQueue, int], owned: Iterable[MessageQueue]
 ) -> tuple[Instruction, ...]:
-    """Give what to do after the wait, with the queues held by then.
+    """Return what to do after the wait, with the queues owned by then.
 
     The queue leaves the table even if its release has to wait for a handler.
     """
     steps: list[Instruction] = []
-    for queue in _touched(topic, offsets, held):
+    for queue in _touched(topic, offsets, owned):
         note = UpdateOffset(queue, offsets[queue], increase_only=False)
         steps += (note, ReleaseQueue(queue), RemoveQueue(queue))
     return (*steps, ResumeConsumer())
 
 
 def _touched(
-    topic: str, offsets: Mapping[MessageQueue, int], held: Iterable[MessageQueue]
+    topic: str, offsets: Mapping[MessageQueue, int], owned: Iterable[MessageQueue]
 ) -> list[MessageQueue]:
-    return [queue for queue in held if queue.topic == topic and queue in offsets]
+    return [queue for queue in owned if queue.topic == topic and queue in offsets]

@@ -1,4 +1,4 @@
-"""The rebalance decision for one topic: which queues to take, give up and keep, and why.
+"""The rebalance decision for one topic: which queues to take, revoke and keep, and why.
 
 Every member of a group decides alone from the same view (the topic's queues, the group's members)
 with the same strategy; that they agree is what balances the load. Where a broker makes the
@@ -37,23 +37,23 @@ from pocketmq.model.queue import MessageQueue, sort_queues
 class KeepReason(Enum):
     """Why a rebalance leaves everything as it is."""
 
-    NO_ROUTE = "no name server knows the topic's queues"
-    NO_MEMBERS = "no broker told the group's members"
+    NO_ROUTE = "no name server has a route for the topic"
+    NO_MEMBERS = "no broker returned the group's members"
     STRATEGY_FAILED = "the allocation strategy raised an error"
-    NO_ASSIGNMENT = "the broker gave no valid assignment"
+    NO_ASSIGNMENT = "the broker returned no valid assignment"
 
 
 class MemberWarning(Enum):
-    """Something odd about the members that an operator should know."""
+    """An inconsistency of the member list that an operator should fix."""
 
-    NOT_A_MEMBER = "the brokers do not list this member, so it gets nothing"
-    DUPLICATE_MEMBER = "a client id is listed twice; a share of the queues may stay without owner"
+    NOT_A_MEMBER = "the brokers do not list this member, so it gets no queues"
+    DUPLICATE_MEMBER = "a client id is listed twice; some queues may stay without an owner"
 
 
 class RebalanceDecision(msgspec.Struct, frozen=True, kw_only=True):
     """What to do about one topic.
 
-    Unless `keep_reason` is set, the held queues of the topic are `kept` and `revoked`, and the
+    Unless `keep_reason` is set, the owned queues of the topic are `kept` and `revoked`, and the
     target is `kept` and `assigned`. A queue that was not pulled for too long is revoked and
     assigned in one. `balanced` says whether target and working queues agreed beforehand; the
     round's own answer comes at its end.
@@ -103,13 +103,13 @@ def towards(
     all_queues: tuple[MessageQueue, ...] | None,
     warnings: tuple[MemberWarning, ...] = (),
 ) -> RebalanceDecision:
-    """Decide how to come from the held queues to the target."""
+    """Decide how to get from the owned queues to the target."""
     member = facts.member
-    revoked, kept = split_held(facts, frozenset(target), MessageRequestMode.PULL)
-    held = {owned.queue for owned in facts.owned if owned.mode is MessageRequestMode.PULL} - {
+    revoked, kept = split_owned(facts, frozenset(target), MessageRequestMode.PULL)
+    staying = {owned.queue for owned in facts.owned if owned.mode is MessageRequestMode.PULL} - {
         revocation.queue for revocation in revoked
     }
-    assigned = tuple(queue for queue in target if queue not in held)
+    assigned = tuple(queue for queue in target if queue not in staying)
     take = LockQueue if member.locks else AcquireQueue
     return RebalanceDecision(
         topic=facts.topic,
@@ -125,13 +125,13 @@ def towards(
     )
 
 
-def split_held(
+def split_owned(
     facts: RebalanceFacts, target: frozenset[MessageQueue], mode: MessageRequestMode
 ) -> tuple[tuple[RevokeQueue, ...], tuple[OwnedQueue, ...]]:
-    """Split the topic's held queues into those to give up and those to keep.
+    """Split the topic's owned queues into those to revoke and those to keep.
 
-    A push consumer that has not pulled a queue for too long lost its pull request somewhere; it
-    drops the queue and takes it anew.
+    A push consumer that has not pulled a queue for too long has lost its pull request; it drops the
+    queue and takes it anew.
     """
     member = facts.member
     passive = member.consume_type is ConsumeType.CONSUME_PASSIVELY
@@ -150,7 +150,7 @@ def split_held(
 
 
 def working_queues(facts: RebalanceFacts) -> frozenset[MessageQueue]:
-    """Give the topic's held queues that are not dropped, pulled or popped."""
+    """Return the topic's owned queues that are not dropped, pulled or popped."""
     return frozenset(
         owned.queue
         for owned in facts.owned
@@ -176,7 +176,7 @@ def keep(
 def unsubscribed(
     owned: Sequence[OwnedQueue], subscribed: frozenset[str] | set[str]
 ) -> tuple[RevokeQueue, ...]:
-    """Give the held queues whose topic is not subscribed any more.
+    """Return the owned queues whose topic is not subscribed any more.
 
     After all topics are rebalanced these are removed and dropped at once; their offsets are not
     persisted and their locks run out by themselves, as in Java.
@@ -196,8 +196,8 @@ def _without_route(facts: RebalanceFacts) -> RebalanceDecision:
         return decision
     if is_retry_topic(facts.topic) and not broadcasting:
         return decision  # a group's retry topic appears with its first heartbeat: nothing is wrong
-    held = sum(owned.mode is MessageRequestMode.PULL for owned in facts.owned)
-    change = QueueChange(facts.topic, (), (), held, facts.now)
+    owned_count = sum(owned.mode is MessageRequestMode.PULL for owned in facts.owned)
+    change = QueueChange(facts.topic, (), (), owned_count, facts.now)
     steps = follow_change(member.profile, member.consume_type, member.limits, change)
     return msgspec.structs.replace(decision, instructions=steps)
 
@@ -212,7 +212,7 @@ def _warnings(member: GroupMember, members: list[str]) -> tuple[MemberWarning, .
 
 
 class BrokerAssignedQueue(msgspec.Struct, frozen=True):
-    """One queue of a broker's answer; brokers also give entries without a queue."""
+    """One queue of a broker's answer; brokers also send entries without a queue."""
 
     queue: MessageQueue | None
     mode: MessageRequestMode = MessageRequestMode.PULL
@@ -227,10 +227,10 @@ def decide_assigned(
     pulled = _queues(answer, MessageRequestMode.PULL)
     popped = _queues(answer, MessageRequestMode.POP)
     pull = towards(facts, pulled, None)
-    revoked_pop, kept_pop = split_held(facts, frozenset(popped), MessageRequestMode.POP)
-    held_pop = {owned.queue for owned in facts.owned if owned.mode is MessageRequestMode.POP}
-    held_pop -= {revocation.queue for revocation in revoked_pop}
-    assigned_pop = tuple(queue for queue in popped if queue not in held_pop)
+    revoked_pop, kept_pop = split_owned(facts, frozenset(popped), MessageRequestMode.POP)
+    staying_pop = {owned.queue for owned in facts.owned if owned.mode is MessageRequestMode.POP}
+    staying_pop -= {revocation.queue for revocation in revoked_pop}
+    assigned_pop = tuple(queue for queue in popped if queue not in staying_pop)
     acquire = pull.instructions[len(pull.revoked) :]
     target = tuple(dict.fromkeys((*pulled, *popped)))
     return msgspec.structs.replace(
@@ -252,7 +252,7 @@ def decide_assigned(
 
 
 def pop_retry_topic(topic: str, group: str) -> str:
-    """Give the topic that brings a group's failed popped messages back (first version)."""
+    """Return the topic that brings a group's failed popped messages back (first version)."""
     return f"{RETRY_PREFIX}{group}_{topic}"
 
 

@@ -10,6 +10,9 @@
 
 Instructions given together may be carried out one after another (as Java does) or side by side;
 only the events must come one at a time. A round ends by itself when every queue is settled.
+
+Revoked queues are settled before new ones are taken: a queue whose pull expired is revoked and
+assigned in one round, and must not be taken anew before its old process queue is released.
 """
 
 import msgspec
@@ -88,7 +91,7 @@ class RebalanceRound:
         self.decision = decision
         self.outcome: RoundOutcome | None = None
         self._facts = facts
-        self._held = {
+        self._owned = {
             owned.queue: owned for owned in facts.owned if owned.mode is MessageRequestMode.PULL
         }
         self._releasing: dict[MessageQueue, ReleaseFacts] = {}
@@ -103,7 +106,7 @@ class RebalanceRound:
         return self.outcome is not None
 
     def begin(self) -> list[Instruction]:
-        """Give the first instructions."""
+        """Return the first instructions."""
         if self.decision.keep_reason is not None:
             self.outcome = RoundOutcome(
                 changed=False, balanced=self.decision.balanced, released=(), acquired={}, skipped={}
@@ -116,7 +119,7 @@ class RebalanceRound:
         return steps if self._releasing else [*steps, *self._take()]
 
     def handle(self, event: RoundEvent) -> list[Instruction]:
-        """Give what follows from an event; events of queues that are settled change nothing."""
+        """Return what follows from an event; events of queues that are settled change nothing."""
         if isinstance(event, QueueIdled):
             return self._idled(event)
         queue = event.queue
@@ -146,7 +149,7 @@ class RebalanceRound:
         if item.mode is MessageRequestMode.POP:
             self._released.append(item)
             return [RemoveQueue(item.queue, item.mode)]
-        facts = self._release_facts(self._held[item.queue])
+        facts = self._release_facts(self._owned[item.queue])
         step = begin_release(self._facts.member.profile, facts)
         if step.released is None:
             self._releasing[item.queue] = facts
@@ -173,7 +176,7 @@ class RebalanceRound:
                 for item in self.decision.revoked
                 if item.queue == queue and item.mode is MessageRequestMode.PULL
             ]
-            del self._held[queue]
+            del self._owned[queue]
             steps.append(RemoveQueue(queue))
         return steps
 
@@ -189,15 +192,16 @@ class RebalanceRound:
         locks = self._facts.member.locks
         steps: list[Instruction] = []
         for queue in self.decision.assigned:
-            if queue in self._held:
-                self._skipped[queue] = SkipReason.STILL_HELD
+            if queue in self._owned:
+                self._skipped[queue] = SkipReason.STILL_OWNED
                 continue
             self._taking.add(queue)
             steps += [LockQueue(queue)] if locks else self._look_up(queue)
         return steps if self._taking else [*steps, *self._conclude()]
 
     def _look_up(self, queue: MessageQueue) -> list[Instruction]:
-        # Whatever this client remembers of the queue is from an earlier holding.
+        # What this client noted of the queue is from the last time it owned the queue: another
+        # member may have committed further since.
         return [ForgetOffset(queue), read_step(queue, self._facts.member.start)]
 
     def _step(self, step: StartStep) -> list[Instruction]:
@@ -228,9 +232,9 @@ class RebalanceRound:
             steps.append(StartPopping(queue, from_first, delay))
         changed = bool(self._released or acquired or decision.assigned_pop)
         if changed:
-            held = len(self._held) + len(acquired)
+            owned_count = len(self._owned) + len(acquired)
             change = QueueChange(
-                decision.topic, decision.all_queues, decision.target, held, self._facts.now
+                decision.topic, decision.all_queues, decision.target, owned_count, self._facts.now
             )
             steps += follow_change(profile, member.consume_type, member.limits, change)
         self.outcome = RoundOutcome(

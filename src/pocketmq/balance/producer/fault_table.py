@@ -20,14 +20,14 @@ _NEVER = float("-inf")
 
 
 class BrokerHealth(msgspec.Struct, frozen=True, kw_only=True):
-    """One broker as the table sees it at one moment, for display."""
+    """One broker's entry at one time, for display."""
 
     broker: str
     latency: float
     """Seconds the last try took."""
     available: bool
     available_in: float
-    """Seconds until the broker is chosen again without need; 0 when it is available."""
+    """Seconds until the broker is used normally again; 0 when it is available."""
     reachable: bool
     reason: str
     """Why the broker is or was last avoided; empty if it never was."""
@@ -61,7 +61,7 @@ class FaultTable:
     def update(
         self, broker: str, latency: float, *, isolate: bool, reachable: bool = True, now: float
     ) -> None:
-        """Learn how a try went: how long it took, and whether it counts as a failure.
+        """Record a try: how long it took, and whether it counts as a failure.
 
         4.x forgets the earlier pause with every try, even a successful one; 5.x only ever makes a
         pause longer, so one quick answer does not bring a broker back.
@@ -80,12 +80,12 @@ class FaultTable:
             item.reachable = reachable
 
     def is_available(self, broker: str, now: float) -> bool:
-        """Tell whether a broker's pause is over; an unknown broker has none."""
+        """Return whether a broker's pause is over; an unknown broker has none."""
         item = self._items.get(broker)
         return item is None or now >= item.until
 
     def is_reachable(self, broker: str) -> bool:
-        """Tell whether the last try, or a probe since, reached the broker. Always true in 4.x."""
+        """Return whether the last try, or a probe since, reached the broker. Always true in 4.x."""
         item = self._items.get(broker)
         return item is None or item.reachable
 
@@ -96,7 +96,7 @@ class FaultTable:
             item.reachable = True
 
     def forget(self, broker: str) -> None:
-        """Drop all that is known of a broker."""
+        """Remove a broker from the table."""
         self._items.pop(broker, None)
 
     def take_due(self, now: float, interval: float) -> list[str]:
@@ -110,7 +110,7 @@ class FaultTable:
         """Pick a broker when all are paused, as 4.x does: the better half take turns.
 
         Better is available, then quicker, then free again sooner; ties keep the order in which
-        brokers became known (Java: its hash table's order).
+        brokers were added (Java: its hash table's order).
         """
         names = sorted(self._items, key=lambda name: self._badness(name, now))
         if not names:
@@ -123,7 +123,7 @@ class FaultTable:
         return now < item.until, item.latency, item.until
 
     def snapshot(self, now: float) -> tuple[BrokerHealth, ...]:
-        """Show every broker the table knows, by name."""
+        """Return every broker of the table, by name."""
         return tuple(
             BrokerHealth(
                 broker=broker,
@@ -145,7 +145,7 @@ PROBE_TIMEOUT = 0.2
 
 
 class Probe(msgspec.Struct, frozen=True):
-    """Ask the broker for something small; on an answer call `FaultTable.mark_reachable`."""
+    """Send the broker a cheap request; on an answer call `FaultTable.mark_reachable`."""
 
     broker: str
     address: str
@@ -160,7 +160,7 @@ def plan_round(
     interval: float = PROBE_INTERVAL,
     timeout: float = PROBE_TIMEOUT,
 ) -> list[Probe]:
-    """Plan one round: probe every broker that is due, forget those whose address is unknown.
+    """Plan one round: probe every broker that is due, remove those whose address is unknown.
 
     Healthy brokers of the table are probed too, as in Java. Empty unless the table's detector is
     on, which needs the 5.x line.

@@ -17,12 +17,12 @@ from pocketmq.model.names import is_retry_topic
 
 
 def compresses(body_size: int, *, batch: bool = False, threshold: int = COMPRESS_FROM) -> bool:
-    """Tell whether a body is compressed: from the threshold on, and never as a batch."""
+    """Return whether a body is compressed: from the threshold on, and never in a batch."""
     return not batch and body_size >= threshold
 
 
 def check_batch(messages: Sequence[Message]) -> str:
-    """Give the topic of a batch. Raises `InvalidInput` unless all share one that may be batched."""
+    """Return the topic of a batch. Raises `InvalidInput` unless all share one for batches."""
     if not messages:
         raise InvalidInput("a batch needs at least one message")
     topic = messages[0].topic
@@ -68,11 +68,11 @@ def _number(name: str, text: str | None) -> int | None:
 
 
 REPLY = "reply"
-"""The type of message that brokers hand on to whoever waits for it."""
+"""The type of message that brokers push to the client that waits for it."""
 
 
 def request_properties(correlation_id: str, client_id: str, ttl_ms: int) -> dict[str, str]:
-    """Give what a request has besides its own properties."""
+    """Return the properties that mark a message as a request."""
     return {
         names.CORRELATION_ID: correlation_id,
         names.REPLY_TO_CLIENT: client_id,
@@ -81,9 +81,9 @@ def request_properties(correlation_id: str, client_id: str, ttl_ms: int) -> dict
 
 
 def reply_topic(request: Mapping[str, str]) -> str:
-    """Give the topic to reply to a message with these properties.
+    """Return the topic to reply to a message with these properties.
 
-    Raises `InvalidInput` if it is no request, or no broker says which cluster it came from.
+    Raises `InvalidInput` if it is not a request, or lacks the property of its cluster.
     """
     _asked(request, names.CORRELATION_ID)
     _asked(request, names.REPLY_TO_CLIENT)
@@ -91,7 +91,7 @@ def reply_topic(request: Mapping[str, str]) -> str:
 
 
 def reply_properties(request: Mapping[str, str]) -> dict[str, str]:
-    """Give the properties that lead a reply to whoever waits; raises what `reply_topic` does."""
+    """Return the properties that route a reply to its client; raises what `reply_topic` does."""
     reply = {
         names.MESSAGE_TYPE: REPLY,
         names.CORRELATION_ID: _asked(request, names.CORRELATION_ID),

@@ -21,7 +21,7 @@ class SendMode(Enum):
 
 
 class SendPlan(msgspec.Struct, frozen=True, kw_only=True):
-    """What a send was asked to do. Raises `InvalidInput` for limits that make no sense.
+    """The options of one send. Raises `InvalidInput` for invalid limits.
 
     `pinned` means that the caller or a selector chose the queue. `retries` are tries beyond the
     first; `timeout` covers them all, `timeout_per_try` (5.x: sendMsgMaxTimeoutPerRequest) bounds
@@ -36,7 +36,7 @@ class SendPlan(msgspec.Struct, frozen=True, kw_only=True):
     timeout: float = SEND_TIMEOUT
     timeout_per_try: float | None = None
     retry_another_broker: bool = False
-    """Whether a message that is stored, but not as safely as wanted, is sent once more."""
+    """Whether a message that is stored, but not as safely as configured, is sent once more."""
     detector: bool = False
     """Whether unreachable brokers are probed, so that 5.x may call one unreachable."""
     extra_retry_codes: frozenset[int] = frozenset()
@@ -71,9 +71,9 @@ class Aim(Enum):
 class Send(msgspec.Struct, frozen=True):
     """Send to a queue chosen by `aim`, and wait `timeout` seconds for the answer.
 
-    `avoid` is the broker the last try went to. `restart` asks for a fresh random place in the turn
-    if slow brokers are being avoided. `queue_id` is the id to keep. Each try is a request with an
-    id of its own.
+    `avoid` is the broker the last try went to. `restart` asks for a new random round-robin
+    index if slow brokers are being avoided. `queue_id` is the id to keep. Each try is a request
+    with an id of its own.
     """
 
     aim: Aim
@@ -84,7 +84,7 @@ class Send(msgspec.Struct, frozen=True):
 
 
 class Return(msgspec.Struct, frozen=True):
-    """Hand the receipt to the caller; there is none for a message sent one way."""
+    """Return the receipt to the caller; there is none for a one-way send."""
 
     receipt: SendReceipt | None
 
@@ -96,7 +96,7 @@ class GiveUp(msgspec.Struct, frozen=True):
 
 
 class UpdateFault(msgspec.Struct, frozen=True):
-    """Tell the fault table, if there is one, before the next queue is chosen."""
+    """Update the fault table, if there is one, before the next queue is chosen."""
 
     broker: str
     latency: float
@@ -105,7 +105,7 @@ class UpdateFault(msgspec.Struct, frozen=True):
 
 
 class RefreshRoute(msgspec.Struct, frozen=True):
-    """Ask the name server about the topic soon; the next try need not wait for it."""
+    """Refresh the topic's route soon; the next try need not wait for it."""
 
     topic: str
 

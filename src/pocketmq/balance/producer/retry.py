@@ -42,7 +42,7 @@ from pocketmq.model.queue import MessageQueue
 
 
 class SendAttempts(msgspec.Struct, frozen=True, kw_only=True):
-    """What a send has been through so far."""
+    """The state of a send after the tries so far."""
 
     count: int = 0
     queue: MessageQueue | None = None
@@ -53,11 +53,11 @@ class SendAttempts(msgspec.Struct, frozen=True, kw_only=True):
     """The last receipt, kept while another broker is tried."""
     error: MQError | None = None
     outcome_unknown: bool = False
-    """Whether any try may have stored the message without saying so."""
+    """Whether any try may have stored the message although no receipt came."""
 
 
 class TryEnded(msgspec.Struct, frozen=True):
-    """A try came back: a receipt, an error, or None for a request that went out one way."""
+    """A try came back: a receipt, an error, or None for a one-way request."""
 
     queue: MessageQueue
     latency: float
@@ -78,12 +78,12 @@ too, so that a try that had all the time there was may end a little before it is
 
 
 def no_queues(topic: str, name_servers: tuple[str, ...]) -> GiveUp:
-    """Decide about a topic without queues to send to: nobody to ask, or nobody knows it."""
+    """Return the error of a topic without queues: no name server to ask, or no route."""
     return GiveUp(RouteNotFound(topic) if name_servers else NameServersUnreachable(()))
 
 
 def first_step(plan: SendPlan, elapsed: float = 0.0) -> Action:
-    """Decide about the first try. `elapsed` is what finding the route has cost already."""
+    """Decide about the first try. `elapsed` is the time spent on the route already."""
     return _next_action(plan, SendAttempts(), elapsed)
 
 
@@ -120,7 +120,7 @@ def next_step(
 
 
 def cancelled(plan: SendPlan, queue: MessageQueue, latency: float) -> tuple[Feedback, ...]:
-    """Give the feedback for a try the caller did not wait for: the broker is not to blame."""
+    """Return the feedback for a try the caller did not wait for: the broker did not fail."""
     if plan.pinned and plan.mode is not SendMode.ASYNC:
         return ()
     return (UpdateFault(queue.broker_name, latency, isolate=False),)
@@ -144,7 +144,7 @@ def _next_action(plan: SendPlan, attempts: SendAttempts, elapsed: float) -> Acti
 
 
 def _end(plan: SendPlan, attempts: SendAttempts, elapsed: float) -> Action:
-    """Finish: an unsafely stored message is still stored, so an earlier receipt wins."""
+    """Finish: a message stored less safely than asked is still stored: an earlier receipt wins."""
     if attempts.receipt is not None:
         return Return(attempts.receipt)
     return GiveUp(
@@ -160,7 +160,7 @@ def _end(plan: SendPlan, attempts: SendAttempts, elapsed: float) -> Action:
 
 
 def _unsafe(plan: SendPlan, outcome: SendReceipt | MQError | None) -> bool:
-    """Tell whether a stored message is to be stored again elsewhere."""
+    """Return whether a stored message is sent to another broker, too."""
     return (
         isinstance(outcome, SendReceipt)
         and not outcome.ok
@@ -171,7 +171,7 @@ def _unsafe(plan: SendPlan, outcome: SendReceipt | MQError | None) -> bool:
 
 
 def _worth_retrying(plan: SendPlan, error: MQError) -> bool:
-    """Tell whether another try makes sense, tries and time permitting."""
+    """Return whether another try makes sense, tries and time permitting."""
     if isinstance(error, TransportError | ProtocolError):
         return True
     if plan.mode is SendMode.ASYNC:
@@ -183,7 +183,7 @@ def _worth_retrying(plan: SendPlan, error: MQError) -> bool:
 
 
 def _may_be_stored(error: MQError) -> bool:
-    return error.outcome_unknown or isinstance(error, ProtocolError)  # an answer nobody understands
+    return error.outcome_unknown or isinstance(error, ProtocolError)  # an unreadable answer
 
 
 def _feedback(plan: SendPlan, ended: TryEnded) -> tuple[Feedback, ...]:
@@ -201,7 +201,7 @@ def _feedback(plan: SendPlan, ended: TryEnded) -> tuple[Feedback, ...]:
 
 
 def _blame(plan: SendPlan, error: MQError | None) -> tuple[bool, bool]:
-    """Tell whether the broker is isolated, and whether it still counts as reachable."""
+    """Return whether the broker is isolated, and whether it still counts as reachable."""
     rules = rules_of(plan.profile)
     if error is None:
         return False, True

@@ -15,12 +15,12 @@ from pocketmq.model.message import Message
 from pocketmq.model.queue import MessageQueue
 
 Chance = Callable[[int], int]
-"""Gives a number from 0 up to, but not including, its argument, as `random.randrange` does."""
+"""Returns a number from 0 up to, but not including, its argument, as `random.randrange` does."""
 _MASK = 0x7FFF_FFFF
 
 
 class RoundRobin:
-    """Where a producer stands in its turn (Java: ThreadLocalIndex). Not safe across threads.
+    """A producer's round-robin index (Java: ThreadLocalIndex). Not safe across threads.
 
     Java counts in 32 signed bits and drops the sign when it reads; counting in 31 bits gives the
     same numbers, also past the overflow, in 4.x and 5.x alike.
@@ -29,16 +29,16 @@ class RoundRobin:
     __slots__ = ("index",)
 
     def __init__(self, index: int = 0) -> None:
-        """Stand at `index`; the first turn is the one after it."""
+        """Start at `index`; the first queue is the one after it."""
         self.index = index & _MASK
 
     @classmethod
     def begun_by(cls, chance: Chance) -> "RoundRobin":
-        """Begin anywhere."""
+        """Start at a random index."""
         return cls(chance(1 << 32))
 
     def restart(self, chance: Chance) -> None:
-        """Jump anywhere, as 5.x does before each retry so that retries do not march in step."""
+        """Jump to a random index, as 5.x does before each retry, so that retries spread."""
         self.index = chance(_MASK)
 
     def advance(self) -> int:
@@ -54,7 +54,7 @@ class RoundRobin:
     def next_avoiding(self, queues: Sequence[MessageQueue], broker: str) -> MessageQueue:
         """Take the next queue of another broker; of `broker` only if it is alone.
 
-        Looks at as many queues as there are, then takes the next one whatever it is.
+        Checks each queue once, then takes the next one whatever it is.
         """
         for _ in range(len(queues)):
             queue = self.next(queues)
@@ -71,10 +71,10 @@ _TRUE_HASH, _FALSE_HASH = 1231, 1237
 
 
 def key_hash(key: OrderingKey) -> int:
-    """Give Java's `hashCode()` of an ordering key.
+    """Return Java's `hashCode()` of an ordering key.
 
     A number counts as Java's `Integer` if it fits one, else as a `Long`. The two differ for
-    negative numbers: where Java peers use a `Long`, give `long_hash(number)` as the key.
+    negative numbers: where Java peers use a `Long`, pass `long_hash(number)` as the key.
     Raises `InvalidInput` for other types and for numbers past 64 bits.
     """
     if isinstance(key, str):
@@ -87,7 +87,7 @@ def key_hash(key: OrderingKey) -> int:
 
 
 def long_hash(number: int) -> int:
-    """Give Java's `Long.hashCode()`. Raises `InvalidInput` past 64 bits."""
+    """Return Java's `Long.hashCode()`. Raises `InvalidInput` past 64 bits."""
     if number not in _LONG_LIMITS:
         raise InvalidInput("a numeric ordering key must fit in 64 bits")
     return int32(number ^ (number >> 32))
@@ -114,7 +114,7 @@ def by_chance(queues: Sequence[MessageQueue], chance: Chance) -> MessageQueue:
 def by_machine_room(
     queues: Sequence[MessageQueue], rooms: Collection[str], robin: RoundRobin
 ) -> MessageQueue:
-    """Take turns among the queues of brokers in the given rooms.
+    """Choose by round robin among the queues of brokers in the given machine rooms.
 
     A broker's room is what stands before the `@` of its name, as in the `MACHINE_ROOM` allocation.
     (Java's `SelectMessageQueueByMachineRoom` is unfinished and selects nothing.)
@@ -148,9 +148,9 @@ def pinned(
 def by_function(
     queues: Sequence[MessageQueue], message: Message, argument: object, selector: Selector
 ) -> MessageQueue:
-    """Let the caller's function choose, and check what it gives.
+    """Let the caller's function choose, and check its result.
 
-    Its own errors pass through. Raises `QueueNotSelected` unless it gives one of the queues.
+    Its own errors pass through. Raises `QueueNotSelected` unless it returns one of the queues.
     """
     queue: object = selector(queues, message, argument)
     if not isinstance(queue, MessageQueue):

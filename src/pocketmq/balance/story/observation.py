@@ -12,29 +12,29 @@ import msgspec
 from pocketmq.model.queue import MessageQueue
 
 KnownOwners = tuple[str, ...] | None
-"""Who holds a queue: nobody is `()`, not known is None."""
+"""The owners of a queue: `()` if it has none, None if they are unknown."""
 
 
 class GroupObservation(msgspec.Struct, frozen=True, kw_only=True):
-    """What was known of a group at a time, in seconds."""
+    """A group as it was seen at one time, in seconds."""
 
     at: float
     members: frozenset[str]
     untold: dict[str, str]
-    """Members whose queues are not known, with the reason."""
+    """Members whose queues are unknown, with the reason."""
     brokers: frozenset[str]
     """Brokers that list members, or have queues."""
     unseen: frozenset[str]
     """Brokers that did not answer."""
     owners: dict[MessageQueue, KnownOwners]
     lags: dict[MessageQueue, int]
-    """The lag of each queue of which it is known."""
+    """The lag of each queue for which it is known."""
     strategies: dict[str, str]
-    """The strategy that each member tells; most do not."""
+    """The strategy that each member reports; most do not."""
     fits: str | None = None
-    """The strategy that gives exactly this picture."""
+    """The strategy that produces exactly this assignment."""
     shared: bool = True
-    """Whether queues have owners: of those who broadcast or pop, everybody may read every queue."""
+    """Whether queues have owners; members that broadcast or pop may all read every queue."""
 
 
 SILENT = "member silent"
@@ -45,7 +45,7 @@ ANSWERS = "member answers again"
 
 
 class Cause(msgspec.Struct, frozen=True):
-    """Something that makes members share out anew; `text` is a sentence for the operator."""
+    """Why members rebalanced; `text` is a sentence for the operator."""
 
     kind: str
     subject: str
@@ -58,20 +58,20 @@ UNEXPLAINED = Cause(
 
 
 def causes(before: GroupObservation, now: GroupObservation) -> list[Cause]:
-    """Tell what happened between two moments that has members share out anew."""
+    """Return what changed between two observations and made members rebalance."""
     return [*_members(before, now), *_brokers(before, now), *_queues(before, now)]
 
 
 def weak_causes(before: GroupObservation, now: GroupObservation) -> list[Cause]:
-    """Tell what explains a change only where nothing better does."""
+    """Return what explains a change only where nothing better does."""
     found = [
-        Cause(ANSWERS, member, f"{member} answers again")
+        Cause(ANSWERS, member, f"{member} responds again")
         for member in sorted(before.untold.keys() - now.untold.keys())
         if member in now.members
     ]
     taken = [queue for queue, held in now.owners.items() if held != before.owners.get(queue)]
     if taken and all(before.owners.get(queue) == () and now.owners[queue] for queue in taken):
-        found.append(Cause("queues taken up", "", "queues that had no owner were taken up"))
+        found.append(Cause("queues taken up", "", "queues without an owner were assigned"))
     changed = {
         member
         for member, strategy in now.strategies.items()
@@ -88,46 +88,46 @@ def weak_causes(before: GroupObservation, now: GroupObservation) -> list[Cause]:
 
 
 def strategy_cause(before: str, now: str) -> Cause:
-    """Tell that the picture is another strategy's."""
-    return Cause(STRATEGY, now, f"queues are divided by {now} now, by {before} before")
+    """Return the cause: the assignment is another strategy's now."""
+    return Cause(STRATEGY, now, f"the strategy changed from {before} to {now}")
 
 
 def _members(before: GroupObservation, now: GroupObservation) -> Iterator[Cause]:
     for member in sorted(now.members - before.members):
         yield Cause("member joined", member, f"{member} joined")
     for member in sorted(before.members - now.members):
-        after = " after it had stopped answering" if member in before.untold else ""
+        after = " after it had stopped responding" if member in before.untold else ""
         yield Cause(LEFT, member, f"{member} left{after}")
     for member in sorted(now.untold.keys() - before.untold.keys()):
         if member in before.members:
             reason = now.untold[member].removeprefix(f"{member}: ")
-            yield Cause(SILENT, member, f"{member} stopped telling its queues: {reason}")
+            yield Cause(SILENT, member, f"{member} stopped reporting its queues: {reason}")
 
 
 def _brokers(before: GroupObservation, now: GroupObservation) -> Iterator[Cause]:
     for broker in sorted(now.unseen - before.unseen):
-        yield Cause("broker silent", broker, f"{broker} stopped answering")
+        yield Cause("broker silent", broker, f"{broker} stopped responding")
     for broker in sorted(before.brokers - now.brokers - now.unseen):
         count = sum(queue.broker_name == broker for queue in before.owners)
         yield Cause("broker gone", broker, f"{broker} is gone{_with(count)}")
     for broker in sorted(now.brokers - before.brokers):
         count = sum(queue.broker_name == broker for queue in now.owners)
-        again = " again" if broker in before.unseen else ""
-        yield Cause("broker came", broker, f"{broker} is there{again}{_with(count)}")
+        state = "back" if broker in before.unseen else "available"
+        yield Cause("broker came", broker, f"{broker} is {state}{_with(count)}")
 
 
 def _queues(before: GroupObservation, now: GroupObservation) -> Iterator[Cause]:
-    """Tell of topics that came or went, and of queues whose topic and broker stayed."""
+    """Yield topics that came or went, and queues whose topic and broker stayed."""
     old_topics = {queue.topic for queue in before.owners}
     new_topics = {queue.topic for queue in now.owners}
     for topic in sorted(new_topics - old_topics):
-        yield Cause("topic came", topic, f"{topic} is subscribed now")
+        yield Cause("topic came", topic, f"{topic} was subscribed")
     for topic in sorted(old_topics - new_topics):
-        # A topic all of whose brokers are gone is told of by its brokers.
+        # A topic all of whose brokers are gone is explained by its brokers.
         if any(
             queue.topic == topic and queue.broker_name in now.brokers for queue in before.owners
         ):
-            yield Cause("topic gone", topic, f"{topic} is not subscribed any more, or deleted")
+            yield Cause("topic gone", topic, f"{topic} was unsubscribed or deleted")
     came = Counter(
         (queue.topic, queue.broker_name)
         for queue in now.owners.keys() - before.owners.keys()

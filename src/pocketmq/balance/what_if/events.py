@@ -1,4 +1,4 @@
-"""A group's situation, and the events that may befall it.
+"""A group's situation, and the events that may happen to it.
 
 Owns what a situation is and how each event changes it. Knows nothing of shares: who owns what in
 a situation is computed elsewhere.
@@ -50,7 +50,7 @@ class Situation(msgspec.Struct, frozen=True):
         )
 
     def brokers(self) -> set[str]:
-        """Name the brokers that hold any queue."""
+        """Return the brokers that have any queue."""
         return {queue.broker_name for queues in self.topics.values() for queue in queues}
 
 
@@ -66,7 +66,7 @@ class MemberJoined(msgspec.Struct, frozen=True):
         return self.member
 
     def apply(self, situation: Situation) -> Situation:
-        """Give the situation afterwards; raises `AllocationInputInvalid` for an empty id."""
+        """Return the situation after the event; raises `AllocationInputInvalid` for an empty id."""
         if not self.member:
             raise AllocationInputInvalid("a member id must not be empty")
         members = tuple(java_sorted((*situation.members, self.member)))
@@ -85,7 +85,7 @@ class MemberLeft(msgspec.Struct, frozen=True):
         return self.member
 
     def apply(self, situation: Situation) -> Situation:
-        """Give the situation afterwards; raises `AllocationInputInvalid` for a stranger."""
+        """Return the situation after it; raises `AllocationInputInvalid` for an unknown member."""
         if self.member not in situation.members:
             raise AllocationInputInvalid(f"{self.member} is not a member of the group")
         members = list(situation.members)
@@ -105,7 +105,7 @@ class BrokerDown(msgspec.Struct, frozen=True):
         return self.broker
 
     def apply(self, situation: Situation) -> Situation:
-        """Give the situation afterwards; raises `AllocationInputInvalid` for a broker unknown."""
+        """Return the situation after it; raises `AllocationInputInvalid` for an unknown broker."""
         if self.broker not in situation.brokers():
             raise AllocationInputInvalid(f"broker {self.broker} has no queues of these topics")
         topics = {
@@ -116,7 +116,7 @@ class BrokerDown(msgspec.Struct, frozen=True):
 
 
 class BrokerAdded(msgspec.Struct, frozen=True):
-    """A new broker, or one that comes back, with so many queues of each topic it holds."""
+    """A new broker, or one that comes back, with a number of queues of each topic."""
 
     kind: ClassVar[str] = "broker_added"
     broker: str
@@ -128,7 +128,7 @@ class BrokerAdded(msgspec.Struct, frozen=True):
         return self.broker
 
     def apply(self, situation: Situation) -> Situation:
-        """Give the situation afterwards; raises `AllocationInputInvalid` if it is there already."""
+        """Return the situation after it; raises `AllocationInputInvalid` if the broker exists."""
         if self.broker in situation.brokers():
             raise AllocationInputInvalid(f"broker {self.broker} already has queues")
         for topic, count in self.queues.items():
@@ -150,7 +150,7 @@ class QueuesAdded(msgspec.Struct, frozen=True):
         return f"{self.topic}:{self.broker}*{self.count}"
 
     def apply(self, situation: Situation) -> Situation:
-        """Give the situation afterwards.
+        """Return the situation after the event.
 
         Raises `AllocationInputInvalid` for a topic or broker unknown, or fewer than one queue.
         """
@@ -171,7 +171,7 @@ class StrategyChanged(msgspec.Struct, frozen=True):
         return self.strategy.name
 
     def apply(self, situation: Situation) -> Situation:
-        """Give the situation afterwards."""
+        """Return the situation after the event."""
         return msgspec.structs.replace(situation, strategy=self.strategy)
 
 

@@ -18,7 +18,7 @@ from pocketmq.model.queue import MessageQueue
 
 
 class Move(msgspec.Struct, frozen=True, gc=False):
-    """A queue that changed hands; None stands for nobody."""
+    """A queue that changed hands; None stands for no owner."""
 
     queue: MessageQueue
     previous: str | None = msgspec.field(name="from")
@@ -26,12 +26,12 @@ class Move(msgspec.Struct, frozen=True, gc=False):
 
 
 class Movement(msgspec.Struct, frozen=True):
-    """All that changed between two moments.
+    """All that changed between two situations.
 
     `moves` holds the queues that exist in both and have another owner now (`moved` of them).
-    `minimum` is how few had to move for a spread as even as the one reached, topic by topic:
-    the same numbers of queues, but it does not matter which member has which number.
-    `added` and `removed` hold queues that exist in one moment only.
+    `minimum` is the fewest that had to move for a spread as even as the one reached, topic by
+    topic: the same numbers of queues, but it does not matter which member has which number. `added`
+    and `removed` hold queues that exist in one situation only.
     """
 
     moved: int
@@ -44,7 +44,7 @@ class Movement(msgspec.Struct, frozen=True):
 def movement(
     before: Situation, owned_before: Owners, after: Situation, owned_after: Owners
 ) -> Movement:
-    """Compare two situations of one group that know the same topics."""
+    """Compare two situations of one group with the same topics."""
     moves: list[Move] = []
     added: list[Move] = []
     removed: list[Move] = []
@@ -71,7 +71,7 @@ def kept_queues(
     new_queues: Sequence[MessageQueue],
     new_owners: Sequence[str | None],
 ) -> tuple[Sequence[MessageQueue], Sequence[str | None], Sequence[str | None]]:
-    """Return the queues that exist in both moments, with their owners before and after."""
+    """Return the queues that exist in both situations, with their owners before and after."""
     if old_queues is new_queues:  # only members or the strategy changed
         return old_queues, old_owners, new_owners
     old = dict(zip(old_queues, old_owners, strict=True))
@@ -83,7 +83,7 @@ def kept_queues(
 def fewest_moves(
     kept_owners: Sequence[str | None], new_owners: Sequence[str | None], members: Iterable[str]
 ) -> int:
-    """Tell how few of the kept queues must move to reach a spread like that of `new_owners`.
+    """Return how few of the kept queues must move to reach a spread like that of `new_owners`.
 
     A member can keep no more than it had and no more than it shall have. Giving the largest new
     numbers to those that had most keeps the most in all; queues of members gone must all move.
@@ -94,7 +94,7 @@ def fewest_moves(
 def fewest_moves_of(
     had: Counter[str | None], has: Counter[str | None], members: Iterable[str]
 ) -> int:
-    """Tell the same from how many of the kept queues each had, and of all queues each has."""
+    """Return the same from the number of kept queues each had, and of all queues each has."""
     staying = set(members)
     before = sorted([had.get(member, 0) for member in staying])
     after = sorted([has.get(member, 0) for member in staying])
@@ -103,7 +103,7 @@ def fewest_moves_of(
 
 
 class Numbers(NamedTuple):
-    """A group at one moment; the movement is that since the moment before.
+    """A group in one situation; the movement is that since the situation before.
 
     `spread` is that of the members' totals, `topic_spread` the largest of any topic.
     """
@@ -164,7 +164,7 @@ class HasTopic(Protocol):
 
 Q = TypeVar("Q", bound=HasTopic)
 LastOwners = Mapping[Q, tuple[str, ...]]
-"""The last known owners of queues; nobody is `()`, a queue that is missing is not known."""
+"""The last known owners of queues; `()` is none, a missing queue is unknown."""
 
 
 def moves_between(
@@ -172,8 +172,8 @@ def moves_between(
 ) -> tuple[list[tuple[Q, str | None, str | None]], int]:
     """Return the queues that changed hands, from whom to whom, and how few had to.
 
-    Only queues known in both pictures can have moved. Of those of `after` that members who are
-    gone held last, nobody knows the owner: they do not count at all.
+    Only queues known both times can have moved. The owner of a queue of `after` that members who
+    left owned last is unknown: such queues do not count at all.
     """
     pairs: dict[str, tuple[list[str | None], list[str | None]]] = {}
     moves = []
@@ -186,7 +186,7 @@ def moves_between(
         earlier = before.get(queue)
         previous, owner = _hands(earlier, here)
         new.append(owner)
-        if earlier is None:  # it was not there, or nobody knew
+        if earlier is None:  # it did not exist, or was unknown
             continue
         old.append(previous)
         if previous != owner:
@@ -195,7 +195,7 @@ def moves_between(
 
 
 def _hands(before: tuple[str, ...] | None, now: tuple[str, ...]) -> tuple[str | None, str | None]:
-    """Tell from whom to whom a queue went; whoever held it both times has kept it."""
+    """Return from whom to whom a queue went; an owner of both times has kept it."""
     if before is None:
         return None, now[0] if now else None
     for member in now:

@@ -87,7 +87,7 @@ _ESCAPED = re.compile(r"\\(.)", re.DOTALL)
 
 
 def resolve(root: Any, what: str) -> Any:
-    """Give the value with every reference replaced; an unknown path counts as null, as in Java.
+    """Return the value with every reference replaced; an unknown path counts as null, as in Java.
 
     Raises `BodyMalformed` for circles and for references that stand for too much.
     """

@@ -72,7 +72,7 @@ def _openings(data: bytes | str) -> int:
 
 
 def nests_deeper(value: Any, levels: int) -> bool:
-    """Tell whether a value has more levels of maps and lists than allowed."""
+    """Return whether a value has more levels of maps and lists than allowed."""
     level = [value]
     for _ in range(levels):
         level = [

@@ -69,12 +69,12 @@ def _escape_ascii(text: str) -> str:
 
 
 def quote(text: str) -> str:
-    """Give one string as JSON."""
+    """Return one string as JSON."""
     return f'"{_escape(text)}"'
 
 
 def java_double(number: float) -> str:
-    """Give Java's `Double.toString`, or `null` for what JSON has no word for."""
+    """Return Java's `Double.toString`, or `null` for what JSON has no word for."""
     if not isfinite(number):
         return "null"
     if number == 0 or 1e-3 <= abs(number) < 1e7:

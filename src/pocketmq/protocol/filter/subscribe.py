@@ -32,7 +32,7 @@ class TagFilter:
         return self.tags is None or (tag is not None and tag in self.tags)
 
     def select_codes(self, tags_codes: Iterable[int | None]) -> list[int]:
-        """Give the positions of the codes that pass at the broker."""
+        """Return the positions of the codes that pass at the broker."""
         codes = self.codes
         if codes is None:
             return [position for position, _ in enumerate(tags_codes)]
@@ -44,7 +44,7 @@ class TagFilter:
         ]
 
     def select_tags(self, tags: Iterable[str | None]) -> list[int]:
-        """Give the positions of the tags that pass at the client."""
+        """Return the positions of the tags that pass at the client."""
         wanted = self.tags
         if wanted is None:
             return [position for position, _ in enumerate(tags)]
@@ -72,7 +72,7 @@ _JAVA_BLANK = "".join(map(chr, range(0x21)))  # what Java's trim() takes away, a
 
 
 def is_tag_kind(kind: str | None) -> bool:
-    """Say whether an expression type means tags: TAG, and on the wire also none at all."""
+    """Return whether an expression type means tags: TAG, and on the wire also none at all."""
     return kind is None or kind in ("", TAG)
 
 

@@ -27,7 +27,7 @@ class ResetOffset(WireValue, frozen=True, kw_only=True):
     offset_table: dict[MessageQueue, int] = {}
 
     def listed(self) -> "ListedResetOffset":
-        """Give the form for callers whose language is CPP."""
+        """Return the form for callers whose language is CPP."""
         return ListedResetOffset(
             offset_table=[
                 QueueOffset(
@@ -56,7 +56,7 @@ class ListedResetOffset(WireValue, frozen=True, kw_only=True):
     offset_table: list[QueueOffset] = []
 
     def mapped(self) -> ResetOffset:
-        """Give the form all other clients get."""
+        """Return the form all other clients get."""
         return ResetOffset(
             offset_table={
                 MessageQueue(each.topic, each.broker_name, each.queue_id): each.offset

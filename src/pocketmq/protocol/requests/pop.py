@@ -42,7 +42,7 @@ class BatchAck(WireValue, frozen=True, kw_only=True):
 
 
 def bits_of(offsets: Iterable[int], start_offset: int) -> str:
-    """Give the `bits` that acknowledge these offsets; none lies before `start_offset`."""
+    """Return the `bits` that acknowledge these offsets; none lies before `start_offset`."""
     number = 0
     for offset in offsets:
         number |= 1 << offset - start_offset

@@ -33,7 +33,7 @@ class SendRequest(TopicHeader, frozen=True, kw_only=True):
     max_reconsume_times: Int32 | None = None  # set when a group sends to its retry topic
 
     def to_v2(self) -> "SendRequestV2":
-        """Give the same request in the form with one-letter names."""
+        """Return the same request in the form with one-letter names."""
         return SendRequestV2(**structs.asdict(self))
 
 
@@ -56,7 +56,7 @@ class SendRequestV2(SendRequest, frozen=True, kw_only=True):
     bname: str | None = field(name="n", default=None)
 
     def to_v1(self) -> SendRequest:
-        """Give the same request in the form with long names."""
+        """Return the same request in the form with long names."""
         return SendRequest(**structs.asdict(self))
 
 

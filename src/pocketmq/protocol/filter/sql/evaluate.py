@@ -46,7 +46,7 @@ from pocketmq.protocol.filter.sql.values import Value
 
 
 def condition(node: Node) -> Run:
-    """Give the function that evaluates a condition: true, false or null.
+    """Return the function that evaluates a condition: true, false or null.
 
     It raises `FilterUndecided` where Java throws.
     """
@@ -68,7 +68,7 @@ def _property(node: Property) -> Read:
 
 
 def _number(node: Node) -> float | None:
-    """Give a literal number, signs applied; None for anything else."""
+    """Return a literal number, signs applied; None for anything else."""
     sign = 1
     while isinstance(node, Minus):
         node, sign = node.operand, -sign

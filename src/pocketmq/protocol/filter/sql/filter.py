@@ -27,7 +27,7 @@ class SqlFilter:
     _run: Run = field(compare=False, repr=False)
 
     def evaluate(self, properties: Mapping[str, str]) -> bool | None:
-        """Give the expression's value, None for null.
+        """Return the expression's value, None for null.
 
         Raises `FilterUndecided` if a property cannot be compared as the expression asks.
         """
@@ -41,7 +41,7 @@ class SqlFilter:
             return False
 
     def select(self, batch: Iterable[Mapping[str, str]]) -> list[int]:
-        """Give the positions of the messages, by their properties, that match."""
+        """Return the positions of the messages, by their properties, that match."""
         run = self._run
         chosen: list[int] = []
         for position, properties in enumerate(batch):

@@ -71,7 +71,7 @@ class Tokens:
         self.next = self._cut()
 
     def take(self) -> Token:
-        """Give the next token and cut the one behind it. Raises `FilterSyntaxError`."""
+        """Return the next token and cut the one behind it. Raises `FilterSyntaxError`."""
         taken = self.next
         self.next = self._cut()
         return taken

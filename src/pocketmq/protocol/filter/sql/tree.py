@@ -130,7 +130,7 @@ Node: TypeAlias = Property | Constant | Minus | Condition
 
 
 def render(node: Node) -> str:
-    """Give the expression of a tree, with parentheses around every inner condition."""
+    """Return the expression of a tree, with parentheses around every inner condition."""
     match node:
         case And(terms):
             return " AND ".join(map(_inner, terms))
@@ -156,7 +156,7 @@ def render(node: Node) -> str:
 
 
 def _inner(node: Node) -> str:
-    """Give a node as an operand."""
+    """Return a node as an operand."""
     match node:
         case Property(name) | Cast(name):
             return name

@@ -89,7 +89,7 @@ def read_like(text: str, number: float) -> float:
 
 
 def is_int(number: float) -> bool:
-    """Say whether Java holds this whole number as an Integer (else as a Long)."""
+    """Return whether Java holds this whole number as an Integer (else as a Long)."""
     return -LARGEST_INT <= number <= LARGEST_INT
 
 
