@@ -218,9 +218,9 @@ async def test_a_group_has_one_producer_and_one_consumer_in_a_session() -> None:
     async with serving(Directory()) as (_, names), session_on(names) as session:
         session.add_producer(Producing("shop"))
         session.add_consumer(Consuming("shop"))
-        with pytest.raises(GroupTaken, match="has a producer in group 'shop' already"):
+        with pytest.raises(GroupTaken, match="already has a producer in group 'shop'"):
             session.add_producer(Producing("shop"))
-        with pytest.raises(GroupTaken, match="has a consumer in group 'shop' already"):
+        with pytest.raises(GroupTaken, match="already has a consumer in group 'shop'"):
             session.add_consumer(Consuming("shop"))
         await session.remove_producer(Producing("shop"))  # another one of the same name: not here
         assert len(session.roll) == 2
@@ -301,7 +301,7 @@ def is_refused(use: Coroutine[Any, Any, object]) -> bool:
     try:
         use.send(None)
     except ClientForked as error:
-        return "make a new client after the fork" in str(error)
+        return "create a new client after the fork" in str(error)
     return False
 
 

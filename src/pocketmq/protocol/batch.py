@@ -123,7 +123,7 @@ def split_batch(
 
 
 def encode_batch(entries: Iterable[BatchEntry]) -> bytes:
-    """Return the body of a batch; raises `InvalidInput` for what the format has no room for."""
+    """Return the body of a batch; raises `InvalidInput` for values out of its range."""
     pieces: list[bytes] = []
     for entry in entries:
         body, text = entry.body, entry.property_bytes

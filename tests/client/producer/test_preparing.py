@@ -104,7 +104,7 @@ def test_a_half_message_says_so_in_its_system_flag() -> None:
         (Message("orders", b"x" * 101), "a body of 101 bytes is over the limit of 100"),
         (Message("orders", b"x" * 101, keys=["k"]), "a body of 101 bytes is over the limit of 100"),
         (Message("", b"x"), "it must not be empty"),
-        (Message("or ders", b"x"), "only letters, digits"),
+        (Message("or ders", b"x"), "allowed are letters, digits"),
         (Message("o" * 128, b"x"), "it has 128 characters; at most 127 are allowed"),
         (Message("SCHEDULE_TOPIC_XXXX", b"x"), "no client may send to it"),
         (Message("RMQ_SYS_TRANS_HALF_TOPIC", b"x"), "no client may send to it"),

@@ -41,8 +41,8 @@ async def test_a_broker_that_cannot_says_so() -> None:
 @pytest.mark.parametrize(
     ("topic", "text", "reason"),
     [
-        ("orders", "no handle", "is no recall handle"),
-        ("orders", "", "is no recall handle"),
+        ("orders", "no handle", "is not a recall handle"),
+        ("orders", "", "is not a recall handle"),
         ("%RETRY%billing", handle("broker-a"), "cannot be recalled"),
         ("%DLQ%billing", handle("broker-a"), "cannot be recalled"),
     ],
