@@ -49,7 +49,7 @@ def pack(records: list[Record]) -> bytes:
         records,
         range(MESSAGES),
         commit_log_offset=0,
-        room=1 << 30,
+        space=1 << 30,
         store_timestamp_ms=NOW_MS,
         store_host=HOST,
     ).data

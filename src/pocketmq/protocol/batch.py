@@ -53,7 +53,7 @@ def encode_messages(messages: Sequence[Message], unique_ids: Sequence[str]) -> l
     """Return each message as its entry's bytes; the same as `batch_entry` and `encode_batch` make.
 
     Most messages of a batch have nothing but a body, and of the same size as the one before.
-    Raises `InvalidInput` for what the format has no room for.
+    Raises `InvalidInput` for values out of the format's range.
     """
     entries: list[bytes] = []
     size_of_last = flag_of_last = id_size = -1
@@ -109,16 +109,16 @@ def split_batch(
     Raises `InvalidInput` if one entry alone is larger.
     """
     batches: list[list[BatchEntry]] = []
-    room = 0
+    space = 0
     for entry in entries:
         size = entry.encoded_size()
         if size > limit:
             raise InvalidInput(f"a message of {size} bytes exceeds the limit of {limit} bytes")
-        if not batches or size > room:
+        if not batches or size > space:
             batches.append([])
-            room = limit
+            space = limit
         batches[-1].append(entry)
-        room -= size
+        space -= size
     return batches
 
 

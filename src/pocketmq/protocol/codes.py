@@ -6,7 +6,7 @@ from pocketmq.errors import UnknownRequestCode
 
 
 class RequestCode(IntEnum):
-    """What a request asks for."""
+    """The code of a request: what it asks for."""
 
     SEND_MESSAGE = 10
     PULL_MESSAGE = 11

@@ -1,7 +1,7 @@
-"""Message bodies smaller: the three codecs of RocketMQ, and their bits in the system flag.
+"""Compressed message bodies: the three codecs of RocketMQ, and their bits in the system flag.
 
-zlib is always there; lz4 and zstandard are imported when first needed. Nothing is inflated past
-a limit the caller names, however much a peer's bytes promise.
+zlib is always available; lz4 and zstandard are imported when first needed. Nothing is inflated past
+a limit the caller names, however large a peer's bytes claim to be.
 """
 
 import zlib
@@ -34,7 +34,7 @@ def codec_of(sys_flag: int) -> Codec | None:
     """Return which codec a system flag names, if the body is compressed at all.
 
     No type counts as zlib: producers older than the type bits set the first bit alone. Raises
-    `MessageMalformed` for a type nobody knows.
+    `MessageMalformed` for an unknown type.
     """
     if not sys_flag & _COMPRESSED:
         return None
@@ -186,21 +186,21 @@ def _zstd_decompress(data: bytes, limit: int) -> bytes:
             return zstandard.ZstdDecompressor().decompress(data)
     except zstandard.ZstdError as error:
         raise _broken(Codec.ZSTD, str(error)) from error
-    # Java streams, so its frames do not tell their size: offer room until the body fits.
-    room = min(limit, max(1 << 16, 8 * len(data)))
+    # Java streams, so its frames do not declare their size: grow the output until the body fits.
+    offered = min(limit, max(1 << 16, 8 * len(data)))
     while True:
         try:
-            return zstandard.ZstdDecompressor().decompress(data, max_output_size=room)
+            return zstandard.ZstdDecompressor().decompress(data, max_output_size=offered)
         except zstandard.ZstdError as error:
-            if room == limit:
+            if offered == limit:
                 if _zstd_exceeds(data, limit):
                     raise BodyTooLarge(len(data), limit) from error
                 raise _broken(Codec.ZSTD, str(error)) from error
-        room = min(limit, 4 * room)
+        offered = min(limit, 4 * offered)
 
 
 def _zstd_exceeds(data: bytes, limit: int) -> bool:
-    """Return whether a frame that does not tell its size holds more than `limit` bytes."""
+    """Return whether a frame that does not declare its size inflates past `limit` bytes."""
     import zstandard
 
     size = 0

@@ -66,17 +66,17 @@ class FrameReader:
 
     @property
     def buffered(self) -> int:
-        """How many bytes of an unfinished frame are held."""
+        """The number of buffered bytes of an unfinished frame."""
         return len(self._held)
 
     @property
     def missing(self) -> int:
-        """How many bytes the unfinished frame lacks; 0 if that is not known."""
+        """The number of bytes missing from the unfinished frame; 0 if unknown."""
         return self._wanted - len(self._held) if self._wanted else 0
 
     @property
     def wanted(self) -> int:
-        """How many bytes the unfinished frame has in all; 0 if that is not known."""
+        """The size of the unfinished frame in bytes; 0 if unknown."""
         return self._wanted
 
     def clear(self) -> None:
@@ -86,9 +86,9 @@ class FrameReader:
 
     @property
     def missing_head(self) -> int:
-        """How many bytes lack until the body of the unfinished frame; 0 if that is not known.
+        """The number of bytes missing until the body of the unfinished frame; 0 if unknown.
 
-        A body that is fed alone, and whole, is given as it is: nothing of it is copied.
+        A body that is fed alone, and whole, is returned as it is, without a copy.
         """
         if not self._wanted:
             return 0
@@ -97,14 +97,14 @@ class FrameReader:
 
     @property
     def failure(self) -> ProtocolError | None:
-        """What broke the stream, if anything did: nothing more can be read from it."""
+        """The error that broke the stream, if any: nothing more can be read from it."""
         return self._failure
 
     def feed(self, data: bytes) -> list[Frame]:
-        """Take the next bytes of the stream and give the frames they complete.
+        """Take the next bytes of the stream and return the frames they complete.
 
-        Frames that came before broken bytes are still given. Then `failure` is set at once, and
-        the error is raised by this call if it has no frames to give, and by every later one.
+        Frames that came before broken bytes are still returned. Then `failure` is set at once, and
+        the error is raised by this call if it has no frames to return, and by every later one.
 
         Raises `FrameTooLarge` for a frame over the limit and `FrameMalformed` for a prefix that
         contradicts itself.
@@ -115,7 +115,7 @@ class FrameReader:
         position = 0
         if self._wanted:
             position = self._resume(data, frames)
-        elif self._held:  # part of a prefix: too little to be worth another way
+        elif self._held:  # part of a prefix: too little for a path of its own
             data = bytes(self._held) + data
             self._held.clear()
         size = len(data)
@@ -137,7 +137,7 @@ class FrameReader:
         return frames
 
     def _hold(self, rest: bytes, frames: list[Frame]) -> list[Frame]:
-        """Keep the beginning of a frame, unless its length already is hopeless."""
+        """Keep the start of a frame, unless its length is already invalid."""
         if 4 <= len(rest) < PREFIX_SIZE:
             length = int.from_bytes(rest[:4], "big")
             if length < 4 or length + 4 > self._limit:
@@ -146,7 +146,7 @@ class FrameReader:
         return frames
 
     def _fail(self, failure: ProtocolError, frames: list[Frame]) -> list[Frame]:
-        """Remember what broke the stream; raise it unless there are frames to give first."""
+        """Remember what broke the stream; raise it unless there are frames to return first."""
         self._failure = failure
         self._held.clear()
         if not frames:
@@ -154,7 +154,7 @@ class FrameReader:
         return frames
 
     def _resume(self, data: bytes, frames: list[Frame]) -> int:
-        """Add what the held frame lacks; give how much of `data` that took."""
+        """Add the missing bytes of the buffered frame; return how many of `data` that took."""
         held = self._held
         missing = self._wanted - len(held)
         if missing > len(data):
@@ -165,7 +165,7 @@ class FrameReader:
         if len(held) < body_start:
             held += data[:missing]
             rest = b""
-        else:  # nearly always the body's end is all that lacks: it is copied once
+        else:  # nearly always only the end of the body is missing: it is copied once
             rest = data[:missing]
         with memoryview(held) as view:
             header = bytes(view[PREFIX_SIZE:body_start])

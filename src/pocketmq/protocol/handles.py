@@ -27,7 +27,7 @@ V = TypeVar("V")
 
 
 class TopicMark(Enum):
-    """Which of a group's topics a message was taken from, so that handles need not name it."""
+    """The kind of topic a message was popped from, so that handles need not name the topic."""
 
     NORMAL = "0"
     RETRY = "1"  # `%RETRY%group_topic`
@@ -35,7 +35,7 @@ class TopicMark(Enum):
 
     @classmethod
     def of(cls, topic: str) -> "TopicMark":
-        """Return the mark of a topic by the look of its name."""
+        """Return the mark of a topic by the form of its name."""
         if not topic.startswith(RETRY_PREFIX):
             return cls.NORMAL
         return cls.RETRY_V2 if "+" in topic else cls.RETRY
@@ -48,7 +48,7 @@ class TopicMark(Enum):
 
 
 class PopHandle(Struct, frozen=True, kw_only=True):
-    """What a broker needs to find a message it has handed out."""
+    """The location and terms of a popped message, for the broker to find it again."""
 
     start_offset: int  # of the first message taken together with this one
     pop_time_ms: int
@@ -63,7 +63,7 @@ class PopHandle(Struct, frozen=True, kw_only=True):
     def parse(cls, text: str) -> "PopHandle":
         """Read a handle, or raise `HeaderMalformed`.
 
-        Parts after the eighth are passed over: proxies add the message's commit log offset.
+        Parts after the eighth are ignored: proxies add the message's commit log offset.
         """
         parts = java_split(text, " ")
         if len(parts) < 7:
@@ -230,8 +230,8 @@ def _longs(text: str) -> tuple[int, ...]:
     return tuple(_long(each) for each in java_split(text, ","))
 
 
-_VERSION = "v1"
-_BASE64 = re.compile(r"[A-Za-z0-9_-]+={0,2}\Z")  # Python's decoder passes over what is not base64
+_RECALL_VERSION = "v1"
+_BASE64 = re.compile(r"[A-Za-z0-9_-]+={0,2}\Z")  # Python's decoder skips all else
 
 
 class RecallHandle(Struct, frozen=True, kw_only=True):
@@ -253,7 +253,7 @@ class RecallHandle(Struct, frozen=True, kw_only=True):
         except Error:
             raise HeaderMalformed(f"{text[:40]!r} is not a recall handle") from None
         parts = java_split(raw.decode(errors="replace"), " ")
-        if len(parts) < 5 or parts[0] != _VERSION:
+        if len(parts) < 5 or parts[0] != _RECALL_VERSION:
             raise HeaderMalformed(f"the recall handle {text[:40]!r} is not of version 1")
         deliver_at_ms = read_int64(parts[3])
         if deliver_at_ms is None:
@@ -266,5 +266,5 @@ class RecallHandle(Struct, frozen=True, kw_only=True):
         )
 
     def __str__(self) -> str:
-        parts = (_VERSION, self.topic, self.broker_name, str(self.deliver_at_ms), self.message_id)
+        parts = (_RECALL_VERSION, self.topic, self.broker_name, str(self.deliver_at_ms), self.message_id)
         return urlsafe_b64encode(" ".join(parts).encode()).decode()

@@ -29,7 +29,7 @@ class Header(Struct, frozen=True, kw_only=True, rename="camel", gc=False):
 
     @classmethod
     def from_ext(cls, ext: Mapping[str, str]) -> Self:
-        """Read the fields as Java does; keys this header does not know are passed over.
+        """Read the fields as Java does; keys this header does not have are ignored.
 
         Raises `HeaderMalformed` for a missing field, or a number that is none or out of range.
         A boolean is never wrong: all but "true", in any case, is false.
@@ -71,7 +71,7 @@ class RpcHeader(Header, frozen=True, kw_only=True):
     ns: str | None = None  # namespace of the names in this request
     nsd: bool | None = None  # whether the names already contain it
     bname: str | None = None  # the broker meant, by name
-    oway: bool | None = None  # whether an answer is unwanted
+    oway: bool | None = None  # whether no response is expected
 
 
 class TopicHeader(RpcHeader, frozen=True, kw_only=True):
@@ -124,7 +124,7 @@ def _read_integer(text: str) -> int | None:
     return int(text)
 
 
-_LONGEST_NUMBER = 64  # long before parsing grows quadratic, with room for leading zeros
+_LONGEST_NUMBER = 64  # long before parsing grows quadratic, with space for leading zeros
 _READERS: dict[Any, _Reader | None] = {
     str: None,
     bool: _read_bool,

@@ -1,6 +1,7 @@
 """Strings, numbers and booleans as fastjson coerces them into each other.
 
-Converters give None for an empty string where something else is meant: the field keeps its default.
+Converters return None for an empty string where something else is meant: the field keeps its
+default.
 """
 
 from collections.abc import Callable

@@ -35,7 +35,7 @@ def decode_body(data: bytes | str, cls: type[T]) -> T:
 
 
 def decode_value(value: Any, cls: type[T]) -> T:
-    """Turn what `loads` gave into a value of a class. Raises `BodyMalformed`."""
+    """Turn a result of `loads` into a value of a class. Raises `BodyMalformed`."""
     if value is None:
         raise BodyMalformed(_name(cls), "the body is null")
     form: Any = cls

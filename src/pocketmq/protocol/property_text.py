@@ -57,7 +57,7 @@ def decode_properties(raw: bytes) -> dict[str, str]:
 
 
 def find_property(raw: bytes, name: bytes, start: int = 0, end: int | None = None) -> bytes | None:
-    """Find what `decode_properties` would give for one name, without reading the others.
+    """Return what `decode_properties` would return for one name, without reading the others.
 
     The properties may lie anywhere in a larger buffer, from `start` to `end`.
     """

@@ -56,7 +56,7 @@ def decode_pulled(body: ReadableBuffer, delivery: DeliveryContext) -> list[Recei
     messages, end = _plain_messages(data, delivery)
     if end == len(data):
         return messages
-    room = _Room(delivery.inflate_limit)
+    budget = _Budget(delivery.inflate_limit)
     damaged: ReceivedMessage | None = None
     try:
         for position, size, queue_offset, sys_flag, body_size, text_at in scan_records(data, end):
@@ -68,7 +68,7 @@ def decode_pulled(body: ReadableBuffer, delivery: DeliveryContext) -> list[Recei
                 damaged = message
                 break
             if sys_flag & _INNER_BATCH == _INNER_BATCH:
-                messages += _unwrap(message, sys_flag, room)
+                messages += _unwrap(message, sys_flag, budget)
             else:
                 messages.append(message)
     except MessageMalformed as error:
@@ -194,8 +194,8 @@ class InnerMessage(ReceivedMessage, frozen=True, gc=False, eq=False, kw_only=Tru
         )
 
 
-class _Room:
-    """What the inner batches still to come may take: inflated bytes, and messages."""
+class _Budget:
+    """The budget of the inner batches still to come: inflated bytes, and messages."""
 
     __slots__ = ("inflated", "messages")
 
@@ -204,16 +204,16 @@ class _Room:
         self.messages = INNER_MESSAGES_LIMIT
 
 
-def _unwrap(outer: ReceivedMessage, sys_flag: int, room: _Room) -> list[InnerMessage]:
+def _unwrap(outer: ReceivedMessage, sys_flag: int, budget: _Budget) -> list[InnerMessage]:
     try:
-        body = decompress_body(outer.stored_body, sys_flag, room.inflated)
-        entries = decode_batch(body, room.messages)
+        body = decompress_body(outer.stored_body, sys_flag, budget.inflated)
+        entries = decode_batch(body, budget.messages)
     except MessageMalformed as error:
         raise MessageMalformed(f"inner batch: {error.reason}", outer.position) from error
     if outer.queue_offset + len(entries) > _LARGEST_OFFSET:
         raise MessageMalformed("inner batch: its offsets do not fit 64 bits", outer.position)
-    room.inflated -= len(body) if sys_flag & _COMPRESSED else 0
-    room.messages -= len(entries)
+    budget.inflated -= len(body) if sys_flag & _COMPRESSED else 0
+    budget.messages -= len(entries)
     frame = outer.store_size - outer.body_size - len(outer.property_bytes)
     return [
         InnerMessage(

@@ -10,7 +10,7 @@ from pocketmq.protocol.requests.client_calls import PushReplyRequest
 
 
 def correlation_of(header: PushReplyRequest) -> str:
-    """Return the number of the request that a reply answers; empty if it has none."""
+    """Return the correlation id of the request that a reply answers; empty if it has none."""
     text = (header.properties or "").encode("utf-8", "replace")
     return decode_properties(text).get(names.CORRELATION_ID, "")
 
@@ -18,7 +18,7 @@ def correlation_of(header: PushReplyRequest) -> str:
 def pushed_reply(header: PushReplyRequest, body: bytes, arrived_ms: int) -> ReceivedMessage:
     """Return a reply as a message, whose body is inflated when it is read.
 
-    It lies in no queue: its offsets mean nothing. Raises `MessageMalformed` for an impossible
+    It is in no queue: its offsets mean nothing. Raises `MessageMalformed` for an impossible
     host, or more properties than a message can have.
     """
     try:

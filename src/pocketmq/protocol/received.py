@@ -1,7 +1,7 @@
 """A message as a consumer gets it: the raw record, and fields that are decoded when read.
 
-Most consumers read the body and little else, so nothing else is paid for. A message keeps the
-whole pull reply it came with alive; a pickled or unpickled one holds its own record alone.
+Most consumers read the body and little else, so nothing else is decoded in advance. A message keeps
+the whole pull reply it came with alive; a pickled or unpickled one holds its own record alone.
 """
 
 from collections.abc import Mapping
@@ -27,7 +27,7 @@ _remember = msgspec.structs.force_setattr
 
 
 class DeliveryContext(msgspec.Struct, frozen=True, gc=False):
-    """What a receiver knows about messages besides their bytes; all of one pull share it.
+    """Facts about received messages besides their bytes; all of one pull share it.
 
     `queue_id` and `topic`, where given, win over the record's; `offset_delta` is added to its
     queue offset (both for 5.x static topics). `added` are properties laid over the message's own,
@@ -74,7 +74,7 @@ class ReceivedMessage(RecordView, frozen=True, gc=False, eq=False):
 
     @property
     def topic(self) -> str:
-        """The topic, as the receiver wants it called."""
+        """The topic, by the name that the receiver uses."""
         topic = self._topic
         if topic is None:
             topic = self.delivery.topic
@@ -183,7 +183,7 @@ class ReceivedMessage(RecordView, frozen=True, gc=False, eq=False):
 
     @property
     def offset_message_id(self) -> str:
-        """The id that tells where it is stored; a retried message gets a new one."""
+        """The id of its location in the store; a retried message gets a new one."""
         return encode_offset_id(self.store_host_bytes, self.commit_log_offset)
 
     @property
@@ -234,7 +234,7 @@ class ReceivedMessage(RecordView, frozen=True, gc=False, eq=False):
     def with_reconsume_times(self, times: int) -> "ReceivedMessage":
         """Return the same message, sharing the record, with another count of failures.
 
-        For consumers that try a message again themselves.
+        For consumers that retry a message themselves.
         """
         delivery = msgspec.structs.replace(self.delivery, reconsume_times=times)
         return msgspec.structs.replace(self, delivery=delivery)
@@ -251,7 +251,7 @@ class ReceivedMessage(RecordView, frozen=True, gc=False, eq=False):
         )
 
     def __ne__(self, other: object) -> bool:
-        return not self == other  # msgspec's own would go on comparing field by field
+        return not self == other  # msgspec's own would compare field by field
 
     def __hash__(self) -> int:
         return hash((self.broker_name, self.queue_offset, self.commit_log_offset))

@@ -1,4 +1,4 @@
-"""Stored messages where they lie: finding them in a buffer, and reading their fields in place.
+"""Stored messages in place: finding them in a buffer, and reading their fields without copies.
 
 A record has the same bytes in a commit log and in the body of a pull reply. Here records are only
 found and looked at; `records` makes them. Sizes are checked before anything is taken from them,
@@ -78,19 +78,19 @@ def scan_records(buffer: ReadableBuffer, start: int = 0, end: int | None = None)
 
 
 def _measure(buffer: ReadableBuffer, position: int, end: int) -> Found | None:
-    """Check one record of any form and say precisely what is wrong with it; None for a blank."""
-    room = end - position
-    if room < BLANK_SIZE:
-        raise MessageMalformed(f"{room} bytes are left, too few for a record", position)
+    """Check one record of any form and raise what precisely is wrong; None for a blank."""
+    left = end - position
+    if left < BLANK_SIZE:
+        raise MessageMalformed(f"{left} bytes are left, too few for a record", position)
     size, magic = _SIZE_AND_MAGIC(buffer, position)
     if magic == MAGIC_BLANK:
-        if not BLANK_SIZE <= size <= room:
-            raise MessageMalformed(f"a blank of {size} bytes where {room} are left", position)
+        if not BLANK_SIZE <= size <= left:
+            raise MessageMalformed(f"a blank of {size} bytes where {left} are left", position)
         return None
     if magic not in (MAGIC_V1, MAGIC_V2):
         raise MessageMalformed(f"unknown magic {magic & 0xFFFF_FFFF:08x}", position)
-    if size > room:
-        raise MessageMalformed(f"it has {size} bytes, {room} are there", position)
+    if size > left:
+        raise MessageMalformed(f"it declares {size} bytes, but {left} are left", position)
     if size < _SMALLEST:
         raise MessageMalformed(f"{size} bytes are too few for a message", position)
     body_at = BODY_AT[buffer[position + FLAG_BYTE] >> 4 & 3]
@@ -122,7 +122,7 @@ def _signed_byte(value: int) -> int:
 class RecordView(msgspec.Struct, frozen=True, gc=False):
     """The fields of one record, each read from the buffer when it is asked for.
 
-    Make one only for a position that `scan_records` gave: lengths are not checked again.
+    Make one only for a position that `scan_records` returned: lengths are not checked again.
     """
 
     buffer: ReadableBuffer

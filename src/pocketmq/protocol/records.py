@@ -51,7 +51,7 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     `body` is compressed if `sys_flag` says so; the flag's host bits follow the hosts' sizes.
     Without a `body_crc` the body's own is written. Raises `InvalidInput` for a number or a length
-    the format has no room for.
+    out of the format's range.
     """
 
     topic: bytes
@@ -111,7 +111,7 @@ def encode_record(record: Record) -> bytes:
         (record,),
         (record.queue_offset,),
         commit_log_offset=record.commit_log_offset,
-        room=_SIZE_LIMIT,
+        space=_SIZE_LIMIT,
         store_timestamp_ms=record.store_timestamp_ms,
         store_host=record.store_host,
     )
@@ -123,11 +123,11 @@ def pack_records(
     queue_offsets: Sequence[int],
     *,
     commit_log_offset: int,
-    room: int,
+    space: int,
     store_timestamp_ms: int,
     store_host: bytes,
 ) -> PackedRun:
-    """Pack records back to back, from `commit_log_offset` on, as long as `room` bytes allow.
+    """Pack records back to back, from `commit_log_offset` on, as long as `space` bytes allow.
 
     Places, store time and store host are those given here, not the records' own. Packing stops
     before the first record that would not leave 8 bytes for a blank at the file's end (Java's
@@ -139,7 +139,7 @@ def pack_records(
     pieces: list[bytes] = []
     positions: list[int] = []
     position = commit_log_offset
-    last = commit_log_offset + room - BLANK_SIZE
+    last = commit_log_offset + space - BLANK_SIZE
     for record, queue_offset in zip(records, queue_offsets, strict=True):
         data = pack_record(record, queue_offset, position, store_timestamp_ms, store_host)
         if position + len(data) > last:

@@ -29,7 +29,7 @@ _WHAT = "Registration"
 
 
 class Registration(WireValue, frozen=True, kw_only=True):
-    """What a broker tells name servers about itself (Java: RegisterBrokerBody)."""
+    """What a broker registers at name servers (Java: RegisterBrokerBody)."""
 
     topics: TopicTableBody = msgspec.field(
         name="topicConfigSerializeWrapper", default_factory=TopicTableBody
@@ -165,7 +165,7 @@ def _read_line(line: str) -> TopicConfig:
     try:
         attributes = decode_body(words[5], dict[str, str])
     except BodyMalformed:
-        return config  # Java too takes the topic without its attributes then
+        return config  # like Java, take the topic without its attributes then
     return msgspec.structs.replace(config, attributes=attributes)
 
 

@@ -126,11 +126,11 @@ class Right(Struct, frozen=True):
 
 
 class NoHeader(Header, frozen=True, kw_only=True):
-    """No ext fields; what is said, if anything, is in the body."""
+    """No ext fields; the content, if any, is in the body."""
 
 
 class Request(Struct, Generic[H, B, A, R], frozen=True):
-    """One row of the catalogue: everything that is known about a request code."""
+    """One row of the catalogue: everything about a request code."""
 
     code: RequestCode
     header: type[H]
@@ -141,19 +141,19 @@ class Request(Struct, Generic[H, B, A, R], frozen=True):
     result: Form[R]
     """The body of a successful response."""
     served_by: frozenset[PeerKind]
-    """Who answers it in RocketMQ 5.5 or 4.9; a container of brokers counts as a broker."""
+    """Which peers answer it in RocketMQ 5.5 or 4.9; a container of brokers counts as a broker."""
     queue: RequestQueue = RequestQueue.ADMIN
     main_port: bool = False
     """Java sends it to a broker's own port even if the second one (VIP) is to be used."""
     announced: bool = False
-    """Answered only when name servers know: who made a topic asks for its route at once."""
+    """Answered only once name servers have it: clients fetch a new topic's route at once."""
     right: Right | None = None
     """What a client needs under access control, where fields alone decide it.
 
     `broker.access` has a table of the requests that are decided in another way, by their bodies or
     for a whole cluster. A request in neither is for super users alone."""
     foreign: bool = False
-    """Known by its code alone: nothing of PocketMQ reads or writes what it carries."""
+    """Known by its code alone: PocketMQ does not read or write what it carries."""
 
 
 AnyRequest = Request[Any, Any, Any, Any]
@@ -162,11 +162,11 @@ NAME_SERVER = frozenset({PeerKind.NAME_SERVER})
 CLIENT = frozenset({PeerKind.CLIENT})
 CONTROLLER = frozenset({PeerKind.CONTROLLER})
 NOBODY = frozenset[PeerKind]()
-"""RocketMQ has a number for the request, and no code behind it."""
+"""RocketMQ has a number for the request, and no implementation."""
 
 
 class Treatment(TypedDict, total=False):
-    """How a request is treated: the fields of `Request` that have a usual value."""
+    """How a request is treated: the fields of `Request` with a default."""
 
     served_by: frozenset[PeerKind]
     queue: RequestQueue
@@ -224,12 +224,12 @@ def request(
     result: Form[Any] = NOTHING,
     **treatment: Unpack[Treatment],
 ) -> AnyRequest:
-    """Make a row. Without a body or a result there is none; a broker serves it unless told."""
-    usual: Treatment = {"served_by": BROKER}
-    return Request(code, header, body, answer, result, **(usual | treatment))
+    """Return a row. By default it has no body, no result, and a broker serves it."""
+    defaults: Treatment = {"served_by": BROKER}
+    return Request(code, header, body, answer, result, **(defaults | treatment))
 
 
 def foreign(code: RequestCode, *served_by: PeerKind) -> Request[NoHeader, None, NoHeader, None]:
-    """Make the row of a request that is only refused, or not even known, by PocketMQ."""
+    """Return the row of a request that PocketMQ neither sends nor serves."""
     peers = frozenset(served_by)
     return Request(code, NoHeader, NOTHING, NoHeader, NOTHING, peers, foreign=True)

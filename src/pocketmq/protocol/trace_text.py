@@ -39,7 +39,7 @@ class TracedKind(IntEnum):
 
 
 class HandledAs(IntEnum):
-    """How a handler came back, by Java's number."""
+    """How a handler ended, by Java's number."""
 
     SUCCESS = 0
     TIMED_OUT = 1
@@ -82,7 +82,7 @@ class TracedDelivery(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TracedHandling(msgspec.Struct, frozen=True, kw_only=True):
-    """A handler came back (`SubAfter`); `cost_ms` is the message's share of the time it took."""
+    """A handler ended (`SubAfter`); `cost_ms` is the message's share of the time it took."""
 
     request_id: str
     message_id: str
@@ -95,7 +95,7 @@ class TracedHandling(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TracedEnd(msgspec.Struct, frozen=True, kw_only=True):
-    """A producer said how a transaction ended, by itself or asked by the broker."""
+    """A producer ended a transaction, by itself or after a check of the broker."""
 
     time_ms: int
     region: str
@@ -138,7 +138,7 @@ def traced_keys(event: Traced) -> list[str]:
 
 
 def decode_traced(text: str) -> list[Traced]:
-    """Read all records; those of an unknown kind or with impossible fields are passed over."""
+    """Read all records; those of an unknown kind or with invalid fields are skipped."""
     events: list[Traced] = []
     for record in text.split(RECORD_END):
         kind, *fields = record.split(FIELD_END)

@@ -21,14 +21,14 @@ class TagFilter:
     tags: frozenset[str] | None = None
 
     def matches_code(self, tags_code: int | None) -> bool:
-        """Decide at the broker, by the code its consume queue holds (None: it holds none).
+        """Return whether a code of the consume queue passes at the broker (None: it has no code).
 
         Only the lower 32 bits count, as a signed number: the queue keeps codes as 64 bits.
         """
         return self.codes is None or tags_code is None or int32(tags_code) in self.codes
 
     def matches_tag(self, tag: str | None) -> bool:
-        """Decide at the client, by the tag itself; a message without one passes only `*`."""
+        """Return whether a tag passes at the client; a message without one passes only `*`."""
         return self.tags is None or (tag is not None and tag in self.tags)
 
     def select_codes(self, tags_codes: Iterable[int | None]) -> list[int]:
@@ -52,7 +52,7 @@ class TagFilter:
 
 
 def tag_filter(subscription: Subscription) -> TagFilter:
-    """Make the filter of a subscription.
+    """Return the filter of a subscription.
 
     A subscription of another kind passes here whole: its expression decides elsewhere. One whose
     text holds only blanks between separators has no tags: nothing passes the broker, yet the

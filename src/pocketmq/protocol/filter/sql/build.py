@@ -137,7 +137,7 @@ class Builder:
         return self._grown(Equal(left.node, right.node, negated), left.column, left, right)
 
     def is_null(self, operand: Operand, *, negated: bool) -> Operand:
-        """Ask for null."""
+        """Build `IS NULL`."""
         return self._grown(IsNull(operand.node, negated), operand.column, operand)
 
     def ordered(self, sign: OrderSign, left: Operand, right: Operand) -> Operand:
@@ -147,7 +147,7 @@ class Builder:
         return self._grown(Order(sign, left.node, right.node), left.column, left, right)
 
     def between(self, operand: Operand, low: Operand, high: Operand, *, negated: bool) -> Operand:
-        """Ask for a range. Two literal bounds must be in order, unless it is NOT BETWEEN."""
+        """Build a range. Two literal bounds must be in order, unless it is NOT BETWEEN."""
         for part in (operand, low, high):
             self._orderable(part)
         bottom, top = low.node, high.node
@@ -162,14 +162,14 @@ class Builder:
         return self._grown(node, operand.column, operand, low, high)
 
     def within(self, operand: Operand, choices: list[str], *, negated: bool) -> Operand:
-        """Ask for one of several texts."""
+        """Build `IN`: one of several texts."""
         if not isinstance(operand.node, Property):
             self.fail(operand.column, "IN takes a property on its left")
         node = Within(operand.node.name, tuple(choices), negated)
         return self._grown(node, operand.column, operand)
 
     def search(self, word: SearchWord, operand: Operand, needle: str, *, negated: bool) -> Operand:
-        """Look for text in text."""
+        """Build a search for text in text."""
         node = TextSearch(word, operand.node, needle, negated)
         return self._grown(node, operand.column, operand)
 

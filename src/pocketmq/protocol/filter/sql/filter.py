@@ -34,7 +34,7 @@ class SqlFilter:
         return self._run(properties)
 
     def matches(self, properties: Mapping[str, str]) -> bool:
-        """Decide as a broker does: only what is true is delivered. Raises nothing."""
+        """Return whether a broker delivers the message: if the result is true. Raises nothing."""
         try:
             return self._run(properties) is True
         except FilterUndecided:

@@ -97,7 +97,7 @@ class Tokens:
         return Token(_KINDS[found.lastgroup or ""], text, start)
 
     def _skip(self) -> int:
-        """Pass blanks and comments; give the place where the next token starts."""
+        """Skip blanks and comments; return the position where the next token starts."""
         expression = self._expression
         position = self._position
         while True:
