@@ -11,6 +11,20 @@ import msgspec
 
 from pocketmq.errors import InvalidInput, ResponseCode
 
+SEND_TIMEOUT = 3.0
+RETRIES = 2
+COMPRESS_FROM = 4096
+_RETRY_CODES = frozenset(
+    {
+        ResponseCode.TOPIC_NOT_EXIST,
+        ResponseCode.SERVICE_NOT_AVAILABLE,
+        ResponseCode.SYSTEM_ERROR,
+        ResponseCode.NO_PERMISSION,
+        ResponseCode.NO_BUYER_ID,
+        ResponseCode.NOT_IN_CURRENT_UNIT,
+    }
+)
+
 
 class Profile(msgspec.Struct, frozen=True, kw_only=True):
     """The client line and its constants; use `V4` or `V5`, or replace single fields of one."""
@@ -122,19 +136,6 @@ V5 = Profile(
     send_back_checks_cache=True,
     exhausted_reconsume_step=1,
     lite_pull_marks_pull=True,
-)
-SEND_TIMEOUT = 3.0
-RETRIES = 2
-COMPRESS_FROM = 4096
-_RETRY_CODES = frozenset(
-    {
-        ResponseCode.TOPIC_NOT_EXIST,
-        ResponseCode.SERVICE_NOT_AVAILABLE,
-        ResponseCode.SYSTEM_ERROR,
-        ResponseCode.NO_PERMISSION,
-        ResponseCode.NO_BUYER_ID,
-        ResponseCode.NOT_IN_CURRENT_UNIT,
-    }
 )
 
 

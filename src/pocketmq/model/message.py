@@ -11,6 +11,7 @@ from pocketmq.model.queue import MessageQueue
 
 MAX_BODY_SIZE = 4 * 1024 * 1024
 _NO_KEYS: tuple[str, ...] = ()
+DEFAULT_REGION = "DefaultRegion"
 
 
 class Message(msgspec.Struct, frozen=True):
@@ -79,9 +80,6 @@ def _check_property(name: object, value: object) -> None:
         raise InvalidInput(f"property {name!r}: name and value must not be blank")
     if "\x01" in name or "\x02" in name or "\x02" in value:
         raise InvalidInput(f"property {name!r} contains a separator character (\\x01 or \\x02)")
-
-
-DEFAULT_REGION = "DefaultRegion"
 
 
 class SendStatus(Enum):

@@ -13,6 +13,7 @@ from pocketmq.errors import InvalidInput
 from pocketmq.model.value import WireValue
 
 HIDDEN = "***"
+S = TypeVar("S", bound=msgspec.Struct)
 
 
 class Guarded(WireValue, frozen=True, kw_only=True):
@@ -34,9 +35,6 @@ class Guarded(WireValue, frozen=True, kw_only=True):
                 value = HIDDEN
             shown.append((field.name, value))
         return shown
-
-
-S = TypeVar("S", bound=msgspec.Struct)
 
 
 class InitialUser(msgspec.Struct, frozen=True, kw_only=True):

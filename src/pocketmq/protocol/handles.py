@@ -24,6 +24,8 @@ ORDERED_REVIVE_QUEUE = 999
 """The revive queue id of messages taken in order; there is no such queue."""
 K = TypeVar("K")
 V = TypeVar("V")
+_RECALL_VERSION = "v1"
+_BASE64 = re.compile(r"[A-Za-z0-9_-]+={0,2}\Z")  # Python's decoder skips all else
 
 
 class TopicMark(Enum):
@@ -230,10 +232,6 @@ def _longs(text: str) -> tuple[int, ...]:
     return tuple(_long(each) for each in java_split(text, ","))
 
 
-_RECALL_VERSION = "v1"
-_BASE64 = re.compile(r"[A-Za-z0-9_-]+={0,2}\Z")  # Python's decoder skips all else
-
-
 class RecallHandle(Struct, frozen=True, kw_only=True):
     """A delayed message: where it is, when it is due, and its unique key."""
 
@@ -266,5 +264,11 @@ class RecallHandle(Struct, frozen=True, kw_only=True):
         )
 
     def __str__(self) -> str:
-        parts = (_RECALL_VERSION, self.topic, self.broker_name, str(self.deliver_at_ms), self.message_id)
+        parts = (
+            _RECALL_VERSION,
+            self.topic,
+            self.broker_name,
+            str(self.deliver_at_ms),
+            self.message_id,
+        )
         return urlsafe_b64encode(" ".join(parts).encode()).decode()

@@ -17,6 +17,12 @@ from pocketmq.protocol.header import Header
 from pocketmq.protocol.json_values import decode_body, encode_body
 
 T = TypeVar("T")
+H = TypeVar("H", bound=Header)
+B = TypeVar("B")
+A = TypeVar("A", bound=Header)
+R = TypeVar("R")
+ActionName = Literal["Create", "Update", "Delete", "Get"]
+KindName = Literal["Topic", "Group"]
 
 
 class Form(Struct, Generic[T], frozen=True):
@@ -69,10 +75,6 @@ STORED_MESSAGES: Form[bytes] = Form("stored messages", _same, _same)
 """Records as the commit log has them, one after the other: `pulled`."""
 REGISTRATION: Form[bytes] = Form("registration", _same, _same)
 """`bodies.registration`: JSON, or compressed if the header says so."""
-H = TypeVar("H", bound=Header)
-B = TypeVar("B")
-A = TypeVar("A", bound=Header)
-R = TypeVar("R")
 
 
 class PeerKind(Enum):
@@ -99,10 +101,6 @@ class RequestQueue(Enum):
     ADMIN = "admin_broker"
     UNLIMITED = ""
     """One of the queues without a limit."""
-
-
-ActionName = Literal["Create", "Update", "Delete", "Get"]
-KindName = Literal["Topic", "Group"]
 
 
 class Right(Struct, frozen=True):

@@ -13,6 +13,11 @@ from pocketmq.errors import AllocationInputInvalid
 from pocketmq.model.java_strings import java_sorted
 from pocketmq.model.queue import MessageQueue, sort_queues
 
+# (group, member, queues, members) -> that member's queues; None means none.
+AllocationFunction = Callable[
+    [str, str, Sequence[MessageQueue], Sequence[str]], Iterable[MessageQueue] | None
+]
+
 
 class Strategy(Protocol):
     """A rule that splits one topic's queues among the members of a group.
@@ -130,12 +135,6 @@ def first_claims(
             for queue in strategy.allocate(group, member, queues, members):
                 owner_of.setdefault(queue, member)
     return [owner_of.get(queue) for queue in queues]
-
-
-# (group, member, queues, members) -> that member's queues; None means none.
-AllocationFunction = Callable[
-    [str, str, Sequence[MessageQueue], Sequence[str]], Iterable[MessageQueue] | None
-]
 
 
 class Configured(msgspec.Struct, frozen=True):

@@ -25,6 +25,8 @@ DEFAULT_MAX_RECONSUME = 16
 SEND_BACK_TIMEOUT = 5.0
 NEVER_AGAIN = -1
 """A delay level: straight to the dead-letter topic. 0 lets the broker choose."""
+SWEEP_LIMIT = 16
+SWEEP_DELAY_LEVEL = 3
 
 
 class ConcurrentStatus(Enum):
@@ -117,10 +119,6 @@ def commit_step(queue: MessageQueue, offset: int, *, dropped: bool) -> UpdateOff
 def max_reconsume_times(configured: int) -> int:
     """Return how often a message may fail before it becomes a dead letter; −1 means the default."""
     return DEFAULT_MAX_RECONSUME if configured == -1 else configured
-
-
-SWEEP_LIMIT = 16
-SWEEP_DELAY_LEVEL = 3
 
 
 class ExpirySweep(Generic[M]):

@@ -41,6 +41,7 @@ _LAST = frozenset(
     }
 )
 _DEPRECATED = _LAST - {ConsumeFromWhere.CONSUME_FROM_LAST_OFFSET}
+SETTLE_TIME = 10.0
 
 
 class StartRule(msgspec.Struct, frozen=True):
@@ -158,9 +159,6 @@ class NotedOffsets:
         """Return the noted offsets of a topic, or of all topics for a blank one."""
         wanted = topic if topic and topic.strip() else None
         return {q: offset for q, offset in self._offsets.items() if wanted in (None, q.topic)}
-
-
-SETTLE_TIME = 10.0
 
 
 class PauseConsumer(Instruction, frozen=True):

@@ -17,6 +17,11 @@ from pocketmq.balance.producer.selectors import RoundRobin
 from pocketmq.balance.profile import Profile, rules_of
 
 _NEVER = float("-inf")
+ROUND_INTERVAL = 3.0
+"""Seconds between rounds, and before the first."""
+PROBE_INTERVAL = 2.0
+"""Seconds before the same broker is due again."""
+PROBE_TIMEOUT = 0.2
 
 
 class BrokerHealth(msgspec.Struct, frozen=True, kw_only=True):
@@ -135,13 +140,6 @@ class FaultTable:
             )
             for broker, item in sorted(self._items.items())
         )
-
-
-ROUND_INTERVAL = 3.0
-"""Seconds between rounds, and before the first."""
-PROBE_INTERVAL = 2.0
-"""Seconds before the same broker is due again."""
-PROBE_TIMEOUT = 0.2
 
 
 class Probe(msgspec.Struct, frozen=True):

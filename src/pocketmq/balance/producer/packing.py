@@ -15,6 +15,9 @@ from pocketmq.model import properties as names
 from pocketmq.model.message import Message
 from pocketmq.model.names import is_retry_topic
 
+REPLY = "reply"
+"""The type of message that brokers push to the client that waits for it."""
+
 
 def compresses(body_size: int, *, batch: bool = False, threshold: int = COMPRESS_FROM) -> bool:
     """Return whether a body is compressed: from the threshold on, and never in a batch."""
@@ -65,10 +68,6 @@ def _number(name: str, text: str | None) -> int | None:
         return int(text)
     except ValueError:
         raise InvalidInput(f"property {name} must be a number, not {text!r}") from None
-
-
-REPLY = "reply"
-"""The type of message that brokers push to the client that waits for it."""
 
 
 def request_properties(correlation_id: str, client_id: str, ttl_ms: int) -> dict[str, str]:

@@ -17,6 +17,11 @@ from pocketmq.model.queue import MessageQueue
 Chance = Callable[[int], int]
 """Returns a number from 0 up to, but not including, its argument, as `random.randrange` does."""
 _MASK = 0x7FFF_FFFF
+OrderingKey = str | int
+Selector = Callable[[Sequence[MessageQueue], Message, object], MessageQueue]
+"""A caller's own choice: given the queues, the message and the caller's argument."""
+_LONG_LIMITS = range(-(1 << 63), 1 << 63)
+_TRUE_HASH, _FALSE_HASH = 1231, 1237
 
 
 class RoundRobin:
@@ -61,13 +66,6 @@ class RoundRobin:
             if queue.broker_name != broker:
                 return queue
         return self.next(queues)
-
-
-OrderingKey = str | int
-Selector = Callable[[Sequence[MessageQueue], Message, object], MessageQueue]
-"""A caller's own choice: given the queues, the message and the caller's argument."""
-_LONG_LIMITS = range(-(1 << 63), 1 << 63)
-_TRUE_HASH, _FALSE_HASH = 1231, 1237
 
 
 def key_hash(key: OrderingKey) -> int:

@@ -13,6 +13,11 @@ from pocketmq.model.queue import MessageQueue
 
 KnownOwners = tuple[str, ...] | None
 """The owners of a queue: `()` if it has none, None if they are unknown."""
+SILENT = "member silent"
+LEFT = "member left"
+STRATEGY = "strategy"
+UNKNOWN = "unknown"
+ANSWERS = "member answers again"
 
 
 class GroupObservation(msgspec.Struct, frozen=True, kw_only=True):
@@ -35,13 +40,6 @@ class GroupObservation(msgspec.Struct, frozen=True, kw_only=True):
     """The strategy that produces exactly this assignment."""
     shared: bool = True
     """Whether queues have owners; members that broadcast or pop may all read every queue."""
-
-
-SILENT = "member silent"
-LEFT = "member left"
-STRATEGY = "strategy"
-UNKNOWN = "unknown"
-ANSWERS = "member answers again"
 
 
 class Cause(msgspec.Struct, frozen=True):

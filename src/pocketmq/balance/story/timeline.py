@@ -15,6 +15,11 @@ from pocketmq.model.queue import MessageQueue, QueueName
 from pocketmq.model.rebalance_event import RebalanceEvent
 
 RELEASED, STOPPED, DIED, HELD = "released", "stopped", "died", "held"
+OwnersAt = dict[QueueName, str | None]
+"""The owner of each existing queue, the later of two at once; None for an unowned queue."""
+# What happens to a queue. At one time queues appear before they go, owners take before they
+# release.
+_KNOWN, _BACK, _GONE, _TAKES, _RELEASES = range(5)
 
 
 class Owned(msgspec.Struct, frozen=True):
@@ -195,13 +200,6 @@ def finished(event: RebalanceEvent) -> float:
 def name_of(queue: MessageQueue) -> QueueName:
     """Return a queue's name."""
     return QueueName(queue.topic, queue.broker_name, queue.queue_id)
-
-
-OwnersAt = dict[QueueName, str | None]
-"""The owner of each existing queue, the later of two at once; None for an unowned queue."""
-# What happens to a queue. At one time queues appear before they go, owners take before they
-# release.
-_KNOWN, _BACK, _GONE, _TAKES, _RELEASES = range(5)
 
 
 class OwnersOverTime:

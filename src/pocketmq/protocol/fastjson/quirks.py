@@ -23,6 +23,17 @@ from pocketmq.protocol.fastjson.writer import ObjectKey
 _KEY = re.compile(rb"""\{(?:[^{}"'\\]++|"[^"\\{}]*+")*+\}(?=\s*+:)""")
 _KEY_MARK = "\0"
 _MARKED = rb"\u0000"
+_REFERENCE = "$ref"
+_COPIES = 100_000
+"""How many values all references of a body may stand for together: a small body cannot pose as a
+huge one."""
+_STEP = re.compile(
+    r"""\.(?P<name>(?:[^.\[\]\\]++|\\.)++)
+    | \[(?P<index>[0-9]{1,9})\]
+    | \[(?P<quote>["'])(?P<text>.*?)(?P=quote)\]""",
+    re.VERBOSE | re.DOTALL,
+)
+_ESCAPED = re.compile(r"\\(.)", re.DOTALL)
 
 
 def read_with_object_keys(data: bytes) -> Any:
@@ -73,19 +84,6 @@ def _restore_keys(node: dict[str, Any]) -> int:
     return count
 
 
-_MARK = "$ref"
-_COPIES = 100_000
-"""How many values all references of a body may stand for together: a small body cannot pose as a
-huge one."""
-_STEP = re.compile(
-    r"""\.(?P<name>(?:[^.\[\]\\]++|\\.)++)
-    | \[(?P<index>[0-9]{1,9})\]
-    | \[(?P<quote>["'])(?P<text>.*?)(?P=quote)\]""",
-    re.VERBOSE | re.DOTALL,
-)
-_ESCAPED = re.compile(r"\\(.)", re.DOTALL)
-
-
 def resolve(root: Any, what: str) -> Any:
     """Return the value with every reference replaced; an unknown path counts as null, as in Java.
 
@@ -99,7 +97,7 @@ def resolve(root: Any, what: str) -> Any:
         holder, entries = stack[-1]
         for key, value in entries:
             if _is_reference(value):
-                target = _find(root, value[_MARK], what)
+                target = _find(root, value[_REFERENCE], what)
                 budget = _spend(target, budget, what)
                 holder[key] = target
             elif type(value) is dict or type(value) is list:
@@ -117,7 +115,7 @@ def _entries(holder: Any) -> Iterator[tuple[Any, Any]]:
 
 
 def _is_reference(value: Any) -> bool:
-    return type(value) is dict and len(value) == 1 and type(value.get(_MARK)) is str
+    return type(value) is dict and len(value) == 1 and type(value.get(_REFERENCE)) is str
 
 
 def _find(root: Any, path: str, what: str) -> Any:

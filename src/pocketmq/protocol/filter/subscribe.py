@@ -12,6 +12,9 @@ from pocketmq.errors import FilterSyntaxError
 from pocketmq.model.groups import ALL, TAG, Subscription
 from pocketmq.model.java_strings import int32, java_hash, java_split
 
+_SEPARATOR = "||"
+_JAVA_BLANK = "".join(map(chr, range(0x21)))  # what Java's trim() takes away, and nothing more
+
 
 @dataclass(frozen=True, slots=True)
 class TagFilter:
@@ -65,10 +68,6 @@ def tag_filter(subscription: Subscription) -> TagFilter:
         codes=subscription.code_set if by_code else None,
         tags=subscription.tags_set or None,
     )
-
-
-_SEPARATOR = "||"
-_JAVA_BLANK = "".join(map(chr, range(0x21)))  # what Java's trim() takes away, and nothing more
 
 
 def is_tag_kind(kind: str | None) -> bool:
