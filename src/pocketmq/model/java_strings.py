@@ -36,7 +36,10 @@ _remembered_hash = lru_cache(maxsize=4096)(_hash)
 
 
 def java_order(text: str) -> bytes:
-    """Return a sort key that orders as Java's `String.compareTo` does."""
+    """Return a sort key that orders as Java's `String.compareTo` does.
+
+    Code points beyond U+FFFF are surrogate pairs to Java and sort before U+E000, unlike in Python.
+    """
     return text.encode("utf-16-be", "surrogatepass")
 
 

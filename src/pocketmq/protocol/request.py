@@ -103,7 +103,7 @@ class RequestQueue(Enum):
     """One of the queues without a limit."""
 
 
-class Right(Struct, frozen=True):
+class RequestRight(Struct, frozen=True):
     """What access control asks of a client: an action on every topic and group that fields name.
 
     Java marks the same on its headers (`@RocketMQAction`, `@RocketMQResource`).
@@ -118,8 +118,8 @@ class Right(Struct, frozen=True):
     @classmethod
     def to(
         cls, action: ActionName, *, optional: tuple[str, ...] = (), **fields: KindName
-    ) -> "Right":
-        """Return the right to act on what fields name, as in `Right.to("Get", topic="Topic")`."""
+    ) -> "RequestRight":
+        """Return the right to act on what fields name, as in `to("Get", topic="Topic")`."""
         return cls(action, tuple(fields.items()), optional)
 
 
@@ -145,7 +145,7 @@ class Request(Struct, Generic[H, B, A, R], frozen=True):
     """Java sends it to a broker's own port even if the second one (VIP) is to be used."""
     announced: bool = False
     """Answered only once name servers have it: clients fetch a new topic's route at once."""
-    right: Right | None = None
+    right: RequestRight | None = None
     """What a client needs under access control, where fields alone decide it.
 
     `broker.access` has a table of the requests that are decided in another way, by their bodies or
@@ -170,7 +170,7 @@ class Treatment(TypedDict, total=False):
     queue: RequestQueue
     main_port: bool
     announced: bool
-    right: Right
+    right: RequestRight
 
 
 @overload

@@ -151,7 +151,9 @@ def _contested_ring(
         first = replicas[member]
         for number in range(first, first + virtual_nodes):
             position = place(f"{member}-{number}")
-            if position in ring:
+            if (
+                position in ring
+            ):  # the node before loses a replica, and its next number is used again
                 replicas[ring[position]] -= 1
             ring[position] = member
             replicas[member] += 1

@@ -114,6 +114,8 @@ def finish_release(profile: Profile, facts: ReleaseFacts, *, idle: bool) -> Rele
         # 4.x: a handler may still work on what is cached, so the lock stays for a while.
         delay = profile.unlock_delay if facts.cached else 0.0
         return ReleaseStep((UnlockQueue(queue, after=delay),), True)
+    # The offset goes first: the next owner reads it as soon as it has the lock, and whatever it
+    # does not find there it consumes a second time.
     steps = (PersistOffset(queue), ForgetOffset(queue), MarkUnlocked(queue), UnlockQueue(queue))
     return ReleaseStep(steps, True)
 

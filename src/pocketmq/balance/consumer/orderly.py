@@ -184,6 +184,8 @@ def commit_step(queue: MessageQueue, offset: int, *, dropped: bool) -> UpdateOff
     """Return what to note after `ProcessQueue.commit` returned; nothing for a revoked queue."""
     if offset < 0 or dropped:
         return None
+    # Only the owner of the lock commits, one batch after another: its offset is the truth, also one
+    # that is lower, as after a reset.
     return UpdateOffset(queue, offset, increase_only=False)
 
 

@@ -99,7 +99,8 @@ class ProcessQueue(Generic[M]):
         cached, order = self._messages, self._order
         offsets = [message.queue_offset for message in messages]
         if (not order or (offsets and offsets[0] > order[-1])) and _is_rising(offsets):
-            # The usual pull: all new, in order, behind everything cached.
+            # The usual pull: all new, in order, behind everything cached. Anything else (a pull
+            # that was sent twice, a seek back) takes the slow path, which keeps the list sorted.
             cached.update(zip(offsets, messages, strict=True))
             order += offsets
             self.count += len(offsets)

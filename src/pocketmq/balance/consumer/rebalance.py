@@ -86,6 +86,8 @@ def decide(facts: RebalanceFacts) -> RebalanceDecision:
         return towards(facts, target, target)
     if facts.members is None:
         return keep(facts, KeepReason.NO_MEMBERS, balanced=True)
+    # Brokers list members in any order, and routes queues: without one order for all, two members
+    # would compute different shares from the same facts. It is Java's, for mixed groups.
     queues = sort_queues(list(dict.fromkeys(facts.route)))
     members = java_sorted(facts.members)
     try:

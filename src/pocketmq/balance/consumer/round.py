@@ -139,6 +139,9 @@ class RebalanceRound:
         profile = self._facts.member.profile
         drops = [DropQueue(item.queue, item.mode) for item in self.decision.revoked]
         releases = [self._release(item) for item in self.decision.revoked]
+        # A release may wait for a handler. 5.x marks every revoked queue dropped before the first
+        # such wait, so that no other one is pulled or committed meanwhile although its new owner
+        # has it.
         if profile.drop_before_release:
             return [*drops, *(step for steps in releases for step in steps)]
         return [

@@ -172,9 +172,11 @@ def _noticed(schedule: RebalanceSchedule, event: ScheduleEvent, now: float) -> N
 
 
 def _wake(schedule: RebalanceSchedule, now: float, when: float) -> Next:
-    if schedule.running:
+    if schedule.running:  # what the run has read may be older than the wake-up: run once more
         earliest = when if schedule.woken_at is None else min(schedule.woken_at, when)
         return Next(replace(schedule, woken_at=earliest))
+    # Wake-ups come in bursts (every broker notifies of the same change): the first one sets the
+    # time of the next run, at least the minimal interval after the last; the others fall into it.
     allowed = schedule.last_run + schedule.profile.rebalance_min_interval
     due = min(schedule.due, max(when, allowed))
     woken = replace(schedule, due=due)

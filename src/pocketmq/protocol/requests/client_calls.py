@@ -14,7 +14,7 @@ from pocketmq.protocol.request import (
     RAW,
     STORED_MESSAGES,
     NoHeader,
-    Right,
+    RequestRight,
     json_of,
     request,
 )
@@ -129,7 +129,7 @@ INVOKE_BROKER_TO_GET_CONSUMER_STATUS = request(
     GetConsumerStatusRequest,
     NoHeader,
     result=json_of(ConsumerStatus),
-    right=Right.to("Get", topic="Topic", group="Group"),
+    right=RequestRight.to("Get", topic="Topic", group="Group"),
 )
 GET_CONSUMER_RUNNING_INFO = request(
     Code.GET_CONSUMER_RUNNING_INFO,
@@ -137,7 +137,7 @@ GET_CONSUMER_RUNNING_INFO = request(
     NoHeader,
     result=json_of(RunningInfo),
     served_by=BROKER | CLIENT,
-    right=Right.to("Get", consumerGroup="Group"),
+    right=RequestRight.to("Get", consumerGroup="Group"),
 )
 CONSUME_MESSAGE_DIRECTLY = request(
     Code.CONSUME_MESSAGE_DIRECTLY,

@@ -8,7 +8,7 @@ from pocketmq.model.value import DataVersion, WireValue
 from pocketmq.protocol.codes import RequestCode as Code
 from pocketmq.protocol.header import Header, Int32, RpcHeader, TopicHeader
 from pocketmq.protocol.peers import Language
-from pocketmq.protocol.request import NoHeader, Right, json_of, request
+from pocketmq.protocol.request import NoHeader, RequestRight, json_of, request
 from pocketmq.protocol.requests.topics import TopicNames
 
 
@@ -180,7 +180,7 @@ GET_CONSUMER_CONNECTION_LIST = request(
     GetConsumerConnectionsRequest,
     NoHeader,
     result=json_of(ConsumerConnections),
-    right=Right.to("Get", consumerGroup="Group"),
+    right=RequestRight.to("Get", consumerGroup="Group"),
 )
 GET_PRODUCER_CONNECTION_LIST = request(
     Code.GET_PRODUCER_CONNECTION_LIST,
@@ -192,7 +192,7 @@ DELETE_SUBSCRIPTIONGROUP = request(
     Code.DELETE_SUBSCRIPTIONGROUP,
     DeleteSubscriptionGroupRequest,
     NoHeader,
-    right=Right.to("Delete", groupName="Group"),
+    right=RequestRight.to("Delete", groupName="Group"),
 )
 UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST = request(
     Code.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST, NoHeader, NoHeader, body=json_of(GroupConfigs)
@@ -205,26 +205,26 @@ QUERY_TOPICS_BY_CONSUMER = request(
     QueryTopicsByConsumerRequest,
     NoHeader,
     result=json_of(TopicNames),
-    right=Right.to("Get", group="Group"),
+    right=RequestRight.to("Get", group="Group"),
 )
 QUERY_SUBSCRIPTION_BY_CONSUMER = request(
     Code.QUERY_SUBSCRIPTION_BY_CONSUMER,
     QuerySubscriptionByConsumerRequest,
     NoHeader,
     result=json_of(GroupSubscription),
-    right=Right.to("Get", group="Group", topic="Topic", optional=("topic",)),
+    right=RequestRight.to("Get", group="Group", topic="Topic", optional=("topic",)),
 )
 GET_SUBSCRIPTIONGROUP_CONFIG = request(
     Code.GET_SUBSCRIPTIONGROUP_CONFIG,
     GetSubscriptionGroupConfigRequest,
     NoHeader,
     result=json_of(GroupConfig),
-    right=Right.to("Get", group="Group"),
+    right=RequestRight.to("Get", group="Group"),
 )
 UPDATE_AND_GET_GROUP_FORBIDDEN = request(
     Code.UPDATE_AND_GET_GROUP_FORBIDDEN,
     UpdateGroupForbiddenRequest,
     NoHeader,
     result=json_of(GroupForbidden),
-    right=Right.to("Update", group="Group", topic="Topic"),
+    right=RequestRight.to("Update", group="Group", topic="Topic"),
 )

@@ -4,7 +4,7 @@ from pocketmq.model.queue import MessageQueue
 from pocketmq.model.value import DataVersion, WireValue
 from pocketmq.protocol.codes import RequestCode as Code
 from pocketmq.protocol.header import EmptyResponse, Header, Int32, Int64, RpcHeader, TopicHeader
-from pocketmq.protocol.request import CLIENT, NoHeader, RequestQueue, Right, json_of, request
+from pocketmq.protocol.request import CLIENT, NoHeader, RequestQueue, RequestRight, json_of, request
 
 
 class ConsumerOffsets(WireValue, frozen=True, kw_only=True):
@@ -214,25 +214,25 @@ SEARCH_OFFSET_BY_TIMESTAMP = request(
     Code.SEARCH_OFFSET_BY_TIMESTAMP,
     SearchOffsetRequest,
     SearchOffsetResponse,
-    right=Right.to("Get", topic="Topic"),
+    right=RequestRight.to("Get", topic="Topic"),
 )
 GET_MAX_OFFSET = request(
     Code.GET_MAX_OFFSET,
     GetMaxOffsetRequest,
     GetMaxOffsetResponse,
-    right=Right.to("Get", topic="Topic"),
+    right=RequestRight.to("Get", topic="Topic"),
 )
 GET_MIN_OFFSET = request(
     Code.GET_MIN_OFFSET,
     GetMinOffsetRequest,
     GetMinOffsetResponse,
-    right=Right.to("Get", topic="Topic"),
+    right=RequestRight.to("Get", topic="Topic"),
 )
 GET_EARLIEST_MSG_STORETIME = request(
     Code.GET_EARLIEST_MSG_STORETIME,
     GetEarliestStoreTimeRequest,
     GetEarliestStoreTimeResponse,
-    right=Right.to("Get", topic="Topic"),
+    right=RequestRight.to("Get", topic="Topic"),
 )
 GET_ALL_CONSUMER_OFFSET = request(
     Code.GET_ALL_CONSUMER_OFFSET, NoHeader, NoHeader, result=json_of(ConsumerOffsets)
@@ -252,14 +252,14 @@ INVOKE_BROKER_TO_RESET_OFFSET = request(
     ResetOffsetRequest,
     NoHeader,
     result=json_of(ResetOffset),
-    right=Right.to("Update", group="Group", topic="Topic"),
+    right=RequestRight.to("Update", group="Group", topic="Topic"),
 )
 QUERY_CORRECTION_OFFSET = request(
     Code.QUERY_CORRECTION_OFFSET,
     QueryCorrectionOffsetRequest,
     NoHeader,
     result=json_of(CorrectionOffsets),
-    right=Right.to(
+    right=RequestRight.to(
         "Get", filterGroups="Group", compareGroup="Group", topic="Topic", optional=("filterGroups",)
     ),
 )

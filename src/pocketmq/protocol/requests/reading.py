@@ -10,7 +10,7 @@ from pocketmq.protocol.request import (
     STORED_MESSAGES,
     NoHeader,
     RequestQueue,
-    Right,
+    RequestRight,
     json_of,
     request,
 )
@@ -155,12 +155,12 @@ QUERY_CONSUME_TIME_SPAN = request(
     QueryConsumeTimeSpanRequest,
     NoHeader,
     result=json_of(TimeSpans),
-    right=Right.to("Get", topic="Topic", group="Group"),
+    right=RequestRight.to("Get", topic="Topic", group="Group"),
 )
 QUERY_CONSUME_QUEUE = request(
     Code.QUERY_CONSUME_QUEUE,
     QueryConsumeQueueRequest,
     NoHeader,
     result=json_of(ConsumeQueuePage),
-    right=Right.to("Get", topic="Topic", consumerGroup="Group", optional=("consumerGroup",)),
+    right=RequestRight.to("Get", topic="Topic", consumerGroup="Group", optional=("consumerGroup",)),
 )

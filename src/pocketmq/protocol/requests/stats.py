@@ -4,7 +4,7 @@ from pocketmq.model.queue import MessageQueue
 from pocketmq.model.value import WireValue
 from pocketmq.protocol.codes import RequestCode as Code
 from pocketmq.protocol.header import Header, TopicHeader
-from pocketmq.protocol.request import NoHeader, Right, json_of, request
+from pocketmq.protocol.request import NoHeader, RequestRight, json_of, request
 
 
 class OffsetRange(WireValue, frozen=True, kw_only=True):
@@ -119,7 +119,7 @@ GET_CONSUME_STATS = request(
     GetConsumeStatsRequest,
     NoHeader,
     result=json_of(ConsumeStatsBody),
-    right=Right.to(
+    right=RequestRight.to(
         "Get",
         consumerGroup="Group",
         topic="Topic",

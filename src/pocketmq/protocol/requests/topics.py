@@ -4,7 +4,7 @@ from pocketmq.model.topics import MappedTopicConfig, TopicConfig, TopicMapping, 
 from pocketmq.model.value import DataVersion, WireValue
 from pocketmq.protocol.codes import RequestCode as Code
 from pocketmq.protocol.header import Header, Int32, RpcHeader, TopicHeader
-from pocketmq.protocol.request import NoHeader, Right, json_of, request
+from pocketmq.protocol.request import NoHeader, RequestRight, json_of, request
 from pocketmq.protocol.requests.stats import TopicStatsBody
 
 
@@ -102,7 +102,7 @@ UPDATE_AND_CREATE_TOPIC = request(
     CreateTopicRequest,
     NoHeader,
     announced=True,
-    right=Right.to("Create", topic="Topic"),
+    right=RequestRight.to("Create", topic="Topic"),
 )
 UPDATE_AND_CREATE_TOPIC_LIST = request(
     Code.UPDATE_AND_CREATE_TOPIC_LIST,
@@ -122,20 +122,20 @@ GET_TOPIC_STATS_INFO = request(
     GetTopicStatsRequest,
     NoHeader,
     result=json_of(TopicStatsBody),
-    right=Right.to("Get", topic="Topic"),
+    right=RequestRight.to("Get", topic="Topic"),
 )
 DELETE_TOPIC_IN_BROKER = request(
     Code.DELETE_TOPIC_IN_BROKER,
     DeleteTopicRequest,
     NoHeader,
-    right=Right.to("Delete", topic="Topic"),
+    right=RequestRight.to("Delete", topic="Topic"),
 )
 QUERY_TOPIC_CONSUME_BY_WHO = request(
     Code.QUERY_TOPIC_CONSUME_BY_WHO,
     QueryTopicConsumersRequest,
     NoHeader,
     result=json_of(GroupNames),
-    right=Right.to("Get", topic="Topic"),
+    right=RequestRight.to("Get", topic="Topic"),
 )
 GET_SYSTEM_TOPIC_LIST_FROM_BROKER = request(
     Code.GET_SYSTEM_TOPIC_LIST_FROM_BROKER, NoHeader, NoHeader, result=json_of(TopicNames)
@@ -145,5 +145,5 @@ GET_TOPIC_CONFIG = request(
     GetTopicConfigRequest,
     NoHeader,
     result=json_of(MappedTopicConfig),
-    right=Right.to("Get", topic="Topic"),
+    right=RequestRight.to("Get", topic="Topic"),
 )
