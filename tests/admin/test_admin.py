@@ -63,7 +63,7 @@ async def test_brokers_tell_how_they_are_and_are_told_settings() -> None:
         assert configs["broker-1"]["defaultTopicQueueNums"] == "3"
         assert configs["broker-0"]["defaultTopicQueueNums"] != "3"
         with pytest.raises(
-            Absent, match=r"no cluster 'none'; the name server knows DefaultCluster"
+            Absent, match=r"no cluster 'none' found; the name server knows DefaultCluster"
         ):
             await brokers.all("none")
 

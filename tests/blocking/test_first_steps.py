@@ -107,7 +107,7 @@ def test_subscribe_gives_the_consumer_to_go_on_with(module: Any) -> None:
 
 
 def test_whoever_uses_a_client_too_early_learns_how_it_is_used() -> None:
-    with pytest.raises(ClientClosed, match="consumer of group early is not running: use it inside"):
+    with pytest.raises(ClientClosed, match="consumer of group early is not running; use it inside"):
         mq.PullConsumer("127.0.0.1:9876", group="early").poll()
 
 

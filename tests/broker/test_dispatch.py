@@ -51,7 +51,11 @@ REGION = {"MSG_REGION": "DefaultRegion", "TRACE_ON": "true"}
         (StoreFull(4096), 14, str(StoreFull(4096))),
         (StoreCorrupt("torn"), 14, "torn"),
         (NameInvalid("topic", "a b", "a blank"), 29, "invalid topic name 'a b': a blank"),
-        (FilterSyntaxError("a", 1, "why"), 23, "column 1: why\n  a\n  ^"),
+        (
+            FilterSyntaxError("a", 1, "why"),
+            23,
+            "invalid filter expression, column 1: why\n  a\n  ^",
+        ),
         (InvalidInput("no"), 29, "no"),
         (HeaderMalformed("it lacks a"), 1, "malformed header: it lacks a"),
         (BodyMalformed("Heartbeat", "why"), 1, "malformed Heartbeat: why"),

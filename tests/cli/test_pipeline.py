@@ -97,12 +97,15 @@ def test_health_reports_as_table_json_and_page(events: str, tmp_path: Path) -> N
         (("fleet", "--uniform", "1,2,3", "--strategy", "CONFIG"), "nothing to compare"),
         (
             ("fleet", "--uniform", "1,2,3", "--broker-down", "z"),
-            "broker z has no queues of these topics",
+            "no topic has queues on broker z",
         ),
         (("fleet", "--uniform", "1,2,3", "--add-queues", "x"), "must look like 4 or"),
         (("fleet", "--uniform", "1,2,3", "--add-broker", "x"), "must look like broker-c*8"),
         (("fleet", "--uniform", "1,2,3", "--join", "a,b"), "one at a time"),
-        (("fleet", "--uniform", "1,2,3", "--strategy", "MACHINE_ROOM"), "needs the rooms"),
+        (
+            ("fleet", "--uniform", "1,2,3", "--strategy", "MACHINE_ROOM"),
+            "MACHINE_ROOM needs `rooms`",
+        ),
         (("fleet", "--uniform", "1,2,3", "--strategy", "MACHINE_ROOM_NEARBY"), "room of broker"),
         (("health",), "give --events, or --events-topic with -n, one of them"),
         (("health", "--events", "/no/such/file"), "cannot read /no/such/file"),

@@ -385,8 +385,8 @@ def test_data_in_use_is_told_in_one_line(tmp_path: Path) -> None:
         2,
         "",
         (
-            f"pocketmq: broker-0 cannot start: {tmp_path}/broker-0 is in use by another broker; "
-            "stop it or choose another directory\n"
+            f"pocketmq: broker-0 cannot start: data directory {tmp_path}/broker-0 is in use by another broker; "
+            "stop it or choose another one\n"
         ),
     )
 

@@ -109,7 +109,11 @@ def test_any_request_gets_an_answer(
 @pytest.mark.parametrize(
     ("ext", "body", "remark"),
     [
-        ({"brokerId": "x"}, b"", "'brokerId' of RegisterBrokerRequest cannot be 'x'"),
+        (
+            {"brokerId": "x"},
+            b"",
+            "RegisterBrokerRequest has an invalid value in field 'brokerId': 'x'",
+        ),
         ({"compressed": "true"}, b"no zlib", "does not inflate"),
         ({"bodyCrc32": "1"}, b"{}", "crc32 not match"),
         ({"bodyCrc32": "1"}, b"", "crc32 not match"),

@@ -334,12 +334,12 @@ def test_what_is_no_estate_is_named(tmp_path: Path, text: str, message: str) -> 
 @pytest.mark.parametrize(
     ("event", "message"),
     [
-        (LoseBroker("z"), "broker z has no queues of these topics"),
-        (AddBroker("a", 2), "broker a already has queues"),
+        (LoseBroker("z"), "no topic has queues on broker z"),
+        (AddBroker("a", 2), "broker a has queues already"),
         (AddBroker("n", 0), "1 queue or more"),
         (AddQueues(0), "0 queues cannot be added"),
         (AddQueues(1, "none"), "no topic none"),
-        (AddQueues(1, None, "z"), "broker z has no queues of these topics"),
+        (AddQueues(1, None, "z"), "no topic has queues on broker z"),
         (Join(""), "empty"),
         (Leave(0), "counted from 1"),
     ],

@@ -93,8 +93,8 @@ class ClientClosed(MQError):
     def __init__(self, client_id: str) -> None:
         self.client_id = client_id
         super().__init__(
-            f"client {client_id!r} is not running; use it inside `with`, or between start() and "
-            "close(). A closed client cannot be restarted: create a new one"
+            f"{client_id} is not running; use it inside `with`, or between start() and close(). "
+            "A closed client cannot be restarted: create a new one"
         )
 
 

@@ -161,7 +161,7 @@ async def test_a_reply_goes_to_the_clusters_own_topic(namespace: str) -> None:
 
 async def test_a_message_that_asked_for_nothing_gets_no_reply() -> None:
     async with stage({"broker-a": stores}) as on:
-        with pytest.raises(InvalidInput, match="waits for no reply"):
+        with pytest.raises(InvalidInput, match="no client waits for a reply"):
             await on.producer.reply(request_message(CLUSTER="c"), b"42 EUR")
 
 
