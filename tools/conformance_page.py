@@ -19,7 +19,7 @@ from tests.interop.tool_differences import DIFFERENCES as OF_TOOLS  # noqa: E402
 PAGE = ROOT / "docs" / "reference" / "conformance.md"
 TESTS = ROOT / "tests" / "interop"
 RELEASES = {"5.x": "5.5.0", "4.x": "4.9.7"}
-TOLD = tomllib.loads(Path(__file__).with_name("conformance.toml").read_text())
+CONTENT = tomllib.loads(Path(__file__).with_name("conformance.toml").read_text())
 IN_DETAIL = """
 In detail: [admin requests](admin-requests.md), [admin commands](admin.md),
 [name server](nameserver.md), [transactions and timers](transactions-and-timers.md),
@@ -71,13 +71,13 @@ def found() -> dict[str, set[str]]:
 
 def sections(kind: str) -> Iterator[tuple[str, list[dict[str, Any]]]]:
     """Return features or differences by section, in their order."""
-    for title in dict.fromkeys(each["section"] for each in TOLD[kind]):
-        yield title, [each for each in TOLD[kind] if each["section"] == title]
+    for title in dict.fromkeys(each["section"] for each in CONTENT[kind]):
+        yield title, [each for each in CONTENT[kind] if each["section"] == title]
 
 
 def mistakes() -> list[str]:
     """Return which named tests do not exist, and which of those that exist are not named."""
-    named = {name for feature in TOLD["feature"] for name in feature["tests"]}
+    named = {name for feature in CONTENT["feature"] for name in feature["tests"]}
     there = set(found())
     absent = [f"{name} is named but does not exist" for name in sorted(named - there)]
     return absent + [f"{name} is shown nowhere" for name in sorted(there - named)]
@@ -109,7 +109,7 @@ def differences() -> Iterator[str]:
     yield from (f"| `{command}` | {each.reason} |" for command, each in OF_TOOLS.items())
     yield "\n### Subcommands of mqadmin that `pocketmq admin` has not\n"
     yield "| about | subcommands | why |\n|---|---|---|"
-    for row in TOLD["left_out"]:
+    for row in CONTENT["left_out"]:
         names = ", ".join(f"`{name}`" for name in row["commands"])
         yield f"| {row['about']} | {names} | {row['why']} |"
 

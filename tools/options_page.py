@@ -177,7 +177,7 @@ def default(field: msgspec.structs.FieldInfo) -> str:
 
 
 def section(title: str, intro: str, cls: type[msgspec.Struct]) -> str:
-    """Return the table of one class; what a consumer shares with others is told once."""
+    """Return the table of one class; what consumers share stands once."""
     known = set(ConsumerOptions.__struct_fields__) if cls is not ConsumerOptions else set()
     shared = known if issubclass(cls, ConsumerOptions) else set()
     java, said = JAVA.get(cls.__name__, {}), meanings(cls)

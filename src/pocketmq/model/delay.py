@@ -1,4 +1,4 @@
-"""How long a message is held back: delay levels, and a group's retry policy.
+"""How long a message is delayed: delay levels, and a group's retry policy.
 
 Delay levels are RocketMQ's classic way to delay a message, and its default retry back-off.
 """
@@ -15,7 +15,7 @@ DELAY_LEVELS: tuple[float, ...] = (
 MOST_LEVELS = 128
 """Each level has a queue of its own."""
 LONGEST_DELAY = 36_500 * 86_400
-"""Seconds a level may have: a moment that far ahead still fits wherever a time is kept."""
+"""The longest delay in seconds: a time that far ahead still fits every field of a time."""
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 _MOST_DIGITS = 10
 
@@ -53,7 +53,7 @@ def delay_of(level: int, levels: tuple[float, ...] = DELAY_LEVELS) -> float:
 
 
 def retry_level(reconsume_times: int) -> int:
-    """Return the level at which a failed message comes back when nobody chose one."""
+    """Return the default level of a failed message's redelivery."""
     return 3 + reconsume_times
 
 

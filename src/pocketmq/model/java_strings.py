@@ -12,7 +12,7 @@ def int32(value: int) -> int:
     return (value + 0x8000_0000 & 0xFFFF_FFFF) - 0x8000_0000
 
 
-_REMEMBERED = 256  # longer texts are rare, and many of them would fill the memory
+_REMEMBERED = 256  # longer texts are rare, and caching them would fill the memory
 
 
 def java_hash(text: str) -> int:
@@ -53,8 +53,8 @@ def java_sorted(texts: list[str] | tuple[str, ...] | set[str] | frozenset[str]) 
 def java_split(text: str, separator: str) -> list[str]:
     """Split at a literal separator as Java's `String.split` does.
 
-    Trailing empty parts fall away, leading ones stay, and a text without the separator comes back
-    whole, even when it is empty.
+    Trailing empty parts are dropped, leading ones stay, and a text without the separator is
+    returned whole, even when it is empty.
     """
     if separator not in text:
         return [text]

@@ -23,7 +23,7 @@ class ConsumeType(Enum):
 
 
 class ConsumeFromWhere(Enum):
-    """Where a group without a stored offset begins."""
+    """Where a group without a stored offset starts."""
 
     CONSUME_FROM_LAST_OFFSET = "CONSUME_FROM_LAST_OFFSET"
     CONSUME_FROM_LAST_OFFSET_AND_FROM_MIN_WHEN_BOOT_FIRST = (
@@ -36,10 +36,10 @@ class ConsumeFromWhere(Enum):
 
 
 class OnDamage(Enum):
-    """What a consumer does about a message whose record is damaged, after some tries."""
+    """What a consumer does about a message with a damaged record, after some retries."""
 
-    SKIP = "SKIP"  # log an error and go on behind it
-    STOP = "STOP"  # log an error and hold its queue
+    SKIP = "SKIP"  # log an error and continue behind it
+    STOP = "STOP"  # log an error and stop its queue
 
 
 class MessageRequestMode(Enum):
@@ -57,7 +57,7 @@ class TopicFilterType(Enum):
 
 
 class ConsumeResult(Enum):
-    """What came of consuming one message directly."""
+    """The result of consuming one message on demand."""
 
     CR_SUCCESS = "CR_SUCCESS"
     CR_LATER = "CR_LATER"

@@ -15,7 +15,7 @@ DEFAULT_REGION = "DefaultRegion"
 
 
 class Message(msgspec.Struct, frozen=True):
-    """What a producer sends: a topic, a body, and what consumers select and find it by.
+    """A message to send: a topic, a body, and what consumers select and find it by.
 
     Producers take it as it is; ids, ordering and delay belong to the send, not to the message.
     """
@@ -105,10 +105,10 @@ def send_status(code: int) -> SendStatus | None:
 
 
 class SendReceipt(msgspec.Struct, frozen=True, kw_only=True):
-    """Proof that a broker took a message (Java: SendResult).
+    """A broker's confirmation that it stored a message (Java: SendResult).
 
     `message_id` is the id the producer gave (several, separated by commas, for a batch);
-    `offset_message_id` is the broker's own, which tells where the message lies.
+    `offset_message_id` is the broker's own, which is its location in the store.
     """
 
     status: SendStatus
@@ -128,6 +128,6 @@ class SendReceipt(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def region_and_trace(reply_fields: Mapping[str, str]) -> tuple[str, bool]:
-    """Read a send reply's region and whether traces are wanted; only the word `false` says no."""
+    """Return a send reply's region and whether tracing is on; only the word `false` is off."""
     region = reply_fields.get(names.MSG_REGION) or DEFAULT_REGION
     return region, reply_fields.get(names.TRACE_ON) != "false"

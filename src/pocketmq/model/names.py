@@ -109,7 +109,7 @@ def _check(kind: str, name: str, limit: int) -> None:
 
 
 def retry_topic(group: str) -> str:
-    """Return the topic that brings failed messages back to a group."""
+    """Return the topic from which failed messages are redelivered to a group."""
     return RETRY_PREFIX + group
 
 
@@ -119,7 +119,7 @@ def dead_letter_topic(group: str) -> str:
 
 
 def is_retry_topic(topic: str) -> bool:
-    """Return whether a topic brings back failed messages."""
+    """Return whether a topic is a retry topic."""
     return topic.startswith(RETRY_PREFIX)
 
 
@@ -129,12 +129,12 @@ def is_dead_letter_topic(topic: str) -> bool:
 
 
 def is_system_topic(topic: str) -> bool:
-    """Return whether RocketMQ keeps this topic for itself."""
+    """Return whether this is a system topic of RocketMQ."""
     return topic in SYSTEM_TOPICS or topic.startswith(SYSTEM_TOPIC_PREFIX)
 
 
 def is_system_group(group: str) -> bool:
-    """Return whether namespaces leave this group alone."""
+    """Return whether this is a system group, which no namespace changes."""
     return group.startswith(SYSTEM_GROUP_PREFIX)
 
 

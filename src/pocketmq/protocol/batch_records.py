@@ -38,7 +38,7 @@ class PackedBatch(msgspec.Struct, frozen=True, gc=False):
     sizes: list[int]
     tags: list[int]
     looks_torn: bool = False
-    """Whether one of them could not be told from one that a crash cut short."""
+    """Whether one of them looks like one that a crash cut short."""
 
 
 def pack_batch(

@@ -131,7 +131,7 @@ class UniqueIds:
 def month_span(now_ms: int, utc_offset_ms: int) -> tuple[int, int]:
     """Return the first millisecond of a time's month and of the next, both since 1970 in UTC.
 
-    The offset counts as fixed: in a month with a change of the clocks the beginning may be an
+    The offset counts as fixed: in a month with a change of the clocks the start may be an
     hour off, which no id minds.
     """
     days = (now_ms + utc_offset_ms) // _DAY_MS

@@ -45,7 +45,7 @@ def decode_pulled(body: ReadableBuffer, delivery: DeliveryContext) -> list[Recei
     Lengths and the checksums of bodies are verified; fields are decoded when read. A stored
     checksum of 0 is not verified: it stands for none. Inner batches of 5.x are unwrapped, their
     messages numbered on from the batch's queue offset. If a record is damaged, `MessagesCutShort`
-    is raised and its `decoded` holds the messages before: Java goes on with those in silence and
+    is raised and its `decoded` holds the messages before: Java silently continues with those and
     checks no body, here the caller decides. Raises `CodecMissing` if an inner batch is compressed
     with a codec that is not installed.
 

@@ -131,7 +131,7 @@ def pack_records(
 
     Places, store time and store host are those given here, not the records' own. Packing stops
     before the first record that would not leave 8 bytes for a blank at the file's end (Java's
-    rule); `len(run.positions)` tells how many were taken. Raises `InvalidInput` if a place or
+    rule); `len(run.positions)` is the number packed. Raises `InvalidInput` if a place or
     time has more than 64 bits, or there is not one queue offset for each record.
     """
     if len(records) != len(queue_offsets):

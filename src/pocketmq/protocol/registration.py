@@ -2,7 +2,7 @@
 
 The compressed form is a zlib stream of counted parts: the data version, a text line per topic, the
 filter servers, and from 5.0 on the mappings of static topics. Lengths are checked before they are
-believed, and inflating stops at a limit.
+used, and inflating stops at a limit.
 """
 
 import struct

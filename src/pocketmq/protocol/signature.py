@@ -5,7 +5,7 @@ request code nor the keys. PocketMQ's clients bind them: the field `!`, which so
 others, holds the code, the fields' keys and, but for sends, the lengths of their values, so the
 signed content begins with them.
 An attacker who captures such a request cannot remove, alter or move this beginning. Java brokers
-take the field for one more value. Nothing signed is of one moment: a captured request can be sent
+take the field for one more value. No time is signed: a captured request can be sent
 again unchanged. TLS keeps others from capturing it.
 """
 

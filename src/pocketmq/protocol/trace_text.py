@@ -178,7 +178,7 @@ _WRITTEN_AS: dict[type, str] = {
 }
 
 
-# Readers: one for each kind; short or impossible fields raise, and the record is passed over.
+# Readers: one for each kind; short or invalid fields raise, and the record is skipped.
 
 
 def _send(f: list[str]) -> TracedSend:

@@ -85,7 +85,7 @@ BeforeLitePull = StopPulling | PullLater | PullFrom | ReadOffset
 def before_lite_pull(facts: LitePullFacts) -> BeforeLitePull:
     """Decide whether a pull task pulls now, and from where.
 
-    `ReadOffset` asks for the start offset (through `start_offset.start_step`); then pull from it,
+    `ReadOffset` asks for the start offset (through `offsets.start_step`); then pull from it,
     or take `lite_start_failed`.
     """
     if facts.cancelled:

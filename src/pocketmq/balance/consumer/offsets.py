@@ -166,7 +166,7 @@ class PauseConsumer(Instruction, frozen=True):
 
 
 class ResumeConsumer(Instruction, frozen=True):
-    """Pull and rebalance again, beginning with a rebalance now."""
+    """Pull and rebalance again, starting with a rebalance now."""
 
 
 def begin_reset(

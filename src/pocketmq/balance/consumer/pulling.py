@@ -148,7 +148,7 @@ def before_pull(facts: PullFacts) -> BeforePull:
     """Decide whether to pull now.
 
     `ReadOffset` asks an orderly consumer to read its start offset again before the first pull
-    under the lock (through `start_offset.start_step`), to set `start_checked` and come back;
+    under the lock (through `offsets.start_step`), to set `start_checked` and call again;
     if that fails: `start_check_failed`.
     """
     if facts.dropped:

@@ -1,6 +1,6 @@
 """When a client rebalances: its timer, what wakes it, and how bursts become one run.
 
-4.x runs at every wake-up. 5.x leaves at least a second between runs, and comes back after a second
+4.x runs at every wake-up. 5.x leaves at least a second between runs, and runs again after a second
 when a run did not reach its target. The shell reports events with the time, arms one timer for
 `WakeAt` and reports `TimerElapsed`; a run is reported back with `RunFinished`.
 """

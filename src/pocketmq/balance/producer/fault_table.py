@@ -53,7 +53,7 @@ class FaultTable:
     """The latency fault table (Java: MQFaultStrategy with LatencyFaultToleranceImpl).
 
     `detector` says that unreachable brokers are probed (5.x), so that being unreachable means
-    something; see `detector.plan_round`.
+    something; see `plan_round`.
     """
 
     def __init__(self, profile: Profile, *, detector: bool = False, worst_index: int = 0) -> None:

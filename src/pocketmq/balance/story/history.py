@@ -115,7 +115,7 @@ class GroupHistory:
         episode: Episode,
         last: GroupObservation,
     ) -> None:
-        """End or begin a queue's pause, and its time with several owners."""
+        """End or start a queue's pause, and its time with several owners."""
         assert self._last is not None
         now, owners, was = self._last.at, self._known[queue], before.get(queue)
         owned_until = self._owned_until.pop(queue, None)
@@ -140,7 +140,7 @@ class GroupHistory:
         at: float,
         previous: str | None,
     ) -> None:
-        """Begin a pause, or a time with several owners."""
+        """Start a pause, or a time with several owners."""
         if not owners:
             pause = QueuePause(queue, previous, None, at, None, 0.0, None)
             self._pauses[queue] = episode, pause

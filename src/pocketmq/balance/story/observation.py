@@ -67,7 +67,7 @@ def weak_causes(before: GroupObservation, now: GroupObservation) -> list[Cause]:
         for member in sorted(before.untold.keys() - now.untold.keys())
         if member in now.members
     ]
-    taken = [queue for queue, held in now.owners.items() if held != before.owners.get(queue)]
+    taken = [queue for queue, owners in now.owners.items() if owners != before.owners.get(queue)]
     if taken and all(before.owners.get(queue) == () and now.owners[queue] for queue in taken):
         found.append(Cause("queues taken up", "", "queues without an owner were assigned"))
     changed = {
@@ -75,12 +75,12 @@ def weak_causes(before: GroupObservation, now: GroupObservation) -> list[Cause]:
         for member, strategy in now.strategies.items()
         if before.strategies.get(member, strategy) != strategy
     }
-    told = Counter(now.strategies.values())
+    reported = Counter(now.strategies.values())
     if changed:
         names = ", ".join(f"{member}: {now.strategies[member]}" for member in sorted(changed))
         found.append(Cause(STRATEGY, names, f"members changed their strategy ({names})"))
-    elif len(told) > 1:
-        names = ", ".join(f"{count} × {name}" for name, count in sorted(told.items()))
+    elif len(reported) > 1:
+        names = ", ".join(f"{count} × {name}" for name, count in sorted(reported.items()))
         found.append(Cause(STRATEGY, names, f"members use different strategies ({names})"))
     return found
 

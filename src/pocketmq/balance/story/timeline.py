@@ -15,6 +15,7 @@ from pocketmq.model.queue import MessageQueue, QueueName
 from pocketmq.model.rebalance_event import RebalanceEvent
 
 RELEASED, STOPPED, DIED, HELD = "released", "stopped", "died", "held"
+"""How an ownership ended; `HELD`: not yet. The values stand in reports."""
 OwnersAt = dict[QueueName, str | None]
 """The owner of each existing queue, the later of two at once; None for an unowned queue."""
 # What happens to a queue. At one time queues appear before they go, owners take before they

@@ -156,7 +156,7 @@ CHECK_ROCKSDB_CQ_WRITE_PROGRESS = request(
 
 
 class NotifyMinBrokerIdChangeRequest(Header, frozen=True, kw_only=True):
-    """Tells brokers which of them now stands in for the master."""
+    """Notifies brokers of the one that now acts as master."""
 
     min_broker_id: Int64 | None = None
     broker_name: str | None = None

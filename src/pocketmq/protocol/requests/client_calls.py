@@ -68,7 +68,7 @@ class ConsumeStatus(WireValue, frozen=True, kw_only=True):
 
 
 class RunningInfo(WireValue, frozen=True, kw_only=True):
-    """Everything a consumer tells about itself (Java: ConsumerRunningInfo)."""
+    """A consumer's report about itself (Java: ConsumerRunningInfo)."""
 
     properties: dict[str, str] = {}
     subscription_set: list[Subscription] = []
@@ -98,7 +98,7 @@ class GetConsumerRunningInfoRequest(RpcHeader, frozen=True, kw_only=True):
 
 
 class ConsumeDirectlyRequest(TopicHeader, frozen=True, kw_only=True):
-    """Has a consumer handle one message now; on the way to it, the message is the body."""
+    """Makes a consumer handle one message now; on the way to it, the message is the body."""
 
     consumer_group: str
     client_id: str | None = None

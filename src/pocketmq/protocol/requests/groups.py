@@ -99,7 +99,7 @@ class ProducerTableBody(WireValue, frozen=True, kw_only=True):
 class GetAllSubscriptionGroupRequest(Header, frozen=True, kw_only=True):
     """Asks for the settings of all groups, or of some of them (5.x)."""
 
-    group_seq: Int32 | None = None  # where to go on; absent in 4.9, which takes all at once
+    group_seq: Int32 | None = None  # where to continue; absent in 4.9, which reads all at once
     data_version: str | None = None  # the state read so far, as JSON
     max_group_num: Int32 | None = None
 

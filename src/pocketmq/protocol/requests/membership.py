@@ -40,7 +40,7 @@ class ConsumerIds(WireValue, frozen=True, kw_only=True):
 
 
 class HeartbeatRequest(RpcHeader, frozen=True, kw_only=True):
-    """Tells a broker which groups a client belongs to; the groups are the body."""
+    """Registers a client's groups at a broker; the groups are the body."""
 
 
 class HeartbeatResponse(Header, frozen=True, kw_only=True):
@@ -65,7 +65,7 @@ class GetConsumerListRequest(RpcHeader, frozen=True, kw_only=True):
 
 
 class NotifyConsumerIdsChangedRequest(RpcHeader, frozen=True, kw_only=True):
-    """Tells a client that its group's members have changed."""
+    """Notifies a client that its group's members have changed."""
 
     consumer_group: str
 

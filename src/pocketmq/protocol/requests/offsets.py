@@ -22,7 +22,7 @@ class DelayOffsets(WireValue, frozen=True, kw_only=True):
 
 
 class ResetOffset(WireValue, frozen=True, kw_only=True):
-    """Where a group shall go on in each queue (Java: ResetOffsetBody)."""
+    """The new offset of a group in each queue (Java: ResetOffsetBody)."""
 
     offset_table: dict[MessageQueue, int] = {}
 

@@ -66,7 +66,7 @@ class PopRequest(TopicHeader, frozen=True, kw_only=True):
     invisible_time: Int64
     poll_time: Int64  # how long to wait for messages, in milliseconds
     born_time: Int64  # when the client asked; 0: the broker's clock
-    init_mode: Int32  # where a new group begins: 0 first, 1 last
+    init_mode: Int32  # where a new group starts: 0 first, 1 last
     exp_type: str | None = None  # TAG or SQL92
     exp: str | None = None
     order: bool = False

@@ -62,7 +62,7 @@ class PullRequest(TopicHeader, frozen=True, kw_only=True):
 
 
 class PullResponse(Header, frozen=True, kw_only=True):
-    """Where to go on, and what the queue holds; Java clients need the first four."""
+    """Where to continue, and the offsets of the queue; Java clients need the first four."""
 
     suggest_which_broker_id: Int64  # 0 is the master
     next_begin_offset: Int64

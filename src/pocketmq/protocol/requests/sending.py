@@ -157,7 +157,7 @@ class CheckTransactionStateResponse(Header, frozen=True, kw_only=True):
 
 
 class ResumeCheckHalfMessageRequest(Header, frozen=True, kw_only=True):
-    """Puts a half message that was given up back among those to be checked."""
+    """Resumes the checks of a half message that was discarded after too many."""
 
     topic: str | None = None
     msg_id: str | None = None

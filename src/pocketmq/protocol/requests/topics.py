@@ -74,7 +74,7 @@ class GetTopicConfigRequest(TopicHeader, frozen=True, kw_only=True):
 class GetAllTopicConfigRequest(Header, frozen=True, kw_only=True):
     """Asks for the settings of all topics, or of some of them (5.x)."""
 
-    topic_seq: Int32 | None = None  # where to go on; absent in 4.9, which takes all at once
+    topic_seq: Int32 | None = None  # where to continue; absent in 4.9, which reads all at once
     data_version: str | None = None  # the state read so far, as JSON
     max_topic_num: Int32 | None = None
 
