@@ -155,7 +155,7 @@ def test_a_task_ends_only_when_brokers_have_what_it_sent(tmp_path: Path) -> None
         running.kill("broker-0")
         hasty = writer(running.address, topic=topic, retryTimeout="100ms")
         with pytest.raises(
-            RowsNotSent, match=r"rows 0 to 1 \(from 0\) did not get to topic"
+            RowsNotSent, match=r"rows 0 to 1 \(from 0\) could not be sent to topic"
         ) as lost:
             hasty.write(iter([batch({"body": b"x"}, {"body": b"y"})]))
         assert (lost.value.topic, lost.value.first, lost.value.last) == (topic, 0, 1)

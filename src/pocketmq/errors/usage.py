@@ -1,6 +1,6 @@
 """A call that cannot work as it was made: invalid arguments, a closed client, an unknown name.
 
-Nothing was sent to a server when one of these is raised.
+Most are raised before anything is sent to a server; each class says what it means.
 """
 
 from pocketmq.errors.tree import MQError

@@ -1,4 +1,7 @@
-"""What a member of a group knows when it rebalances, and what follows when its queues changed."""
+"""What a member has gathered when it rebalances, and what follows when its queues changed.
+
+The latter is Java's messageQueueChanged.
+"""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -20,7 +23,10 @@ from pocketmq.model.queue import MessageQueue
 
 
 class Allocator(Protocol):
-    """A rule that shares queues among members. An error keeps what is owned, None drops it."""
+    """A rule that shares queues among members.
+
+    An error keeps what the member owns, an empty result drops all of it.
+    """
 
     def allocate(
         self,

@@ -1,6 +1,10 @@
 """A consumer's offsets: where a queue starts, what is noted between commits, and resets.
 
 Knows the rule of `ConsumeFromWhere` and what the offset store may answer; not how it is asked.
+
+A reset while consuming (220, pushed by a broker): the consumer pauses, and waits until its handlers
+are idle, so that none commits an old offset over the new one. Then it commits the new offsets and
+releases the queues; its next rebalance takes them anew.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -42,6 +46,7 @@ _LAST = frozenset(
 )
 _DEPRECATED = _LAST - {ConsumeFromWhere.CONSUME_FROM_LAST_OFFSET}
 SETTLE_TIME = 10.0
+"""Seconds between the pause and the commit of a reset."""
 
 
 class StartRule(msgspec.Struct, frozen=True):
