@@ -10,19 +10,17 @@ from typing import Self
 
 import pocketmq as mq
 from pocketmq.balance.allocation import strategy_by_name
-from pocketmq.model.group_config import GroupConfig
+from pocketmq.model.groups import ConsumerData, GroupConfig, ProducerData, Subscription
 from pocketmq.model.kinds import ConsumeFromWhere, ConsumeType, MessageModel
-from pocketmq.model.members import ConsumerData, ProducerData
 from pocketmq.model.queue import MessageQueue, sort_queues
-from pocketmq.model.subscription import Subscription
-from pocketmq.model.topic_config import TopicConfig
+from pocketmq.model.topics import TopicConfig
 from pocketmq.net import parse_address
-from pocketmq.protocol.bodies.heartbeat import Heartbeat
-from pocketmq.protocol.bodies.running import ProcessQueueInfo, RunningInfo
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import Command, read_command
 from pocketmq.protocol.frame import FrameReader
 from pocketmq.protocol.json_values import encode_body
+from pocketmq.protocol.requests.client_calls import ProcessQueueBody, RunningInfo
+from pocketmq.protocol.requests.membership import Heartbeat
 
 QUEUES = 4
 LARGE = "large"
@@ -137,5 +135,5 @@ class Estate:
         return RunningInfo(
             properties={"PROP_CONSUME_TYPE": "CONSUME_PASSIVELY"},
             subscription_set=[Subscription(topic=topic, sub_string="*")],
-            mq_table={queue: ProcessQueueInfo() for queue in held},
+            mq_table={queue: ProcessQueueBody() for queue in held},
         )

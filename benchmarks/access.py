@@ -15,9 +15,9 @@ from pocketmq.broker.access.users import AclTable, UserTable
 from pocketmq.broker.broker import Broker
 from pocketmq.broker.config import BrokerConfig
 from pocketmq.net import Address
-from pocketmq.protocol.bodies.access import Account, Acl, Policy, PolicyEntry, User
 from pocketmq.protocol.command import Command, read_command
 from pocketmq.protocol.frame import FrameReader
+from pocketmq.protocol.requests.access import Account, Acl, Policy, PolicyEntry, User
 from pocketmq.protocol.requests.sending import SendRequestV2
 from pocketmq.protocol.signature import SigningUser, sign
 from pocketmq.store import QueueIndex

@@ -24,7 +24,7 @@ from pocketmq.client.producer.producer import Producer
 from pocketmq.model.kinds import ConsumeFromWhere
 from pocketmq.model.message import Message
 from pocketmq.protocol.pulled import decode_pulled
-from pocketmq.protocol.received import Delivery, ReceivedMessage
+from pocketmq.protocol.received import DeliveryContext, ReceivedMessage
 
 BACKLOG = 160_000
 ROUNDS = 3
@@ -69,7 +69,7 @@ def raw(port: int, count: int) -> float:
     for queue in range(ROUNDS):
         client, offset, cpu = Client(port), 0, time.process_time()
         while (answer := client.ask(pull_frame(queue, offset, count))).code == 0:
-            for message in decode_pulled(answer.body, Delivery()):
+            for message in decode_pulled(answer.body, DeliveryContext()):
                 assert message.body_size == 100
             offset = int(answer.ext["nextBeginOffset"])
         costs.append((time.process_time() - cpu) / offset * 1e6)

@@ -13,7 +13,7 @@ from pocketmq.protocol.hosts import decode_host, encode_host
 from pocketmq.protocol.message_ids import UniqueIds, encode_offset_id
 from pocketmq.protocol.property_text import decode_properties, encode_properties
 from pocketmq.protocol.pulled import decode_pulled
-from pocketmq.protocol.received import Delivery, ReceivedMessage
+from pocketmq.protocol.received import DeliveryContext, ReceivedMessage
 from pocketmq.protocol.record_scan import scan_records
 from pocketmq.protocol.records import Record, pack_records
 
@@ -23,7 +23,7 @@ HOST = encode_host("127.0.0.1:10911")
 TEXT = encode_properties(
     {"UNIQ_KEY": "7F0000010A2B18B4AAC2000000010000", "WAIT": "true", "TAGS": "TagA", "KEYS": "k1"}
 )
-BROKER = Delivery("broker-a", added={"MIN_OFFSET": "0", "MAX_OFFSET": "1000"})
+BROKER = DeliveryContext("broker-a", added={"MIN_OFFSET": "0", "MAX_OFFSET": "1000"})
 
 
 def microseconds(work: Callable[[], object], per: int = MESSAGES) -> float:
@@ -49,7 +49,7 @@ def pack(records: list[Record]) -> bytes:
         records,
         range(MESSAGES),
         commit_log_offset=0,
-        room=1 << 30,
+        space=1 << 30,
         store_timestamp_ms=NOW_MS,
         store_host=HOST,
     ).data

@@ -13,10 +13,10 @@ import time
 from collections.abc import Callable
 
 from benchmarks.broker import QUEUES, Client, Process, broker, pull_frame, send_frames
-from pocketmq.protocol.bodies.pop import bits_of
 from pocketmq.protocol.command import Command, read_command
 from pocketmq.protocol.frame import FrameReader
-from pocketmq.protocol.pop_handles import PopQueue, read_message_offsets
+from pocketmq.protocol.handles import PopQueue, read_message_offsets
+from pocketmq.protocol.requests.pop import bits_of
 
 BACKLOG = 24_576
 ROUNDS = 3

@@ -9,13 +9,12 @@ from collections.abc import Callable
 
 from pocketmq.balance.producer.choice import choose_queue
 from pocketmq.balance.producer.fault_table import FaultTable
-from pocketmq.balance.producer.instructions import Send
-from pocketmq.balance.producer.retry import Attempts, SendPlan, TryEnded, first_step, next_step
-from pocketmq.balance.producer.round_robin import RoundRobin
-from pocketmq.balance.producer.selectors import by_hash
+from pocketmq.balance.producer.plan import Send, SendPlan
+from pocketmq.balance.producer.retry import SendAttempts, TryEnded, first_step, next_step
+from pocketmq.balance.producer.selectors import RoundRobin, by_hash
 from pocketmq.balance.profile import V4, V5, Profile
+from pocketmq.model.message import SendReceipt, SendStatus
 from pocketmq.model.queue import MessageQueue
-from pocketmq.model.receipt import SendReceipt, SendStatus
 
 BROKERS, QUEUES_EACH = 8, 8
 PICKS, ROUNDS = 20_000, 5
@@ -51,7 +50,7 @@ def candidates() -> dict[str, Callable[[], object]]:
 
     def whole_send() -> object:
         assert isinstance(first_step(plan), Send)
-        return next_step(plan, Attempts(), ended, 0.002)
+        return next_step(plan, SendAttempts(), ended, 0.002)
 
     learning = table(V5, 0)
     return {

@@ -33,7 +33,7 @@ from pocketmq.net.budget import Budget
 from pocketmq.net.shared import Shared
 from pocketmq.protocol.frame import FrameReader
 from pocketmq.protocol.pulled import decode_pulled
-from pocketmq.protocol.received import Delivery
+from pocketmq.protocol.received import DeliveryContext
 from pocketmq.store import MessageStore
 
 ROUNDS = 25
@@ -99,7 +99,7 @@ def without_checksums(records: bytes) -> bytes:
 
 def decode(data: bytes, *, bodies: bool) -> None:
     for _ in range(DECODED):
-        for message in decode_pulled(data, Delivery()):
+        for message in decode_pulled(data, DeliveryContext()):
             if bodies:
                 assert message.body
 

@@ -5,15 +5,15 @@ import time
 from types import TracebackType
 from typing import Self
 
-from pocketmq.model.flags import PullFlag
+from pocketmq.model.kinds import PullFlag
 from pocketmq.net import parse_address
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import Command, read_command
 from pocketmq.protocol.frame import FrameReader
 from pocketmq.protocol.header import Header
 from pocketmq.protocol.pulled import decode_pulled
-from pocketmq.protocol.received import Delivery
-from pocketmq.protocol.requests.pulling import PullRequest
+from pocketmq.protocol.received import DeliveryContext
+from pocketmq.protocol.requests.reading import PullRequest
 from pocketmq.protocol.requests.sending import SendRequest, SendResponse
 
 FOUND = 0
@@ -89,4 +89,4 @@ class WireClient:
         answer = self.ask(RequestCode.PULL_MESSAGE, header)
         if answer.code != FOUND:
             return []
-        return [message.body for message in decode_pulled(answer.body, Delivery())]
+        return [message.body for message in decode_pulled(answer.body, DeliveryContext())]

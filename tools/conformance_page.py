@@ -19,7 +19,7 @@ from tests.interop.tool_differences import DIFFERENCES as OF_TOOLS  # noqa: E402
 PAGE = ROOT / "docs" / "reference" / "conformance.md"
 TESTS = ROOT / "tests" / "interop"
 RELEASES = {"5.x": "5.5.0", "4.x": "4.9.7"}
-TOLD = tomllib.loads(Path(__file__).with_name("conformance.toml").read_text())
+CONTENT = tomllib.loads(Path(__file__).with_name("conformance.toml").read_text())
 IN_DETAIL = """
 In detail: [admin requests](admin-requests.md), [admin commands](admin.md),
 [name server](nameserver.md), [transactions and timers](transactions-and-timers.md),
@@ -38,7 +38,7 @@ codecs), has other columns there (tools), or does not depend on the release.
 
 
 def lines_of(marks: ast.expr | None) -> set[str]:
-    """Give the lines of RocketMQ that marks leave, both if they do not say."""
+    """Return the lines of RocketMQ that marks leave, both if they do not say."""
     if marks is not None:
         for node in ast.walk(marks):
             if isinstance(node, ast.Call) and ast.unparse(node.func) == "pytest.mark.line":
@@ -47,7 +47,7 @@ def lines_of(marks: ast.expr | None) -> set[str]:
 
 
 def tests_of(path: Path) -> Iterator[tuple[str, set[str]]]:
-    """Give the names of a file's tests with the lines they are run with."""
+    """Return the names of a file's tests with the lines they are run with."""
     tree = ast.parse(path.read_text())
     of_all = set(RELEASES)
     for node in tree.body:
@@ -63,28 +63,28 @@ def tests_of(path: Path) -> Iterator[tuple[str, set[str]]]:
 
 
 def found() -> dict[str, set[str]]:
-    """Give all tests with Java's processes."""
+    """Return all tests with Java's processes."""
     return {
         name: on for path in sorted(TESTS.glob("test_*_java.py")) for name, on in tests_of(path)
     }
 
 
 def sections(kind: str) -> Iterator[tuple[str, list[dict[str, Any]]]]:
-    """Give features or differences by section, in their order."""
-    for title in dict.fromkeys(each["section"] for each in TOLD[kind]):
-        yield title, [each for each in TOLD[kind] if each["section"] == title]
+    """Return features or differences by section, in their order."""
+    for title in dict.fromkeys(each["section"] for each in CONTENT[kind]):
+        yield title, [each for each in CONTENT[kind] if each["section"] == title]
 
 
 def mistakes() -> list[str]:
-    """Tell which named tests do not exist, and which of those that exist are not named."""
-    named = {name for feature in TOLD["feature"] for name in feature["tests"]}
+    """Return which named tests do not exist, and which of those that exist are not named."""
+    named = {name for feature in CONTENT["feature"] for name in feature["tests"]}
     there = set(found())
     absent = [f"{name} is named but does not exist" for name in sorted(named - there)]
     return absent + [f"{name} is shown nowhere" for name in sorted(there - named)]
 
 
 def features() -> Iterator[str]:
-    """Give the tables of features."""
+    """Return the tables of features."""
     tests = found()
     for title, rows in sections("feature"):
         yield f"\n## {title}\n"
@@ -98,7 +98,7 @@ def features() -> Iterator[str]:
 
 
 def differences() -> Iterator[str]:
-    """Give the tables of differences."""
+    """Return the tables of differences."""
     yield "\n## Differences from Java that remain"
     for title, rows in sections("difference"):
         yield f"\n### {title}\n"
@@ -109,13 +109,13 @@ def differences() -> Iterator[str]:
     yield from (f"| `{command}` | {each.reason} |" for command, each in OF_TOOLS.items())
     yield "\n### Subcommands of mqadmin that `pocketmq admin` has not\n"
     yield "| about | subcommands | why |\n|---|---|---|"
-    for row in TOLD["left_out"]:
+    for row in CONTENT["left_out"]:
         names = ", ".join(f"`{name}`" for name in row["commands"])
         yield f"| {row['about']} | {names} | {row['why']} |"
 
 
 def page() -> str:
-    """Give the page's text."""
+    """Return the page's text."""
     return "\n".join([HEAD.rstrip("\n"), *features(), *differences()]) + "\n" + IN_DETAIL
 
 

@@ -30,7 +30,7 @@ def tree(cls: type[errors.MQError], depth: int = 0) -> Iterator[tuple[type[error
 
 
 def page() -> str:
-    """Give the page's text."""
+    """Return the page's text."""
     rows = []
     for cls, depth in tree(errors.MQError):
         flags = ", ".join(flag for flag in FLAGS if getattr(cls, flag) is True)

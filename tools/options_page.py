@@ -177,7 +177,7 @@ def default(field: msgspec.structs.FieldInfo) -> str:
 
 
 def section(title: str, intro: str, cls: type[msgspec.Struct]) -> str:
-    """Give the table of one class; what a consumer shares with others is told once."""
+    """Return the table of one class; what consumers share stands once."""
     known = set(ConsumerOptions.__struct_fields__) if cls is not ConsumerOptions else set()
     shared = known if issubclass(cls, ConsumerOptions) else set()
     java, said = JAVA.get(cls.__name__, {}), meanings(cls)
@@ -193,7 +193,7 @@ def section(title: str, intro: str, cls: type[msgspec.Struct]) -> str:
 
 
 def page() -> str:
-    """Give the page's text."""
+    """Return the page's text."""
     return HEAD + "".join(section(*each) for each in SECTIONS)
 
 

@@ -9,16 +9,15 @@ from pocketmq.broker.handlers.by_code import HANDLERS
 from pocketmq.protocol.catalogue import REQUESTS
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import Command
-from pocketmq.protocol.forms import Form
 from pocketmq.protocol.header import Header
-from pocketmq.protocol.request import NoHeader
+from pocketmq.protocol.request import Form, NoHeader
 
 PAGE = Path(__file__).parents[1] / "docs" / "reference" / "requests.md"
 HEAD = """# Requests
 
-Every request code of RocketMQ 5.5.0 and 4.9 with the types that read and write it: headers are in
-`pocketmq.protocol.requests`, bodies in `pocketmq.protocol.bodies` and `pocketmq.model`. A word in
-small letters is a body that is not one JSON value. A name in *italics* is a request that PocketMQ
+Every request code of RocketMQ 5.5.0 and 4.9 with the types that read and write it: headers and
+bodies are in `pocketmq.protocol.requests`, some bodies in `pocketmq.model`. A word in small letters
+is a body that is not one JSON value. A name in *italics* is a request that PocketMQ
 neither sends nor carries out. `pocketmq.protocol.catalogue.request_of(code)` returns the same from
 Python; `python tools/requests_page.py` writes this page.
 
@@ -48,7 +47,7 @@ FIELDS = (
 
 
 def needs(code: RequestCode) -> str:
-    """Tell what a request to a broker needs."""
+    """Return what a request to a broker needs."""
     rule = NEEDS.get(code)
     if rule is None or code not in HANDLERS:
         return ""
@@ -89,7 +88,7 @@ def body(form: Form[Any]) -> str:
 
 
 def page() -> str:
-    """Give the page's text."""
+    """Return the page's text."""
     rows = []
     for code in RequestCode:
         row = REQUESTS[code]

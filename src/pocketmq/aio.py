@@ -31,12 +31,10 @@ if TYPE_CHECKING:
     from pocketmq.client.producer_options import ProducerOptions
     from pocketmq.client.pull.consumer import PullConsumer
     from pocketmq.errors import MQError
-    from pocketmq.model.flags import TransactionState
-    from pocketmq.model.kinds import ConsumeFromWhere, MessageModel
-    from pocketmq.model.message import Message
+    from pocketmq.model.kinds import ConsumeFromWhere, MessageModel, TransactionState
+    from pocketmq.model.message import Message, SendReceipt, SendStatus
     from pocketmq.model.queue import MessageQueue
     from pocketmq.model.rebalance_event import RebalanceEvent
-    from pocketmq.model.receipt import SendReceipt, SendStatus
     from pocketmq.net.tls import Tls
     from pocketmq.protocol.compression import Codec
     from pocketmq.protocol.received import ReceivedMessage
@@ -112,13 +110,13 @@ VALUES = {
     "RetryLater": "pocketmq.client.consumer.handlers",
     "SendContext": "pocketmq.client.producer.hooks",
     "SendHook": "pocketmq.client.producer.hooks",
-    "SendReceipt": "pocketmq.model.receipt",
-    "SendStatus": "pocketmq.model.receipt",
+    "SendReceipt": "pocketmq.model.message",
+    "SendStatus": "pocketmq.model.message",
     "Strategy": "pocketmq.balance.allocation",
     "StrategySettings": "pocketmq.balance.allocation",
     "Tls": "pocketmq.net.tls",
     "TransactionReceipt": "pocketmq.client.producer.transactions",
-    "TransactionState": "pocketmq.model.flags",
+    "TransactionState": "pocketmq.model.kinds",
     "V4": "pocketmq.balance.profile",
     "V5": "pocketmq.balance.profile",
     "by_sql": "pocketmq.client.filters",

@@ -9,7 +9,7 @@ import pytest
 
 from pocketmq.broker.access.account_file import AccountFile
 from pocketmq.errors import InvalidInput
-from pocketmq.protocol.bodies.access import Account
+from pocketmq.protocol.requests.access import Account
 from tests.access.attempts import ACCESS_FILE, ACCOUNTS, send, sign
 from tests.broker.running import Client, client, running
 from tests.loops import until

@@ -8,7 +8,7 @@ import pytest
 
 from pocketmq.broker.access.account_files import AccountFiles
 from pocketmq.errors import InvalidInput
-from pocketmq.protocol.bodies.access import Account
+from pocketmq.protocol.requests.access import Account
 from tests.access.attempts import ACCESS_FILE
 from tests.access.test_account_file import ask_as, may_send
 from tests.broker.running import client, running

@@ -20,9 +20,9 @@ from pocketmq.errors import (
     RouteNotFound,
     TransportError,
 )
-from pocketmq.model.group_config import GroupConfig
+from pocketmq.model.groups import GroupConfig
 from pocketmq.model.queue import MessageQueue
-from pocketmq.model.topic_config import TopicConfig
+from pocketmq.model.topics import TopicConfig
 from tests.loops import until
 
 
@@ -63,7 +63,7 @@ async def test_brokers_tell_how_they_are_and_are_told_settings() -> None:
         assert configs["broker-1"]["defaultTopicQueueNums"] == "3"
         assert configs["broker-0"]["defaultTopicQueueNums"] != "3"
         with pytest.raises(
-            Absent, match=r"no cluster 'none'; the name server knows DefaultCluster"
+            Absent, match=r"no cluster 'none' found; the name server knows DefaultCluster"
         ):
             await brokers.all("none")
 

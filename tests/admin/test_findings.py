@@ -8,12 +8,12 @@ import pytest
 from pocketmq.admin.explaining import explain
 from pocketmq.admin.facts import GroupFacts
 from pocketmq.admin.findings import Finding, findings
+from pocketmq.model.groups import Subscription
 from pocketmq.model.kinds import MessageModel
 from pocketmq.model.queue import MessageQueue
-from pocketmq.model.subscription import Subscription
-from pocketmq.protocol.bodies.connections import ClientConnection, ConsumerConnections
-from pocketmq.protocol.bodies.running import ProcessQueueInfo, RunningInfo
-from pocketmq.protocol.bodies.stats import QueueProgress
+from pocketmq.protocol.requests.client_calls import ProcessQueueBody, RunningInfo
+from pocketmq.protocol.requests.groups import ClientConnection, ConsumerConnections
+from pocketmq.protocol.requests.stats import QueueProgress
 
 NOW = 1_000_000_000
 QUEUES = tuple(MessageQueue("orders", "a", number) for number in range(4))
@@ -33,7 +33,7 @@ def info(*queues: MessageQueue, expression: str = "*", **held: Any) -> RunningIn
     return RunningInfo(
         properties=PUSH,
         subscription_set=[Subscription(topic="orders", sub_string=expression)],
-        mq_table={queue: ProcessQueueInfo(**fresh) for queue in queues},
+        mq_table={queue: ProcessQueueBody(**fresh) for queue in queues},
     )
 
 

@@ -26,10 +26,10 @@ from pocketmq.balance.what_if import (
     QueuesAdded,
     Share,
     Situation,
-    Step,
     StrategyChanged,
     TopicBalance,
     WhatIf,
+    WhatIfStep,
     fewest_moves,
     preview,
     what_if,
@@ -70,7 +70,7 @@ def test_a_preview_lists_members_in_order_with_totals_and_spread() -> None:
 def test_a_joiner_under_avg_moves_more_than_had_to_move() -> None:
     answer = what_if(situation({"t": {"a": 4}}, ["c1", "c2"]), [MemberJoined("c3")])
     assert answer.steps == [
-        Step(
+        WhatIfStep(
             event="member_joined",
             subject="c3",
             strategy="AVG",
@@ -160,14 +160,14 @@ def test_steps_tell_every_move_and_the_whole_only_the_difference() -> None:
 @pytest.mark.parametrize(
     ("event", "reason"),
     [
-        (MemberJoined(""), "a member id is empty"),
-        (MemberLeft("c9"), "member c9 is not in the group"),
-        (BrokerDown("z"), "no topic has queues on broker z"),
-        (BrokerAdded("a", {"t": 1}), "broker a has queues already"),
-        (BrokerAdded("b", {"z": 1}), "the group has no topic z"),
-        (QueuesAdded("z", "a", 1), "the group has no topic z"),
-        (QueuesAdded("t", "z", 1), "no topic has queues on broker z"),
-        (QueuesAdded("t", "a", 0), "0 queues of t cannot be added to a"),
+        (MemberJoined(""), "a member id must not be empty"),
+        (MemberLeft("c9"), "c9 is not a member of the group"),
+        (BrokerDown("z"), "broker z has no queues of these topics"),
+        (BrokerAdded("a", {"t": 1}), "broker a already has queues"),
+        (BrokerAdded("b", {"z": 1}), "the group does not subscribe to topic z"),
+        (QueuesAdded("z", "a", 1), "the group does not subscribe to topic z"),
+        (QueuesAdded("t", "z", 1), "broker z has no queues of these topics"),
+        (QueuesAdded("t", "a", 0), "cannot add 0 queues of t to a; add at least 1"),
     ],
 )
 def test_an_event_that_cannot_happen_is_refused(event: Event, reason: str) -> None:
@@ -177,9 +177,9 @@ def test_an_event_that_cannot_happen_is_refused(event: Event, reason: str) -> No
 
 
 def test_a_situation_refuses_nameless_members_and_foreign_queues() -> None:
-    with pytest.raises(AllocationInputInvalid, match="a member id is empty"):
+    with pytest.raises(AllocationInputInvalid, match="a member id must not be empty"):
         Situation.of({"t": [queue(0)]}, ["c1", ""], Average())
-    with pytest.raises(AllocationInputInvalid, match="queue of another topic"):
+    with pytest.raises(AllocationInputInvalid, match="include one of another topic"):
         Situation.of({"t": [queue(0, topic="u")]}, ["c1"], Average())
 
 

@@ -20,7 +20,7 @@ from pocketmq.errors import (
     ServerError,
 )
 from pocketmq.protocol.pulled import decode_pulled
-from pocketmq.protocol.received import Delivery
+from pocketmq.protocol.received import DeliveryContext
 from tests.net.certificates import make_certificates
 
 
@@ -51,7 +51,7 @@ def send(cluster: Cluster, queue: MessageQueue, count: int, tag: str = "") -> No
 
 
 def bodies(records: bytes) -> list[bytes]:
-    return [message.body for message in decode_pulled(records, Delivery())]
+    return [message.body for message in decode_pulled(records, DeliveryContext())]
 
 
 def test_queues_are_told_with_what_they_hold(

@@ -122,7 +122,7 @@ def test_silence_ends_at_the_deadline_and_the_wire_with_it() -> None:
     with peer(listen) as address, wire_to(address) as wire:
         started = time.monotonic()
         with pytest.raises(
-            RequestTimedOut, match=r"no answer to SEND_MESSAGE within 0\.05 s"
+            RequestTimedOut, match=r"no response to SEND_MESSAGE within 0\.05 s"
         ) as caught:
             ask(wire, timeout=0.05)
         assert 0.04 < time.monotonic() - started < 5

@@ -8,7 +8,7 @@ from pocketmq.balance.allocation import allocate, strategy_by_name
 from pocketmq.broker.assignment import RequestModeTable, share
 from pocketmq.model.kinds import MessageRequestMode
 from pocketmq.model.queue import MessageQueue, sort_queues
-from pocketmq.protocol.bodies.assignment import RequestMode
+from pocketmq.protocol.requests.assignment import RequestMode
 
 PULL, POP = MessageRequestMode.PULL, MessageRequestMode.POP
 

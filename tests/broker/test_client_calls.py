@@ -6,9 +6,9 @@ from typing import Any
 
 from pocketmq.broker.handlers import client_calls
 from pocketmq.model.queue import MessageQueue
-from pocketmq.protocol.bodies.offsets import ConsumerStatus
 from pocketmq.protocol.command import Command
 from pocketmq.protocol.json_values import decode_body, encode_body
+from pocketmq.protocol.requests.offsets import ConsumerStatus
 from tests.broker.running import Client, client, running, send_fields
 from tests.loops import leap, leaping
 

@@ -8,9 +8,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from pocketmq.broker.consumers import Change, Client, ConsumerTable
+from pocketmq.model.groups import ConsumerData, Subscription
 from pocketmq.model.kinds import ConsumeFromWhere, ConsumeType, MessageModel
-from pocketmq.model.members import ConsumerData
-from pocketmq.model.subscription import Subscription
 from pocketmq.protocol.peers import Language
 from tests.broker.wire import Wire
 

@@ -15,11 +15,11 @@ from pocketmq.broker.delay_rules import (
     tag_rule,
 )
 from pocketmq.errors import BodyMalformed, ServerError, StoreFull
-from pocketmq.model.data_version import DataVersion
 from pocketmq.model.names import HALF_TOPIC, SCHEDULE_TOPIC
-from pocketmq.protocol.bodies.offsets import DelayOffsets
+from pocketmq.model.value import DataVersion
 from pocketmq.protocol.record_scan import RecordView
 from pocketmq.protocol.records import Record, encode_record
+from pocketmq.protocol.requests.offsets import DelayOffsets
 from pocketmq.store.disk import Disk, StoredFile
 from tests.broker.delayed import PLENTY, START_MS, Waiting, draft
 

@@ -13,10 +13,10 @@ from pocketmq.broker.delay_progress import DelayProgress
 from pocketmq.broker.delays import Delays
 from pocketmq.broker.housekeeping import Housekeeping
 from pocketmq.errors import InvalidInput, StoreFull
-from pocketmq.protocol.bodies.offsets import DelayOffsets
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.json_values import decode_body
 from pocketmq.protocol.record_scan import RecordView
+from pocketmq.protocol.requests.offsets import DelayOffsets
 from pocketmq.store.directory import METADATA
 from pocketmq.store.metadata import Metadata
 from tests.broker.delayed import key_of

@@ -1,7 +1,7 @@
 """Statistics by topic and group: what the last minute, hour and day brought, as Java counts it."""
 
 from pocketmq.broker.flows import Flows
-from pocketmq.protocol.bodies.stats import BrokerStats, StatsItem
+from pocketmq.protocol.requests.stats import BrokerStats, StatsItem
 
 
 def seen(stats: Flows, name: str, key: str) -> BrokerStats:

@@ -5,8 +5,8 @@ import pytest
 from pocketmq.broker.groups import GroupTable
 from pocketmq.broker.system_topics import SYSTEM_GROUP_NAMES, system_groups
 from pocketmq.errors import AttributeRefused
-from pocketmq.model.data_version import DataVersion
-from pocketmq.model.group_config import GroupConfig
+from pocketmq.model.groups import GroupConfig
+from pocketmq.model.value import DataVersion
 
 
 def group(name: str, **attributes: str) -> GroupConfig:

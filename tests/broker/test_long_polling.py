@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pocketmq.broker.long_polling import NEVER, HeldPull, SuspendedPulls
 from pocketmq.net import Connection
 from pocketmq.protocol.command import Command
-from pocketmq.protocol.requests.pulling import PullRequest
+from pocketmq.protocol.requests.reading import PullRequest
 from pocketmq.store import MessageStore, QueueIndex
 from tests.broker.running import Client, client, pull_fields, records, running, send_fields
 from tests.broker.wire import Wire

@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
 from pocketmq.broker.saving import submit_offsets
-from pocketmq.protocol.bodies.stats import ConsumeStats
 from pocketmq.protocol.codes import RequestCode as Code
 from pocketmq.protocol.json_values import decode_body
 from pocketmq.protocol.record_scan import RecordView
+from pocketmq.protocol.requests.stats import ConsumeStatsBody
 from pocketmq.store import StoreOptions
 from tests.broker.tables import Desk
 from tests.store.faults import PowerDisk, SteppedFlusher, abandon
@@ -141,7 +141,7 @@ class OffsetMachine(RuleBasedStateMachine):
             self.desk.store_message(TOPIC, queue_id, b"new for " + group.encode())
         store.write()
         answer = self.desk.ask(Code.GET_CONSUME_STATS, {"consumerGroup": group, "topic": TOPIC})
-        for queue, progress in decode_body(answer.body, ConsumeStats).offset_table.items():
+        for queue, progress in decode_body(answer.body, ConsumeStatsBody).offset_table.items():
             if queue.queue_id not in QUEUES:
                 continue
             start = max(progress.consumer_offset, 0)

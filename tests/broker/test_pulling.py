@@ -159,8 +159,8 @@ def test_every_state_of_a_queue_has_its_answer(
         ({"expressionType": "XPATH", "subscription": "a"}, 23,
          "parse the consumer's subscription failed"),
         ({"sysFlag": "0"}, 24, f"the consumer's group info not exist{HELP}"),
-        ({"queueOffset": None}, 1, "malformed header: PullRequest lacks 'queueOffset'"),
-        ({"maxMsgNums": None}, 1, "malformed header: PullRequest lacks 'maxMsgNums'"),
+        ({"queueOffset": None}, 1, "malformed header: PullRequest has no field 'queueOffset', which is required"),
+        ({"maxMsgNums": None}, 1, "malformed header: PullRequest has no field 'maxMsgNums', which is required"),
         # The first check that fails is the one that is told.
         ({"consumerGroup": "a b", "topic": "nowhere", "queueId": "9"}, 26,
          f"subscription group [a b] does not exist, {HELP}"),

@@ -12,9 +12,9 @@ from pocketmq.broker.broker import Broker
 from pocketmq.broker.config import BrokerConfig
 from pocketmq.nameserver import NameServer
 from pocketmq.net import Address
-from pocketmq.protocol.bodies.registration import decode_registration
 from pocketmq.protocol.command import Command, read_command
 from pocketmq.protocol.frame import FrameReader
+from pocketmq.protocol.registration import decode_registration
 from pocketmq.protocol.requests.nameserver import RegisterBrokerRequest
 from tests.broker.running import Client, LoopClock, client, send_fields
 from tests.loops import leap, leaping, until

@@ -7,7 +7,7 @@ from pocketmq.broker.broker import Broker
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import Command
 from pocketmq.protocol.property_text import decode_properties
-from pocketmq.protocol.requests.replies import PushReplyRequest
+from pocketmq.protocol.requests.client_calls import PushReplyRequest
 from pocketmq.protocol.requests.sending import SendResponse
 from tests.broker.running import Client, appear, client, running, send_fields
 from tests.loops import leap, leaping

@@ -8,7 +8,7 @@ import pytest
 
 from pocketmq.broker.retry_rules import level_of_retry, retry_limit, retry_of
 from pocketmq.model.delay import DELAY_LEVELS
-from pocketmq.model.group_config import GroupConfig
+from pocketmq.model.groups import GroupConfig
 from pocketmq.net import Address
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.message_ids import encode_offset_id

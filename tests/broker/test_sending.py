@@ -293,7 +293,10 @@ def test_a_send_that_lacks_a_field_is_refused(caller: Caller, name: str) -> None
     fields = send_fields("Lacking")
     del fields[name]
     answer = caller.ask(SEND, fields, b"x")
-    assert (answer.code, answer.remark) == (1, f"malformed header: SendRequestV2 lacks {name!r}")
+    assert (answer.code, answer.remark) == (
+        1,
+        f"malformed header: SendRequestV2 has no field {name!r}, which is required",
+    )
     fields[name] = "none" if name != "b" else ""
     assert caller.ask(SEND, fields, b"x").code in (1, 29)
 

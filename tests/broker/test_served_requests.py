@@ -11,21 +11,21 @@ from pocketmq.nameserver.access.rights import RIGHTS
 from pocketmq.nameserver.dispatch import HANDLERS as NAME_SERVER_HANDLERS
 from pocketmq.protocol.catalogue import REQUESTS, request_of
 from pocketmq.protocol.codes import RequestCode as Code
-from pocketmq.protocol.request import Peer, RequestQueue
+from pocketmq.protocol.request import PeerKind, RequestQueue
 
 
-def served_by(peer: Peer) -> set[int]:
+def served_by(peer: PeerKind) -> set[int]:
     return {code for code, row in REQUESTS.items() if peer in row.served_by}
 
 
 def test_a_broker_serves_what_the_catalogue_says_and_refuses_a_controllers_with_a_reason() -> None:
-    assert served_by(Peer.BROKER) <= HANDLERS.keys()
-    beyond = HANDLERS.keys() - served_by(Peer.BROKER)
-    assert beyond == served_by(Peer.CONTROLLER) - served_by(Peer.NAME_SERVER)
+    assert served_by(PeerKind.BROKER) <= HANDLERS.keys()
+    beyond = HANDLERS.keys() - served_by(PeerKind.BROKER)
+    assert beyond == served_by(PeerKind.CONTROLLER) - served_by(PeerKind.NAME_SERVER)
 
 
 def test_a_name_server_serves_what_the_catalogue_says() -> None:
-    assert NAME_SERVER_HANDLERS.keys() == served_by(Peer.NAME_SERVER)
+    assert NAME_SERVER_HANDLERS.keys() == served_by(PeerKind.NAME_SERVER)
 
 
 @pytest.mark.parametrize("code", sorted(HANDLERS), ids=lambda code: Code(code).name)
@@ -37,7 +37,11 @@ def test_every_request_to_a_broker_has_a_row_a_right_and_a_queue(code: int) -> N
 
 
 def test_rights_are_for_requests_that_are_in_the_catalogue() -> None:
-    known = served_by(Peer.BROKER) | served_by(Peer.CONTROLLER) | served_by(Peer.NAME_SERVER)
+    known = (
+        served_by(PeerKind.BROKER)
+        | served_by(PeerKind.CONTROLLER)
+        | served_by(PeerKind.NAME_SERVER)
+    )
     assert NEEDS.keys() <= known
     assert RIGHTS.keys() == NAME_SERVER_HANDLERS.keys()
 

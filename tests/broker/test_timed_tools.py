@@ -2,7 +2,7 @@
 
 import json
 
-from pocketmq.protocol.bodies.timer import decode_timer_checkpoint
+from pocketmq.protocol.requests.broker_admin import decode_timer_checkpoint
 from tests.broker.running import client, running, send_fields
 
 SEND, CHECKPOINT, METRICS, RUNTIME, UPDATE_CONFIG = 310, 60, 61, 28, 25

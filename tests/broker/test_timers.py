@@ -13,8 +13,8 @@ from pocketmq.errors import BodyMalformed
 from pocketmq.model.names import TIMER_TOPIC
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import Command
+from pocketmq.protocol.handles import RecallHandle
 from pocketmq.protocol.property_text import decode_properties
-from pocketmq.protocol.recall_handle import RecallHandle
 from pocketmq.protocol.record_scan import RecordView
 from pocketmq.store.directory import METADATA
 from pocketmq.store.metadata import Metadata

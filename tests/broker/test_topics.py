@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 
 from pocketmq.broker.topics import MAX_QUEUES, TopicTable
 from pocketmq.errors import AttributeRefused
-from pocketmq.model.data_version import DataVersion
 from pocketmq.model.kinds import TopicFilterType
-from pocketmq.model.topic_config import TopicConfig
+from pocketmq.model.topics import TopicConfig
+from pocketmq.model.value import DataVersion
 
 TEMPLATE = TopicConfig(topic_name="TBW102", read_queue_nums=8, write_queue_nums=8, perm=7)
 

@@ -13,7 +13,7 @@ from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import Command
 from pocketmq.protocol.property_text import decode_properties
 from pocketmq.protocol.record_scan import RecordView
-from pocketmq.protocol.requests.transactions import CheckTransactionStateRequest
+from pocketmq.protocol.requests.sending import CheckTransactionStateRequest
 from tests.broker.running import (
     START,
     Client,

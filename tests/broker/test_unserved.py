@@ -6,7 +6,7 @@ import pytest
 
 from pocketmq.broker.handlers.by_code import HANDLERS
 from pocketmq.protocol.catalogue import REQUESTS
-from pocketmq.protocol.request import Peer
+from pocketmq.protocol.request import PeerKind
 from tests.broker.running import client, running, send_fields
 
 REFUSED = [
@@ -43,6 +43,6 @@ def test_every_request_for_brokers_has_an_answer() -> None:
     missing = [
         row.code.name
         for row in REQUESTS.values()
-        if Peer.BROKER in row.served_by and row.code not in HANDLERS
+        if PeerKind.BROKER in row.served_by and row.code not in HANDLERS
     ]
     assert missing == []

@@ -35,16 +35,16 @@ def desk(cluster: Cluster, capsys: pytest.CaptureFixture[str]) -> Desk:
         ("resetOffsetByTime -g g -t orders -s then -y", 2, "'then' is no time"),
         ("deleteTopic -t orders -c DefaultCluster", 2, "Say so with --yes"),
         ("what-if -g g --strategy AVGG", 2, "AVGG"),
-        ("what-if -g g --strategy AVG", 3, "there is no group 'g'"),
+        ("what-if -g g --strategy AVG", 3, "no group 'g' found"),
         ("topicStatus -t none", 3, "no route for topic 'none'"),
         ("topicList2", 2, "did you mean topicList?"),
-        ("deleteTopic -t none -c DefaultCluster -y", 3, "there is no topic 'none'"),
-        ("clusterList -c none", 3, "there is no cluster 'none'"),
-        ("consumerProgress -g none", 3, "there is no group 'none'"),
-        ("consumerConnection -g none", 3, "there is no group 'none'"),
-        ("queryMsgById -t orders -i 00", 3, "there is no message '00'"),
+        ("deleteTopic -t none -c DefaultCluster -y", 3, "no topic 'none' found"),
+        ("clusterList -c none", 3, "no cluster 'none' found"),
+        ("consumerProgress -g none", 3, "no group 'none' found"),
+        ("consumerConnection -g none", 3, "no group 'none' found"),
+        ("queryMsgById -t orders -i 00", 3, "no message '00' found"),
         ("queryMsgByOffset -t orders -b broker-0 -i 0 -o 5", 3, "the queue is empty"),
-        ("queryMsgByKey -t orders -k none", 3, "there is no message with key 'none'"),
+        ("queryMsgByKey -t orders -k none", 3, "no message with key 'none' found"),
         ("brokerStatus -b 127.0.0.1:1", 4, "127.0.0.1:1"),
     ],
 )
@@ -68,7 +68,7 @@ def test_no_name_server_at_all(
 ) -> None:
     monkeypatch.delenv("NAMESRV_ADDR", raising=False)
     assert run(["admin", "topicList"]) == 4
-    assert "no name server address is set" in capsys.readouterr().err
+    assert "no name server address is configured" in capsys.readouterr().err
 
 
 def test_the_environment_names_the_name_server(

@@ -53,7 +53,7 @@ def test_each_step_says_what_it_does(clusters: tuple[Cluster, Cluster], operator
     source, target = clusters
     fill(source, "orders", 400)
     with mq.Admin(source.address) as admin:
-        from pocketmq.model.group_config import GroupConfig
+        from pocketmq.model.groups import GroupConfig
 
         admin.groups.create(GroupConfig(group_name="billing"))
     assert operator.run("plan") == (
@@ -170,11 +170,11 @@ def unreadable(source: Cluster, _: Cluster) -> None:
 
 
 OTHER_COUNTS = (
-    "this cluster cannot be migrated: topic 'orders' exists on the target with 3 queues, the "
+    "cannot migrate this cluster: topic 'orders' exists on the target with 3 queues, the "
     "source has 4: messages of a key would change their queue"
 )
 UNREADABLE = (
-    "this cluster cannot be migrated: topic 'orders' may not be read on the source's broker "
+    "cannot migrate this cluster: topic 'orders' may not be read on the source's broker "
     "'broker-0': allow it with `pocketmq admin updateTopicPerm"
 )
 
@@ -218,7 +218,7 @@ def test_a_guarded_target_says_who_may_not(
     with Cluster(in_process=False, config=config) as guarded:
         operator = Operator(source.address, guarded.address, tmp_path / "guarded")
         refused = operator.run("copy", code=1)
-        assert "cannot be migrated" in refused
+        assert "cannot migrate" in refused
         assert "NO_PERMISSION" in refused
         keys = ["--to-access-key", "root", "--to-secret-key", "secret-1"]
         assert operator.run("copy", *keys) == "copied 10 messages of 1 topics, 4 queues\n"

@@ -13,9 +13,9 @@ from urllib.request import urlopen
 import pytest
 
 from pocketmq.embedded.settings import ClusterSettings
-from pocketmq.protocol.bodies.cluster import ClusterInfo
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.json_values import decode_body
+from pocketmq.protocol.requests.nameserver import ClusterInfo
 from tests.server_process import POCKETMQ, ServerProcess, children_of, is_alive, kill, wait_for
 from tests.wire_client import WireClient
 
@@ -385,8 +385,8 @@ def test_data_in_use_is_told_in_one_line(tmp_path: Path) -> None:
         2,
         "",
         (
-            f"pocketmq: broker-0 cannot start: {tmp_path}/broker-0 is in use by another broker; "
-            "stop it or choose another directory\n"
+            f"pocketmq: broker-0 cannot start: data directory {tmp_path}/broker-0 is in use by another broker; "
+            "stop it or choose another one\n"
         ),
     )
 

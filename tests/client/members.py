@@ -3,14 +3,16 @@
 from collections.abc import Collection
 
 from pocketmq.client import KnownRoute
-from pocketmq.model.members import ConsumerData
+from pocketmq.model.groups import ConsumerData, Subscription
 from pocketmq.model.queue import MessageQueue
-from pocketmq.model.subscription import Subscription
-from pocketmq.protocol.bodies.running import DirectConsumeResult, RunningInfo
 from pocketmq.protocol.command import Command
 from pocketmq.protocol.received import ReceivedMessage
-from pocketmq.protocol.requests.replies import PushReplyRequest
-from pocketmq.protocol.requests.transactions import CheckTransactionStateRequest
+from pocketmq.protocol.requests.client_calls import (
+    DirectConsumeResult,
+    PushReplyRequest,
+    RunningInfo,
+)
+from pocketmq.protocol.requests.sending import CheckTransactionStateRequest
 
 
 class Producing:

@@ -10,13 +10,11 @@ from hypothesis import strategies as st
 from pocketmq.client import Session
 from pocketmq.client.heartbeats import fingerprint_of
 from pocketmq.embedded.fault_proxy import FaultProxy
-from pocketmq.model.members import ConsumerData, ProducerData
-from pocketmq.model.subscription import Subscription
-from pocketmq.protocol.bodies.heartbeat import Heartbeat
+from pocketmq.model.groups import ConsumerData, ProducerData, Subscription
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import Command
 from pocketmq.protocol.json_values import decode_body
-from pocketmq.protocol.requests.membership import HeartbeatResponse
+from pocketmq.protocol.requests.membership import Heartbeat, HeartbeatResponse
 from tests.client.members import Consuming, Producing
 from tests.client.servers import Directory, Scripted, broker, route, serving, session_on
 from tests.loops import until

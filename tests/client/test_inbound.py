@@ -11,8 +11,6 @@ from pocketmq.client.inbound import MOST_AT_ONCE
 from pocketmq.errors import ConsumerOffline, InvalidInput
 from pocketmq.model.queue import MessageQueue
 from pocketmq.net import Connection
-from pocketmq.protocol.bodies.offsets import ConsumerStatus, ResetOffset
-from pocketmq.protocol.bodies.running import DirectConsumeResult, RunningInfo
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import Command
 from pocketmq.protocol.header import Header
@@ -21,12 +19,14 @@ from pocketmq.protocol.property_text import encode_properties
 from pocketmq.protocol.records import Record, encode_record
 from pocketmq.protocol.requests.client_calls import (
     ConsumeDirectlyRequest,
+    DirectConsumeResult,
     GetConsumerRunningInfoRequest,
     GetConsumerStatusRequest,
+    PushReplyRequest,
+    RunningInfo,
 )
-from pocketmq.protocol.requests.offsets import ResetOffsetRequest
-from pocketmq.protocol.requests.replies import PushReplyRequest
-from pocketmq.protocol.requests.transactions import CheckTransactionStateRequest
+from pocketmq.protocol.requests.offsets import ConsumerStatus, ResetOffset, ResetOffsetRequest
+from pocketmq.protocol.requests.sending import CheckTransactionStateRequest
 from tests.client.members import Consuming, Producing
 from tests.client.servers import Directory, Scripted, broker, route, serving, session_on
 from tests.loops import until

@@ -125,7 +125,7 @@ def test_addresses_come_from_the_options_or_the_environment() -> None:
     environment = {"NAMESRV_ADDR": "c:3"}
     assert name_server_addresses("a:1; b:2;a:1", environment) == ("a:1", "b:2")
     assert name_server_addresses("", environment) == ("c:3",)
-    with pytest.raises(NameServersUnreachable, match="no name server address is set"):
+    with pytest.raises(NameServersUnreachable, match="no name server address is configured"):
         name_server_addresses("", {})
     with pytest.raises(InvalidInput):
         name_server_addresses("nonsense", {})

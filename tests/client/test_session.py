@@ -21,12 +21,11 @@ from pocketmq.errors import (
     RequestNotSupported,
 )
 from pocketmq.net import Server
-from pocketmq.protocol.bodies.groups import ConsumerIds
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import Command
 from pocketmq.protocol.json_values import decode_body
 from pocketmq.protocol.peers import CURRENT_VERSION
-from pocketmq.protocol.requests.membership import GetConsumerListRequest
+from pocketmq.protocol.requests.membership import ConsumerIds, GetConsumerListRequest
 from tests.client.members import Consuming, Producing
 from tests.client.servers import Directory, Scripted, broker, route, serving, session_on
 from tests.loops import leap, leaping, until
@@ -219,9 +218,9 @@ async def test_a_group_has_one_producer_and_one_consumer_in_a_session() -> None:
     async with serving(Directory()) as (_, names), session_on(names) as session:
         session.add_producer(Producing("shop"))
         session.add_consumer(Consuming("shop"))
-        with pytest.raises(GroupTaken, match="has a producer in group 'shop' already"):
+        with pytest.raises(GroupTaken, match="already has a producer in group 'shop'"):
             session.add_producer(Producing("shop"))
-        with pytest.raises(GroupTaken, match="has a consumer in group 'shop' already"):
+        with pytest.raises(GroupTaken, match="already has a consumer in group 'shop'"):
             session.add_consumer(Consuming("shop"))
         await session.remove_producer(Producing("shop"))  # another one of the same name: not here
         assert len(session.roll) == 2
@@ -302,7 +301,7 @@ def is_refused(use: Coroutine[Any, Any, object]) -> bool:
     try:
         use.send(None)
     except ClientForked as error:
-        return "make a new client after the fork" in str(error)
+        return "create a new client after the fork" in str(error)
     return False
 
 

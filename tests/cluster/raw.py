@@ -12,8 +12,8 @@ from pocketmq.protocol.frame import FrameReader
 from pocketmq.protocol.header import Header
 from pocketmq.protocol.property_text import encode_properties
 from pocketmq.protocol.pulled import decode_pulled
-from pocketmq.protocol.received import Delivery, ReceivedMessage
-from pocketmq.protocol.requests.pulling import PullRequest, PullResponse
+from pocketmq.protocol.received import DeliveryContext, ReceivedMessage
+from pocketmq.protocol.requests.reading import PullRequest, PullResponse
 from pocketmq.protocol.requests.sending import SendRequestV2
 
 
@@ -105,6 +105,6 @@ def everything_in(client: RawClient, queue: MessageQueue) -> Iterator[ReceivedMe
         answer = pull(client, queue, offset)
         if answer.code not in (0, 20, 21):
             return
-        messages = decode_pulled(answer.body, Delivery()) if answer.code == 0 else []
+        messages = decode_pulled(answer.body, DeliveryContext()) if answer.code == 0 else []
         yield from messages
         offset = answer.header(PullResponse).next_begin_offset

@@ -3,15 +3,12 @@
 import threading
 
 from pocketmq.embedded import Cluster
+from pocketmq.model.groups import ConsumerData, ProducerData, Subscription
 from pocketmq.model.kinds import ConsumeFromWhere, ConsumeType, MessageModel
-from pocketmq.model.members import ConsumerData, ProducerData
 from pocketmq.model.queue import MessageQueue
-from pocketmq.model.subscription import Subscription
-from pocketmq.protocol.bodies.groups import ConsumerIds
-from pocketmq.protocol.bodies.heartbeat import Heartbeat
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.json_values import decode_body, encode_body
-from pocketmq.protocol.requests.membership import GetConsumerListRequest
+from pocketmq.protocol.requests.membership import ConsumerIds, GetConsumerListRequest, Heartbeat
 from tests.cluster.raw import RawClient, send_header
 
 GROUPS = 200

@@ -15,7 +15,7 @@ from pocketmq.embedded import Cluster
 from pocketmq.model.queue import MessageQueue
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import Command
-from pocketmq.protocol.requests.pulling import PullRequest
+from pocketmq.protocol.requests.reading import PullRequest
 from pocketmq.protocol.requests.sending import SendResponse
 from tests.cluster.raw import RawClient, send_header
 

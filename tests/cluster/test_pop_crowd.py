@@ -8,7 +8,7 @@ from pocketmq.embedded import Cluster
 from pocketmq.model.queue import MessageQueue
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import Command
-from pocketmq.protocol.pop_handles import PopHandle, read_start_offsets
+from pocketmq.protocol.handles import PopHandle, read_start_offsets
 from pocketmq.protocol.property_text import decode_properties
 from pocketmq.protocol.record_scan import RecordView, scan_records
 from pocketmq.protocol.requests.pop import AckRequest, PopRequest

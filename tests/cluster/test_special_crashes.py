@@ -17,8 +17,12 @@ from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.header import Header
 from pocketmq.protocol.property_text import encode_properties
 from pocketmq.protocol.received import ReceivedMessage
-from pocketmq.protocol.requests.sending import RecallRequest, SendRequestV2, SendResponse
-from pocketmq.protocol.requests.transactions import EndTransactionRequest
+from pocketmq.protocol.requests.sending import (
+    EndTransactionRequest,
+    RecallRequest,
+    SendRequestV2,
+    SendResponse,
+)
 from tests.cluster.raw import RawClient, everything_in, send_header
 
 ROUNDS = 4

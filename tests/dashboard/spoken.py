@@ -12,17 +12,16 @@ from collections.abc import Iterable
 from types import TracebackType
 from typing import Self
 
+from pocketmq.model.groups import ConsumerData, Subscription
 from pocketmq.model.kinds import ConsumeType, MessageModel
-from pocketmq.model.members import ConsumerData
 from pocketmq.model.queue import MessageQueue
-from pocketmq.model.subscription import Subscription
 from pocketmq.net import parse_address
-from pocketmq.protocol.bodies.heartbeat import Heartbeat
-from pocketmq.protocol.bodies.running import PROP_CONSUME_TYPE, ProcessQueueInfo, RunningInfo
 from pocketmq.protocol.codes import RequestCode as Code
 from pocketmq.protocol.command import Command, read_command
 from pocketmq.protocol.frame import FrameReader
 from pocketmq.protocol.json_values import encode_body
+from pocketmq.protocol.requests.client_calls import PROP_CONSUME_TYPE, ProcessQueueBody, RunningInfo
+from pocketmq.protocol.requests.membership import Heartbeat
 
 ACTIVE = {PROP_CONSUME_TYPE: "CONSUME_ACTIVELY"}
 PUSH = {PROP_CONSUME_TYPE: "CONSUME_PASSIVELY"}
@@ -97,7 +96,7 @@ class SpokenGroup:
     ) -> None:
         """Have a member tell from now on that it holds these queues."""
         now = int(time.time() * 1000)
-        held = ProcessQueueInfo(last_pull_timestamp=now, last_consume_timestamp=now)
+        held = ProcessQueueBody(last_pull_timestamp=now, last_consume_timestamp=now)
         self._told[member] = encode_body(
             RunningInfo(
                 properties=properties,

@@ -218,13 +218,15 @@ def test_what_a_silent_member_holds_is_shown_as_unknown(
         talking.fall_silent("c2")
         expect(standing(window)).to_have_text("Of 16 queues 8 have no known owner.")
         assert legend(window) == ["c1 8", "c2 ?"]
-        expect(entry(window, "c2 stopped telling its queues")).to_contain_text("nothing moved")
+        expect(entry(window, "c2 stopped reporting its queues")).to_contain_text("nothing moved")
         window.keep("assignment-unknown")
         talking.leave("c2")
-        expect(entry(window, "c2 left after it had stopped answering")).to_contain_text("under way")
+        expect(entry(window, "c2 left after it had stopped responding")).to_contain_text(
+            "under way"
+        )
         expect(standing(window)).to_have_text("Of 16 queues 8 have no owner.")
         talking.hold("c1", QUEUES)
-        expect(entry(window, "c2 left after it had stopped answering")).to_contain_text(
+        expect(entry(window, "c2 left after it had stopped responding")).to_contain_text(
             "8 queues moved, 8 had to"
         )
         expect(standing(window)).to_contain_text("Every queue has one owner")

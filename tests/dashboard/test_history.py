@@ -7,23 +7,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pocketmq.balance.allocation import Average
-from pocketmq.balance.story.causes import UNEXPLAINED
-from pocketmq.balance.story.episode import Doubled, Pause, Rebalance
-from pocketmq.balance.story.history import QUIET, History
-from pocketmq.balance.story.moment import Moment, Owners
+from pocketmq.balance.story.episode import Doubled, QueuePause, Rebalance
+from pocketmq.balance.story.history import QUIET, GroupHistory
+from pocketmq.balance.story.observation import UNEXPLAINED, GroupObservation, KnownOwners
 from pocketmq.balance.what_if import Move
 from pocketmq.dashboard.assignment.lags import Lags
 from pocketmq.dashboard.assignment.moment import TELLS_NOTHING, moment_of
 from pocketmq.model.kinds import MessageModel
 from pocketmq.model.queue import MessageQueue
-from pocketmq.protocol.bodies.running import PROP_CONSUME_TYPE, RunningInfo
+from pocketmq.protocol.requests.client_calls import PROP_CONSUME_TYPE, RunningInfo
 from tests.admin.test_findings import HEALTHY, facts, info, view
 
 Q = tuple(MessageQueue("orders", "a", number) for number in range(4))
 OTHER = tuple(MessageQueue("orders", "b", number) for number in range(2))
 
 
-def moment(at: float, owners: dict[MessageQueue, Owners], **changes: Any) -> Moment:
+def moment(at: float, owners: dict[MessageQueue, KnownOwners], **changes: Any) -> GroupObservation:
     """Give a moment whose members are those that hold something, unless told otherwise."""
     members = frozenset(member for held in owners.values() for member in held or ())
     values: dict[str, Any] = {
@@ -37,20 +36,20 @@ def moment(at: float, owners: dict[MessageQueue, Owners], **changes: Any) -> Mom
         "strategies": {},
         "fits": "AVG",
     }
-    return Moment(**(values | changes))
+    return GroupObservation(**(values | changes))
 
 
-def owned(*owners: str, queues: tuple[MessageQueue, ...] = Q) -> dict[MessageQueue, Owners]:
+def owned(*owners: str, queues: tuple[MessageQueue, ...] = Q) -> dict[MessageQueue, KnownOwners]:
     """Read owners: `-` is nobody, `?` not known, `c1+c2` both."""
-    read: dict[str, Owners] = {"-": (), "?": None}
+    read: dict[str, KnownOwners] = {"-": (), "?": None}
     return {
         queue: read.get(owner, tuple(owner.split("+")))
         for queue, owner in zip(queues, owners, strict=True)
     }
 
 
-def history(*moments: Moment) -> list[Rebalance]:
-    story = History()
+def history(*moments: GroupObservation) -> list[Rebalance]:
+    story = GroupHistory()
     for each in moments:
         story.observe(each)
     return story.entries()
@@ -107,8 +106,8 @@ def test_a_member_that_leaves_causes_a_pause_of_its_queues() -> None:
     assert entry.why == "c2 left"
     assert entry.moves == (Move(Q[2], "c2", "c1"), Move(Q[3], "c2", "c1"))
     assert entry.pauses == (
-        Pause(Q[2], "c2", "c1", 1, 2, 0, 2),  # seen once, at most between the looks around it
-        Pause(Q[3], "c2", "c1", 1, 4, 2, 4),
+        QueuePause(Q[2], "c2", "c1", 1, 2, 0, 2),  # seen once, at most between the looks around it
+        QueuePause(Q[3], "c2", "c1", 1, 4, 2, 4),
     )
 
 
@@ -116,7 +115,7 @@ def test_a_pause_that_goes_on_has_no_end_and_grows() -> None:
     looks = [START] + [moment(at, owned("c1", "c1", "c2", "-"), fits=None) for at in range(1, 4)]
     [entry] = history(*looks)
     assert entry.ended is None
-    assert entry.pauses == (Pause(Q[3], "c2", None, 1, None, 2, None),)
+    assert entry.pauses == (QueuePause(Q[3], "c2", None, 1, None, 2, None),)
     assert entry.moves == (Move(Q[3], "c2", None),)
 
 
@@ -126,8 +125,8 @@ def test_a_queue_unowned_from_the_first_look_has_a_pause_of_unknown_length() -> 
         moment(5, owned("c1", "c1", "c2", "-"), fits=None),
         moment(6, owned("c1", "c1", "c2", "c2")),
     )
-    assert entry.why == "queues that had no owner were taken up"
-    assert entry.pauses == (Pause(Q[3], None, "c2", 0, 6, 5, None),)
+    assert entry.why == "queues without an owner were assigned"
+    assert entry.pauses == (QueuePause(Q[3], None, "c2", 0, 6, 5, None),)
     assert entry.moves == (Move(Q[3], None, "c2"),)
 
 
@@ -149,7 +148,7 @@ def test_what_a_silent_member_holds_is_unknown_and_has_not_moved() -> None:
         moment(2, owned("c1", "c1", "?", "?"), members=START.members, untold={"c2": "timed out"}),
         moment(3, START.owners),
     )
-    assert entry.why == "c2 stopped telling its queues: timed out"
+    assert entry.why == "c2 stopped reporting its queues: timed out"
     assert (entry.moved, entry.moves, entry.pauses) == (0, (), ())
 
 
@@ -160,8 +159,8 @@ def test_a_queue_that_was_unknown_and_then_another_members_has_moved() -> None:
         moment(9, owned("c1", "c1", "c1", "c1")),
     )
     assert [entry.why for entry in entries] == [
-        "c2 stopped telling its queues: timed out",
-        "c2 left after it had stopped answering",
+        "c2 stopped reporting its queues: timed out",
+        "c2 left after it had stopped responding",
     ]
     assert entries[1].moves == (Move(Q[2], "c2", "c1"), Move(Q[3], "c2", "c1"))
     assert entries[1].pauses == ()
@@ -174,8 +173,8 @@ def test_a_member_found_silent_while_it_left_has_left() -> None:
         moment(2, owned("c1", "c1", "-", "-"), fits=None),
         moment(3, owned("c1", "c1", "c1", "c1")),
     )
-    assert entry.why == "c2 left after it had stopped answering"
-    assert entry.pauses[0] == Pause(Q[2], "c2", "c1", 2, 3, 0, 3)  # last seen held at 0
+    assert entry.why == "c2 left after it had stopped responding"
+    assert entry.pauses[0] == QueuePause(Q[2], "c2", "c1", 2, 3, 0, 3)  # last seen held at 0
 
 
 def test_a_silent_member_that_answers_with_other_queues_explains_the_move() -> None:
@@ -184,7 +183,7 @@ def test_a_silent_member_that_answers_with_other_queues_explains_the_move() -> N
         moment(1, owned("c1", "c1", "c2", "?"), untold={"c2": "slow"}),
         moment(2, owned("c1", "c1", "c2", "c1")),
     )
-    assert [entry.why for entry in entries][1:] == ["c2 answers again"]
+    assert [entry.why for entry in entries][1:] == ["c2 responds again"]
 
 
 BOTH = {**owned("c1", "c1", "c2", "c2"), **owned("c1", "c2", queues=OTHER)}
@@ -194,9 +193,11 @@ BOTH = {**owned("c1", "c1", "c2", "c2"), **owned("c1", "c2", queues=OTHER)}
     ("before", "now", "why"),
     [
         pytest.param(BOTH, {"owners": START.owners}, "b is gone, with 2 queues", id="broker gone"),
-        pytest.param(START.owners, {"owners": BOTH}, "b is there, with 2 queues", id="broker came"),
         pytest.param(
-            BOTH, {"owners": BOTH, "unseen": frozenset({"b"})}, "b stopped answering", id="silent"
+            START.owners, {"owners": BOTH}, "b is available, with 2 queues", id="broker came"
+        ),
+        pytest.param(
+            BOTH, {"owners": BOTH, "unseen": frozenset({"b"})}, "b stopped responding", id="silent"
         ),
         pytest.param(
             START.owners,
@@ -213,19 +214,19 @@ BOTH = {**owned("c1", "c1", "c2", "c2"), **owned("c1", "c2", queues=OTHER)}
         pytest.param(
             START.owners,
             {"owners": START.owners | {MessageQueue("bills", "a", 0): ("c2",)}},
-            "bills is subscribed now",
+            "bills was subscribed",
             id="topic subscribed",
         ),
         pytest.param(
             START.owners | {MessageQueue("bills", "a", 0): ("c2",)},
             {"owners": START.owners},
-            "bills is not subscribed any more, or deleted",
+            "bills was unsubscribed or deleted",
             id="topic gone",
         ),
         pytest.param(
             START.owners,
             {"owners": owned("c1", "c2", "c1", "c2"), "fits": "AVG_BY_CIRCLE"},
-            "queues are divided by AVG_BY_CIRCLE now, by AVG before",
+            "the strategy changed from AVG to AVG_BY_CIRCLE",
             id="another strategy",
         ),
         pytest.param(
@@ -244,7 +245,7 @@ BOTH = {**owned("c1", "c1", "c2", "c2"), **owned("c1", "c2", queues=OTHER)}
     ],
 )
 def test_each_cause_is_named(
-    before: dict[MessageQueue, Owners], now: dict[str, Any], why: str
+    before: dict[MessageQueue, KnownOwners], now: dict[str, Any], why: str
 ) -> None:
     [entry] = history(moment(0, before), moment(1, **now))
     assert entry.why == why
@@ -257,7 +258,7 @@ def test_a_queue_that_is_gone_ends_its_pause_and_has_not_moved() -> None:
         moment(2, owned("c1", "c1", "c2", queues=Q[:3])),
     )
     assert entry.moves == ()
-    assert entry.pauses == (Pause(Q[3], "c2", None, 1, 2, 0, None),)
+    assert entry.pauses == (QueuePause(Q[3], "c2", None, 1, 2, 0, None),)
 
 
 def test_a_rebalance_that_no_strategy_explains_ends_when_nothing_happens_any_more() -> None:
@@ -278,7 +279,7 @@ def test_a_cause_after_a_settled_picture_begins_another_rebalance() -> None:
 
 
 def test_members_of_a_broadcasting_group_come_and_go_and_nothing_moves() -> None:
-    every: dict[MessageQueue, Owners] = dict.fromkeys(Q, ("c1", "c2"))
+    every: dict[MessageQueue, KnownOwners] = dict.fromkeys(Q, ("c1", "c2"))
     [entry] = history(
         moment(0, owned("c1", "c1", "c1", "c1"), shared=False, fits=None),
         moment(1, every, shared=False, fits=None),
@@ -297,11 +298,11 @@ def test_who_read_a_queue_of_a_broadcasting_group_did_not_own_it() -> None:
             for at, (owner, shared) in enumerate(looks)
         )
     )
-    assert entries[-1].pauses == (Pause(Q[0], None, "c1", 3, 15, 9, None),)
+    assert entries[-1].pauses == (QueuePause(Q[0], None, "c1", 3, 15, 9, None),)
 
 
 def test_old_rebalances_are_forgotten_their_moves_before_them() -> None:
-    story = History(most_entries=3, most_moves=8)
+    story = GroupHistory(most_entries=3, most_moves=8)
     flip = [owned("c1", "c1", "c2", "c2"), owned("c2", "c2", "c1", "c1")]
     for at in range(6):
         story.observe(moment(at, flip[at % 2]))
@@ -313,7 +314,7 @@ def test_old_rebalances_are_forgotten_their_moves_before_them() -> None:
 
 
 def test_a_queue_tells_since_when_it_has_its_owner() -> None:
-    story = History()
+    story = GroupHistory()
     for each in (START, moment(7, owned("c1", "c1", "c2", "c3"))):
         story.observe(each)
     assert [story.since(queue) for queue in Q] == [None, None, None, 7]
@@ -421,7 +422,7 @@ def test_a_strategys_own_moves_are_never_fewer_than_the_minimum(
 ) -> None:
     queues = tuple(MessageQueue("t", "a", number) for number in range(count))
 
-    def divided(at: float, size: int) -> Moment:
+    def divided(at: float, size: int) -> GroupObservation:
         members = [f"c{number}" for number in range(size)]
         owners = Average().allocate_all(queues, members)
         held = {queue: (who,) for queue, who in zip(queues, owners, strict=True) if who}
@@ -457,7 +458,7 @@ looks = st.builds(
 @given(st.lists(looks, min_size=1, max_size=10))
 @settings(max_examples=200)
 def test_whatever_happens_is_told_within_its_bounds(seen: list[dict[str, Any]]) -> None:
-    story = History(most_entries=5, most_moves=20)
+    story = GroupHistory(most_entries=5, most_moves=20)
     for at, look in enumerate(seen):
         untold = frozenset(look["untold"])
         holding = frozenset(who for held in look["owners"].values() for who in held or ())

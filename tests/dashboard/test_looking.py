@@ -123,6 +123,6 @@ def test_a_member_that_hangs_does_not_hold_up_the_picture() -> None:
                 return look, asyncio.get_running_loop().time() - began
 
             look, took = with_admin(cluster, story)
-    assert look.moment.untold == {"c2": "c2: no answer to GET_CONSUMER_RUNNING_INFO within 1 s"}
+    assert look.moment.untold == {"c2": "c2: no response to GET_CONSUMER_RUNNING_INFO within 1 s"}
     assert [each.kind for each in look.findings] == ["member silent", "ownership unknown"]
     assert 0.9 < took < 5  # and not the fifteen that one may wait for a single member

@@ -9,9 +9,9 @@ from pocketmq.dashboard.metrics import Known, metrics_text
 from pocketmq.dashboard.views import BrokerView, GroupsView, ProducersView
 from pocketmq.model.kinds import ConsumeType, MessageModel
 from pocketmq.model.queue import MessageQueue
-from pocketmq.protocol.bodies.connections import ClientConnection, ProducerInfo
-from pocketmq.protocol.bodies.stats import OffsetRange, QueueProgress
 from pocketmq.protocol.peers import Language, version_number
+from pocketmq.protocol.requests.groups import ClientConnection, ProducerInfo
+from pocketmq.protocol.requests.stats import OffsetRange, QueueProgress
 
 PLACE = Place("c", "b", 0, "10.0.0.1:10911")
 NOTHING = Known(brokers=None, groups=None, producers=None, figures=None)

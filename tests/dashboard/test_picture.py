@@ -13,9 +13,9 @@ from pocketmq.admin.explaining import explain
 from pocketmq.admin.facts import GroupFacts
 from pocketmq.admin.findings import Finding
 from pocketmq.balance.allocation import Average, AverageByCircle
-from pocketmq.balance.story.causes import Cause
-from pocketmq.balance.story.episode import Doubled, Pause, Rebalance
-from pocketmq.balance.story.history import History
+from pocketmq.balance.story.episode import Doubled, QueuePause, Rebalance
+from pocketmq.balance.story.history import GroupHistory
+from pocketmq.balance.story.observation import Cause
 from pocketmq.balance.what_if import BrokerDown, MemberJoined, MemberLeft, Move, StrategyChanged
 from pocketmq.dashboard.assignment.lags import Series
 from pocketmq.dashboard.assignment.moment import moment_of
@@ -42,8 +42,8 @@ from pocketmq.dashboard.assignment.watching import Look, Looking, thinned
 from pocketmq.errors import AllocationInputInvalid
 from pocketmq.model.kinds import MessageModel
 from pocketmq.model.queue import MessageQueue, sort_queues
-from pocketmq.protocol.bodies.running import PopProcessQueueInfo, RunningInfo
-from pocketmq.protocol.bodies.stats import QueueProgress
+from pocketmq.protocol.requests.client_calls import PopProcessQueueInfo, RunningInfo
+from pocketmq.protocol.requests.stats import QueueProgress
 from tests.admin.test_findings import HEALTHY, NOW, QUEUES, facts, info, view
 
 
@@ -267,8 +267,8 @@ ENTRY = Rebalance(
     minimum=2,
     moves=(Move(QUEUES[2], "c2", "c1"), Move(QUEUES[3], "c2", None)),
     pauses=(
-        Pause(QUEUES[2], "c2", "c1", 10, 12, 0, 3),
-        Pause(QUEUES[3], "c2", "c1", 11, 14, 2, 4),
+        QueuePause(QUEUES[2], "c2", "c1", 10, 12, 0, 3),
+        QueuePause(QUEUES[3], "c2", "c1", 11, 14, 2, 4),
     ),
     doubled=(Doubled(QUEUES[0], ("c1", "c3"), 12, 12, over=True),),
 )
@@ -343,7 +343,7 @@ def test_a_change_of_strategy_is_compared_from_the_picture_of_now() -> None:
 
 
 def test_what_cannot_happen_is_refused() -> None:
-    with pytest.raises(AllocationInputInvalid, match="member stranger is not in the group"):
+    with pytest.raises(AllocationInputInvalid, match="stranger is not a member of the group"):
         try_events(HEALTHY, None, [MemberLeft("stranger")], {})
 
 
@@ -390,7 +390,7 @@ def test_a_look_at_ten_thousand_queues_of_a_hundred_members_is_digested_quickly(
 def test_a_story_and_its_picture_have_the_same_order() -> None:
     story = explain(HEALTHY)
     now = moment_of(HEALTHY, NOW / 1000, story.strategy)
-    history = History()
+    history = GroupHistory()
     history.observe(now)
     picture = live_picture(story, now, history, {"c1": 0, "c2": 1})
     shown = [

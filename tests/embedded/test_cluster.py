@@ -19,10 +19,9 @@ from pocketmq import Cluster
 from pocketmq.embedded import aio
 from pocketmq.errors import CannotStart, InvalidInput, PartEnded
 from pocketmq.model.route import TopicRoute
-from pocketmq.protocol.bodies.cluster import ClusterInfo
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.json_values import decode_body
-from pocketmq.protocol.requests.nameserver import GetRouteRequest
+from pocketmq.protocol.requests.nameserver import ClusterInfo, GetRouteRequest
 from tests.loops import open_files
 from tests.server_process import children_of, is_alive, wait_for
 from tests.wire_client import WireClient

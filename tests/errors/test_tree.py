@@ -108,12 +108,17 @@ def test_only_errors_after_sending_leave_the_outcome_open() -> None:
 
 def test_a_filter_error_points_at_the_column() -> None:
     error = errors.FilterSyntaxError("a >> 1", 4, "a value was expected")
-    assert str(error) == "column 4: a value was expected\n  a >> 1\n     ^"
+    assert (
+        str(error) == "invalid filter expression, column 4: a value was expected\n  a >> 1\n     ^"
+    )
 
 
 def test_the_pointer_hits_its_mark_on_any_line_of_any_length() -> None:
     error = errors.FilterSyntaxError("a = 1\nAND\tb >> 1", 14, "wrong")
-    assert str(error) == "column 14: wrong\n  a = 1 AND b >> 1\n               ^"
+    assert (
+        str(error)
+        == "invalid filter expression, column 14: wrong\n  a = 1 AND b >> 1\n               ^"
+    )
     long = errors.FilterSyntaxError("a" * 5_000 + "?" + "b" * 5_000, 5_001, "wrong")
     _, shown, pointer = str(long).split("\n")
     assert shown[pointer.index("^")] == "?"

@@ -4,7 +4,7 @@ import asyncio
 import sys
 
 from pocketmq.client.producer import Producer
-from pocketmq.model.flags import TransactionState
+from pocketmq.model.kinds import TransactionState
 from pocketmq.model.message import Message
 
 

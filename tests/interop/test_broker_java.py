@@ -8,8 +8,8 @@ import pytest
 
 import pocketmq as mq
 from pocketmq.embedded import Cluster
-from pocketmq.model.flags import COMPRESSION_MASK, SysFlag
 from pocketmq.model.java_strings import java_hash
+from pocketmq.model.kinds import COMPRESSION_MASK, SysFlag
 from pocketmq.model.queue import MessageQueue
 from tests.interop.jvm import PATIENCE, Admin, Jars, Process, wait_until
 

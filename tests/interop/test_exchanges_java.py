@@ -18,13 +18,12 @@ from pocketmq.client.producer.transactions import TransactionReceipt
 from pocketmq.embedded import Cluster
 from pocketmq.embedded.settings import Setting
 from pocketmq.errors import RequestTimedOut, SendFailed
-from pocketmq.model.flags import PullFlag, TransactionState
-from pocketmq.model.kinds import ConsumeFromWhere
+from pocketmq.model.kinds import ConsumeFromWhere, PullFlag, TransactionState
 from pocketmq.model.message import Message
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.pulled import decode_pulled
-from pocketmq.protocol.received import Delivery, ReceivedMessage
-from pocketmq.protocol.requests.pulling import PullRequest
+from pocketmq.protocol.received import DeliveryContext, ReceivedMessage
+from pocketmq.protocol.requests.reading import PullRequest
 from pocketmq.protocol.trace_text import (
     Traced,
     TracedEnd,
@@ -88,7 +87,7 @@ class Java:
                 )
                 answer = client.ask(RequestCode.PULL_MESSAGE, header)
                 if answer.code == 0:
-                    found += decode_pulled(answer.body, Delivery())
+                    found += decode_pulled(answer.body, DeliveryContext())
         return found
 
 

@@ -13,10 +13,9 @@ import pytest
 
 from pocketmq.embedded import Cluster
 from pocketmq.model.queue import MessageQueue
-from pocketmq.protocol.bodies.groups import ConsumerIds
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.json_values import decode_body
-from pocketmq.protocol.requests.membership import GetConsumerListRequest
+from pocketmq.protocol.requests.membership import ConsumerIds, GetConsumerListRequest
 from tests.interop.groups import Load, Member, consumed, share
 from tests.interop.jvm import Jars, Process, wait_until
 from tests.wire_client import WireClient

@@ -19,7 +19,7 @@ from pocketmq.errors import (
     TransportError,
 )
 from pocketmq.model.queue import MessageQueue
-from pocketmq.protocol.bodies.access import User
+from pocketmq.protocol.requests.access import User
 from tests.access.attempts import ACCESS_FILE, ACCOUNTS, USERS
 from tests.interop.jvm import Jars, broker, free_port, listens, nameserver, wait_until
 from tests.interop.test_access_java import PROVIDERS, ROOT, pkcs8

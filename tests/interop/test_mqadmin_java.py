@@ -11,11 +11,10 @@ import pytest
 import pocketmq as mq
 from pocketmq.embedded import Cluster
 from pocketmq.model.queue import MessageQueue
-from pocketmq.protocol.bodies.offsets import ResetOffset
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import Command, read_command
 from pocketmq.protocol.json_values import decode_body
-from pocketmq.protocol.requests.offsets import UpdateConsumerOffsetRequest
+from pocketmq.protocol.requests.offsets import ResetOffset, UpdateConsumerOffsetRequest
 from tests.interop.jvm import Admin, Jars, Process, wait_until
 from tests.wire_client import WireClient
 

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from pocketmq.embedded import Cluster
-from pocketmq.protocol.bodies.pop import bits_of
 from pocketmq.protocol.codes import RequestCode as Code
 from pocketmq.protocol.command import Command
 from pocketmq.protocol.property_text import decode_properties
 from pocketmq.protocol.record_scan import RecordView, scan_records
+from pocketmq.protocol.requests.pop import bits_of
 from pocketmq.protocol.requests.topics import CreateTopicRequest
 from tests.interop.java_broker import java_brokers
 from tests.interop.jvm import Jars

@@ -20,11 +20,11 @@ from pocketmq.errors import (
     SendFailed,
     ServerError,
 )
-from pocketmq.model.flags import COMPRESSION_MASK, SysFlag
+from pocketmq.model.kinds import COMPRESSION_MASK, SysFlag
 from pocketmq.model.message import Message
 from pocketmq.model.queue import MessageQueue
 from pocketmq.protocol.compression import Codec
-from pocketmq.protocol.recall_handle import RecallHandle
+from pocketmq.protocol.handles import RecallHandle
 from tests.interop.jvm import Jars, Process, broker, free_port, nameserver, wait_until
 
 pytestmark = [pytest.mark.java, pytest.mark.timeout(600)]

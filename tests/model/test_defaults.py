@@ -1,9 +1,8 @@
 """Defaults that a peer relies on when it leaves a field out: those of Java's classes."""
 
-from pocketmq.model.delay import DELAY_LEVELS
-from pocketmq.model.group_config import CustomizedRetry, ExponentialRetry, GroupConfig
-from pocketmq.model.topic_config import TopicConfig
-from pocketmq.model.topic_mapping import MappedRange, TopicMapping
+from pocketmq.model.delay import DELAY_LEVELS, CustomizedRetry, ExponentialRetry
+from pocketmq.model.groups import GroupConfig
+from pocketmq.model.topics import MappedRange, TopicConfig, TopicMapping
 
 
 def test_retries_pause_as_long_as_the_delay_levels() -> None:

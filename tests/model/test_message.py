@@ -1,11 +1,12 @@
-"""What an application hands to a producer is checked before anything is sent."""
+"""What an application hands to a producer is checked first; receipts by response code and fields."""
 
 import pytest
 
 from pocketmq.errors import InvalidInput
 from pocketmq.model.delay import DELAY_LEVELS, delay_of, parse_delay_levels, retry_level
-from pocketmq.model.flags import Permission, PullFlag, SysFlag, TransactionState
-from pocketmq.model.message import Message
+from pocketmq.model.kinds import Permission, PullFlag, SysFlag, TransactionState
+from pocketmq.model.message import Message, SendReceipt, SendStatus, region_and_trace, send_status
+from pocketmq.model.queue import MessageQueue
 
 
 def test_tag_and_keys_travel_as_properties() -> None:
@@ -25,15 +26,15 @@ def test_a_bare_message_says_only_that_it_waits_for_the_store() -> None:
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [
-        ({"body": "42"}, r"a body is bytes, not str; .* text.encode\(\)"),
-        ({"body": None}, "a body is bytes, not NoneType"),
+        ({"body": "42"}, r"a message body must be bytes, not str; use text.encode\(\)"),
+        ({"body": None}, "a message body must be bytes, not NoneType"),
         ({"keys": "A17"}, "keys must be a sequence"),
         ({"keys": [17]}, "key 17 must be a string"),
-        ({"properties": {"x": 1}}, "property 'x' must be text, not 1"),
+        ({"properties": {"x": 1}}, "property 'x' must be a string, not 1"),
         ({"keys": ["A 17"]}, "white space"),
-        ({"keys": [""]}, "is empty"),
-        ({"properties": {"TAGS": "x"}}, "RocketMQ's own"),
-        ({"properties": {"UNIQ_KEY": "x"}}, "RocketMQ's own"),
+        ({"keys": [""]}, "must not be empty"),
+        ({"properties": {"TAGS": "x"}}, "reserved by RocketMQ"),
+        ({"properties": {"UNIQ_KEY": "x"}}, "reserved by RocketMQ"),
         ({"properties": {" ": "x"}}, "must not be blank"),
         ({"properties": {"x": ""}}, "must not be blank"),
         ({"properties": {"x": "a\x02b"}}, "separator"),
@@ -69,3 +70,49 @@ def test_flags_have_the_wires_values() -> None:
     assert Permission(7).text() == "RWX"
     assert Permission(4).readable()
     assert not Permission(4).writable()
+
+
+@pytest.mark.parametrize(
+    ("code", "status"),
+    [
+        (0, SendStatus.SEND_OK),
+        (10, SendStatus.FLUSH_DISK_TIMEOUT),
+        (11, SendStatus.SLAVE_NOT_AVAILABLE),
+        (12, SendStatus.FLUSH_SLAVE_TIMEOUT),
+        (1, None),
+        (13, None),
+        (-1, None),
+    ],
+)
+def test_four_response_codes_mean_that_the_message_is_stored(
+    code: int, status: SendStatus | None
+) -> None:
+    assert send_status(code) is status
+
+
+@pytest.mark.parametrize("status", list(SendStatus))
+def test_only_send_ok_is_as_safe_as_wanted(status: SendStatus) -> None:
+    receipt = SendReceipt(
+        status=status,
+        message_id="A",
+        offset_message_id=None,
+        queue=MessageQueue("T", "b", 0),
+        queue_offset=1,
+    )
+    assert receipt.ok == (status is SendStatus.SEND_OK)
+
+
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        ({}, ("DefaultRegion", True)),
+        ({"MSG_REGION": "", "TRACE_ON": ""}, ("DefaultRegion", True)),
+        ({"MSG_REGION": "eu", "TRACE_ON": "true"}, ("eu", True)),
+        ({"MSG_REGION": "eu", "TRACE_ON": "false"}, ("eu", False)),
+        ({"TRACE_ON": "False"}, ("DefaultRegion", True)),
+    ],
+)
+def test_traces_are_wanted_unless_the_reply_says_false(
+    fields: dict[str, str], expected: tuple[str, bool]
+) -> None:
+    assert region_and_trace(fields) == expected

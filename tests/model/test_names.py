@@ -14,14 +14,14 @@ def test_good_topics_pass(topic: str) -> None:
 @pytest.mark.parametrize(
     ("topic", "reason"),
     [
-        ("", "it is empty"),
-        ("  ", "it is empty"),
-        ("a b", "only letters, digits and % | _ - may be used"),
-        ("a/../b", "only letters, digits and % | _ - may be used"),
-        ("a\n", "only letters, digits and % | _ - may be used"),
-        ("ü", "only letters, digits and % | _ - may be used"),
-        ("x" * 128, "it has 128 characters, 127 are allowed"),
-        ("%RETRY%" + "g" * 249, "it has 256 characters, 255 are allowed"),
+        ("", "it must not be empty"),
+        ("  ", "it must not be empty"),
+        ("a b", "allowed are letters, digits and % | _ -"),
+        ("a/../b", "allowed are letters, digits and % | _ -"),
+        ("a\n", "allowed are letters, digits and % | _ -"),
+        ("ü", "allowed are letters, digits and % | _ -"),
+        ("x" * 128, "it has 128 characters; at most 127 are allowed"),
+        ("%RETRY%" + "g" * 249, "it has 256 characters; at most 255 are allowed"),
     ],
 )
 def test_bad_topics_are_refused_with_the_reason(topic: str, reason: str) -> None:
@@ -32,7 +32,7 @@ def test_bad_topics_are_refused_with_the_reason(topic: str, reason: str) -> None
 
 def test_groups_have_a_limit_of_their_own() -> None:
     names.check_group("g" * 120)
-    with pytest.raises(NameInvalid, match="121 characters, 120 are allowed"):
+    with pytest.raises(NameInvalid, match="121 characters; at most 120 are allowed"):
         names.check_group("g" * 121)
 
 

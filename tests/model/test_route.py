@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from pocketmq.errors import BodyMalformed
 from pocketmq.model.queue import MessageQueue
 from pocketmq.model.route import MAX_ROUTE_QUEUES, BrokerData, QueueData, TopicRoute
-from pocketmq.model.topic_mapping import TopicMapping
+from pocketmq.model.topics import TopicMapping
 from tests.balance.producer.vectors import TOPIC, named, rows
 
 READ, WRITE = 4, 2
@@ -109,13 +109,13 @@ def test_a_huge_number_in_an_order_configuration_costs_nothing() -> None:
 def test_a_route_with_absurdly_many_queues_is_refused_before_they_are_made(
     route: TopicRoute,
 ) -> None:
-    with pytest.raises(BodyMalformed, match="over the limit of 65536"):
+    with pytest.raises(BodyMalformed, match="exceed the limit of 65536"):
         route.publish_queues(TOPIC)
 
 
 def test_reading_is_bounded_as_writing_is() -> None:
     route = TopicRoute(queue_datas=[queues("a", 0, read=2**31 - 1)])
-    with pytest.raises(BodyMalformed, match="2147483647 queues of topic 'T', over the limit"):
+    with pytest.raises(BodyMalformed, match="2147483647 queues of topic 'T' exceed the limit"):
         route.subscribe_queues(TOPIC)
 
 

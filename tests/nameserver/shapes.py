@@ -1,10 +1,10 @@
 """Short ways to say what brokers say."""
 
-from pocketmq.model.data_version import DataVersion
-from pocketmq.model.topic_config import TopicConfig
+from pocketmq.model.topics import TopicConfig
+from pocketmq.model.value import DataVersion
 from pocketmq.nameserver.route_table import RouteTable
 from pocketmq.nameserver.values import Announcement, Topics
-from pocketmq.protocol.bodies.topics import TopicTable
+from pocketmq.protocol.requests.topics import TopicTableBody
 
 
 def broker(
@@ -41,7 +41,7 @@ def topics(
 ) -> Topics:
     """Topics by name, each with four queues and permission 6, or as configured."""
     configs = [each if isinstance(each, TopicConfig) else config(each) for each in names]
-    table = TopicTable(
+    table = TopicTableBody(
         data_version=DataVersion(counter=version, timestamp=version, state_version=state),
         topic_config_table={each.topic_name: each for each in configs},
     )

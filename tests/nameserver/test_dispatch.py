@@ -11,14 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pocketmq.errors import StoreError
-from pocketmq.model.topic_config import TopicConfig
+from pocketmq.model.topics import TopicConfig
 from pocketmq.nameserver.config import NameServerConfig
 from pocketmq.nameserver.dispatch import HANDLERS, answer
 from pocketmq.nameserver.key_values import KeyValues
 from pocketmq.nameserver.state import NameServerState
-from pocketmq.protocol.bodies.registration import MAX_INFLATED, Registration, encode_registration
-from pocketmq.protocol.bodies.topics import TopicTable
 from pocketmq.protocol.command import Command
+from pocketmq.protocol.registration import MAX_INFLATED, Registration, encode_registration
+from pocketmq.protocol.requests.topics import TopicTableBody
 
 BROKER = {
     "brokerName": "b",
@@ -57,7 +57,7 @@ def ask(
 
 def registration(*names: str) -> bytes:
     configs = {name: TopicConfig(topic_name=name) for name in names}
-    return encode_registration(Registration(topics=TopicTable(topic_config_table=configs)))
+    return encode_registration(Registration(topics=TopicTableBody(topic_config_table=configs)))
 
 
 def test_every_code_of_a_name_server_is_answered() -> None:
@@ -109,7 +109,11 @@ def test_any_request_gets_an_answer(
 @pytest.mark.parametrize(
     ("ext", "body", "remark"),
     [
-        ({"brokerId": "x"}, b"", "'brokerId' of RegisterBrokerRequest cannot be 'x'"),
+        (
+            {"brokerId": "x"},
+            b"",
+            "RegisterBrokerRequest has an invalid value in field 'brokerId': 'x'",
+        ),
         ({"compressed": "true"}, b"no zlib", "does not inflate"),
         ({"bodyCrc32": "1"}, b"{}", "crc32 not match"),
         ({"bodyCrc32": "1"}, b"", "crc32 not match"),
@@ -144,7 +148,7 @@ def test_a_compressed_registration_is_read_even_if_it_denies_being_so() -> None:
     """Java 5.x brokers with compressedRegister=true send it so."""
     state, _ = make()
     configs = {name: TopicConfig(topic_name=name) for name in ("t", "u")}
-    told = Registration(topics=TopicTable(topic_config_table=configs))
+    told = Registration(topics=TopicTableBody(topic_config_table=configs))
     body = encode_registration(told, compressed=True)
     assert ask(state, 103, BROKER | {"compressed": "false"}, body).code == 0
     assert ask(state, 105, {"topic": "t"}).code == 0

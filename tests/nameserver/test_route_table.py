@@ -5,9 +5,9 @@ from collections.abc import Callable
 import pytest
 
 from pocketmq.errors import ServerError
-from pocketmq.model.data_version import DataVersion
 from pocketmq.model.route import BrokerData, QueueData
-from pocketmq.model.topic_mapping import TopicMapping
+from pocketmq.model.topics import TopicMapping
+from pocketmq.model.value import DataVersion
 from pocketmq.nameserver.route_table import RouteTable
 from pocketmq.nameserver.values import (
     Announcement,
@@ -17,7 +17,7 @@ from pocketmq.nameserver.values import (
     TableLimits,
     Topics,
 )
-from pocketmq.protocol.bodies.topics import TopicTable
+from pocketmq.protocol.requests.topics import TopicTableBody
 from tests.nameserver.shapes import addresses, broker, config, permissions, queue_counts, topics
 
 Change = Callable[[RouteTable], object]
@@ -97,10 +97,10 @@ class TestRegistering:
         assert queue_counts(table, "t") == {"b": counts}, why
 
     def test_a_table_without_a_version_is_new_every_time(self) -> None:
-        table = table_with(broker(), known=Topics(table=TopicTable()))
+        table = table_with(broker(), known=Topics(table=TopicTableBody()))
         for count in (5, 7):
             configs = {each: config(each, count) for each in ("t", "u")}
-            known = Topics(table=TopicTable(topic_config_table=configs), digest=b"%d" % count)
+            known = Topics(table=TopicTableBody(topic_config_table=configs), digest=b"%d" % count)
             table.register(broker(), known, "x", 1.0)
             assert queue_counts(table, "t") == {"b": count}
 
@@ -126,7 +126,7 @@ class TestRegistering:
         table = table_with(broker())
         known = topics("t", "v", version=2)
         mapping = {"t": TopicMapping(topic="t", bname="b", total_queues=4)}
-        static = TopicTable(
+        static = TopicTableBody(
             topic_config_table=known.table.topic_config_table,
             data_version=known.table.data_version,
             topic_queue_mapping_info_map=mapping,
@@ -446,7 +446,7 @@ class TestLimits:
         with pytest.raises(ServerError, match="9 and 0 queues"):
             table.add_topic("t", [QueueData(broker_name="b", read_queue_nums=9)])
         mappings = {f"m{number}": TopicMapping() for number in range(4)}
-        mapped = TopicTable(topic_queue_mapping_info_map=mappings)
+        mapped = TopicTableBody(topic_queue_mapping_info_map=mappings)
         with pytest.raises(ServerError, match="more than 3 topics"):
             table.register(broker(), Topics(table=mapped), "x", 0.0)
 

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import msgspec
 
-from pocketmq.model.data_version import DataVersion
-from pocketmq.model.topic_config import TopicConfig
+from pocketmq.model.topics import TopicConfig
+from pocketmq.model.value import DataVersion
 from pocketmq.nameserver import NameServer, NameServerConfig
-from pocketmq.protocol.bodies.registration import Registration, encode_registration
-from pocketmq.protocol.bodies.topics import TopicTable
 from pocketmq.protocol.command import Command, read_command
 from pocketmq.protocol.frame import FrameReader
+from pocketmq.protocol.registration import Registration, encode_registration
+from pocketmq.protocol.requests.topics import TopicTableBody
 
 LIMIT = 1 << 24
 
@@ -88,7 +88,7 @@ def broker_fields(name: str, broker_id: int, address: str) -> dict[str, str]:
 
 
 def topics(*names: str) -> bytes:
-    table = TopicTable(
+    table = TopicTableBody(
         data_version=DataVersion(counter=1, timestamp=1),
         topic_config_table={name: TopicConfig(topic_name=name) for name in names},
     )

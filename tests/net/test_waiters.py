@@ -25,7 +25,7 @@ async def test_each_waiter_ends_at_its_own_deadline() -> None:
     assert ended == [[False, True, False], [False, True, True], [True, True, True]]
     assert len(table) == 0
     for future in futures:
-        with pytest.raises(RequestTimedOut, match="no answer to SEND_MESSAGE within"):
+        with pytest.raises(RequestTimedOut, match="no response to SEND_MESSAGE within"):
             future.result()
 
 
@@ -38,7 +38,7 @@ async def test_of_many_deadlines_close_together_none_is_missed() -> None:
     await leap(1.1)
     assert all(future.done() for future in futures)
     for future in futures:
-        with pytest.raises(RequestTimedOut, match="no answer to request 4711 within"):
+        with pytest.raises(RequestTimedOut, match="no response to request 4711 within"):
             future.result()
 
 

@@ -88,7 +88,7 @@ def test_sound_batches_are_let_through() -> None:
     ("messages", "reason"),
     [
         ([], "at least one"),
-        ([Message("A", b"1"), Message("B", b"2")], "one topic"),
+        ([Message("A", b"1"), Message("B", b"2")], "the same topic"),
         ([Message("%RETRY%g", b"1")], "retry"),
         ([Message("T" * 128, b"1")], "127"),
         ([Message("A", b"1"), Message("A", b"")], "no body"),
@@ -123,5 +123,5 @@ def test_splitting_is_exact_at_the_limit() -> None:
     assert split_batch([entry] * 4, 200) == [[entry, entry], [entry, entry]]
     assert split_batch([entry] * 4, 199) == [[entry]] * 4
     assert split_batch([entry], 100) == [[entry]]
-    with pytest.raises(InvalidInput, match="100 bytes is over the limit of 99"):
+    with pytest.raises(InvalidInput, match="100 bytes exceeds the limit of 99"):
         split_batch([entry], 99)

@@ -13,30 +13,31 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pocketmq.errors import BodyMalformed
-from pocketmq.model.data_version import DataVersion
 from pocketmq.model.kinds import MessageModel
 from pocketmq.model.queue import MessageQueue
-from pocketmq.protocol.bodies.access import Account, AccountTable, User
-from pocketmq.protocol.bodies.cluster import ClusterInfo, KVTable
-from pocketmq.protocol.bodies.heartbeat import Heartbeat
-from pocketmq.protocol.bodies.offsets import ConsumerOffsets, ListedResetOffset, ResetOffset
-from pocketmq.protocol.bodies.pop import BatchAck, bits_of
-from pocketmq.protocol.bodies.running import ProcessQueueInfo, RunningInfo
-from pocketmq.protocol.bodies.stats import (
-    BrokerStats,
-    ConsumeStats,
-    OffsetRange,
-    QueueProgress,
-    TopicStats,
-)
-from pocketmq.protocol.bodies.timer import (
+from pocketmq.model.value import DataVersion
+from pocketmq.protocol.fastjson import ObjectKey, loads
+from pocketmq.protocol.json_values import decode_body, encode_body
+from pocketmq.protocol.request import BATCH, NOTHING, RAW, REGISTRATION, STORED_MESSAGES, Form
+from pocketmq.protocol.requests.access import Account, AccountTable, User
+from pocketmq.protocol.requests.broker_admin import (
     TimerCheckpoint,
     decode_timer_checkpoint,
     encode_timer_checkpoint,
 )
-from pocketmq.protocol.fastjson import ObjectKey, loads
-from pocketmq.protocol.forms import BATCH, NOTHING, RAW, REGISTRATION, STORED_MESSAGES, Form
-from pocketmq.protocol.json_values import decode_body, encode_body
+from pocketmq.protocol.requests.client_calls import ProcessQueueBody, RunningInfo
+from pocketmq.protocol.requests.key_values import KVTable
+from pocketmq.protocol.requests.membership import Heartbeat
+from pocketmq.protocol.requests.nameserver import ClusterInfo
+from pocketmq.protocol.requests.offsets import ConsumerOffsets, ListedResetOffset, ResetOffset
+from pocketmq.protocol.requests.pop import BatchAck, bits_of
+from pocketmq.protocol.requests.stats import (
+    BrokerStats,
+    ConsumeStatsBody,
+    OffsetRange,
+    QueueProgress,
+    TopicStatsBody,
+)
 from tests.protocol.foreign import EVERY_REQUEST
 from tests.protocol.java_bodies import FRAMES, JSON_LINES, LINES, MODELS, named, one
 
@@ -269,15 +270,15 @@ def test_a_reset_for_cpp_clients_is_a_list() -> None:
 
 def test_rates_that_are_no_numbers_are_null_on_the_wire() -> None:
     """Q6."""
-    value = TopicStats(topic_put_tps=float("nan"))
+    value = TopicStatsBody(topic_put_tps=float("nan"))
     assert encode_body(value) == b'{"offsetTable":{},"topicPutTps":null}'
-    assert decode_body(b'{"offsetTable":{},"topicPutTps":null}', TopicStats) == TopicStats()
+    assert decode_body(b'{"offsetTable":{},"topicPutTps":null}', TopicStatsBody) == TopicStatsBody()
 
 
 def test_booleans_lose_their_is_and_java_spells_dropped_its_own_way() -> None:
     """Q8."""
     assert b'"withoutSub":true' in encode_body(Heartbeat(client_id="c", without_sub=True))
-    assert b'"droped":true' in encode_body(ProcessQueueInfo(dropped=True))
+    assert b'"droped":true' in encode_body(ProcessQueueBody(dropped=True))
 
 
 def test_an_enum_may_come_as_javas_ordinal() -> None:
@@ -303,7 +304,7 @@ def test_running_info_is_read_with_both_kinds_of_queue_tables() -> None:
 
 
 def test_lag_is_what_is_not_committed() -> None:
-    stats = ConsumeStats(
+    stats = ConsumeStatsBody(
         offset_table={
             MessageQueue("t", "b", 0): QueueProgress(
                 broker_offset=10, consumer_offset=7, pull_offset=9
@@ -463,7 +464,7 @@ def test_damaged_bodies_raise_nothing_but_body_malformed(
 
 
 def test_ten_thousand_queues_are_quick() -> None:
-    value = TopicStats(
+    value = TopicStatsBody(
         offset_table={
             MessageQueue("TopicA", "broker-a", number): OffsetRange(
                 min_offset=0, max_offset=number, last_update_timestamp=1794706894205
@@ -474,7 +475,7 @@ def test_ten_thousand_queues_are_quick() -> None:
     start = time.process_time()
     text = encode_body(value)
     written = time.process_time()
-    assert decode_body(text, TopicStats) == value
+    assert decode_body(text, TopicStatsBody) == value
     read = time.process_time()
     assert written - start < 0.5
     assert read - written < 0.5

@@ -7,7 +7,7 @@ import pytest
 
 from pocketmq.errors import ResponseCode
 from pocketmq.protocol.codes import RequestCode
-from pocketmq.protocol.peers import Gate, version_name, version_number
+from pocketmq.protocol.peers import VersionGate, version_name, version_number
 
 RELEASES = ("5.5.0", "4.9.7")
 # Never on the wire: a Java client's own words for what it met while sending.
@@ -62,7 +62,7 @@ def test_versions_from_4_0_0_on_have_javas_names(release: str) -> None:
 
 def test_peers_change_their_ways_at_javas_versions() -> None:
     versions = java("5.5.0", "Version")
-    assert {gate.name: gate.value for gate in Gate} == {
+    assert {gate.name: gate.value for gate in VersionGate} == {
         "RESET_OFFSET_PUSH": versions["V3_0_7_SNAPSHOT"],
         "REGISTER_BODY": versions["V3_0_11"],
         "RELAYED_CALLS": versions["V3_1_8_SNAPSHOT"],

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pocketmq.errors import CodecMissing, InvalidInput, MessageMalformed
-from pocketmq.model.flags import SysFlag
+from pocketmq.model.kinds import SysFlag
 from pocketmq.protocol.compression import (
     Codec,
     codec_of,
@@ -67,7 +67,7 @@ def test_a_bomb_is_refused_before_it_takes_memory(
     bomb = pack(bytes(256 * MIB))
     tracemalloc.start()
     try:
-        with pytest.raises(MessageMalformed, match="more than 1048576 bytes"):
+        with pytest.raises(MessageMalformed, match="more than the limit of 1048576 bytes"):
             decompress(bomb, codec, MIB)
         _, peak = tracemalloc.get_traced_memory()
     finally:

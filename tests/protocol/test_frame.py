@@ -110,8 +110,8 @@ def test_the_limit_counts_the_whole_frame_as_javas_decoder_does() -> None:
     [
         (prefix(-1), "negative length -1"),
         (prefix(-(2**31)), "negative length -2147483648"),
-        (prefix(0), "length 0 leaves no room for a header"),
-        (prefix(3), "length 3 leaves no room for a header"),
+        (prefix(0), "length 0 is too short for a header"),
+        (prefix(3), "length 3 is too short for a header"),
         (prefix(10, header=7), "header of 7 bytes in a frame of length 10"),
         (prefix(4, header=HEADER_LIMIT), "header of 16777215 bytes in a frame of length 4"),
         (prefix(10, 2, 1), "unknown serialise type 2"),
@@ -205,7 +205,7 @@ def test_hostile_bytes_raise_only_protocol_errors_and_are_never_hoarded(
 
 def declared(reader: FrameReader, limit: int) -> int:
     """Give the size of the frame being held, or the prefix's while that is incomplete."""
-    held = bytes(reader._held)
+    held = bytes(reader._unfinished)
     if len(held) < 8:
         return 8
     size = struct.unpack_from(">I", held)[0] + 4

@@ -18,7 +18,7 @@ from pocketmq.protocol.message_ids import (
 )
 from pocketmq.protocol.property_text import decode_properties, encode_properties
 from pocketmq.protocol.pulled import decode_pulled
-from pocketmq.protocol.received import Delivery, ReceivedMessage
+from pocketmq.protocol.received import DeliveryContext, ReceivedMessage
 from pocketmq.protocol.record_scan import checksum, tags_code
 from pocketmq.protocol.records import decode_record, encode_record
 from tests.protocol.golden_messages import (
@@ -33,7 +33,7 @@ from tests.protocol.golden_messages import (
 
 
 def only(raw: bytes) -> ReceivedMessage:
-    (message,) = decode_pulled(raw, Delivery("broker-a"))
+    (message,) = decode_pulled(raw, DeliveryContext("broker-a"))
     return message
 
 
@@ -128,7 +128,7 @@ def test_a_flipped_byte_of_the_body_fails_the_checksum(raw: bytes) -> None:
         changed = bytearray(raw)
         changed[at] ^= 0x40
         with pytest.raises(MessagesCutShort, match="does not match its checksum") as caught:
-            decode_pulled(raw + bytes(changed) + raw, Delivery())
+            decode_pulled(raw + bytes(changed) + raw, DeliveryContext())
         error = caught.value
         assert [each.record() for each in error.decoded] == [raw]
         assert (error.position, error.end) == (len(raw), 2 * len(raw))

@@ -80,13 +80,18 @@ def test_a_missing_field_is_named(missing: str) -> None:
     ext = {key: value for key, value in LEAST.items() if key != missing}
     with pytest.raises(HeaderMalformed) as caught:
         Sample.from_ext(ext)
-    assert str(caught.value) == f"malformed header: Sample lacks {missing!r}"
+    assert (
+        str(caught.value) == f"malformed header: Sample has no field {missing!r}, which is required"
+    )
 
 
 def test_a_wrong_number_is_named_and_shown_in_short() -> None:
     with pytest.raises(HeaderMalformed) as caught:
         Sample.from_ext({**LEAST, "queueId": "x" * 10_000})
-    assert str(caught.value) == f"malformed header: 'queueId' of Sample cannot be '{'x' * 40}'"
+    assert (
+        str(caught.value)
+        == f"malformed header: Sample has an invalid value in field 'queueId': '{'x' * 40}'"
+    )
 
 
 @pytest.mark.parametrize(

@@ -15,10 +15,10 @@ from pocketmq.errors import HeaderMalformed
 from pocketmq.protocol.catalogue import REQUESTS
 from pocketmq.protocol.header import EmptyResponse, Header, Int32, Int64
 from pocketmq.protocol.header_binary import read_binary_header
-from pocketmq.protocol.request import NoHeader, Peer
+from pocketmq.protocol.request import NoHeader, PeerKind
 from pocketmq.protocol.requests.groups import DeleteSubscriptionGroupRequest
 from pocketmq.protocol.requests.membership import HeartbeatResponse
-from pocketmq.protocol.requests.queries import QueryMessageRequest
+from pocketmq.protocol.requests.reading import QueryMessageRequest
 from pocketmq.protocol.requests.sending import (
     RecallResponse,
     SendRequest,
@@ -225,21 +225,21 @@ def test_every_header_belongs_to_a_code() -> None:
 
 SERVED = {
     # The cases of RocketMQ's dispatchers and the codes registered beside them, 5.5.0 and 4.9.7.
-    Peer.NAME_SERVER: {*range(100, 107), 205, 206, 216, 217, 219, 224, 304, 311, 312, 313}
+    PeerKind.NAME_SERVER: {*range(100, 107), 205, 206, 216, 217, 219, 224, 304, 311, 312, 313}
     | {318, 319, 322, 327, 901, 904},
-    Peer.BROKER: {10, 11, 12, 14, 15, 17, 18, 21, 25, 26, *range(28, 39), 41, 42, 43, 45, 46}
+    PeerKind.BROKER: {10, 11, 12, 14, 15, 17, 18, 21, 25, 26, *range(28, 39), 41, 42, 43, 45, 46}
     | {*range(50, 55), 60, 61, *range(200, 205), 207, 208, 215, 222, 223, 225, 300, 303}
     | {*range(305, 311), *range(314, 318), 320, 321, 323, 324, 325, 328, 329, 343, 345}
     | {*range(351, 356), 361, 370, 400, 401, 402, 513, 902, 903, *range(905, 909), 1007, 1008}
     | {*range(2001, 2005), *range(3001, 3011), 5001, *range(200050, 200057), 200070, 200071}
     | {*range(200074, 200080), 200151},
-    Peer.CLIENT: {39, 40, 220, 221, 307, 309, 326, 200073},
-    Peer.CONTROLLER: {904, *range(1001, 1007), *range(1009, 1014)},
+    PeerKind.CLIENT: {39, 40, 220, 221, 307, 309, 326, 200073},
+    PeerKind.CONTROLLER: {904, *range(1001, 1007), *range(1009, 1014)},
 }
 
 
-@pytest.mark.parametrize("peer", Peer)
-def test_codes_are_served_by_whom_java_lets_serve_them(peer: Peer) -> None:
+@pytest.mark.parametrize("peer", PeerKind)
+def test_codes_are_served_by_whom_java_lets_serve_them(peer: PeerKind) -> None:
     assert {code for code, row in REQUESTS.items() if peer in row.served_by} == SERVED[peer]
     assert {code for code, row in EVERY_REQUEST.items() if peer in row.served_by} == SERVED[peer]
 

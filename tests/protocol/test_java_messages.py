@@ -18,7 +18,7 @@ from pocketmq.protocol.compression import Codec, decompress
 from pocketmq.protocol.message_ids import encode_offset_id, parse_offset_id, parse_unique_id
 from pocketmq.protocol.property_text import decode_properties, encode_properties, find_property
 from pocketmq.protocol.pulled import decode_pulled
-from pocketmq.protocol.received import Delivery, ReceivedMessage
+from pocketmq.protocol.received import DeliveryContext, ReceivedMessage
 from pocketmq.protocol.records import decode_record, encode_record
 
 VECTORS = Path(__file__).parent.parent / "vectors"
@@ -87,7 +87,7 @@ def our_values(message: ReceivedMessage) -> dict[str, Any]:
 @pytest.mark.parametrize("line", lines("message"))
 def test_a_message_java_encoded_is_read_and_written_as_java_does(line: dict[str, Any]) -> None:
     raw = bytes.fromhex(line["hex"])
-    (message,) = decode_pulled(raw, Delivery())
+    (message,) = decode_pulled(raw, DeliveryContext())
     assert our_values(message) == java_values(line["fields"])
     assert message.crc_matches()
     assert encode_record(decode_record(raw)) == raw
@@ -96,7 +96,7 @@ def test_a_message_java_encoded_is_read_and_written_as_java_does(line: dict[str,
 def test_a_body_of_all_java_messages_is_read_in_order() -> None:
     found = all_lines()["message"]
     body = b"".join(bytes.fromhex(line["hex"]) for line in found)
-    messages = decode_pulled(body, Delivery())
+    messages = decode_pulled(body, DeliveryContext())
     assert [our_values(message) for message in messages] == [
         java_values(line["fields"]) for line in found
     ]
@@ -104,7 +104,7 @@ def test_a_body_of_all_java_messages_is_read_in_order() -> None:
 
 @pytest.mark.parametrize("line", lines("inner"))
 def test_an_inner_batch_is_unwrapped_as_java_does(line: dict[str, Any]) -> None:
-    messages = decode_pulled(bytes.fromhex(line["hex"]), Delivery())
+    messages = decode_pulled(bytes.fromhex(line["hex"]), DeliveryContext())
     assert len(messages) == len(line["messages"])
     for message, fields in zip(messages, line["messages"], strict=True):
         ours, javas = our_values(message), java_values(fields)
@@ -124,7 +124,7 @@ def test_a_broken_message_is_never_read_differently_than_java_reads_it(version: 
             continue
         raw = bytes.fromhex(line["hex"])
         try:
-            (message,) = decode_pulled(raw, Delivery())
+            (message,) = decode_pulled(raw, DeliveryContext())
             ours = our_values(message)
         except MessageMalformed as error:
             if line["consumed"] < 0:
@@ -234,7 +234,7 @@ def test_bodies_captured_from_java_brokers_are_read_whole(
     whole = [body for body, is_whole in captured_bodies(code, kind) if is_whole]
     assert len(whole) == complete
     for body in whole:
-        messages = decode_pulled(body, Delivery("broker-a"))
+        messages = decode_pulled(body, DeliveryContext("broker-a"))
         assert b"".join(message.record() for message in messages) == body
         for message in messages:
             assert message.crc_matches()
@@ -249,7 +249,7 @@ def test_bodies_cut_short_in_the_capture_give_what_came_before() -> None:
     assert len(cut) == 3
     for body in cut:
         with pytest.raises(MessagesCutShort) as caught:
-            decode_pulled(body, Delivery())
+            decode_pulled(body, DeliveryContext())
         decoded = caught.value.decoded
         assert decoded
         assert caught.value.position == sum(message.store_size for message in decoded)

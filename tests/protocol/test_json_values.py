@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from pocketmq.errors import BodyMalformed
-from pocketmq.model.flags import Permission
+from pocketmq.model.kinds import Permission
 from pocketmq.model.queue import MessageQueue
 from pocketmq.model.value import WireValue
 from pocketmq.protocol.json_values import decode_body, decode_value, encode_body
@@ -164,11 +164,11 @@ def test_flags_are_written_as_numbers() -> None:
     [
         ("[]", "the body is an array, not an object"),
         ("null", "the body is null"),
-        ('{"number":"x"}', "number is a string that holds no number"),
+        ('{"number":"x"}', "number is a string, not a number"),
         ('{"number":1.5}', "number is a number, not an integer"),
         ('{"number":[]}', "number is an array, not an integer"),
         ('{"number":9223372036854775808}', "number does not fit 64 bits"),
-        ('{"number":"' + "9" * 500 + '"}', "number is a string that holds no number"),
+        ('{"number":"' + "9" * 500 + '"}', "number is a string, not a number"),
         ('{"rate":{}}', "rate is an object, not a number"),
         ('{"rate":1' + "0" * 400 + "}", "rate is too large a number"),
         ('{"flag":"maybe"}', "flag is a string, not a boolean"),
@@ -180,8 +180,8 @@ def test_flags_are_written_as_numbers() -> None:
         ('{"byName":{"k":{}}}', "byName['k'] lacks someName"),
         ('{"byName":{"k":{"someName":null}}}', "byName['k'] lacks someName"),
         ('{"many":[{"someName":"x"},{"someName":"y","number":[]}]}', "many[1].number is an array, not an integer"),
-        ('{"byNumber":{"x":"y"}}', "byNumber['x'] is a string that holds no number"),
-        ('{"byQueue":{"x":1}}', "byQueue['x'] is a key that is no queue: a word that is no value at character 0"),
+        ('{"byNumber":{"x":"y"}}', "byNumber['x'] is a string, not a number"),
+        ('{"byQueue":{"x":1}}', "byQueue['x'] is a key that is not a queue: a word that is no value at character 0"),
         ('{"byQueue":{{"topic":"t"}:1}}', "byQueue['{\"topic\":\"t\"}'] lacks brokerName"),
         ('{"unknown":' + "[" * 40 + "]" * 40 + "}", "unknown nests deeper than 32 levels"),
     ],

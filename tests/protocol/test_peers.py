@@ -2,7 +2,7 @@
 
 import pytest
 
-from pocketmq.protocol.peers import CURRENT_VERSION, Gate, version_name, version_number
+from pocketmq.protocol.peers import CURRENT_VERSION, VersionGate, version_name, version_number
 
 JAVA_ORDINALS = {
     (4, 0, 0): 213,
@@ -44,9 +44,9 @@ def test_other_ordinals_have_names_too(ordinal: int, name: str) -> None:
 
 
 def test_gates_lie_where_javas_checks_do() -> None:
-    assert version_number(4, 9, 3) == Gate.UNIQUE_KEY_QUERY_UNSIGNED
-    assert version_number(4, 9, 4) == Gate.STANDARD_JSON
-    assert version_number(5, 0, 0) == Gate.TOPIC_QUEUE_MAPPING
-    assert version_number(5, 3, 0) == Gate.EXACT_TIMES
-    assert version_number(5, 3, 1) == Gate.GO_AWAY
-    assert Gate.GO_AWAY < CURRENT_VERSION
+    assert version_number(4, 9, 3) == VersionGate.UNIQUE_KEY_QUERY_UNSIGNED
+    assert version_number(4, 9, 4) == VersionGate.STANDARD_JSON
+    assert version_number(5, 0, 0) == VersionGate.TOPIC_QUEUE_MAPPING
+    assert version_number(5, 3, 0) == VersionGate.EXACT_TIMES
+    assert version_number(5, 3, 1) == VersionGate.GO_AWAY
+    assert VersionGate.GO_AWAY < CURRENT_VERSION

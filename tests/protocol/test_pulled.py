@@ -8,16 +8,16 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from pocketmq.errors import MessageMalformed, MessagesCutShort, ProtocolError
-from pocketmq.model.flags import SysFlag
+from pocketmq.model.kinds import SysFlag
 from pocketmq.protocol.batch import BatchEntry, encode_batch
 from pocketmq.protocol.compression import Codec, compress, mark_compressed
 from pocketmq.protocol.pulled import INNER_MESSAGES_LIMIT, KEPT_SLICE, decode_pulled
-from pocketmq.protocol.received import Delivery
+from pocketmq.protocol.received import DeliveryContext
 from pocketmq.protocol.record_scan import RecordView, scan_records
 from pocketmq.protocol.records import Record, blank_record, encode_record
 from tests.protocol.golden_messages import BATCH, STORED_BY_JAVA, V1, V6_HOSTS
 
-BROKER = Delivery("broker-a")
+BROKER = DeliveryContext("broker-a")
 INNER = int(SysFlag.INNER_BATCH | SysFlag.NEED_UNWRAP)
 ENTRIES = [
     BatchEntry(b"one", b"TAGS\x01a\x02UNIQ_KEY\x01ID1\x02", 1),
@@ -88,7 +88,7 @@ def test_a_buffer_that_is_used_again_does_not_change_messages() -> None:
 @pytest.mark.parametrize("codec", [None, *Codec])
 def test_an_inner_batch_is_unwrapped(codec: Codec | None) -> None:
     body = V1 + inner_batch(ENTRIES, codec) + V1
-    messages = decode_pulled(body, Delivery("broker-a", offset_delta=100))
+    messages = decode_pulled(body, DeliveryContext("broker-a", offset_delta=100))
     assert [message.queue_offset for message in messages] == [142, 170, 171, 172, 142]
     inner = messages[1:4]
     assert [message.body for message in inner] == [b"one", b"two", b"three"]
@@ -157,7 +157,7 @@ def test_a_broken_inner_batch_is_reported_at_its_record() -> None:
 
 
 def read_everything(raw: bytes) -> None:
-    for message in decode_pulled(raw, Delivery(inflate_limit=10_000)):
+    for message in decode_pulled(raw, DeliveryContext(inflate_limit=10_000)):
         assert repr(message)
         assert message.record()
         _ = message.keys, message.transaction_id, message.delay_level, message.user_properties
@@ -262,9 +262,11 @@ def test_an_inner_batch_does_not_copy_its_topic_for_every_message() -> None:
 def test_the_inner_batches_of_one_body_share_what_they_may_inflate_to(codec: Codec) -> None:
     """A body of many small bombs holds no more than a body of one."""
     batch = inner_batch([BatchEntry(bytes(100_000))], codec)
-    delivery = Delivery(inflate_limit=250_000)
+    delivery = DeliveryContext(inflate_limit=250_000)
     assert len(decode_pulled(batch * 2, delivery)) == 2
-    with pytest.raises(MessagesCutShort, match="holds more than 49956 bytes") as caught:
+    with pytest.raises(
+        MessagesCutShort, match="inflates to more than the limit of 49956 bytes"
+    ) as caught:
         decode_pulled(batch * 3, delivery)
     assert caught.value.position == 2 * len(batch)
     assert len(caught.value.decoded) == 2
@@ -272,7 +274,7 @@ def test_the_inner_batches_of_one_body_share_what_they_may_inflate_to(codec: Cod
 
 def test_inner_batches_that_are_not_compressed_take_nothing_of_that_room() -> None:
     batch = inner_batch([BatchEntry(bytes(100_000))])
-    assert len(decode_pulled(batch * 3, Delivery(inflate_limit=1))) == 3
+    assert len(decode_pulled(batch * 3, DeliveryContext(inflate_limit=1))) == 3
 
 
 def test_a_few_compressed_bytes_cannot_claim_millions_of_messages() -> None:

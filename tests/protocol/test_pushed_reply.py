@@ -4,7 +4,7 @@ import pytest
 from pocketmq.errors import MessageMalformed
 from pocketmq.protocol.compression import Codec, compress, mark_compressed
 from pocketmq.protocol.pushed_reply import correlation_of, pushed_reply
-from pocketmq.protocol.requests.replies import PushReplyRequest
+from pocketmq.protocol.requests.client_calls import PushReplyRequest
 
 PUSHED = PushReplyRequest(
     producer_group="repliers",
@@ -62,5 +62,5 @@ def test_a_flag_that_speaks_of_a_batch_opens_nothing() -> None:
     ],
 )
 def test_what_no_message_can_have_is_refused(fields: dict[str, object]) -> None:
-    with pytest.raises(MessageMalformed, match="a reply is no message"):
+    with pytest.raises(MessageMalformed, match="the reply is not a valid message"):
         pushed_reply(changed(**fields), b"hello", 0)

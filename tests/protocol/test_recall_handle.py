@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pocketmq.errors import HeaderMalformed
-from pocketmq.protocol.recall_handle import RecallHandle
+from pocketmq.protocol.handles import RecallHandle
 
 VECTORS = Path(__file__).parents[1] / "vectors" / "java-handles.jsonl"
 CASES = [json.loads(line) for line in VECTORS.read_text(encoding="utf-8").splitlines()]
@@ -46,7 +46,7 @@ def test_handles_are_read_or_refused_as_java_does(case: Any) -> None:
 
 def test_a_handle_without_a_time_is_refused() -> None:
     """Java reads it, and its broker then refuses the recall."""
-    with pytest.raises(HeaderMalformed, match="holds no time"):
+    with pytest.raises(HeaderMalformed, match="has no delivery time"):
         RecallHandle.parse("djEgYSBiIHggYw==")  # v1 a b x c
 
 

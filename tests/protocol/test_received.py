@@ -8,19 +8,19 @@ import msgspec
 import pytest
 
 from pocketmq.errors import BodyTooLarge, MessageMalformed
-from pocketmq.model.flags import SysFlag
+from pocketmq.model.kinds import SysFlag
 from pocketmq.protocol.compression import Codec, compress, mark_compressed
 from pocketmq.protocol.hosts import encode_host
 from pocketmq.protocol.property_text import encode_properties
 from pocketmq.protocol.pulled import decode_pulled
-from pocketmq.protocol.received import Delivery, ReceivedMessage
+from pocketmq.protocol.received import DeliveryContext, ReceivedMessage
 from pocketmq.protocol.records import Record, encode_record
 from tests.protocol.golden_messages import V1, V1_RECORD
 
-RECEIVED = Delivery("broker-a", added={"MIN_OFFSET": "0", "MAX_OFFSET": "43"})
+RECEIVED = DeliveryContext("broker-a", added={"MIN_OFFSET": "0", "MAX_OFFSET": "43"})
 
 
-def received(record: Record = V1_RECORD, delivery: Delivery = RECEIVED) -> ReceivedMessage:
+def received(record: Record = V1_RECORD, delivery: DeliveryContext = RECEIVED) -> ReceivedMessage:
     (message,) = decode_pulled(encode_record(record), delivery)
     return message
 
@@ -35,7 +35,7 @@ def with_properties(**properties: str) -> ReceivedMessage:
 
 
 def test_added_properties_lie_over_the_messages_own() -> None:
-    message = received(delivery=Delivery(added={"MIN_OFFSET": "0", "TAGS": "other"}))
+    message = received(delivery=DeliveryContext(added={"MIN_OFFSET": "0", "TAGS": "other"}))
     assert message.get_property("MIN_OFFSET") == "0"
     assert message.tag == "other"
     assert message.properties == {"TAGS": "other", "KEYS": "k1", "MIN_OFFSET": "0"}
@@ -55,7 +55,7 @@ def test_each_message_of_a_body_reads_its_own_properties() -> None:
     """A search for one property must stop where its record ends."""
     texts = [b"TAGS\x01a\x02", b"", b"KEYS\x01k\x02TAGS\x01b", b"KEYS\x01l", b"TAGS\x01c\x02"]
     body = b"".join(encode_record(Record(topic=b"T", body=b"", property_bytes=t)) for t in texts)
-    messages = decode_pulled(body, Delivery())
+    messages = decode_pulled(body, DeliveryContext())
     assert [message.tag for message in messages] == ["a", None, "b", None, "c"]
     assert [message.keys for message in messages] == [[], [], ["k"], ["l"], []]
 
@@ -108,7 +108,7 @@ def test_keys_are_split_at_blanks() -> None:
 
 
 def test_the_receiver_may_know_queue_and_offset_better() -> None:
-    message = received(delivery=Delivery("logical", queue_id=9, offset_delta=1000))
+    message = received(delivery=DeliveryContext("logical", queue_id=9, offset_delta=1000))
     assert (message.queue_id, message.queue_offset) == (9, 1042)
     assert pickle.loads(pickle.dumps(message)) == message
 
@@ -152,9 +152,9 @@ def test_a_broken_body_is_an_error_when_it_is_read_and_only_then() -> None:
 
 def test_a_body_is_inflated_to_the_limit_and_no_further() -> None:
     record = Record(topic=b"T", body=compress(bytes(1000)), sys_flag=mark_compressed(0, Codec.ZLIB))
-    assert received(record, Delivery(inflate_limit=1000)).body == bytes(1000)
-    with pytest.raises(MessageMalformed, match="more than 999 bytes"):
-        _ = received(record, Delivery(inflate_limit=999)).body
+    assert received(record, DeliveryContext(inflate_limit=1000)).body == bytes(1000)
+    with pytest.raises(MessageMalformed, match="more than the limit of 999 bytes"):
+        _ = received(record, DeliveryContext(inflate_limit=999)).body
 
 
 def test_an_impossible_port_is_an_error_when_the_host_is_read() -> None:
@@ -182,15 +182,15 @@ def test_equality_is_record_and_place() -> None:
     assert same(message, message)
     assert same(message, received())
     assert hash(message) == hash(received())
-    assert same(message, received(delivery=Delivery("broker-a", added={"MAX_OFFSET": "99"})))
-    assert not same(message, received(delivery=Delivery("broker-b")))
-    assert not same(message, received(delivery=Delivery("broker-a", queue_id=4)))
-    assert not same(message, received(delivery=Delivery("broker-a", topic="other")))
-    assert not same(message, received(delivery=Delivery("broker-a", offset_delta=1)))
+    assert same(message, received(delivery=DeliveryContext("broker-a", added={"MAX_OFFSET": "99"})))
+    assert not same(message, received(delivery=DeliveryContext("broker-b")))
+    assert not same(message, received(delivery=DeliveryContext("broker-a", queue_id=4)))
+    assert not same(message, received(delivery=DeliveryContext("broker-a", topic="other")))
+    assert not same(message, received(delivery=DeliveryContext("broker-a", offset_delta=1)))
     assert not same(message, received(msgspec.structs.replace(V1_RECORD, queue_offset=43)))
     assert not same(message, received(msgspec.structs.replace(V1_RECORD, body=b"HELLO")))
     assert not same(message, "a message")
-    assert len({message, received(), received(delivery=Delivery("broker-b"))}) == 2
+    assert len({message, received(), received(delivery=DeliveryContext("broker-b"))}) == 2
 
 
 def test_the_repr_names_the_message_but_not_its_body() -> None:
@@ -240,7 +240,9 @@ def test_hosts_are_given_as_text() -> None:
 
 def test_a_body_over_the_limit_names_its_place_and_can_be_read_with_another_limit() -> None:
     packed = zlib.compress(bytes(5000))
-    found = received(compressed_record(packed), Delivery(broker_name="b", inflate_limit=4999))
+    found = received(
+        compressed_record(packed), DeliveryContext(broker_name="b", inflate_limit=4999)
+    )
     with pytest.raises(BodyTooLarge) as caught:
         _ = found.body
     error = caught.value
@@ -253,7 +255,7 @@ def test_a_body_over_the_limit_names_its_place_and_can_be_read_with_another_limi
 
 def test_a_large_inflated_body_is_not_kept_and_its_start_costs_no_more() -> None:
     """A hundred messages that wait would hold a hundred times 64 MiB."""
-    found = received(compressed_record(zlib.compress(bytes(8 << 20))), Delivery())
+    found = received(compressed_record(zlib.compress(bytes(8 << 20))), DeliveryContext())
     tracemalloc.start()
     try:
         assert found.body_start(100) == bytes(100)
@@ -268,9 +270,9 @@ def test_a_large_inflated_body_is_not_kept_and_its_start_costs_no_more() -> None
 def test_the_start_of_a_body_is_the_same_with_every_codec(codec: Codec) -> None:
     body = bytes(range(256)) * 4096
     record = compressed_record(compress(body, codec), mark_compressed(0, codec))
-    found = received(record, Delivery())
+    found = received(record, DeliveryContext())
     assert found.body_start(1000) == body[:1000]
     assert found.body_start(1 << 21) == body[: len(found.body_start(1 << 21))]
     broken = compressed_record(b"no codec wrote this", mark_compressed(0, codec))
     with pytest.raises(MessageMalformed):
-        received(broken, Delivery()).body_start(9)
+        received(broken, DeliveryContext()).body_start(9)

@@ -47,7 +47,7 @@ def test_a_run_is_packed_back_to_back_with_the_places_it_is_given(
         many,
         queue_offsets,
         commit_log_offset=5000,
-        room=1 << 20,
+        space=1 << 20,
         store_timestamp_ms=store_timestamp_ms,
         store_host=STORE_HOST,
     )
@@ -72,7 +72,7 @@ def run_in(room: int) -> tuple[int, int]:
         [V1_RECORD] * 3,
         [0, 1, 2],
         commit_log_offset=1000,
-        room=room,
+        space=room,
         store_timestamp_ms=0,
         store_host=STORE_HOST,
     )
@@ -95,7 +95,7 @@ def test_every_record_of_a_run_needs_a_queue_offset(offsets: list[int]) -> None:
             [V1_RECORD] * 2,
             offsets,
             commit_log_offset=0,
-            room=1000,
+            space=1000,
             store_timestamp_ms=0,
             store_host=STORE_HOST,
         )
@@ -107,7 +107,7 @@ def test_a_place_past_64_bits_is_refused() -> None:
             [V1_RECORD],
             [1 << 63],
             commit_log_offset=0,
-            room=1000,
+            space=1000,
             store_timestamp_ms=0,
             store_host=STORE_HOST,
         )

@@ -10,19 +10,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pocketmq.errors import BodyMalformed
-from pocketmq.model.data_version import DataVersion
-from pocketmq.model.topic_config import TopicConfig
-from pocketmq.model.topic_mapping import TopicMapping
-from pocketmq.protocol.bodies.registration import (
+from pocketmq.model.topics import TopicConfig, TopicMapping
+from pocketmq.model.value import DataVersion
+from pocketmq.protocol.json_values import encode_body
+from pocketmq.protocol.peers import VersionGate, version_number
+from pocketmq.protocol.registration import (
     MAX_INFLATED,
     MAX_PARTS,
     Registration,
     decode_registration,
     encode_registration,
 )
-from pocketmq.protocol.bodies.topics import TopicTable
-from pocketmq.protocol.json_values import encode_body
-from pocketmq.protocol.peers import Gate, version_number
+from pocketmq.protocol.requests.topics import TopicTableBody
 from tests.protocol.java_bodies import one
 
 V4 = version_number(4, 9, 7)
@@ -49,7 +48,7 @@ def test_the_compressed_form_is_javas_part_for_part(release: str, version: int) 
     value = decode_registration(data, compressed=True, version=version)
     ours = zlib.decompress(encode_registration(value, compressed=True, version=version))
     theirs = zlib.decompress(data)
-    if version >= Gate.TOPIC_QUEUE_MAPPING:  # Java leaves integer keys bare, we quote them
+    if version >= VersionGate.TOPIC_QUEUE_MAPPING:  # Java leaves integer keys bare, we quote them
         assert decode_registration(zlib.compress(ours), compressed=True, version=version) == value
         assert (
             ours[: ours.rindex(b"filterServerList-")]
@@ -62,7 +61,7 @@ def test_the_compressed_form_is_javas_part_for_part(release: str, version: int) 
 def test_a_4_x_line_has_five_words_and_a_5_x_line_its_attributes() -> None:
     """Q13."""
     config = TopicConfig(topic_name="TopicA", read_queue_nums=4, write_queue_nums=4)
-    value = Registration(topics=TopicTable(topic_config_table={"TopicA": config}))
+    value = Registration(topics=TopicTableBody(topic_config_table={"TopicA": config}))
     old = zlib.decompress(encode_registration(value, compressed=True, version=V4))
     new = zlib.decompress(encode_registration(value, compressed=True, version=V5))
     assert old.endswith(b"\x00\x00\x00\x17TopicA 4 4 6 SINGLE_TAG\x00\x00\x00\x02[]")
@@ -129,20 +128,20 @@ def test_a_few_bytes_cannot_pose_as_millions_of_topics() -> None:
     line = struct.pack(">i", 18) + b"a 1 1 6 SINGLE_TAG"
     bomb = zlib.compress(struct.pack(">i2si", 2, b"{}", topics) + line * topics, 9)
     assert len(bomb) < 100_000
-    with pytest.raises(BodyMalformed, match="declares 500001 parts, 500000 are allowed"):
+    with pytest.raises(BodyMalformed, match="declares 500001 parts; at most 500000 are allowed"):
         decode_registration(bomb, compressed=True, version=V5)
 
 
 def test_brokers_before_3_0_11_send_their_topics_bare() -> None:
-    table = TopicTable(topic_config_table={"T": TopicConfig(topic_name="T")})
-    value = decode_registration(encode_body(table), version=Gate.REGISTER_BODY - 1)
+    table = TopicTableBody(topic_config_table={"T": TopicConfig(topic_name="T")})
+    value = decode_registration(encode_body(table), version=VersionGate.REGISTER_BODY - 1)
     assert value == Registration(topics=table)
 
 
 NAMES = st.text("abcXYZ%_-0123", min_size=1, max_size=8)
 REGISTRATIONS: st.SearchStrategy[Any] = st.builds(
     lambda version, topics, mappings, servers: Registration(
-        topics=TopicTable(
+        topics=TopicTableBody(
             data_version=version,
             topic_config_table={each.topic_name: each for each in topics},
             topic_queue_mapping_info_map={each.topic: each for each in mappings},

@@ -7,14 +7,23 @@ import pytest
 
 from pocketmq.errors import BodyMalformed
 from pocketmq.model.route import TopicRoute
-from pocketmq.protocol.bodies.access import User
-from pocketmq.protocol.bodies.heartbeat import Heartbeat
 from pocketmq.protocol.catalogue import rows_of
 from pocketmq.protocol.codes import RequestCode as Code
-from pocketmq.protocol.forms import NOTHING, RAW, json_of
-from pocketmq.protocol.request import BROKER, NoHeader, Peer, Request, RequestQueue, request
+from pocketmq.protocol.request import (
+    BROKER,
+    NOTHING,
+    RAW,
+    NoHeader,
+    PeerKind,
+    Request,
+    RequestQueue,
+    json_of,
+    request,
+)
+from pocketmq.protocol.requests.access import User
 from pocketmq.protocol.requests.membership import (
     HEART_BEAT,
+    Heartbeat,
     HeartbeatRequest,
     HeartbeatResponse,
 )
@@ -37,7 +46,7 @@ def test_a_row_is_for_a_broker_and_its_tools_unless_it_says_otherwise() -> None:
     assert (row.served_by, row.queue) == (BROKER, RequestQueue.ADMIN)
     assert (row.body, row.result) == (NOTHING, NOTHING)
     assert (row.main_port, row.announced, row.foreign) == (False, False, False)
-    assert HEART_BEAT.served_by == {Peer.BROKER}
+    assert HEART_BEAT.served_by == {PeerKind.BROKER}
     assert HEART_BEAT.main_port
 
 

@@ -48,7 +48,7 @@ def test_a_batch_is_not_decided_after_a_later_one(tmp_path: Path) -> None:
     """A driver that was thought dead comes too late, even if its decision would be the first."""
     ledger = Ledger(str(tmp_path))
     ledger.decide(QUERY, 7, decision("a"))
-    with pytest.raises(BatchDecided, match=f"batch 6 of query {QUERY} comes after batch 7"):
+    with pytest.raises(BatchDecided, match=f"batch 6 of query {QUERY} arrived after batch 7"):
         ledger.decide(QUERY, 6, decision("b"))
 
 

@@ -10,13 +10,13 @@ from pyspark.sql.types import StructType
 
 from pocketmq.errors import MessageMalformed, MQError
 from pocketmq.model import properties as names
-from pocketmq.model.flags import SysFlag
+from pocketmq.model.kinds import SysFlag
 from pocketmq.model.queue import MessageQueue
 from pocketmq.protocol.batch import BatchEntry, encode_batch
 from pocketmq.protocol.compression import Codec, compress, mark_compressed
 from pocketmq.protocol.hosts import encode_host
 from pocketmq.protocol.pulled import decode_pulled
-from pocketmq.protocol.received import Delivery, ReceivedMessage
+from pocketmq.protocol.received import DeliveryContext, ReceivedMessage
 from pocketmq.protocol.records import Record, encode_record
 from pocketmq.spark.layout import Part
 from pocketmq.spark.property_columns import ELSEWHERE
@@ -83,7 +83,8 @@ def expected(message: ReceivedMessage) -> dict[str, Any]:
 
 def check(records: bytes) -> None:
     want = [
-        expected(message) for message in decode_pulled(records, Delivery(broker_name="broker-a"))
+        expected(message)
+        for message in decode_pulled(records, DeliveryContext(broker_name="broker-a"))
     ]
     got = rows_of(records)
     for row in got:
@@ -193,7 +194,7 @@ def test_damage_is_never_taken_for_data(records: bytes, data: st.DataObject) -> 
     at = data.draw(st.integers(0, len(records) - 1))
     broken = records[:at] + bytes([data.draw(st.integers(0, 255))]) + records[at + 1 :]
     try:
-        want = [message.body for message in decode_pulled(broken, Delivery())]
+        want = [message.body for message in decode_pulled(broken, DeliveryContext())]
     except MQError:
         want = None
     try:

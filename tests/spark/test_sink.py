@@ -148,12 +148,14 @@ def test_a_task_ends_only_when_brokers_have_what_it_sent(tmp_path: Path) -> None
         patient = writer(running.address, topic=topic, retryTimeout="60s")
         patient.write(iter([batch({"body": b"before"})]))
         lost_way = writer(running.address, topic="unknown", retryTimeout="100ms")
-        with pytest.raises(RowsNotSent, match=r"row 0 \(from 0\) did not get to topic 'unknown'"):
+        with pytest.raises(
+            RowsNotSent, match=r"row 0 \(from 0\) could not be sent to topic 'unknown'"
+        ):
             lost_way.write(iter([batch({"body": b"x", "delay": 1.0})]))
         running.kill("broker-0")
         hasty = writer(running.address, topic=topic, retryTimeout="100ms")
         with pytest.raises(
-            RowsNotSent, match=r"rows 0 to 1 \(from 0\) did not get to topic"
+            RowsNotSent, match=r"rows 0 to 1 \(from 0\) could not be sent to topic"
         ) as lost:
             hasty.write(iter([batch({"body": b"x"}, {"body": b"y"})]))
         assert (lost.value.topic, lost.value.first, lost.value.last) == (topic, 0, 1)

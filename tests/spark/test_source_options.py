@@ -81,7 +81,7 @@ def test_queues_can_be_assigned() -> None:
             "tlsVerify",
             "nothing is checked by 'tlsCa'",
         ),
-        ({"assign": '{"a b": {"broker-a": [0]}}'}, "assign", "the topic name 'a b' is not valid"),
+        ({"assign": '{"a b": {"broker-a": [0]}}'}, "assign", "invalid topic name 'a b'"),
         ({"assign": DEEP}, "assign", 'must be JSON such as {"orders"'),
         ({"assign": '{"orders": {"broker-a": 1}}'}, "assign", 'must be JSON such as {"orders"'),
         ({"startingOffsets": DEEP}, "startingOffsets", "must be earliest, latest or JSON such as"),

@@ -6,11 +6,11 @@ from pocketmq.admin.brokers import Brokers
 from pocketmq.admin.gathered import Gathered, Place
 from pocketmq.admin.wire import Wire
 from pocketmq.errors import Absent, ResponseCode, ServerError
-from pocketmq.protocol.bodies.access import Acl, Policy, PolicyEntry, User
 from pocketmq.protocol.codes import RequestCode as Code
 from pocketmq.protocol.header import Header
 from pocketmq.protocol.json_values import decode_body
-from pocketmq.protocol.requests.auth import (
+from pocketmq.protocol.requests.access import (
+    Acl,
     CreateAclRequest,
     CreateUserRequest,
     DeleteAclRequest,
@@ -19,8 +19,11 @@ from pocketmq.protocol.requests.auth import (
     GetUserRequest,
     ListAclsRequest,
     ListUsersRequest,
+    Policy,
+    PolicyEntry,
     UpdateAclRequest,
     UpdateUserRequest,
+    User,
 )
 
 T = TypeVar("T")

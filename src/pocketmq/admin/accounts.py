@@ -5,12 +5,12 @@ import msgspec
 from pocketmq.admin.brokers import Brokers
 from pocketmq.admin.gathered import Gathered, Place
 from pocketmq.admin.wire import Wire
-from pocketmq.model.data_version import DataVersion
-from pocketmq.protocol.bodies.access import Account
+from pocketmq.model.value import DataVersion
 from pocketmq.protocol.codes import RequestCode as Code
 from pocketmq.protocol.json_values import decode_body
-from pocketmq.protocol.requests.auth_49 import (
+from pocketmq.protocol.requests.access import (
     GET_BROKER_CLUSTER_ACL_INFO,
+    Account,
     CreateAccessConfigRequest,
     DeleteAccessConfigRequest,
 )

@@ -7,16 +7,20 @@ import msgspec
 from pocketmq.admin.gathered import Gathered, Place
 from pocketmq.admin.wire import Wire
 from pocketmq.errors import Absent
-from pocketmq.protocol.bodies.connections import ProducerTable
-from pocketmq.protocol.bodies.properties_text import read_properties, write_properties
-from pocketmq.protocol.bodies.stats import BrokerConsumeStats, BrokerStats
 from pocketmq.protocol.codes import RequestCode as Code
+from pocketmq.protocol.properties_text import read_properties, write_properties
 from pocketmq.protocol.requests.broker_admin import GET_BROKER_RUNTIME_INFO
-from pocketmq.protocol.requests.groups import GET_ALL_PRODUCER_INFO, GetAllProducersRequest
+from pocketmq.protocol.requests.groups import (
+    GET_ALL_PRODUCER_INFO,
+    GetAllProducersRequest,
+    ProducerTableBody,
+)
 from pocketmq.protocol.requests.nameserver import GET_BROKER_CLUSTER_INFO
 from pocketmq.protocol.requests.stats import (
     GET_BROKER_CONSUME_STATS,
     VIEW_BROKER_STATS_DATA,
+    BrokerConsumeStats,
+    BrokerStats,
     GetBrokerConsumeStatsRequest,
     ViewBrokerStatsRequest,
 )
@@ -137,7 +141,7 @@ class Brokers:
         header = GetBrokerConsumeStatsRequest(is_order=ordered)
         return await self._wire.read(address, GET_BROKER_CONSUME_STATS, header, timeout=timeout)
 
-    async def producers(self, address: str) -> ProducerTable:
+    async def producers(self, address: str) -> ProducerTableBody:
         """Give all producers connected to a broker."""
         return await self._wire.read(address, GET_ALL_PRODUCER_INFO, GetAllProducersRequest())
 

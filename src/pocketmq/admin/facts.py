@@ -4,14 +4,14 @@ import msgspec
 
 from pocketmq.model.kinds import MessageModel
 from pocketmq.model.queue import MessageQueue
-from pocketmq.protocol.bodies.connections import ConsumerConnections
-from pocketmq.protocol.bodies.running import (
+from pocketmq.protocol.requests.client_calls import (
     PROP_CONSUME_TYPE,
     PROP_ORDERLY,
-    ProcessQueueInfo,
+    ProcessQueueBody,
     RunningInfo,
 )
-from pocketmq.protocol.bodies.stats import QueueProgress
+from pocketmq.protocol.requests.groups import ConsumerConnections
+from pocketmq.protocol.requests.stats import QueueProgress
 
 
 class GroupFacts(msgspec.Struct, frozen=True, kw_only=True):
@@ -59,7 +59,7 @@ class GroupFacts(msgspec.Struct, frozen=True, kw_only=True):
         models = [view.message_model for view in self.views.values() if view.connection_set]
         return next((model for model in models if model is not None), None)
 
-    def held(self, member: str, queue: MessageQueue) -> ProcessQueueInfo | None:
+    def held(self, member: str, queue: MessageQueue) -> ProcessQueueBody | None:
         """Give what a member holds of a queue."""
         info = self.running.get(member)
         return None if info is None else info.mq_table.get(queue)

@@ -9,31 +9,36 @@ from pocketmq.admin.gathered import Gathered, Missing, Place
 from pocketmq.admin.topics import Topics
 from pocketmq.admin.wire import Wire
 from pocketmq.errors import Absent, ConsumerOffline, MQError, RequestTimedOut, RouteNotFound
-from pocketmq.model.group_config import GroupConfig
+from pocketmq.model.groups import GroupConfig
 from pocketmq.model.kinds import MessageRequestMode
 from pocketmq.model.names import check_group, dead_letter_topic, retry_topic
 from pocketmq.model.queue import MessageQueue, sort_queues
-from pocketmq.protocol.bodies.assignment import RequestMode
-from pocketmq.protocol.bodies.connections import ConsumerConnections, ProducerConnections
-from pocketmq.protocol.bodies.groups import GroupConfigs
-from pocketmq.protocol.bodies.running import RunningInfo
-from pocketmq.protocol.bodies.stats import ConsumeStats, QueueProgress
 from pocketmq.protocol.codes import RequestCode as Code
+from pocketmq.protocol.requests.assignment import RequestMode
 from pocketmq.protocol.requests.client_calls import (
     GET_CONSUMER_RUNNING_INFO,
     GetConsumerRunningInfoRequest,
+    RunningInfo,
 )
 from pocketmq.protocol.requests.groups import (
     GET_ALL_SUBSCRIPTIONGROUP_CONFIG,
     GET_CONSUMER_CONNECTION_LIST,
     GET_PRODUCER_CONNECTION_LIST,
     QUERY_TOPICS_BY_CONSUMER,
+    ConsumerConnections,
     DeleteSubscriptionGroupRequest,
     GetConsumerConnectionsRequest,
     GetProducerConnectionsRequest,
+    GroupConfigs,
+    ProducerConnections,
     QueryTopicsByConsumerRequest,
 )
-from pocketmq.protocol.requests.stats import GET_CONSUME_STATS, GetConsumeStatsRequest
+from pocketmq.protocol.requests.stats import (
+    GET_CONSUME_STATS,
+    ConsumeStatsBody,
+    GetConsumeStatsRequest,
+    QueueProgress,
+)
 
 _PATIENCE = 15.0
 """Seconds for figures over all queues of a group, and for questions handed on to a client."""
@@ -281,11 +286,11 @@ class Groups:
 
     async def stats_at(
         self, group: str, topic: str | None, places: list[Place]
-    ) -> Gathered[ConsumeStats]:
+    ) -> Gathered[ConsumeStatsBody]:
         """Give how far a group is as some brokers know it."""
         header = GetConsumeStatsRequest(consumer_group=group, topic=topic)
 
-        async def ask(place: Place) -> ConsumeStats:
+        async def ask(place: Place) -> ConsumeStatsBody:
             return await self._wire.read(
                 place.address, GET_CONSUME_STATS, header, timeout=_PATIENCE
             )

@@ -15,16 +15,19 @@ from pocketmq.client.calls import SUCCESS
 from pocketmq.client.damage import tell_left_out
 from pocketmq.client.filters import Filter
 from pocketmq.errors import Absent, InvalidInput, MessagesCutShort, MQError, ResponseCode
+from pocketmq.model.message import SendReceipt
 from pocketmq.model.names import TRACE_TOPIC, dead_letter_topic
 from pocketmq.model.queue import MessageQueue, sort_queues
-from pocketmq.model.receipt import SendReceipt
-from pocketmq.protocol.bodies.running import DirectConsumeResult
 from pocketmq.protocol.codes import RequestCode as Code
 from pocketmq.protocol.message_ids import parse_offset_id
 from pocketmq.protocol.pulled import decode_pulled
-from pocketmq.protocol.received import Delivery, ReceivedMessage
-from pocketmq.protocol.requests.client_calls import CONSUME_MESSAGE_DIRECTLY, ConsumeDirectlyRequest
-from pocketmq.protocol.requests.queries import QueryMessageRequest, ViewMessageRequest
+from pocketmq.protocol.received import DeliveryContext, ReceivedMessage
+from pocketmq.protocol.requests.client_calls import (
+    CONSUME_MESSAGE_DIRECTLY,
+    ConsumeDirectlyRequest,
+    DirectConsumeResult,
+)
+from pocketmq.protocol.requests.reading import QueryMessageRequest, ViewMessageRequest
 from pocketmq.protocol.trace_text import Traced, decode_traced
 
 FOR_EVER = 2**63 - 1
@@ -227,7 +230,7 @@ class Messages:
         answer = await self._wire.ask(place.address, Code.VIEW_MESSAGE_BY_ID, header, accept=accept)
         if answer.code != ResponseCode.SUCCESS:
             raise Absent("message", message_id, f"on broker {place.broker}")
-        return decode_pulled(answer.body, Delivery(broker_name=place.broker))[0]
+        return decode_pulled(answer.body, DeliveryContext(broker_name=place.broker))[0]
 
     async def _query(
         self, header: QueryMessageRequest, wanted: Callable[[ReceivedMessage], bool]
@@ -275,7 +278,7 @@ def _sound(body: bytes, topic: str, broker: str) -> list[ReceivedMessage]:
     found: list[ReceivedMessage] = []
     while body:
         try:
-            return found + decode_pulled(body, Delivery(broker_name=broker))
+            return found + decode_pulled(body, DeliveryContext(broker_name=broker))
         except MessagesCutShort as error:
             found += error.decoded
             tell_left_out(topic, broker, error.reason)

@@ -7,15 +7,15 @@ from pocketmq.admin.gathered import Gathered, Place
 from pocketmq.admin.wire import Wire
 from pocketmq.client.calls import SUCCESS
 from pocketmq.errors import ResponseCode
-from pocketmq.protocol.bodies.cluster import KVTable
-from pocketmq.protocol.bodies.properties_text import read_properties, write_properties
 from pocketmq.protocol.codes import RequestCode as Code
 from pocketmq.protocol.json_values import decode_body
+from pocketmq.protocol.properties_text import read_properties, write_properties
 from pocketmq.protocol.requests.key_values import (
     DeleteKVConfigRequest,
     GetKVConfigRequest,
     GetKVConfigResponse,
     GetKVListRequest,
+    KVTable,
     PutKVConfigRequest,
 )
 from pocketmq.protocol.requests.nameserver import (

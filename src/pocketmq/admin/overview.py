@@ -11,8 +11,8 @@ from pocketmq.admin.topics import Topics
 from pocketmq.admin.wire import Wire
 from pocketmq.errors import MQError, ServerError
 from pocketmq.model.kinds import ConsumeType, MessageModel
-from pocketmq.protocol.bodies.connections import ClientConnection, ConsumerConnections
-from pocketmq.protocol.bodies.stats import BrokerStats, ConsumeStats, StatsItem
+from pocketmq.protocol.requests.groups import ClientConnection, ConsumerConnections
+from pocketmq.protocol.requests.stats import BrokerStats, ConsumeStatsBody, StatsItem
 
 TOPIC_PUT = "TOPIC_PUT_NUMS"
 GROUP_GET = "GROUP_GET_NUMS"
@@ -132,7 +132,7 @@ def _members(views: Gathered[ConsumerConnections]) -> tuple[ClientConnection, ..
     return tuple(by_id[client] for client in sorted(by_id))
 
 
-def _progress(stats: Gathered[ConsumeStats]) -> Progress | None:
+def _progress(stats: Gathered[ConsumeStatsBody]) -> Progress | None:
     """Add up what brokers tell; None unless all have, since a sum of some would mislead."""
     if not stats.complete:
         return None

@@ -14,7 +14,7 @@ from pocketmq.model import properties
 from pocketmq.model.queue import MessageQueue
 from pocketmq.protocol.filter import tag_filter
 from pocketmq.protocol.pulled import decode_pulled
-from pocketmq.protocol.received import Delivery, ReceivedMessage
+from pocketmq.protocol.received import DeliveryContext, ReceivedMessage
 
 
 class PageStatus(Enum):
@@ -82,7 +82,7 @@ class Reading:
         status, messages = PageStatus(told.status.value), []
         next_offset, damaged = told.next_offset, None
         if status is PageStatus.FOUND:
-            delivery = Delivery(
+            delivery = DeliveryContext(
                 broker_name=queue.broker_name,
                 queue_id=queue.queue_id,
                 offset_delta=told.offset_delta,

@@ -11,10 +11,7 @@ from pocketmq.errors import InvalidInput, MQError
 from pocketmq.model.names import AUTO_CREATE_TOPIC, check_topic
 from pocketmq.model.queue import MessageQueue, sort_queues
 from pocketmq.model.route import MASTER_ID, BrokerData, TopicRoute
-from pocketmq.model.topic_config import TopicConfig
-from pocketmq.protocol.bodies.consume_queue import ConsumeQueuePage
-from pocketmq.protocol.bodies.stats import OffsetRange, TopicStats
-from pocketmq.protocol.bodies.topics import TopicConfigs
+from pocketmq.model.topics import TopicConfig
 from pocketmq.protocol.codes import RequestCode as Code
 from pocketmq.protocol.requests.nameserver import (
     GET_ALL_TOPIC_LIST_FROM_NAMESERVER,
@@ -22,7 +19,12 @@ from pocketmq.protocol.requests.nameserver import (
     DeleteTopicInNameServerRequest,
     GetTopicsByClusterRequest,
 )
-from pocketmq.protocol.requests.queries import QUERY_CONSUME_QUEUE, QueryConsumeQueueRequest
+from pocketmq.protocol.requests.reading import (
+    QUERY_CONSUME_QUEUE,
+    ConsumeQueuePage,
+    QueryConsumeQueueRequest,
+)
+from pocketmq.protocol.requests.stats import OffsetRange, TopicStatsBody
 from pocketmq.protocol.requests.topics import (
     GET_ALL_TOPIC_CONFIG,
     GET_SYSTEM_TOPIC_LIST_FROM_BROKER,
@@ -33,6 +35,7 @@ from pocketmq.protocol.requests.topics import (
     DeleteTopicRequest,
     GetTopicStatsRequest,
     QueryTopicConsumersRequest,
+    TopicConfigs,
 )
 
 
@@ -176,7 +179,7 @@ class Topics:
         """Tell what each queue holds. Raises `RouteNotFound`, or the error if no broker answers."""
         header = GetTopicStatsRequest(topic=topic)
 
-        async def ask(place: Place) -> TopicStats:
+        async def ask(place: Place) -> TopicStatsBody:
             return await self._wire.read(place.address, GET_TOPIC_STATS_INFO, header)
 
         gathered = (await self._wire.each(await self.places(topic), ask)).some()

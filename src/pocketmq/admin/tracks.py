@@ -10,8 +10,8 @@ from pocketmq.admin.wire import Wire
 from pocketmq.errors import MQError
 from pocketmq.model.kinds import ConsumeType, MessageModel
 from pocketmq.model.queue import MessageQueue
-from pocketmq.protocol.bodies.connections import ConsumerConnections
 from pocketmq.protocol.received import ReceivedMessage
+from pocketmq.protocol.requests.groups import ConsumerConnections
 
 
 class TrackKind(Enum):

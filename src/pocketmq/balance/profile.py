@@ -1,12 +1,29 @@
 """Which RocketMQ client line to behave like: every rule and time that differs between 4.x and 5.x.
 
-A decision takes the profile as a value, so one process can hold a 4.x member and a 5.x member of
+A decision takes the profile as a value, so one process can run a 4.x member and a 5.x member of
 the same group. Times are seconds. Scale them with `msgspec.structs.replace`, which is what Java's
-`rocketmq.client.*` system properties are for. Tables of the producer side live beside the
-producer's rules and are chosen by `line`.
+`rocketmq.client.*` system properties are for. What producers do differently is a table of its own,
+chosen by the profile's `line`; it is kept exactly, because operators compare: a Python producer
+avoids a slow broker for as long as a Java producer of the same line does.
 """
 
 import msgspec
+
+from pocketmq.errors import InvalidInput, ResponseCode
+
+SEND_TIMEOUT = 3.0
+RETRIES = 2
+COMPRESS_FROM = 4096
+_RETRY_CODES = frozenset(
+    {
+        ResponseCode.TOPIC_NOT_EXIST,
+        ResponseCode.SERVICE_NOT_AVAILABLE,
+        ResponseCode.SYSTEM_ERROR,
+        ResponseCode.NO_PERMISSION,
+        ResponseCode.NO_BUYER_ID,
+        ResponseCode.NOT_IN_CURRENT_UNIT,
+    }
+)
 
 
 class Profile(msgspec.Struct, frozen=True, kw_only=True):
@@ -18,7 +35,7 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     # Same in both lines, tunable.
     rebalance_interval: float = 20.0
     pull_max_idle: float = 120.0
-    """A queue that was not pulled for longer is dropped and taken anew."""
+    """A queue whose last pull is longer ago is dropped and taken anew."""
     lock_interval: float = 20.0
     lock_first_after: float = 1.0
     lock_max_age: float = 30.0
@@ -27,34 +44,34 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     5.x: the age of the last lock after which a busy queue is released by force."""
     consume_continuously: float = 60.0
     rebalance_on_route_change: bool = False
-    """Java waits for its timer; a client may choose to be quicker."""
+    """Java waits for its timer; a client may opt to rebalance at once."""
 
     # When to rebalance.
     rebalance_min_interval: float
     unbalanced_interval: float
     """The wait after a run that did not reach its target."""
     lock_denied_interval: float | None
-    """After a refused lock: rebalance again in so many seconds, or leave it to the timer."""
+    """Seconds until the next rebalance after a denied lock; None leaves it to the timer."""
     start_needs_heartbeat: bool
-    """Whether the first rebalance is called for only if a heartbeat reached a broker."""
+    """Whether the first rebalance waits for a heartbeat that reached a broker."""
     start_failure_stops: bool
     channel_active_heartbeat: bool
     """Whether a fresh connection to a broker causes a heartbeat and a rebalance."""
 
     # What a rebalance does.
     server_assignment: bool
-    """Whether brokers can be asked for the assignment (QUERY_ASSIGNMENT)."""
+    """Whether brokers may make the assignment (QUERY_ASSIGNMENT)."""
     broadcasting_locks: bool
     drop_before_release: bool
     """Whether all lost queues are dropped before the first is released, or one after another."""
     pull_start_delay: float
     missing_route_notifies: bool
     push_listener: bool
-    """Whether push consumers tell a listener about changed queues."""
+    """Whether push consumers notify a listener of changed queues."""
 
     # Releasing a queue of an orderly consumer.
     release_wait: float
-    """How long to wait for a running handler."""
+    """Seconds to wait for a running handler."""
     release_by_force: bool
 
     # Offsets.
@@ -120,3 +137,56 @@ V5 = Profile(
     exhausted_reconsume_step=1,
     lite_pull_marks_pull=True,
 )
+
+
+class ProducerRules(msgspec.Struct, frozen=True, kw_only=True):
+    """What one client line does with slow brokers and with failed tries. Times are seconds."""
+
+    pauses: tuple[tuple[float, float], ...]
+    """Pairs of a latency and the pause after it, slowest first; faster brokers get none."""
+    isolation_latency: float
+    """The latency a failed try counts as."""
+    pause_only_extends: bool
+    """Whether a shorter pause, or none, leaves a longer one in place."""
+    tracks_reachability: bool
+    client_error_isolates: bool
+    """Whether a broker is blamed when only its address is unknown."""
+    retry_codes: frozenset[int]
+    """The refusals after which a synchronous send asks another broker."""
+
+    def pause_for(self, latency: float) -> float:
+        """Return for how long a broker is avoided after a response this slow."""
+        for slow_from, pause in self.pauses:
+            if latency >= slow_from:
+                return pause
+        return 0.0
+
+
+RULES: dict[str, ProducerRules] = {
+    "4.x": ProducerRules(
+        pauses=((15, 600), (3, 180), (2, 120), (1, 60), (0.55, 30), (0.1, 0), (0.05, 0)),
+        isolation_latency=30,
+        pause_only_extends=False,
+        tracks_reachability=False,
+        client_error_isolates=True,
+        retry_codes=_RETRY_CODES,
+    ),
+    "5.x": ProducerRules(
+        pauses=((15, 30), (5, 10), (3, 6), (1.8, 5), (0.55, 2), (0.1, 0), (0.05, 0)),
+        isolation_latency=10,
+        pause_only_extends=True,
+        tracks_reachability=True,
+        client_error_isolates=False,
+        retry_codes=_RETRY_CODES | {ResponseCode.SYSTEM_BUSY, ResponseCode.GO_AWAY},
+    ),
+}
+
+
+def rules_of(profile: Profile) -> ProducerRules:
+    """Return the table of a profile's line. Raises `InvalidInput` for an unknown line."""
+    try:
+        return RULES[profile.line]
+    except KeyError:
+        raise InvalidInput(
+            f"unknown client line {profile.line!r}; allowed are '4.x' and '5.x'"
+        ) from None

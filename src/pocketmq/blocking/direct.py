@@ -21,8 +21,8 @@ from pocketmq.client.producer.requests import Outgoing
 from pocketmq.client.producer.sending import Sending
 from pocketmq.client.producer.window import Window
 from pocketmq.errors import ConnectFailed
+from pocketmq.model.message import SendReceipt
 from pocketmq.model.queue import MessageQueue
-from pocketmq.model.receipt import SendReceipt
 from pocketmq.net import parse_address
 from pocketmq.net.reasons import reason_of
 

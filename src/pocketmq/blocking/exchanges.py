@@ -7,9 +7,8 @@ from pocketmq.blocking.facade import Facade
 from pocketmq.client.producer import Producer as AsyncProducer
 from pocketmq.client.producer.choices import QueueSelector
 from pocketmq.client.producer.transactions import LocalTransaction, TransactionReceipt
-from pocketmq.model.message import Message
+from pocketmq.model.message import Message, SendReceipt
 from pocketmq.model.queue import MessageQueue
-from pocketmq.model.receipt import SendReceipt
 from pocketmq.protocol.received import ReceivedMessage
 
 

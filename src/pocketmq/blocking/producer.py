@@ -24,9 +24,8 @@ from pocketmq.client.producer.hooks import SendHook
 from pocketmq.client.producer.preparing import delay_properties
 from pocketmq.client.producer_options import ProducerOptions, ProducerSettings
 from pocketmq.errors import ClientClosed, SendFailed
-from pocketmq.model.message import Message
+from pocketmq.model.message import Message, SendReceipt
 from pocketmq.model.queue import MessageQueue
-from pocketmq.model.receipt import SendReceipt
 
 T = TypeVar("T")
 

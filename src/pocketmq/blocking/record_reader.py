@@ -23,8 +23,8 @@ from pocketmq.client.questions.pulling import PULL_TIMEOUT, PullSpec, pull_once
 from pocketmq.errors import (
     RouteNotFound,
 )
+from pocketmq.model.groups import TAG, ConsumerData, Subscription
 from pocketmq.model.kinds import ConsumeType
-from pocketmq.model.members import ConsumerData
 from pocketmq.model.names import (
     TOOLS_GROUP,
     is_system_topic,
@@ -32,12 +32,14 @@ from pocketmq.model.names import (
     unwrap_namespace,
 )
 from pocketmq.model.queue import MessageQueue, sort_queues
-from pocketmq.model.subscription import TAG, Subscription
-from pocketmq.protocol.bodies.heartbeat import Heartbeat
-from pocketmq.protocol.bodies.topics import TopicNames
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.json_values import decode_body, encode_body
-from pocketmq.protocol.requests.membership import HeartbeatRequest, UnregisterClientRequest
+from pocketmq.protocol.requests.membership import (
+    Heartbeat,
+    HeartbeatRequest,
+    UnregisterClientRequest,
+)
+from pocketmq.protocol.requests.topics import TopicNames
 
 EVERYTHING = Filter("*")
 

@@ -19,16 +19,15 @@ from pocketmq.client.producer.identifiers import unique_ids
 from pocketmq.client.producer.requests import Outgoing
 from pocketmq.errors import MQError, ResponseCode
 from pocketmq.model import properties as names
-from pocketmq.model.flags import TransactionState
-from pocketmq.model.message import Message
+from pocketmq.model.kinds import TransactionState
+from pocketmq.model.message import Message, SendReceipt
 from pocketmq.model.names import wrap_namespace
 from pocketmq.model.queue import MessageQueue
-from pocketmq.model.receipt import SendReceipt
 from pocketmq.net import Connection
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.message_ids import UniqueIds, parse_offset_id
 from pocketmq.protocol.peers import Language
-from pocketmq.protocol.requests.transactions import EndTransactionRequest
+from pocketmq.protocol.requests.sending import EndTransactionRequest
 
 ID_DIGITS = 4
 """Last digits of an id that count; those before are the same for all of a range."""

@@ -17,8 +17,7 @@ from pocketmq.client.producer.choices import Choice
 from pocketmq.client.producer.requests import Outgoing
 from pocketmq.client.producer.submitting import Submitting
 from pocketmq.errors import ClientClosed, MQError
-from pocketmq.model.message import Message
-from pocketmq.model.receipt import SendReceipt
+from pocketmq.model.message import Message, SendReceipt
 from pocketmq.net.reasons import untraced
 
 _PENDING, _FINISHED = "PENDING", "FINISHED"  # the parent's states

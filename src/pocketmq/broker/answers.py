@@ -14,7 +14,7 @@ from pocketmq.model.properties import MSG_REGION, TRACE_ON
 from pocketmq.protocol.command import Command
 from pocketmq.protocol.frame import SerializeType, encode_frame
 from pocketmq.protocol.peers import CURRENT_VERSION, Language
-from pocketmq.protocol.requests.pulling import PullResponse
+from pocketmq.protocol.requests.reading import PullResponse
 from pocketmq.protocol.requests.sending import SendResponse
 
 _PREFIX = struct.Struct(">II").pack

@@ -13,7 +13,7 @@ import msgspec
 
 from pocketmq.errors import InvalidInput, ResponseCode, ServerError, server_error
 from pocketmq.model import properties as names
-from pocketmq.model.flags import TRANSACTION_MASK
+from pocketmq.model.kinds import TRANSACTION_MASK
 from pocketmq.protocol.property_text import encode_properties
 from pocketmq.protocol.record_scan import tags_code
 from pocketmq.protocol.records import Record

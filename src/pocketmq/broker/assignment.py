@@ -12,8 +12,8 @@ from pocketmq.model.java_strings import java_sorted
 from pocketmq.model.kinds import MessageRequestMode
 from pocketmq.model.names import is_retry_topic
 from pocketmq.model.queue import MessageQueue, sort_queues
-from pocketmq.protocol.bodies.assignment import RequestMode
 from pocketmq.protocol.json_values import decode_body, encode_body
+from pocketmq.protocol.requests.assignment import RequestMode
 
 ANY_QUEUE = -1
 """The queue id of a member that pops from all queues of a broker."""

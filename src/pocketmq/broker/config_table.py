@@ -7,9 +7,8 @@ was saved last; whoever owns the store saves them. Knows neither store nor wire.
 from collections.abc import Iterable
 from typing import ClassVar, Generic, TypeVar
 
-from pocketmq.model.data_version import DataVersion
 from pocketmq.model.java_strings import java_sorted
-from pocketmq.model.value import WireValue
+from pocketmq.model.value import DataVersion, WireValue
 from pocketmq.protocol.json_values import decode_body, encode_body
 
 V = TypeVar("V", bound=WireValue)

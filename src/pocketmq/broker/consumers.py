@@ -11,9 +11,8 @@ import msgspec
 
 from pocketmq.broker.peer import Peer
 from pocketmq.broker.subscriptions import Subscribed, subscribed
+from pocketmq.model.groups import ConsumerData, Subscription
 from pocketmq.model.kinds import ConsumeFromWhere, ConsumeType, MessageModel
-from pocketmq.model.members import ConsumerData
-from pocketmq.model.subscription import Subscription
 from pocketmq.protocol.peers import Language
 
 

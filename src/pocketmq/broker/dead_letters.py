@@ -11,9 +11,9 @@ from pocketmq.broker.saving import save_changes
 from pocketmq.broker.targets import MORE_HELP
 from pocketmq.errors import ResponseCode, server_error
 from pocketmq.model import properties as names
-from pocketmq.model.group_config import GroupConfig
+from pocketmq.model.groups import GroupConfig
 from pocketmq.model.names import RETRY_PREFIX, dead_letter_topic
-from pocketmq.model.topic_config import TopicConfig
+from pocketmq.model.topics import TopicConfig
 
 if TYPE_CHECKING:
     from pocketmq.broker.state import BrokerState

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping
 import msgspec
 
 from pocketmq.errors import BodyMalformed
-from pocketmq.model.data_version import DataVersion
-from pocketmq.protocol.bodies.offsets import DelayOffsets
+from pocketmq.model.value import DataVersion
+from pocketmq.protocol.requests.offsets import DelayOffsets
 
 
 class SavedProgress(msgspec.Struct, frozen=True):

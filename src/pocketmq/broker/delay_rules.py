@@ -13,7 +13,7 @@ from pocketmq.broker.appending import Draft
 from pocketmq.errors import ResponseCode, server_error
 from pocketmq.model import properties as names
 from pocketmq.model.delay import parse_delay_levels
-from pocketmq.model.flags import TRANSACTION_MASK, SysFlag
+from pocketmq.model.kinds import TRANSACTION_MASK, SysFlag
 from pocketmq.model.names import HALF_TOPIC, SCHEDULE_TOPIC
 from pocketmq.protocol.header import read_int32
 from pocketmq.protocol.property_text import find_property

@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Mapping
 from typing import TypeAlias
 
-from pocketmq.protocol.bodies.stats import BrokerStats, StatsItem
+from pocketmq.protocol.requests.stats import BrokerStats, StatsItem
 
 SECONDS, MINUTES, HOURS = 10.0, 600.0, 3600.0
 """Between samples of a minute, an hour and a day."""

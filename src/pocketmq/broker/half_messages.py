@@ -25,7 +25,7 @@ from pocketmq.broker.half_states import (
 )
 from pocketmq.broker.log_origins import copies_since
 from pocketmq.errors import BodyMalformed
-from pocketmq.model.flags import TRANSACTION_MASK
+from pocketmq.model.kinds import TRANSACTION_MASK
 from pocketmq.model.names import HALF_TOPIC, OP_HALF_TOPIC, TRANSACTION_GAVE_UP_TOPIC
 from pocketmq.protocol.record_scan import RecordView, tags_code
 from pocketmq.store import MessageStore, QueueIndex

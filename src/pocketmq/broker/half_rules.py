@@ -12,7 +12,7 @@ from pocketmq.broker.appending import Draft
 from pocketmq.broker.delay_rules import real_place
 from pocketmq.broker.half_states import COMMITTED, GIVEN_UP, ROLLED_BACK
 from pocketmq.model import properties as names
-from pocketmq.model.flags import TRANSACTION_MASK, SysFlag
+from pocketmq.model.kinds import TRANSACTION_MASK, SysFlag
 from pocketmq.model.names import HALF_TOPIC, OP_HALF_TOPIC, TRANSACTION_GAVE_UP_TOPIC
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import Command
@@ -26,7 +26,7 @@ from pocketmq.protocol.property_text import (
 )
 from pocketmq.protocol.record_scan import RecordView
 from pocketmq.protocol.records import Record, encode_record
-from pocketmq.protocol.requests.transactions import CheckTransactionStateRequest
+from pocketmq.protocol.requests.sending import CheckTransactionStateRequest
 
 _OURS = (  # nobody else decides about these
     names.REAL_TOPIC,

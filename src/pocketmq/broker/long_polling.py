@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from pocketmq.net import Connection
 from pocketmq.protocol.command import Command
-from pocketmq.protocol.requests.pulling import PullRequest
+from pocketmq.protocol.requests.reading import PullRequest
 from pocketmq.store import QueueIndex
 
 SWEEP_PERIOD = 5.0

@@ -6,7 +6,7 @@ access control take registrations from such a user only.
 
 from typing import Protocol
 
-from pocketmq.model.start_users import InnerCredentials
+from pocketmq.model.secrets import InnerCredentials
 from pocketmq.protocol.command import Command
 
 

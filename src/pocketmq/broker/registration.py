@@ -14,15 +14,15 @@ import msgspec
 from pocketmq.broker.name_server_calls import Calls
 from pocketmq.broker.state import BrokerState
 from pocketmq.errors import BodyMalformed, MQError, ResponseCode, server_error
-from pocketmq.model.flags import Permission
-from pocketmq.model.topic_config import TopicConfig
-from pocketmq.protocol.bodies.cluster import KVTable
-from pocketmq.protocol.bodies.registration import Registration, encode_registration
-from pocketmq.protocol.bodies.topics import TopicTable
+from pocketmq.model.kinds import Permission
+from pocketmq.model.topics import TopicConfig
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import Command
 from pocketmq.protocol.json_values import decode_body
+from pocketmq.protocol.registration import Registration, encode_registration
+from pocketmq.protocol.requests.key_values import KVTable
 from pocketmq.protocol.requests.nameserver import RegisterBrokerRequest, UnregisterBrokerRequest
+from pocketmq.protocol.requests.topics import TopicTableBody
 
 logger = logging.getLogger("pocketmq.broker")
 
@@ -100,7 +100,7 @@ class Registrar:
         names = table.entries if topics is None else topics
         body = encode_registration(
             Registration(
-                topics=TopicTable(
+                topics=TopicTableBody(
                     topic_config_table={
                         name: self._limited(table.entries[name])
                         for name in names

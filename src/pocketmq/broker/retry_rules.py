@@ -10,10 +10,10 @@ import msgspec
 from pocketmq.broker.appending import Draft
 from pocketmq.model import properties as names
 from pocketmq.model.delay import retry_level
-from pocketmq.model.group_config import GroupConfig
+from pocketmq.model.groups import GroupConfig
 from pocketmq.model.names import dead_letter_topic
 from pocketmq.protocol.message_ids import encode_offset_id
-from pocketmq.protocol.peers import Gate
+from pocketmq.protocol.peers import VersionGate
 from pocketmq.protocol.property_text import decode_properties
 from pocketmq.protocol.record_scan import RecordView
 
@@ -52,7 +52,7 @@ def retry_limit(
     group: GroupConfig, client_version: int = 0, client_limit: int | None = None
 ) -> int:
     """Give how often a group tries: as its consumer says, if it is new enough to mean it."""
-    if client_limit is not None and client_version >= Gate.MAX_RECONSUME_TIMES:
+    if client_limit is not None and client_version >= VersionGate.MAX_RECONSUME_TIMES:
         return client_limit
     return group.retry_max_times
 

@@ -13,10 +13,10 @@ import msgspec
 from pocketmq.broker.subscriptions import Subscribed, subscribed
 from pocketmq.broker.targets import MORE_HELP
 from pocketmq.errors import FilterSyntaxError, ResponseCode, server_error
-from pocketmq.protocol.filter import Filter, is_tag_kind, subscribe
+from pocketmq.protocol.filter import SqlFilter, is_tag_kind, subscribe
 from pocketmq.protocol.property_text import decode_properties
 from pocketmq.protocol.record_scan import RecordView
-from pocketmq.protocol.requests.pulling import PullRequest
+from pocketmq.protocol.requests.reading import PullRequest
 
 if TYPE_CHECKING:
     from pocketmq.broker.state import BrokerState
@@ -118,7 +118,7 @@ def _selection(made: Subscribed) -> Selection:
     return Selection(kind, by_tag=True, codes=codes)
 
 
-def _by_sql(sql: Filter) -> Matches:
+def _by_sql(sql: SqlFilter) -> Matches:
     def matches(tag: int, record: memoryview) -> bool:
         del tag
         return sql.matches(decode_properties(RecordView(record, 0).property_bytes))

@@ -27,10 +27,10 @@ from pocketmq.broker.timer_queue import SavedTimers
 from pocketmq.broker.timers import timer_tag_rules
 from pocketmq.broker.topics import MAX_QUEUES, TopicTable
 from pocketmq.broker.transaction_checks import half_tag_rules
-from pocketmq.model.group_config import GroupConfig
-from pocketmq.model.topic_config import TopicConfig
-from pocketmq.protocol.bodies.access import Acl, User
+from pocketmq.model.groups import GroupConfig
+from pocketmq.model.topics import TopicConfig
 from pocketmq.protocol.json_values import decode_body
+from pocketmq.protocol.requests.access import Acl, User
 from pocketmq.store.check_forms import StoredForms
 from pocketmq.store.check_report import CheckReport
 from pocketmq.store.checking import check_store

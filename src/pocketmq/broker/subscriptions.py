@@ -3,8 +3,8 @@
 import msgspec
 
 from pocketmq.errors import FilterSyntaxError
-from pocketmq.model.subscription import SQL92, Subscription
-from pocketmq.protocol.filter import Filter, TagFilter, compile_sql, is_tag_kind, tag_filter
+from pocketmq.model.groups import SQL92, Subscription
+from pocketmq.protocol.filter import SqlFilter, TagFilter, compile_sql, is_tag_kind, tag_filter
 
 
 class Subscribed(msgspec.Struct, frozen=True):
@@ -12,7 +12,7 @@ class Subscribed(msgspec.Struct, frozen=True):
 
     subscription: Subscription
     tags: TagFilter
-    sql: Filter | None = None
+    sql: SqlFilter | None = None
     """The compiled expression; None for tags, and for an expression that does not parse."""
 
     @property
@@ -52,7 +52,7 @@ def _same_expression(one: Subscription, other: Subscription) -> bool:
     return (one.expression_type, one.sub_string) == (other.expression_type, other.sub_string)
 
 
-def _compiled(subscription: Subscription) -> Filter | None:
+def _compiled(subscription: Subscription) -> SqlFilter | None:
     if subscription.expression_type != SQL92:
         return None
     try:

@@ -1,8 +1,8 @@
 """The topics a broker makes for itself at start, and the groups it knows from the beginning."""
 
 from pocketmq.broker.config import BrokerConfig
-from pocketmq.model.flags import Permission
-from pocketmq.model.group_config import GroupConfig
+from pocketmq.model.groups import GroupConfig
+from pocketmq.model.kinds import Permission
 from pocketmq.model.names import (
     AUTO_CREATE_TOPIC,
     BENCHMARK_TOPIC,
@@ -14,7 +14,7 @@ from pocketmq.model.names import (
     SYSTEM_TOPIC_PREFIX,
     TIMER_TOPIC,
 )
-from pocketmq.model.topic_config import TopicConfig
+from pocketmq.model.topics import TopicConfig
 
 _SCHEDULE_QUEUES = 18
 _BENCHMARK_QUEUES = 1024

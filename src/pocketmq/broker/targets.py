@@ -11,16 +11,15 @@ import msgspec
 from pocketmq.broker.name_rules import topic_fault
 from pocketmq.broker.saving import save_changes
 from pocketmq.errors import ResponseCode, server_error
-from pocketmq.model.data_version import DataVersion
-from pocketmq.model.flags import Permission, SysFlag
-from pocketmq.model.kinds import TopicFilterType
+from pocketmq.model.kinds import Permission, SysFlag, TopicFilterType
 from pocketmq.model.names import (
     NOT_SENDABLE_TOPICS,
     REVIVE_TOPIC_PREFIX,
     TIMER_TOPIC,
     is_retry_topic,
 )
-from pocketmq.model.topic_config import TopicConfig
+from pocketmq.model.topics import TopicConfig
+from pocketmq.model.value import DataVersion
 from pocketmq.protocol.requests.sending import SendRequest
 from pocketmq.store import QueueIndex
 

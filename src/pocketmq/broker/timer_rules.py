@@ -13,11 +13,11 @@ from pocketmq.broker.delay_rules import real_place
 from pocketmq.broker.log_origins import origin_of_timer
 from pocketmq.errors import ResponseCode, ServerError, server_error
 from pocketmq.model import properties as names
-from pocketmq.model.flags import TRANSACTION_MASK, SysFlag
+from pocketmq.model.kinds import TRANSACTION_MASK, SysFlag
 from pocketmq.model.names import HALF_TOPIC, TIMER_TOPIC, is_retry_topic
+from pocketmq.protocol.handles import RecallHandle
 from pocketmq.protocol.header import read_int64
 from pocketmq.protocol.property_text import LIMIT, find_property
-from pocketmq.protocol.recall_handle import RecallHandle
 from pocketmq.protocol.record_scan import RecordView
 from pocketmq.protocol.records import Record
 

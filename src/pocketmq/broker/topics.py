@@ -10,9 +10,9 @@ import msgspec
 
 from pocketmq.broker.attributes import TOPIC_ATTRIBUTES, apply_changes
 from pocketmq.broker.config_table import ConfigTable
-from pocketmq.model.flags import Permission
+from pocketmq.model.kinds import Permission
 from pocketmq.model.names import AUTO_CREATE_TOPIC, is_system_topic
-from pocketmq.model.topic_config import TopicConfig
+from pocketmq.model.topics import TopicConfig
 
 MAX_TOPICS = 50_000
 """More than a broker's clients could work with; a loop of random names must end somewhere."""

@@ -8,8 +8,7 @@ import msgspec
 
 from pocketmq.cli.printable import printable
 from pocketmq.errors import InvalidInput
-from pocketmq.model.message import Message
-from pocketmq.model.receipt import SendReceipt
+from pocketmq.model.message import Message, SendReceipt
 from pocketmq.protocol.received import ReceivedMessage
 
 

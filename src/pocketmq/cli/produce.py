@@ -16,7 +16,7 @@ from pocketmq.errors import InvalidInput, MQError
 from pocketmq.model.message import Message
 
 if TYPE_CHECKING:
-    from pocketmq.model.receipt import SendReceipt
+    from pocketmq.model.message import SendReceipt
 
 
 @click.command("produce", context_settings={"help_option_names": ["-h", "--help"]})

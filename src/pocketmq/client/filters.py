@@ -3,7 +3,7 @@
 import msgspec
 
 from pocketmq.errors import InvalidInput
-from pocketmq.model.subscription import SQL92, TAG, Subscription
+from pocketmq.model.groups import SQL92, TAG, Subscription
 from pocketmq.protocol.filter import compile_sql, subscribe
 
 

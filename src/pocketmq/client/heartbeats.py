@@ -16,11 +16,11 @@ from pocketmq.client.calls import Calls
 from pocketmq.client.tasks import Tasks
 from pocketmq.errors import HeaderMalformed, MQError
 from pocketmq.model.java_strings import java_hash
-from pocketmq.protocol.bodies.heartbeat import Heartbeat
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import Command
 from pocketmq.protocol.json_values import encode_body
 from pocketmq.protocol.requests.membership import (
+    Heartbeat,
     HeartbeatRequest,
     HeartbeatResponse,
     UnregisterClientRequest,

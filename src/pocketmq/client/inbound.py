@@ -20,21 +20,20 @@ from pocketmq.errors import (
 )
 from pocketmq.model.properties import PRODUCER_GROUP
 from pocketmq.net import Connection
-from pocketmq.protocol.bodies.offsets import ConsumerStatus, ResetOffset
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import Command
 from pocketmq.protocol.json_values import decode_body, encode_body
 from pocketmq.protocol.pulled import decode_pulled
-from pocketmq.protocol.received import Delivery, ReceivedMessage
+from pocketmq.protocol.received import DeliveryContext, ReceivedMessage
 from pocketmq.protocol.requests.client_calls import (
     ConsumeDirectlyRequest,
     GetConsumerRunningInfoRequest,
     GetConsumerStatusRequest,
+    PushReplyRequest,
 )
 from pocketmq.protocol.requests.membership import NotifyConsumerIdsChangedRequest
-from pocketmq.protocol.requests.offsets import ResetOffsetRequest
-from pocketmq.protocol.requests.replies import PushReplyRequest
-from pocketmq.protocol.requests.transactions import CheckTransactionStateRequest
+from pocketmq.protocol.requests.offsets import ConsumerStatus, ResetOffset, ResetOffsetRequest
+from pocketmq.protocol.requests.sending import CheckTransactionStateRequest
 
 logger = logging.getLogger("pocketmq.client")
 
@@ -159,7 +158,7 @@ def answer(
 
 
 def _one_message(request: Command, broker_name: str = "") -> ReceivedMessage:
-    messages = decode_pulled(request.body, Delivery(broker_name=broker_name))
+    messages = decode_pulled(request.body, DeliveryContext(broker_name=broker_name))
     if len(messages) != 1:
         raise MessageMalformed(f"{len(messages)} messages where one was expected", 0)
     return messages[0]

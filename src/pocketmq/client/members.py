@@ -10,13 +10,16 @@ from collections.abc import Collection
 from typing import Protocol
 
 from pocketmq.client.routes import KnownRoute
-from pocketmq.model.members import ConsumerData
+from pocketmq.model.groups import ConsumerData
 from pocketmq.model.queue import MessageQueue
-from pocketmq.protocol.bodies.running import DirectConsumeResult, RunningInfo
 from pocketmq.protocol.command import Command
 from pocketmq.protocol.received import ReceivedMessage
-from pocketmq.protocol.requests.replies import PushReplyRequest
-from pocketmq.protocol.requests.transactions import CheckTransactionStateRequest
+from pocketmq.protocol.requests.client_calls import (
+    DirectConsumeResult,
+    PushReplyRequest,
+    RunningInfo,
+)
+from pocketmq.protocol.requests.sending import CheckTransactionStateRequest
 
 
 class Member(Protocol):

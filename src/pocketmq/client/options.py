@@ -12,7 +12,7 @@ from pocketmq.client.checks import check_seconds
 from pocketmq.client.identity import DEFAULT_INSTANCE
 from pocketmq.client.words import settle_kinds
 from pocketmq.errors import InvalidInput
-from pocketmq.model.guarded import HIDDEN
+from pocketmq.model.secrets import HIDDEN
 from pocketmq.net import Tls, parse_addresses
 
 

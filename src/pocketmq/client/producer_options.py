@@ -5,7 +5,7 @@ Times are seconds, sizes bytes.
 
 import msgspec
 
-from pocketmq.balance.producer.rules import COMPRESS_FROM, RETRIES, SEND_TIMEOUT
+from pocketmq.balance.profile import COMPRESS_FROM, RETRIES, SEND_TIMEOUT
 from pocketmq.client.checks import check_range, check_seconds
 from pocketmq.client.settings import ClientSettings
 from pocketmq.client.words import CodecWord, settle_kinds

@@ -8,8 +8,8 @@ from typing import Generic, TypeVar
 
 from pocketmq.client.members import ConsumerMember, Member, ProducerMember
 from pocketmq.errors import GroupTaken
-from pocketmq.model.members import ConsumerData, ProducerData
-from pocketmq.protocol.bodies.heartbeat import Heartbeat
+from pocketmq.model.groups import ConsumerData, ProducerData
+from pocketmq.protocol.requests.membership import Heartbeat
 
 M = TypeVar("M", bound=Member)
 

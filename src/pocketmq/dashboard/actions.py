@@ -12,7 +12,7 @@ from pocketmq.admin.messages import Resent
 from pocketmq.admin.offsets import ResetResult
 from pocketmq.dashboard.views import Views
 from pocketmq.errors import InvalidInput, MQError
-from pocketmq.model.topic_config import TopicConfig
+from pocketmq.model.topics import TopicConfig
 from pocketmq.protocol.received import ReceivedMessage
 
 logger = logging.getLogger("pocketmq.dashboard.actions")

@@ -16,8 +16,8 @@ from pocketmq.admin.topics import TopicStatus
 from pocketmq.dashboard.views import BrokerView, GroupsView, ProducersView
 from pocketmq.model.kinds import ConsumeType
 from pocketmq.model.names import DLQ_PREFIX, is_dead_letter_topic, is_retry_topic, is_system_topic
-from pocketmq.protocol.bodies.stats import QueueProgress
 from pocketmq.protocol.peers import Language, version_name
+from pocketmq.protocol.requests.stats import QueueProgress
 
 Labels: TypeAlias = dict[str, str]
 Value: TypeAlias = tuple[Labels, float]

@@ -5,7 +5,7 @@ import ipaddress
 import msgspec
 
 from pocketmq.errors import InvalidInput
-from pocketmq.model.guarded import HIDDEN
+from pocketmq.model.secrets import HIDDEN
 
 SHORTEST_PASSWORD = 8
 

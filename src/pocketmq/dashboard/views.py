@@ -19,7 +19,7 @@ from pocketmq.admin.topics import TopicStatus
 from pocketmq.dashboard.rates import Rate, Rates
 from pocketmq.dashboard.watching import Watch, Watches
 from pocketmq.errors import MQError
-from pocketmq.model.group_config import GroupConfig
+from pocketmq.model.groups import GroupConfig
 from pocketmq.model.names import (
     DLQ_PREFIX,
     SYSTEM_GROUPS,
@@ -27,8 +27,8 @@ from pocketmq.model.names import (
     is_system_group,
 )
 from pocketmq.model.route import TopicRoute
-from pocketmq.model.topic_config import TopicConfig
-from pocketmq.protocol.bodies.connections import ProducerInfo
+from pocketmq.model.topics import TopicConfig
+from pocketmq.protocol.requests.groups import ProducerInfo
 
 
 class BrokerView(msgspec.Struct, frozen=True):

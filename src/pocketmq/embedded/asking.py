@@ -3,17 +3,16 @@
 from collections.abc import Callable
 
 from pocketmq.errors import TopicNotFound, server_error
-from pocketmq.errors.response import ResponseCode
-from pocketmq.model.flags import Permission
+from pocketmq.errors.server import ResponseCode
+from pocketmq.model.kinds import Permission
 from pocketmq.model.names import AUTO_CREATE_TOPIC
 from pocketmq.model.route import TopicRoute
 from pocketmq.net import Connection, Dialer, Tls
-from pocketmq.protocol.bodies.cluster import ClusterInfo
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import Command
 from pocketmq.protocol.header import Header
 from pocketmq.protocol.json_values import decode_body
-from pocketmq.protocol.requests.nameserver import GetRouteRequest
+from pocketmq.protocol.requests.nameserver import ClusterInfo, GetRouteRequest
 from pocketmq.protocol.requests.topics import CreateTopicRequest
 
 TIMEOUT = 5.0

@@ -13,7 +13,7 @@ import msgspec
 
 from pocketmq.broker.config import BrokerConfig
 from pocketmq.errors import InvalidInput
-from pocketmq.model.start_users import InnerCredentials
+from pocketmq.model.secrets import InnerCredentials
 from pocketmq.nameserver.access.settings import NameServerAccess
 from pocketmq.nameserver.config import NameServerConfig
 

@@ -18,7 +18,7 @@ from pocketmq.embedded.server_logging import LogSettings
 from pocketmq.errors import BodyMalformed, InvalidInput
 from pocketmq.nameserver.config import NameServerConfig
 from pocketmq.net import ClientAuth, TlsMode
-from pocketmq.protocol.bodies.properties_text import read_properties
+from pocketmq.protocol.properties_text import read_properties
 
 logger = logging.getLogger("pocketmq.cluster")
 

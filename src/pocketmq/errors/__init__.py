@@ -3,33 +3,31 @@
 Class flags say what a caller may do about an error, so that retry loops read flags, never lists
 of types:
 
-* `retryable`: the same call may succeed if it is made again;
-* `refresh_route`: ask the name server again before the next try;
-* `outcome_unknown`: the request may have taken effect although no answer came.
+* `retryable`: the same call may succeed if it is retried;
+* `refresh_route`: fetch the route again before the next try;
+* `outcome_unknown`: the request may have taken effect although no response arrived.
 """
 
-from pocketmq.errors.absent import Absent
-from pocketmq.errors.client import ClientClosed, ClientForked, GroupTaken, WouldBlockLoop
-from pocketmq.errors.invalid import (
-    AllocationInputInvalid,
-    AttributeRefused,
-    FilterSyntaxError,
-    FilterUndecided,
-    InvalidInput,
-    NameInvalid,
-    StrategyUnknown,
-)
-from pocketmq.errors.migration import CannotMigrate, MigrationFileUnusable
-from pocketmq.errors.pipeline import (
+from pocketmq.errors.jobs import (
     BatchDecided,
+    CannotMigrate,
     DataLost,
     LedgerUnusable,
+    MigrationFileUnusable,
     OptionInvalid,
     PipelineFailed,
     RowRefused,
     RowsNotSent,
 )
-from pocketmq.errors.response import ResponseCode
+from pocketmq.errors.local import (
+    CannotStart,
+    PartEnded,
+    StoreCorrupt,
+    StoreError,
+    StoreFailed,
+    StoreFull,
+    StoreInUse,
+)
 from pocketmq.errors.server import (
     ConsumerOffline,
     FlowControlled,
@@ -37,6 +35,7 @@ from pocketmq.errors.server import (
     NoPermission,
     OffsetMoved,
     RequestNotSupported,
+    ResponseCode,
     ServerError,
     ServiceNotAvailable,
     SubscriptionGroupNotFound,
@@ -44,14 +43,6 @@ from pocketmq.errors.server import (
     SystemFailure,
     TopicNotFound,
     server_error,
-)
-from pocketmq.errors.start import CannotStart, PartEnded
-from pocketmq.errors.store import (
-    StoreCorrupt,
-    StoreError,
-    StoreFailed,
-    StoreFull,
-    StoreInUse,
 )
 from pocketmq.errors.transport import (
     BrokerNotFound,
@@ -67,6 +58,20 @@ from pocketmq.errors.transport import (
     TransportError,
 )
 from pocketmq.errors.tree import MQError
+from pocketmq.errors.usage import (
+    Absent,
+    AllocationInputInvalid,
+    AttributeRefused,
+    ClientClosed,
+    ClientForked,
+    FilterSyntaxError,
+    FilterUndecided,
+    GroupTaken,
+    InvalidInput,
+    NameInvalid,
+    StrategyUnknown,
+    WouldBlockLoop,
+)
 from pocketmq.errors.wire import (
     BodyMalformed,
     BodyTooLarge,

@@ -1,4 +1,4 @@
-"""No usable answer came: the way to the server is broken, or nobody knows the way."""
+"""No usable answer: the connection failed, or no route or address of the server is known."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ from pocketmq.errors.tree import MQError
 
 
 class TransportError(MQError):
-    """A connection could not be made, broke, or stayed silent."""
+    """A connection could not be opened, was lost, or got no response in time."""
 
     retryable = True
 
@@ -17,48 +17,48 @@ class TransportError(MQError):
 
 
 class ConnectFailed(TransportError):
-    """Nobody listens there, or the name does not resolve. Nothing was sent."""
+    """The connection was refused, or the host name does not resolve. Nothing was sent."""
 
     refresh_route = True
 
 
 class ListenFailed(TransportError):
-    """A server cannot listen there: the port is taken, or the address is not this machine's."""
+    """A server cannot listen: the port is in use, or the address is not this machine's."""
 
     retryable = False
 
 
 class ConnectionLost(TransportError):
-    """The connection closed before the answer came."""
+    """The connection was closed before the response arrived."""
 
     refresh_route = True
     outcome_unknown = True
 
 
 class RequestTimedOut(TransportError):
-    """The answer did not come in time."""
+    """No response arrived within the timeout."""
 
     outcome_unknown = True
 
     def __init__(self, address: str, request: str, timeout: float) -> None:
-        super().__init__(address, f"no answer to {request} within {timeout:g} s")
+        super().__init__(address, f"no response to {request} within {timeout:g} s")
         self.request = request
         self.timeout = timeout
 
 
 class RequestNotSent(RequestTimedOut):
-    """The request waited for room in the socket until its time was over. Nothing was sent."""
+    """The timeout passed while the request waited for space in the socket. Nothing was sent."""
 
     outcome_unknown = False
 
     def __init__(self, address: str, request: str, timeout: float) -> None:
         super().__init__(address, request, timeout)
-        self.reason = f"{request} was not sent within {timeout:g} s: the peer takes too little"
+        self.reason = f"{request} was not sent within {timeout:g} s: the peer reads too slowly"
         self.args = (f"{address}: {self.reason}",)
 
 
 class RouteNotFound(MQError):
-    """No name server knows brokers for this topic."""
+    """No name server has a route for this topic."""
 
     retryable = True
     refresh_route = True
@@ -66,36 +66,38 @@ class RouteNotFound(MQError):
     def __init__(self, topic: str) -> None:
         self.topic = topic
         super().__init__(
-            f"no route for topic {topic!r}; create it, or check the name server address"
+            f"no route for topic {topic!r}; create the topic, or check the name server address"
         )
 
 
 class BrokerNotFound(MQError):
-    """A broker is named in the route, but no address of its master is known. Nothing was sent."""
+    """The route names a broker without the address of its master. Nothing was sent."""
 
     retryable = True
     refresh_route = True
 
     def __init__(self, broker: str) -> None:
         self.broker = broker
-        super().__init__(f"no address is known for broker {broker!r}; is its master running?")
+        super().__init__(
+            f"no master address for broker {broker!r}; check that its master is running"
+        )
 
 
 class QueueNotSelected(MQError):
-    """No queue of the topic fits what was asked for. Nothing was sent."""
+    """No queue of the topic matches the request. Nothing was sent."""
 
     refresh_route = True
 
     def __init__(self, topic: str, reason: str) -> None:
         self.topic = topic
         self.reason = reason
-        super().__init__(f"no queue of topic {topic!r} was selected: {reason}")
+        super().__init__(f"cannot select a queue of topic {topic!r}: {reason}")
 
 
 class NameServersUnreachable(MQError):
     """None of the configured name servers answers, or none is configured.
 
-    `reason` tells what the last one met, if that is known.
+    `reason` is the last one's error, if known.
     """
 
     retryable = True
@@ -106,19 +108,21 @@ class NameServersUnreachable(MQError):
         if addresses and reason:
             text = f"no name server answers at {', '.join(addresses)}: {reason}"
         elif addresses:
-            text = f"no name server answers at {', '.join(addresses)}; is one running there?"
+            text = (
+                f"no name server answers at {', '.join(addresses)}; check that one is running there"
+            )
         else:
-            text = "no name server address is set; give one, such as '127.0.0.1:9876'"
+            text = "no name server address is configured; set one, such as '127.0.0.1:9876'"
         super().__init__(text)
 
 
 class SendFailed(MQError):
-    """A send gave up; `last_error` (also `__cause__`) is what its last try met.
+    """A send failed after its last try, whose error is `last_error` (also `__cause__`).
 
     `attempts` counts the tries made, `broker` is the last one asked, `elapsed` the seconds spent.
-    `last_error` is None when the time was over before the first try.
+    `last_error` is None when the timeout passed before the first try.
     `outcome_unknown` is true when any of the tries may have stored the message although no
-    receipt came: sending it again may store it twice. `code` is the broker's response code, if a
+    receipt came: resending it may store it twice. `code` is the broker's response code, if a
     broker's refusal ended the send. `receipts` are those of the parts of a batch that were stored
     before this one.
     """
@@ -162,7 +166,7 @@ class SendFailed(MQError):
 
     def _advice(self) -> str:
         if self.outcome_unknown:
-            return "it may be stored, so sending it again may store it twice"
+            return "the message may be stored: resend it only if consumers are idempotent"
         if self.retryable:
-            return "it was not stored and can be sent again"
-        return "it was not stored, and sending it again unchanged will not help"
+            return "the message was not stored and can be resent"
+        return "the message was not stored, and resending it unchanged will fail again"

@@ -1,7 +1,7 @@
 """The root of the error tree: flags, and pickling that works for every subclass.
 
 Subclasses take their facts as constructor arguments, keep them as attributes and build the
-message themselves, so that a message always tells the same story in the same words.
+message themselves, so that one kind of failure always has the same text.
 """
 
 from typing import Any, TypeVar
@@ -10,7 +10,7 @@ E = TypeVar("E", bound="MQError")
 
 
 class MQError(Exception):
-    """Anything PocketMQ reports as wrong.
+    """Any error PocketMQ raises.
 
     The flags belong to the class; an error that sums up others (`SendFailed`) sets its own.
     """
@@ -21,7 +21,7 @@ class MQError(Exception):
 
     @property
     def message(self) -> str:
-        """The whole message, as `str(error)` gives it."""
+        """The whole message, as `str(error)` returns it."""
         return str(self)
 
     def __reduce__(self) -> tuple[Any, ...]:

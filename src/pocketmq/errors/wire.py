@@ -6,7 +6,7 @@ from pocketmq.errors.tree import MQError
 
 
 class ProtocolError(MQError):
-    """Bytes that are not what RocketMQ's wire format says. Close the connection."""
+    """Bytes that violate RocketMQ's wire format. Close the connection."""
 
 
 class FrameTooLarge(ProtocolError):
@@ -15,7 +15,7 @@ class FrameTooLarge(ProtocolError):
     def __init__(self, declared: int, limit: int) -> None:
         self.declared = declared
         self.limit = limit
-        super().__init__(f"frame of {declared} bytes is over the limit of {limit}")
+        super().__init__(f"frame of {declared} bytes exceeds the limit of {limit} bytes")
 
 
 class FrameMalformed(ProtocolError):
@@ -27,7 +27,7 @@ class FrameMalformed(ProtocolError):
 
 
 class GreetingMalformed(ProtocolError):
-    """The first bytes of a connection are not what has to come first there."""
+    """The first bytes of a connection are not the expected greeting (TLS, PROXY protocol)."""
 
     def __init__(self, reason: str) -> None:
         self.reason = reason
@@ -43,7 +43,7 @@ class HeaderMalformed(ProtocolError):
 
 
 class BodyMalformed(ProtocolError):
-    """A body that does not parse as what its code says it is."""
+    """A body that does not parse as the type its request code prescribes."""
 
     def __init__(self, expected: str, reason: str) -> None:
         self.expected = expected
@@ -91,7 +91,8 @@ class BodyTooLarge(MessageMalformed):
 
     def __init__(self, stored: int, limit: int, where: str = "", position: int = 0) -> None:
         super().__init__(
-            f"a compressed body of {stored} bytes holds more than {limit} bytes", position
+            f"compressed body of {stored} bytes inflates to more than the limit of {limit} bytes",
+            position,
         )
         self.stored = stored
         self.limit = limit
@@ -109,11 +110,13 @@ class CodecMissing(ProtocolError):
 
     def __init__(self, codec: str) -> None:
         self.codec = codec
-        super().__init__(f"{codec} is not installed; pip install 'pocketmq[compression]'")
+        super().__init__(
+            f"codec {codec} is not installed; run: pip install 'pocketmq[compression]'"
+        )
 
 
 class UnknownRequestCode(ProtocolError):
-    """A request code that RocketMQ's table does not hold."""
+    """A request code that RocketMQ does not have; the text is Java's."""
 
     def __init__(self, code: int) -> None:
         self.code = code

@@ -1,17 +1,21 @@
-"""The delay levels: RocketMQ's classic way to hold a message back, and its retry back-off."""
+"""How long a message is delayed: delay levels, and a group's retry policy.
+
+Delay levels are RocketMQ's classic way to delay a message, and its default retry back-off.
+"""
+
+from enum import Enum
 
 from pocketmq.errors import InvalidInput
+from pocketmq.model.value import WireValue
 
 DELAY_LEVELS: tuple[float, ...] = (
     1, 5, 10, 30, 60, 120, 180, 240, 300, 360, 420, 480, 540, 600, 1200, 1800, 3600, 7200,
 )  # fmt: skip
 """Seconds of level 1, 2, … 18, as brokers have them unless configured otherwise."""
-
 MOST_LEVELS = 128
 """Each level has a queue of its own."""
 LONGEST_DELAY = 36_500 * 86_400
-"""Seconds a level may have: a moment that far ahead still fits wherever a time is kept."""
-
+"""The longest delay in seconds: a time that far ahead still fits every field of a time."""
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 _MOST_DIGITS = 10
 
@@ -24,7 +28,7 @@ def parse_delay_levels(text: str) -> tuple[float, ...]:
     parts = text.split()
     if not 0 < len(parts) <= MOST_LEVELS:
         raise InvalidInput(
-            f"messageDelayLevel has {len(parts)} levels, from 1 to {MOST_LEVELS} are possible"
+            f"messageDelayLevel has {len(parts)} levels; 1 to {MOST_LEVELS} are allowed"
         )
     return tuple([_seconds(part) for part in parts])
 
@@ -33,21 +37,53 @@ def _seconds(part: str) -> float:
     number, unit = part[:-1], _UNITS.get(part[-1])
     if unit is None or not (number.isascii() and number.isdecimal()):
         raise InvalidInput(
-            f"messageDelayLevel: {part[:40]!r} is no delay; "
+            f"messageDelayLevel: {part[:40]!r} is not a delay; "
             "write a number and s, m, h or d, as in 10s"
         )
     if len(number) > _MOST_DIGITS or int(number) * unit > LONGEST_DELAY:
-        raise InvalidInput(f"messageDelayLevel: {part[:40]!r} is more than a hundred years")
+        raise InvalidInput(f"messageDelayLevel: {part[:40]!r} exceeds the limit of 36500d")
     return float(int(number) * unit)
 
 
 def delay_of(level: int, levels: tuple[float, ...] = DELAY_LEVELS) -> float:
-    """Give a level's delay in seconds. Levels past the last count as the last, none as 0."""
+    """Return a level's delay in seconds. Levels past the last count as the last, none as 0."""
     if level <= 0:
         return 0.0
     return levels[min(level, len(levels)) - 1]
 
 
 def retry_level(reconsume_times: int) -> int:
-    """Give the level at which a failed message comes back when nobody chose one."""
+    """Return the default level of a failed message's redelivery."""
     return 3 + reconsume_times
+
+
+class RetryPolicyKind(Enum):
+    """How the pauses between retries grow (5.x)."""
+
+    EXPONENTIAL = "EXPONENTIAL"
+    CUSTOMIZED = "CUSTOMIZED"
+
+
+class ExponentialRetry(WireValue, frozen=True, kw_only=True):
+    """Pauses in milliseconds that grow by a factor up to a limit."""
+
+    initial: int = 5000
+    max: int = 7_200_000
+    multiplier: int = 2
+
+
+class CustomizedRetry(WireValue, frozen=True, kw_only=True):
+    """Pauses in milliseconds, one by one."""
+
+    next: tuple[int, ...] = (
+        1000, 5000, 10_000, 30_000, 60_000, 120_000, 180_000, 240_000, 300_000, 360_000, 420_000,
+        480_000, 540_000, 600_000, 1_200_000, 1_800_000, 3_600_000, 7_200_000,
+    )  # fmt: skip
+
+
+class RetryPolicy(WireValue, frozen=True, kw_only=True):
+    """A group's choice of pauses between retries (5.x)."""
+
+    type: RetryPolicyKind = RetryPolicyKind.CUSTOMIZED
+    exponential_retry_policy: ExponentialRetry | None = None
+    customized_retry_policy: CustomizedRetry | None = None

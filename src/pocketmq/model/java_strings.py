@@ -12,11 +12,11 @@ def int32(value: int) -> int:
     return (value + 0x8000_0000 & 0xFFFF_FFFF) - 0x8000_0000
 
 
-_REMEMBERED = 256  # longer texts are rare, and many of them would fill the memory
+_REMEMBERED = 256  # longer texts are rare, and caching them would fill the memory
 
 
 def java_hash(text: str) -> int:
-    """Give Java's `String.hashCode()`, a signed 32-bit number."""
+    """Return Java's `String.hashCode()`, a signed 32-bit number."""
     return _remembered_hash(text) if len(text) <= _REMEMBERED else _hash(text)
 
 
@@ -36,7 +36,10 @@ _remembered_hash = lru_cache(maxsize=4096)(_hash)
 
 
 def java_order(text: str) -> bytes:
-    """Give a sort key that orders as Java's `String.compareTo` does."""
+    """Return a sort key that orders as Java's `String.compareTo` does.
+
+    Code points beyond U+FFFF are surrogate pairs to Java and sort before U+E000, unlike in Python.
+    """
     return text.encode("utf-16-be", "surrogatepass")
 
 
@@ -50,8 +53,8 @@ def java_sorted(texts: list[str] | tuple[str, ...] | set[str] | frozenset[str]) 
 def java_split(text: str, separator: str) -> list[str]:
     """Split at a literal separator as Java's `String.split` does.
 
-    Trailing empty parts fall away, leading ones stay, and a text without the separator comes back
-    whole, even when it is empty.
+    Trailing empty parts are dropped, leading ones stay, and a text without the separator is
+    returned whole, even when it is empty.
     """
     if separator not in text:
         return [text]

@@ -1,9 +1,9 @@
-"""The small closed sets of RocketMQ's vocabulary, by the names they have on the wire.
+"""The small closed sets of RocketMQ's vocabulary: enumerations and bit fields of the wire.
 
-Members stand in Java's order: some peers write ordinals.
+Members of an enumeration stand in Java's order, because some peers write ordinals.
 """
 
-from enum import Enum
+from enum import Enum, IntEnum, IntFlag
 
 
 class MessageModel(Enum):
@@ -23,7 +23,7 @@ class ConsumeType(Enum):
 
 
 class ConsumeFromWhere(Enum):
-    """Where a group without a stored offset begins."""
+    """Where a group without a stored offset starts."""
 
     CONSUME_FROM_LAST_OFFSET = "CONSUME_FROM_LAST_OFFSET"
     CONSUME_FROM_LAST_OFFSET_AND_FROM_MIN_WHEN_BOOT_FIRST = (
@@ -36,10 +36,10 @@ class ConsumeFromWhere(Enum):
 
 
 class OnDamage(Enum):
-    """What a consumer does about a message whose record is damaged, after some tries."""
+    """What a consumer does about a message with a damaged record, after some retries."""
 
-    SKIP = "SKIP"  # log an error and go on behind it
-    STOP = "STOP"  # log an error and hold its queue
+    SKIP = "SKIP"  # log an error and continue behind it
+    STOP = "STOP"  # log an error and stop its queue
 
 
 class MessageRequestMode(Enum):
@@ -57,7 +57,7 @@ class TopicFilterType(Enum):
 
 
 class ConsumeResult(Enum):
-    """What came of consuming one message directly."""
+    """The result of consuming one message on demand."""
 
     CR_SUCCESS = "CR_SUCCESS"
     CR_LATER = "CR_LATER"
@@ -65,3 +65,75 @@ class ConsumeResult(Enum):
     CR_COMMIT = "CR_COMMIT"
     CR_THROW_EXCEPTION = "CR_THROW_EXCEPTION"
     CR_RETURN_NULL = "CR_RETURN_NULL"
+
+
+class SysFlag(IntFlag):
+    """Bits of a message's system flag."""
+
+    COMPRESSED = 1
+    MULTI_TAGS = 2
+    PREPARED = 4
+    COMMITTED = 8
+    ROLLED_BACK = 12
+    BORN_HOST_V6 = 16
+    STORE_HOST_V6 = 32
+    NEED_UNWRAP = 64
+    INNER_BATCH = 128
+    LZ4 = 256
+    ZSTD = 512
+    ZLIB = 768
+
+
+TRANSACTION_MASK = 12
+COMPRESSION_MASK = 0x700
+
+
+class TransactionState(IntEnum):
+    """The transaction bits of a system flag, as END_TRANSACTION carries them.
+
+    A local transaction, or a check of one, comes to COMMIT, ROLLBACK or UNKNOWN.
+    """
+
+    UNKNOWN = 0
+    NONE = 0  # of a message without a transaction
+    PREPARED = 4
+    COMMIT = 8
+    ROLLBACK = 12
+
+
+class PullFlag(IntFlag):
+    """Bits of a pull request's system flag."""
+
+    COMMIT_OFFSET = 1
+    SUSPEND = 2
+    SUBSCRIPTION = 4
+    CLASS_FILTER = 8
+    LITE_PULL = 16
+
+
+class Permission(IntFlag):
+    """What a topic's queues may be used for."""
+
+    INHERIT = 1  # a template that new topics may copy
+    WRITE = 2
+    READ = 4
+    PRIORITY = 8
+
+    def readable(self) -> bool:
+        """Return whether consumers may read."""
+        return bool(self & Permission.READ)
+
+    def writable(self) -> bool:
+        """Return whether producers may write."""
+        return bool(self & Permission.WRITE)
+
+    def text(self) -> str:
+        """Return RocketMQ's three letters, such as `RW-`."""
+        return "".join(
+            letter if self & bit else "-"
+            for bit, letter in (
+                (Permission.READ, "R"),
+                (Permission.WRITE, "W"),
+                (Permission.INHERIT, "X"),
+            )
+        )

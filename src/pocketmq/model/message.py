@@ -1,19 +1,21 @@
-"""The message an application sends."""
+"""The message an application sends, and the receipt for it."""
 
 from collections.abc import Mapping, Sequence
+from enum import Enum
 
 import msgspec
 
-from pocketmq.errors import InvalidInput
+from pocketmq.errors import InvalidInput, ResponseCode
 from pocketmq.model import properties as names
+from pocketmq.model.queue import MessageQueue
 
 MAX_BODY_SIZE = 4 * 1024 * 1024
-
 _NO_KEYS: tuple[str, ...] = ()
+DEFAULT_REGION = "DefaultRegion"
 
 
 class Message(msgspec.Struct, frozen=True):
-    """What a producer sends: a topic, a body, and what consumers select and find it by.
+    """A message to send: a topic, a body, and what consumers select and find it by.
 
     Producers take it as it is; ids, ordering and delay belong to the send, not to the message.
     """
@@ -35,20 +37,22 @@ class Message(msgspec.Struct, frozen=True):
             return
         if not isinstance(body, bytes):
             kind = type(body).__name__
-            raise InvalidInput(f"a body is bytes, not {kind}; text becomes bytes by text.encode()")
+            raise InvalidInput(
+                f"a message body must be bytes, not {kind}; use text.encode() for text"
+            )
         if tag is not None and not isinstance(tag, str):
-            raise InvalidInput(f"a tag is one word of text, not {tag!r}")
+            raise InvalidInput(f"a tag must be one string, not {tag!r}")
         if isinstance(self.keys, str) or not isinstance(self.keys, Sequence):
             raise InvalidInput("keys must be a sequence of strings, such as keys=['A17']")
         if not isinstance(properties, Mapping):
-            raise InvalidInput("properties are a mapping of text, such as {'region': 'eu'}")
+            raise InvalidInput("properties must be a mapping of strings, such as {'region': 'eu'}")
         for key in self.keys:
             _check_key(key)
         for name, value in self.properties.items():
             _check_property(name, value)
 
     def wire_properties(self) -> dict[str, str]:
-        """Give the properties as they travel, with tag and keys among them."""
+        """Return the properties as they travel, with tag and keys among them."""
         wire = dict(self.properties)
         if self.keys:
             wire[names.KEYS] = " ".join(self.keys)
@@ -62,15 +66,68 @@ def _check_key(key: object) -> None:
     if not isinstance(key, str):
         raise InvalidInput(f"key {key!r} must be a string, such as keys=['A17']")
     if not key or any(character.isspace() for character in key):
-        raise InvalidInput(f"key {key!r} is empty or holds white space, which separates keys")
+        raise InvalidInput(
+            f"key {key!r} must not be empty or contain white space, which separates keys"
+        )
 
 
 def _check_property(name: object, value: object) -> None:
     if not isinstance(name, str) or not isinstance(value, str):
-        raise InvalidInput(f"property {name!r} must be text, not {value!r}; use str(...)")
+        raise InvalidInput(f"property {name!r} must be a string, not {value!r}; use str(...)")
     if name in names.RESERVED:
-        raise InvalidInput(f"property {name!r} is RocketMQ's own; choose another name")
+        raise InvalidInput(f"property {name!r} is reserved by RocketMQ; choose another name")
     if not name.strip() or not value.strip():
         raise InvalidInput(f"property {name!r}: name and value must not be blank")
     if "\x01" in name or "\x02" in name or "\x02" in value:
-        raise InvalidInput(f"property {name!r} holds a separator character (\\x01 or \\x02)")
+        raise InvalidInput(f"property {name!r} contains a separator character (\\x01 or \\x02)")
+
+
+class SendStatus(Enum):
+    """How safely a message was stored. All four mean that the broker has it."""
+
+    SEND_OK = "SEND_OK"
+    FLUSH_DISK_TIMEOUT = "FLUSH_DISK_TIMEOUT"
+    FLUSH_SLAVE_TIMEOUT = "FLUSH_SLAVE_TIMEOUT"
+    SLAVE_NOT_AVAILABLE = "SLAVE_NOT_AVAILABLE"
+
+
+_BY_CODE: dict[int, SendStatus] = {
+    ResponseCode.SUCCESS: SendStatus.SEND_OK,
+    ResponseCode.FLUSH_DISK_TIMEOUT: SendStatus.FLUSH_DISK_TIMEOUT,
+    ResponseCode.FLUSH_SLAVE_TIMEOUT: SendStatus.FLUSH_SLAVE_TIMEOUT,
+    ResponseCode.SLAVE_NOT_AVAILABLE: SendStatus.SLAVE_NOT_AVAILABLE,
+}
+
+
+def send_status(code: int) -> SendStatus | None:
+    """Read the response code of a send; None means the broker refused the message."""
+    return _BY_CODE.get(code)
+
+
+class SendReceipt(msgspec.Struct, frozen=True, kw_only=True):
+    """A broker's confirmation that it stored a message (Java: SendResult).
+
+    `message_id` is the id the producer gave (several, separated by commas, for a batch);
+    `offset_message_id` is the broker's own, which is its location in the store.
+    """
+
+    status: SendStatus
+    message_id: str
+    offset_message_id: str | None
+    queue: MessageQueue
+    queue_offset: int
+    transaction_id: str | None = None
+    recall_handle: str | None = None
+    region_id: str = DEFAULT_REGION
+    trace_on: bool = True
+
+    @property
+    def ok(self) -> bool:
+        """Whether the message is stored as safely as the broker is configured to."""
+        return self.status is SendStatus.SEND_OK
+
+
+def region_and_trace(reply_fields: Mapping[str, str]) -> tuple[str, bool]:
+    """Return a send reply's region and whether tracing is on; only the word `false` is off."""
+    region = reply_fields.get(names.MSG_REGION) or DEFAULT_REGION
+    return region, reply_fields.get(names.TRACE_ON) != "false"

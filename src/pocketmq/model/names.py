@@ -61,7 +61,7 @@ SYSTEM_GROUPS = frozenset(
 )
 
 _ALLOWED = re.compile(r"[%|a-zA-Z0-9_-]+\Z")
-_ALLOWED_TEXT = "only letters, digits and % | _ - may be used"
+_ALLOWED_TEXT = "allowed are letters, digits and % | _ -"
 _TOPIC_LIMIT = 127
 _DERIVED_TOPIC_LIMIT = 255
 _GROUP_LIMIT = 120
@@ -84,62 +84,62 @@ def check_producer_group(group: str) -> None:
     """Raise `NameInvalid` for names producers may not use."""
     check_group(group)
     if group == "DEFAULT_PRODUCER":
-        raise NameInvalid("group", group, "it is reserved; choose a name of your own")
+        raise NameInvalid("group", group, "it is reserved by RocketMQ; choose another name")
 
 
 def check_consumer_group(group: str) -> None:
     """Raise `NameInvalid` for names consumers may not use."""
     check_group(group)
     if group == "DEFAULT_CONSUMER":
-        raise NameInvalid("group", group, "it is reserved; choose a name of your own")
+        raise NameInvalid("group", group, "it is reserved by RocketMQ; choose another name")
 
 
 def _check_text(kind: str, name: object) -> None:
     if not isinstance(name, str):
-        raise NameInvalid(kind, repr(name), "a name is text")
+        raise NameInvalid(kind, repr(name), "it must be a string")
 
 
 def _check(kind: str, name: str, limit: int) -> None:
     if not name.strip():
-        raise NameInvalid(kind, name, "it is empty")
+        raise NameInvalid(kind, name, "it must not be empty")
     if not _ALLOWED.match(name):
         raise NameInvalid(kind, name, _ALLOWED_TEXT)
     if len(name) > limit:
-        raise NameInvalid(kind, name, f"it has {len(name)} characters, {limit} are allowed")
+        raise NameInvalid(kind, name, f"it has {len(name)} characters; at most {limit} are allowed")
 
 
 def retry_topic(group: str) -> str:
-    """Give the topic that brings failed messages back to a group."""
+    """Return the topic from which failed messages are redelivered to a group."""
     return RETRY_PREFIX + group
 
 
 def dead_letter_topic(group: str) -> str:
-    """Give the topic that keeps a group's messages after their last retry."""
+    """Return the topic that keeps a group's messages after their last retry."""
     return DLQ_PREFIX + group
 
 
 def is_retry_topic(topic: str) -> bool:
-    """Tell whether a topic brings back failed messages."""
+    """Return whether a topic is a retry topic."""
     return topic.startswith(RETRY_PREFIX)
 
 
 def is_dead_letter_topic(topic: str) -> bool:
-    """Tell whether a topic keeps messages that failed too often."""
+    """Return whether a topic keeps messages that failed too often."""
     return topic.startswith(DLQ_PREFIX)
 
 
 def is_system_topic(topic: str) -> bool:
-    """Tell whether RocketMQ keeps this topic for itself."""
+    """Return whether this is a system topic of RocketMQ."""
     return topic in SYSTEM_TOPICS or topic.startswith(SYSTEM_TOPIC_PREFIX)
 
 
 def is_system_group(group: str) -> bool:
-    """Tell whether namespaces leave this group alone."""
+    """Return whether this is a system group, which no namespace changes."""
     return group.startswith(SYSTEM_GROUP_PREFIX)
 
 
 def wrap_namespace(namespace: str, name: str) -> str:
-    """Give the name that travels on the wire for a topic or group inside a namespace."""
+    """Return the name that travels on the wire for a topic or group inside a namespace."""
     if not namespace or not name or is_system_topic(name) or is_system_group(name):
         return name
     prefix, bare = _split_prefix(name)

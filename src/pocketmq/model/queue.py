@@ -17,18 +17,18 @@ class MessageQueue(msgspec.Struct, frozen=True, rename="camel", gc=False):
     queue_id: int
 
     def __str__(self) -> str:
-        """Give Java's `toString()`, which is also the queue's key on the consistent-hash ring."""
+        """Return Java's `toString()`, which is also the queue's key on the consistent-hash ring."""
         return (
             f"MessageQueue [topic={self.topic}, brokerName={self.broker_name}, "
             f"queueId={self.queue_id}]"
         )
 
     def java_sort_key(self) -> tuple[bytes, bytes, int]:
-        """Give a key that sorts as Java's `MessageQueue.compareTo` does."""
+        """Return a key that sorts as Java's `MessageQueue.compareTo` does."""
         return java_order(self.topic), java_order(self.broker_name), self.queue_id
 
     def java_hash(self) -> int:
-        """Give Java's `MessageQueue.hashCode()`."""
+        """Return Java's `MessageQueue.hashCode()`."""
         result = 31 + java_hash(self.broker_name)
         result = 31 * result + self.queue_id
         return int32(31 * result + java_hash(self.topic))

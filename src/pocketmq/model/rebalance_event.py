@@ -1,4 +1,4 @@
-"""One rebalance as its member tells it: the event that clients record and pipelines read.
+"""One rebalance as its member reports it: the event that clients record and pipelines read.
 
 Owns the form of an event. `RebalanceEvent.version` says which form it is; fields are only ever
 added to it.
@@ -38,22 +38,22 @@ class RebalanceEvent(msgspec.Struct, frozen=True, kw_only=True):
     """The topic's queues; None if not known, or if the broker made the assignment."""
     before: tuple[MessageQueue, ...] = ()
     after: tuple[MessageQueue, ...] = ()
-    """The queues held and not dropped, before and after."""
+    """The queues owned and not dropped, before and after."""
     revoked: tuple[MessageQueue, ...] = ()
     assigned: dict[str, int] = {}
     """New queues, as `broker:queue id`, with their start offsets."""
     skipped: dict[str, str] = {}
-    """Queues of the share that could not be taken, with the reason."""
+    """Assigned queues that could not be taken, with the reason."""
     balanced: bool = True
-    """Whether what is held is what shall be held."""
+    """Whether the owned queues are those of the assignment."""
     kept_because: str | None = None
-    """Why everything was left as it is, if so."""
+    """Why the rebalance changed nothing, if it could not be decided."""
     runs: int = 1
-    """How many runs in a row changed nothing and found the same; the first one is described."""
+    """The number of runs in a row with the same result and no change; the first is described."""
 
     @property
     def changed(self) -> bool:
-        """Whether queues came or went."""
+        """Whether queues were assigned or revoked."""
         return bool(self.revoked or self.assigned)
 
     def to_json(self) -> bytes:
@@ -62,7 +62,7 @@ class RebalanceEvent(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def from_json(cls, text: bytes | str) -> "RebalanceEvent":
-        """Read an event; fields of later versions are passed over.
+        """Read an event; fields of later versions are ignored.
 
         Raises `msgspec.ValidationError` or `msgspec.DecodeError` for anything else.
         """

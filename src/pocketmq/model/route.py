@@ -9,10 +9,10 @@ import re
 import msgspec
 
 from pocketmq.errors import BodyMalformed
-from pocketmq.model.flags import Permission
 from pocketmq.model.java_strings import java_order, java_split
+from pocketmq.model.kinds import Permission
 from pocketmq.model.queue import MessageQueue
-from pocketmq.model.topic_mapping import TopicMapping
+from pocketmq.model.topics import TopicMapping
 from pocketmq.model.value import WireValue
 
 MASTER_ID = 0
@@ -34,7 +34,7 @@ class BrokerData(WireValue, frozen=True, kw_only=True):
     enable_acting_master: bool | None = None
 
     def master(self) -> str | None:
-        """Give the master's address, if one is registered."""
+        """Return the master's address, if one is registered."""
         return self.broker_addrs.get(MASTER_ID)
 
 
@@ -84,7 +84,7 @@ class TopicRoute(WireValue, frozen=True, kw_only=True):
         return set(_expand(topic, readable))
 
     def for_new_topic(self, queue_nums: int = DEFAULT_TOPIC_QUEUE_NUMS) -> "TopicRoute":
-        """Give the route for a topic that brokers will create when its first message comes.
+        """Return the route for a topic that brokers will create when its first message comes.
 
         This route is that of the template topic (`TBW102`); a new topic gets at most `queue_nums`
         queues on each broker, and no more than the template may be read from.
@@ -97,7 +97,7 @@ class TopicRoute(WireValue, frozen=True, kw_only=True):
         return msgspec.structs.replace(self, queue_datas=datas)
 
     def differs_from(self, old: "TopicRoute | None") -> bool:
-        """Tell whether a cached route must give way to this one.
+        """Return whether a cached route must give way to this one.
 
         As in Java the order of brokers and queues does not matter, nor do cluster and zone names.
         """
@@ -134,12 +134,12 @@ def _essence(route: TopicRoute) -> tuple[object, ...]:
 
 
 def _expand(topic: str, counts: list[tuple[str, int]]) -> list[MessageQueue]:
-    """Name the queues 0, 1, … of each broker, after checking how many that would be."""
+    """Return the queues 0, 1, … of each broker, after checking their total."""
     total = sum(count for _, count in counts if count > 0)
     if total > MAX_ROUTE_QUEUES:
         raise BodyMalformed(
             "topic route",
-            f"{total} queues of topic {topic!r}, over the limit of {MAX_ROUTE_QUEUES}",
+            f"{total} queues of topic {topic!r} exceed the limit of {MAX_ROUTE_QUEUES}",
         )
     return [
         MessageQueue(topic, broker, queue_id)

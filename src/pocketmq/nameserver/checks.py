@@ -7,10 +7,10 @@ the rules for topics here: brokers register topics with their own names, which m
 import re
 
 from pocketmq.errors import ServerError, SystemFailure
-from pocketmq.errors.response import ResponseCode
+from pocketmq.errors.server import ResponseCode
 from pocketmq.model.route import QueueData
 from pocketmq.nameserver.values import Announcement, TableLimits
-from pocketmq.protocol.bodies.topics import TopicTable
+from pocketmq.protocol.requests.topics import TopicTableBody
 
 _UNPRINTABLE = re.compile(r"[\x00-\x20\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 
@@ -46,7 +46,7 @@ def check_announcement(broker: Announcement, limits: TableLimits) -> None:
         check_name("filter server", server, limits)
 
 
-def check_topics(table: TopicTable, limits: TableLimits) -> None:
+def check_topics(table: TopicTableBody, limits: TableLimits) -> None:
     """Raise `ServerError` if a topic of a registration cannot be stored."""
     for config in table.topic_config_table.values():
         check_name("topic name", config.topic_name, limits)

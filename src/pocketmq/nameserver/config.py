@@ -10,8 +10,8 @@ from typing import Any
 import msgspec
 
 from pocketmq.errors import InvalidInput, NoPermission
-from pocketmq.errors.response import ResponseCode
-from pocketmq.model.guarded import HIDDEN
+from pocketmq.errors.server import ResponseCode
+from pocketmq.model.secrets import HIDDEN
 from pocketmq.nameserver.access.settings import SECRET_KEYS as USER_KEYS
 from pocketmq.nameserver.access.settings import NameServerAccess
 from pocketmq.net.door_settings import SECRET_KEYS as DOOR_KEYS

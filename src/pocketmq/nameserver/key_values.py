@@ -10,8 +10,8 @@ import msgspec
 
 from pocketmq.model.value import WireValue
 from pocketmq.nameserver.checks import refused
-from pocketmq.protocol.bodies.cluster import KVTable
 from pocketmq.protocol.json_values import decode_body, encode_body
+from pocketmq.protocol.requests.key_values import KVTable
 
 ORDER_NAMESPACE = "ORDER_TOPIC_CONFIG"
 """Topics as keys, and as values the queues of each broker in order: `broker-a:4;broker-b:4`."""

@@ -11,9 +11,9 @@ address that comes back under another broker name leaves its old one.
 from collections.abc import Hashable
 
 from pocketmq.errors import ResponseCode, server_error
-from pocketmq.model.data_version import DataVersion
-from pocketmq.model.flags import Permission
+from pocketmq.model.kinds import Permission
 from pocketmq.model.route import MASTER_ID, QueueData
+from pocketmq.model.value import DataVersion
 from pocketmq.nameserver.broker_sets import BrokerSet, BrokerSets, Entered
 from pocketmq.nameserver.checks import check_announcement, check_queue_data, check_topics, refused
 from pocketmq.nameserver.live_brokers import LiveBrokers

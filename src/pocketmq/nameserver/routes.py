@@ -7,7 +7,7 @@ addresses. Does not know why anything changes.
 from collections.abc import Callable, Iterable
 
 from pocketmq.model.route import QueueData, TopicRoute
-from pocketmq.model.topic_mapping import TopicMapping
+from pocketmq.model.topics import TopicMapping
 from pocketmq.nameserver.broker_sets import BrokerSets
 from pocketmq.nameserver.topic_queues import TopicQueues
 from pocketmq.nameserver.values import BrokerKey

@@ -161,7 +161,7 @@ class NameServer:
         clock = asyncio.get_running_loop().time
         if self.data is None:
             return NameServerState(self.config, clock)
-        from pocketmq.protocol.bodies.properties_text import read_properties, write_properties
+        from pocketmq.protocol.properties_text import read_properties, write_properties
 
         try:
             self.data.mkdir(0o700, parents=True, exist_ok=True)
@@ -235,7 +235,7 @@ def _with_kept(config: NameServerConfig, properties: Mapping[str, str]) -> NameS
 
 async def _notify(dialer: Dialer, receiver: str, notification: NotifyMinBrokerId) -> None:
     """Tell one broker; whether it listens is its own affair, it also asks now and then (901)."""
-    from pocketmq.protocol.requests.replication import NotifyMinBrokerIdChangeRequest
+    from pocketmq.protocol.requests.broker_admin import NotifyMinBrokerIdChangeRequest
 
     header = NotifyMinBrokerIdChangeRequest(
         min_broker_id=notification.broker_id,

@@ -5,9 +5,9 @@ from typing import NamedTuple
 
 import msgspec
 
-from pocketmq.model.data_version import DataVersion
 from pocketmq.model.route import MAX_ROUTE_QUEUES
-from pocketmq.protocol.bodies.topics import TopicTable
+from pocketmq.model.value import DataVersion
+from pocketmq.protocol.requests.topics import TopicTableBody
 
 SILENCE = 120.0
 """Seconds without a sign of life until a broker is forgotten, unless it names its own."""
@@ -42,7 +42,7 @@ class Announcement(msgspec.Struct, frozen=True, kw_only=True):
 class Topics(msgspec.Struct, frozen=True, kw_only=True):
     """The topics of a registration; `digest` tells its bytes from those of another."""
 
-    table: TopicTable
+    table: TopicTableBody
     digest: bytes = b""
 
 

@@ -5,7 +5,7 @@ Pure functions over routes; nothing here is stored.
 
 import msgspec
 
-from pocketmq.model.flags import Permission
+from pocketmq.model.kinds import Permission
 from pocketmq.model.route import MASTER_ID, BrokerData, TopicRoute
 
 MEMBER_GROUP_TOPIC_PREFIX = "rmq_sys_SYNC_BROKER_MEMBER_"

@@ -7,7 +7,7 @@ request carries secrets. Knows neither sockets nor handlers.
 
 import logging
 
-from pocketmq.model.guarded import HIDDEN
+from pocketmq.model.secrets import HIDDEN
 from pocketmq.protocol.codes import RequestCode
 
 PERIOD = 10.0

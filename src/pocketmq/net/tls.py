@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from pocketmq.errors import InvalidInput
-from pocketmq.model.guarded import HIDDEN
+from pocketmq.model.secrets import HIDDEN
 
 logger = logging.getLogger("pocketmq.net")
 

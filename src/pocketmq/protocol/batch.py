@@ -35,7 +35,7 @@ class BatchEntry(msgspec.Struct, frozen=True, gc=False):
     flag: int = 0
 
     def encoded_size(self) -> int:
-        """Tell how many bytes the entry takes in a batch."""
+        """Return how many bytes the entry takes in a batch."""
         return ENTRY_OVERHEAD + len(self.body) + len(self.property_bytes)
 
 
@@ -50,10 +50,10 @@ def batch_entry(message: Message, unique_id: str) -> BatchEntry:
 
 
 def encode_messages(messages: Sequence[Message], unique_ids: Sequence[str]) -> list[bytes]:
-    """Give each message as its entry's bytes; the same as `batch_entry` and `encode_batch` make.
+    """Return each message as its entry's bytes; the same as `batch_entry` and `encode_batch` make.
 
     Most messages of a batch have nothing but a body, and of the same size as the one before.
-    Raises `InvalidInput` for what the format has no room for.
+    Raises `InvalidInput` for values out of the format's range.
     """
     entries: list[bytes] = []
     size_of_last = flag_of_last = id_size = -1
@@ -73,7 +73,9 @@ def encode_messages(messages: Sequence[Message], unique_ids: Sequence[str]) -> l
                 )
                 middle = _LENGTH.pack(text_size) + _BEFORE_ID
             except struct.error as error:
-                raise InvalidInput(f"a message with a flag of {flag_of_last}") from error
+                raise InvalidInput(
+                    f"the flag {flag_of_last} of a message is out of range"
+                ) from error
         entries.append(b"".join((head, body, middle, own, b"\2")))
     return entries
 
@@ -86,7 +88,7 @@ def check_batch(messages: Sequence[Message], *, delayed: bool = False) -> None:
         raise InvalidInput("messages of a batch cannot be delayed; send them one by one")
     topic = messages[0].topic
     if is_retry_topic(topic):
-        raise InvalidInput(f"a batch cannot go to the retry topic {topic!r}")
+        raise InvalidInput(f"messages to the retry topic {topic!r} cannot be sent as a batch")
     if len(topic.encode("utf-8", "replace")) > _TOPIC_LIMIT:
         raise InvalidInput(f"a batch needs a topic of at most {_TOPIC_LIMIT} bytes")
     for message in messages:
@@ -94,7 +96,9 @@ def check_batch(messages: Sequence[Message], *, delayed: bool = False) -> None:
             raise InvalidInput("a message of the batch has no body")
         other = message.topic
         if other is not topic and other != topic:
-            raise InvalidInput(f"a batch has one topic, this one has {topic!r} and {other!r}")
+            raise InvalidInput(
+                f"all messages of a batch need the same topic, not {topic!r} and {other!r}"
+            )
 
 
 def split_batch(
@@ -105,21 +109,21 @@ def split_batch(
     Raises `InvalidInput` if one entry alone is larger.
     """
     batches: list[list[BatchEntry]] = []
-    room = 0
+    space = 0
     for entry in entries:
         size = entry.encoded_size()
         if size > limit:
-            raise InvalidInput(f"a message of {size} bytes is over the limit of {limit}")
-        if not batches or size > room:
+            raise InvalidInput(f"a message of {size} bytes exceeds the limit of {limit} bytes")
+        if not batches or size > space:
             batches.append([])
-            room = limit
+            space = limit
         batches[-1].append(entry)
-        room -= size
+        space -= size
     return batches
 
 
 def encode_batch(entries: Iterable[BatchEntry]) -> bytes:
-    """Give the body of a batch; raises `InvalidInput` for what the format has no room for."""
+    """Return the body of a batch; raises `InvalidInput` for values out of its range."""
     pieces: list[bytes] = []
     for entry in entries:
         body, text = entry.body, entry.property_bytes

@@ -38,7 +38,7 @@ class PackedBatch(msgspec.Struct, frozen=True, gc=False):
     sizes: list[int]
     tags: list[int]
     looks_torn: bool = False
-    """Whether one of them could not be told from one that a crash cut short."""
+    """Whether one of them looks like one that a crash cut short."""
 
 
 def pack_batch(
@@ -142,7 +142,7 @@ class _Shape(msgspec.Struct, frozen=True, gc=False):
 
 
 def _common_shape(body: bytes) -> _Shape | None:
-    """Tell whether a batch has many entries, all with the same sizes and the same tag."""
+    """Return whether a batch has many entries, all with the same sizes and the same tag."""
     end = len(body)
     if end < _MANY * ENTRY_OVERHEAD:
         return None
@@ -173,7 +173,7 @@ def _common_shape(body: bytes) -> _Shape | None:
 def _entries_like(
     size: int, body_size: int, before: int, label: bytes
 ) -> Callable[[bytes], re.Match[bytes] | None]:
-    """Give what matches nothing but entries of these sizes with `label` at one place in each.
+    """Return what matches nothing but entries of these sizes with `label` at one place in each.
 
     Compiled once, it looks at each entry at a tenth of what a step of Python costs.
     """
@@ -211,7 +211,7 @@ def _pack_alike(
 
 @lru_cache(maxsize=256)
 def _layouts(entry: int, body: int, common: int, topic: int) -> tuple[_Unpack, _Pack, int]:
-    """Give what takes entries of one shape apart, what puts records together, and their size."""
+    """Return what takes entries of one shape apart, what puts records together, and their size."""
     text = entry - 20 - body
     record = struct.Struct(f">8si4siqq{common}s{body}s{topic}s{text}s")
     return struct.Struct(f">12xi4x{body}s{text}s").iter_unpack, record.pack, record.size

@@ -8,9 +8,8 @@ from types import ModuleType
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.request import AnyRequest, Request
 from pocketmq.protocol.requests import (
+    access,
     assignment,
-    auth,
-    auth_49,
     broker_admin,
     client_calls,
     foreign,
@@ -20,20 +19,15 @@ from pocketmq.protocol.requests import (
     nameserver,
     offsets,
     pop,
-    pulling,
-    queries,
-    replication,
-    replies,
+    reading,
     sending,
     stats,
     topics,
-    transactions,
 )
 
 FEATURES = (
+    access,
     assignment,
-    auth,
-    auth_49,
     broker_admin,
     client_calls,
     foreign,
@@ -43,14 +37,10 @@ FEATURES = (
     nameserver,
     offsets,
     pop,
-    pulling,
-    queries,
-    replication,
-    replies,
+    reading,
     sending,
     stats,
     topics,
-    transactions,
 )
 
 

@@ -6,7 +6,7 @@ from pocketmq.errors import UnknownRequestCode
 
 
 class RequestCode(IntEnum):
-    """What a request asks for."""
+    """The code of a request: what it asks for."""
 
     SEND_MESSAGE = 10
     PULL_MESSAGE = 11
@@ -180,7 +180,7 @@ class RequestCode(IntEnum):
 
     @classmethod
     def of(cls, code: int) -> "RequestCode":
-        """Give the named code, or raise `UnknownRequestCode`."""
+        """Return the named code, or raise `UnknownRequestCode`."""
         try:
             return cls(code)
         except ValueError:

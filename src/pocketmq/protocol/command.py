@@ -67,7 +67,7 @@ class Command(msgspec.Struct, frozen=True, gc=False, eq=False):
         oneway: bool = False,
         serialize: int = _JSON,
     ) -> Self:
-        """Make a request of ours; `ext` is a typed header or plain fields."""
+        """Build a request of this process; `ext` is a typed header or plain fields."""
         return cls(
             code,
             opaque,
@@ -84,7 +84,7 @@ class Command(msgspec.Struct, frozen=True, gc=False, eq=False):
         ext: Mapping[str, str] | Header | None = None,
         body: bytes = b"",
     ) -> Self:
-        """Make our response to this request: same opaque, same serialisation."""
+        """Build the response to this request: same opaque, same serialisation."""
         return type(self)(
             code,
             self.opaque,
@@ -97,17 +97,17 @@ class Command(msgspec.Struct, frozen=True, gc=False, eq=False):
 
     @property
     def is_response(self) -> bool:
-        """Whether this answers a request of the receiver's."""
+        """Whether this is the response to a request."""
         return self.flag & RESPONSE_FLAG != 0
 
     @property
     def is_oneway(self) -> bool:
-        """Whether the sender wants no answer."""
+        """Whether the sender expects no response."""
         return self.flag & ONEWAY_FLAG != 0
 
     @property
     def size(self) -> int:
-        """How many bytes its fields, remark and body take, about."""
+        """The approximate size of fields, remark and body in bytes."""
         fields = self.ext_fields
         if type(fields) is Raw:
             size = memoryview(fields).nbytes
@@ -151,7 +151,7 @@ class Command(msgspec.Struct, frozen=True, gc=False, eq=False):
         """Write the whole frame.
 
         Raises `FrameTooLarge` for what no prefix can hold, and `HeaderMalformed` for numbers the
-        serialisation has no room for.
+        serialisation cannot hold.
         """
         return encode_frame(self.serialize, self._encode_header(), self.body)
 
@@ -176,7 +176,7 @@ class Command(msgspec.Struct, frozen=True, gc=False, eq=False):
         )
 
     def _fields(self) -> dict[str, str] | None:
-        """Give the fields, read once; None where the header had none, not even an empty object."""
+        """Return the fields, read once; None if the header had none, not even an empty object."""
         fields = self.ext_fields
         if type(fields) is Raw:
             fields = read_ext(fields)
@@ -190,7 +190,7 @@ class Command(msgspec.Struct, frozen=True, gc=False, eq=False):
         return self._meaning() == other._meaning()
 
     def __ne__(self, other: object) -> bool:
-        return not self == other  # msgspec's own would go on comparing field by field
+        return not self == other  # msgspec's own would compare field by field
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -236,7 +236,7 @@ class OpaqueCounter:
         self._next = start
 
     def take(self) -> int:
-        """Give the next number."""
+        """Return the next number."""
         taken = self._next
         self._next = taken + 1 if taken < 0x7FFFFFFF else -0x80000000
         return taken

@@ -1,14 +1,14 @@
-"""Message bodies smaller: the three codecs of RocketMQ, and their bits in the system flag.
+"""Compressed message bodies: the three codecs of RocketMQ, and their bits in the system flag.
 
-zlib is always there; lz4 and zstandard are imported when first needed. Nothing is inflated past
-a limit the caller names, however much a peer's bytes promise.
+zlib is always available; lz4 and zstandard are imported when first needed. Nothing is inflated past
+a limit the caller names, however large a peer's bytes claim to be.
 """
 
 import zlib
 from enum import IntEnum
 
 from pocketmq.errors import BodyTooLarge, CodecMissing, InvalidInput, MessageMalformed
-from pocketmq.model.flags import COMPRESSION_MASK, SysFlag
+from pocketmq.model.kinds import COMPRESSION_MASK, SysFlag
 
 DEFAULT_LEVEL = 5
 INFLATE_LIMIT = 64 * 1024 * 1024
@@ -31,10 +31,10 @@ _PACKAGES = {Codec.LZ4: "lz4", Codec.ZSTD: "zstandard"}
 
 
 def codec_of(sys_flag: int) -> Codec | None:
-    """Tell which codec a system flag names, if the body is compressed at all.
+    """Return which codec a system flag names, if the body is compressed at all.
 
     No type counts as zlib: producers older than the type bits set the first bit alone. Raises
-    `MessageMalformed` for a type nobody knows.
+    `MessageMalformed` for an unknown type.
     """
     if not sys_flag & _COMPRESSED:
         return None
@@ -45,7 +45,7 @@ def codec_of(sys_flag: int) -> Codec | None:
 
 
 def mark_compressed(sys_flag: int, codec: Codec) -> int:
-    """Give a system flag that says the body is compressed with this codec."""
+    """Return a system flag that says the body is compressed with this codec."""
     return sys_flag & ~COMPRESSION_MASK | codec << _SHIFT | _COMPRESSED
 
 
@@ -60,7 +60,7 @@ def compress(body: bytes, codec: Codec = Codec.ZLIB, level: int = DEFAULT_LEVEL)
         if codec is Codec.ZSTD:
             return _zstd_compress(body, level)
     except (ValueError, zlib.error) as error:
-        raise InvalidInput(f"{codec.name} has no compression level {level}") from error
+        raise InvalidInput(f"invalid compression level {level} for {codec.name}") from error
     return _lz4_compress(body)
 
 
@@ -79,7 +79,7 @@ def decompress(data: bytes, codec: Codec, limit: int = INFLATE_LIMIT) -> bytes:
 
 
 def decompress_body(body: bytes, sys_flag: int, limit: int = INFLATE_LIMIT) -> bytes:
-    """Give a stored body as its sender handed it over; raises what `decompress` raises.
+    """Return a stored body as its sender handed it over; raises what `decompress` raises.
 
     As in Java an empty body is empty, whatever the flag says.
     """
@@ -115,7 +115,7 @@ def body_start(body: bytes, sys_flag: int, size: int) -> bytes:
 
 
 def _broken(codec: Codec, reason: str) -> MessageMalformed:
-    return MessageMalformed(f"a body is not what {codec.name} wrote: {reason}")
+    return MessageMalformed(f"the body is not valid {codec.name} data: {reason}")
 
 
 def _zlib_decompress(data: bytes, limit: int) -> bytes:
@@ -186,21 +186,21 @@ def _zstd_decompress(data: bytes, limit: int) -> bytes:
             return zstandard.ZstdDecompressor().decompress(data)
     except zstandard.ZstdError as error:
         raise _broken(Codec.ZSTD, str(error)) from error
-    # Java streams, so its frames do not tell their size: offer room until the body fits.
-    room = min(limit, max(1 << 16, 8 * len(data)))
+    # Java streams, so its frames do not declare their size: grow the output until the body fits.
+    offered = min(limit, max(1 << 16, 8 * len(data)))
     while True:
         try:
-            return zstandard.ZstdDecompressor().decompress(data, max_output_size=room)
+            return zstandard.ZstdDecompressor().decompress(data, max_output_size=offered)
         except zstandard.ZstdError as error:
-            if room == limit:
+            if offered == limit:
                 if _zstd_exceeds(data, limit):
                     raise BodyTooLarge(len(data), limit) from error
                 raise _broken(Codec.ZSTD, str(error)) from error
-        room = min(limit, 4 * room)
+        offered = min(limit, 4 * offered)
 
 
 def _zstd_exceeds(data: bytes, limit: int) -> bool:
-    """Tell whether a frame that does not tell its size holds more than `limit` bytes."""
+    """Return whether a frame that does not declare its size inflates past `limit` bytes."""
     import zstandard
 
     size = 0

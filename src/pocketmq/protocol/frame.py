@@ -16,7 +16,7 @@ import msgspec
 from pocketmq.errors import FrameMalformed, FrameTooLarge, ProtocolError
 
 FRAME_LIMIT = 16 * 1024 * 1024
-"""The largest frame Java accepts unless told otherwise, its length field included."""
+"""The largest frame Java accepts by default, its length field included."""
 
 HEADER_LIMIT = 0xFFFFFF
 """The largest header: its length has 24 bits."""
@@ -53,58 +53,58 @@ class FrameReader:
     """Cuts one connection's bytes into frames, however the bytes are split.
 
     Lengths are checked as soon as they are read, before anything is kept for them, and no more
-    is ever held than the frame in progress declares.
+    is ever buffered than the frame in progress declares.
     """
 
-    __slots__ = ("_failure", "_held", "_limit", "_wanted")
+    __slots__ = ("_failure", "_limit", "_unfinished", "_wanted")
 
     def __init__(self, limit: int = FRAME_LIMIT) -> None:
         self._limit = limit
-        self._held = bytearray()
-        self._wanted = 0  # size of the frame in `_held`, once its prefix has been checked
+        self._unfinished = bytearray()
+        self._wanted = 0  # size of the frame in `_unfinished`, once its prefix has been checked
         self._failure: ProtocolError | None = None
 
     @property
     def buffered(self) -> int:
-        """How many bytes of an unfinished frame are held."""
-        return len(self._held)
+        """The number of buffered bytes of an unfinished frame."""
+        return len(self._unfinished)
 
     @property
     def missing(self) -> int:
-        """How many bytes the unfinished frame lacks; 0 if that is not known."""
-        return self._wanted - len(self._held) if self._wanted else 0
+        """The number of bytes missing from the unfinished frame; 0 if unknown."""
+        return self._wanted - len(self._unfinished) if self._wanted else 0
 
     @property
     def wanted(self) -> int:
-        """How many bytes the unfinished frame has in all; 0 if that is not known."""
+        """The size of the unfinished frame in bytes; 0 if unknown."""
         return self._wanted
 
     def clear(self) -> None:
         """Forget the unfinished frame: the stream has ended."""
-        self._held = bytearray()
+        self._unfinished = bytearray()
         self._wanted = 0
 
     @property
     def missing_head(self) -> int:
-        """How many bytes lack until the body of the unfinished frame; 0 if that is not known.
+        """The number of bytes missing until the body of the unfinished frame; 0 if unknown.
 
-        A body that is fed alone, and whole, is given as it is: nothing of it is copied.
+        A body that is fed alone, and whole, is returned as it is, without a copy.
         """
         if not self._wanted:
             return 0
-        header: int = _unpack_prefix(self._held)[1] & HEADER_LIMIT
-        return max(0, PREFIX_SIZE + header - len(self._held))
+        header: int = _unpack_prefix(self._unfinished)[1] & HEADER_LIMIT
+        return max(0, PREFIX_SIZE + header - len(self._unfinished))
 
     @property
     def failure(self) -> ProtocolError | None:
-        """What broke the stream, if anything did: nothing more can be read from it."""
+        """The error that broke the stream, if any: nothing more can be read from it."""
         return self._failure
 
     def feed(self, data: bytes) -> list[Frame]:
-        """Take the next bytes of the stream and give the frames they complete.
+        """Take the next bytes of the stream and return the frames they complete.
 
-        Frames that came before broken bytes are still given. Then `failure` is set at once, and
-        the error is raised by this call if it has no frames to give, and by every later one.
+        Frames that came before broken bytes are still returned. Then `failure` is set at once, and
+        the error is raised by this call if it has no frames to return, and by every later one.
 
         Raises `FrameTooLarge` for a frame over the limit and `FrameMalformed` for a prefix that
         contradicts itself.
@@ -115,9 +115,9 @@ class FrameReader:
         position = 0
         if self._wanted:
             position = self._resume(data, frames)
-        elif self._held:  # part of a prefix: too little to be worth another way
-            data = bytes(self._held) + data
-            self._held.clear()
+        elif self._unfinished:  # part of a prefix: too little for a path of its own
+            data = bytes(self._unfinished) + data
+            self._unfinished.clear()
         size = len(data)
         limit = self._limit
         while size - position >= PREFIX_SIZE:
@@ -133,55 +133,55 @@ class FrameReader:
             frames.append(Frame(word >> 24, data[start:body_start], data[body_start:end]))
             position = end
         if position < size:
-            return self._hold(data[position:], frames)
+            return self._keep(data[position:], frames)
         return frames
 
-    def _hold(self, rest: bytes, frames: list[Frame]) -> list[Frame]:
-        """Keep the beginning of a frame, unless its length already is hopeless."""
+    def _keep(self, rest: bytes, frames: list[Frame]) -> list[Frame]:
+        """Keep the start of a frame, unless its length is already invalid."""
         if 4 <= len(rest) < PREFIX_SIZE:
             length = int.from_bytes(rest[:4], "big")
             if length < 4 or length + 4 > self._limit:
                 return self._fail(_prefix_error(length, 0, self._limit), frames)
-        self._held += rest
+        self._unfinished += rest
         return frames
 
     def _fail(self, failure: ProtocolError, frames: list[Frame]) -> list[Frame]:
-        """Remember what broke the stream; raise it unless there are frames to give first."""
+        """Remember what broke the stream; raise it unless there are frames to return first."""
         self._failure = failure
-        self._held.clear()
+        self._unfinished.clear()
         if not frames:
             raise failure
         return frames
 
     def _resume(self, data: bytes, frames: list[Frame]) -> int:
-        """Add what the held frame lacks; give how much of `data` that took."""
-        held = self._held
-        missing = self._wanted - len(held)
+        """Add the missing bytes of the buffered frame; return how many of `data` that took."""
+        unfinished = self._unfinished
+        missing = self._wanted - len(unfinished)
         if missing > len(data):
-            held += data
+            unfinished += data
             return len(data)
-        word = _unpack_prefix(held)[1]
+        word = _unpack_prefix(unfinished)[1]
         body_start = PREFIX_SIZE + (word & HEADER_LIMIT)
-        if len(held) < body_start:
-            held += data[:missing]
+        if len(unfinished) < body_start:
+            unfinished += data[:missing]
             rest = b""
-        else:  # nearly always the body's end is all that lacks: it is copied once
+        else:  # nearly always only the end of the body is missing: it is copied once
             rest = data[:missing]
-        with memoryview(held) as view:
+        with memoryview(unfinished) as view:
             header = bytes(view[PREFIX_SIZE:body_start])
-            body = b"".join((view[body_start:], rest)) if len(held) > body_start else rest
+            body = b"".join((view[body_start:], rest)) if len(unfinished) > body_start else rest
         frames.append(Frame(word >> 24, header, body))
-        self._held = bytearray()
+        self._unfinished = bytearray()
         self._wanted = 0
         return missing
 
 
 def _prefix_error(length: int, word: int, limit: int) -> ProtocolError:
-    """Say what is wrong with a prefix, the most basic thing first."""
+    """Return the error of a malformed prefix, the most basic one first."""
     if length > _LENGTH_LIMIT:
         return FrameMalformed(f"negative length {length - 2**32}")
     if length < 4:
-        return FrameMalformed(f"length {length} leaves no room for a header")
+        return FrameMalformed(f"length {length} is too short for a header")
     if length + 4 > limit:
         return FrameTooLarge(length + 4, limit)
     if word >> 24 > SerializeType.ROCKETMQ:
@@ -200,7 +200,7 @@ def encode_frame(serialize: int, header: bytes, body: Buffer = b"") -> bytes:
 
 
 def encode_frame_pieces(serialize: int, header: bytes, bodies: Sequence[Buffer]) -> list[Buffer]:
-    """Give a frame as pieces for a vectored write: prefix and header, then `bodies` uncopied.
+    """Return a frame as pieces for a vectored write: prefix and header, then `bodies` uncopied.
 
     Raises `FrameTooLarge` as `encode_frame` does.
     """

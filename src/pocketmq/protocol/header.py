@@ -29,7 +29,7 @@ class Header(Struct, frozen=True, kw_only=True, rename="camel", gc=False):
 
     @classmethod
     def from_ext(cls, ext: Mapping[str, str]) -> Self:
-        """Read the fields as Java does; keys this header does not know are passed over.
+        """Read the fields as Java does; keys this header does not have are ignored.
 
         Raises `HeaderMalformed` for a missing field, or a number that is none or out of range.
         A boolean is never wrong: all but "true", in any case, is false.
@@ -39,12 +39,16 @@ class Header(Struct, frozen=True, kw_only=True, rename="camel", gc=False):
             text = ext.get(wire)
             if text is None:
                 if required:
-                    raise HeaderMalformed(f"{cls.__name__} lacks {wire!r}")
+                    raise HeaderMalformed(
+                        f"{cls.__name__} has no field {wire!r}, which is required"
+                    )
                 continue
             if read is not None:
                 value = read(text)
                 if value is None:
-                    raise HeaderMalformed(f"{wire!r} of {cls.__name__} cannot be {text[:40]!r}")
+                    raise HeaderMalformed(
+                        f"{cls.__name__} has an invalid value in field {wire!r}: {text[:40]!r}"
+                    )
                 values[name] = value
             else:
                 values[name] = text
@@ -67,7 +71,7 @@ class RpcHeader(Header, frozen=True, kw_only=True):
     ns: str | None = None  # namespace of the names in this request
     nsd: bool | None = None  # whether the names already contain it
     bname: str | None = None  # the broker meant, by name
-    oway: bool | None = None  # whether an answer is unwanted
+    oway: bool | None = None  # whether no response is expected
 
 
 class TopicHeader(RpcHeader, frozen=True, kw_only=True):
@@ -85,7 +89,7 @@ _Reader = Callable[[str], Any]
 
 @cache
 def _readers(cls: type[Header]) -> tuple[tuple[str, str, _Reader | None, bool], ...]:
-    """Give each field's wire name, name, reader, and whether it is needed."""
+    """Return each field's wire name, name, reader, and whether it is needed."""
     return tuple((f.encode_name, f.name, _reader(f.type), f.required) for f in fields(cls))
 
 
@@ -120,7 +124,7 @@ def _read_integer(text: str) -> int | None:
     return int(text)
 
 
-_LONGEST_NUMBER = 64  # long before parsing grows quadratic, with room for leading zeros
+_LONGEST_NUMBER = 64  # long before parsing grows quadratic, with space for leading zeros
 _READERS: dict[Any, _Reader | None] = {
     str: None,
     bool: _read_bool,

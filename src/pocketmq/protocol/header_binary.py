@@ -92,7 +92,7 @@ def write_binary_header(  # noqa: PLR0917 - the layout's seven fields, one order
 ) -> bytes:
     """Write a header. An empty remark or value is read back as null, as Java writes and reads it.
 
-    Raises `HeaderMalformed` for numbers and keys the layout has no room for; JSON has.
+    Raises `HeaderMalformed` for numbers and keys the layout cannot hold; JSON can.
     """
     fields = bytearray()
     for key, value in ext.items() if ext else ():

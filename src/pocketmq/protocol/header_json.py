@@ -37,7 +37,7 @@ _Int32 = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
 class JsonHeader(msgspec.Struct, frozen=True, gc=False):
     """A header's own fields as JSON carries them, with Java's values for missing keys.
 
-    Only `opaque` differs: Java makes up a fresh number where the key is missing, we read 0.
+    Only `opaque` differs: Java makes up a new number where the key is missing, we read 0.
     """
 
     code: _Int32 = 0

@@ -3,7 +3,7 @@
 Owns the coercions on which fastjson 1.2.69 (RocketMQ 4.9) and fastjson2 (5.5) agree: numbers,
 booleans and nulls for strings and the reverse, raw control characters, lone surrogates. Text that
 is not JSON (comments, single quotes, trailing commas …) is malformed here though they take some
-of it: no known peer writes it. Slow, and used only where the quick reader has given up.
+of it: no known peer writes it. Slow, and used only for what the quick reader refuses.
 """
 
 import json
@@ -22,7 +22,7 @@ _NEGATIVE_ZERO = re.compile(r"-0(\.0+)?", re.ASCII).fullmatch
 
 
 class _Number(str):
-    """A JSON number as its peer wrote it, told apart from a string."""
+    """A JSON number as its peer wrote it, distinct from a string."""
 
     __slots__ = ()
 
@@ -51,7 +51,7 @@ def load_json(text: bytes) -> Any:
 def as_int32(key: str, value: object) -> int:
     """Read an int as fastjson does: null and "" are 0, true is 1, fractions are cut off.
 
-    Raises `HeaderMalformed` for what is no number or does not fit.
+    Raises `HeaderMalformed` for what is not a number or out of range.
     """
     number: float | None = None
     if value is None or value in ("", "null"):
@@ -105,9 +105,9 @@ def as_strings(fields: object) -> dict[str, str] | None:
 
 
 def as_language(value: object) -> Language | None:
-    """Read a language as Java reads an enum: a name in any case, or its place in the list.
+    """Read a language as Java reads an enum: a name in any case, or its index.
 
-    A name Java does not know is null; a place that does not exist raises `HeaderMalformed`.
+    An unknown name is null; an index that does not exist raises `HeaderMalformed`.
     """
     if value is None:
         return None

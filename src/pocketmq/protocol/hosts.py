@@ -17,7 +17,7 @@ _PORT = struct.Struct(">i")
 
 
 def encode_host(text: str) -> bytes:
-    """Give the 8 bytes of an IPv4 address with its port, or the 20 of an IPv6 one.
+    """Return the 8 bytes of an IPv4 address with its port, or the 20 of an IPv6 one.
 
     IPv6 may go without brackets, as Java prints it. Raises `InvalidInput` for anything else.
     """
@@ -25,15 +25,15 @@ def encode_host(text: str) -> bytes:
     if ip.startswith("[") and ip.endswith("]"):
         ip = ip[1:-1]
     if not (port.isascii() and port.isdigit() and len(port) <= 5 and int(port) <= 0xFFFF):
-        raise InvalidInput(f"{text!r} does not end with a port, as in 127.0.0.1:10911")
+        raise InvalidInput(f"{text!r} is not an address with a port, such as 127.0.0.1:10911")
     try:
         return ipaddress.ip_address(ip).packed + _PORT.pack(int(port))
     except ValueError as error:
-        raise InvalidInput(f"{text!r} does not begin with an IP address") from error
+        raise InvalidInput(f"{text!r} does not start with an IP address") from error
 
 
 def decode_host(raw: bytes) -> str:
-    """Give the text of an address of 8 or 20 bytes.
+    """Return the text of an address of 8 or 20 bytes.
 
     Raises `MessageMalformed` for another size or a port that no socket has; Java refuses the
     whole message for such a port.
@@ -45,7 +45,7 @@ def decode_host(raw: bytes) -> str:
         packed, port = _V6.unpack(raw)
         text = f"[{ipaddress.IPv6Address(packed)}]:{port}"
     else:
-        raise MessageMalformed(f"an address of {len(raw)} bytes, 8 or 20 are possible")
+        raise MessageMalformed(f"an address of {len(raw)} bytes, not 8 or 20")
     if not 0 <= port <= 0xFFFF:
         raise MessageMalformed(f"an address with port {port}")
     return text

@@ -1,6 +1,7 @@
 """Strings, numbers and booleans as fastjson coerces them into each other.
 
-Converters give None for an empty string where something else is meant: the field keeps its default.
+Converters return None for an empty string where something else is meant: the field keeps its
+default.
 """
 
 from collections.abc import Callable
@@ -55,11 +56,11 @@ def _double(value: Any) -> float | None:
 
 def _number_in(text: str) -> int | float:
     if len(text) > _LONGEST_NUMBER:
-        raise Mismatch("is a string that holds no number")
+        raise Mismatch("is a string, not a number")
     try:
         return int(text) if text.strip().lstrip("+-").isdecimal() else float(text)
     except ValueError:
-        raise Mismatch("is a string that holds no number") from None
+        raise Mismatch("is a string, not a number") from None
 
 
 _TRUTH = {"true": True, "1": True, "y": True, "t": True} | {
@@ -94,5 +95,5 @@ _KINDS = {
 
 
 def kind_of(value: Any) -> str:
-    """Name the kind of a JSON value for an error; never its content, which may be secret."""
+    """Return the kind of a JSON value for an error; never its content, which may be secret."""
     return _KINDS.get(type(value), "something else")

@@ -35,7 +35,7 @@ def decode_body(data: bytes | str, cls: type[T]) -> T:
 
 
 def decode_value(value: Any, cls: type[T]) -> T:
-    """Turn what `loads` gave into a value of a class. Raises `BodyMalformed`."""
+    """Turn a result of `loads` into a value of a class. Raises `BodyMalformed`."""
     if value is None:
         raise BodyMalformed(_name(cls), "the body is null")
     form: Any = cls
@@ -83,7 +83,7 @@ def _plain_key(key: Any) -> Any:
 
 @cache
 def _wire(cls: type[msgspec.Struct]) -> tuple[tuple[str, str], ...]:
-    """Give a class's wire names and attributes, in the order fastjson writes them."""
+    """Return a class's wire names and attributes, in the order fastjson writes them."""
     fields = msgspec.structs.fields(cls)
     return tuple(sorted((each.encode_name, each.name) for each in fields if each.name != EXTRA))
 
@@ -94,7 +94,7 @@ def _name(cls: Any) -> str:
 
 @cache
 def _converter(form: Any) -> Convert:
-    """Give the converter of a type annotation."""
+    """Return the converter of a type annotation."""
     origin, arguments = get_origin(form), get_args(form)
     if origin in (Union, UnionType):
         (only,) = (each for each in arguments if each is not NoneType)
@@ -153,7 +153,7 @@ def _struct_converter(cls: type[msgspec.Struct]) -> Convert:
 
 
 def _numbers_converter(cls: type[Any], names: frozenset[str], convert: Convert) -> Convert:
-    """Give a quick converter for figures, which come by the ten thousand and are as they should."""
+    """Return a quick converter for figures, which come in large numbers and are well formed."""
 
     def convert_numbers(value: Any) -> Any:
         if type(value) is dict and value and value.keys() <= names:
@@ -211,7 +211,7 @@ def _enum_converter(cls: type[Enum]) -> Convert:
     names = {each.name.upper(): each for each in ordinals}
 
     def convert(value: Any) -> Enum | None:
-        """Give the member, or None for one of a later release; fastjson ignores case."""
+        """Return the member, or None for one of a later release; fastjson ignores case."""
         if type(value) is str:
             return names.get(value.upper())
         if type(value) is int:
@@ -244,7 +244,7 @@ def _unusual_queue_key(key: str) -> Any:
     try:
         return _converter(MessageQueue)(loads(key))
     except BodyMalformed as error:
-        raise Mismatch(f"is a key that is no queue: {error.reason}") from None
+        raise Mismatch(f"is a key that is not a queue: {error.reason}") from None
 
 
 def _anything(value: Any) -> Any:

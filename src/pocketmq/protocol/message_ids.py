@@ -1,6 +1,6 @@
-"""The two ids of a message: where it is stored, and who sent it when.
+"""The two ids of a message: where it is stored, and which client sent it when.
 
-A broker's offset id names a place: host and commit-log offset. A client's unique id travels as a
+A broker's offset id is a location: host and commit-log offset. A client's unique id travels as a
 property and stays the same through retries. Both are upper-case hexadecimal, 32 digits with an
 IPv4 address, 56 with IPv6.
 """
@@ -31,7 +31,7 @@ class OffsetId(msgspec.Struct, frozen=True):
 
 
 class UniqueId(msgspec.Struct, frozen=True):
-    """What a client's id tells. `ms_of_month` counts from the first of the sender's month."""
+    """The parts of a client's id. `ms_of_month` counts from the first of the sender's month."""
 
     ip: str
     pid: int
@@ -41,13 +41,13 @@ class UniqueId(msgspec.Struct, frozen=True):
 
 
 def encode_offset_id(store_host: bytes, commit_log_offset: int) -> str:
-    """Give the offset id of a message. The host is 8 or 20 bytes, as `hosts` encodes it."""
+    """Return the offset id of a message. The host is 8 or 20 bytes, as `hosts` encodes it."""
     if len(store_host) not in (V4_SIZE, V6_SIZE):
-        raise InvalidInput("a host takes 8 bytes with IPv4, 20 with IPv6")
+        raise InvalidInput("a host must have 8 bytes (IPv4) or 20 (IPv6)")
     try:
         return (store_host + _OFFSET.pack(commit_log_offset)).hex().upper()
     except struct.error as error:
-        raise InvalidInput(f"{commit_log_offset} is no commit-log offset") from error
+        raise InvalidInput(f"{commit_log_offset} is not a commit-log offset") from error
 
 
 def parse_offset_id(text: str) -> OffsetId:
@@ -106,7 +106,7 @@ class UniqueIds:
         self._last = (-1, "")  # a millisecond, and all but the counter of its ids
 
     def next_id(self, now_ms: int) -> str:
-        """Make one id."""
+        """Return a new id."""
         last_ms, prefix = self._last
         if last_ms != now_ms:
             prefix = f"{self._prefix}{self._ms_of_month(now_ms):08X}"
@@ -114,7 +114,7 @@ class UniqueIds:
         return "%s%04X" % (prefix, next(self._counter) & 0xFFFF)  # noqa: UP031 - quicker
 
     def next_ids(self, now_ms: int, amount: int) -> list[str]:
-        """Make several ids at once."""
+        """Return several new ids at once."""
         form = f"{self._prefix}{self._ms_of_month(now_ms):08X}%04X"
         return [form % (step & 0xFFFF) for step in islice(self._counter, amount)]
 
@@ -124,14 +124,14 @@ class UniqueIds:
             start, end = self._month = month_span(now_ms, self._utc_offset_ms)
         passed = now_ms - start
         if -_SMALL_STEP_MS < passed < 0:
-            return 0  # the clock was set back a little, across the month's beginning
+            return 0  # the clock was set back a little, across the start of the month
         return passed & 0xFFFF_FFFF
 
 
 def month_span(now_ms: int, utc_offset_ms: int) -> tuple[int, int]:
-    """Give the first millisecond of a moment's month and of the next, both since 1970 in UTC.
+    """Return the first millisecond of a time's month and of the next, both since 1970 in UTC.
 
-    The offset counts as fixed: in a month with a change of the clocks the beginning may be an
+    The offset counts as fixed: in a month with a change of the clocks the start may be an
     hour off, which no id minds.
     """
     days = (now_ms + utc_offset_ms) // _DAY_MS
@@ -151,7 +151,7 @@ def _first_day(year: int, month: int) -> int:
 
 
 def _civil_month(days: int) -> tuple[int, int]:
-    """Tell year and month of a day counted from 1970-01-01."""
+    """Return year and month of a day counted from 1970-01-01."""
     era, day_of_era = divmod(days + 719_468, 146_097)
     year_of_era = (
         day_of_era - day_of_era // 1_460 + day_of_era // 36_524 - day_of_era // 146_096

@@ -1,4 +1,4 @@
-"""Who is at the other end: languages and RocketMQ versions as numbers on the wire."""
+"""Peers: languages and RocketMQ versions as numbers on the wire."""
 
 from enum import IntEnum
 
@@ -27,23 +27,23 @@ _HIGHER_VERSION = 612
 
 
 def version_number(major: int, minor: int, patch: int) -> int:
-    """Give the ordinal of a release from 4.0.0 on; each has a snapshot before it."""
+    """Return the ordinal of a release from 4.0.0 on; each has a snapshot before it."""
     return _V4_0_0_SNAPSHOT + 2 * ((major - 4) * 100 + minor * 10 + patch) + 1
 
 
 def version_name(number: int) -> str:
-    """Give the name Java prints for a version ordinal, such as `V5_5_0`."""
+    """Return the name Java prints for a version ordinal, such as `V5_5_0`."""
     if number >= _HIGHER_VERSION:
         return "HIGHER_VERSION"
     if number < _V4_0_0_SNAPSHOT:
-        return "V3"  # every 3.x release; nobody tells them apart any more
+        return "V3"  # every 3.x release; their ordinals are not told apart here
     steps, release = divmod(number - _V4_0_0_SNAPSHOT, 2)
     name = f"V{4 + steps // 100}_{steps // 10 % 10}_{steps % 10}"
     return name if release else f"{name}_SNAPSHOT"
 
 
-class Gate(IntEnum):
-    """Versions at which peers change their ways; compare a peer's version with these."""
+class VersionGate(IntEnum):
+    """Versions from which peers behave differently; compare a peer's version with these."""
 
     RESET_OFFSET_PUSH = 28  # V3_0_7_SNAPSHOT: the client answers 220 and 221
     REGISTER_BODY = 37  # V3_0_11: the broker registers with a wrapped topic table
@@ -53,8 +53,8 @@ class Gate(IntEnum):
     UNIQUE_KEY_QUERY_UNSIGNED = 399  # V4_9_3: the last to leave _UNIQUE_KEY_QUERY unsigned
     STANDARD_JSON = 401  # V4_9_4: the client reads routes with quoted keys
     TOPIC_QUEUE_MAPPING = 413  # V5_0_0: compressed registrations end with mappings
-    EXACT_TIMES = 473  # V5_3_0: older brokers may give a message beside the one stored at a time
-    GO_AWAY = 475  # V5_3_1: later clients understand a server that is leaving
+    EXACT_TIMES = 473  # V5_3_0: older brokers may return a message next to the one stored at a time
+    GO_AWAY = 475  # V5_3_1: later clients understand GO_AWAY of a server that stops
 
 
 CURRENT_VERSION = version_number(5, 3, 3)

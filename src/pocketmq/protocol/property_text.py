@@ -27,7 +27,7 @@ def encode_properties(properties: Mapping[str, str | None]) -> bytes:
     try:
         raw = text.encode()
     except UnicodeEncodeError as error:
-        raise InvalidInput("a property holds half of a surrogate pair") from error
+        raise InvalidInput("a property contains half of a surrogate pair") from error
     if len(raw) > LIMIT:
         raise InvalidInput(_TOO_LONG.format(len(raw)))
     return raw
@@ -37,9 +37,9 @@ def _check(pairs: list[tuple[str, str]]) -> None:
     r"""Refuse what would be read back differently. `\x01` inside a value is no separator."""
     for name, value in pairs:
         if not name:
-            raise InvalidInput("a property has no name")
+            raise InvalidInput("a property name must not be empty")
         if "\x01" in name or "\x02" in name or "\x02" in value:
-            raise InvalidInput(f"property {name!r} holds a separator character (\\x01 or \\x02)")
+            raise InvalidInput(f"property {name!r} contains a separator character (\\x01 or \\x02)")
 
 
 def decode_properties(raw: bytes) -> dict[str, str]:
@@ -57,7 +57,7 @@ def decode_properties(raw: bytes) -> dict[str, str]:
 
 
 def find_property(raw: bytes, name: bytes, start: int = 0, end: int | None = None) -> bytes | None:
-    """Find what `decode_properties` would give for one name, without reading the others.
+    """Return what `decode_properties` would return for one name, without reading the others.
 
     The properties may lie anywhere in a larger buffer, from `start` to `end`.
     """
@@ -78,7 +78,7 @@ def find_property(raw: bytes, name: bytes, start: int = 0, end: int | None = Non
 
 @lru_cache(maxsize=256)
 def _needles(name: bytes) -> tuple[bytes, bytes]:
-    """Give what a property begins with: behind another one, and as the first."""
+    """Return what a property begins with: behind another one, and as the first."""
     return b"\x02%b\x01" % name, b"%b\x01" % name
 
 

@@ -4,10 +4,10 @@ import struct
 from zlib import crc32
 
 from pocketmq.errors import MessageMalformed, MessagesCutShort
-from pocketmq.model.flags import SysFlag
+from pocketmq.model.kinds import SysFlag
 from pocketmq.protocol.batch import BatchEntry, decode_batch
 from pocketmq.protocol.compression import decompress_body
-from pocketmq.protocol.received import Delivery, ReceivedMessage
+from pocketmq.protocol.received import DeliveryContext, ReceivedMessage
 from pocketmq.protocol.record_scan import (
     BODY_AT,
     MAGIC_V1,
@@ -39,13 +39,13 @@ the properties every producer adds. A few compressed bytes can claim millions.""
 _LARGEST_OFFSET = 2**63 - 1
 
 
-def decode_pulled(body: ReadableBuffer, delivery: Delivery) -> list[ReceivedMessage]:
+def decode_pulled(body: ReadableBuffer, delivery: DeliveryContext) -> list[ReceivedMessage]:
     """Find the messages in a body of records back to back.
 
     Lengths and the checksums of bodies are verified; fields are decoded when read. A stored
     checksum of 0 is not verified: it stands for none. Inner batches of 5.x are unwrapped, their
     messages numbered on from the batch's queue offset. If a record is damaged, `MessagesCutShort`
-    is raised and its `decoded` holds the messages before: Java goes on with those in silence and
+    is raised and its `decoded` holds the messages before: Java silently continues with those and
     checks no body, here the caller decides. Raises `CodecMissing` if an inner batch is compressed
     with a codec that is not installed.
 
@@ -56,7 +56,7 @@ def decode_pulled(body: ReadableBuffer, delivery: Delivery) -> list[ReceivedMess
     messages, end = _plain_messages(data, delivery)
     if end == len(data):
         return messages
-    room = _Room(delivery.inflate_limit)
+    budget = _Budget(delivery.inflate_limit)
     damaged: ReceivedMessage | None = None
     try:
         for position, size, queue_offset, sys_flag, body_size, text_at in scan_records(data, end):
@@ -68,7 +68,7 @@ def decode_pulled(body: ReadableBuffer, delivery: Delivery) -> list[ReceivedMess
                 damaged = message
                 break
             if sys_flag & _INNER_BATCH == _INNER_BATCH:
-                messages += _unwrap(message, sys_flag, room)
+                messages += _unwrap(message, sys_flag, budget)
             else:
                 messages.append(message)
     except MessageMalformed as error:
@@ -80,7 +80,7 @@ def decode_pulled(body: ReadableBuffer, delivery: Delivery) -> list[ReceivedMess
     return messages
 
 
-def _plain_messages(data: bytes, delivery: Delivery) -> tuple[list[ReceivedMessage], int]:
+def _plain_messages(data: bytes, delivery: DeliveryContext) -> tuple[list[ReceivedMessage], int]:
     """Return the messages before the first record that is damaged or special, and its position.
 
     Nearly always these are all. Lengths are read without a sign, so that a negative one leads out
@@ -167,15 +167,15 @@ class InnerMessage(ReceivedMessage, frozen=True, gc=False, eq=False, kw_only=Tru
         return self.entry.property_bytes
 
     def get_property(self, name: str) -> str | None:
-        """Give one property."""
+        """Return one property."""
         return self.properties.get(name)
 
     def crc_matches(self) -> bool:
-        """Tell whether the checksum fits: always, since it is computed."""
+        """Return whether the checksum fits: always, since it is computed."""
         return True
 
     def record(self) -> bytes:
-        """Give the record a broker would have stored for this message alone."""
+        """Return the record a broker would have stored for this message alone."""
         return encode_record(
             Record(
                 topic=self.topic_bytes,
@@ -194,8 +194,8 @@ class InnerMessage(ReceivedMessage, frozen=True, gc=False, eq=False, kw_only=Tru
         )
 
 
-class _Room:
-    """What the inner batches still to come may take: inflated bytes, and messages."""
+class _Budget:
+    """The budget of the inner batches still to come: inflated bytes, and messages."""
 
     __slots__ = ("inflated", "messages")
 
@@ -204,16 +204,16 @@ class _Room:
         self.messages = INNER_MESSAGES_LIMIT
 
 
-def _unwrap(outer: ReceivedMessage, sys_flag: int, room: _Room) -> list[InnerMessage]:
+def _unwrap(outer: ReceivedMessage, sys_flag: int, budget: _Budget) -> list[InnerMessage]:
     try:
-        body = decompress_body(outer.stored_body, sys_flag, room.inflated)
-        entries = decode_batch(body, room.messages)
+        body = decompress_body(outer.stored_body, sys_flag, budget.inflated)
+        entries = decode_batch(body, budget.messages)
     except MessageMalformed as error:
         raise MessageMalformed(f"inner batch: {error.reason}", outer.position) from error
     if outer.queue_offset + len(entries) > _LARGEST_OFFSET:
         raise MessageMalformed("inner batch: its offsets do not fit 64 bits", outer.position)
-    room.inflated -= len(body) if sys_flag & _COMPRESSED else 0
-    room.messages -= len(entries)
+    budget.inflated -= len(body) if sys_flag & _COMPRESSED else 0
+    budget.messages -= len(entries)
     frame = outer.store_size - outer.body_size - len(outer.property_bytes)
     return [
         InnerMessage(

@@ -4,21 +4,21 @@ from pocketmq.errors import InvalidInput, MessageMalformed
 from pocketmq.model import properties as names
 from pocketmq.protocol.hosts import encode_host
 from pocketmq.protocol.property_text import decode_properties
-from pocketmq.protocol.received import Delivery, ReceivedMessage, revive
+from pocketmq.protocol.received import DeliveryContext, ReceivedMessage, revive
 from pocketmq.protocol.records import Record, encode_record
-from pocketmq.protocol.requests.replies import PushReplyRequest
+from pocketmq.protocol.requests.client_calls import PushReplyRequest
 
 
 def correlation_of(header: PushReplyRequest) -> str:
-    """Give the number of the request that a reply answers; empty if it has none."""
+    """Return the correlation id of the request that a reply answers; empty if it has none."""
     text = (header.properties or "").encode("utf-8", "replace")
     return decode_properties(text).get(names.CORRELATION_ID, "")
 
 
 def pushed_reply(header: PushReplyRequest, body: bytes, arrived_ms: int) -> ReceivedMessage:
-    """Give a reply as a message, whose body is inflated when it is read.
+    """Return a reply as a message, whose body is inflated when it is read.
 
-    It lies in no queue: its offsets mean nothing. Raises `MessageMalformed` for an impossible
+    It is in no queue: its offsets mean nothing. Raises `MessageMalformed` for an impossible
     host, or more properties than a message can have.
     """
     try:
@@ -37,5 +37,5 @@ def pushed_reply(header: PushReplyRequest, body: bytes, arrived_ms: int) -> Rece
         )
         raw = encode_record(record)
     except InvalidInput as error:
-        raise MessageMalformed(f"a reply is no message: {error}") from error
-    return revive(raw, 0, Delivery(added={names.ARRIVE_TIME: str(arrived_ms)}))
+        raise MessageMalformed(f"the reply is not a valid message: {error}") from error
+    return revive(raw, 0, DeliveryContext(added={names.ARRIVE_TIME: str(arrived_ms)}))

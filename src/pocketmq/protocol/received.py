@@ -1,7 +1,7 @@
 """A message as a consumer gets it: the raw record, and fields that are decoded when read.
 
-Most consumers read the body and little else, so nothing else is paid for. A message keeps the
-whole pull reply it came with alive; a pickled or unpickled one holds its own record alone.
+Most consumers read the body and little else, so nothing else is decoded in advance. A message keeps
+the whole pull reply it came with alive; a pickled or unpickled one holds its own record alone.
 """
 
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ import msgspec
 
 from pocketmq.errors import BodyTooLarge
 from pocketmq.model import properties as names
-from pocketmq.model.flags import SysFlag
+from pocketmq.model.kinds import SysFlag
 from pocketmq.protocol.compression import INFLATE_LIMIT, body_start, decompress_body
 from pocketmq.protocol.hosts import decode_host
 from pocketmq.protocol.message_ids import encode_offset_id
@@ -26,8 +26,8 @@ is inflated at each read, so that messages that wait do not hold what few bytes 
 _remember = msgspec.structs.force_setattr
 
 
-class Delivery(msgspec.Struct, frozen=True, gc=False):
-    """What a receiver knows about messages besides their bytes; all of one pull share it.
+class DeliveryContext(msgspec.Struct, frozen=True, gc=False):
+    """Facts about received messages besides their bytes; all of one pull share it.
 
     `queue_id` and `topic`, where given, win over the record's; `offset_delta` is added to its
     queue offset (both for 5.x static topics). `added` are properties laid over the message's own,
@@ -62,7 +62,7 @@ class ReceivedMessage(RecordView, frozen=True, gc=False, eq=False):
     store_size: int
     body_size: int
     text_at: int
-    delivery: Delivery
+    delivery: DeliveryContext
     _body: bytes | None = None
     _topic: str | None = None
     _properties: Mapping[str, str] | None = None
@@ -74,7 +74,7 @@ class ReceivedMessage(RecordView, frozen=True, gc=False, eq=False):
 
     @property
     def topic(self) -> str:
-        """The topic, as the receiver wants it called."""
+        """The topic, by the name that the receiver uses."""
         topic = self._topic
         if topic is None:
             topic = self.delivery.topic
@@ -156,7 +156,7 @@ class ReceivedMessage(RecordView, frozen=True, gc=False, eq=False):
         }
 
     def get_property(self, name: str) -> str | None:
-        """Give one property without reading the others; quicker than `properties` for a few."""
+        """Return one property without reading the others; quicker than `properties` for a few."""
         if self._properties is not None:
             return self._properties.get(name)
         added = self.delivery.added.get(name)
@@ -183,7 +183,7 @@ class ReceivedMessage(RecordView, frozen=True, gc=False, eq=False):
 
     @property
     def offset_message_id(self) -> str:
-        """The id that tells where it is stored; a retried message gets a new one."""
+        """The id of its location in the store; a retried message gets a new one."""
         return encode_offset_id(self.store_host_bytes, self.commit_log_offset)
 
     @property
@@ -220,11 +220,11 @@ class ReceivedMessage(RecordView, frozen=True, gc=False, eq=False):
         return decode_host(self.store_host_bytes)
 
     def record(self) -> bytes:
-        """Give the record alone, as it was stored."""
+        """Return the record alone, as it was stored."""
         return self.buffer[self.position : self.position + self.store_size]
 
     def with_topic(self, topic: str) -> "ReceivedMessage":
-        """Give the same message under another name of its topic, sharing the record.
+        """Return the same message under another name of its topic, sharing the record.
 
         For consumers that hide a namespace, or a retry topic behind the original one.
         """
@@ -232,9 +232,9 @@ class ReceivedMessage(RecordView, frozen=True, gc=False, eq=False):
         return msgspec.structs.replace(self, delivery=delivery, _topic=topic)
 
     def with_reconsume_times(self, times: int) -> "ReceivedMessage":
-        """Give the same message, sharing the record, with another count of failures.
+        """Return the same message, sharing the record, with another count of failures.
 
-        For consumers that try a message again themselves.
+        For consumers that retry a message themselves.
         """
         delivery = msgspec.structs.replace(self.delivery, reconsume_times=times)
         return msgspec.structs.replace(self, delivery=delivery)
@@ -251,7 +251,7 @@ class ReceivedMessage(RecordView, frozen=True, gc=False, eq=False):
         )
 
     def __ne__(self, other: object) -> bool:
-        return not self == other  # msgspec's own would go on comparing field by field
+        return not self == other  # msgspec's own would compare field by field
 
     def __hash__(self) -> int:
         return hash((self.broker_name, self.queue_offset, self.commit_log_offset))
@@ -267,7 +267,7 @@ class ReceivedMessage(RecordView, frozen=True, gc=False, eq=False):
         return revive, (self.record(), self.queue_offset, self.delivery)
 
 
-def revive(record: bytes, queue_offset: int, delivery: Delivery) -> ReceivedMessage:
+def revive(record: bytes, queue_offset: int, delivery: DeliveryContext) -> ReceivedMessage:
     """Rebuild a message from what pickling kept of it."""
     ((position, size, _, _, body_size, text_at),) = scan_records(record)
     return ReceivedMessage(record, position, queue_offset, size, body_size, text_at, delivery)

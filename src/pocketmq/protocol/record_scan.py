@@ -1,4 +1,4 @@
-"""Stored messages where they lie: finding them in a buffer, and reading their fields in place.
+"""Stored messages in place: finding them in a buffer, and reading their fields without copies.
 
 A record has the same bytes in a commit log and in the body of a pull reply. Here records are only
 found and looked at; `records` makes them. Sizes are checked before anything is taken from them,
@@ -78,19 +78,19 @@ def scan_records(buffer: ReadableBuffer, start: int = 0, end: int | None = None)
 
 
 def _measure(buffer: ReadableBuffer, position: int, end: int) -> Found | None:
-    """Check one record of any form and say precisely what is wrong with it; None for a blank."""
-    room = end - position
-    if room < BLANK_SIZE:
-        raise MessageMalformed(f"{room} bytes are left, too few for a record", position)
+    """Check one record of any form and raise what precisely is wrong; None for a blank."""
+    left = end - position
+    if left < BLANK_SIZE:
+        raise MessageMalformed(f"{left} bytes are left, too few for a record", position)
     size, magic = _SIZE_AND_MAGIC(buffer, position)
     if magic == MAGIC_BLANK:
-        if not BLANK_SIZE <= size <= room:
-            raise MessageMalformed(f"a blank of {size} bytes where {room} are left", position)
+        if not BLANK_SIZE <= size <= left:
+            raise MessageMalformed(f"a blank of {size} bytes where {left} are left", position)
         return None
     if magic not in (MAGIC_V1, MAGIC_V2):
         raise MessageMalformed(f"unknown magic {magic & 0xFFFF_FFFF:08x}", position)
-    if size > room:
-        raise MessageMalformed(f"it has {size} bytes, {room} are there", position)
+    if size > left:
+        raise MessageMalformed(f"it declares {size} bytes, but {left} are left", position)
     if size < _SMALLEST:
         raise MessageMalformed(f"{size} bytes are too few for a message", position)
     body_at = BODY_AT[buffer[position + FLAG_BYTE] >> 4 & 3]
@@ -122,7 +122,7 @@ def _signed_byte(value: int) -> int:
 class RecordView(msgspec.Struct, frozen=True, gc=False):
     """The fields of one record, each read from the buffer when it is asked for.
 
-    Make one only for a position that `scan_records` gave: lengths are not checked again.
+    Make one only for a position that `scan_records` returned: lengths are not checked again.
     """
 
     buffer: ReadableBuffer
@@ -160,7 +160,7 @@ class RecordView(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def sys_flag(self) -> int:
-        """RocketMQ's own bits, as they travelled; see `pocketmq.model.flags.SysFlag`."""
+        """RocketMQ's own bits, as they travelled; see `pocketmq.model.kinds.SysFlag`."""
         return _INT(self.buffer, self.position + 36)[0]
 
     @property
@@ -218,14 +218,14 @@ class RecordView(msgspec.Struct, frozen=True, gc=False):
         return self._bytes(end + 2, self.store_size)
 
     def crc_matches(self) -> bool:
-        """Tell whether the stored body has the checksum that was stored with it."""
+        """Return whether the stored body has the checksum that was stored with it."""
         body_at = self.position + self._body_at()
         (size,) = _INT(self.buffer, body_at - 4)
         body = memoryview(self.buffer)[body_at : body_at + size]
         return checksum(body) == self.body_crc
 
     def tags_code(self) -> int:
-        """Give the tag's hash as consume queues hold it: 0 without a tag."""
+        """Return the tag's hash as consume queues hold it: 0 without a tag."""
         return tags_code(self.property_bytes)
 
     def _bytes(self, start: int, end: int) -> bytes:
@@ -246,12 +246,12 @@ class RecordView(msgspec.Struct, frozen=True, gc=False):
 
 
 def checksum(body: ReadableBuffer) -> int:
-    """Give RocketMQ's checksum of a body: CRC-32 without its highest bit."""
+    """Return RocketMQ's checksum of a body: CRC-32 without its highest bit."""
     return crc32(body) & 0x7FFF_FFFF
 
 
 def tags_code(property_bytes: bytes) -> int:
-    """Give the hash of the tag among these properties, 0 if there is none."""
+    """Return the hash of the tag among these properties, 0 if there is none."""
     _, found, rest = property_bytes.rpartition(b"\x02TAGS\x01")
     if found and (tag := rest.partition(b"\x02")[0]):
         return _tag_hash(tag)
@@ -276,7 +276,7 @@ _remembered_hash = lru_cache(maxsize=4096)(_hash)
 
 
 def looks_torn(property_bytes: bytes) -> bool:
-    """Tell whether properties could be what a crash left of others.
+    """Return whether properties could be what a crash left of others.
 
     What did not reach the disk reads as zeros, from some place to the record's end or, on a
     machine that lost its power, over whole sectors. The body's checksum does not cover them.

@@ -35,7 +35,7 @@ _LENGTH = struct.Struct(">h").pack
 
 
 def _heads(store_size: int) -> dict[int, tuple[Callable[..., bytes], int, int]]:
-    """Give for each size of the born host how to pack what precedes the body, and the host bits."""
+    """Return by size of the born host how to pack what precedes the body, and the host bits."""
     heads = {}
     for born_size, born_bit in ((V4_SIZE, 0), (V6_SIZE, 0x10)):
         head = struct.Struct(f">iiiiiqqiq{born_size}sq{store_size}siqi")
@@ -51,7 +51,7 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     `body` is compressed if `sys_flag` says so; the flag's host bits follow the hosts' sizes.
     Without a `body_crc` the body's own is written. Raises `InvalidInput` for a number or a length
-    the format has no room for.
+    out of the format's range.
     """
 
     topic: bytes
@@ -81,14 +81,18 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, gc=False):
                 self.prepared_transaction_offset,
             )
         except struct.error as error:
-            raise InvalidInput(f"a number does not fit into a message: {error}") from error
+            raise InvalidInput(f"a number is out of range for a message: {error}") from error
         text_size = len(self.property_bytes)
         if text_size > PROPERTIES_LIMIT:
-            raise InvalidInput(f"properties of {text_size} bytes, {PROPERTIES_LIMIT} are allowed")
+            raise InvalidInput(
+                f"the properties take {text_size} bytes; at most {PROPERTIES_LIMIT} are allowed"
+            )
         if len(self.topic) > _TOPIC_LIMIT:
-            raise InvalidInput(f"a topic of {len(self.topic)} bytes, {_TOPIC_LIMIT} are possible")
+            raise InvalidInput(
+                f"the topic name has {len(self.topic)} bytes; at most {_TOPIC_LIMIT} are allowed"
+            )
         if len(self.born_host) not in _HEADS or len(self.store_host) not in _HEADS:
-            raise InvalidInput("a host takes 8 bytes with IPv4, 20 with IPv6")
+            raise InvalidInput("a host must have 8 bytes (IPv4) or 20 (IPv6)")
         if len(self.body) > _SIZE_LIMIT - 0x1_0000 - _TOPIC_LIMIT:
             raise InvalidInput(f"a body of {len(self.body)} bytes is too large for a record")
 
@@ -102,12 +106,12 @@ class PackedRun(msgspec.Struct, frozen=True, gc=False):
 
 
 def encode_record(record: Record) -> bytes:
-    """Give a record's bytes, with the places and times it holds."""
+    """Return a record's bytes, with the places and times it holds."""
     run = pack_records(
         (record,),
         (record.queue_offset,),
         commit_log_offset=record.commit_log_offset,
-        room=_SIZE_LIMIT,
+        space=_SIZE_LIMIT,
         store_timestamp_ms=record.store_timestamp_ms,
         store_host=record.store_host,
     )
@@ -119,15 +123,15 @@ def pack_records(
     queue_offsets: Sequence[int],
     *,
     commit_log_offset: int,
-    room: int,
+    space: int,
     store_timestamp_ms: int,
     store_host: bytes,
 ) -> PackedRun:
-    """Pack records back to back, from `commit_log_offset` on, as long as `room` bytes allow.
+    """Pack records back to back, from `commit_log_offset` on, as long as `space` bytes allow.
 
     Places, store time and store host are those given here, not the records' own. Packing stops
     before the first record that would not leave 8 bytes for a blank at the file's end (Java's
-    rule); `len(run.positions)` tells how many were taken. Raises `InvalidInput` if a place or
+    rule); `len(run.positions)` is the number packed. Raises `InvalidInput` if a place or
     time has more than 64 bits, or there is not one queue offset for each record.
     """
     if len(records) != len(queue_offsets):
@@ -135,7 +139,7 @@ def pack_records(
     pieces: list[bytes] = []
     positions: list[int] = []
     position = commit_log_offset
-    last = commit_log_offset + room - BLANK_SIZE
+    last = commit_log_offset + space - BLANK_SIZE
     for record, queue_offset in zip(records, queue_offsets, strict=True):
         data = pack_record(record, queue_offset, position, store_timestamp_ms, store_host)
         if position + len(data) > last:
@@ -153,7 +157,7 @@ def pack_record(
     store_timestamp_ms: int,
     store_host: bytes,
 ) -> bytes:
-    """Give a record's bytes, with the places, store time and store host given here.
+    """Return a record's bytes, with the places, store time and store host given here.
 
     Raises `InvalidInput` if a place or time has more than 64 bits.
     """
@@ -180,13 +184,13 @@ def pack_record(
             body_size,
         )
     except struct.error as error:
-        raise InvalidInput(f"a place or time does not fit into a message: {error}") from error
+        raise InvalidInput(f"an offset or time is out of range for a message: {error}") from error
     return b"".join((head, body, topic_field, _LENGTH(text_size), text))
 
 
 @lru_cache(maxsize=4096)
 def topic_prefix(topic: bytes) -> tuple[int, bytes]:
-    """Give the magic that a topic asks for, and the topic with its length before it."""
+    """Return the magic that a topic asks for, and the topic with its length before it."""
     size = len(topic)
     if size <= _V1_TOPIC_LIMIT:
         return MAGIC_V1, size.to_bytes(1, "big") + topic
@@ -194,9 +198,11 @@ def topic_prefix(topic: bytes) -> tuple[int, bytes]:
 
 
 def blank_record(size: int) -> bytes:
-    """Give what marks the last `size` bytes of a commit-log file as unused; only it is written."""
+    """Return the mark of `size` unused bytes at the end of a commit-log file."""
     if not BLANK_SIZE <= size <= _SIZE_LIMIT:
-        raise InvalidInput(f"a blank of {size} bytes, at least {BLANK_SIZE} are needed")
+        raise InvalidInput(
+            f"a blank record cannot have {size} bytes; at least {BLANK_SIZE} are needed"
+        )
     return _BLANK(size, MAGIC_BLANK)
 
 
@@ -221,4 +227,4 @@ def decode_record(buffer: ReadableBuffer, position: int = 0, end: int | None = N
             store_host=view.store_host_bytes,
             body_crc=view.body_crc,
         )
-    raise MessageMalformed("there is no message here", position)
+    raise MessageMalformed("no message starts here", position)

@@ -1,24 +1,83 @@
 """A request as one value: its code, its types both ways, who serves it, and how it is treated.
 
-The rows are in `pocketmq.protocol.requests`, by feature; `pocketmq.protocol.catalogue` has all.
+The rows are in `pocketmq.protocol.requests`, by feature; `pocketmq.protocol.catalogue` has all. A
+`Form` reads and writes a body: a pair of functions between bytes and a typed value. Bodies that are
+read together with something else (records with their delivery, a registration with its header) stay
+bytes here.
 """
 
+from collections.abc import Callable
 from enum import Enum
-from typing import Any, Generic, TypedDict, TypeVar, Unpack, overload
+from typing import Any, Generic, Literal, TypedDict, TypeVar, Unpack, overload
 
 from msgspec import Struct
 
 from pocketmq.protocol.codes import RequestCode
-from pocketmq.protocol.forms import NOTHING, Form
 from pocketmq.protocol.header import Header
+from pocketmq.protocol.json_values import decode_body, encode_body
 
+T = TypeVar("T")
 H = TypeVar("H", bound=Header)
 B = TypeVar("B")
 A = TypeVar("A", bound=Header)
 R = TypeVar("R")
+ActionName = Literal["Create", "Update", "Delete", "Get"]
+KindName = Literal["Topic", "Group"]
 
 
-class Peer(Enum):
+class Form(Struct, Generic[T], frozen=True):
+    """A codec for one kind of body; `decode` raises `BodyMalformed`."""
+
+    name: str
+    """For the reference: a type's name, or a few words for what is not one JSON value."""
+    encode: Callable[[T], bytes]
+    decode: Callable[[bytes], T]
+    json: Any = None
+    """The type of the JSON value, if the body is one of a fixed shape."""
+
+
+def json_of(kind: type[T], *, bare_integer_keys: bool = False) -> Form[T]:
+    """Return the form of a body that is one JSON value: a class, or a `list[...]` of one.
+
+    With `bare_integer_keys` integer keys are written without quotes, as Java's own peers do.
+    """
+
+    def encode(value: T) -> bytes:
+        return encode_body(value, bare_integer_keys=bare_integer_keys)
+
+    def decode(data: bytes) -> T:
+        return decode_body(data, kind)
+
+    shown: Any = kind
+    plain = isinstance(shown, type) and not hasattr(shown, "__origin__")
+    return Form(shown.__name__ if plain else str(shown), encode, decode, kind)
+
+
+def _no_bytes(_: None) -> bytes:
+    return b""
+
+
+def _no_value(_: bytes) -> None:
+    return None
+
+
+def _same(data: bytes) -> bytes:
+    return data
+
+
+NOTHING: Form[None] = Form("", _no_bytes, _no_value)
+"""No body: everything is in the header's fields."""
+RAW: Form[bytes] = Form("raw", _same, _same)
+"""An application's bytes, perhaps compressed."""
+BATCH: Form[bytes] = Form("batch", _same, _same)
+"""Messages of a batch, one after the other: `batch`."""
+STORED_MESSAGES: Form[bytes] = Form("stored messages", _same, _same)
+"""Records as the commit log has them, one after the other: `pulled`."""
+REGISTRATION: Form[bytes] = Form("registration", _same, _same)
+"""`bodies.registration`: JSON, or compressed if the header says so."""
+
+
+class PeerKind(Enum):
     """A kind of process that answers requests."""
 
     NAME_SERVER = "name server"
@@ -44,12 +103,32 @@ class RequestQueue(Enum):
     """One of the queues without a limit."""
 
 
+class RequestRight(Struct, frozen=True):
+    """What access control asks of a client: an action on every topic and group that fields name.
+
+    Java marks the same on its headers (`@RocketMQAction`, `@RocketMQResource`).
+    """
+
+    action: ActionName
+    fields: tuple[tuple[str, KindName], ...]
+    """Header fields by their wire names, and what each of them names."""
+    optional: tuple[str, ...] = ()
+    """Fields that ask for nothing if they are absent: then the request is about no such thing."""
+
+    @classmethod
+    def to(
+        cls, action: ActionName, *, optional: tuple[str, ...] = (), **fields: KindName
+    ) -> "RequestRight":
+        """Return the right to act on what fields name, as in `to("Get", topic="Topic")`."""
+        return cls(action, tuple(fields.items()), optional)
+
+
 class NoHeader(Header, frozen=True, kw_only=True):
-    """No ext fields; what is said, if anything, is in the body."""
+    """No ext fields; the content, if any, is in the body."""
 
 
 class Request(Struct, Generic[H, B, A, R], frozen=True):
-    """One row of the catalogue: everything that is known about a request code."""
+    """One row of the catalogue: everything about a request code."""
 
     code: RequestCode
     header: type[H]
@@ -59,40 +138,47 @@ class Request(Struct, Generic[H, B, A, R], frozen=True):
     """The fields of a successful response."""
     result: Form[R]
     """The body of a successful response."""
-    served_by: frozenset[Peer]
-    """Who answers it in RocketMQ 5.5 or 4.9; a container of brokers counts as a broker."""
+    served_by: frozenset[PeerKind]
+    """Which peers answer it in RocketMQ 5.5 or 4.9; a container of brokers counts as a broker."""
     queue: RequestQueue = RequestQueue.ADMIN
     main_port: bool = False
     """Java sends it to a broker's own port even if the second one (VIP) is to be used."""
     announced: bool = False
-    """Answered only when name servers know: who made a topic asks for its route at once."""
+    """Answered only once name servers have it: clients fetch a new topic's route at once."""
+    right: RequestRight | None = None
+    """What a client needs under access control, where fields alone decide it.
+
+    `broker.access` has a table of the requests that are decided in another way, by their bodies or
+    for a whole cluster. A request in neither is for super users alone."""
     foreign: bool = False
-    """Known by its code alone: nothing of PocketMQ reads or writes what it carries."""
+    """Known by its code alone: PocketMQ does not read or write what it carries."""
 
 
 AnyRequest = Request[Any, Any, Any, Any]
-
-BROKER = frozenset({Peer.BROKER})
-NAME_SERVER = frozenset({Peer.NAME_SERVER})
-CLIENT = frozenset({Peer.CLIENT})
-CONTROLLER = frozenset({Peer.CONTROLLER})
-NOBODY = frozenset[Peer]()
-"""RocketMQ has a number for the request, and no code behind it."""
+BROKER = frozenset({PeerKind.BROKER})
+NAME_SERVER = frozenset({PeerKind.NAME_SERVER})
+CLIENT = frozenset({PeerKind.CLIENT})
+CONTROLLER = frozenset({PeerKind.CONTROLLER})
+NOBODY = frozenset[PeerKind]()
+"""RocketMQ has a number for the request, and no implementation."""
 
 
 class Treatment(TypedDict, total=False):
-    """How a request is treated: the fields of `Request` that have a usual value."""
+    """How a request is treated: the fields of `Request` with a default."""
 
-    served_by: frozenset[Peer]
+    served_by: frozenset[PeerKind]
     queue: RequestQueue
     main_port: bool
     announced: bool
+    right: RequestRight
 
 
 @overload
 def request(
     code: RequestCode, header: type[H], answer: type[A], **treatment: Unpack[Treatment]
 ) -> Request[H, None, A, None]: ...
+
+
 @overload
 def request(
     code: RequestCode,
@@ -102,6 +188,8 @@ def request(
     body: Form[B],
     **treatment: Unpack[Treatment],
 ) -> Request[H, B, A, None]: ...
+
+
 @overload
 def request(
     code: RequestCode,
@@ -111,6 +199,8 @@ def request(
     result: Form[R],
     **treatment: Unpack[Treatment],
 ) -> Request[H, None, A, R]: ...
+
+
 @overload
 def request(
     code: RequestCode,
@@ -121,6 +211,8 @@ def request(
     result: Form[R],
     **treatment: Unpack[Treatment],
 ) -> Request[H, B, A, R]: ...
+
+
 def request(
     code: RequestCode,
     header: type[Header],
@@ -130,12 +222,12 @@ def request(
     result: Form[Any] = NOTHING,
     **treatment: Unpack[Treatment],
 ) -> AnyRequest:
-    """Make a row. Without a body or a result there is none; a broker serves it unless told."""
-    usual: Treatment = {"served_by": BROKER}
-    return Request(code, header, body, answer, result, **(usual | treatment))
+    """Return a row. By default it has no body, no result, and a broker serves it."""
+    defaults: Treatment = {"served_by": BROKER}
+    return Request(code, header, body, answer, result, **(defaults | treatment))
 
 
-def foreign(code: RequestCode, *served_by: Peer) -> Request[NoHeader, None, NoHeader, None]:
-    """Make the row of a request that is only refused, or not even known, by PocketMQ."""
+def foreign(code: RequestCode, *served_by: PeerKind) -> Request[NoHeader, None, NoHeader, None]:
+    """Return the row of a request that PocketMQ neither sends nor serves."""
     peers = frozenset(served_by)
     return Request(code, NoHeader, NOTHING, NoHeader, NOTHING, peers, foreign=True)

@@ -4,9 +4,9 @@ RocketMQ signs the values of all fields in Java's order of their keys, then the 
 request code nor the keys. PocketMQ's clients bind them: the field `!`, which sorts before all
 others, holds the code, the fields' keys and, but for sends, the lengths of their values, so the
 signed content begins with them.
-Whoever captures such a request cannot remove, alter or move this beginning. Java brokers take the
-field for one more value. Nothing signed is of one moment: a captured request can be sent again
-unchanged. TLS keeps others from capturing it.
+An attacker who captures such a request cannot remove, alter or move this beginning. Java brokers
+take the field for one more value. No time is signed: a captured request can be sent
+again unchanged. TLS keeps others from capturing it.
 """
 
 import binascii
@@ -43,7 +43,7 @@ _sha1 = partial(hashlib.sha1, usedforsecurity=False)  # RocketMQ's choice; as an
 
 
 class Signed(Enum):
-    """What the check of a signature found."""
+    """The result of checking a signature."""
 
     NOT = "not signed with this secret, or signed for another request"
     UNBOUND = "signed as Java does: values and body"
@@ -51,7 +51,7 @@ class Signed(Enum):
 
 
 class SigningUser(NamedTuple):
-    """Whose name and signature a request gets."""
+    """The user whose name and signature a request gets."""
 
     access_key: str
     secret: bytes
@@ -76,9 +76,9 @@ def sign(user: SigningUser, code: int, fields: dict[str, str], body: bytes) -> N
 
 
 def unsigned(fields: Mapping[str, str]) -> dict[str, str]:
-    """Return fields without who signed them, for whom the signature is no concern.
+    """Return fields without name and signature, for receivers that must not see them.
 
-    Whoever gets it could send the request again, and if it is not bound, as another one.
+    A receiver could send the request again, and if it is not bound, as another one.
     """
     return {key: value for key, value in fields.items() if key not in _SIGNING}
 
@@ -134,7 +134,7 @@ class _Plan(NamedTuple):
 def _plan_of(code: int, fields: Mapping[str, str]) -> _Plan:
     """Return how a request is signed, remembered unless its keys are longer than any client's.
 
-    Anybody can send any keys: what is remembered must not add up to much.
+    Any client can send any keys: the cache must stay small.
     """
     keys = tuple(fields)
     size = len(keys) + len("".join(keys))
@@ -171,7 +171,7 @@ def _picking(keys: list[str]) -> _Picking:
 
 @lru_cache(maxsize=1024)
 def _keyed(secret: bytes) -> "tuple[hashlib._Hash, hashlib._Hash]":
-    """Begin the two hashes of an HMAC (RFC 2104); going on from copies halves its cost."""
+    """Start the two hashes of an HMAC (RFC 2104); continuing from copies halves its cost."""
     if len(secret) > _BLOCK:
         secret = _sha1(secret).digest()
     padded = secret.ljust(_BLOCK, b"\0")

@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 import msgspec
 
-from pocketmq.model.flags import TransactionState
+from pocketmq.model.kinds import TransactionState
 from pocketmq.protocol.header import read_int32, read_int64
 
 FIELD_END = "\x01"
@@ -39,7 +39,7 @@ class TracedKind(IntEnum):
 
 
 class HandledAs(IntEnum):
-    """How a handler came back, by Java's number."""
+    """How a handler ended, by Java's number."""
 
     SUCCESS = 0
     TIMED_OUT = 1
@@ -82,7 +82,7 @@ class TracedDelivery(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TracedHandling(msgspec.Struct, frozen=True, kw_only=True):
-    """A handler came back (`SubAfter`); `cost_ms` is the message's share of the time it took."""
+    """A handler ended (`SubAfter`); `cost_ms` is the message's share of the time it took."""
 
     request_id: str
     message_id: str
@@ -95,7 +95,7 @@ class TracedHandling(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TracedEnd(msgspec.Struct, frozen=True, kw_only=True):
-    """A producer said how a transaction ended, by itself or asked by the broker."""
+    """A producer ended a transaction, by itself or after a check of the broker."""
 
     time_ms: int
     region: str
@@ -132,13 +132,13 @@ def encode_traced(event: Traced) -> str:
 
 
 def traced_keys(event: Traced) -> list[str]:
-    """Give what a record can be found by: the message's id and the keys of its own."""
+    """Return what a record can be found by: the message's id and the keys of its own."""
     keys = None if isinstance(event, TracedRecall) else event.keys
     return f"{event.message_id} {keys or ''}".split()
 
 
 def decode_traced(text: str) -> list[Traced]:
-    """Read all records; those of an unknown kind or with impossible fields are passed over."""
+    """Read all records; those of an unknown kind or with invalid fields are skipped."""
     events: list[Traced] = []
     for record in text.split(RECORD_END):
         kind, *fields = record.split(FIELD_END)
@@ -153,7 +153,7 @@ def decode_traced(text: str) -> list[Traced]:
 
 
 def _fields(event: Traced) -> Iterable[object]:
-    """Give the values in the order of the wire, which is that of the classes' fields."""
+    """Return the values in the order of the wire, which is that of the classes' fields."""
     return msgspec.structs.astuple(event)
 
 
@@ -178,7 +178,7 @@ _WRITTEN_AS: dict[type, str] = {
 }
 
 
-# Readers: one for each kind; short or impossible fields raise, and the record is passed over.
+# Readers: one for each kind; short or invalid fields raise, and the record is skipped.
 
 
 def _send(f: list[str]) -> TracedSend:

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pocketmq.blocking.record_sender import RecordSender
 from pocketmq.client.options import ClientOptions
 from pocketmq.client.producer.check_backs import TransactionCheck
-from pocketmq.model.flags import TransactionState
+from pocketmq.model.kinds import TransactionState
 from pocketmq.protocol.received import ReceivedMessage
 from pocketmq.spark.ledger import Decision, Ledger
 

@@ -11,7 +11,7 @@ from pocketmq.client.damage import Suspicion
 from pocketmq.errors import DataLost, MessagesCutShort
 from pocketmq.model.kinds import OnDamage
 from pocketmq.protocol.pulled import decode_pulled
-from pocketmq.protocol.received import Delivery
+from pocketmq.protocol.received import DeliveryContext
 from pocketmq.spark.layout import Part
 from pocketmq.spark.source_options import Pulling
 
@@ -27,7 +27,7 @@ def without_damage(reader: RecordReader, part: Part, pulling: Pulling) -> Iterat
     delta = part.offset_delta
     while True:
         try:
-            decode_pulled(records, Delivery())
+            decode_pulled(records, DeliveryContext())
         except MessagesCutShort as error:
             if error.decoded:
                 suspicion.clear()

@@ -25,10 +25,9 @@ from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMess
 
 from pocketmq.blocking.record_sender import HalfMessage, RecordSender
 from pocketmq.errors import InvalidInput, LedgerUnusable, MQError, RowsNotSent
-from pocketmq.model.flags import TransactionState
-from pocketmq.model.message import Message
+from pocketmq.model.kinds import TransactionState
+from pocketmq.model.message import Message, SendReceipt
 from pocketmq.model.queue import MessageQueue
-from pocketmq.model.receipt import SendReceipt
 from pocketmq.spark.checking import TRANSACTION, ledger_check
 from pocketmq.spark.ledger import Decision, Ledger
 from pocketmq.spark.packing import grouped, slices

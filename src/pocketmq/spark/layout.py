@@ -15,10 +15,10 @@ import numpy as np
 import pyarrow as pa
 
 from pocketmq.errors import MessageMalformed, MessagesCutShort
-from pocketmq.model.flags import SysFlag
+from pocketmq.model.kinds import SysFlag
 from pocketmq.model.queue import MessageQueue
 from pocketmq.protocol.pulled import decode_pulled
-from pocketmq.protocol.received import Delivery
+from pocketmq.protocol.received import DeliveryContext
 from pocketmq.protocol.record_scan import MAGIC_V1, MAGIC_V2, scan_records
 from pocketmq.spark.gathering import heads_at, numbers_at, pieces
 from pocketmq.spark.property_columns import PropertyColumns
@@ -226,7 +226,7 @@ def _unwrapped(part: Part, limit: int) -> Iterator[Part]:
 
     Raises `MessageMalformed`, which names the offset, for a batch that alone is over the limit.
     """
-    records, delivery = part.records, Delivery(inflate_limit=limit)
+    records, delivery = part.records, DeliveryContext(inflate_limit=limit)
     while records:
         try:
             found, records = decode_pulled(records, delivery), b""

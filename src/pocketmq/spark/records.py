@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from pocketmq.errors import BodyTooLarge, MessageMalformed, MQError
 from pocketmq.model import properties as names
-from pocketmq.model.flags import SysFlag
+from pocketmq.model.kinds import SysFlag
 from pocketmq.protocol.compression import INFLATE_LIMIT, decompress_body
 from pocketmq.protocol.hosts import decode_host
 from pocketmq.protocol.message_ids import encode_offset_id

@@ -17,8 +17,8 @@ import msgspec
 from pocketmq.blocking.record_sender import RecordSender
 from pocketmq.client.producer.check_backs import TransactionCheck
 from pocketmq.errors import MQError, RowsNotSent
+from pocketmq.model.message import SendReceipt
 from pocketmq.model.queue import MessageQueue
-from pocketmq.model.receipt import SendReceipt
 from pocketmq.spark.connections import settle
 from pocketmq.spark.options import Reach
 from pocketmq.spark.packing import Alone, Packed

@@ -14,7 +14,7 @@ import msgspec
 
 from pocketmq.errors import StoreCorrupt
 from pocketmq.model.names import is_system_topic
-from pocketmq.model.topic_config import TopicConfig
+from pocketmq.model.topics import TopicConfig
 from pocketmq.protocol.json_values import encode_body
 from pocketmq.store.check_forms import NO_FORMS, REPAIR_KIND, RepairNote, StoredForms
 from pocketmq.store.check_metadata import SeenMetadata, read_metadata

@@ -12,7 +12,7 @@ from pocketmq.admin.migration.ledger import Ledger
 from pocketmq.admin.migration.migration import Migration
 from pocketmq.embedded.aio import Cluster
 from pocketmq.errors import CannotMigrate, MigrationFileUnusable
-from pocketmq.model.group_config import GroupConfig
+from pocketmq.model.groups import GroupConfig
 from pocketmq.model.queue import MessageQueue
 from tests.admin.migration.test_migration import Move, two
 from tests.loops import until

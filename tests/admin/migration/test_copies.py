@@ -7,11 +7,11 @@ from hypothesis import strategies as st
 
 from pocketmq.admin.migration.copies import Origin, digest, origin_of, requests_for
 from pocketmq.model import properties as names
-from pocketmq.model.flags import SysFlag
+from pocketmq.model.kinds import SysFlag
 from pocketmq.protocol.batch import decode_batch
 from pocketmq.protocol.property_text import decode_properties, encode_properties
 from pocketmq.protocol.pulled import decode_pulled
-from pocketmq.protocol.received import Delivery, ReceivedMessage
+from pocketmq.protocol.received import DeliveryContext, ReceivedMessage
 from pocketmq.protocol.records import Record, encode_record
 
 HOST = b"\x7f\0\0\1\0\0\x2a\x9f"
@@ -52,7 +52,9 @@ def message(
         queue_offset=offset,
         reconsume_times=tries,
     )
-    (found,) = decode_pulled(encode_record(record), Delivery(broker_name="broker/a", queue_id=3))
+    (found,) = decode_pulled(
+        encode_record(record), DeliveryContext(broker_name="broker/a", queue_id=3)
+    )
     return found
 
 

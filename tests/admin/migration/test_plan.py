@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from pocketmq.admin.migration.plan import Found, Wanted, make_plan
-from pocketmq.model.group_config import GroupConfig
+from pocketmq.model.groups import GroupConfig
 from pocketmq.model.queue import MessageQueue
-from pocketmq.model.topic_config import TopicConfig
+from pocketmq.model.topics import TopicConfig
 
 
 def topic(name: str, queues: int = 4, **more: Any) -> TopicConfig:

@@ -4,6 +4,7 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from pocketmq.balance.consumer.facts import RebalanceFacts
 from pocketmq.balance.consumer.instructions import (
     AskMaxOffset,
     AwaitIdle,
@@ -13,7 +14,7 @@ from pocketmq.balance.consumer.instructions import (
     SearchOffset,
 )
 from pocketmq.balance.consumer.process_queue import ProcessQueue
-from pocketmq.balance.consumer.rebalance import RebalanceDecision, RebalanceFacts, decide
+from pocketmq.balance.consumer.rebalance import RebalanceDecision, decide
 from pocketmq.balance.consumer.round import (
     LockAnswered,
     OffsetAnswered,

@@ -5,10 +5,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pocketmq.balance.consumer.concurrent import (
+    SWEEP_DELAY_LEVEL,
+    BatchVerdict,
     ConcurrentAnswer,
     ConcurrentStatus,
+    ExpirySweep,
     Settlement,
-    Verdict,
     commit_step,
     judge,
     max_reconsume_times,
@@ -29,48 +31,67 @@ def answer(status: ConcurrentStatus | None, **facts: object) -> ConcurrentAnswer
     return ConcurrentAnswer(status=status, **facts)  # type: ignore[arg-type]
 
 
-ROWS: list[tuple[str, MessageModel, ConcurrentAnswer, Verdict[Msg]]] = [
-    ("success", CLUSTERING, answer(OK), Verdict(False, 3, 0)),
-    ("later: all go back", CLUSTERING, answer(LATER), Verdict(False, 0, 3, send_back=M)),
-    ("no answer is later", CLUSTERING, answer(None), Verdict(False, 0, 3, send_back=M)),
+ROWS: list[tuple[str, MessageModel, ConcurrentAnswer, BatchVerdict[Msg]]] = [
+    ("success", CLUSTERING, answer(OK), BatchVerdict(False, 3, 0)),
+    ("later: all go back", CLUSTERING, answer(LATER), BatchVerdict(False, 0, 3, send_back=M)),
+    ("no answer is later", CLUSTERING, answer(None), BatchVerdict(False, 0, 3, send_back=M)),
     (
         "later ignores the ack index",
         CLUSTERING,
         answer(LATER, ack_index=1),
-        Verdict(False, 0, 3, M),
+        BatchVerdict(False, 0, 3, M),
     ),
-    ("success up to an index", CLUSTERING, answer(OK, ack_index=0), Verdict(False, 1, 2, M[1:])),
-    ("success of none", CLUSTERING, answer(OK, ack_index=-1), Verdict(False, 0, 3, M)),
-    ("an index below that is none", CLUSTERING, answer(OK, ack_index=-9), Verdict(False, 0, 3, M)),
-    ("an index beyond the end is all", CLUSTERING, answer(OK, ack_index=3), Verdict(False, 3, 0)),
+    (
+        "success up to an index",
+        CLUSTERING,
+        answer(OK, ack_index=0),
+        BatchVerdict(False, 1, 2, M[1:]),
+    ),
+    ("success of none", CLUSTERING, answer(OK, ack_index=-1), BatchVerdict(False, 0, 3, M)),
+    (
+        "an index below that is none",
+        CLUSTERING,
+        answer(OK, ack_index=-9),
+        BatchVerdict(False, 0, 3, M),
+    ),
+    (
+        "an index beyond the end is all",
+        CLUSTERING,
+        answer(OK, ack_index=3),
+        BatchVerdict(False, 3, 0),
+    ),
     (
         "broadcasting gives failures up",
         BROADCASTING,
         answer(LATER),
-        Verdict(False, 0, 3, given_up=M),
+        BatchVerdict(False, 0, 3, given_up=M),
     ),
-    ("a dropped queue ignores all", CLUSTERING, answer(LATER, dropped=True), Verdict(True)),
+    ("a dropped queue ignores all", CLUSTERING, answer(LATER, dropped=True), BatchVerdict(True)),
 ]
 
 
 @pytest.mark.parametrize("profile", [V4, V5])
 @pytest.mark.parametrize(("rule", "model", "said", "verdict"), ROWS, ids=[row[0] for row in ROWS])
 def test_rule(
-    rule: str, model: MessageModel, said: ConcurrentAnswer, verdict: Verdict[Msg], profile: Profile
+    rule: str,
+    model: MessageModel,
+    said: ConcurrentAnswer,
+    verdict: BatchVerdict[Msg],
+    profile: Profile,
 ) -> None:
     assert judge(profile, model, M, said) == verdict
 
 
 def test_an_empty_batch_is_nothing() -> None:
-    assert judge(V5, CLUSTERING, (), answer(LATER)) == Verdict(False)
+    assert judge(V5, CLUSTERING, (), answer(LATER)) == BatchVerdict(False)
 
 
 def test_5x_does_not_send_back_what_the_sweep_removed() -> None:
     said = answer(LATER)
-    assert judge(V5, CLUSTERING, M, said, cached={5}) == Verdict(
+    assert judge(V5, CLUSTERING, M, said, cached={5}) == BatchVerdict(
         False, 0, 3, send_back=(M[1],), gone=(M[0], M[2])
     )
-    assert judge(V4, CLUSTERING, M, said, cached={5}) == Verdict(False, 0, 3, send_back=M)
+    assert judge(V4, CLUSTERING, M, said, cached={5}) == BatchVerdict(False, 0, 3, send_back=M)
 
 
 def test_what_cannot_be_sent_back_is_tried_here_and_stays_cached() -> None:
@@ -138,3 +159,78 @@ def test_what_is_committed_never_passes_an_unfinished_message(
         unfinished = set(range(12)) - finished
         assert committed <= min(unfinished, default=12)
     assert committed == min(set(range(12)) - finished, default=12)
+
+
+TIMEOUT = 900.0
+
+
+def test_overdue_first_messages_are_sent_back_and_removed() -> None:
+    queue = filled(1, 2, 3)
+    queue.mark_started([Msg(1), Msg(2)], 0.0)
+    sweep = ExpirySweep(queue, TIMEOUT)
+    assert SWEEP_DELAY_LEVEL == 3
+    for offset in (1, 2):
+        message = sweep.next(901.0)
+        assert message == Msg(offset)
+        sweep.sent(message, 901.0)
+    assert sweep.next(901.0) is None
+    assert queue.first_offset() == 3
+
+
+def test_a_message_is_overdue_only_after_the_timeout_and_if_it_was_begun() -> None:
+    queue = filled(1, 2)
+    assert ExpirySweep(queue, TIMEOUT).next(9999.0) is None
+    queue.mark_started([Msg(1)], 0.0)
+    assert ExpirySweep(queue, TIMEOUT).next(900.0) is None
+    assert ExpirySweep(queue, TIMEOUT).next(900.1) == Msg(1)
+
+
+def test_only_the_first_message_counts() -> None:
+    queue = filled(1, 2)
+    queue.mark_started([Msg(2)], 0.0)
+    assert ExpirySweep(queue, TIMEOUT).next(9999.0) is None
+
+
+def test_a_sweep_tries_at_most_sixteen_times() -> None:
+    queue = filled(*range(40))
+    queue.mark_started([Msg(n) for n in range(40)], 0.0)
+    sweep = ExpirySweep(queue, TIMEOUT)
+    tries = 0
+    while (message := sweep.next(1000.0)) is not None:
+        sweep.sent(message, 1000.0)
+        tries += 1
+    assert (tries, queue.first_offset(), len(queue)) == (16, 16, 24)
+
+
+def test_a_message_that_could_not_be_sent_comes_again() -> None:
+    queue = filled(1, 2)
+    queue.mark_started([Msg(1)], 0.0)
+    sweep = ExpirySweep(queue, TIMEOUT)
+    assert [sweep.next(1000.0), sweep.next(1000.0), sweep.next(1000.0)] == [Msg(1), Msg(1), None]
+    assert len(queue) == 2
+
+
+def test_a_message_its_handler_finished_meanwhile_is_not_removed_twice() -> None:
+    queue = filled(1, 2)
+    queue.mark_started([Msg(1)], 0.0)
+    sweep = ExpirySweep(queue, TIMEOUT)
+    message = sweep.next(1000.0)
+    assert message is not None
+    queue.remove([message], 1000.0)
+    sweep.sent(message, 1000.0)
+    assert (len(queue), queue.first_offset()) == (1, 2)
+
+
+def test_a_message_pulled_again_starts_anew() -> None:
+    queue = filled(1)
+    queue.mark_started([Msg(1)], 0.0)
+    queue.put([Msg(1)])
+    assert ExpirySweep(queue, TIMEOUT).next(9999.0) is None
+
+
+def test_a_removed_message_leaves_no_start_time_behind() -> None:
+    queue = filled(1)
+    queue.mark_started([Msg(1)], 0.0)
+    queue.remove([Msg(1)], 1.0)
+    queue.put([Msg(1)])
+    assert ExpirySweep(queue, TIMEOUT).next(9999.0) is None

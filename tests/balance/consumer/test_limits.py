@@ -21,7 +21,7 @@ def test_limits_outside_javas_ranges_are_refused(name: str, low: int, high: int)
     for value in (low, high):
         assert getattr(PullLimits(**{name: value}), name) == value
     for value in (low - 1, high + 1):
-        with pytest.raises(InvalidInput, match=f"{name} is {value}, allowed are {low} to {high}"):
+        with pytest.raises(InvalidInput, match=f"{name} is {value}; allowed are {low} to {high}"):
             PullLimits(**{name: value})
 
 

@@ -22,6 +22,7 @@ from pocketmq.balance.consumer.lite_pull import (
     commit_step,
     lite_start_failed,
 )
+from pocketmq.balance.consumer.offsets import NO_OFFSET, OFFSET_UNKNOWN
 from pocketmq.balance.consumer.pulling import (
     CacheMessages,
     PullLater,
@@ -29,7 +30,6 @@ from pocketmq.balance.consumer.pulling import (
     StopPulling,
     WaitReason,
 )
-from pocketmq.balance.consumer.start_offset import NO_OFFSET, OFFSET_UNKNOWN
 from pocketmq.errors import InvalidInput
 from tests.balance.consumer.shapes import q
 
@@ -124,5 +124,5 @@ def test_a_seek_stays_inside_the_queue() -> None:
     check_seek(3, 3, 9)
     check_seek(9, 3, 9)
     for offset in (2, 10):
-        with pytest.raises(InvalidInput, match=f"offset {offset}: the queue holds 3 to 9"):
+        with pytest.raises(InvalidInput, match=f"offset {offset}; the queue has offsets 3 to 9"):
             check_seek(offset, 3, 9)

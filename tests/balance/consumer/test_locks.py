@@ -1,5 +1,6 @@
 """Lock renewal of orderly consumers."""
 
+from pocketmq.balance.consumer.facts import OwnedQueue
 from pocketmq.balance.consumer.instructions import LockBatch, MarkLocked, MarkUnlocked, UnlockBatch
 from pocketmq.balance.consumer.locks import (
     after_lock_batch,
@@ -7,7 +8,6 @@ from pocketmq.balance.consumer.locks import (
     lock_plan,
     unlock_plan,
 )
-from pocketmq.balance.consumer.rebalance import OwnedQueue
 from pocketmq.balance.profile import V4, V5
 from pocketmq.model.kinds import MessageRequestMode
 from tests.balance.consumer.shapes import q

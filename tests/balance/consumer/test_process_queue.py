@@ -9,7 +9,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from pocketmq.balance.consumer.process_queue import ProcessQueue, ProcessQueueInfo
+from pocketmq.balance.consumer.process_queue import ProcessQueue, ProcessQueueState
 from pocketmq.balance.profile import V4, V5
 from tests.balance.consumer.shapes import Msg, filled
 
@@ -111,7 +111,7 @@ def test_operators_see_the_queue_as_it_is() -> None:
     queue.lock_granted(5.0)
     queue.last_pull = 6.0
     queue.unlock_tries = 2
-    assert queue.info() == ProcessQueueInfo(
+    assert queue.info() == ProcessQueueState(
         cached_min_offset=11,
         cached_max_offset=13,
         cached_count=3,

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pocketmq.balance.allocation import Average, AverageByCircle, ConsistentHash
+from pocketmq.balance.consumer.facts import Allocator, GroupMember, OwnedQueue, RebalanceFacts
 from pocketmq.balance.consumer.instructions import (
     AcquireQueue,
     AssignQueues,
@@ -21,16 +22,7 @@ from pocketmq.balance.consumer.instructions import (
     SetQueueLimits,
 )
 from pocketmq.balance.consumer.limits import PullLimits
-from pocketmq.balance.consumer.rebalance import (
-    Allocator,
-    KeepReason,
-    Member,
-    MemberWarning,
-    OwnedQueue,
-    RebalanceFacts,
-    decide,
-    unsubscribed,
-)
+from pocketmq.balance.consumer.rebalance import KeepReason, MemberWarning, decide, unsubscribed
 from pocketmq.balance.profile import V4, V5, Profile
 from pocketmq.model.kinds import ConsumeType, MessageModel, MessageRequestMode
 from pocketmq.model.queue import MessageQueue
@@ -43,8 +35,8 @@ ALL = queues(4)
 RETRY = queues(1, topic="%RETRY%g")
 
 
-def member(profile: Profile = V5, **changes: object) -> Member:
-    me = Member(profile=profile, group="g", client_id="me", strategy=RoundRobin())
+def member(profile: Profile = V5, **changes: object) -> GroupMember:
+    me = GroupMember(profile=profile, group="g", client_id="me", strategy=RoundRobin())
     return msgspec.structs.replace(me, **changes)
 
 
@@ -53,7 +45,7 @@ def held(*numbers: int, last_pull: float = 1000.0) -> tuple[OwnedQueue, ...]:
 
 
 def facts(
-    me: Member,
+    me: GroupMember,
     *owned: OwnedQueue,
     route: tuple[MessageQueue, ...] | None = ALL,
     members: tuple[str, ...] | None = ("me", "other"),

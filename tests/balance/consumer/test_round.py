@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pocketmq.balance.consumer.assignment import AssignedQueue, decide_assigned
+from pocketmq.balance.consumer.facts import GroupMember, OwnedQueue, RebalanceFacts
 from pocketmq.balance.consumer.instructions import (
     AddQueue,
     AskMaxOffset,
@@ -37,7 +37,8 @@ from pocketmq.balance.consumer.instructions import (
     UnsubscribePopRetry,
 )
 from pocketmq.balance.consumer.limits import PullLimits
-from pocketmq.balance.consumer.rebalance import Member, OwnedQueue, RebalanceFacts, decide
+from pocketmq.balance.consumer.offsets import NO_OFFSET, OFFSET_UNKNOWN, StartRule
+from pocketmq.balance.consumer.rebalance import BrokerAssignedQueue, decide, decide_assigned
 from pocketmq.balance.consumer.round import (
     LockAnswered,
     OffsetAnswered,
@@ -45,7 +46,6 @@ from pocketmq.balance.consumer.round import (
     QueueIdled,
     RebalanceRound,
 )
-from pocketmq.balance.consumer.start_offset import NO_OFFSET, OFFSET_UNKNOWN, StartRule
 from pocketmq.balance.profile import V4, V5, Profile
 from pocketmq.model.kinds import ConsumeFromWhere, ConsumeType, MessageModel, MessageRequestMode
 from pocketmq.model.queue import MessageQueue
@@ -60,7 +60,7 @@ ALL = (A, B, C)
 def facts(
     profile: Profile, *mine: MessageQueue, owned: Sequence[OwnedQueue] = (), **changes: object
 ) -> RebalanceFacts:
-    me = Member(profile=profile, group="g", client_id="me", strategy=Shares(*mine))
+    me = GroupMember(profile=profile, group="g", client_id="me", strategy=Shares(*mine))
     return RebalanceFacts(
         member=msgspec.structs.replace(me, **changes),
         topic="T",
@@ -347,14 +347,14 @@ def test_a_decision_to_keep_ends_the_round_at_once() -> None:
 def test_an_expired_but_busy_queue_is_reported_as_still_held() -> None:
     known = facts(V5, A, owned=[OwnedQueue(A, 0.0, last_lock=1000.0)], orderly=True)
     _, outcome = drive(known, world=World(busy=frozenset({A})))
-    assert outcome.skipped == {A: SkipReason.STILL_HELD}
+    assert outcome.skipped == {A: SkipReason.STILL_OWNED}
     assert (outcome.acquired, outcome.released) == ({}, ())
 
 
 def test_a_broker_made_assignment_takes_pops_and_pulls() -> None:
     known = facts(V5, owned=[*own(A), OwnedQueue(B, 1000.0, mode=POP)])
     decision = decide_assigned(
-        known, (AssignedQueue(C, POP), AssignedQueue(B), AssignedQueue(None))
+        known, (BrokerAssignedQueue(C, POP), BrokerAssignedQueue(B), BrokerAssignedQueue(None))
     )
     steps, outcome = drive(known, decision)
     assert steps == [
@@ -393,14 +393,14 @@ def test_events_may_come_in_any_order() -> None:
 @pytest.mark.parametrize(
     ("answer", "mode_steps"),
     [
-        ((AssignedQueue(A),), [SubscribePopRetry("%RETRY%g_T")]),
-        ((AssignedQueue(A, POP),), [UnsubscribePopRetry("%RETRY%g_T")]),
-        ((AssignedQueue(A), AssignedQueue(B, POP)), []),
+        ((BrokerAssignedQueue(A),), [SubscribePopRetry("%RETRY%g_T")]),
+        ((BrokerAssignedQueue(A, POP),), [UnsubscribePopRetry("%RETRY%g_T")]),
+        ((BrokerAssignedQueue(A), BrokerAssignedQueue(B, POP)), []),
         ((), []),
     ],
 )
 def test_a_topic_that_changes_its_mode_brings_or_takes_the_pop_retry_topic(
-    answer: tuple[AssignedQueue, ...], mode_steps: list[Instruction]
+    answer: tuple[BrokerAssignedQueue, ...], mode_steps: list[Instruction]
 ) -> None:
     known = facts(V5)
     steps, _ = drive(known, decide_assigned(known, answer))
@@ -425,7 +425,7 @@ def test_an_empty_assignment_drops_all() -> None:
 def test_a_group_that_begins_at_the_first_message_says_so_when_popping() -> None:
     first = StartRule(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET)
     known = facts(V5, start=first)
-    steps, _ = drive(known, decide_assigned(known, (AssignedQueue(A, POP),)))
+    steps, _ = drive(known, decide_assigned(known, (BrokerAssignedQueue(A, POP),)))
     assert StartPopping(A, True, 0.5) in steps
 
 

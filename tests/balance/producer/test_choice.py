@@ -6,12 +6,12 @@ from hypothesis import strategies as st
 
 from pocketmq.balance.producer.choice import choose_queue, queue_for
 from pocketmq.balance.producer.fault_table import FaultTable
-from pocketmq.balance.producer.instructions import Aim, Send
-from pocketmq.balance.producer.round_robin import RoundRobin
+from pocketmq.balance.producer.plan import Aim, Send
+from pocketmq.balance.producer.selectors import RoundRobin
 from pocketmq.balance.profile import V4, V5, Profile
 from pocketmq.errors import InvalidInput
 from pocketmq.model.queue import MessageQueue
-from tests.balance.producer.test_round_robin import brokers, indexes
+from tests.balance.producer.test_selectors import brokers, indexes
 from tests.balance.producer.vectors import TOPIC, named, queues_of
 
 TWO_EACH = queues_of([("a", 2), ("b", 2), ("c", 2)])
@@ -106,7 +106,7 @@ def test_a_pinned_send_keeps_the_chosen_queue() -> None:
     kept = queue_for(send, TWO_EACH, robin, None, now=0, chance=lambda _: 0, chosen=chosen)
     assert kept is chosen
     assert robin.index == 0
-    with pytest.raises(InvalidInput, match="needs the queue that was chosen"):
+    with pytest.raises(InvalidInput, match="pinned to a queue needs that queue"):
         queue_for(send, TWO_EACH, robin, None, now=0, chance=lambda _: 0)
 
 

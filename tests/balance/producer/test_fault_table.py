@@ -5,9 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pocketmq.balance.producer.fault_table import BrokerHealth, FaultTable
-from pocketmq.balance.producer.rules import RULES, rules_of
-from pocketmq.balance.profile import V4, V5, Profile
+from pocketmq.balance.producer.fault_table import BrokerHealth, FaultTable, Probe, plan_round
+from pocketmq.balance.profile import RULES, V4, V5, Profile, rules_of
 from pocketmq.errors import InvalidInput
 
 LINES = pytest.mark.parametrize("profile", [V4, V5], ids=["4.x", "5.x"])
@@ -181,7 +180,7 @@ def test_the_table_works_on_any_clock_that_does_not_run_backwards(profile: Profi
 
 
 def test_a_line_nobody_knows_has_no_rules() -> None:
-    with pytest.raises(InvalidInput, match=r"no producer rules for the line '6\.x'"):
+    with pytest.raises(InvalidInput, match=r"unknown client line '6\.x'"):
         FaultTable(msgspec.structs.replace(V5, line="6.x"))
 
 
@@ -205,3 +204,55 @@ def test_a_slower_answer_never_earns_a_shorter_pause(one: float, other: float) -
     for rules in RULES.values():
         slow, quick = max(one, other), min(one, other)
         assert rules.pause_for(slow) >= rules.pause_for(quick)
+
+
+ADDRESSES = {"a": "10.0.0.1:10911", "b": "10.0.0.2:10911"}
+
+
+def table(profile: Profile = V5, *, detector: bool = True) -> FaultTable:
+    made = FaultTable(profile, detector=detector)
+    made.update("a", 0.1, isolate=True, reachable=False, now=0.0)
+    made.update("b", 0.1, isolate=False, now=0.0)
+    return made
+
+
+def test_every_known_broker_is_probed_at_first_with_little_patience() -> None:
+    assert plan_round(table(), ADDRESSES.get, 3.0) == [
+        Probe("a", "10.0.0.1:10911", 0.2),
+        Probe("b", "10.0.0.2:10911", 0.2),
+    ]
+
+
+def test_a_broker_is_due_again_after_two_seconds() -> None:
+    faults = table()
+    rounds = [(now, len(plan_round(faults, ADDRESSES.get, now))) for now in (3.0, 4.9, 5.0, 6.0)]
+    assert rounds == [(3.0, 2), (4.9, 0), (5.0, 2), (6.0, 0)]
+
+
+def test_a_broker_whose_address_is_unknown_is_forgotten() -> None:
+    faults = table()
+    assert plan_round(faults, {"b": "10.0.0.2:10911"}.get, 3.0) == [
+        Probe("b", "10.0.0.2:10911", 0.2)
+    ]
+    assert [health.broker for health in faults.snapshot(3.0)] == ["b"]
+    assert faults.is_reachable("a")
+
+
+def test_silence_changes_nothing_and_an_answer_makes_reachable() -> None:
+    faults = table()
+    plan_round(faults, ADDRESSES.get, 3.0)
+    assert not faults.is_reachable("a")
+    faults.mark_reachable("a")
+    assert faults.is_reachable("a")
+
+
+def test_a_broker_that_failed_again_is_not_probed_sooner() -> None:
+    faults = table()
+    plan_round(faults, ADDRESSES.get, 3.0)
+    faults.update("a", 0.1, isolate=True, reachable=False, now=3.5)
+    assert plan_round(faults, ADDRESSES.get, 4.0) == []
+
+
+def test_nothing_is_probed_unless_asked_for_and_never_in_4x() -> None:
+    assert plan_round(table(detector=False), ADDRESSES.get, 3.0) == []
+    assert plan_round(table(V4), ADDRESSES.get, 3.0) == []

@@ -4,25 +4,19 @@ import pytest
 
 from pocketmq.balance.producer.choice import choose_queue, queue_for
 from pocketmq.balance.producer.fault_table import FaultTable
-from pocketmq.balance.producer.instructions import (
+from pocketmq.balance.producer.plan import (
     Aim,
     GiveUp,
     RefreshRoute,
     Return,
     Send,
-    UpdateFault,
-)
-from pocketmq.balance.producer.retry import (
-    Attempts,
     SendMode,
     SendPlan,
-    TryEnded,
-    first_step,
-    next_step,
+    UpdateFault,
 )
-from pocketmq.balance.producer.round_robin import RoundRobin
-from pocketmq.balance.producer.rules import rules_of
-from pocketmq.balance.producer.selectors import by_hash, key_hash, long_hash
+from pocketmq.balance.producer.retry import SendAttempts, TryEnded, first_step, next_step
+from pocketmq.balance.producer.selectors import RoundRobin, by_hash, key_hash, long_hash
+from pocketmq.balance.profile import rules_of
 from pocketmq.errors import (
     BrokerNotFound,
     ConnectFailed,
@@ -33,8 +27,8 @@ from pocketmq.errors import (
     ServerError,
     server_error,
 )
+from pocketmq.model.message import SendReceipt, send_status
 from pocketmq.model.queue import MessageQueue
-from pocketmq.model.receipt import SendReceipt, send_status
 from tests.balance.producer.vectors import PROFILES, TOPIC, Row, named, queues_of, rows
 
 MASK = 0x7FFF_FFFF
@@ -160,7 +154,7 @@ class ScriptedSend:
 
     def run(self) -> Return | GiveUp:
         chosen = MessageQueue(TOPIC, "b1", 0) if self.plan.pinned else None
-        attempts = Attempts()
+        attempts = SendAttempts()
         action = first_step(self.plan)
         while isinstance(action, Send):
             queue = queue_for(

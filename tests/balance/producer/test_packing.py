@@ -2,7 +2,15 @@
 
 import pytest
 
-from pocketmq.balance.producer.packing import RetryCounts, check_batch, compresses, retry_counts
+from pocketmq.balance.producer.packing import (
+    RetryCounts,
+    check_batch,
+    compresses,
+    reply_properties,
+    reply_topic,
+    request_properties,
+    retry_counts,
+)
 from pocketmq.errors import InvalidInput
 from pocketmq.model.message import Message
 
@@ -24,7 +32,7 @@ def test_the_threshold_can_be_moved() -> None:
 
 def test_a_batch_has_one_topic() -> None:
     assert check_batch([Message("T", b"1"), Message("T", b"2")]) == "T"
-    with pytest.raises(InvalidInput, match="of one topic, not of 'T' and 'U'"):
+    with pytest.raises(InvalidInput, match="need the same topic, not 'T' and 'U'"):
         check_batch([Message("T", b"1"), Message("U", b"2")])
     with pytest.raises(InvalidInput, match="at least one message"):
         check_batch([])
@@ -52,3 +60,43 @@ def test_only_retry_topics_move_their_counts_into_the_header(
 def test_a_count_that_is_no_number_is_refused() -> None:
     with pytest.raises(InvalidInput, match="RECONSUME_TIME must be a number, not 'x'"):
         retry_counts("%RETRY%g", {"RECONSUME_TIME": "x"})
+
+
+STORED = {
+    **request_properties("number-1", "192.0.2.1@asker", 3000),
+    "CLUSTER": "DefaultCluster",
+    "UNIQ_KEY": "AB",
+    "colour": "red",
+}
+
+
+def test_a_request_says_who_waits_for_what_and_how_long() -> None:
+    assert request_properties("number-1", "192.0.2.1@asker", 3000) == {
+        "CORRELATION_ID": "number-1",
+        "REPLY_TO_CLIENT": "192.0.2.1@asker",
+        "TTL": "3000",
+    }
+
+
+def test_a_reply_repeats_what_leads_it_back_and_nothing_else() -> None:
+    assert reply_topic(STORED) == "DefaultCluster_REPLY_TOPIC"
+    assert reply_properties(STORED) == {
+        "MSG_TYPE": "reply",
+        "CORRELATION_ID": "number-1",
+        "REPLY_TO_CLIENT": "192.0.2.1@asker",
+        "TTL": "3000",
+    }
+
+
+def test_a_request_without_a_time_gets_a_reply_without_one() -> None:
+    timeless = {name: value for name, value in STORED.items() if name != "TTL"}
+    assert "TTL" not in reply_properties(timeless)
+
+
+@pytest.mark.parametrize("missing", ["CORRELATION_ID", "REPLY_TO_CLIENT", "CLUSTER"])
+def test_a_message_that_is_no_request_has_no_reply(missing: str) -> None:
+    plain = {name: value for name, value in STORED.items() if name != missing}
+    with pytest.raises(
+        InvalidInput, match=f"not a request: the message has no property '{missing}'"
+    ):
+        reply_topic(plain)

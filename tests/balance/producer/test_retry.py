@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pocketmq.balance.producer.instructions import (
+from pocketmq.balance.producer.plan import (
     Action,
     Aim,
     Feedback,
@@ -14,12 +14,12 @@ from pocketmq.balance.producer.instructions import (
     RefreshRoute,
     Return,
     Send,
+    SendMode,
+    SendPlan,
     UpdateFault,
 )
 from pocketmq.balance.producer.retry import (
-    Attempts,
-    SendMode,
-    SendPlan,
+    SendAttempts,
     TryEnded,
     cancelled,
     first_step,
@@ -40,8 +40,8 @@ from pocketmq.errors import (
     SendFailed,
     server_error,
 )
+from pocketmq.model.message import SendReceipt, SendStatus
 from pocketmq.model.queue import MessageQueue
-from pocketmq.model.receipt import SendReceipt, SendStatus
 
 QUEUE = MessageQueue("T", "a", 3)
 SYNC, ASYNC, ONEWAY = SendMode.SYNC, SendMode.ASYNC, SendMode.ONEWAY
@@ -74,7 +74,7 @@ def after(
     plan: SendPlan, *outcomes: SendReceipt | MQError | None, elapsed: float = 0.5
 ) -> tuple[tuple[Feedback, ...], Action]:
     """Give the decision after the last of some tries that all went to `QUEUE` and took 0.2 s."""
-    attempts = Attempts()
+    attempts = SendAttempts()
     for outcome in outcomes:
         decision = next_step(plan, attempts, TryEnded(QUEUE, 0.2, outcome), elapsed)
         attempts = decision.attempts
@@ -331,18 +331,18 @@ def test_a_failed_send_says_whether_any_try_may_have_stored_the_message(
 def test_a_failed_send_tells_the_story_and_what_to_do() -> None:
     assert str(gave_up(after(plan(), NO_CONNECT, NO_CONNECT, NO_CONNECT)[1])) == (
         "message to topic 'T' not acknowledged after 3 tries in 0.500 s, last by broker 'a': "
-        "a:10911: refused; it was not stored and can be sent again"
+        "a:10911: refused; the message was not stored and can be resent"
     )
     assert str(gave_up(after(plan(), TIMED_OUT, TOO_LARGE)[1])).endswith(
-        "it may be stored, so sending it again may store it twice"
+        "the message may be stored: resend it only if consumers are idempotent"
     )
     assert str(gave_up(after(plan(), TOO_LARGE)[1])) == (
         "message to topic 'T' not acknowledged after 1 try in 0.500 s, last by broker 'a': "
         "refused the request: MESSAGE_ILLEGAL (13); "
-        "it was not stored, and sending it again unchanged will not help"
+        "the message was not stored, and resending it unchanged will fail again"
     )
     assert str(gave_up(first_step(plan(), 3.25))) == (
-        "message to topic 'T' not sent within 3.250 s; it was not stored and can be sent again"
+        "message to topic 'T' not sent within 3.250 s; the message was not stored and can be resent"
     )
 
 
@@ -357,16 +357,16 @@ def test_a_topic_without_queues_is_unknown_or_nobody_could_be_asked() -> None:
     assert known.topic == "T"
     alone = no_queues("T", ()).error
     assert isinstance(alone, NameServersUnreachable)
-    assert str(alone) == "no name server address is set; give one, such as '127.0.0.1:9876'"
+    assert str(alone) == "no name server address is configured; set one, such as '127.0.0.1:9876'"
 
 
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"retries": -1}, "retries must not be negative, but is -1"),
-        ({"timeout": 0.0}, "timeout must be positive, but is 0"),
-        ({"timeout": float("nan")}, "timeout must be positive, but is nan"),
-        ({"timeout_per_try": -1.0}, "timeout_per_try must be positive, but is -1"),
+        ({"retries": -1}, "retries must be 0 or more, not -1"),
+        ({"timeout": 0.0}, "timeout must be positive, not 0"),
+        ({"timeout": float("nan")}, "timeout must be positive, not nan"),
+        ({"timeout_per_try": -1.0}, "timeout_per_try must be positive, not -1"),
     ],
 )
 def test_limits_that_make_no_sense_are_refused(options: dict[str, object], said: str) -> None:
@@ -400,7 +400,7 @@ plans = st.builds(
 @given(plans, st.data())
 def test_every_send_ends_within_its_tries_and_its_time(made: SendPlan, data: st.DataObject) -> None:
     """No try begins after the deadline, and none is given more time than is left."""
-    attempts, elapsed = Attempts(), 0.0
+    attempts, elapsed = SendAttempts(), 0.0
     action = first_step(made, elapsed)
     while isinstance(action, Send):
         assert elapsed < made.timeout

@@ -10,9 +10,9 @@ from pocketmq.balance.producer.transactions import (
     half_properties,
     runs_local_branch,
 )
-from pocketmq.model.flags import TransactionState
+from pocketmq.model.kinds import TransactionState
+from pocketmq.model.message import SendReceipt, SendStatus
 from pocketmq.model.queue import MessageQueue
-from pocketmq.model.receipt import SendReceipt, SendStatus
 
 QUEUE = MessageQueue("T", "b", 2)
 COMMIT, ROLLBACK, NONE = TransactionState.COMMIT, TransactionState.ROLLBACK, TransactionState.NONE

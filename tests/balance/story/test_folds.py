@@ -6,10 +6,17 @@ from itertools import pairwise
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pocketmq.balance.story.differences import moves_between
-from pocketmq.balance.story.holders import Holders, Picture
 from pocketmq.balance.story.recorded import rebalances
-from pocketmq.balance.story.timeline import HELD, OwnershipFold, Timeline, finished, timeline
+from pocketmq.balance.story.timeline import (
+    HELD,
+    OwnersAt,
+    OwnershipFold,
+    OwnershipTimeline,
+    OwnersOverTime,
+    finished,
+    timeline,
+)
+from pocketmq.balance.what_if.movement import moves_between
 from pocketmq.model.queue import MessageQueue, QueueName
 from pocketmq.model.rebalance_event import RebalanceEvent
 
@@ -38,7 +45,7 @@ events = st.lists(
 )
 
 
-def by_definition(story: Timeline, time: float) -> tuple[Picture, bool]:
+def by_definition(story: OwnershipTimeline, time: float) -> tuple[OwnersAt, bool]:
     """Look through the whole timeline for who holds what at a time, and whether all is settled."""
     held = {
         queue: [
@@ -59,7 +66,7 @@ def test_one_pass_finds_the_holders_of_every_moment(
     told: list[RebalanceEvent], times: list[float]
 ) -> None:
     story = timeline(told, {"m2": 20.0})
-    holders = Holders(story)
+    holders = OwnersOverTime(story)
     for time in sorted([*times, *(one.since for o in story.owned.values() for one in o)]):
         owners, settled = by_definition(story, time)
         assert holders.owners_at(time) == owners

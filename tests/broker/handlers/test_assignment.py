@@ -6,10 +6,10 @@ from pocketmq.broker.routes import Found
 from pocketmq.model.kinds import MessageRequestMode
 from pocketmq.model.queue import MessageQueue
 from pocketmq.model.route import QueueData, TopicRoute
-from pocketmq.protocol.bodies.assignment import Assignments
 from pocketmq.protocol.codes import RequestCode as Code
 from pocketmq.protocol.command import Command
 from pocketmq.protocol.json_values import decode_body
+from pocketmq.protocol.requests.assignment import Assignments
 from tests.broker.tables import Desk
 from tests.broker.wire import Wire
 

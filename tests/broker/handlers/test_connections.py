@@ -2,9 +2,9 @@
 
 from pocketmq.errors import ResponseCode
 from pocketmq.model.kinds import ConsumeType, MessageModel
-from pocketmq.protocol.bodies.connections import ConsumerConnections, ProducerTable
 from pocketmq.protocol.codes import RequestCode as Code
 from pocketmq.protocol.json_values import decode_body
+from pocketmq.protocol.requests.groups import ConsumerConnections, ProducerTableBody
 from tests.broker.handlers.test_membership import beat, consumer
 from tests.broker.tables import Desk
 from tests.broker.wire import Wire
@@ -36,6 +36,6 @@ def test_producers_are_told_with_the_moment_of_their_last_heartbeat() -> None:
     beat(desk, Wire("a"), producerDataSet=[{"groupName": "PG"}], clientID="shop")
     desk.clock.time += 30
     desk.clock.off = 500.0
-    told = decode_body(desk.ask(Code.GET_ALL_PRODUCER_INFO).body, ProducerTable).data
+    told = decode_body(desk.ask(Code.GET_ALL_PRODUCER_INFO).body, ProducerTableBody).data
     assert [(each.client_id, each.remote_ip) for each in told["PG"]] == [("shop", "/a")]
     assert told["PG"][0].last_update_timestamp == desk.clock.now_ms() - 30_000

@@ -3,9 +3,9 @@
 import pytest
 
 from pocketmq.errors import ResponseCode
-from pocketmq.protocol.bodies.locks import LockedQueues
 from pocketmq.protocol.codes import RequestCode as Code
 from pocketmq.protocol.json_values import decode_body
+from pocketmq.protocol.requests.assignment import LockedQueues
 from tests.broker.tables import Clock, Desk
 
 

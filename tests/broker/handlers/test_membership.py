@@ -6,11 +6,11 @@ import pytest
 
 from pocketmq.broker.handlers.membership import expire
 from pocketmq.errors import ResponseCode
-from pocketmq.protocol.bodies.groups import ConsumerIds
 from pocketmq.protocol.codes import RequestCode as Code
 from pocketmq.protocol.command import Command
 from pocketmq.protocol.json_values import decode_body
 from pocketmq.protocol.requests.membership import (
+    ConsumerIds,
     HeartbeatResponse,
     NotifyConsumerIdsChangedRequest,
 )

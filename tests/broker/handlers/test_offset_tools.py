@@ -6,11 +6,11 @@ import pytest
 
 from pocketmq.errors import ResponseCode
 from pocketmq.model.queue import MessageQueue
-from pocketmq.protocol.bodies.offsets import CorrectionOffsets, ListedResetOffset, ResetOffset
 from pocketmq.protocol.codes import RequestCode as Code
 from pocketmq.protocol.command import Command
 from pocketmq.protocol.json_values import decode_body
 from pocketmq.protocol.peers import Language
+from pocketmq.protocol.requests.offsets import CorrectionOffsets, ListedResetOffset, ResetOffset
 from tests.broker.handlers.test_membership import beat, consumer
 from tests.broker.handlers.test_progress import group_at
 from tests.broker.tables import Desk

@@ -4,16 +4,16 @@ from typing import Any
 
 from pocketmq.errors import ResponseCode
 from pocketmq.model.queue import MessageQueue
-from pocketmq.protocol.bodies.groups import GroupNames, GroupSubscription
-from pocketmq.protocol.bodies.stats import (
+from pocketmq.protocol.codes import RequestCode as Code
+from pocketmq.protocol.json_values import decode_body
+from pocketmq.protocol.requests.groups import GroupSubscription
+from pocketmq.protocol.requests.stats import (
     BrokerConsumeStats,
-    ConsumeStats,
+    ConsumeStatsBody,
     QueueProgress,
     TimeSpans,
 )
-from pocketmq.protocol.bodies.topics import TopicNames
-from pocketmq.protocol.codes import RequestCode as Code
-from pocketmq.protocol.json_values import decode_body
+from pocketmq.protocol.requests.topics import GroupNames, TopicNames
 from tests.broker.handlers.test_membership import beat, consumer
 from tests.broker.tables import Desk
 from tests.broker.wire import Wire
@@ -32,10 +32,10 @@ def group_at(offset: int | None = 1, **settings: Any) -> Desk:
     return desk
 
 
-def progress(desk: Desk, **ext: str) -> ConsumeStats:
+def progress(desk: Desk, **ext: str) -> ConsumeStatsBody:
     answer = desk.ask(Code.GET_CONSUME_STATS, {"consumerGroup": "G"} | ext)
     assert answer.code == ResponseCode.SUCCESS
-    return decode_body(answer.body, ConsumeStats)
+    return decode_body(answer.body, ConsumeStatsBody)
 
 
 def test_a_group_is_as_far_as_it_has_committed_and_pulled() -> None:

@@ -2,9 +2,9 @@
 
 from pocketmq.errors import ResponseCode
 from pocketmq.model.queue import MessageQueue
-from pocketmq.protocol.bodies.stats import OffsetRange, TopicStats
 from pocketmq.protocol.codes import RequestCode as Code
 from pocketmq.protocol.json_values import decode_body
+from pocketmq.protocol.requests.stats import OffsetRange, TopicStatsBody
 from tests.broker.tables import Desk
 
 
@@ -19,7 +19,7 @@ def test_every_queue_of_a_topic_tells_what_it_holds() -> None:
 
     held = OffsetRange(min_offset=0, max_offset=2, last_update_timestamp=desk.clock.now_ms())
     assert answer.code == ResponseCode.SUCCESS
-    assert decode_body(answer.body, TopicStats).offset_table == {
+    assert decode_body(answer.body, TopicStatsBody).offset_table == {
         MessageQueue("T", "b", 0): OffsetRange(),
         MessageQueue("T", "b", 1): held,
         MessageQueue("T", "b", 2): OffsetRange(),

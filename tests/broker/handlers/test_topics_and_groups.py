@@ -5,11 +5,10 @@ import pytest
 from pocketmq.broker.groups import GroupTable
 from pocketmq.broker.topics import MAX_QUEUES, TopicTable
 from pocketmq.errors import ResponseCode
-from pocketmq.protocol.bodies.topics import TopicTable as TopicTableBody
 from pocketmq.protocol.codes import RequestCode as Code
 from pocketmq.protocol.command import Command
 from pocketmq.protocol.json_values import decode_body, encode_body
-from pocketmq.protocol.requests.topics import GetAllTopicConfigResponse
+from pocketmq.protocol.requests.topics import GetAllTopicConfigResponse, TopicTableBody
 from tests.broker.tables import Desk
 
 

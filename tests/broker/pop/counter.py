@@ -5,10 +5,9 @@ from typing import Any, NamedTuple
 
 from pocketmq.broker.broker import Broker
 from pocketmq.broker.pop.pops import Pops
-from pocketmq.protocol.bodies.pop import bits_of
 from pocketmq.protocol.codes import RequestCode as Code
 from pocketmq.protocol.command import Command
-from pocketmq.protocol.pop_handles import (
+from pocketmq.protocol.handles import (
     PopHandle,
     PopQueue,
     TopicMark,
@@ -16,6 +15,7 @@ from pocketmq.protocol.pop_handles import (
     read_start_offsets,
 )
 from pocketmq.protocol.property_text import decode_properties
+from pocketmq.protocol.requests.pop import bits_of
 from tests.broker.running import Client, records, send_fields
 
 

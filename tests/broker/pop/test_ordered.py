@@ -4,7 +4,7 @@ from typing import Any
 
 from pocketmq.broker.pop.ordered import Verdict, ordered_pop
 from pocketmq.protocol.codes import RequestCode as Code
-from pocketmq.protocol.pop_handles import PopPlace, PopQueue, TopicMark, read_order_counts
+from pocketmq.protocol.handles import PopPlace, PopQueue, TopicMark, read_order_counts
 from tests.broker.pop.counter import (
     ack,
     batch_body,

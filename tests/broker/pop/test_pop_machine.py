@@ -16,7 +16,7 @@ from pocketmq.broker.pop.reviving import revive
 from pocketmq.broker.pop.shelf import Taken
 from pocketmq.broker.saving import save_changes, submit_offsets
 from pocketmq.broker.selection import EVERYTHING
-from pocketmq.protocol.pop_handles import PopQueue, TopicMark, read_message_offsets
+from pocketmq.protocol.handles import PopQueue, TopicMark, read_message_offsets
 from pocketmq.protocol.record_scan import RecordView
 from pocketmq.protocol.records import Record
 from pocketmq.protocol.requests.pop import PopRequest

@@ -16,15 +16,15 @@ from pocketmq.client.consumer.orderly import OrderlyWork
 from pocketmq.client.consumer.work import TopicHandler
 from pocketmq.client.consumer_options import PushConsumerOptions
 from pocketmq.client.tasks import Tasks
+from pocketmq.model.groups import Subscription
 from pocketmq.model.kinds import MessageModel
 from pocketmq.model.queue import MessageQueue
-from pocketmq.model.subscription import Subscription
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import Command
 from pocketmq.protocol.hosts import encode_host
 from pocketmq.protocol.property_text import encode_properties
 from pocketmq.protocol.pulled import decode_pulled
-from pocketmq.protocol.received import Delivery, ReceivedMessage
+from pocketmq.protocol.received import DeliveryContext, ReceivedMessage
 from pocketmq.protocol.records import Record, encode_record
 from tests.client.servers import Directory, Scripted, broker, route, serving, session_on
 
@@ -125,7 +125,7 @@ def messages(
         )
         for offset in range(first, first + count)
     )
-    return decode_pulled(records, Delivery(broker_name="broker-a"))
+    return decode_pulled(records, DeliveryContext(broker_name="broker-a"))
 
 
 class Taker(Scripted):

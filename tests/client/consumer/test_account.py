@@ -12,9 +12,9 @@ from pocketmq.client.consumer.stats import ConsumeStats, Window
 from pocketmq.client.consumer.work import TopicHandler
 from pocketmq.errors import SystemFailure
 from pocketmq.model.kinds import ConsumeResult
-from pocketmq.protocol.bodies.running import ConsumeStatus, RunningInfo
 from pocketmq.protocol.json_values import decode_body, encode_body
 from pocketmq.protocol.received import ReceivedMessage
+from pocketmq.protocol.requests.client_calls import ConsumeStatus, RunningInfo
 from tests.client.consumer.stands import GROUP, QUEUE, messages, stand
 from tests.loops import leap, leaping, until
 

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from pocketmq.balance.allocation import Average
-from pocketmq.balance.consumer.start_offset import NO_OFFSET, OFFSET_UNKNOWN
+from pocketmq.balance.consumer.offsets import NO_OFFSET, OFFSET_UNKNOWN
 from pocketmq.client.consumer.offsets import RemoteOffsets
 from pocketmq.errors import ResponseCode
 from pocketmq.model.kinds import ConsumeFromWhere

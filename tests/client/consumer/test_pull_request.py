@@ -19,7 +19,7 @@ from pocketmq.protocol.command import Command
 from pocketmq.protocol.hosts import encode_host
 from pocketmq.protocol.property_text import encode_properties
 from pocketmq.protocol.records import Record, encode_record
-from pocketmq.protocol.requests.pulling import PullResponse
+from pocketmq.protocol.requests.reading import PullResponse
 
 HOST = encode_host("127.0.0.1:10911")
 HEADER = PullResponse(

@@ -4,11 +4,10 @@ from pocketmq.balance.allocation import Average
 from pocketmq.embedded.aio import Cluster
 from pocketmq.embedded.in_process import InProcessBroker
 from pocketmq.model.queue import MessageQueue
-from pocketmq.protocol.bodies.offsets import ResetOffset
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import Command
 from pocketmq.protocol.json_values import encode_body
-from pocketmq.protocol.requests.offsets import ResetOffsetRequest
+from pocketmq.protocol.requests.offsets import ResetOffset, ResetOffsetRequest
 from tests.client.consumer.groups import cluster, member, queues_of, send, shared
 from tests.client.consumer.test_steering import engine_of
 from tests.loops import leap, leaping, until

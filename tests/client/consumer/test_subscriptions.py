@@ -5,7 +5,7 @@ import pytest
 from pocketmq.client.consumer.subscriptions import Subscriptions
 from pocketmq.client.filters import by_sql
 from pocketmq.errors import FilterSyntaxError, InvalidInput
-from pocketmq.model.subscription import SQL92
+from pocketmq.model.groups import SQL92
 
 
 def test_applications_and_the_wire_have_names_of_their_own() -> None:

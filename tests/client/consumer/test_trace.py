@@ -16,7 +16,7 @@ from pocketmq.model.message import Message
 from pocketmq.model.queue import MessageQueue
 from pocketmq.protocol.message_ids import UniqueIds
 from pocketmq.protocol.property_text import encode_properties
-from pocketmq.protocol.received import Delivery, ReceivedMessage, revive
+from pocketmq.protocol.received import DeliveryContext, ReceivedMessage, revive
 from pocketmq.protocol.records import Record, encode_record
 from pocketmq.protocol.trace_text import (
     HandledAs,
@@ -36,7 +36,7 @@ def received(topic: str = "orders", retries: int = 0, **properties: str) -> Rece
         reconsume_times=retries,
         property_bytes=encode_properties(properties),
     )
-    return revive(encode_record(record), 0, Delivery("broker-a"))
+    return revive(encode_record(record), 0, DeliveryContext("broker-a"))
 
 
 class Tracing:

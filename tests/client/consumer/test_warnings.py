@@ -10,14 +10,13 @@ import pytest
 from pocketmq.balance.allocation import Average
 from pocketmq.client.consumer.warnings import MembershipWatch, Mistake
 from pocketmq.embedded.aio import Cluster
+from pocketmq.model.groups import ConsumerData, Subscription
 from pocketmq.model.kinds import MessageModel
-from pocketmq.model.members import ConsumerData
-from pocketmq.model.subscription import Subscription
-from pocketmq.protocol.bodies.connections import ClientConnection, ConsumerConnections
-from pocketmq.protocol.bodies.heartbeat import Heartbeat
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import Command
 from pocketmq.protocol.json_values import encode_body
+from pocketmq.protocol.requests.groups import ClientConnection, ConsumerConnections
+from pocketmq.protocol.requests.membership import Heartbeat
 from tests.client.consumer.groups import Member, cluster, member, queues_of, shared
 from tests.client.consumer.test_steering import engine_of
 from tests.net.peers import Recorder, dialling

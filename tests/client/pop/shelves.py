@@ -7,16 +7,16 @@ from typing import Any
 
 from pocketmq.client.pop import PopConsumer
 from pocketmq.net import Connection
-from pocketmq.protocol.bodies.pop import BatchAcks
 from pocketmq.protocol.codes import RequestCode as Code
 from pocketmq.protocol.command import Command
+from pocketmq.protocol.handles import PopQueue, TopicMark, write_message_offsets
+from pocketmq.protocol.handles import write_start_offsets as write_starts
 from pocketmq.protocol.header import Header
 from pocketmq.protocol.json_values import decode_body
-from pocketmq.protocol.pop_handles import PopQueue, TopicMark, write_message_offsets
-from pocketmq.protocol.pop_handles import write_start_offsets as write_starts
 from pocketmq.protocol.property_text import encode_properties
 from pocketmq.protocol.records import Record, encode_record
 from pocketmq.protocol.requests.pop import (
+    BatchAcks,
     ChangeInvisibleTimeResponse,
     PopRequest,
     PopResponse,

@@ -11,10 +11,10 @@ from pocketmq.client.producer.producer import Producer
 from pocketmq.embedded import Cluster
 from pocketmq.model.kinds import ConsumeFromWhere, MessageRequestMode
 from pocketmq.model.message import Message
-from pocketmq.protocol.bodies.assignment import RequestMode
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.json_values import encode_body
 from pocketmq.protocol.received import ReceivedMessage
+from pocketmq.protocol.requests.assignment import RequestMode
 from tests.wire_client import WireClient
 
 FIRST = ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET

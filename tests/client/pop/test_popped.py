@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from pocketmq.client.pop.popped import batch_acks, handle_of, read_popped, with_handle
 from pocketmq.errors import HeaderMalformed, InvalidInput
 from pocketmq.model import properties as names
-from pocketmq.protocol.pop_handles import PopHandle, TopicMark
+from pocketmq.protocol.handles import PopHandle, TopicMark
 from pocketmq.protocol.pulled import decode_pulled
-from pocketmq.protocol.received import Delivery
+from pocketmq.protocol.received import DeliveryContext
 from pocketmq.protocol.requests.pop import PopResponse
 from tests.client.pop.shelves import record
 
@@ -75,7 +75,7 @@ def test_an_answer_that_makes_no_sense_is_refused() -> None:
 
 
 def test_a_message_that_was_not_popped_has_no_handle() -> None:
-    (message,) = decode_pulled(record(1), Delivery())
+    (message,) = decode_pulled(record(1), DeliveryContext())
     with pytest.raises(InvalidInput, match="not received by a POP consumer"):
         handle_of(message)
 

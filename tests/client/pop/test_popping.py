@@ -10,11 +10,11 @@ from pocketmq.client.consumer.push import PushConsumer
 from pocketmq.model import properties as names
 from pocketmq.model.kinds import MessageRequestMode
 from pocketmq.model.queue import MessageQueue
-from pocketmq.protocol.bodies.assignment import Assignments, QueueAssignment
 from pocketmq.protocol.codes import RequestCode as Code
 from pocketmq.protocol.command import Command
 from pocketmq.protocol.json_values import encode_body
 from pocketmq.protocol.received import ReceivedMessage
+from pocketmq.protocol.requests.assignment import Assignments, QueueAssignment
 from tests.client.consumer.groups import BRISK
 from tests.client.pop.shelves import Shelf, record
 from tests.client.servers import Directory, broker, route

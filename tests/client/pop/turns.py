@@ -11,9 +11,9 @@ from pocketmq.client.producer.producer import Producer
 from pocketmq.model.kinds import MessageRequestMode
 from pocketmq.model.message import Message
 from pocketmq.model.queue import MessageQueue
-from pocketmq.protocol.bodies.assignment import RequestMode
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.json_values import encode_body
+from pocketmq.protocol.requests.assignment import RequestMode
 from pocketmq.protocol.requests.pop import PollingInfoRequest, PollingInfoResponse
 from tests.loops import until
 from tests.wire_client import WireClient

@@ -6,14 +6,14 @@ from typing import Any, NamedTuple
 
 from pocketmq.client.producer import Producer
 from pocketmq.client.session import Session
-from pocketmq.model.flags import PullFlag
+from pocketmq.model.kinds import PullFlag
 from pocketmq.model.queue import MessageQueue
 from pocketmq.net import Connection
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import Command
 from pocketmq.protocol.pulled import decode_pulled
-from pocketmq.protocol.received import Delivery, ReceivedMessage
-from pocketmq.protocol.requests.pulling import PullRequest
+from pocketmq.protocol.received import DeliveryContext, ReceivedMessage
+from pocketmq.protocol.requests.reading import PullRequest
 from tests.client.servers import Directory, Scripted, broker, route, serving
 
 SENDS = (
@@ -121,4 +121,4 @@ async def stored(session: Session, queue: MessageQueue) -> list[ReceivedMessage]
     answer = await session.brokers.call(
         queue.broker_name, RequestCode.PULL_MESSAGE, header, accept=accept
     )
-    return decode_pulled(answer.body, Delivery()) if answer.code == 0 else []
+    return decode_pulled(answer.body, DeliveryContext()) if answer.code == 0 else []

@@ -17,7 +17,7 @@ from pocketmq.protocol.batch import batch_entry, decode_batch, encode_batch, enc
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import Command
 from pocketmq.protocol.message_ids import UniqueIds
-from pocketmq.protocol.peers import Gate
+from pocketmq.protocol.peers import VersionGate
 from pocketmq.protocol.property_text import decode_properties
 from tests.client.producer.stage import silent, stage, stores
 
@@ -71,11 +71,11 @@ def test_parts_of_a_batch_hold_all_messages_in_order_and_are_as_few_as_possible(
     ("batch", "reason"),
     [
         ([], "at least one message"),
-        ([Message("orders", b"x"), Message("other", b"x")], "one topic"),
+        ([Message("orders", b"x"), Message("other", b"x")], "the same topic"),
         ([Message("orders", b"x"), Message("orders", b"")], "has no body"),
         ([Message("%RETRY%g", b"x")], "retry topic"),
-        ([Message("or ders", b"x")], "not valid"),
-        ([Message("orders", b"x", flag=2**31)], "flag of 2147483648"),
+        ([Message("or ders", b"x")], "invalid topic name"),
+        ([Message("orders", b"x", flag=2**31)], "flag 2147483648"),
         ([Message("orders", b"x", flag=2**31, tag="t")], "flag of 2147483648"),
         ([Message("orders", b"x" * 500)] * 3, "over the limit of 1000"),
     ],
@@ -130,7 +130,7 @@ async def test_a_batch_to_a_broker_of_unknown_version_has_no_id_of_its_own() -> 
         batch = [Message("orders", b"%d" % number) for number in range(2)]
         await on.producer.send_batch(batch)
         addresses = on.producer.session.addresses
-        addresses.note_version(addresses.master("broker-a"), Gate.TOPIC_QUEUE_MAPPING)
+        addresses.note_version(addresses.master("broker-a"), VersionGate.TOPIC_QUEUE_MAPPING)
         await on.producer.send_batch(batch)
         ids = [
             decode_properties(sent.ext["i"].encode()).get("UNIQ_KEY") is not None

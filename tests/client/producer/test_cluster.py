@@ -77,7 +77,7 @@ async def test_a_topic_is_made_by_its_first_message_if_brokers_do_so() -> None:
         Cluster(config=config) as cluster,
         Producer(cluster.address, group="shop") as producer,
     ):
-        with pytest.raises(RouteNotFound, match="no route for topic 'fresh'; create it"):
+        with pytest.raises(RouteNotFound, match="no route for topic 'fresh'; create the topic"):
             await producer.send(Message("fresh", b"x"))
 
 
@@ -86,7 +86,7 @@ async def test_what_the_broker_finds_too_large_is_refused_by_it_with_its_reason(
         Cluster(config={"maxMessageSize": 1000}) as cluster,
         Producer(cluster.address, group="shop", compress_from=10_000) as producer,
     ):
-        with pytest.raises(SendFailed, match="will not help") as caught:
+        with pytest.raises(SendFailed, match="will fail again") as caught:
             await producer.send(Message("orders", b"x" * 2000))
         assert isinstance(caught.value.last_error, MessageIllegal)
         with pytest.raises(InvalidInput, match="over the limit of 4194304"):
@@ -115,7 +115,9 @@ async def test_with_all_brokers_gone_the_failure_is_quick_and_clear() -> None:
     async with Cluster() as cluster, Producer(cluster.address, group="shop") as producer:
         await producer.send(MESSAGE)
         await cluster.kill("broker-0")
-        with pytest.raises(SendFailed, match="it was not stored and can be sent again") as caught:
+        with pytest.raises(
+            SendFailed, match="the message was not stored and can be resent"
+        ) as caught:
             await producer.send(MESSAGE)
         assert isinstance(caught.value.last_error, TransportError)
         assert not caught.value.outcome_unknown

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from pocketmq.client.producer import Producer
 from pocketmq.embedded.aio import Cluster
 from pocketmq.embedded.settings import Setting
-from pocketmq.model.flags import TransactionState
+from pocketmq.model.kinds import TransactionState
 from pocketmq.model.message import Message
 from pocketmq.protocol.received import ReceivedMessage
 from pocketmq.protocol.trace_text import (

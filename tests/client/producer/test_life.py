@@ -50,7 +50,7 @@ def test_keywords_are_sorted_into_options() -> None:
         ({"window": 0}, "window is from 1"),
         ({"window_bytes": 0}, "window_bytes is from 1"),
         ({"compression_level": 10}, "compression_level is from 0 to 9"),
-        ({"trace_topic": "a b"}, "the topic name 'a b' is not valid"),
+        ({"trace_topic": "a b"}, "invalid topic name 'a b'"),
     ],
 )
 def test_settings_without_sense_are_named(settings: dict[str, object], reason: str) -> None:

@@ -9,7 +9,7 @@ from pocketmq.client.producer.preparing import Preparing, delay_properties
 from pocketmq.client.producer.requests import Outgoing
 from pocketmq.client.producer_options import ProducerOptions
 from pocketmq.errors import InvalidInput, NameInvalid
-from pocketmq.model.flags import SysFlag
+from pocketmq.model.kinds import SysFlag
 from pocketmq.model.message import Message
 from pocketmq.protocol.compression import Codec, decompress
 from pocketmq.protocol.message_ids import UniqueIds, parse_unique_id
@@ -103,9 +103,9 @@ def test_a_half_message_says_so_in_its_system_flag() -> None:
         (Message("orders", b""), "a message needs a body"),
         (Message("orders", b"x" * 101), "a body of 101 bytes is over the limit of 100"),
         (Message("orders", b"x" * 101, keys=["k"]), "a body of 101 bytes is over the limit of 100"),
-        (Message("", b"x"), "it is empty"),
-        (Message("or ders", b"x"), "only letters, digits"),
-        (Message("o" * 128, b"x"), "it has 128 characters, 127 are allowed"),
+        (Message("", b"x"), "it must not be empty"),
+        (Message("or ders", b"x"), "allowed are letters, digits"),
+        (Message("o" * 128, b"x"), "it has 128 characters; at most 127 are allowed"),
         (Message("SCHEDULE_TOPIC_XXXX", b"x"), "no client may send to it"),
         (Message("RMQ_SYS_TRANS_HALF_TOPIC", b"x"), "no client may send to it"),
         (Message("orders", b"x", properties={"a": "b" * 32767}), "the properties take"),

@@ -4,7 +4,7 @@ import pytest
 
 from pocketmq.errors import InvalidInput, RequestNotSupported
 from pocketmq.protocol.codes import RequestCode
-from pocketmq.protocol.recall_handle import RecallHandle
+from pocketmq.protocol.handles import RecallHandle
 from tests.client.producer.stage import stage
 
 RECALL = int(RequestCode.RECALL_MESSAGE)
@@ -41,8 +41,8 @@ async def test_a_broker_that_cannot_says_so() -> None:
 @pytest.mark.parametrize(
     ("topic", "text", "reason"),
     [
-        ("orders", "no handle", "is no recall handle"),
-        ("orders", "", "is no recall handle"),
+        ("orders", "no handle", "is not a recall handle"),
+        ("orders", "", "is not a recall handle"),
         ("%RETRY%billing", handle("broker-a"), "cannot be recalled"),
         ("%DLQ%billing", handle("broker-a"), "cannot be recalled"),
     ],

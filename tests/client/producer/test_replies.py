@@ -11,9 +11,9 @@ from pocketmq.model.message import Message
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import Command
 from pocketmq.protocol.property_text import decode_properties, encode_properties
-from pocketmq.protocol.received import Delivery, ReceivedMessage, revive
+from pocketmq.protocol.received import DeliveryContext, ReceivedMessage, revive
 from pocketmq.protocol.records import Record, encode_record
-from pocketmq.protocol.requests.replies import PushReplyRequest
+from pocketmq.protocol.requests.client_calls import PushReplyRequest
 from tests.client.producer.stage import Stage, refuses, silent, stage, stores
 from tests.loops import until
 
@@ -88,7 +88,7 @@ async def test_no_reply_in_time() -> None:
             await on.producer.request(QUESTION, 0.05)
         error = caught.value
         assert (error.timeout, error.outcome_unknown) == (0.05, True)
-        assert str(error) == "broker-a: no answer to the request to topic 'orders' within 0.05 s"
+        assert str(error) == "broker-a: no response to the request to topic 'orders' within 0.05 s"
         assert (await push(on, (await asked(on))["CORRELATION_ID"])).code == 0
 
 
@@ -129,7 +129,7 @@ def request_message(**properties: str) -> ReceivedMessage:
     return revive(
         encode_record(Record(topic=b"orders", body=b"how much?", property_bytes=text)),
         0,
-        Delivery("broker-a"),
+        DeliveryContext("broker-a"),
     )
 
 
@@ -161,7 +161,7 @@ async def test_a_reply_goes_to_the_clusters_own_topic(namespace: str) -> None:
 
 async def test_a_message_that_asked_for_nothing_gets_no_reply() -> None:
     async with stage({"broker-a": stores}) as on:
-        with pytest.raises(InvalidInput, match="waits for no reply"):
+        with pytest.raises(InvalidInput, match="no client waits for a reply"):
             await on.producer.reply(request_message(CLUSTER="c"), b"42 EUR")
 
 

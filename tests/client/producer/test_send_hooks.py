@@ -2,7 +2,7 @@
 
 import pytest
 
-from pocketmq.balance.producer.retry import SendMode
+from pocketmq.balance.producer.plan import SendMode
 from pocketmq.client.producer import SendContext
 from pocketmq.errors import SendFailed, SystemFailure
 from pocketmq.model.message import Message
@@ -74,6 +74,6 @@ async def test_hooks_see_a_broker_without_an_address() -> None:
         await on.begin_with(0)
         on.directory.routes.clear()
         on.producer.session.addresses.keep_only([])
-        with pytest.raises(SendFailed, match="no address is known"):
+        with pytest.raises(SendFailed, match="no master address"):
             await on.producer.send(MESSAGE)
         assert [context.address for context in hook.after] == ["", "", ""]

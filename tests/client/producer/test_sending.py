@@ -22,9 +22,8 @@ from pocketmq.errors import (
     SendFailed,
     SystemBusy,
 )
-from pocketmq.model.message import Message
+from pocketmq.model.message import Message, SendStatus
 from pocketmq.model.queue import MessageQueue
-from pocketmq.model.receipt import SendStatus
 from pocketmq.model.route import TopicRoute
 from pocketmq.protocol.command import Command
 from tests.client.producer.stage import Say, TestBroker, refuses, silent, stage, stores
@@ -98,9 +97,9 @@ async def test_a_choice_that_is_none_is_refused_and_nothing_is_sent() -> None:
     async with stage() as on:
         gone = MessageQueue("orders", "broker-z", 0)
         other = MessageQueue("other", "broker-a", 0)
-        with pytest.raises(QueueNotSelected, match="is not in the route"):
+        with pytest.raises(QueueNotSelected, match="is not a writable queue of the route"):
             await on.producer.send(MESSAGE, queue=gone)
-        with pytest.raises(InvalidInput, match="the queue of topic 'other'"):
+        with pytest.raises(InvalidInput, match="the queue belongs to 'other'"):
             await on.producer.send(MESSAGE, queue=other)
         with pytest.raises(QueueNotSelected, match="not one of the queues"):
             await on.producer.send(MESSAGE, selector=lambda queues, _: gone)
@@ -144,7 +143,7 @@ async def test_a_refusal_for_good_is_not_tried_again() -> None:
         assert (error.topic, error.attempts, error.code) == ("orders", 1, 13)
         assert isinstance(error.__cause__, MessageIllegal)
         assert (error.retryable, error.outcome_unknown) == (False, False)
-        assert "sending it again unchanged will not help" in str(error)
+        assert "resending it unchanged will fail again" in str(error)
         assert sum(on.asked.values()) == 1
 
 
@@ -179,7 +178,7 @@ async def test_a_silent_broker_costs_the_whole_deadline_and_leaves_the_outcome_o
         error = caught.value
         assert isinstance(error.last_error, RequestTimedOut)
         assert (error.attempts, error.outcome_unknown) == (1, True)
-        assert "sending it again may store it twice" in str(error)
+        assert "resend it only if consumers are idempotent" in str(error)
         assert len(on.producer.sending.window) == 0
 
 
@@ -250,7 +249,7 @@ async def test_a_topic_that_is_not_there_is_sent_as_the_template_says() -> None:
 async def test_without_a_template_an_unknown_topic_is_named() -> None:
     async with stage() as on:
         del on.directory.routes["TBW102"]
-        with pytest.raises(RouteNotFound, match="no route for topic 'fresh'; create it"):
+        with pytest.raises(RouteNotFound, match="no route for topic 'fresh'; create the topic"):
             await on.producer.send(Message("fresh", b"x"))
         assert len(on.producer.sending.window) == 0
 
@@ -320,7 +319,7 @@ async def test_one_way_to_nobody_fails() -> None:
         for name in ("orders", "TBW102"):
             on.directory.routes.pop(name)
         on.producer.session.addresses.keep_only([])
-        with pytest.raises(SendFailed, match="no address is known for broker"):
+        with pytest.raises(SendFailed, match="no master address for broker"):
             await on.producer.send_oneway(MESSAGE)
 
 

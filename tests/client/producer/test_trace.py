@@ -3,7 +3,7 @@
 import pytest
 
 from pocketmq.errors import SendFailed
-from pocketmq.model.flags import TransactionState
+from pocketmq.model.kinds import TransactionState
 from pocketmq.model.message import Message
 from pocketmq.protocol.command import Command
 from pocketmq.protocol.received import ReceivedMessage

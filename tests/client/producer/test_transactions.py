@@ -9,13 +9,12 @@ import pytest
 
 from pocketmq.client.producer.transactions import LocalTransaction
 from pocketmq.errors import ClientClosed, SendFailed
-from pocketmq.model.flags import SysFlag, TransactionState
-from pocketmq.model.message import Message
-from pocketmq.model.receipt import SendStatus
+from pocketmq.model.kinds import SysFlag, TransactionState
+from pocketmq.model.message import Message, SendStatus
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import Command
 from pocketmq.protocol.property_text import decode_properties
-from pocketmq.protocol.requests.transactions import EndTransactionRequest
+from pocketmq.protocol.requests.sending import EndTransactionRequest
 from tests.client.producer.stage import Stage, refuses, stage, stores
 from tests.loops import until
 

@@ -193,7 +193,7 @@ async def test_only_offsets_that_a_queue_holds_can_be_sought() -> None:
         async with reader(running.address).subscribe("orders") as consumer:
             await read(consumer, 10)
             for wrong in (-1, 11):
-                with pytest.raises(InvalidInput, match="the queue holds 0 to 10"):
+                with pytest.raises(InvalidInput, match="the queue has offsets 0 to 10"):
                     await consumer.seek(QUEUE, wrong)
             with pytest.raises(InvalidInput, match="not assigned"):
                 await consumer.seek(MessageQueue("orders", "broker-0", 5), 0)

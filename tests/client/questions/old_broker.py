@@ -11,7 +11,7 @@ from pocketmq.protocol.command import Command
 from pocketmq.protocol.peers import version_number
 from pocketmq.protocol.records import Record, encode_record
 from pocketmq.protocol.requests.offsets import GetMaxOffsetResponse
-from pocketmq.protocol.requests.pulling import PullRequest, PullResponse
+from pocketmq.protocol.requests.reading import PullRequest, PullResponse
 from tests.client.servers import Scripted
 
 QUEUE = MessageQueue("orders", "old", 0)

@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from pocketmq.errors import FilterSyntaxError, FilterUndecided
-from pocketmq.protocol.filter import Filter, compile_sql
+from pocketmq.protocol.filter import SqlFilter, compile_sql
 
 VECTORS = Path(__file__).parents[2] / "vectors"
 LETTERS = {True: "T", False: "F", None: "N"}
 
 
-def value(sql: Filter, properties: dict[str, str]) -> str:
+def value(sql: SqlFilter, properties: dict[str, str]) -> str:
     try:
         return LETTERS[sql.evaluate(properties)]
     except FilterUndecided:

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from pocketmq.errors import FilterSyntaxError, FilterUndecided
 from pocketmq.protocol.filter import compile_sql
 from pocketmq.protocol.filter.sql.parser import parse
-from pocketmq.protocol.filter.sql.render import render
+from pocketmq.protocol.filter.sql.tree import render
 
 names = st.sampled_from(["a", "b", "c", "_x", "$"])
 quoted = st.text(max_size=3).map(lambda text: "'" + text.replace("'", "''") + "'")

@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 
 from pocketmq.errors import FilterSyntaxError
-from pocketmq.protocol.filter import is_tag_kind, subscribe
+from pocketmq.model.groups import Subscription
+from pocketmq.model.java_strings import java_hash
+from pocketmq.protocol.filter import TagFilter, is_tag_kind, subscribe, tag_filter
 
 VECTORS = Path(__file__).parents[2] / "vectors" / "java-subscriptions.jsonl"
 JAVA = [json.loads(line) for line in VECTORS.read_text("utf-8").splitlines()]
@@ -56,3 +58,68 @@ def test_no_kind_and_an_empty_kind_mean_tags() -> None:
         False,
         False,
     ]
+
+
+@pytest.mark.parametrize("text", [None, "", "*"])
+def test_a_star_passes_every_code_and_every_tag(text: str | None) -> None:
+    everything = tag_filter(subscribe("T", text))
+    assert everything == TagFilter(None, None)
+    assert everything.select_codes([0, None, 5]) == [0, 1, 2]
+    assert everything.select_tags(["a", None]) == [0, 1]
+    assert everything.matches_code(5)
+    assert everything.matches_tag(None)
+
+
+def test_the_broker_decides_by_code_and_the_client_by_name() -> None:
+    """Aa and BB share a hash code: the broker cannot tell them apart, the client does."""
+    wanted = tag_filter(subscribe("T", "Aa || x"))
+    tags = ["Aa", "BB", "x", "y"]
+    assert [wanted.matches_code(java_hash(tag)) for tag in tags] == [True, True, True, False]
+    assert [wanted.matches_tag(tag) for tag in tags] == [True, False, True, False]
+    assert wanted.select_codes(map(java_hash, tags)) == [0, 1, 2]
+    assert wanted.select_tags(tags) == [0, 2]
+
+
+def test_only_the_lower_32_bits_of_a_code_count() -> None:
+    wanted = tag_filter(subscribe("T", "polygenelubricants"))
+    codes = [-(2**31), 2**31, 2**31 + 2**40, 0, 2**32]
+    assert [wanted.matches_code(code) for code in codes] == [True, True, True, False, False]
+    assert wanted.select_codes(codes) == [0, 1, 2]
+
+
+def test_a_message_without_a_tag_has_code_zero_and_no_name() -> None:
+    wanted = tag_filter(subscribe("T", "a"))
+    assert not wanted.matches_code(0)
+    assert not wanted.matches_tag(None)
+    assert wanted.matches_code(None), "a queue without codes leaves the decision to the client"
+    assert wanted.select_codes([None, 0, 97]) == [0, 2]
+    assert wanted.select_tags([None, "", "a"]) == [2]
+
+
+def test_blanks_between_separators_let_nothing_through_the_broker() -> None:
+    nothing = tag_filter(subscribe("T", " || "))
+    assert nothing.select_codes([0, 97]) == []
+    assert nothing.select_tags(["a", None]) == [0, 1]
+
+
+@pytest.mark.parametrize("kind", ["SQL92", "OTHER"])
+def test_another_kind_of_expression_is_not_decided_by_tags(kind: str) -> None:
+    assert tag_filter(subscribe("T", "a", kind)) == TagFilter(None, None)
+
+
+def test_an_empty_kind_from_the_wire_is_decided_by_tags() -> None:
+    wire = Subscription(
+        topic="T",
+        sub_string="a",
+        expression_type="",
+        tags_set=frozenset({"a"}),
+        code_set=frozenset({97}),
+    )
+    assert tag_filter(wire) == TagFilter(frozenset({97}), frozenset({"a"}))
+
+
+def test_a_class_filter_subscription_passes_whole() -> None:
+    wire = Subscription(
+        topic="T", sub_string="a", tags_set=frozenset({"a"}), class_filter_mode=True
+    )
+    assert tag_filter(wire) == TagFilter(None, None)

@@ -4,13 +4,12 @@ from typing import Any
 
 from msgspec import field
 
-from pocketmq.model.topic_mapping import TopicMappingDetail
-from pocketmq.protocol.bodies.properties_text import PROPERTIES_TEXT
+from pocketmq.model.topics import TopicMappingDetail
 from pocketmq.protocol.codes import RequestCode as Code
 from pocketmq.protocol.fastjson import dumps, loads
-from pocketmq.protocol.forms import Form, json_of
 from pocketmq.protocol.header import Header, Int32, Int64
-from pocketmq.protocol.request import NoHeader, request
+from pocketmq.protocol.properties_text import PROPERTIES_TEXT
+from pocketmq.protocol.request import Form, NoHeader, json_of, request
 from pocketmq.protocol.requests.topics import CreateTopicRequest
 
 TEXT: Form[str] = Form("text", str.encode, bytes.decode)

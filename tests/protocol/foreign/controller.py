@@ -1,10 +1,9 @@
 """The controller, which elects masters (5.x)."""
 
-from pocketmq.protocol.bodies.properties_text import PROPERTIES_TEXT
 from pocketmq.protocol.codes import RequestCode as Code
-from pocketmq.protocol.forms import json_of
 from pocketmq.protocol.header import Header, Int32, Int64
-from pocketmq.protocol.request import CONTROLLER, NoHeader, request
+from pocketmq.protocol.properties_text import PROPERTIES_TEXT
+from pocketmq.protocol.request import CONTROLLER, NoHeader, json_of, request
 from tests.protocol.foreign.replica_bodies import BrokerReplicas, ElectedMaster, SyncStateSet
 
 

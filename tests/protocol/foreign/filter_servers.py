@@ -3,9 +3,8 @@
 from msgspec import field
 
 from pocketmq.protocol.codes import RequestCode as Code
-from pocketmq.protocol.forms import RAW
 from pocketmq.protocol.header import Header, Int32, Int64
-from pocketmq.protocol.request import NOBODY, NoHeader, request
+from pocketmq.protocol.request import NOBODY, RAW, NoHeader, request
 
 
 class RegisterFilterServerRequest(Header, frozen=True, kw_only=True):

@@ -1,9 +1,8 @@
 """Lite topics (5.5): many small topics below one parent, consumed by pop."""
 
 from pocketmq.protocol.codes import RequestCode as Code
-from pocketmq.protocol.forms import STORED_MESSAGES, json_of
 from pocketmq.protocol.header import Header, Int32, Int64, RpcHeader
-from pocketmq.protocol.request import CLIENT, NoHeader, request
+from pocketmq.protocol.request import CLIENT, STORED_MESSAGES, NoHeader, json_of, request
 from tests.protocol.foreign.lite_bodies import (
     LiteBrokerInfo,
     LiteClientInfo,

@@ -3,7 +3,7 @@
 from enum import Enum
 
 from pocketmq.model.value import WireValue
-from pocketmq.protocol.bodies.stats import OffsetRange, QueueProgress
+from pocketmq.protocol.requests.stats import OffsetRange, QueueProgress
 
 
 class LiteAction(Enum):

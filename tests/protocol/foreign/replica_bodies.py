@@ -1,7 +1,7 @@
 """Masters, slaves and the controller (5.x). PocketMQ reads these; it replicates nothing itself."""
 
 from pocketmq.model.value import WireValue
-from pocketmq.protocol.bodies.cluster import MemberGroup
+from pocketmq.protocol.requests.nameserver import MemberGroup
 
 
 class Epoch(WireValue, frozen=True, kw_only=True):

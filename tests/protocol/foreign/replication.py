@@ -1,9 +1,8 @@
 """Between brokers of one set: who is master, how far replicas are."""
 
 from pocketmq.protocol.codes import RequestCode as Code
-from pocketmq.protocol.forms import json_of
 from pocketmq.protocol.header import Header, Int32, Int64
-from pocketmq.protocol.request import NoHeader, request
+from pocketmq.protocol.request import NoHeader, json_of, request
 from tests.protocol.foreign.replica_bodies import EpochCache, SyncStateSet
 
 

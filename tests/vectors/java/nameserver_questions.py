@@ -17,14 +17,13 @@ from typing import Any
 
 import msgspec
 
-from pocketmq.model.data_version import DataVersion
-from pocketmq.model.topic_config import TopicConfig
-from pocketmq.model.topic_mapping import TopicMapping
-from pocketmq.protocol.bodies.registration import Registration, encode_registration
-from pocketmq.protocol.bodies.topics import TopicTable
+from pocketmq.model.topics import TopicConfig, TopicMapping
+from pocketmq.model.value import DataVersion
 from pocketmq.protocol.command import Command, read_command
 from pocketmq.protocol.frame import FrameReader
 from pocketmq.protocol.json_values import encode_body
+from pocketmq.protocol.registration import Registration, encode_registration
+from pocketmq.protocol.requests.topics import TopicTableBody
 
 Step = dict[str, Any]
 V5, V49, V48 = 513, 407, 383
@@ -106,7 +105,7 @@ def topics(
     mappings: list[TopicMapping] | None = None,
 ) -> Registration:
     return Registration(
-        topics=TopicTable(
+        topics=TopicTableBody(
             data_version=DataVersion(
                 counter=version, timestamp=1000 + version, state_version=state
             ),

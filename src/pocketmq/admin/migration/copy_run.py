@@ -14,7 +14,7 @@ from pocketmq.admin.migration.side import Side
 from pocketmq.admin.migration.survey import prepare, settle
 from pocketmq.errors import CannotMigrate, TopicNotFound
 from pocketmq.model.queue import MessageQueue
-from pocketmq.protocol.bodies.stats import OffsetRange
+from pocketmq.protocol.requests.stats import OffsetRange
 
 _ROUND = 0.2
 """Seconds between two looks for new messages, at least."""

@@ -17,7 +17,7 @@ from pocketmq.admin.reading import PageStatus
 from pocketmq.errors import CannotMigrate, ServerError
 from pocketmq.model import properties as names
 from pocketmq.model.delay import parse_delay_levels
-from pocketmq.model.flags import COMPRESSION_MASK, SysFlag
+from pocketmq.model.kinds import COMPRESSION_MASK, SysFlag
 from pocketmq.model.names import SCHEDULE_TOPIC, TIMER_TOPIC
 from pocketmq.model.queue import MessageQueue
 from pocketmq.protocol.property_text import encode_properties

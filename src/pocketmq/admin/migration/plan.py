@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from pocketmq.model.flags import Permission
-from pocketmq.model.group_config import GroupConfig
+from pocketmq.model.groups import GroupConfig
+from pocketmq.model.kinds import Permission
 from pocketmq.model.names import (
     SYSTEM_GROUPS,
     is_dead_letter_topic,
@@ -17,7 +17,7 @@ from pocketmq.model.names import (
     is_system_topic,
 )
 from pocketmq.model.queue import MessageQueue
-from pocketmq.model.topic_config import TopicConfig
+from pocketmq.model.topics import TopicConfig
 
 Topics = Mapping[str, Mapping[str, TopicConfig]]
 """Settings of topics by topic and broker."""

@@ -16,14 +16,14 @@ from pocketmq.client.questions import offsets as questions
 from pocketmq.client.questions.asking import Question
 from pocketmq.client.questions.pulling import PulledRecords, PullSpec, pull_once
 from pocketmq.errors import BrokerNotFound, CannotMigrate, ResponseCode, TopicNotFound
+from pocketmq.model.groups import TAG
 from pocketmq.model.names import AUTO_CREATE_TOPIC
 from pocketmq.model.queue import MessageQueue
-from pocketmq.model.subscription import TAG
-from pocketmq.protocol.bodies.stats import OffsetRange
 from pocketmq.protocol.codes import RequestCode as Code
 from pocketmq.protocol.pulled import decode_pulled
-from pocketmq.protocol.received import Delivery, ReceivedMessage
+from pocketmq.protocol.received import DeliveryContext, ReceivedMessage
 from pocketmq.protocol.requests.sending import SendRequestV2, SendResponse
+from pocketmq.protocol.requests.stats import OffsetRange
 from pocketmq.protocol.requests.topics import GET_TOPIC_STATS_INFO, GetTopicStatsRequest
 
 T = TypeVar("T")
@@ -94,7 +94,7 @@ class Side:
         status = PageStatus(told.status.value)
         if status is not PageStatus.FOUND:
             return status, [], told
-        delivery = Delivery(
+        delivery = DeliveryContext(
             broker_name=queue.broker_name,
             queue_id=queue.queue_id,
             offset_delta=told.offset_delta,

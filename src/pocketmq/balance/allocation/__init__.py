@@ -19,14 +19,20 @@ from pocketmq.balance.allocation.machine_room import (
     RoomResolver,
     RoomTable,
 )
-from pocketmq.balance.allocation.own_rules import AllocationFunction, Configured, OwnRule
 from pocketmq.balance.allocation.registry import (
     STRATEGY_NAMES,
     StrategySettings,
     by_position,
     strategy_by_name,
 )
-from pocketmq.balance.allocation.strategy import MemberUnknown, Strategy, allocate
+from pocketmq.balance.allocation.strategy import (
+    AllocationFunction,
+    Configured,
+    MemberUnknown,
+    OwnRule,
+    Strategy,
+    allocate,
+)
 
 __all__ = [
     "STRATEGY_NAMES",

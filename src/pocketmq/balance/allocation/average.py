@@ -23,7 +23,7 @@ class Average(msgspec.Struct, frozen=True):
         queues: Sequence[MessageQueue],
         members: Sequence[str],
     ) -> list[MessageQueue]:
-        """Give one member's block."""
+        """Return one member's block."""
         if not may_own(member, queues, members):
             return []
         position = members.index(member)
@@ -37,7 +37,7 @@ class Average(msgspec.Struct, frozen=True):
         members: Sequence[str],
         group: str = "",  # noqa: ARG002
     ) -> list[str | None]:
-        """Give every queue's owner."""
+        """Return every queue's owner."""
         check_input(queues, members)
         size, larger_blocks = divmod(len(queues), len(members))
         owners: list[str | None] = []
@@ -47,7 +47,7 @@ class Average(msgspec.Struct, frozen=True):
 
 
 class AverageByCircle(msgspec.Struct, frozen=True):
-    """Queues dealt out like cards, one to each member in turn."""
+    """Queues dealt out like cards, one to each member after the other."""
 
     @property
     def name(self) -> str:
@@ -61,7 +61,7 @@ class AverageByCircle(msgspec.Struct, frozen=True):
         queues: Sequence[MessageQueue],
         members: Sequence[str],
     ) -> list[MessageQueue]:
-        """Give every n-th queue, beginning at the member's position."""
+        """Return every n-th queue, starting at the member's position."""
         if not may_own(member, queues, members):
             return []
         return list(queues[members.index(member) :: len(members)])
@@ -72,7 +72,7 @@ class AverageByCircle(msgspec.Struct, frozen=True):
         members: Sequence[str],
         group: str = "",  # noqa: ARG002
     ) -> list[str | None]:
-        """Give every queue's owner."""
+        """Return every queue's owner."""
         check_input(queues, members)
         round_of_owners = seats(members)
         rounds, rest = divmod(len(queues), len(members))

@@ -2,6 +2,7 @@
 
 Owns Java's ring: its keys, its default hash and what happens when two keys meet. Spread is
 uneven by nature; more virtual nodes even it out, but all members must use the same number.
+Queues of a member that left move only to the members next on the ring; no other queue moves.
 """
 
 from array import array
@@ -32,7 +33,7 @@ HashFunction = Callable[[str], int]
 
 
 def md5_hash(key: str) -> int:
-    """Give Java's default ring position: the first four bytes of the MD5 of the UTF-8 text."""
+    """Return Java's default ring position: the first four bytes of the MD5 of the UTF-8 text."""
     return md5_hashes([key])[0]
 
 
@@ -70,8 +71,8 @@ def _encoded(text: str) -> bytes:
 class ConsistentHash(msgspec.Struct, frozen=True):
     """Each queue goes to the member whose virtual node follows it on the ring.
 
-    `virtual_nodes` per member; 0 is allowed, as in Java, and leaves every queue to nobody. A
-    `hash_function` of your own must give the same numbers in every process of the group (Python's
+    `virtual_nodes` per member; 0 is allowed, as in Java, and leaves every queue without an owner. A
+    `hash_function` of your own must return the same numbers in every process of the group (Python's
     built-in `hash` does not).
     """
 
@@ -80,7 +81,7 @@ class ConsistentHash(msgspec.Struct, frozen=True):
 
     def __post_init__(self) -> None:
         if self.virtual_nodes < 0:
-            reason = f"a member cannot have {self.virtual_nodes} virtual nodes"
+            reason = f"virtual_nodes must be 0 or more, not {self.virtual_nodes}"
             raise AllocationInputInvalid(reason)
 
     @property
@@ -91,7 +92,7 @@ class ConsistentHash(msgspec.Struct, frozen=True):
     def allocate(
         self, group: str, member: str, queues: Sequence[MessageQueue], members: Sequence[str]
     ) -> list[MessageQueue]:
-        """Give the queues that meet one of the member's virtual nodes first."""
+        """Return the queues that meet one of the member's virtual nodes first."""
         if not may_own(member, queues, members):
             return []
         owners = self.allocate_all(queues, members, group)
@@ -103,7 +104,7 @@ class ConsistentHash(msgspec.Struct, frozen=True):
         members: Sequence[str],
         group: str = "",  # noqa: ARG002
     ) -> list[str | None]:
-        """Give every queue's owner."""
+        """Return every queue's owner."""
         check_input(queues, members)
         positions, owners = _ring(tuple(members), self.virtual_nodes, self.hash_function)
         if not positions:
@@ -150,7 +151,9 @@ def _contested_ring(
         first = replicas[member]
         for number in range(first, first + virtual_nodes):
             position = place(f"{member}-{number}")
-            if position in ring:
+            if (
+                position in ring
+            ):  # the node before loses a replica, and its next number is used again
                 replicas[ring[position]] -= 1
             ring[position] = member
             replicas[member] += 1

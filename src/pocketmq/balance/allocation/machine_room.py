@@ -1,7 +1,7 @@
 """MACHINE_ROOM and MACHINE_ROOM_NEARBY: keep consumption inside a data centre.
 
-Owns both rules and the two ways to tell a room that need no code: a prefix of the name, and a
-table. Rooms are plain names; where they are is nobody's business here.
+Owns both rules and the two ways to find a room that need no code: a prefix of the name, and a
+table. Rooms are plain names.
 """
 
 from collections.abc import Mapping, Sequence
@@ -9,8 +9,9 @@ from typing import Protocol
 
 import msgspec
 
-from pocketmq.balance.allocation.own_rules import Configured, OwnRule
 from pocketmq.balance.allocation.strategy import (
+    Configured,
+    OwnRule,
     Strategy,
     check_input,
     first_claims,
@@ -42,7 +43,7 @@ class MachineRoom(msgspec.Struct, frozen=True):
         queues: Sequence[MessageQueue],
         members: Sequence[str],
     ) -> list[MessageQueue]:
-        """Give one member's block, and one of the queues left over by equal blocks."""
+        """Return one member's block, and one of the queues left over by equal blocks."""
         if not may_own(member, queues, members):
             return []
         kept = [queues[index] for index in self._inside(queues)]
@@ -59,7 +60,7 @@ class MachineRoom(msgspec.Struct, frozen=True):
         members: Sequence[str],
         group: str = "",  # noqa: ARG002
     ) -> list[str | None]:
-        """Give every queue's owner; queues outside the rooms have none."""
+        """Return every queue's owner; queues outside the rooms have none."""
         check_input(queues, members)
         inside = self._inside(queues)
         size, rest = divmod(len(inside), len(members))
@@ -80,14 +81,14 @@ class MachineRoom(msgspec.Struct, frozen=True):
 
 
 class RoomResolver(Protocol):
-    """Tells in which room a queue's broker and a member are; None or "" if it does not know."""
+    """Finds the room of a queue's broker and of a member; None or "" if unknown."""
 
     def room_of_queue(self, queue: MessageQueue) -> str | None:
-        """Give the room of the broker that holds a queue."""
+        """Return the room of a queue's broker."""
         ...
 
     def room_of_member(self, member: str) -> str | None:
-        """Give the room of a member."""
+        """Return the room of a member."""
         ...
 
 
@@ -116,18 +117,18 @@ class RoomTable(msgspec.Struct, frozen=True):
     members: Mapping[str, str]
 
     def room_of_queue(self, queue: MessageQueue) -> str | None:
-        """Look the queue's broker up."""
+        """Return the room of the queue's broker from the table."""
         return self.brokers.get(queue.broker_name)
 
     def room_of_member(self, member: str) -> str | None:
-        """Look the member up."""
+        """Return the member's room from the table."""
         return self.members.get(member)
 
 
 class MachineRoomNearby(msgspec.Struct, frozen=True):
     """An inner strategy within each room; rooms without a member are shared by all members.
 
-    Raises `AllocationInputInvalid` when the resolver does not know the room of any queue or
+    Raises `AllocationInputInvalid` when the resolver does not find the room of any queue or
     member, as Java does: one unknown room stops the whole group's rebalance.
     """
 
@@ -142,7 +143,7 @@ class MachineRoomNearby(msgspec.Struct, frozen=True):
     def allocate(
         self, group: str, member: str, queues: Sequence[MessageQueue], members: Sequence[str]
     ) -> list[MessageQueue]:
-        """Give the share of the member's own room, then those of deserted rooms by name."""
+        """Return the share of the member's own room, then those of deserted rooms by name."""
         if not may_own(member, queues, members):
             return []
         queue_rooms, member_rooms = self._queue_rooms(queues), self._member_rooms(members)
@@ -159,10 +160,10 @@ class MachineRoomNearby(msgspec.Struct, frozen=True):
     def allocate_all(
         self, queues: Sequence[MessageQueue], members: Sequence[str], group: str = ""
     ) -> list[str | None]:
-        """Give every queue's owner, room by room."""
+        """Return every queue's owner, room by room."""
         check_input(queues, members)
         if isinstance(self.inner, Configured | OwnRule):
-            # These may give queues of other rooms than the one they were offered.
+            # These may return queues of other rooms than the one they were offered.
             return first_claims(self, group, queues, members)
         queue_rooms, member_rooms = self._queue_rooms(queues), self._member_rooms(members)
         owners: list[str | None] = [None] * len(queues)
@@ -178,7 +179,7 @@ class MachineRoomNearby(msgspec.Struct, frozen=True):
         for index, queue in enumerate(queues):
             room = self.resolver.room_of_queue(queue)
             if not room:
-                reason = f"the machine room of broker {queue.broker_name} is not known"
+                reason = f"the machine room of broker {queue.broker_name} is unknown"
                 raise AllocationInputInvalid(reason)
             rooms.setdefault(room, []).append(index)
         return rooms
@@ -188,6 +189,6 @@ class MachineRoomNearby(msgspec.Struct, frozen=True):
         for member in members:
             room = self.resolver.room_of_member(member)
             if not room:
-                raise AllocationInputInvalid(f"the machine room of member {member} is not known")
+                raise AllocationInputInvalid(f"the machine room of member {member} is unknown")
             rooms.setdefault(room, []).append(member)
         return rooms

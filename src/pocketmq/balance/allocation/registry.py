@@ -1,4 +1,4 @@
-"""Strategies by name, as options and the command line give them."""
+"""Strategies by name, for options and the command line."""
 
 import msgspec
 
@@ -10,8 +10,7 @@ from pocketmq.balance.allocation.machine_room import (
     RoomInName,
     RoomResolver,
 )
-from pocketmq.balance.allocation.own_rules import Configured
-from pocketmq.balance.allocation.strategy import Strategy
+from pocketmq.balance.allocation.strategy import Configured, Strategy
 from pocketmq.errors import AllocationInputInvalid, StrategyUnknown
 from pocketmq.model.queue import MessageQueue
 
@@ -21,7 +20,7 @@ STRATEGY_NAMES = (*_PLAIN_NAMES, *(f"{NEARBY}-{name}" for name in _PLAIN_NAMES))
 
 
 class StrategySettings(msgspec.Struct, frozen=True):
-    """What some strategies need besides their name; the rest ignore it."""
+    """Settings that some strategies need; the others ignore them."""
 
     virtual_nodes: int = JAVA_VIRTUAL_NODES
     rooms: frozenset[str] = frozenset()
@@ -33,7 +32,7 @@ _NO_SETTINGS = StrategySettings()
 
 
 def strategy_by_name(name: str, settings: StrategySettings = _NO_SETTINGS) -> Strategy:
-    """Make the strategy that Java's `getName()` calls so; case does not matter.
+    """Return the strategy with the name that Java's `getName()` returns; case does not matter.
 
     `MACHINE_ROOM_NEARBY` alone stands for `MACHINE_ROOM_NEARBY-AVG`. Raises `StrategyUnknown`,
     and `AllocationInputInvalid` for MACHINE_ROOM without rooms or a negative number of nodes.
@@ -60,7 +59,9 @@ def _plain(name: str, settings: StrategySettings) -> Strategy:
             return Configured(settings.queues)
         case _:
             if not settings.rooms:
-                raise AllocationInputInvalid("MACHINE_ROOM needs the rooms whose queues to share")
+                raise AllocationInputInvalid(
+                    "MACHINE_ROOM needs `rooms`: the machine rooms whose queues are allocated"
+                )
             return MachineRoom(settings.rooms)
 
 

@@ -1,10 +1,10 @@
-"""What an allocation strategy is, and how one is asked.
+"""What an allocation strategy is, how one is asked, and the strategies without a rule of their own.
 
-Owns the interface, the guards Java's strategies share and the sorted public entry. Knows no
-particular strategy, and nothing of the consumer that acts on the answer.
+Owns the interface, the guards that Java's strategies share, the sorted public entry, CONFIG and
+functions of your own. Knows nothing of the consumer that acts on the answer.
 """
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Protocol
 
 import msgspec
@@ -13,11 +13,17 @@ from pocketmq.errors import AllocationInputInvalid
 from pocketmq.model.java_strings import java_sorted
 from pocketmq.model.queue import MessageQueue, sort_queues
 
+# (group, member, queues, members) -> that member's queues; None means none.
+AllocationFunction = Callable[
+    [str, str, Sequence[MessageQueue], Sequence[str]], Iterable[MessageQueue] | None
+]
+
 
 class Strategy(Protocol):
     """A rule that splits one topic's queues among the members of a group.
 
-    Each member runs the rule for itself, so it must be a pure function of its arguments. Both
+    Each member runs the rule for itself, so it must be a pure function of its arguments: members
+    that compute different owners consume a queue twice, or not at all. Both
     methods want `queues` and `members` in Java's order; `allocate` of this module sorts for you.
     """
 
@@ -29,7 +35,7 @@ class Strategy(Protocol):
     def allocate(
         self, group: str, member: str, queues: Sequence[MessageQueue], members: Sequence[str]
     ) -> list[MessageQueue]:
-        """Give the queues `member` shall consume.
+        """Return the queues `member` shall consume.
 
         Raises `AllocationInputInvalid` where Java's strategy throws.
         """
@@ -38,7 +44,7 @@ class Strategy(Protocol):
     def allocate_all(
         self, queues: Sequence[MessageQueue], members: Sequence[str], group: str = ""
     ) -> list[str | None]:
-        """Give the owner of every queue, position by position; None where nobody owns it.
+        """Return the owner of every queue, position by position; None for a queue without an owner.
 
         Equals asking `allocate` for every member. A queue claimed by several members, which only
         CONFIG and rules of your own can bring about, is shown with the first of them.
@@ -47,7 +53,7 @@ class Strategy(Protocol):
 
 
 class MemberUnknown(msgspec.Struct, frozen=True):
-    """A member asked for its share of a group that does not list it.
+    """A member without a share: the group does not list it.
 
     Happens briefly after a start, before the broker has seen the first heartbeat. The share is
     empty, as in Java, where this is only logged.
@@ -76,9 +82,9 @@ def allocate(
     """Sort queues and members as Java does, then ask the strategy for one member's share.
 
     Equal queues count once, equal member ids as often as they come: Java keeps the queues of a
-    topic in a set, but the broker's member list in a list. `warn` is told when an empty share is
-    due to a member that is not listed. Raises `AllocationInputInvalid` where Java throws, which
-    for a consumer means: keep what you own.
+    topic in a set, but the broker's member list in a list. `warn` is called when the share is
+    empty because the member is not listed. Raises `AllocationInputInvalid` where Java throws, which
+    for a consumer means: keep what it owns.
     """
     share = strategy.allocate(group, member, sort_queues(set(queues)), java_sorted(tuple(members)))
     if warn is not None and not share and member not in members:
@@ -87,9 +93,9 @@ def allocate(
 
 
 def may_own(member: str, queues: Sequence[MessageQueue], members: Sequence[str]) -> bool:
-    """Apply the guards of Java's strategies: raise for empty input, False for a stranger."""
+    """Apply the guards of Java's strategies: raise for empty input; return whether it is listed."""
     if not member:
-        raise AllocationInputInvalid("the member id is empty")
+        raise AllocationInputInvalid("the member id must not be empty")
     check_input(queues, members)
     return member in members
 
@@ -103,10 +109,11 @@ def check_input(queues: Sequence[MessageQueue], members: Sequence[str]) -> None:
 
 
 def seats(members: Sequence[str]) -> list[str | None]:
-    """Give who sits at each position of the member list.
+    """Return who sits at each position of the member list.
 
-    Java finds a member by the first position of its id. A repeated id therefore leaves its later
-    positions, and the queues dealt to them, to nobody; so does an empty id, which cannot ask.
+    Java finds a member by the first position of its id. The later positions of a repeated id, and
+    the queues dealt to them, therefore have no owner; nor has that of an empty id, which cannot
+    ask.
     """
     if len(set(members)) == len(members) and "" not in members:
         return list(members)
@@ -121,10 +128,68 @@ def seats(members: Sequence[str]) -> list[str | None]:
 def first_claims(
     strategy: Strategy, group: str, queues: Sequence[MessageQueue], members: Sequence[str]
 ) -> list[str | None]:
-    """Find all owners by asking member after member, for rules that know no faster way."""
+    """Find all owners by asking member after member, for rules without a faster way."""
     owner_of: dict[MessageQueue, str] = {}
     for member in dict.fromkeys(members):
         if member:
             for queue in strategy.allocate(group, member, queues, members):
                 owner_of.setdefault(queue, member)
     return [owner_of.get(queue) for queue in queues]
+
+
+class Configured(msgspec.Struct, frozen=True):
+    """Always the queues this member was configured with, whatever the group looks like.
+
+    As in Java nothing is checked: the member need not be listed, the queues need not exist, and
+    that no two members get the same queue is up to the configuration.
+    """
+
+    queues: tuple[MessageQueue, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """Java's name."""
+        return "CONFIG"
+
+    def allocate(
+        self,
+        group: str,  # noqa: ARG002  (one signature for all strategies)
+        member: str,  # noqa: ARG002
+        queues: Sequence[MessageQueue],  # noqa: ARG002
+        members: Sequence[str],  # noqa: ARG002
+    ) -> list[MessageQueue]:
+        """Return the configured queues."""
+        return list(self.queues)
+
+    def allocate_all(
+        self, queues: Sequence[MessageQueue], members: Sequence[str], group: str = ""
+    ) -> list[str | None]:
+        """Return the first member as the owner of the configured queues."""
+        return first_claims(self, group, queues, members)
+
+
+class OwnRule(msgspec.Struct, frozen=True):
+    """A function of your own under a name of your own.
+
+    It is called with sorted queues and members, and only for members that are listed; the guards
+    of the built-in strategies apply before. It must assign each queue to one member, with the
+    same result in every process of the group.
+    """
+
+    name: str
+    function: AllocationFunction
+
+    def allocate(
+        self, group: str, member: str, queues: Sequence[MessageQueue], members: Sequence[str]
+    ) -> list[MessageQueue]:
+        """Call the function for one member."""
+        if not may_own(member, queues, members):
+            return []
+        return list(self.function(group, member, queues, members) or ())
+
+    def allocate_all(
+        self, queues: Sequence[MessageQueue], members: Sequence[str], group: str = ""
+    ) -> list[str | None]:
+        """Call the function once per member."""
+        check_input(queues, members)
+        return first_claims(self, group, queues, members)

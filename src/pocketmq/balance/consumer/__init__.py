@@ -1,18 +1,18 @@
-"""What a consumer decides: which queues it holds, where it starts, when it pulls, what it commits.
+"""What a consumer decides: which queues it owns, where it starts, when it pulls, what it commits.
 
 Facts in, instructions out. A shell gathers the facts (routes, member ids, locks, offsets, times),
-calls these rooms and carries out what they return; nothing here waits, sends or reads a clock.
+calls these functions and carries out what they return; nothing here waits, sends or reads a clock.
 
-| room | decides |
+| module | decides |
 |---|---|
-| `rebalance`, `assignment` | the target of one topic, by strategy or from a broker |
+| `facts` | what a member gathers before a rebalance, and what follows when its queues changed |
+| `rebalance` | the target of one topic, by strategy or from a broker |
 | `round` | one rebalance of one topic step by step, from revoking to notifying |
-| `release` | how a revoked queue is let go |
-| `start_offset` | where a new queue starts |
-| `change` | what follows when the held queues changed |
+| `locks` | lock renewal of orderly consumers; how a revoked queue is released |
+| `offsets` | where a new queue starts, offsets between two commits, resets |
 | `schedule`, `lifecycle` | when to rebalance; what start and stop do, in order |
-| `process_queue`, `expiry` | the cache of one queue and what may be committed; overdue messages |
-| `pulling`, `lite_pull` | whether to pull now, and what a pull's answer means |
-| `handling`, `concurrent`, `orderly` | what a handler's answer means |
-| `locks`, `offset_table`, `reset`, `limits` | lock renewal, offsets in memory, reset, thresholds |
+| `process_queue`, `limits` | the cache of one queue and what may be committed; flow control |
+| `pulling`, `lite_pull`, `popping` | whether to fetch now, and what an answer means |
+| `handling`, `concurrent`, `orderly` | what a handler's result means; overdue messages |
+| `instructions` | the values that most decisions return |
 """

@@ -1,4 +1,4 @@
-"""What concurrent and orderly handling have in common: handler answers, batches, hook words."""
+"""What concurrent and orderly handling have in common: handler results, batches, hook words."""
 
 from collections.abc import Iterator, Sequence
 from enum import Enum
@@ -22,7 +22,7 @@ class ConsumeReturnType(Enum):
 
 
 class RetriedMessage(CachedMessage, Protocol):
-    """A message that knows how often it failed."""
+    """A message with its count of failures."""
 
     @property
     def reconsume_times(self) -> int:
@@ -36,7 +36,7 @@ T = TypeVar("T")
 def return_type(
     *, answered: bool, raised: bool, failed: bool, elapsed: float, timeout: float
 ) -> ConsumeReturnType:
-    """Name how a handler call ended; a late answer is late, whatever it says."""
+    """Return how a handler call ended; a late result is a timeout, whatever it is."""
     if not answered:
         return ConsumeReturnType.EXCEPTION if raised else ConsumeReturnType.RETURNNULL
     if elapsed >= timeout:
@@ -45,7 +45,7 @@ def return_type(
 
 
 def batches(messages: Sequence[T], size: int) -> Iterator[Sequence[T]]:
-    """Cut pulled messages into what one handler call gets."""
+    """Split pulled messages into batches, one for each handler call."""
     if len(messages) <= size:
         yield messages
         return

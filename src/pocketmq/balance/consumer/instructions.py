@@ -1,8 +1,8 @@
-"""What a shell is told to do about queues, locks, offsets and the session.
+"""Instructions to a shell about queues, locks, offsets and the session.
 
 Instructions are values: they compare by content, so a decision can be tested as an exact list.
-Those about pulling and consuming live in the rooms that give them. Every `after` and `timeout` is
-in seconds.
+Those about pulling and consuming live in the modules that return them. Every `after` and `timeout`
+is in seconds.
 """
 
 from enum import Enum
@@ -18,20 +18,20 @@ class Instruction(msgspec.Struct, frozen=True):
 
 
 class RevokeReason(Enum):
-    """Why a queue is given up."""
+    """Why a queue is revoked."""
 
-    NOT_MINE = "not mine any more"
+    NOT_MINE = "not in this member's assignment any more"
     PULL_EXPIRED = "not pulled for too long"
-    UNSUBSCRIBED = "its topic is not subscribed any more"
+    UNSUBSCRIBED = "its topic was unsubscribed"
 
 
 class SkipReason(Enum):
     """Why a queue of the target is not taken in this round."""
 
-    LOCK_DENIED = "another member holds its lock, or the broker did not answer"
+    LOCK_DENIED = "lock denied: another member has it, or the broker did not respond"
     OFFSET_UNKNOWN = "the stored offset could not be read"
-    OFFSET_ANSWER_FAILED = "the broker did not say where the queue ends"
-    STILL_HELD = "its former holding could not be released yet"
+    OFFSET_ANSWER_FAILED = "the broker did not return the queue's offset"
+    STILL_OWNED = "this member has not released it yet"
 
 
 # The decision of one topic, in the large.
@@ -52,18 +52,18 @@ class LockQueue(Instruction, frozen=True):
 
 
 class AcquireQueue(Instruction, frozen=True):
-    """Find the queue's start offset and begin to pull it."""
+    """Find the queue's start offset and start to pull it."""
 
     queue: MessageQueue
 
 
 class AcquirePopQueue(Instruction, frozen=True):
-    """Begin to pop from a queue; its offset is the broker's business."""
+    """Start to pop from a queue; the broker keeps its offset."""
 
     queue: MessageQueue
 
 
-# The table of held queues.
+# The table of owned queues.
 
 
 class DropQueue(Instruction, frozen=True):
@@ -74,7 +74,7 @@ class DropQueue(Instruction, frozen=True):
 
 
 class AddQueue(Instruction, frozen=True):
-    """Hold the queue with a new, empty process queue that counts as locked."""
+    """Own the queue with a new, empty process queue that counts as locked."""
 
     queue: MessageQueue
     mode: MessageRequestMode = MessageRequestMode.PULL
@@ -94,7 +94,7 @@ class ClearQueue(Instruction, frozen=True):
 
 
 class ReleaseQueue(Instruction, frozen=True):
-    """Carry out the steps of `release.begin_release` for this queue."""
+    """Carry out the steps of `locks.begin_release` for this queue."""
 
     queue: MessageQueue
 
@@ -123,20 +123,20 @@ class MarkLocked(Instruction, frozen=True):
 
 
 class MarkUnlocked(Instruction, frozen=True):
-    """Note that this member does not hold the lock."""
+    """Note that this member does not have the lock."""
 
     queue: MessageQueue
 
 
 class UnlockQueue(Instruction, frozen=True):
-    """Give the lock back one-way, in `after` seconds."""
+    """Release the lock by a one-way request, in `after` seconds."""
 
     queue: MessageQueue
     after: float = 0.0
 
 
 class CountUnlockTry(Instruction, frozen=True):
-    """Count one more vain attempt to release."""
+    """Count one more failed attempt to release."""
 
     queue: MessageQueue
 
@@ -149,7 +149,7 @@ class LockBatch(Instruction, frozen=True):
 
 
 class UnlockBatch(Instruction, frozen=True):
-    """Give one broker the locks of these queues back, and wait for the answer."""
+    """Release the locks of these queues at one broker, and wait for the answer."""
 
     broker_name: str
     queues: tuple[MessageQueue, ...]
@@ -226,7 +226,7 @@ class StartPulling(Instruction, frozen=True):
 class StartPopping(Instruction, frozen=True):
     """Pop from the queue, first in `after` seconds.
 
-    A group that never popped begins at the first message, or with those to come.
+    A group that never popped starts at the first message, or with those to come.
     """
 
     queue: MessageQueue
@@ -241,7 +241,7 @@ class RebalanceAgain(Instruction, frozen=True):
 
 
 class BumpSubscription(Instruction, frozen=True):
-    """Give the topic's subscription a new version."""
+    """Set a new version of the topic's subscription."""
 
     topic: str
     version_ms: int
@@ -255,7 +255,7 @@ class SetQueueLimits(Instruction, frozen=True):
 
 
 class SendHeartbeats(Instruction, frozen=True):
-    """Send a heartbeat to every known broker, unless one is under way."""
+    """Send a heartbeat to every known broker, unless one is in flight."""
 
 
 class SendHeartbeatTo(Instruction, frozen=True):
@@ -267,8 +267,8 @@ class SendHeartbeatTo(Instruction, frozen=True):
 class AssignQueues(Instruction, frozen=True):
     """Let a pull consumer's assignment of the topic be exactly these.
 
-    Others are dropped and their pull tasks cancelled; new ones use the process queue held for them
-    (or a new one) and start a pull task.
+    Others are dropped and their pull tasks cancelled; new ones use the process queue that exists
+    for them (or a new one) and start a pull task.
     """
 
     topic: str
@@ -276,7 +276,7 @@ class AssignQueues(Instruction, frozen=True):
 
 
 class NotifyListener(Instruction, frozen=True):
-    """Tell the application's listener; `queues` is `None` when the broker made the assignment."""
+    """Notify the application's listener; `queues` is `None` when the broker made the assignment."""
 
     topic: str
     queues: tuple[MessageQueue, ...] | None

@@ -1,7 +1,7 @@
 """What a consumer does when it starts and when it stops, step by step in Java's order.
 
 Only the order and the conditions are here; each step is the shell's to carry out. Where a step can
-fail, the remark says what follows.
+fail, its docstring says what follows.
 """
 
 from enum import Enum
@@ -11,9 +11,9 @@ import msgspec
 from pocketmq.balance.consumer.instructions import Instruction, SendHeartbeats
 from pocketmq.balance.consumer.schedule import FetchRoutes
 from pocketmq.balance.profile import Profile
+from pocketmq.model.groups import TAG
 from pocketmq.model.kinds import ConsumeType, MessageModel
 from pocketmq.model.names import retry_topic
-from pocketmq.model.subscription import TAG
 
 
 class OffsetPlace(Enum):
@@ -24,7 +24,7 @@ class OffsetPlace(Enum):
 
 
 class CheckSettings(Instruction, frozen=True):
-    """Refuse settings that can never work."""
+    """Refuse invalid settings."""
 
 
 class SubscribeRetryTopic(Instruction, frozen=True):
@@ -34,7 +34,7 @@ class SubscribeRetryTopic(Instruction, frozen=True):
 
 
 class ChooseInstanceName(Instruction, frozen=True):
-    """Replace the instance name `DEFAULT` by one of this process alone."""
+    """Replace the instance name `DEFAULT` by one that is unique to this process."""
 
 
 class JoinSession(Instruction, frozen=True):
@@ -52,7 +52,7 @@ class StartConsuming(Instruction, frozen=True):
 
 
 class RegisterGroup(Instruction, frozen=True):
-    """Enter the group in the session; a group that is there already stops the start."""
+    """Register the group in the session; a group that is registered already fails the start."""
 
 
 class StartSession(Instruction, frozen=True):
@@ -64,31 +64,31 @@ class StartPullTasks(Instruction, frozen=True):
 
 
 class CheckClientConfig(Instruction, frozen=True):
-    """Let a broker check the expressions of these topics; a refusal fails the start."""
+    """Ask a broker to check the expressions of these topics; a refusal fails the start."""
 
     topics: tuple[str, ...]
 
 
 class RebalanceNow(Instruction, frozen=True):
-    """Report `Started` to the schedule, saying whether the heartbeat before was taken."""
+    """Report `Started` to the schedule, with whether the heartbeat before was accepted."""
 
 
 class StopConsuming(Instruction, frozen=True):
-    """Take no more messages on; wait so long for running handlers."""
+    """Accept no more messages; wait `wait` seconds for running handlers."""
 
     wait: float
 
 
 class UnlockAll(Instruction, frozen=True):
-    """Give every lock back, waiting for the answers (`locks.unlock_plan`)."""
+    """Release every lock, waiting for the answers (`locks.unlock_plan`)."""
 
 
 class PersistAllOffsets(Instruction, frozen=True):
-    """Send the offset of every held queue to the store."""
+    """Send the offset of every owned queue to the store."""
 
 
 class Unregister(Instruction, frozen=True):
-    """Tell every broker that this member leaves."""
+    """Unregister this member at every broker."""
 
 
 class StopPullTasks(Instruction, frozen=True):
@@ -96,15 +96,15 @@ class StopPullTasks(Instruction, frozen=True):
 
 
 class StopSession(Instruction, frozen=True):
-    """Stop timers and connections, unless others use the session."""
+    """Stop timers and connections, unless other clients use the session."""
 
 
 class DropAllQueues(Instruction, frozen=True):
-    """Mark every held queue dropped and forget it."""
+    """Mark every owned queue dropped and forget it."""
 
 
 class Consumer(msgspec.Struct, frozen=True, kw_only=True):
-    """What of a consumer matters to its start and stop."""
+    """The settings of a consumer that decide its start and stop."""
 
     profile: Profile
     group: str
@@ -118,7 +118,7 @@ class Consumer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def start_steps(consumer: Consumer) -> tuple[Instruction, ...]:
-    """Give the steps of a start. In 5.x a failure from `FetchRoutes` on also stops the consumer."""
+    """Return the steps of a start. In 5.x a failure from `FetchRoutes` on stops the consumer."""
     clustering = consumer.model is MessageModel.CLUSTERING
     place = OffsetPlace.BROKER if clustering else OffsetPlace.LOCAL_FILE
     named = (ChooseInstanceName(),) if clustering else ()
@@ -149,7 +149,7 @@ def start_steps(consumer: Consumer) -> tuple[Instruction, ...]:
 
 
 def stop_steps(consumer: Consumer, wait: float = 0.0) -> tuple[Instruction, ...]:
-    """Give the steps of a stop; `wait` is how long running handlers may take to finish."""
+    """Return the steps of a stop; `wait` is how long running handlers may take to finish."""
     if consumer.consume_type is ConsumeType.CONSUME_ACTIVELY:
         return PersistAllOffsets(), Unregister(), StopPullTasks(), StopSession()
     locked = consumer.orderly and consumer.model is MessageModel.CLUSTERING

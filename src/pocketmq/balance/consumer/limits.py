@@ -28,12 +28,12 @@ class QueueLimits(msgspec.Struct, frozen=True):
     """Between the lowest and highest cached offset; orderly consumers ignore it."""
 
     def too_many(self, count: int, size: int) -> bool:
-        """Tell whether so many cached messages or bytes are too many. Only whole MiB count."""
+        """Return whether these cached messages or bytes exceed a limit. Only whole MiB count."""
         return count > self.count or size // MIB > self.size_mib
 
 
 class PullLimits(msgspec.Struct, frozen=True):
-    """How much a push consumer may cache before it stops pulling for a moment, as configured.
+    """How much a push consumer may cache before it pauses pulling, as configured.
 
     Raises `InvalidInput` for values Java's consumer refuses at start.
     """
@@ -55,10 +55,10 @@ class PullLimits(msgspec.Struct, frozen=True):
             if name in _OPTIONAL and value == UNLIMITED:
                 continue
             if not low <= value <= high:
-                raise InvalidInput(f"pull limit {name} is {value}, allowed are {low} to {high}")
+                raise InvalidInput(f"pull limit {name} is {value}; allowed are {low} to {high}")
 
     def in_force(self, change: SetQueueLimits | None = None) -> QueueLimits:
-        """Give each queue's limits, after the last `SetQueueLimits` if there was one."""
+        """Return each queue's limits, after the last `SetQueueLimits` if there was one."""
         count = self.count if change is None or change.count is None else change.count
         size_mib = self.size_mib if change is None or change.size_mib is None else change.size_mib
         return QueueLimits(count, size_mib, self.span)
@@ -73,15 +73,15 @@ class LitePullLimits(msgspec.Struct, frozen=True):
     """Messages, MiB and span of each queue."""
 
 
-def spread_topic_limits(limits: PullLimits, held: int) -> SetQueueLimits | None:
-    """Share the topic-level thresholds among the `held` queues, of whatever topic.
+def spread_topic_limits(limits: PullLimits, owned: int) -> SetQueueLimits | None:
+    """Divide the topic-level thresholds by the number of `owned` queues, of whatever topic.
 
-    None when there is nothing to set: no queue is held, or no topic-level threshold is.
+    None when there is nothing to set: no queue is owned, or no topic-level threshold is set.
     """
-    if held == 0 or (limits.topic_count == UNLIMITED and limits.topic_size_mib == UNLIMITED):
+    if owned == 0 or (limits.topic_count == UNLIMITED and limits.topic_size_mib == UNLIMITED):
         return None
-    return SetQueueLimits(_share(limits.topic_count, held), _share(limits.topic_size_mib, held))
+    return SetQueueLimits(_share(limits.topic_count, owned), _share(limits.topic_size_mib, owned))
 
 
-def _share(threshold: int, held: int) -> int | None:
-    return None if threshold == UNLIMITED else max(1, threshold // held)
+def _share(threshold: int, owned: int) -> int | None:
+    return None if threshold == UNLIMITED else max(1, threshold // owned)

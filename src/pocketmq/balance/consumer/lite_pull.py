@@ -8,6 +8,7 @@ import msgspec
 
 from pocketmq.balance.consumer.instructions import Instruction, ReadOffset, UpdateOffset
 from pocketmq.balance.consumer.limits import LitePullLimits
+from pocketmq.balance.consumer.offsets import OFFSET_UNKNOWN
 from pocketmq.balance.consumer.pulling import (
     RETRY_AFTER_ERROR,
     RETRY_WHEN_BROKER_BUSY,
@@ -19,7 +20,6 @@ from pocketmq.balance.consumer.pulling import (
     StopPulling,
     WaitReason,
 )
-from pocketmq.balance.consumer.start_offset import OFFSET_UNKNOWN
 from pocketmq.errors import InvalidInput, ResponseCode
 from pocketmq.model.queue import MessageQueue
 
@@ -42,7 +42,7 @@ class AssignedState(msgspec.Struct, frozen=True):
 
 
 class LitePullFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """What matters before a pull task pulls. `state` is `None` when the queue is not assigned."""
+    """Facts for `before_lite_pull`. `state` is `None` when the queue is not assigned."""
 
     queue: MessageQueue
     state: AssignedState | None
@@ -73,7 +73,7 @@ class ScheduleTask(Instruction, frozen=True):
 
 
 class SetPullOffset(Instruction, frozen=True):
-    """Note where the next pull begins, if the queue still has the same process queue."""
+    """Note where the next pull starts, if the queue still has the same process queue."""
 
     queue: MessageQueue
     offset: int
@@ -85,7 +85,7 @@ BeforeLitePull = StopPulling | PullLater | PullFrom | ReadOffset
 def before_lite_pull(facts: LitePullFacts) -> BeforeLitePull:
     """Decide whether a pull task pulls now, and from where.
 
-    `ReadOffset` asks for the start offset (through `start_offset.start_step`); then pull from it,
+    `ReadOffset` asks for the start offset (through `offsets.start_step`); then pull from it,
     or take `lite_start_failed`.
     """
     if facts.cancelled:
@@ -114,10 +114,10 @@ def before_lite_pull(facts: LitePullFacts) -> BeforeLitePull:
 
 
 def lite_start_failed(queue: MessageQueue, stored: int) -> ScheduleTask:
-    """Say when to try again after no start offset was found.
+    """Return when to try again after no start offset was found.
 
-    An unreadable store lets Java pull from −1, which fails as any pull does; a broker that does not
-    tell the queue's end costs three seconds.
+    With an unreadable store Java pulls from −1, which fails as any pull does; a broker that does
+    not return the queue's end costs three seconds.
     """
     unreadable = stored <= OFFSET_UNKNOWN
     return ScheduleTask(queue, RETRY_AFTER_ERROR if unreadable else RETRY_AFTER_OFFSET_ERROR)
@@ -137,7 +137,7 @@ class LitePullAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def after_lite_pull(answer: LitePullAnswer) -> tuple[Instruction, ...]:
-    """Tell what an answer leads to. A seek meanwhile makes it void, an illegal offset does not."""
+    """Return what follows an answer. A seek meanwhile makes it void, an illegal offset does not."""
     if answer.cancelled or answer.dropped:
         return (StopPulling(),)
     steps: list[Instruction] = []
@@ -149,13 +149,13 @@ def after_lite_pull(answer: LitePullAnswer) -> tuple[Instruction, ...]:
 
 
 def after_lite_pull_error(queue: MessageQueue, code: int | None) -> ScheduleTask:
-    """Tell when to try again after a refusal with `code`, or no answer at all."""
+    """Return when to try again after a refusal with `code`, or no answer at all."""
     busy = code == ResponseCode.FLOW_CONTROL
     return ScheduleTask(queue, RETRY_WHEN_BROKER_BUSY if busy else RETRY_AFTER_ERROR)
 
 
 class AutoCommit(msgspec.Struct, frozen=True):
-    """Whether a `poll` copies the consume offsets to the offset store, and when next to look."""
+    """Whether a `poll` copies the consume offsets to the offset store, and when to check next."""
 
     due: bool
     deadline: float
@@ -169,15 +169,15 @@ def auto_commit(deadline: float, now: float, interval: float = AUTO_COMMIT_INTER
 def commit_step(
     queue: MessageQueue, state: AssignedState | None, *, dropped: bool
 ) -> UpdateOffset | None:
-    """Tell which offset a commit notes; none if nothing was polled or the queue is lost."""
+    """Return which offset a commit notes; none if nothing was polled or the queue was revoked."""
     if state is None or state.consume_offset == NONE or dropped:
         return None
     return UpdateOffset(queue, state.consume_offset, increase_only=False)
 
 
 def check_seek(offset: int, min_offset: int, max_offset: int) -> None:
-    """Raise `InvalidInput` unless the queue holds the offset, or ends at it."""
+    """Raise `InvalidInput` unless the queue has the offset, or ends at it."""
     if not min_offset <= offset <= max_offset:
         raise InvalidInput(
-            f"cannot seek to offset {offset}: the queue holds {min_offset} to {max_offset}"
+            f"cannot seek to offset {offset}; the queue has offsets {min_offset} to {max_offset}"
         )

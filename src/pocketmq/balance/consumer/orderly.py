@@ -1,6 +1,6 @@
 """Orderly consuming: when the next batch may be taken, and what a handler's answer means.
 
-One consume task runs for each queue. It takes batch after batch while it holds the broker's lock,
+One consume task runs for each queue. It takes batch after batch while it has the broker's lock,
 and ends when nothing is cached, the lock is lost, or a batch has to wait.
 """
 
@@ -29,7 +29,7 @@ M = TypeVar("M", bound=RetriedMessage)
 
 
 class OrderlyStatus(Enum):
-    """What an orderly handler says. COMMIT and ROLLBACK belong to `auto_commit=False`."""
+    """An orderly handler's result. COMMIT and ROLLBACK belong to `auto_commit=False`."""
 
     SUCCESS = "SUCCESS"
     COMMIT = "COMMIT"
@@ -42,7 +42,7 @@ class TakeBatch(Instruction, frozen=True):
 
 
 class EndTask(Instruction, frozen=True):
-    """Let the consume task end."""
+    """End the consume task."""
 
 
 class ConsumeLater(Instruction, frozen=True):
@@ -113,19 +113,19 @@ def next_batch(
             facts.queue, RELOCK_FIRST if facts.began is None else RELOCK_INSIDE
         )
     if facts.began is not None and facts.now - facts.began > profile.consume_continuously:
-        return ConsumeLater(facts.queue, RESUME_LOCKED)  # let other queues have the worker
+        return ConsumeLater(facts.queue, RESUME_LOCKED)  # let other queues use the worker
     return TakeBatch()
 
 
 def after_relock(queue: MessageQueue, *, granted: bool) -> ConsumeLater:
-    """Tell when to consume on after the lock was asked for; a stopping consumer is not granted."""
+    """Return when to resume after the lock was requested; a stopping consumer is not granted."""
     return ConsumeLater(queue, RESUME_LOCKED if granted else RESUME_NOT_LOCKED)
 
 
 class OrderlyAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """A handler's answer to a batch; `status` is `None` when it raised or said nothing.
+    """A handler's answer to a batch; `status` is `None` when it raised or returned nothing.
 
-    `suspend` is the handler's own wish how long to wait, `None` for the consumer's setting.
+    `suspend` is the wait that the handler asked for, `None` for the consumer's setting.
     """
 
     queue: MessageQueue
@@ -142,14 +142,14 @@ class OrderlyAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class OrderlyDecision(msgspec.Struct, frozen=True):
-    """What to do about a batch, and whether the task goes on with `next_batch`."""
+    """What to do about a batch, and whether the task continues with `next_batch`."""
 
     instructions: tuple[Instruction, ...]
     go_on: bool
 
 
 def exhausted(answer: OrderlyAnswer, messages: Sequence[M]) -> tuple[M, ...]:
-    """Give the messages of a suspended batch that failed too often to be tried again.
+    """Return the messages of a suspended batch that failed too often to be retried.
 
     Send each to the group's retry topic, where the broker makes it a dead letter, before
     `after_handler`. Its delay level is `model.delay.retry_level` of its count, its RECONSUME_TIME
@@ -181,14 +181,16 @@ def after_handler(
 
 
 def commit_step(queue: MessageQueue, offset: int, *, dropped: bool) -> UpdateOffset | None:
-    """Tell what to note after `ProcessQueue.commit` gave `offset`; nothing for a lost queue."""
+    """Return what to note after `ProcessQueue.commit` returned; nothing for a revoked queue."""
     if offset < 0 or dropped:
         return None
+    # Only the owner of the lock commits, one batch after another: its offset is the truth, also one
+    # that is lower, as after a reset.
     return UpdateOffset(queue, offset, increase_only=False)
 
 
 def max_reconsume_times(configured: int) -> int:
-    """Give how often a message may fail before it is set aside; −1 is never."""
+    """Return how often a message may fail before it becomes a dead letter; −1 means never."""
     return UNLIMITED_RECONSUME if configured == -1 else configured
 
 
@@ -211,5 +213,5 @@ def _after_suspend(
 
 
 def _suspension(answer: OrderlyAnswer) -> float:
-    wish = answer.suspend_default if answer.suspend is None else answer.suspend
-    return min(max(wish, SUSPEND_MIN), SUSPEND_MAX)
+    wanted = answer.suspend_default if answer.suspend is None else answer.suspend
+    return min(max(wanted, SUSPEND_MIN), SUSPEND_MAX)

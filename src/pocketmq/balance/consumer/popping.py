@@ -1,7 +1,7 @@
-"""Popping for a push consumer: how many messages wait for their ack, and when one comes again.
+"""Popping for a push consumer: when to pop, and when a failed message is redelivered.
 
-A popped message is not sent back when its handler fails: it stays hidden for a while longer and
-then comes by itself. Ages and delays are seconds.
+A popped message is not sent back when its handler fails: it stays invisible for a while longer, and
+the broker then redelivers it. Ages and delays are seconds.
 """
 
 import msgspec
@@ -19,7 +19,7 @@ from pocketmq.balance.consumer.pulling import (
 POP_INVISIBLE = 60.0
 POP_BATCH = 32
 POP_LIMIT = 96
-"""With more messages of a queue under handlers nothing is popped."""
+"""With more messages of a queue in flight nothing is popped."""
 
 _DELAYS = (
     10.0, 30.0, 60.0, 120.0, 180.0, 240.0, 300.0, 360.0,
@@ -28,13 +28,13 @@ _DELAYS = (
 
 
 class PopFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """What matters before a pop."""
+    """Facts for `before_pop`."""
 
     dropped: bool = False
     running: bool = True
     paused: bool = False
     waiting: int = 0
-    """Messages that were popped and are not settled."""
+    """Messages that were popped and are neither acked nor returned."""
     limit: int = POP_LIMIT
     subscribed: bool = True
 
@@ -55,15 +55,15 @@ def before_pop(facts: PopFacts) -> PullNow | StopPulling | PullLater:
 
 
 def hide_again(reconsume_times: int, delay_level: int = 0) -> float:
-    """Say how long a message whose handler failed stays hidden; 0 leaves it to its tries."""
+    """Return how long a failed message stays invisible; level 0: by the number of its failures."""
     index = delay_level if delay_level > 0 else reconsume_times
     return _DELAYS[min(max(0, index), len(_DELAYS) - 1)]
 
 
 def after_last_try(age: float, reconsume_times: int) -> float | None:
-    """Say what becomes of a message that failed as often as it may: None gives it up.
+    """Return how long a message stays invisible after its last retry; None discards it.
 
-    As in Java it goes on coming until it is twice as old as the longest delay, later each time.
+    As in Java it is redelivered until it is twice as old as the longest delay, later each time.
     """
     if age > 2 * _DELAYS[-1]:
         return None

@@ -1,4 +1,4 @@
-"""The cache of one held queue: what was pulled, what is being consumed, what may be committed.
+"""The cache of one owned queue: what was pulled, what is being consumed, what may be committed.
 
 A pure object without clock or lock: times are arguments, and one owner calls it. Java keeps a
 TreeMap; offsets arrive nearly in order, so here a dict holds the messages and a list their offsets
@@ -17,7 +17,7 @@ from pocketmq.balance.profile import Profile
 
 
 class CachedMessage(Protocol):
-    """What of a message the cache looks at."""
+    """What the cache reads of a message."""
 
     @property
     def queue_offset(self) -> int:
@@ -42,7 +42,7 @@ def _is_rising(offsets: list[int]) -> bool:
     return sorted(set(offsets)) == offsets
 
 
-class ProcessQueueInfo(msgspec.Struct, frozen=True, kw_only=True):
+class ProcessQueueState(msgspec.Struct, frozen=True, kw_only=True):
     """A process queue as operators see it in a consumer's running info. Times are seconds."""
 
     cached_min_offset: int = 0
@@ -61,7 +61,7 @@ class ProcessQueueInfo(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ProcessQueue(Generic[M]):
-    """What a consumer holds of one queue."""
+    """The pulled messages of one queue that a consumer owns, and what may be committed."""
 
     def __init__(self, now: float) -> None:
         self.dropped = False
@@ -91,15 +91,16 @@ class ProcessQueue(Generic[M]):
         return message.queue_offset in self._messages
 
     def put(self, messages: Sequence[M], max_offset: int | None = None) -> bool:
-        """Cache pulled messages; tells whether an orderly consumer must start a consume task.
+        """Cache pulled messages; return whether an orderly consumer must start a consume task.
 
         An offset that is cached already counts once; its message is replaced. `max_offset` is the
-        queue's end as the pull's answer told it.
+        queue's end according to the pull's answer.
         """
         cached, order = self._messages, self._order
         offsets = [message.queue_offset for message in messages]
         if (not order or (offsets and offsets[0] > order[-1])) and _is_rising(offsets):
-            # The usual pull: all new, in order, behind everything cached.
+            # The usual pull: all new, in order, behind everything cached. Anything else (a pull
+            # that was sent twice, a seek back) takes the slow path, which keeps the list sorted.
             cached.update(zip(offsets, messages, strict=True))
             order += offsets
             self.count += len(offsets)
@@ -117,10 +118,12 @@ class ProcessQueue(Generic[M]):
         return True
 
     def remove(self, messages: Iterable[CachedMessage], now: float) -> int:
-        """Take consumed messages out; gives the offset to commit, or −1 if nothing was cached.
+        """Remove consumed messages; return the offset to commit, or −1 if nothing was cached.
 
-        That is the lowest offset still cached, so that no unfinished message is passed, or the one
-        after the newest when none is left.
+        That is the lowest offset still cached, or the one after the newest when none is left. A
+        commit past an unfinished message would lose it if this process died: the next owner starts
+        at the committed offset. So one slow handler keeps the offset back, and what was finished
+        behind it is delivered again after a crash.
         """
         self.last_consume = now
         cached = self._messages
@@ -164,7 +167,7 @@ class ProcessQueue(Generic[M]):
         return taken
 
     def commit(self) -> int:
-        """Finish the consuming messages; gives the offset to commit, or −1 if there are none."""
+        """Finish the consuming messages; return the offset to commit, or −1 if there are none."""
         consuming = self._consuming
         if not consuming:
             return -1
@@ -191,7 +194,7 @@ class ProcessQueue(Generic[M]):
             self._put_back(offset, message)
 
     def clear(self) -> None:
-        """Throw everything away, as when offsets are reset."""
+        """Discard everything, as when offsets are reset."""
         self._messages.clear()
         self._consuming.clear()
         self._started.clear()
@@ -200,7 +203,7 @@ class ProcessQueue(Generic[M]):
         self.count = self.size = self._newest = 0
 
     def first_offset(self) -> int:
-        """Give the lowest cached offset. Call it only if something is cached."""
+        """Return the lowest cached offset. Call it only if something is cached."""
         order, cached, head = self._order, self._messages, self._head
         while order[head] not in cached:
             head += 1
@@ -208,7 +211,7 @@ class ProcessQueue(Generic[M]):
         return order[self._head]
 
     def last_offset(self) -> int:
-        """Give the highest cached offset. Call it only if something is cached."""
+        """Return the highest cached offset. Call it only if something is cached."""
         order, cached = self._order, self._messages
         while order[-1] not in cached:
             order.pop()
@@ -216,7 +219,12 @@ class ProcessQueue(Generic[M]):
 
     @property
     def span(self) -> int:
-        """How far the lowest and highest cached offsets are apart."""
+        """The distance between the lowest and the highest cached offset.
+
+        Counting messages is not enough: behind one stuck message a thousand may be finished, and
+        the cache be nearly empty, while each of them would be delivered again after a crash.
+        Pulling stops when the span exceeds its limit.
+        """
         return self.last_offset() - self.first_offset() if self._messages else 0
 
     def mark_started(self, messages: Iterable[CachedMessage], now: float) -> None:
@@ -224,7 +232,7 @@ class ProcessQueue(Generic[M]):
         self._started.update(dict.fromkeys([message.queue_offset for message in messages], now))
 
     def first_if_expired(self, timeout: float, now: float) -> M | None:
-        """Give the first cached message if its handler has had it for longer than `timeout`."""
+        """Return the first cached message if its handler has had it for longer than `timeout`."""
         if not self._messages:
             return None
         offset = self.first_offset()
@@ -239,17 +247,17 @@ class ProcessQueue(Generic[M]):
         self.last_lock = now
 
     def lock_expired(self, profile: Profile, now: float) -> bool:
-        """Tell whether the broker may have given the lock to another member meanwhile."""
+        """Return whether the broker may have given the lock to another member meanwhile."""
         return now - self.last_lock > profile.lock_max_age
 
     def pull_expired(self, profile: Profile, now: float) -> bool:
-        """Tell whether the queue was not pulled for too long."""
+        """Return whether the last pull is too long ago."""
         return now - self.last_pull > profile.pull_max_idle
 
-    def info(self) -> ProcessQueueInfo:
+    def info(self) -> ProcessQueueState:
         """Describe the queue for operators."""
         cached, consuming = self._messages, self._consuming
-        return ProcessQueueInfo(
+        return ProcessQueueState(
             cached_min_offset=self.first_offset() if cached else 0,
             cached_max_offset=self.last_offset() if cached else 0,
             cached_count=len(cached),
@@ -266,7 +274,7 @@ class ProcessQueue(Generic[M]):
         )
 
     def _move_head(self, head: int) -> None:
-        """Pass offsets that are not cached any more, and forget them when they are many."""
+        """Skip offsets that are not cached any more, and drop them when they are many."""
         if head > _SLACK and head * 2 > len(self._order):
             del self._order[:head]
             head = 0
@@ -278,7 +286,7 @@ class ProcessQueue(Generic[M]):
         self._messages[offset] = message
 
     def _enter(self, offset: int) -> None:
-        """Bring an offset into order; it may still lie there from an earlier stay."""
+        """Insert an offset in order; it may still be in the list from before it was removed."""
         order = self._order
         if not order or offset > order[-1]:
             order.append(offset)
@@ -291,7 +299,7 @@ class ProcessQueue(Generic[M]):
             self._rebuild(offset)
 
     def _put_any(self, messages: Sequence[M]) -> None:
-        """Cache messages in any order, some of them perhaps known."""
+        """Cache messages in any order, some of them perhaps cached already."""
         cached = self._messages
         for message in messages:
             offset = message.queue_offset
@@ -305,6 +313,6 @@ class ProcessQueue(Generic[M]):
             cached[offset] = message
 
     def _rebuild(self, *entering: int) -> None:
-        """Leave the offsets of removed messages behind."""
+        """Drop the offsets of removed messages."""
         self._order = sorted({*self._messages, *entering})
         self._head = 0

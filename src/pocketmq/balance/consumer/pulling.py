@@ -1,7 +1,7 @@
 """The pull loop of a push consumer: whether to pull now, and what an answer means.
 
-Each held queue has one pull request that goes round for ever: pull, cache, pull again. These
-functions say how long it waits and what happens to offsets on the way.
+Each owned queue has one pull request that loops: pull, cache, pull again. These functions decide
+how long it waits and what happens to offsets on the way.
 """
 
 from collections.abc import Mapping
@@ -29,10 +29,10 @@ from pocketmq.model.queue import MessageQueue
 PULL_BATCH = 32
 PULL_BYTES = 256 * 1024
 CATCH_UP_BATCH = 256
-"""Messages to ask for where more than usual wait; Apache's brokers give 32 unless told more."""
+"""Messages to pull at once from a backlog; Apache's brokers return at most 32 by default."""
 CATCH_UP_BYTES = 1024 * 1024
 BROKER_SUSPEND = 15.0
-"""How long a broker may hold a pull that finds nothing."""
+"""Seconds a broker may suspend a pull that finds nothing (long polling)."""
 PULL_TIMEOUT = 30.0
 RETRY_AFTER_ERROR = 1.0
 RETRY_WHEN_PAUSED = 1.0
@@ -41,7 +41,7 @@ RETRY_WHEN_BROKER_BUSY = 0.02
 
 
 class PullStatus(Enum):
-    """What a broker says to a pull."""
+    """A broker's answer to a pull."""
 
     FOUND = "FOUND"
     NO_NEW_MSG = "NO_NEW_MSG"
@@ -50,15 +50,15 @@ class PullStatus(Enum):
 
 
 class WaitReason(Enum):
-    """Why a pull is put off."""
+    """Why a pull is delayed."""
 
     NOT_RUNNING = "the consumer is not running"
     PAUSED = "the consumer is paused"
     TOO_MANY_MESSAGES = "too many messages are cached"
     TOO_MANY_BYTES = "too many bytes are cached"
-    SPAN_TOO_LONG = "the first cached message lies too far back"
-    NOT_LOCKED = "the broker's lock is not held"
-    OFFSET_UNKNOWN = "the offset to start from is not known"
+    SPAN_TOO_LONG = "the first cached message is too far behind the last"
+    NOT_LOCKED = "this member does not have the broker's lock"
+    OFFSET_UNKNOWN = "the start offset is unknown"
     NOT_SUBSCRIBED = "the topic's subscription is missing"
 
 
@@ -67,18 +67,18 @@ class PullNow(Instruction, frozen=True):
 
 
 class StopPulling(Instruction, frozen=True):
-    """Let the queue's pull request end."""
+    """End the queue's pull request."""
 
 
 class PullLater(Instruction, frozen=True):
-    """Look again in `after` seconds."""
+    """Check again in `after` seconds."""
 
     after: float
     reason: WaitReason
 
 
 class PullAgain(Instruction, frozen=True):
-    """Go on with this offset in `after` seconds."""
+    """Pull from this offset in `after` seconds."""
 
     queue: MessageQueue
     offset: int
@@ -109,7 +109,7 @@ class CorrectOffset(Instruction, frozen=True):
 
 
 class PullFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """What matters before a pull. Note the time of the pull first, unless the queue is dropped."""
+    """Facts for `before_pull`. Note the time of the pull first, unless the queue is dropped."""
 
     queue: MessageQueue
     limits: QueueLimits
@@ -128,7 +128,7 @@ class PullFacts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PullAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """What came back, with messages of other tags taken out."""
+    """An answer to a pull, without messages of other tags."""
 
     queue: MessageQueue
     status: PullStatus
@@ -148,7 +148,7 @@ def before_pull(facts: PullFacts) -> BeforePull:
     """Decide whether to pull now.
 
     `ReadOffset` asks an orderly consumer to read its start offset again before the first pull
-    under the lock (through `start_offset.start_step`), to set `start_checked` and come back;
+    under the lock (through `offsets.start_step`), to set `start_checked` and call again;
     if that fails: `start_check_failed`.
     """
     if facts.dropped:
@@ -172,30 +172,30 @@ def before_pull(facts: PullFacts) -> BeforePull:
     return PullNow()
 
 
-def pull_size(batch: int | None, waiting: int, room: int) -> int:
-    """Say how many messages to ask for: `batch`, or as Java, and more to catch up with a backlog.
+def pull_size(batch: int | None, waiting: int, capacity: int) -> int:
+    """Return the number of messages to pull: `batch`, or Java's, or more to catch up a backlog.
 
-    `waiting` are those at the broker as far as known, `room` those that the cache may still hold.
+    `waiting` are those at the broker as far as known, `capacity` those the cache may still take.
     """
     if batch is not None:
         return batch
-    return max(PULL_BATCH, min(waiting, room, CATCH_UP_BATCH))
+    return max(PULL_BATCH, min(waiting, capacity, CATCH_UP_BATCH))
 
 
 def start_check_failed(facts: PullFacts) -> PullLater:
-    """Say how long to wait when the offset could not be read again."""
+    """Return how long to wait when the offset could not be read again."""
     return PullLater(facts.retry_after_error, WaitReason.OFFSET_UNKNOWN)
 
 
 class CommitWithPull(msgspec.Struct, frozen=True):
-    """What a pull request says about the group's offset; the broker reads it if `enabled`."""
+    """The group's offset that a pull request carries; the broker commits it if `enabled`."""
 
     enabled: bool
     offset: int
 
 
 def commit_with_pull(model: MessageModel, noted: int, *, to_slave: bool) -> CommitWithPull:
-    """Decide whether a pull carries the noted offset (−1 = none) to be committed by the way."""
+    """Decide whether a pull carries the noted offset (−1 = none) to be committed with it."""
     if model is not MessageModel.CLUSTERING:
         return CommitWithPull(False, 0)
     return CommitWithPull(noted > 0 and not to_slave, noted)
@@ -213,7 +213,7 @@ def choose_broker(
 ) -> BrokerChoice | None:
     """Choose among a broker's addresses by id: the suggested one, for a slave also the next id.
 
-    Unless `only_this` is asked for, any address will do then. The suggestion comes with the last
+    Unless `only_this` is set, any address will do then. The suggestion comes with the last
     pull's answer; at first it is the master, 0. None: fetch the route and try once more.
     """
     slave = suggested != 0
@@ -229,7 +229,7 @@ def choose_broker(
 
 
 def after_pull(profile: Profile, answer: PullAnswer) -> tuple[Instruction, ...]:
-    """Tell what a broker's answer to a pull leads to."""
+    """Return what a broker's answer to a pull leads to."""
     queue, next_offset = answer.queue, answer.next_offset
     again = PullAgain(queue, next_offset)
     match answer.status:
@@ -251,9 +251,9 @@ def after_pull(profile: Profile, answer: PullAnswer) -> tuple[Instruction, ...]:
 def offset_correction(
     profile: Profile, queue: MessageQueue, offset: int
 ) -> tuple[Instruction, ...]:
-    """Tell how to set a queue right that was pulled outside what its broker holds.
+    """Return how to correct a queue that was pulled outside the offsets its broker has.
 
-    The queue is given up with the broker's offset committed; a later rebalance takes it anew.
+    The queue is released with the broker's offset committed; a later rebalance takes it anew.
     """
     note: Instruction = UpdateOffset(queue, offset, increase_only=False)
     if profile.offset_illegal_freezes:  # a handler that finishes late must not undo it
@@ -265,7 +265,7 @@ def offset_correction(
 def after_pull_error(
     queue: MessageQueue, asked: int, code: int | None, retry_after: float = RETRY_AFTER_ERROR
 ) -> PullAgain:
-    """Tell when to try again after a refusal with `code`, or no answer at all."""
+    """Return when to try again after a refusal with `code`, or no answer at all."""
     busy = code == ResponseCode.FLOW_CONTROL
     return PullAgain(queue, asked, RETRY_WHEN_BROKER_BUSY if busy else retry_after)
 

@@ -1,126 +1,59 @@
-"""The rebalance decision for one topic: which queues to take, give up and keep, and why.
+"""The rebalance decision for one topic: which queues to take, revoke and keep, and why.
 
 Every member of a group decides alone from the same view (the topic's queues, the group's members)
-with the same strategy; that they agree is what balances the load. Nothing here asks a broker.
+with the same strategy; that they agree is what balances the load. Where a broker makes the
+assignment (QUERY_ASSIGNMENT, 5.x), `decide_assigned` takes its answer in place of a strategy's.
+Nothing here asks a broker.
 """
 
 from collections.abc import Sequence
 from enum import Enum
-from typing import Protocol
 
 import msgspec
 
-from pocketmq.balance.consumer.change import QueueChange, follow_change
+from pocketmq.balance.consumer.facts import (
+    GroupMember,
+    OwnedQueue,
+    QueueChange,
+    RebalanceFacts,
+    follow_change,
+)
 from pocketmq.balance.consumer.instructions import (
+    AcquirePopQueue,
     AcquireQueue,
     Instruction,
     LockQueue,
     RevokeQueue,
     RevokeReason,
+    SubscribePopRetry,
+    UnsubscribePopRetry,
 )
-from pocketmq.balance.consumer.limits import PullLimits
-from pocketmq.balance.consumer.start_offset import StartRule
-from pocketmq.balance.profile import Profile
 from pocketmq.model.java_strings import java_sorted
 from pocketmq.model.kinds import ConsumeType, MessageModel, MessageRequestMode
-from pocketmq.model.names import is_retry_topic
+from pocketmq.model.names import RETRY_PREFIX, is_retry_topic
 from pocketmq.model.queue import MessageQueue, sort_queues
-
-
-class Allocator(Protocol):
-    """How queues are shared among members. Raising keeps what is held, an empty answer drops it."""
-
-    def allocate(
-        self,
-        group: str,
-        member: str,
-        queues: Sequence[MessageQueue],
-        members: Sequence[str],
-        /,
-    ) -> Sequence[MessageQueue] | None:
-        """Give the member's share of the sorted queues among the sorted members."""
-        ...
-
-
-class Member(msgspec.Struct, frozen=True, kw_only=True):
-    """One consumer of a group: what stays the same from one rebalance to the next."""
-
-    profile: Profile
-    group: str
-    client_id: str
-    strategy: Allocator
-    model: MessageModel = MessageModel.CLUSTERING
-    consume_type: ConsumeType = ConsumeType.CONSUME_PASSIVELY
-    orderly: bool = False
-    limits: PullLimits = PullLimits()
-    start: StartRule = StartRule()
-    client_rebalance: bool = True
-    """False lets brokers make the assignment where the line and the consumer's kind allow it."""
-
-    @property
-    def locks(self) -> bool:
-        """Whether a queue must be locked at its broker before it is taken."""
-        return self.orderly and (
-            self.model is MessageModel.CLUSTERING or self.profile.broadcasting_locks
-        )
-
-    @property
-    def asks_broker(self) -> bool:
-        """Whether the assignment comes from QUERY_ASSIGNMENT."""
-        return (
-            self.profile.server_assignment
-            and self.consume_type is ConsumeType.CONSUME_PASSIVELY
-            and not (self.client_rebalance or self.orderly)
-            and self.model is MessageModel.CLUSTERING
-        )
-
-
-class OwnedQueue(msgspec.Struct, frozen=True):
-    """A queue in this member's table, and what its process queue says."""
-
-    queue: MessageQueue
-    last_pull: float
-    dropped: bool = False
-    cached: bool = False
-    last_lock: float = 0.0
-    mode: MessageRequestMode = MessageRequestMode.PULL
-
-
-class RebalanceFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """What a member knows when it rebalances a topic.
-
-    `owned` is its whole table, of all topics. `route` and `members` are `None` when nobody could
-    tell them; a broadcasting member does not need `members`.
-    """
-
-    member: Member
-    topic: str
-    route: tuple[MessageQueue, ...] | None
-    members: tuple[str, ...] | None
-    owned: tuple[OwnedQueue, ...]
-    now: float
 
 
 class KeepReason(Enum):
     """Why a rebalance leaves everything as it is."""
 
-    NO_ROUTE = "no name server knows the topic's queues"
-    NO_MEMBERS = "no broker told the group's members"
+    NO_ROUTE = "no name server has a route for the topic"
+    NO_MEMBERS = "no broker returned the group's members"
     STRATEGY_FAILED = "the allocation strategy raised an error"
-    NO_ASSIGNMENT = "the broker gave no valid assignment"
+    NO_ASSIGNMENT = "the broker returned no valid assignment"
 
 
 class MemberWarning(Enum):
-    """Something odd about the members that an operator should know."""
+    """An inconsistency of the member list that an operator should fix."""
 
-    NOT_A_MEMBER = "the brokers do not list this member, so it gets nothing"
-    DUPLICATE_MEMBER = "a client id is listed twice; a share of the queues may stay without owner"
+    NOT_A_MEMBER = "the brokers do not list this member, so it gets no queues"
+    DUPLICATE_MEMBER = "a client id is listed twice; some queues may stay without an owner"
 
 
 class RebalanceDecision(msgspec.Struct, frozen=True, kw_only=True):
     """What to do about one topic.
 
-    Unless `keep_reason` is set, the held queues of the topic are `kept` and `revoked`, and the
+    Unless `keep_reason` is set, the owned queues of the topic are `kept` and `revoked`, and the
     target is `kept` and `assigned`. A queue that was not pulled for too long is revoked and
     assigned in one. `balanced` says whether target and working queues agreed beforehand; the
     round's own answer comes at its end.
@@ -153,6 +86,8 @@ def decide(facts: RebalanceFacts) -> RebalanceDecision:
         return towards(facts, target, target)
     if facts.members is None:
         return keep(facts, KeepReason.NO_MEMBERS, balanced=True)
+    # Brokers list members in any order, and routes queues: without one order for all, two members
+    # would compute different shares from the same facts. It is Java's, for mixed groups.
     queues = sort_queues(list(dict.fromkeys(facts.route)))
     members = java_sorted(facts.members)
     try:
@@ -170,13 +105,13 @@ def towards(
     all_queues: tuple[MessageQueue, ...] | None,
     warnings: tuple[MemberWarning, ...] = (),
 ) -> RebalanceDecision:
-    """Decide how to come from the held queues to the target."""
+    """Decide how to get from the owned queues to the target."""
     member = facts.member
-    revoked, kept = split_held(facts, frozenset(target), MessageRequestMode.PULL)
-    held = {owned.queue for owned in facts.owned if owned.mode is MessageRequestMode.PULL} - {
+    revoked, kept = split_owned(facts, frozenset(target), MessageRequestMode.PULL)
+    staying = {owned.queue for owned in facts.owned if owned.mode is MessageRequestMode.PULL} - {
         revocation.queue for revocation in revoked
     }
-    assigned = tuple(queue for queue in target if queue not in held)
+    assigned = tuple(queue for queue in target if queue not in staying)
     take = LockQueue if member.locks else AcquireQueue
     return RebalanceDecision(
         topic=facts.topic,
@@ -192,13 +127,13 @@ def towards(
     )
 
 
-def split_held(
+def split_owned(
     facts: RebalanceFacts, target: frozenset[MessageQueue], mode: MessageRequestMode
 ) -> tuple[tuple[RevokeQueue, ...], tuple[OwnedQueue, ...]]:
-    """Split the topic's held queues into those to give up and those to keep.
+    """Split the topic's owned queues into those to revoke and those to keep.
 
-    A push consumer that has not pulled a queue for too long lost its pull request somewhere; it
-    drops the queue and takes it anew.
+    A push consumer that has not pulled a queue for too long has lost its pull request; it drops the
+    queue and takes it anew.
     """
     member = facts.member
     passive = member.consume_type is ConsumeType.CONSUME_PASSIVELY
@@ -217,7 +152,7 @@ def split_held(
 
 
 def working_queues(facts: RebalanceFacts) -> frozenset[MessageQueue]:
-    """Give the topic's held queues that are not dropped, pulled or popped."""
+    """Return the topic's owned queues that are not dropped, pulled or popped."""
     return frozenset(
         owned.queue
         for owned in facts.owned
@@ -243,7 +178,7 @@ def keep(
 def unsubscribed(
     owned: Sequence[OwnedQueue], subscribed: frozenset[str] | set[str]
 ) -> tuple[RevokeQueue, ...]:
-    """Give the held queues whose topic is not subscribed any more.
+    """Return the owned queues whose topic is not subscribed any more.
 
     After all topics are rebalanced these are removed and dropped at once; their offsets are not
     persisted and their locks run out by themselves, as in Java.
@@ -263,16 +198,77 @@ def _without_route(facts: RebalanceFacts) -> RebalanceDecision:
         return decision
     if is_retry_topic(facts.topic) and not broadcasting:
         return decision  # a group's retry topic appears with its first heartbeat: nothing is wrong
-    held = sum(owned.mode is MessageRequestMode.PULL for owned in facts.owned)
-    change = QueueChange(facts.topic, (), (), held, facts.now)
+    owned_count = sum(owned.mode is MessageRequestMode.PULL for owned in facts.owned)
+    change = QueueChange(facts.topic, (), (), owned_count, facts.now)
     steps = follow_change(member.profile, member.consume_type, member.limits, change)
     return msgspec.structs.replace(decision, instructions=steps)
 
 
-def _warnings(member: Member, members: list[str]) -> tuple[MemberWarning, ...]:
+def _warnings(member: GroupMember, members: list[str]) -> tuple[MemberWarning, ...]:
     found: list[MemberWarning] = []
     if member.client_id not in members:
         found.append(MemberWarning.NOT_A_MEMBER)
     if len(set(members)) < len(members):
         found.append(MemberWarning.DUPLICATE_MEMBER)
     return tuple(found)
+
+
+class BrokerAssignedQueue(msgspec.Struct, frozen=True):
+    """One queue of a broker's answer; brokers also send entries without a queue."""
+
+    queue: MessageQueue | None
+    mode: MessageRequestMode = MessageRequestMode.PULL
+
+
+def decide_assigned(
+    facts: RebalanceFacts, answer: tuple[BrokerAssignedQueue, ...] | None
+) -> RebalanceDecision:
+    """Decide a topic from the broker's answer; `None` = it failed or was null, so keep all."""
+    if answer is None:
+        return keep(facts, KeepReason.NO_ASSIGNMENT, balanced=False)
+    pulled = _queues(answer, MessageRequestMode.PULL)
+    popped = _queues(answer, MessageRequestMode.POP)
+    pull = towards(facts, pulled, None)
+    revoked_pop, kept_pop = split_owned(facts, frozenset(popped), MessageRequestMode.POP)
+    staying_pop = {owned.queue for owned in facts.owned if owned.mode is MessageRequestMode.POP}
+    staying_pop -= {revocation.queue for revocation in revoked_pop}
+    assigned_pop = tuple(queue for queue in popped if queue not in staying_pop)
+    acquire = pull.instructions[len(pull.revoked) :]
+    target = tuple(dict.fromkeys((*pulled, *popped)))
+    return msgspec.structs.replace(
+        pull,
+        instructions=(
+            *_mode_change(facts, pulled, popped),
+            *pull.revoked,
+            *revoked_pop,
+            *acquire,
+            *(AcquirePopQueue(queue) for queue in assigned_pop),
+        ),
+        target=target,
+        revoked=(*pull.revoked, *revoked_pop),
+        kept=(*pull.kept, *(owned.queue for owned in kept_pop)),
+        lingering=(*pull.lingering, *(owned.queue for owned in kept_pop if owned.dropped)),
+        assigned_pop=assigned_pop,
+        balanced=frozenset(target) == working_queues(facts),
+    )
+
+
+def pop_retry_topic(topic: str, group: str) -> str:
+    """Return the topic that brings a group's failed popped messages back (first version)."""
+    return f"{RETRY_PREFIX}{group}_{topic}"
+
+
+def _queues(
+    answer: tuple[BrokerAssignedQueue, ...], mode: MessageRequestMode
+) -> tuple[MessageQueue, ...]:
+    found = {item.queue for item in answer if item.queue is not None and item.mode is mode}
+    return tuple(sort_queues(found))
+
+
+def _mode_change(
+    facts: RebalanceFacts, pulled: tuple[MessageQueue, ...], popped: tuple[MessageQueue, ...]
+) -> tuple[Instruction, ...]:
+    if is_retry_topic(facts.topic) or bool(pulled) == bool(popped):
+        return ()
+    retry = pop_retry_topic(facts.topic, facts.member.group)
+    return (SubscribePopRetry(retry) if pulled else UnsubscribePopRetry(retry),)

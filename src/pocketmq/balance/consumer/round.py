@@ -10,11 +10,14 @@
 
 Instructions given together may be carried out one after another (as Java does) or side by side;
 only the events must come one at a time. A round ends by itself when every queue is settled.
+
+Revoked queues are settled before new ones are taken: a queue whose pull expired is revoked and
+assigned in one round, and must not be taken anew before its old process queue is released.
 """
 
 import msgspec
 
-from pocketmq.balance.consumer.change import QueueChange, follow_change
+from pocketmq.balance.consumer.facts import OwnedQueue, QueueChange, RebalanceFacts, follow_change
 from pocketmq.balance.consumer.instructions import (
     AddQueue,
     DropQueue,
@@ -32,14 +35,9 @@ from pocketmq.balance.consumer.instructions import (
     UnsubscribePopRetry,
     UseOffset,
 )
-from pocketmq.balance.consumer.rebalance import OwnedQueue, RebalanceDecision, RebalanceFacts
-from pocketmq.balance.consumer.release import (
-    ReleaseFacts,
-    ReleaseStep,
-    begin_release,
-    finish_release,
-)
-from pocketmq.balance.consumer.start_offset import StartStep, after_answer, read_step, start_step
+from pocketmq.balance.consumer.locks import ReleaseFacts, ReleaseStep, begin_release, finish_release
+from pocketmq.balance.consumer.offsets import StartStep, after_answer, read_step, start_step
+from pocketmq.balance.consumer.rebalance import RebalanceDecision
 from pocketmq.model.kinds import ConsumeFromWhere, ConsumeType, MessageRequestMode
 from pocketmq.model.queue import MessageQueue
 
@@ -93,7 +91,7 @@ class RebalanceRound:
         self.decision = decision
         self.outcome: RoundOutcome | None = None
         self._facts = facts
-        self._held = {
+        self._owned = {
             owned.queue: owned for owned in facts.owned if owned.mode is MessageRequestMode.PULL
         }
         self._releasing: dict[MessageQueue, ReleaseFacts] = {}
@@ -108,7 +106,7 @@ class RebalanceRound:
         return self.outcome is not None
 
     def begin(self) -> list[Instruction]:
-        """Give the first instructions."""
+        """Return the first instructions."""
         if self.decision.keep_reason is not None:
             self.outcome = RoundOutcome(
                 changed=False, balanced=self.decision.balanced, released=(), acquired={}, skipped={}
@@ -121,7 +119,7 @@ class RebalanceRound:
         return steps if self._releasing else [*steps, *self._take()]
 
     def handle(self, event: RoundEvent) -> list[Instruction]:
-        """Give what follows from an event; events of queues that are settled change nothing."""
+        """Return what follows from an event; events of queues that are settled change nothing."""
         if isinstance(event, QueueIdled):
             return self._idled(event)
         queue = event.queue
@@ -141,6 +139,9 @@ class RebalanceRound:
         profile = self._facts.member.profile
         drops = [DropQueue(item.queue, item.mode) for item in self.decision.revoked]
         releases = [self._release(item) for item in self.decision.revoked]
+        # A release may wait for a handler. 5.x marks every revoked queue dropped before the first
+        # such wait, so that no other one is pulled or committed meanwhile although its new owner
+        # has it.
         if profile.drop_before_release:
             return [*drops, *(step for steps in releases for step in steps)]
         return [
@@ -151,7 +152,7 @@ class RebalanceRound:
         if item.mode is MessageRequestMode.POP:
             self._released.append(item)
             return [RemoveQueue(item.queue, item.mode)]
-        facts = self._release_facts(self._held[item.queue])
+        facts = self._release_facts(self._owned[item.queue])
         step = begin_release(self._facts.member.profile, facts)
         if step.released is None:
             self._releasing[item.queue] = facts
@@ -178,7 +179,7 @@ class RebalanceRound:
                 for item in self.decision.revoked
                 if item.queue == queue and item.mode is MessageRequestMode.PULL
             ]
-            del self._held[queue]
+            del self._owned[queue]
             steps.append(RemoveQueue(queue))
         return steps
 
@@ -194,15 +195,16 @@ class RebalanceRound:
         locks = self._facts.member.locks
         steps: list[Instruction] = []
         for queue in self.decision.assigned:
-            if queue in self._held:
-                self._skipped[queue] = SkipReason.STILL_HELD
+            if queue in self._owned:
+                self._skipped[queue] = SkipReason.STILL_OWNED
                 continue
             self._taking.add(queue)
             steps += [LockQueue(queue)] if locks else self._look_up(queue)
         return steps if self._taking else [*steps, *self._conclude()]
 
     def _look_up(self, queue: MessageQueue) -> list[Instruction]:
-        # Whatever this client remembers of the queue is from an earlier holding.
+        # What this client noted of the queue is from the last time it owned the queue: another
+        # member may have committed further since.
         return [ForgetOffset(queue), read_step(queue, self._facts.member.start)]
 
     def _step(self, step: StartStep) -> list[Instruction]:
@@ -233,9 +235,9 @@ class RebalanceRound:
             steps.append(StartPopping(queue, from_first, delay))
         changed = bool(self._released or acquired or decision.assigned_pop)
         if changed:
-            held = len(self._held) + len(acquired)
+            owned_count = len(self._owned) + len(acquired)
             change = QueueChange(
-                decision.topic, decision.all_queues, decision.target, held, self._facts.now
+                decision.topic, decision.all_queues, decision.target, owned_count, self._facts.now
             )
             steps += follow_change(profile, member.consume_type, member.limits, change)
         self.outcome = RoundOutcome(

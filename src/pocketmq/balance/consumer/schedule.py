@@ -1,6 +1,6 @@
 """When a client rebalances: its timer, what wakes it, and how bursts become one run.
 
-4.x runs at every wake-up. 5.x leaves at least a second between runs, and comes back after a second
+4.x runs at every wake-up. 5.x leaves at least a second between runs, and runs again after a second
 when a run did not reach its target. The shell reports events with the time, arms one timer for
 `WakeAt` and reports `TimerElapsed`; a run is reported back with `RunFinished`.
 """
@@ -27,7 +27,7 @@ class FetchRoutes(Instruction, frozen=True):
 
 
 class Started(msgspec.Struct, frozen=True):
-    """The consumer is up; `heartbeat_sent` says whether any broker took its heartbeat."""
+    """The consumer is up; `heartbeat_sent` says whether any broker accepted its heartbeat."""
 
     heartbeat_sent: bool = True
 
@@ -37,11 +37,11 @@ class TimerElapsed(msgspec.Struct, frozen=True):
 
 
 class IdsChanged(msgspec.Struct, frozen=True):
-    """A broker says that the group's members changed."""
+    """A broker notified that the group's members changed."""
 
 
 class RouteChanged(msgspec.Struct, frozen=True):
-    """The name server told other queues of a subscribed topic."""
+    """The name server returned other queues of a subscribed topic."""
 
 
 class SubscriptionChanged(msgspec.Struct, frozen=True):
@@ -58,7 +58,7 @@ class BrokerChannelActive(msgspec.Struct, frozen=True):
 
 
 class ChannelHeartbeatSent(msgspec.Struct, frozen=True):
-    """The heartbeat over the fresh connection was taken."""
+    """The heartbeat over the new connection was accepted."""
 
 
 class RebalanceRequested(msgspec.Struct, frozen=True):
@@ -102,14 +102,14 @@ ScheduleEvent = (
 
 
 class RebalanceSchedule(msgspec.Struct, frozen=True):
-    """When the next rebalance is due. Begin with `new_schedule`, go on with `advance`."""
+    """When the next rebalance is due. Start with `new_schedule`, continue with `advance`."""
 
     profile: Profile
     last_run: float
     """When the last run ended, or the client was created."""
     due: float
     woken_at: float | None = None
-    """While a run is under way: the earliest time another one was asked for."""
+    """While a run is in progress: the earliest time another one was requested."""
     running: bool = False
     paused: bool = False
     stopped: bool = False
@@ -123,12 +123,12 @@ class Next(msgspec.Struct, frozen=True):
 
 
 def new_schedule(profile: Profile, now: float) -> RebalanceSchedule:
-    """Make the schedule of a client that is being created now."""
+    """Return the schedule of a client that is created now."""
     return RebalanceSchedule(profile, last_run=now, due=now + profile.rebalance_interval)
 
 
 def advance(schedule: RebalanceSchedule, event: ScheduleEvent, now: float) -> Next:
-    """Take an event in; gives the new schedule and the instructions that follow."""
+    """Return the schedule after an event, and the instructions that follow."""
     if schedule.stopped:
         return Next(schedule)
     match event:
@@ -140,7 +140,7 @@ def advance(schedule: RebalanceSchedule, event: ScheduleEvent, now: float) -> Ne
             if schedule.profile.start_needs_heartbeat and not heartbeat_sent:
                 return Next(schedule, (WakeAt(schedule.due),))
             woken = _wake(schedule, now, now)
-            # Nobody has set the timer yet: also where the first turn is when it would be anyway.
+            # No timer is set yet: set it also where the first run is due when it would be anyway.
             return woken if woken.instructions else Next(woken.schedule, (WakeAt(schedule.due),))
         case IdsChanged() | ChannelHeartbeatSent():
             return _wake(schedule, now, now)
@@ -157,12 +157,12 @@ def advance(schedule: RebalanceSchedule, event: ScheduleEvent, now: float) -> Ne
 
 
 def _noticed(schedule: RebalanceSchedule, event: ScheduleEvent, now: float) -> Next:
-    """Take in what does not concern the timer, at least not in Java."""
+    """Handle events that do not concern the timer, at least not in Java."""
     match event:
         case RouteChanged() if schedule.profile.rebalance_on_route_change:
             return _wake(schedule, now, now)
         case SubscriptionChanged(added=True, pull_consumer=pull):
-            # Brokers tell a group's members when a heartbeat shows another subscription.
+            # Brokers notify a group's members when a heartbeat has another subscription.
             beat = SendHeartbeats()
             return Next(schedule, (beat, FetchRoutes()) if pull else (beat,))
         case BrokerChannelActive(address) if schedule.profile.channel_active_heartbeat:
@@ -172,9 +172,11 @@ def _noticed(schedule: RebalanceSchedule, event: ScheduleEvent, now: float) -> N
 
 
 def _wake(schedule: RebalanceSchedule, now: float, when: float) -> Next:
-    if schedule.running:
+    if schedule.running:  # what the run has read may be older than the wake-up: run once more
         earliest = when if schedule.woken_at is None else min(schedule.woken_at, when)
         return Next(replace(schedule, woken_at=earliest))
+    # Wake-ups come in bursts (every broker notifies of the same change): the first one sets the
+    # time of the next run, at least the minimal interval after the last; the others fall into it.
     allowed = schedule.last_run + schedule.profile.rebalance_min_interval
     due = min(schedule.due, max(when, allowed))
     woken = replace(schedule, due=due)
@@ -192,7 +194,7 @@ def _tick(schedule: RebalanceSchedule, now: float) -> Next:
 
 
 def _run(schedule: RebalanceSchedule, now: float) -> Next:
-    if schedule.paused:  # a paused consumer skips its turn and counts as not balanced
+    if schedule.paused:  # a paused consumer skips this run and counts as not balanced
         return _finished(schedule, now, balanced=False)
     return Next(replace(schedule, running=True), (RunRebalance(),))
 

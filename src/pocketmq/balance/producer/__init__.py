@@ -1,6 +1,7 @@
 """The producer's side of load balancing: which queue a message goes to, and what if it fails.
 
-Read in this order: `round_robin` (whose turn), `fault_table` (who is slow), `choice` (both
-together), `selectors` (the caller's own choice), `retry` (one try after another), `rules` (what
-4.x and 5.x do differently). Everything decides; nothing sends, waits or draws random numbers.
+Read in this order: `selectors` (round robin and the caller's own choice), `fault_table` (slow and
+failed brokers), `choice` (both together), `plan` (what a send is asked to do), `retry` (one try
+after another), `packing` and `transactions` (what a message gets on the way). Everything decides;
+nothing sends, waits or draws random numbers.
 """

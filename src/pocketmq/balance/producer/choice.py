@@ -1,14 +1,14 @@
-"""Choosing the queue for a message: turns, the broker to avoid, and the fault table's opinion.
+"""Choosing the queue for a message: round robin, the broker to avoid, and the fault table.
 
-The order of looking, and how far the turn moves on, are Java's, so that a Java producer that
-stands at the same index picks the same queue. A chosen queue is always one of those given.
+The order in which queues are checked, and how far the round-robin index advances, are Java's: a
+Java producer at the same index picks the same queue. A chosen queue is always one of those given.
 """
 
 from collections.abc import Sequence
 
 from pocketmq.balance.producer.fault_table import FaultTable
-from pocketmq.balance.producer.instructions import Aim, Send
-from pocketmq.balance.producer.round_robin import Chance, RoundRobin
+from pocketmq.balance.producer.plan import Aim, Send
+from pocketmq.balance.producer.selectors import Chance, RoundRobin
 from pocketmq.errors import InvalidInput
 from pocketmq.model.queue import MessageQueue
 
@@ -28,13 +28,13 @@ def choose_queue(
 
     Without a fault table queues take turns, and a retry goes to another broker if there is one.
     With one, 4.x takes the first queue of an available broker (even the one to avoid), 5.x looks
-    for an available and then for a reachable one among the other brokers. `restart` is given for
+    for an available and then for a reachable one among the other brokers. `restart` is passed for
     the retry of a synchronous send; only 5.x with a fault table uses it.
 
     Raises `InvalidInput` when there are no queues.
     """
     if not queues:
-        raise InvalidInput("there are no queues to choose from")
+        raise InvalidInput("the topic has no queues to send to")
     if faults is not None:
         if not faults.rules.tracks_reachability:
             return _choose_4x(queues, robin, faults, now)
@@ -62,7 +62,7 @@ def queue_for(
     """
     if send.aim is Aim.CHOSEN_QUEUE:
         if chosen is None:
-            raise InvalidInput("a pinned send needs the queue that was chosen")
+            raise InvalidInput("a send pinned to a queue needs that queue")
         return chosen
     restart = chance if send.restart else None
     queue = choose_queue(queues, robin, faults, now=now, avoid=send.avoid, restart=restart)
@@ -96,7 +96,7 @@ def _choose_5x(
 def _choose_4x(
     queues: Sequence[MessageQueue], robin: RoundRobin, faults: FaultTable, now: float
 ) -> MessageQueue:
-    index = robin.advance()  # one step, however many queues are looked at
+    index = robin.advance()  # one step, however many queues are checked
     for step in range(len(queues)):
         queue = queues[_position(index + step, len(queues))]
         if faults.is_available(queue.broker_name, now):
@@ -104,8 +104,8 @@ def _choose_4x(
     broker = faults.least_bad(now)
     own = [queue for queue in queues if queue.broker_name == broker]
     if own:
-        # Java takes a turn for a queue object and overwrites its broker and id, in the shared list
-        # itself. We take the same turns and leave the list alone.
+        # Java takes a turn to get a queue object, and overwrites its broker and id in the shared
+        # list itself. We take the same turns, so that the indexes agree, and leave the list alone.
         robin.advance()
         return own[robin.advance() % len(own)]
     if broker is not None:
@@ -114,7 +114,7 @@ def _choose_4x(
 
 
 def _position(index: int, count: int) -> int:
-    """Give 4.x's place in the list for an index that may run over 2³¹−1.
+    """Return 4.x's place in the list for an index that may run over 2³¹−1.
 
     Java's `Math.abs` leaves the smallest number negative, which then counts as 0; from there on
     the absolute values go down again.

@@ -1,28 +1,38 @@
-"""What a producer remembers of its brokers: who was slow or failed, and until when to avoid them.
+"""What a producer remembers of its brokers: which was slow or failed, and until when to avoid it.
 
-Off unless asked for, as in Java (`sendLatencyFaultEnable`). One table serves all topics of a
-producer. It is state that one thread or loop may touch at a time; the clock is the caller's and
-may be any that does not run backwards.
+Off by default, as in Java (`sendLatencyFaultEnable`). One table serves all topics of a producer. It
+is state that one thread or loop may touch at a time; the clock is the caller's and may be any that
+does not run backwards.
+
+5.x also has a detector. Its probe is a cheap request (GET_MAX_OFFSET of queue 0 of some topic the
+producer has a route for) to the broker's master. Any answer in time makes the broker reachable
+again; silence changes nothing.
 """
+
+from collections.abc import Callable
 
 import msgspec
 
-from pocketmq.balance.producer.round_robin import RoundRobin
-from pocketmq.balance.producer.rules import rules_of
-from pocketmq.balance.profile import Profile
+from pocketmq.balance.producer.selectors import RoundRobin
+from pocketmq.balance.profile import Profile, rules_of
 
 _NEVER = float("-inf")
+ROUND_INTERVAL = 3.0
+"""Seconds between rounds, and before the first."""
+PROBE_INTERVAL = 2.0
+"""Seconds before the same broker is due again."""
+PROBE_TIMEOUT = 0.2
 
 
 class BrokerHealth(msgspec.Struct, frozen=True, kw_only=True):
-    """One broker as the table sees it at one moment, for display."""
+    """One broker's entry at one time, for display."""
 
     broker: str
     latency: float
     """Seconds the last try took."""
     available: bool
     available_in: float
-    """Seconds until the broker is chosen again without need; 0 when it is available."""
+    """Seconds until the broker is used normally again; 0 when it is available."""
     reachable: bool
     reason: str
     """Why the broker is or was last avoided; empty if it never was."""
@@ -43,7 +53,7 @@ class FaultTable:
     """The latency fault table (Java: MQFaultStrategy with LatencyFaultToleranceImpl).
 
     `detector` says that unreachable brokers are probed (5.x), so that being unreachable means
-    something; see `detector.plan_round`.
+    something; see `plan_round`.
     """
 
     def __init__(self, profile: Profile, *, detector: bool = False, worst_index: int = 0) -> None:
@@ -56,7 +66,7 @@ class FaultTable:
     def update(
         self, broker: str, latency: float, *, isolate: bool, reachable: bool = True, now: float
     ) -> None:
-        """Learn how a try went: how long it took, and whether it counts as a failure.
+        """Record a try: how long it took, and whether it counts as a failure.
 
         4.x forgets the earlier pause with every try, even a successful one; 5.x only ever makes a
         pause longer, so one quick answer does not bring a broker back.
@@ -75,12 +85,12 @@ class FaultTable:
             item.reachable = reachable
 
     def is_available(self, broker: str, now: float) -> bool:
-        """Tell whether a broker's pause is over; an unknown broker has none."""
+        """Return whether a broker's pause is over; an unknown broker has none."""
         item = self._items.get(broker)
         return item is None or now >= item.until
 
     def is_reachable(self, broker: str) -> bool:
-        """Tell whether the last try, or a probe since, reached the broker. Always true in 4.x."""
+        """Return whether the last try, or a probe since, reached the broker. Always true in 4.x."""
         item = self._items.get(broker)
         return item is None or item.reachable
 
@@ -91,7 +101,7 @@ class FaultTable:
             item.reachable = True
 
     def forget(self, broker: str) -> None:
-        """Drop all that is known of a broker."""
+        """Remove a broker from the table."""
         self._items.pop(broker, None)
 
     def take_due(self, now: float, interval: float) -> list[str]:
@@ -105,7 +115,7 @@ class FaultTable:
         """Pick a broker when all are paused, as 4.x does: the better half take turns.
 
         Better is available, then quicker, then free again sooner; ties keep the order in which
-        brokers became known (Java: its hash table's order).
+        brokers were added (Java: its hash table's order).
         """
         names = sorted(self._items, key=lambda name: self._badness(name, now))
         if not names:
@@ -118,7 +128,7 @@ class FaultTable:
         return now < item.until, item.latency, item.until
 
     def snapshot(self, now: float) -> tuple[BrokerHealth, ...]:
-        """Show every broker the table knows, by name."""
+        """Return every broker of the table, by name."""
         return tuple(
             BrokerHealth(
                 broker=broker,
@@ -130,3 +140,36 @@ class FaultTable:
             )
             for broker, item in sorted(self._items.items())
         )
+
+
+class Probe(msgspec.Struct, frozen=True):
+    """Send the broker a cheap request; on an answer call `FaultTable.mark_reachable`."""
+
+    broker: str
+    address: str
+    timeout: float = PROBE_TIMEOUT
+
+
+def plan_round(
+    faults: FaultTable,
+    address_of: Callable[[str], str | None],
+    now: float,
+    *,
+    interval: float = PROBE_INTERVAL,
+    timeout: float = PROBE_TIMEOUT,
+) -> list[Probe]:
+    """Plan one round: probe every broker that is due, remove those whose address is unknown.
+
+    Healthy brokers of the table are probed too, as in Java. Empty unless the table's detector is
+    on, which needs the 5.x line.
+    """
+    if not faults.detector:
+        return []
+    probes = []
+    for broker in faults.take_due(now, interval):
+        address = address_of(broker)
+        if address is None:
+            faults.forget(broker)
+        else:
+            probes.append(Probe(broker, address, timeout))
+    return probes

@@ -5,18 +5,16 @@ queues, sends, measures time, and carries the instructions out in their order.
 
 Where we differ from Java on purpose:
 
-* the route is asked for anew as soon as an error suggests it, not at the next poll;
+* the route is refreshed as soon as an error suggests it, not at the next poll;
 * 4.x spends what is left of an asynchronous send's tries after its deadline, blaming brokers it
   never asked; we stop at the deadline;
 * Java counts handing an asynchronous request to the network as a quick success of the broker, and
   retries with the name server when a broker's address is unknown; we do neither.
 """
 
-from enum import Enum
-
 import msgspec
 
-from pocketmq.balance.producer.instructions import (
+from pocketmq.balance.producer.plan import (
     Action,
     Aim,
     Feedback,
@@ -24,10 +22,11 @@ from pocketmq.balance.producer.instructions import (
     RefreshRoute,
     Return,
     Send,
+    SendMode,
+    SendPlan,
     UpdateFault,
 )
-from pocketmq.balance.producer.rules import RETRIES, SEND_TIMEOUT, rules_of
-from pocketmq.balance.profile import Profile
+from pocketmq.balance.profile import rules_of
 from pocketmq.errors import (
     InvalidInput,
     MQError,
@@ -38,60 +37,12 @@ from pocketmq.errors import (
     ServerError,
     TransportError,
 )
+from pocketmq.model.message import SendReceipt
 from pocketmq.model.queue import MessageQueue
-from pocketmq.model.receipt import SendReceipt
 
 
-class SendMode(Enum):
-    """How a send waits, by Java's three ways; each has rules of its own for retries."""
-
-    SYNC = "sync"
-    ASYNC = "async"
-    ONEWAY = "oneway"
-
-
-class SendPlan(msgspec.Struct, frozen=True, kw_only=True):
-    """What a send was asked to do. Raises `InvalidInput` for limits that make no sense.
-
-    `pinned` means that the caller or a selector chose the queue. `retries` are tries beyond the
-    first; `timeout` covers them all, `timeout_per_try` (5.x: sendMsgMaxTimeoutPerRequest) bounds
-    each of a synchronous send but the last.
-    """
-
-    profile: Profile
-    topic: str
-    mode: SendMode = SendMode.SYNC
-    pinned: bool = False
-    retries: int = RETRIES
-    timeout: float = SEND_TIMEOUT
-    timeout_per_try: float | None = None
-    retry_another_broker: bool = False
-    """Whether a message that is stored, but not as safely as wanted, is sent once more."""
-    detector: bool = False
-    """Whether unreachable brokers are probed, so that 5.x may call one unreachable."""
-    extra_retry_codes: frozenset[int] = frozenset()
-
-    def __post_init__(self) -> None:
-        if self.retries < 0:
-            raise InvalidInput(f"retries must not be negative, but is {self.retries}")
-        if not self.timeout > 0:
-            raise InvalidInput(f"timeout must be positive, but is {self.timeout:g}")
-        if self.timeout_per_try is not None and not self.timeout_per_try > 0:
-            raise InvalidInput(f"timeout_per_try must be positive, but is {self.timeout_per_try:g}")
-
-    @property
-    def max_tries(self) -> int:
-        """How often the message may be sent.
-
-        A queue chosen by the caller is tried once, except by asynchronous sends, which try it
-        again.
-        """
-        once = self.mode is SendMode.ONEWAY or (self.pinned and self.mode is SendMode.SYNC)
-        return 1 if once else 1 + self.retries
-
-
-class Attempts(msgspec.Struct, frozen=True, kw_only=True):
-    """What a send has been through so far."""
+class SendAttempts(msgspec.Struct, frozen=True, kw_only=True):
+    """The state of a send after the tries so far."""
 
     count: int = 0
     queue: MessageQueue | None = None
@@ -102,21 +53,21 @@ class Attempts(msgspec.Struct, frozen=True, kw_only=True):
     """The last receipt, kept while another broker is tried."""
     error: MQError | None = None
     outcome_unknown: bool = False
-    """Whether any try may have stored the message without saying so."""
+    """Whether any try may have stored the message although no receipt came."""
 
 
 class TryEnded(msgspec.Struct, frozen=True):
-    """A try came back: a receipt, an error, or None for a request that went out one way."""
+    """A try came back: a receipt, an error, or None for a one-way request."""
 
     queue: MessageQueue
     latency: float
     outcome: SendReceipt | MQError | None
 
 
-class Decision(msgspec.Struct, frozen=True):
+class SendDecision(msgspec.Struct, frozen=True):
     """First give the feedback, in order; then act. Hand `attempts` to the next decision."""
 
-    attempts: Attempts
+    attempts: SendAttempts
     feedback: tuple[Feedback, ...]
     action: Action
 
@@ -127,16 +78,18 @@ too, so that a try that had all the time there was may end a little before it is
 
 
 def no_queues(topic: str, name_servers: tuple[str, ...]) -> GiveUp:
-    """Decide about a topic without queues to send to: nobody to ask, or nobody knows it."""
+    """Return the error of a topic without queues: no name server to ask, or no route."""
     return GiveUp(RouteNotFound(topic) if name_servers else NameServersUnreachable(()))
 
 
 def first_step(plan: SendPlan, elapsed: float = 0.0) -> Action:
-    """Decide about the first try. `elapsed` is what finding the route has cost already."""
-    return _next_action(plan, Attempts(), elapsed)
+    """Decide about the first try. `elapsed` is the time spent on the route already."""
+    return _next_action(plan, SendAttempts(), elapsed)
 
 
-def next_step(plan: SendPlan, attempts: Attempts, ended: TryEnded, elapsed: float) -> Decision:
+def next_step(
+    plan: SendPlan, attempts: SendAttempts, ended: TryEnded, elapsed: float
+) -> SendDecision:
     """Decide after a try. `elapsed` counts from the call of the send; `ended.latency` is the try's.
 
     Always ends after `plan.max_tries` tries or once the deadline has passed. An error that
@@ -145,7 +98,7 @@ def next_step(plan: SendPlan, attempts: Attempts, ended: TryEnded, elapsed: floa
     outcome = ended.outcome
     error = outcome if isinstance(outcome, MQError) else None
     receipt = outcome if isinstance(outcome, SendReceipt) else attempts.receipt
-    after = Attempts(
+    after = SendAttempts(
         count=attempts.count + 1,
         queue=ended.queue,
         queue_id=ended.queue.queue_id if attempts.queue_id is None else attempts.queue_id,
@@ -163,17 +116,17 @@ def next_step(plan: SendPlan, attempts: Attempts, ended: TryEnded, elapsed: floa
         action = _end(plan, after, elapsed)
     else:
         action = _next_action(plan, after, elapsed)
-    return Decision(after, feedback, action)
+    return SendDecision(after, feedback, action)
 
 
 def cancelled(plan: SendPlan, queue: MessageQueue, latency: float) -> tuple[Feedback, ...]:
-    """Give the feedback for a try the caller did not wait for: the broker is not to blame."""
+    """Return the feedback for a try the caller did not wait for: the broker did not fail."""
     if plan.pinned and plan.mode is not SendMode.ASYNC:
         return ()
     return (UpdateFault(queue.broker_name, latency, isolate=False),)
 
 
-def _next_action(plan: SendPlan, attempts: Attempts, elapsed: float) -> Action:
+def _next_action(plan: SendPlan, attempts: SendAttempts, elapsed: float) -> Action:
     remaining = plan.timeout - elapsed
     if attempts.count >= plan.max_tries or remaining < _LEAST:
         return _end(plan, attempts, elapsed)
@@ -190,8 +143,8 @@ def _next_action(plan: SendPlan, attempts: Attempts, elapsed: float) -> Action:
     return Send(Aim.ANY_QUEUE, remaining, avoid, restart=True)
 
 
-def _end(plan: SendPlan, attempts: Attempts, elapsed: float) -> Action:
-    """Finish: an unsafely stored message is still stored, so an earlier receipt wins."""
+def _end(plan: SendPlan, attempts: SendAttempts, elapsed: float) -> Action:
+    """Finish: a message stored less safely than asked is still stored: an earlier receipt wins."""
     if attempts.receipt is not None:
         return Return(attempts.receipt)
     return GiveUp(
@@ -207,7 +160,7 @@ def _end(plan: SendPlan, attempts: Attempts, elapsed: float) -> Action:
 
 
 def _unsafe(plan: SendPlan, outcome: SendReceipt | MQError | None) -> bool:
-    """Tell whether a stored message is to be stored again elsewhere."""
+    """Return whether a stored message is sent to another broker, too."""
     return (
         isinstance(outcome, SendReceipt)
         and not outcome.ok
@@ -218,7 +171,7 @@ def _unsafe(plan: SendPlan, outcome: SendReceipt | MQError | None) -> bool:
 
 
 def _worth_retrying(plan: SendPlan, error: MQError) -> bool:
-    """Tell whether another try makes sense, tries and time permitting."""
+    """Return whether another try makes sense, tries and time permitting."""
     if isinstance(error, TransportError | ProtocolError):
         return True
     if plan.mode is SendMode.ASYNC:
@@ -230,7 +183,7 @@ def _worth_retrying(plan: SendPlan, error: MQError) -> bool:
 
 
 def _may_be_stored(error: MQError) -> bool:
-    return error.outcome_unknown or isinstance(error, ProtocolError)  # an answer nobody understands
+    return error.outcome_unknown or isinstance(error, ProtocolError)  # an unreadable answer
 
 
 def _feedback(plan: SendPlan, ended: TryEnded) -> tuple[Feedback, ...]:
@@ -248,7 +201,7 @@ def _feedback(plan: SendPlan, ended: TryEnded) -> tuple[Feedback, ...]:
 
 
 def _blame(plan: SendPlan, error: MQError | None) -> tuple[bool, bool]:
-    """Tell whether the broker is isolated, and whether it still counts as reachable."""
+    """Return whether the broker is isolated, and whether it still counts as reachable."""
     rules = rules_of(plan.profile)
     if error is None:
         return False, True

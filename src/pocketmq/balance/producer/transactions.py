@@ -1,7 +1,7 @@
 """Deciding a transaction's fate on the producer's side.
 
 A half message is sent like any other, synchronously; what its receipt says and what the local
-branch does decide how the transaction ends. Sending and asking are not here.
+branch does decide how the transaction ends. Sending and checking are not here.
 """
 
 from collections.abc import Mapping
@@ -9,16 +9,16 @@ from collections.abc import Mapping
 import msgspec
 
 from pocketmq.model import properties as names
-from pocketmq.model.flags import TransactionState
+from pocketmq.model.kinds import TransactionState
+from pocketmq.model.message import SendReceipt
 from pocketmq.model.queue import MessageQueue
-from pocketmq.model.receipt import SendReceipt
 
 
 class EndTransaction(msgspec.Struct, frozen=True, kw_only=True):
-    """Tell the broker of the half message, one way, how the transaction ended.
+    """Report the end of the transaction to the broker of the half message, by a one-way request.
 
-    `NONE` means that nobody knows yet: the broker will ask. The commit log offset that the request
-    needs is inside `id_with_offset`.
+    `NONE` means that the outcome is not known yet: the broker will check back. The commit log
+    offset that the request needs is inside `id_with_offset`.
     """
 
     queue: MessageQueue
@@ -31,7 +31,7 @@ class EndTransaction(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def half_properties(properties: Mapping[str, str], group: str) -> dict[str, str]:
-    """Give a message's properties as a half message has them; a delay level falls away."""
+    """Return a message's properties as a half message has them; a delay level falls away."""
     half = {name: value for name, value in properties.items() if name != names.DELAY_LEVEL}
     half[names.TRANSACTION_PREPARED] = "true"
     half[names.PRODUCER_GROUP] = group
@@ -39,12 +39,12 @@ def half_properties(properties: Mapping[str, str], group: str) -> dict[str, str]
 
 
 def runs_local_branch(receipt: SendReceipt) -> bool:
-    """Tell whether the local branch runs: only if the half message is safely stored."""
+    """Return whether the local branch runs: only if the half message is safely stored."""
     return receipt.ok
 
 
 def branch_state(outcome: TransactionState | BaseException | None) -> TransactionState:
-    """Read what a local branch, or a check, came to: nothing or an error means not known."""
+    """Return the outcome of a local branch or a check; nothing or an error means unknown."""
     if outcome in (TransactionState.COMMIT, TransactionState.ROLLBACK):
         return TransactionState(outcome)
     return TransactionState.NONE
@@ -53,7 +53,7 @@ def branch_state(outcome: TransactionState | BaseException | None) -> Transactio
 def end_after_branch(
     receipt: SendReceipt, outcome: TransactionState | BaseException | None
 ) -> EndTransaction:
-    """Decide the end after the local branch ran. Its error travels along as a remark."""
+    """Decide the end after the local branch ran. Its error becomes the remark."""
     remark = None
     if isinstance(outcome, BaseException):
         name = type(outcome).__name__
@@ -62,7 +62,7 @@ def end_after_branch(
 
 
 def check_remark(error: BaseException) -> str:
-    """Give what travels along when a check fails, in Java's words."""
+    """Return the remark of a failed check, in Java's words."""
     return f"checkLocalTransactionState Exception: {type(error).__name__}: {error}"
 
 

@@ -1,44 +1,39 @@
-"""One rebalance, from its first sign until the picture has settled. Pure.
+"""One rebalance as observed, from its first sign until the assignment is stable. Pure.
 
-Members share out anew each for itself, so one cause moves queues over several looks; they belong
-together. Times are those of the looks: what lies between two of them is told as an interval.
+Members rebalance each for itself, so one cause moves queues over several observations; they belong
+together. Times are those of the observations: what lies between two of them is an interval.
 """
 
 from collections.abc import Iterable
 
 import msgspec
 
-from pocketmq.balance.story.causes import (
-    LEFT,
-    SILENT,
-    UNEXPLAINED,
-    Cause,
-)
-from pocketmq.balance.story.differences import Known, moves_between
+from pocketmq.balance.story.observation import LEFT, SILENT, UNEXPLAINED, Cause
 from pocketmq.balance.what_if import Move
+from pocketmq.balance.what_if.movement import LastOwners, moves_between
 from pocketmq.model.queue import MessageQueue
 
 _MOST_REASONS = 4
 
 
-class Pause(msgspec.Struct, frozen=True):
-    """A time in which nobody held a queue: `least` seconds by what was seen, at most `most`."""
+class QueuePause(msgspec.Struct, frozen=True):
+    """A time without an owner of a queue: `least` seconds by what was seen, at most `most`."""
 
     queue: MessageQueue
     previous: str | None
-    """Who held it last, None if not known."""
+    """The last owner, None if unknown."""
     owner: str | None
-    """Who took it up, None if it goes on or the queue is gone."""
+    """The next owner, None if there is none yet or the queue is gone."""
     began: float
     ended: float | None
-    """None while it goes on."""
+    """None while it lasts."""
     least: float
     most: float | None
-    """None if it goes on, or began before anybody looked."""
+    """None if it lasts, or began before the first observation."""
 
 
 class Doubled(msgspec.Struct, frozen=True):
-    """A queue that several members held at once, between the first and the last look at it."""
+    """A queue with several owners at once, between its first and its last observation."""
 
     queue: MessageQueue
     owners: tuple[str, ...]
@@ -53,16 +48,16 @@ class Rebalance(msgspec.Struct, frozen=True, kw_only=True):
     number: int
     began: float
     ended: float | None
-    """None while members still share out."""
+    """None while members still rebalance."""
     settled: bool
-    """Whether it ended in a picture that a common strategy gives."""
+    """Whether it ended in an assignment that a strategy produces."""
     causes: tuple[Cause, ...]
     moved: int
     minimum: int
-    """How few queues had to move for a spread as even as the one reached."""
+    """The fewest queues that had to move for a spread as even as the one reached."""
     moves: tuple[Move, ...]
     """Empty, in spite of `moved`, once it is too old to be kept in full."""
-    pauses: tuple[Pause, ...]
+    pauses: tuple[QueuePause, ...]
     doubled: tuple[Doubled, ...]
 
     @property
@@ -76,10 +71,10 @@ class Rebalance(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Episode:
-    """A rebalance that may still go on."""
+    """A rebalance that may still be in progress."""
 
     def __init__(
-        self, number: int, began: float, start: Known[MessageQueue], fits: str | None
+        self, number: int, began: float, start: LastOwners[MessageQueue], fits: str | None
     ) -> None:
         self.number = number
         self.began = began
@@ -91,10 +86,10 @@ class Episode:
         self.moves: tuple[Move, ...] = ()
         self.moved = 0
         self.minimum = 0
-        self._start: Known[MessageQueue] | None = start
-        self._pauses: dict[tuple[MessageQueue, float], Pause] = {}
+        self._start: LastOwners[MessageQueue] | None = start
+        self._pauses: dict[tuple[MessageQueue, float], QueuePause] = {}
         self._doubled: dict[tuple[MessageQueue, float], Doubled] = {}
-        self._told: Rebalance | None = None
+        self._cached: Rebalance | None = None
 
     def explain(self, found: Iterable[Cause]) -> None:
         """Add causes; a member that has left had not merely fallen silent."""
@@ -104,36 +99,36 @@ class Episode:
             cause for cause in self.causes if cause.kind != SILENT or cause.subject not in left
         ]
         self.causes += new
-        self._told = None
+        self._cached = None
 
-    def put_pause(self, pause: Pause) -> None:
-        """Note a pause, or how it went on."""
+    def put_pause(self, pause: QueuePause) -> None:
+        """Note a pause, or its latest state."""
         self._pauses[pause.queue, pause.began] = pause
-        self._told = None
+        self._cached = None
 
     def put_doubled(self, doubled: Doubled) -> None:
         """Note that a queue had several owners, or still has."""
         self._doubled[doubled.queue, doubled.began] = doubled
-        self._told = None
+        self._cached = None
 
     def forget_moves(self) -> None:
         """Keep the number of moves alone."""
         self.moves = ()
-        self._told = None
+        self._cached = None
 
-    def compare(self, known: Known[MessageQueue], members: Iterable[str]) -> None:
+    def compare(self, known: LastOwners[MessageQueue], members: Iterable[str]) -> None:
         """Work out what has moved since the start."""
         assert self._start is not None
         moves, self.minimum = moves_between(self._start, known, members)
         self.moves = tuple([Move(*move) for move in moves])
         self.moved = len(moves)
-        self._told = None
+        self._cached = None
 
     def end(self, at: float, *, settled: bool) -> None:
-        """Be over; what is needed to compare goes."""
+        """End the rebalance, and drop what was needed to compare."""
         self.ended, self.settled = at, settled
         self._start = None
-        self._told = None
+        self._cached = None
 
     def only_silence_of(self, members: Iterable[str]) -> bool:
         """Whether nothing happened but that some of these members fell silent."""
@@ -142,13 +137,13 @@ class Episode:
             cause.kind == SILENT and cause.subject in gone for cause in self.causes
         )
 
-    def told(self) -> Rebalance:
-        """Give it as a value, the same one as long as nothing changes."""
-        if self._told is None:
-            self._told = self._value()
-        return self._told
+    def value(self) -> Rebalance:
+        """Return the rebalance as a value, the same one as long as nothing changes."""
+        if self._cached is None:
+            self._cached = self._build()
+        return self._cached
 
-    def _value(self) -> Rebalance:
+    def _build(self) -> Rebalance:
         return Rebalance(
             number=self.number,
             began=self.began,

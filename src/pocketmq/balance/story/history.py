@@ -1,45 +1,50 @@
-"""What became of a group's queues while somebody looked: rebalances, pauses. Pure, bounded.
+"""The history of a group from observations of it: rebalances and pauses. Pure, bounded.
 
-Takes successive moments. What is not known is neither a move nor a pause: a queue of a silent
-member stays with its last known owner until somebody is seen to hold it, or nobody for certain.
+Takes successive observations. What is unknown is neither a move nor a pause: a queue of a silent
+member stays with its last known owner until another owner is seen, or certainly none.
 """
 
 from collections import deque
 
 import msgspec
 
-from pocketmq.balance.story.causes import LEFT, causes, strategy_cause, weak_causes
-from pocketmq.balance.story.differences import Known
-from pocketmq.balance.story.episode import Doubled, Episode, Pause, Rebalance
-from pocketmq.balance.story.moment import Moment
+from pocketmq.balance.story.episode import Doubled, Episode, QueuePause, Rebalance
+from pocketmq.balance.story.observation import (
+    LEFT,
+    GroupObservation,
+    causes,
+    strategy_cause,
+    weak_causes,
+)
+from pocketmq.balance.what_if.movement import LastOwners
 from pocketmq.model.queue import MessageQueue
 
 QUIET = 30.0
-"""Seconds without change after which members have shared out; they look every 20 by themselves."""
+"""Seconds without change after which a rebalance is over; members check every 20 by themselves."""
 MOST_ENTRIES = 200
 MOST_MOVES = 100_000
-"""Moves kept in all; older entries keep their number alone."""
+"""Moves kept in total; older entries keep only their number."""
 _SOON = 5.0
 """Seconds in which a member that did not answer may turn out to have left."""
 
 
-class History:
-    """The story of one group. One thread at a time may use it."""
+class GroupHistory:
+    """The history of one group. One thread at a time may use it."""
 
     def __init__(self, *, most_entries: int = MOST_ENTRIES, most_moves: int = MOST_MOVES) -> None:
         self._most_moves = most_moves
         self._episodes: deque[Episode] = deque(maxlen=most_entries)
         self._count = 0
-        self._last: Moment | None = None
+        self._last: GroupObservation | None = None
         self._fits: str | None = None
         self._known: dict[MessageQueue, tuple[str, ...]] = {}
         self._since: dict[MessageQueue, float] = {}
-        self._held_until: dict[MessageQueue, float] = {}
-        self._pauses: dict[MessageQueue, tuple[Episode | None, Pause]] = {}
+        self._owned_until: dict[MessageQueue, float] = {}
+        self._pauses: dict[MessageQueue, tuple[Episode | None, QueuePause]] = {}
         self._doubled: dict[MessageQueue, tuple[Episode | None, Doubled]] = {}
 
-    def observe(self, now: Moment) -> None:
-        """Take in the next look at the group; times must not go back."""
+    def observe(self, now: GroupObservation) -> None:
+        """Add the next observation of the group; times must not go back."""
         last, self._last = self._last, now
         if last is None:
             self._begin(now)
@@ -54,65 +59,69 @@ class History:
             if not episode.causes:
                 episode.explain(weak_causes(last, now))
             for queue in changes:
-                self._turn(queue, before, episode, last)
+                self._change_hands(queue, before, episode, last)
             if now.shared:
                 episode.compare(self._known, now.members)
             self._limit_moves()
-        self._go_on(now)
+        self._extend(now)
         self._settle(now)
 
     def entries(self) -> list[Rebalance]:
-        """Give the rebalances seen, oldest first."""
-        return [episode.told() for episode in self._episodes]
+        """Return the rebalances seen, oldest first."""
+        return [episode.value() for episode in self._episodes]
 
     def since(self, queue: MessageQueue) -> float | None:
-        """Give when a queue was first seen with its owner; None if it had it from the first."""
+        """Return when a queue was first seen with its owner; None if it had it from the first."""
         return self._since.get(queue)
 
     def owners(self, queue: MessageQueue) -> tuple[str, ...] | None:
-        """Give a queue's last known owners; None if they never were."""
+        """Return a queue's last known owners; None if they never were."""
         return self._known.get(queue)
 
-    def _begin(self, now: Moment) -> None:
+    def _begin(self, now: GroupObservation) -> None:
         self._fits = now.fits
         for queue, owners in now.owners.items():
             if owners is not None and now.shared:
                 self._known[queue] = owners
                 self._note(queue, owners, None, now.at, None)
 
-    def _differences(self, last: Moment, now: Moment) -> list[MessageQueue]:
-        """Bring what is known up to date; give the queues that really changed hands."""
+    def _differences(self, last: GroupObservation, now: GroupObservation) -> list[MessageQueue]:
+        """Update the last known owners; return the queues that really changed hands."""
         changed: list[MessageQueue] = []
         if not now.shared or now.owners == last.owners:
             return changed
         for queue, owners in now.owners.items():
             if not owners and last.shared and last.owners.get(queue):
-                self._held_until.setdefault(queue, last.at)
+                self._owned_until.setdefault(queue, last.at)
             known = self._known.get(queue)
             if owners is None:
                 continue
             if owners == known:
-                if owners:  # it was there all the time, or so it seems
-                    self._held_until.pop(queue, None)
+                if owners:  # its owner kept it, as far as can be seen
+                    self._owned_until.pop(queue, None)
                 continue
             self._known[queue] = owners
             if known is None and queue in last.owners:
-                self._note(queue, owners, None, now.at, None)  # learned, which is no change
+                self._note(queue, owners, None, now.at, None)  # learned now, which is not a change
             else:
                 self._since[queue] = now.at
                 changed.append(queue)
         return changed
 
-    def _turn(
-        self, queue: MessageQueue, before: Known[MessageQueue], episode: Episode, last: Moment
+    def _change_hands(
+        self,
+        queue: MessageQueue,
+        before: LastOwners[MessageQueue],
+        episode: Episode,
+        last: GroupObservation,
     ) -> None:
-        """End or begin a queue's pause, and its time with several owners."""
+        """End or start a queue's pause, and its time with several owners."""
         assert self._last is not None
         now, owners, was = self._last.at, self._known[queue], before.get(queue)
-        held_until = self._held_until.pop(queue, None)
+        owned_until = self._owned_until.pop(queue, None)
         its, pause = self._pauses.pop(queue, (None, None))
         if pause is not None:
-            most = None if held_until is None else now - held_until
+            most = None if owned_until is None else now - owned_until
             owner = owners[0] if owners else None
             over = msgspec.structs.replace(pause, owner=owner, ended=now, most=most)
             (its or episode).put_pause(over)
@@ -120,7 +129,7 @@ class History:
         if doubled is not None:
             (its or episode).put_doubled(msgspec.structs.replace(doubled, over=True))
         if not owners:
-            self._held_until[queue] = last.at if held_until is None else held_until
+            self._owned_until[queue] = last.at if owned_until is None else owned_until
         self._note(queue, owners, episode, now, was[0] if was else None)
 
     def _note(
@@ -131,9 +140,9 @@ class History:
         at: float,
         previous: str | None,
     ) -> None:
-        """Begin a pause, or a time with several owners."""
+        """Start a pause, or a time with several owners."""
         if not owners:
-            pause = Pause(queue, previous, None, at, None, 0.0, None)
+            pause = QueuePause(queue, previous, None, at, None, 0.0, None)
             self._pauses[queue] = episode, pause
             if episode is not None:
                 episode.put_pause(pause)
@@ -143,8 +152,8 @@ class History:
             if episode is not None:
                 episode.put_doubled(doubled)
 
-    def _go_on(self, now: Moment) -> None:
-        """Have pauses and double owners that are seen again last until now."""
+    def _extend(self, now: GroupObservation) -> None:
+        """Extend pauses and double owners that are still seen until now."""
         for queue, (episode, pause) in self._pauses.items():
             if now.owners.get(queue) == ():
                 longer = msgspec.structs.replace(pause, least=now.at - pause.began)
@@ -158,12 +167,12 @@ class History:
                 if episode is not None:
                     episode.put_doubled(later)
 
-    def _forget(self, now: Moment) -> None:
-        """Let go of queues that are no more; their pauses end with them."""
+    def _forget(self, now: GroupObservation) -> None:
+        """Forget queues that do not exist any more; their pauses end with them."""
         for queue in self._known.keys() - now.owners.keys():
             del self._known[queue]
             self._since.pop(queue, None)
-            self._held_until.pop(queue, None)
+            self._owned_until.pop(queue, None)
             episode, pause = self._pauses.pop(queue, (None, None))
             if episode is not None and pause is not None:
                 episode.put_pause(msgspec.structs.replace(pause, ended=now.at))
@@ -171,8 +180,10 @@ class History:
             if episode is not None and doubled is not None:
                 episode.put_doubled(msgspec.structs.replace(doubled, over=True))
 
-    def _episode(self, now: Moment, before: Known[MessageQueue], left: set[str]) -> Episode:
-        """Give the rebalance under way, or begin one."""
+    def _episode(
+        self, now: GroupObservation, before: LastOwners[MessageQueue], left: set[str]
+    ) -> Episode:
+        """Return the rebalance in progress, or start one."""
         latest = self._episodes[-1] if self._episodes else None
         if latest is not None and latest.ended is None:
             latest.changed = now.at
@@ -189,8 +200,8 @@ class History:
         self._episodes.append(episode)
         return episode
 
-    def _settle(self, now: Moment) -> None:
-        """End the rebalance under way if its picture is whole again, or nothing happens."""
+    def _settle(self, now: GroupObservation) -> None:
+        """End the rebalance in progress if the assignment is whole again, or nothing happens."""
         episode = self._episodes[-1] if self._episodes else None
         if episode is not None and episode.ended is None:
             if now.fits is not None or not now.shared:

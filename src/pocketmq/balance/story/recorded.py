@@ -1,4 +1,4 @@
-"""Queues that changed hands, gathered into rebalances of the whole group.
+"""Queues that changed hands, gathered into rebalances of the whole group, from members' events.
 
 Members rebalance each for themselves; what they do until every queue has one owner again, or
 within a short time of one another, is one rebalance of the group. How many queues moved is compared
@@ -11,10 +11,16 @@ from itertools import pairwise
 
 import msgspec
 
-from pocketmq.balance.story.differences import moves_between
-from pocketmq.balance.story.holders import Holders, Picture
-from pocketmq.balance.story.timeline import DIED, HELD, Timeline, finished
+from pocketmq.balance.story.timeline import (
+    DIED,
+    HELD,
+    OwnersAt,
+    OwnershipTimeline,
+    OwnersOverTime,
+    finished,
+)
 from pocketmq.balance.what_if import spread
+from pocketmq.balance.what_if.movement import moves_between
 from pocketmq.model.queue import QueueName
 from pocketmq.model.rebalance_event import RebalanceEvent
 
@@ -28,8 +34,8 @@ _JUST_AFTER = 1e-6
 class Handover(msgspec.Struct, frozen=True):
     """A queue that went from one member to another.
 
-    `pause` is the time nobody had it, `overlap` the time both had; `duplicates` counts messages
-    that both were given, None where nobody recorded what handlers were given.
+    `pause` is the time without an owner, `overlap` the time with both; `duplicates` counts messages
+    that both handled, None where handled messages were not recorded.
     """
 
     queue: QueueName
@@ -42,7 +48,7 @@ class Handover(msgspec.Struct, frozen=True):
     duplicates: int | None = None
 
 
-class Balance(msgspec.Struct, frozen=True):
+class Evenness(msgspec.Struct, frozen=True):
     """How many queues most and fewest members have: of each topic, and of all together."""
 
     topics: dict[str, int]
@@ -51,7 +57,7 @@ class Balance(msgspec.Struct, frozen=True):
 
 
 class RecordedRebalance(msgspec.Struct, frozen=True):
-    """What the whole group did in one go."""
+    """One rebalance of the whole group."""
 
     since: float
     until: float
@@ -64,11 +70,11 @@ class RecordedRebalance(msgspec.Struct, frozen=True):
     moved: int
     minimum: int
     first_taken: int
-    after: Balance
+    after: Evenness
 
     @property
     def cause(self) -> str:
-        """Say why, as far as the events tell."""
+        """The reason, as far as the events show it."""
         parts = [
             f"{'+'.join(names)} {what}"
             for names, what in (
@@ -83,7 +89,7 @@ class RecordedRebalance(msgspec.Struct, frozen=True):
         return ", ".join(parts) or ", ".join(self.triggers) or "unknown"
 
 
-def handovers(story: Timeline) -> list[Handover]:
+def handovers(story: OwnershipTimeline) -> list[Handover]:
     """List every change of hands, in order of time."""
     found = []
     for queue, spans in story.owned.items():
@@ -107,7 +113,7 @@ def handovers(story: Timeline) -> list[Handover]:
 
 
 class _Gathered(msgspec.Struct, frozen=True):
-    """A rebalance that may still go on."""
+    """A rebalance that may still be in progress."""
 
     since: float
     until: float
@@ -115,32 +121,32 @@ class _Gathered(msgspec.Struct, frozen=True):
 
 
 def rebalances(
-    story: Timeline, events: Sequence[RebalanceEvent], quiet: float = QUIET
+    story: OwnershipTimeline, events: Sequence[RebalanceEvent], quiet: float = QUIET
 ) -> list[RecordedRebalance]:
     """Gather the changes into rebalances of the group, and measure each.
 
     Goes through the story once, in order of time.
     """
-    holders = Holders(story)
-    told = _Told(events)
+    owners = OwnersOverTime(story)
+    triggers_of = _Triggers(events)
     found: list[RecordedRebalance] = []
-    before: Picture = {}
-    for gathered, after in _gathered(story, holders, quiet):
-        triggers = told.between(gathered.since - _JUST_AFTER, gathered.until + _JUST_AFTER)
+    before: OwnersAt = {}
+    for gathered, after in _gathered(story, owners, quiet):
+        triggers = triggers_of.between(gathered.since - _JUST_AFTER, gathered.until + _JUST_AFTER)
         found.append(_measured(gathered, before, after, triggers))
         before = after
     return found
 
 
 def _gathered(
-    story: Timeline, holders: Holders, quiet: float
-) -> Iterator[tuple[_Gathered, Picture]]:
+    story: OwnershipTimeline, owners: OwnersOverTime, quiet: float
+) -> Iterator[tuple[_Gathered, OwnersAt]]:
     """Yield each rebalance with who owns what when it is over."""
     now: _Gathered | None = None
     for time, dead in _changes(story):
         if now is not None and (gap := time - now.until) > SETTLED_QUIET:
-            after = holders.owners_at(now.until + _JUST_AFTER)
-            if gap > quiet or holders.settled_at(time - gap / 2):
+            after = owners.owners_at(now.until + _JUST_AFTER)
+            if gap > quiet or owners.settled_at(time - gap / 2):
                 yield now, after
                 now = None
         if now is None:
@@ -148,10 +154,10 @@ def _gathered(
         else:
             now = _Gathered(now.since, time, now.dead | dead)
     if now is not None:
-        yield now, holders.owners_at(min(now.until + _JUST_AFTER, max(story.ended, now.until)))
+        yield now, owners.owners_at(min(now.until + _JUST_AFTER, max(story.ended, now.until)))
 
 
-def _changes(story: Timeline) -> list[tuple[float, set[str]]]:
+def _changes(story: OwnershipTimeline) -> list[tuple[float, set[str]]]:
     """List the times at which queues came or went, each with the members then known to be dead."""
     times: dict[float, set[str]] = defaultdict(set)
     for spans in story.owned.values():
@@ -164,8 +170,8 @@ def _changes(story: Timeline) -> list[tuple[float, set[str]]]:
     return sorted(times.items(), key=lambda change: change[0])
 
 
-class _Told:
-    """What events say has called for them; asked for one stretch of time after another."""
+class _Triggers:
+    """The triggers of events, read for one stretch of time after another."""
 
     def __init__(self, events: Sequence[RebalanceEvent]) -> None:
         self._events = sorted([e for e in events if e.changed], key=finished)
@@ -185,12 +191,12 @@ class _Told:
 
 
 def _measured(
-    gathered: _Gathered, before: Picture, after: Picture, triggers: list[str]
+    gathered: _Gathered, before: OwnersAt, after: OwnersAt, triggers: list[str]
 ) -> RecordedRebalance:
     members = {owner for owner in after.values() if owner is not None}
     old_members = {owner for owner in before.values() if owner is not None}
-    # A queue that nobody had is taken, not moved; and a group that ends moves nothing: there is
-    # nobody to move it to.
+    # An unowned queue is taken, not moved; and a group that ends moves nothing: it has no member
+    # left to move a queue to.
     had = {queue: (owner,) for queue, owner in before.items() if owner is not None}
     has = {queue: () if owner is None else (owner,) for queue, owner in after.items()}
     moves, minimum = moves_between(had, has, members) if members else ([], 0)
@@ -211,7 +217,7 @@ def _measured(
     )
 
 
-def _balance(owners: Picture) -> Balance:
+def _balance(owners: OwnersAt) -> Evenness:
     """Measure how evenly queues are shared among those that have any."""
     members = {owner for owner in owners.values() if owner is not None}
     counts: dict[str, Counter[str | None]] = defaultdict(Counter)
@@ -219,11 +225,11 @@ def _balance(owners: Picture) -> Balance:
         counts[queue.topic][owner] += 1
     total = Counter(owners.values())
     topics = {topic: spread(counts[topic], members) for topic in sorted(counts)}
-    return Balance(topics, spread(total, members), total[None])
+    return Evenness(topics, spread(total, members), total[None])
 
 
 def returned(moves: Sequence[Handover], within: float) -> list[Handover]:
-    """Give the moves by which a queue came back to a member that had lost it shortly before."""
+    """Return the moves by which a queue came back to a member that had lost it shortly before."""
     lost: dict[tuple[QueueName, str], float] = {}
     found = []
     for move in moves:

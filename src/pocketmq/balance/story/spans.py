@@ -22,7 +22,7 @@ def union(spans: Iterable[Span]) -> list[Span]:
 
 
 def rest(whole: Span, taken: Iterable[Span]) -> list[Span]:
-    """Give what of a span is not taken."""
+    """Return the parts of a span that are not taken."""
     left: list[Span] = []
     at = whole[0]
     for since, until in union(taken):
@@ -37,7 +37,7 @@ def rest(whole: Span, taken: Iterable[Span]) -> list[Span]:
 
 
 def overlaps(spans: Iterable[Span]) -> list[Span]:
-    """Give where two or more of the spans hold at once."""
+    """Return where two or more of the spans overlap."""
     edges = sorted(
         [(since, 1) for since, until in spans_of(spans)]
         + [(until, -1) for _, until in spans_of(spans)]
@@ -59,5 +59,5 @@ def spans_of(spans: Iterable[Span]) -> list[Span]:
 
 
 def total(spans: Iterable[Span]) -> float:
-    """Give the length of spans that do not overlap."""
+    """Return the length of spans that do not overlap."""
     return sum(until - since for since, until in spans)

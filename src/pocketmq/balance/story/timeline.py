@@ -1,8 +1,9 @@
-"""Who owned which queue from when to when, told from one group's events.
+"""Who owned which queue from when to when, read from one group's events.
 
-A member's event says what it holds afterwards, which is believed from the end of that rebalance on.
-A member that dies says nothing any more: its queues end when another member's event lists the
-group without it, or at its last sign of life before that if somebody recorded one.
+A member's event lists what it owns afterwards, which counts from the end of that rebalance on. A
+member that dies reports nothing any more: its queues end when another member's event lists the
+group without it, or at its last sign of life before that if one was recorded. `OwnersOverTime`
+walks a timeline and returns the owners at each time.
 """
 
 from collections import defaultdict
@@ -14,13 +15,19 @@ from pocketmq.model.queue import MessageQueue, QueueName
 from pocketmq.model.rebalance_event import RebalanceEvent
 
 RELEASED, STOPPED, DIED, HELD = "released", "stopped", "died", "held"
+"""How an ownership ended; `HELD`: not yet. The values stand in reports."""
+OwnersAt = dict[QueueName, str | None]
+"""The owner of each existing queue, the later of two at once; None for an unowned queue."""
+# What happens to a queue. At one time queues appear before they go, owners take before they
+# release.
+_KNOWN, _BACK, _GONE, _TAKES, _RELEASES = range(5)
 
 
 class Owned(msgspec.Struct, frozen=True):
-    """One member's time with a queue; `ended` tells how it ended.
+    """One member's ownership of a queue; `ended` is how it ended.
 
     For a member that died, `until` is its last sign of life if one is known, else `noticed`: when
-    the others knew.
+    the others removed it.
     """
 
     queue: QueueName
@@ -32,8 +39,8 @@ class Owned(msgspec.Struct, frozen=True):
     start_offset: int | None = None
 
 
-class Timeline(msgspec.Struct, frozen=True):
-    """A group's story: each queue's owners in order, and when the routes did not have it."""
+class OwnershipTimeline(msgspec.Struct, frozen=True):
+    """Each queue's owners of a group in order, and when the routes did not have the queue."""
 
     owned: dict[QueueName, list[Owned]]
     known: dict[QueueName, tuple[float, float]]
@@ -43,7 +50,7 @@ class Timeline(msgspec.Struct, frozen=True):
 
 
 class _Open(msgspec.Struct, frozen=True):
-    """A queue somebody holds, as far as is known."""
+    """An ownership that has not ended yet."""
 
     since: float
     start_offset: int | None
@@ -57,7 +64,7 @@ class OwnershipFold:
 
     def __init__(self, signs: Mapping[str, float]) -> None:
         self._signs = signs
-        self._held: dict[str, dict[str, dict[QueueName, _Open]]] = {}  # by topic and member
+        self._owned: dict[str, dict[str, dict[QueueName, _Open]]] = {}  # by topic and member
         self._last_event: dict[str, float] = {}
         self._rank: dict[str, int] = {}
         self._closed: dict[int, Owned] = {}  # by number
@@ -70,7 +77,7 @@ class OwnershipFold:
         self._ended = 0.0
 
     def advance(self, event: RebalanceEvent) -> None:
-        """Take the next event in."""
+        """Add the next event."""
         at, me = finished(event), event.client_id
         self._rank.setdefault(me, len(self._rank))
         self._began = event.started if self._began is None else min(self._began, event.started)
@@ -81,19 +88,19 @@ class OwnershipFold:
         before = {name_of(queue) for queue in event.before}
         for queue in before:
             self._revive(me, queue)
-        mine = self._holdings(me, event.topic)
+        mine = self._owned_by(me, event.topic)
         for queue in [queue for queue in mine if queue not in after]:
             self._close(me, queue, at, STOPPED if event.trigger == "stop" else RELEASED)
         for queue in [queue for queue in after if queue not in mine]:
             since = at if queue not in before else event.started
             opened = _Open(since, event.assigned.get(str(queue)))
-            self._holdings(me, queue.topic)[queue] = opened
+            self._owned_by(me, queue.topic)[queue] = opened
         if not mine:
-            del self._held[event.topic][me]
+            del self._owned[event.topic][me]
         self._last_event[me] = at
 
-    def finish(self, until: float = 0.0) -> Timeline:
-        """Return the story up to a time, or the last event if later: what is held still is."""
+    def finish(self, until: float = 0.0) -> OwnershipTimeline:
+        """Return the timeline up to a time, or the last event if later; open spans stay open."""
         assert self._began is not None, "there was no event"
         began, ended = self._began, max(self._ended, until)
         absent = {queue: list(spans) for queue, spans in self._absent.items()}
@@ -103,29 +110,29 @@ class OwnershipFold:
             q: at for of_topic in self._first_known.values() for q, at in of_topic.items()
         }
         owned: dict[QueueName, list[Owned]] = {queue: [] for queue in sorted(first_known)}
-        everything = [*self._closed.values(), *self._still_held(ended)]
+        everything = [*self._closed.values(), *self._still_owned(ended)]
         for one in sorted(everything, key=lambda o: (o.since, o.until)):
             owned.setdefault(one.queue, []).append(one)
         known = {queue: (first_known.get(queue, began), ended) for queue in owned}
-        return Timeline(owned, known, absent, began, ended)
+        return OwnershipTimeline(owned, known, absent, began, ended)
 
-    def _still_held(self, ended: float) -> Iterable[Owned]:
-        for members in self._held.values():
+    def _still_owned(self, ended: float) -> Iterable[Owned]:
+        for members in self._owned.values():
             for member in self._in_order(members):
                 for queue, opened in members[member].items():
                     until = max(ended, opened.since)
                     yield Owned(queue, member, opened.since, until, HELD, None, opened.start_offset)
 
     def _in_order(self, members: Iterable[str]) -> list[str]:
-        """Sort members by their first events, so that of two at once the same one is the later."""
+        """Sort members by their first events: of two owners at once the same is the later."""
         return sorted(members, key=lambda member: self._rank[member])
 
-    def _holdings(self, member: str, topic: str) -> dict[QueueName, _Open]:
-        return self._held.setdefault(topic, {}).setdefault(member, {})
+    def _owned_by(self, member: str, topic: str) -> dict[QueueName, _Open]:
+        return self._owned.setdefault(topic, {}).setdefault(member, {})
 
     def _revive(self, member: str, queue: QueueName) -> None:
-        """Take back that a member died which says that it has held a queue all the time."""
-        mine = self._holdings(member, queue.topic)
+        """Undo the death of a member that reports that it has owned a queue all the time."""
+        mine = self._owned_by(member, queue.topic)
         number = self._last_closed.get((queue, member))
         if queue not in mine and number is not None and self._closed[number].ended == DIED:
             earlier = self._closed.pop(number)
@@ -133,10 +140,10 @@ class OwnershipFold:
             mine[queue] = _Open(earlier.since, earlier.start_offset)
 
     def _route(self, event: RebalanceEvent, at: float) -> None:
-        """Learn which queues there are, and which are gone."""
+        """Record which queues exist, and which are gone."""
         if event.queues is None:
-            for held in map(name_of, event.after):
-                self._first_known.setdefault(held.topic, {}).setdefault(held, at)
+            for queue in map(name_of, event.after):
+                self._first_known.setdefault(queue.topic, {}).setdefault(queue, at)
             return
         there = {name_of(queue) for queue in event.queues}
         for queue in there:
@@ -147,11 +154,11 @@ class OwnershipFold:
             self._gone_since.setdefault(queue, event.started)
 
     def _bury(self, event: RebalanceEvent, at: float) -> None:
-        """End what members hold that the group does not list any more."""
+        """End the ownerships of members that the group does not list any more."""
         if event.members is None:
             return
         listed = {*event.members, event.client_id}
-        members = self._held.get(event.topic, {})
+        members = self._owned.get(event.topic, {})
         for member in self._in_order(members.keys() - listed):
             if self._last_event.get(member, 0.0) < event.started:
                 for queue in list(members[member]):
@@ -159,7 +166,7 @@ class OwnershipFold:
                 del members[member]
 
     def _close(self, member: str, queue: QueueName, at: float, how: str) -> None:
-        opened = self._held[queue.topic][member].pop(queue)
+        opened = self._owned[queue.topic][member].pop(queue)
         until, noticed = at, None
         if how == DIED:
             until, noticed = max(opened.since, min(at, self._signs.get(member, at))), at
@@ -174,8 +181,8 @@ def timeline(
     events: Iterable[RebalanceEvent],
     signs: Mapping[str, float],
     until: float | None = None,
-) -> Timeline:
-    """Tell a group's story from its events.
+) -> OwnershipTimeline:
+    """Return the ownership timeline of a group from its events.
 
     `signs` are last signs of life of members, beyond their events; `until` is when observation
     ended, if later than the last event.
@@ -187,10 +194,64 @@ def timeline(
 
 
 def finished(event: RebalanceEvent) -> float:
-    """Give when a rebalance was over."""
+    """Return when a rebalance was over."""
     return event.started + event.asked + event.carried_out
 
 
 def name_of(queue: MessageQueue) -> QueueName:
-    """Give a queue's name."""
+    """Return a queue's name."""
     return QueueName(queue.topic, queue.broker_name, queue.queue_id)
+
+
+class OwnersOverTime:
+    """Walks through a timeline once: requested times must not go back."""
+
+    def __init__(self, story: OwnershipTimeline) -> None:
+        edges: list[tuple[float, int, float, QueueName, Owned | None]] = []
+        for queue, (since, _) in story.known.items():
+            edges.append((since, _KNOWN, 0.0, queue, None))
+            for gone, back in story.absent.get(queue, ()):
+                if gone < back:
+                    edges += [(gone, _GONE, 0.0, queue, None), (back, _BACK, 0.0, queue, None)]
+        for queue, spans in story.owned.items():
+            for one in spans:
+                if one.ended == HELD:  # it lasts beyond the end
+                    edges.append((one.since, _TAKES, one.until, queue, one))
+                elif one.since < one.until:
+                    edges.append((one.since, _TAKES, one.until, queue, one))
+                    edges.append((one.until, _RELEASES, 0.0, queue, one))
+        edges.sort(key=lambda edge: edge[:3])
+        self._edges = edges[::-1]  # the next one last; those of one time stay in their order
+        self._owned: dict[QueueName, list[Owned]] = defaultdict(list)
+        self._there: dict[QueueName, int] = defaultdict(int)  # 1 if it exists
+        self._unsettled: set[QueueName] = set()
+
+    def owners_at(self, time: float) -> OwnersAt:
+        """Return the owner of each queue that exists."""
+        self._advance(time)
+        return {
+            queue: self._owned[queue][-1].member if self._owned[queue] else None
+            for queue, there in self._there.items()
+            if there > 0
+        }
+
+    def settled_at(self, time: float) -> bool:
+        """Return whether every queue has exactly one owner."""
+        self._advance(time)
+        return not self._unsettled
+
+    def _advance(self, time: float) -> None:
+        while self._edges and self._edges[-1][0] <= time:
+            _, kind, _, queue, one = self._edges.pop()
+            if kind in (_KNOWN, _BACK):
+                self._there[queue] += 1
+            elif kind == _GONE:
+                self._there[queue] -= 1
+            elif one is not None and kind == _TAKES:
+                self._owned[queue].append(one)
+            elif one is not None:
+                self._owned[queue].remove(one)
+            if self._there[queue] > 0 and len(self._owned[queue]) != 1:
+                self._unsettled.add(queue)
+            else:
+                self._unsettled.discard(queue)

@@ -1,7 +1,7 @@
 """What if a member joins, a broker dies, the strategy changes? Answers without a cluster.
 
-Takes a situation and events, gives plain values that msgspec writes as JSON. Cost grows linearly
-with the number of queues. Knows no cluster: whoever asks brings routes and member lists along.
+Takes a situation and events, returns plain values that msgspec writes as JSON. Cost grows linearly
+with the number of queues. Asks no cluster: the caller brings routes and member lists along.
 """
 
 from collections.abc import Iterable
@@ -18,15 +18,21 @@ from pocketmq.balance.what_if.events import (
     Situation,
     StrategyChanged,
 )
-from pocketmq.balance.what_if.movement import Move, Movement, fewest_moves, movement
-from pocketmq.balance.what_if.numbers import Numbers, numbers
+from pocketmq.balance.what_if.movement import (
+    Move,
+    Movement,
+    Numbers,
+    fewest_moves,
+    movement,
+    numbers,
+)
 from pocketmq.balance.what_if.ownership import (
     Owners,
     Ownership,
     Share,
     TopicBalance,
+    describe,
     owners_in,
-    picture,
     spread,
 )
 
@@ -44,10 +50,10 @@ __all__ = [
     "QueuesAdded",
     "Share",
     "Situation",
-    "Step",
     "StrategyChanged",
     "TopicBalance",
     "WhatIf",
+    "WhatIfStep",
     "fewest_moves",
     "numbers",
     "owners_in",
@@ -57,8 +63,8 @@ __all__ = [
 ]
 
 
-class Step(msgspec.Struct, frozen=True):
-    """One event and what it brought about: `event` is its kind, `subject` what it befell."""
+class WhatIfStep(msgspec.Struct, frozen=True):
+    """One event and its effect: `event` is its kind, `subject` what it happened to."""
 
     event: str
     subject: str
@@ -68,24 +74,24 @@ class Step(msgspec.Struct, frozen=True):
 
 
 class WhatIf(msgspec.Struct, frozen=True):
-    """The answer: the state before, each event in turn, and the movement from first to last."""
+    """The answer: the state before, each event with its effect, and the movement over all."""
 
     strategy: str
     before: Ownership
-    steps: list[Step]
+    steps: list[WhatIfStep]
     overall: Movement
 
 
 def preview(situation: Situation) -> Ownership:
-    """Tell who owns what in a situation."""
-    return picture(situation, owners_in(situation))
+    """Return who owns what in a situation."""
+    return describe(situation, owners_in(situation))
 
 
 def what_if(situation: Situation, events: Iterable[Event] = ()) -> WhatIf:
-    """Let events happen one after the other, with a complete rebalance after each.
+    """Apply events one after the other, with a complete rebalance after each.
 
-    Raises `AllocationInputInvalid` for an event that cannot happen (a stranger leaves, an
-    unknown broker dies) and where the strategy itself refuses.
+    Raises `AllocationInputInvalid` for an event that cannot happen (an unknown member
+    leaves, an unknown broker fails) and where the strategy itself refuses.
     """
     first, owned_first = situation, owners_in(situation)
     now, owned_now = first, owned_first
@@ -94,18 +100,18 @@ def what_if(situation: Situation, events: Iterable[Event] = ()) -> WhatIf:
         later = event.apply(now)
         owned_later = owners_in(later)
         steps.append(
-            Step(
+            WhatIfStep(
                 event=event.kind,
                 subject=event.subject,
                 strategy=later.strategy.name,
-                after=picture(later, owned_later),
+                after=describe(later, owned_later),
                 movement=movement(now, owned_now, later, owned_later),
             )
         )
         now, owned_now = later, owned_later
     return WhatIf(
         strategy=situation.strategy.name,
-        before=picture(first, owned_first),
+        before=describe(first, owned_first),
         steps=steps,
         overall=movement(first, owned_first, now, owned_now),
     )

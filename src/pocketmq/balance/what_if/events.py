@@ -1,4 +1,4 @@
-"""A group's situation, and the events that may befall it.
+"""A group's situation, and the events that may happen to it.
 
 Owns what a situation is and how each event changes it. Knows nothing of shares: who owns what in
 a situation is computed elsewhere.
@@ -36,10 +36,12 @@ class Situation(msgspec.Struct, frozen=True):
         Raises `AllocationInputInvalid` for an empty member id or a queue of another topic.
         """
         if "" in members:
-            raise AllocationInputInvalid("a member id is empty")
+            raise AllocationInputInvalid("a member id must not be empty")
         for topic, queues in topics.items():
             if any(queue.topic != topic for queue in queues):
-                raise AllocationInputInvalid(f"topic {topic} lists a queue of another topic")
+                raise AllocationInputInvalid(
+                    f"the queues of topic {topic} include one of another topic"
+                )
         return cls(
             topics={topic: _sorted(topics[topic]) for topic in java_sorted(tuple(topics))},
             members=tuple(java_sorted(tuple(members))),
@@ -48,7 +50,7 @@ class Situation(msgspec.Struct, frozen=True):
         )
 
     def brokers(self) -> set[str]:
-        """Name the brokers that hold any queue."""
+        """Return the brokers that have any queue."""
         return {queue.broker_name for queues in self.topics.values() for queue in queues}
 
 
@@ -64,9 +66,9 @@ class MemberJoined(msgspec.Struct, frozen=True):
         return self.member
 
     def apply(self, situation: Situation) -> Situation:
-        """Give the situation afterwards; raises `AllocationInputInvalid` for an empty id."""
+        """Return the situation after the event; raises `AllocationInputInvalid` for an empty id."""
         if not self.member:
-            raise AllocationInputInvalid("a member id is empty")
+            raise AllocationInputInvalid("a member id must not be empty")
         members = tuple(java_sorted((*situation.members, self.member)))
         return msgspec.structs.replace(situation, members=members)
 
@@ -83,9 +85,9 @@ class MemberLeft(msgspec.Struct, frozen=True):
         return self.member
 
     def apply(self, situation: Situation) -> Situation:
-        """Give the situation afterwards; raises `AllocationInputInvalid` for a stranger."""
+        """Return the situation after it; raises `AllocationInputInvalid` for an unknown member."""
         if self.member not in situation.members:
-            raise AllocationInputInvalid(f"member {self.member} is not in the group")
+            raise AllocationInputInvalid(f"{self.member} is not a member of the group")
         members = list(situation.members)
         members.remove(self.member)
         return msgspec.structs.replace(situation, members=tuple(members))
@@ -103,9 +105,9 @@ class BrokerDown(msgspec.Struct, frozen=True):
         return self.broker
 
     def apply(self, situation: Situation) -> Situation:
-        """Give the situation afterwards; raises `AllocationInputInvalid` for a broker unknown."""
+        """Return the situation after it; raises `AllocationInputInvalid` for an unknown broker."""
         if self.broker not in situation.brokers():
-            raise AllocationInputInvalid(f"no topic has queues on broker {self.broker}")
+            raise AllocationInputInvalid(f"broker {self.broker} has no queues of these topics")
         topics = {
             topic: tuple(queue for queue in queues if queue.broker_name != self.broker)
             for topic, queues in situation.topics.items()
@@ -114,7 +116,7 @@ class BrokerDown(msgspec.Struct, frozen=True):
 
 
 class BrokerAdded(msgspec.Struct, frozen=True):
-    """A new broker, or one that comes back, with so many queues of each topic it holds."""
+    """A new broker, or one that comes back, with a number of queues of each topic."""
 
     kind: ClassVar[str] = "broker_added"
     broker: str
@@ -126,9 +128,9 @@ class BrokerAdded(msgspec.Struct, frozen=True):
         return self.broker
 
     def apply(self, situation: Situation) -> Situation:
-        """Give the situation afterwards; raises `AllocationInputInvalid` if it is there already."""
+        """Return the situation after it; raises `AllocationInputInvalid` if the broker exists."""
         if self.broker in situation.brokers():
-            raise AllocationInputInvalid(f"broker {self.broker} has queues already")
+            raise AllocationInputInvalid(f"broker {self.broker} already has queues")
         for topic, count in self.queues.items():
             situation = _with_queues(situation, topic, self.broker, count)
         return situation
@@ -148,12 +150,12 @@ class QueuesAdded(msgspec.Struct, frozen=True):
         return f"{self.topic}:{self.broker}*{self.count}"
 
     def apply(self, situation: Situation) -> Situation:
-        """Give the situation afterwards.
+        """Return the situation after the event.
 
         Raises `AllocationInputInvalid` for a topic or broker unknown, or fewer than one queue.
         """
         if self.broker not in situation.brokers():
-            raise AllocationInputInvalid(f"no topic has queues on broker {self.broker}")
+            raise AllocationInputInvalid(f"broker {self.broker} has no queues of these topics")
         return _with_queues(situation, self.topic, self.broker, self.count)
 
 
@@ -169,7 +171,7 @@ class StrategyChanged(msgspec.Struct, frozen=True):
         return self.strategy.name
 
     def apply(self, situation: Situation) -> Situation:
-        """Give the situation afterwards."""
+        """Return the situation after the event."""
         return msgspec.structs.replace(situation, strategy=self.strategy)
 
 
@@ -182,9 +184,11 @@ def _sorted(queues: Collection[MessageQueue]) -> tuple[MessageQueue, ...]:
 
 def _with_queues(situation: Situation, topic: str, broker: str, count: int) -> Situation:
     if topic not in situation.topics:
-        raise AllocationInputInvalid(f"the group has no topic {topic}")
+        raise AllocationInputInvalid(f"the group does not subscribe to topic {topic}")
     if count < 1:
-        raise AllocationInputInvalid(f"{count} queues of {topic} cannot be added to {broker}")
+        raise AllocationInputInvalid(
+            f"cannot add {count} queues of {topic} to {broker}; add at least 1"
+        )
     queues = situation.topics[topic]
     first = max((queue.queue_id + 1 for queue in queues if queue.broker_name == broker), default=0)
     more = [MessageQueue(topic, broker, number) for number in range(first, first + count)]

@@ -1,21 +1,24 @@
-"""Which queues change hands between two moments, and how few would have had to.
+"""Which queues change hands between two situations, and how few would have had to.
 
 Every moved queue costs a pause and perhaps messages seen twice, so both numbers are what an
-operator weighs strategies by.
+operator weighs strategies by. As lists (`movement`), as numbers alone for thousands of groups
+(`numbers`), and from what is known of a running group (`moves_between`).
 """
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from operator import ne
+from typing import NamedTuple, Protocol, TypeVar
 
 import msgspec
 
 from pocketmq.balance.what_if.events import Situation
-from pocketmq.balance.what_if.ownership import Owners
+from pocketmq.balance.what_if.ownership import Owners, spread
 from pocketmq.model.queue import MessageQueue
 
 
 class Move(msgspec.Struct, frozen=True, gc=False):
-    """A queue that changed hands; None stands for nobody."""
+    """A queue that changed hands; None stands for no owner."""
 
     queue: MessageQueue
     previous: str | None = msgspec.field(name="from")
@@ -23,12 +26,12 @@ class Move(msgspec.Struct, frozen=True, gc=False):
 
 
 class Movement(msgspec.Struct, frozen=True):
-    """All that changed between two moments.
+    """All that changed between two situations.
 
     `moves` holds the queues that exist in both and have another owner now (`moved` of them).
-    `minimum` is how few had to move for a spread as even as the one reached, topic by topic:
-    the same numbers of queues, but it does not matter which member has which number.
-    `added` and `removed` hold queues that exist in one moment only.
+    `minimum` is the fewest that had to move for a spread as even as the one reached, topic by
+    topic: the same numbers of queues, but it does not matter which member has which number. `added`
+    and `removed` hold queues that exist in one situation only.
     """
 
     moved: int
@@ -41,7 +44,7 @@ class Movement(msgspec.Struct, frozen=True):
 def movement(
     before: Situation, owned_before: Owners, after: Situation, owned_after: Owners
 ) -> Movement:
-    """Compare two situations of one group that know the same topics."""
+    """Compare two situations of one group with the same topics."""
     moves: list[Move] = []
     added: list[Move] = []
     removed: list[Move] = []
@@ -68,7 +71,7 @@ def kept_queues(
     new_queues: Sequence[MessageQueue],
     new_owners: Sequence[str | None],
 ) -> tuple[Sequence[MessageQueue], Sequence[str | None], Sequence[str | None]]:
-    """Return the queues that exist in both moments, with their owners before and after."""
+    """Return the queues that exist in both situations, with their owners before and after."""
     if old_queues is new_queues:  # only members or the strategy changed
         return old_queues, old_owners, new_owners
     old = dict(zip(old_queues, old_owners, strict=True))
@@ -80,7 +83,7 @@ def kept_queues(
 def fewest_moves(
     kept_owners: Sequence[str | None], new_owners: Sequence[str | None], members: Iterable[str]
 ) -> int:
-    """Tell how few of the kept queues must move to reach a spread like that of `new_owners`.
+    """Return how few of the kept queues must move to reach a spread like that of `new_owners`.
 
     A member can keep no more than it had and no more than it shall have. Giving the largest new
     numbers to those that had most keeps the most in all; queues of members gone must all move.
@@ -91,9 +94,111 @@ def fewest_moves(
 def fewest_moves_of(
     had: Counter[str | None], has: Counter[str | None], members: Iterable[str]
 ) -> int:
-    """Tell the same from how many of the kept queues each had, and of all queues each has."""
+    """Return the same from the number of kept queues each had, and of all queues each has."""
     staying = set(members)
     before = sorted([had.get(member, 0) for member in staying])
     after = sorted([has.get(member, 0) for member in staying])
     may_stay = sum(map(min, before, after)) + min(had[None], has[None])
     return had.total() - may_stay
+
+
+class Numbers(NamedTuple):
+    """A group in one situation; the movement is that since the situation before.
+
+    `spread` is that of the members' totals, `topic_spread` the largest of any topic.
+    """
+
+    queues: int
+    unowned: int
+    spread: int
+    topic_spread: int
+    moved: int = 0
+    minimum: int = 0
+    added: int = 0
+    removed: int = 0
+
+
+def numbers(
+    now: Situation, owned: Owners, before: tuple[Situation, Owners] | None = None
+) -> Numbers:
+    """Count the queues of a situation, how evenly they are owned and what moved since `before`."""
+    counts = {topic: Counter(owners) for topic, owners in owned.items()}
+    spreads = [spread(count, now.members) for count in counts.values()]
+    if len(counts) == 1:
+        [totals], [overall] = counts.values(), spreads
+    else:
+        totals = sum(counts.values(), Counter[str | None]())
+        overall = spread(totals, now.members)
+    balance = (totals.total(), totals[None], overall, max(spreads, default=0))
+    if before is None:
+        return Numbers(*balance)
+    return Numbers(*balance, *_moved(*before, now, owned, counts))
+
+
+def _moved(
+    earlier: Situation,
+    owned_earlier: Owners,
+    now: Situation,
+    owned: Owners,
+    counts: dict[str, Counter[str | None]],
+) -> tuple[int, int, int, int]:
+    moved = minimum = added = removed = 0
+    for topic, old_queues in earlier.topics.items():
+        new_queues, new_owners = now.topics[topic], owned[topic]
+        kept, had, has = kept_queues(old_queues, owned_earlier[topic], new_queues, new_owners)
+        moved += sum(map(ne, had, has))
+        minimum += fewest_moves_of(Counter(had), counts[topic], now.members)
+        added += len(new_queues) - len(kept)
+        removed += len(old_queues) - len(kept)
+    return moved, minimum, added, removed
+
+
+class HasTopic(Protocol):
+    """A queue's name, in whichever form the evidence has it."""
+
+    @property
+    def topic(self) -> str:
+        """The queue's topic."""
+        ...
+
+
+Q = TypeVar("Q", bound=HasTopic)
+LastOwners = Mapping[Q, tuple[str, ...]]
+"""The last known owners of queues; `()` is none, a missing queue is unknown."""
+
+
+def moves_between(
+    before: LastOwners[Q], after: LastOwners[Q], members: Iterable[str]
+) -> tuple[list[tuple[Q, str | None, str | None]], int]:
+    """Return the queues that changed hands, from whom to whom, and how few had to.
+
+    Only queues known both times can have moved. The owner of a queue of `after` that members who
+    left owned last is unknown: such queues do not count at all.
+    """
+    pairs: dict[str, tuple[list[str | None], list[str | None]]] = {}
+    moves = []
+    staying = set(members)
+    for queue, owners in after.items():
+        here = tuple([member for member in owners if member in staying])
+        if owners and not here:
+            continue
+        old, new = pairs.setdefault(queue.topic, ([], []))
+        earlier = before.get(queue)
+        previous, owner = _hands(earlier, here)
+        new.append(owner)
+        if earlier is None:  # it did not exist, or was unknown
+            continue
+        old.append(previous)
+        if previous != owner:
+            moves.append((queue, previous, owner))
+    return moves, sum(fewest_moves(old, new, staying) for old, new in pairs.values())
+
+
+def _hands(before: tuple[str, ...] | None, now: tuple[str, ...]) -> tuple[str | None, str | None]:
+    """Return from whom to whom a queue went; an owner of both times has kept it."""
+    if before is None:
+        return None, now[0] if now else None
+    for member in now:
+        if member in before:
+            return member, member
+    return before[0] if before else None, now[0] if now else None

@@ -1,6 +1,6 @@
 """Who owns what in one situation, and how evenly.
 
-Owns the picture of a moment; how one moment differs from the next is told by `movement`.
+Describes one situation; how it differs from the next is in `movement`.
 """
 
 from collections import Counter
@@ -50,7 +50,7 @@ class Ownership(msgspec.Struct, frozen=True):
 def owners_in(situation: Situation) -> Owners:
     """Ask the situation's strategy for every owner.
 
-    A topic without queues and a group without members raise nothing here: there is nobody who
+    A topic without queues and a group without members raise nothing here: no member
     could ask. Other errors of the strategy pass through.
     """
     owners: Owners = {}
@@ -63,8 +63,8 @@ def owners_in(situation: Situation) -> Owners:
     return owners
 
 
-def picture(situation: Situation, owners: Owners) -> Ownership:
-    """Draw up shares and balance from the owners of a situation."""
+def describe(situation: Situation, owners: Owners) -> Ownership:
+    """Return shares and balance from the owners of a situation."""
     queues_of: dict[str | None, list[MessageQueue]] = {None: []}
     queues_of |= {member: [] for member in situation.members}
     topics = []
@@ -80,12 +80,12 @@ def picture(situation: Situation, owners: Owners) -> Ownership:
 
 def spread(counts: Mapping[str | None, int], members: Iterable[str]) -> int:
     """Return how many queues the member with most has more than the one with fewest."""
-    held = [counts.get(member, 0) for member in members]
-    return max(held, default=0) - min(held, default=0)
+    numbers = [counts.get(member, 0) for member in members]
+    return max(numbers, default=0) - min(numbers, default=0)
 
 
 def _balance(topic: str, owners: list[str | None], members: tuple[str, ...]) -> TopicBalance:
     counts = Counter(owners)
-    held = [counts[member] for member in members]
-    most, fewest = max(held, default=0), min(held, default=0)
+    numbers = [counts[member] for member in members]
+    most, fewest = max(numbers, default=0), min(numbers, default=0)
     return TopicBalance(topic, len(owners), counts[None], most, fewest, most - fewest)

@@ -13,8 +13,8 @@ import msgspec
 
 from pocketmq.broker.access.accounts import Accounts, read_accounts
 from pocketmq.errors import InvalidInput
-from pocketmq.model.data_version import DataVersion
-from pocketmq.protocol.bodies.access import Account
+from pocketmq.model.value import DataVersion
+from pocketmq.protocol.requests.access import Account
 
 _LARGEST = 4 * 1024 * 1024
 _WHITE = "globalWhiteRemoteAddresses"

@@ -12,8 +12,8 @@ from pathlib import Path
 from pocketmq.broker.access.account_file import AccountFile
 from pocketmq.broker.access.accounts import Accounts, read_accounts
 from pocketmq.errors import InvalidInput
-from pocketmq.model.data_version import DataVersion
-from pocketmq.protocol.bodies.access import Account
+from pocketmq.model.value import DataVersion
+from pocketmq.protocol.requests.access import Account
 
 DIRECTORY = "acl"
 _READABLE = (".yml", ".yaml", ".json", ".toml")

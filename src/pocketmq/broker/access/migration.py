@@ -3,7 +3,7 @@
 from pocketmq.broker.access.rules import Action, Kind
 from pocketmq.broker.access.users import Decision, PolicyType, UserType
 from pocketmq.model.names import RETRY_PREFIX
-from pocketmq.protocol.bodies.access import Account, Acl, Policy, PolicyEntry, User
+from pocketmq.protocol.requests.access import Account, Acl, Policy, PolicyEntry, User
 
 _ACTIONS = {
     "PUB": [Action.PUB],

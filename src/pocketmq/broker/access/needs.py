@@ -17,12 +17,11 @@ from pocketmq.model.names import (
     TRANSACTION_GAVE_UP_TOPIC,
     is_retry_topic,
 )
-from pocketmq.protocol.bodies.assignment import AssignmentQuery
-from pocketmq.protocol.bodies.heartbeat import ClientCheck, Heartbeat
-from pocketmq.protocol.bodies.locks import LockQueues
-from pocketmq.protocol.bodies.pop import BatchAcks
 from pocketmq.protocol.command import Command
 from pocketmq.protocol.json_values import decode_body
+from pocketmq.protocol.requests.assignment import AssignmentQuery, LockQueues
+from pocketmq.protocol.requests.membership import ClientCheck, Heartbeat
+from pocketmq.protocol.requests.pop import BatchAcks
 
 
 class Need(NamedTuple):

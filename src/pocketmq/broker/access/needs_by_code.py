@@ -1,8 +1,10 @@
-"""What each request needs under access control: one row for every request a broker serves.
+"""What each request needs under access control: one entry for every request a broker serves.
 
-Java: DefaultAuthorizationContextBuilder and the annotations of its headers. A request without a
-row is refused to everybody but super users. Where Java asks for nothing though messages, settings
-or names of others are at stake, a row says what its siblings need; `Needs.java` keeps Java's way.
+Java: DefaultAuthorizationContextBuilder and the annotations of its headers. Where header fields
+alone decide, the request's row in `protocol.requests` has the right; the tables here have all
+others. A request with neither is refused to everybody but super users. Where Java asks for nothing
+though messages, settings or names of others are at stake, an entry says what its siblings need;
+`Needs.java` keeps Java's way.
 """
 
 from collections.abc import Mapping
@@ -12,11 +14,11 @@ from pocketmq.broker.access.needs import GET, PUB, SUB, UPDATE, Need, Needs
 from pocketmq.broker.access.records import at_message_id, at_offset
 from pocketmq.broker.access.rules import Action, Kind
 from pocketmq.errors import MQError, ResponseCode, server_error
+from pocketmq.protocol.catalogue import REQUESTS
 from pocketmq.protocol.codes import RequestCode as Code
 from pocketmq.protocol.command import Command
 
 _T, _G = Kind.TOPIC, Kind.GROUP
-_CREATE, _DELETE = (Action.CREATE,), (Action.DELETE,)
 _SUB_GET, _SUB_UPDATE = (Action.SUB, Action.GET), (Action.SUB, Action.UPDATE)
 _SHOWN = (Action.GET, Action.LIST)
 _LONGEST_REMEMBERED = 512
@@ -108,39 +110,21 @@ _MEMBERS: dict[int, Needs] = {
     Code.UNLOCK_BATCH_MQ: _LOCKING,
 }
 _TOOLS: dict[int, Needs] = {
-    Code.UPDATE_AND_CREATE_TOPIC: read.fields(_CREATE, topic=_T),
-    Code.DELETE_TOPIC_IN_BROKER: read.fields(_DELETE, topic=_T),
-    Code.GET_TOPIC_CONFIG: read.fields(GET, topic=_T),
-    Code.GET_TOPIC_STATS_INFO: read.fields(GET, topic=_T),
-    Code.SEARCH_OFFSET_BY_TIMESTAMP: read.fields(GET, topic=_T),
-    Code.GET_MAX_OFFSET: read.fields(GET, topic=_T),
-    Code.GET_MIN_OFFSET: read.fields(GET, topic=_T),
-    Code.GET_EARLIEST_MSG_STORETIME: read.fields(GET, topic=_T),
-    Code.QUERY_TOPIC_CONSUME_BY_WHO: read.fields(GET, topic=_T),
-    Code.DELETE_SUBSCRIPTIONGROUP: read.fields(_DELETE, groupName=_G),
-    Code.GET_SUBSCRIPTIONGROUP_CONFIG: read.fields(GET, group=_G),
-    Code.GET_CONSUMER_CONNECTION_LIST: read.fields(GET, consumerGroup=_G),
-    Code.GET_CONSUMER_RUNNING_INFO: read.fields(GET, consumerGroup=_G),
-    Code.QUERY_TOPICS_BY_CONSUMER: read.fields(GET, group=_G),
-    # Without a topic, or a group, nothing is told of one: tools may leave them out.
-    Code.QUERY_SUBSCRIPTION_BY_CONSUMER: read.fields(GET, ("topic",), group=_G, topic=_T),
-    Code.QUERY_CONSUME_QUEUE: read.fields(GET, ("consumerGroup",), topic=_T, consumerGroup=_G),
-    Code.QUERY_CORRECTION_OFFSET: read.fields(
-        GET, ("filterGroups",), filterGroups=_G, compareGroup=_G, topic=_T
-    ),
-    Code.GET_CONSUME_STATS: read.fields(
-        GET, ("topic", "topicList"), consumerGroup=_G, topic=_T, topicList=_T
-    ),
-    Code.QUERY_CONSUME_TIME_SPAN: read.fields(GET, topic=_T, group=_G),
-    Code.INVOKE_BROKER_TO_RESET_OFFSET: read.fields(UPDATE, group=_G, topic=_T),
-    Code.INVOKE_BROKER_TO_GET_CONSUMER_STATUS: read.fields(GET, topic=_T, group=_G),
+    code: read.fields(
+        (Action(row.right.action),),
+        row.right.optional,
+        **{field: Kind(kind) for field, kind in row.right.fields},
+    )
+    for code, row in REQUESTS.items()
+    if row.right is not None
+} | {
     Code.CLONE_GROUP_OFFSET: Needs(
         read.cloning,
         ("srcGroup", "destGroup", "topic"),
         read.fields(UPDATE, destGroup=_G, topic=_T).java,
     ),
-    Code.UPDATE_AND_GET_GROUP_FORBIDDEN: read.fields(UPDATE, group=_G, topic=_T),
 }
+"""Requests whose rows say what they need, and one that two groups decide."""
 _GET_AS_JAVA, _GET_OURS = read.on_cluster(GET, in_java=True), read.on_cluster(_SHOWN)
 _CLUSTER: dict[int, Needs] = {
     **_listed(
@@ -200,20 +184,13 @@ _CLUSTER: dict[int, Needs] = {
 }  # fmt: skip
 NEEDS: dict[int, Needs] = _MESSAGES | _MEMBERS | _TOOLS | _CLUSTER
 
-_CHANGING_TOOLS = frozenset[int](
-    {
-        Code.UPDATE_AND_CREATE_TOPIC, Code.DELETE_TOPIC_IN_BROKER, Code.DELETE_SUBSCRIPTIONGROUP,
-        Code.INVOKE_BROKER_TO_RESET_OFFSET, Code.CLONE_GROUP_OFFSET,
-        Code.UPDATE_AND_GET_GROUP_FORBIDDEN,
-    }
-)  # fmt: skip
 READING = frozenset[int](
     {
         Code.VIEW_MESSAGE_BY_ID, Code.QUERY_MESSAGE, Code.PEEK_MESSAGE, Code.POLLING_INFO,
         Code.CHECK_CLIENT_CONFIG, Code.QUERY_ASSIGNMENT, Code.GET_CONSUMER_LIST_BY_GROUP,
         Code.QUERY_CONSUMER_OFFSET,
     }
-    | {code for code in _TOOLS if code not in _CHANGING_TOOLS}
+    | {code for code, row in REQUESTS.items() if row.right and row.right.action == "Get"}
     | {
         code
         for code, rule in _CLUSTER.items()

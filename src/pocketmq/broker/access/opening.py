@@ -14,7 +14,7 @@ from pocketmq.broker.access.users import UserType, subject_of
 from pocketmq.broker.saving import save_changes
 from pocketmq.broker.state import BrokerState
 from pocketmq.errors import InvalidInput, ServerError
-from pocketmq.protocol.bodies.access import User
+from pocketmq.protocol.requests.access import User
 
 logger = logging.getLogger("pocketmq.broker")
 

@@ -3,7 +3,7 @@
 import msgspec
 
 from pocketmq.errors import InvalidInput
-from pocketmq.model.start_users import InnerCredentials, initial_users, inner_credentials
+from pocketmq.model.secrets import InnerCredentials, initial_users, inner_credentials
 from pocketmq.net import DoorSettings
 
 

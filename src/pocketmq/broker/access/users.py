@@ -8,7 +8,7 @@ from pocketmq.broker.access.named import Named
 from pocketmq.broker.access.rules import Action, Rule, Rules, is_source, parse_resource
 from pocketmq.broker.config_table import ConfigTable
 from pocketmq.errors import ResponseCode, ServerError, server_error
-from pocketmq.protocol.bodies.access import Acl, Policy, PolicyEntry, User
+from pocketmq.protocol.requests.access import Acl, Policy, PolicyEntry, User
 
 MAX_USERS = 100_000
 """More than an admin would give names to."""

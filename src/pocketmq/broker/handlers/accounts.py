@@ -8,11 +8,12 @@ from pocketmq.broker.access.account_files import AccountFiles
 from pocketmq.broker.state import BrokerState, Handler
 from pocketmq.errors import InvalidInput, ResponseCode, server_error
 from pocketmq.net import Connection
-from pocketmq.protocol.bodies.access import Account, AccountTable
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import Command
 from pocketmq.protocol.json_values import encode_body
-from pocketmq.protocol.requests.auth_49 import (
+from pocketmq.protocol.requests.access import (
+    Account,
+    AccountTable,
     CreateAccessConfigRequest,
     DeleteAccessConfigRequest,
     GetBrokerAclVersionResponse,

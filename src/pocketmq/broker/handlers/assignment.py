@@ -9,16 +9,16 @@ from pocketmq.model.kinds import MessageModel, MessageRequestMode
 from pocketmq.model.names import is_retry_topic
 from pocketmq.model.queue import MessageQueue
 from pocketmq.net import Connection
-from pocketmq.protocol.bodies.assignment import (
+from pocketmq.protocol.codes import RequestCode
+from pocketmq.protocol.command import Command
+from pocketmq.protocol.json_values import decode_body, encode_body
+from pocketmq.protocol.requests.assignment import (
     AssignmentQuery,
     Assignments,
     QueueAssignment,
     RequestMode,
     RequestModes,
 )
-from pocketmq.protocol.codes import RequestCode
-from pocketmq.protocol.command import Command
-from pocketmq.protocol.json_values import decode_body, encode_body
 
 
 def query(state: BrokerState, connection: Connection, request: Command) -> Command | None:

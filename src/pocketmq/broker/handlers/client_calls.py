@@ -21,17 +21,17 @@ from pocketmq.errors import (
 )
 from pocketmq.model.queue import MessageQueue
 from pocketmq.net import Connection
-from pocketmq.protocol.bodies.offsets import ConsumerStatus
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import ONEWAY_FLAG, Command
 from pocketmq.protocol.json_values import decode_body, encode_body
 from pocketmq.protocol.message_ids import parse_offset_id
-from pocketmq.protocol.peers import Gate, version_name
+from pocketmq.protocol.peers import VersionGate, version_name
 from pocketmq.protocol.requests.client_calls import (
     ConsumeDirectlyRequest,
     GetConsumerRunningInfoRequest,
     GetConsumerStatusRequest,
 )
+from pocketmq.protocol.requests.offsets import ConsumerStatus
 from pocketmq.protocol.signature import unsigned
 
 CALL_TIMEOUT = 10.0
@@ -113,7 +113,7 @@ def _relay(
         remark = f"The Consumer <{group}> <{client_id}> not online"
         raise server_error(ResponseCode.SYSTEM_ERROR, remark)
     version = known.members[client].client.version
-    if version < Gate.RELAYED_CALLS:
+    if version < VersionGate.RELAYED_CALLS:
         remark = (
             f"The Consumer <{client_id}> Version <{version_name(version)}> too low to finish, "
             "please upgrade it to V3_1_8_SNAPSHOT"
@@ -145,7 +145,7 @@ def consumer_status(state: BrokerState, connection: Connection, request: Command
     wanted = (header.client_addr or "").strip()  # Java's name for it; it is the client's id
     asked: dict[Peer, str] = {}
     for client, member in known.members.items():
-        if member.client.version < Gate.RESET_OFFSET_PUSH:
+        if member.client.version < VersionGate.RESET_OFFSET_PUSH:
             raise server_error(ResponseCode.SYSTEM_ERROR, too_old(member.client.version))
         if not wanted or member.client.client_id == wanted:
             asked[client] = member.client.client_id

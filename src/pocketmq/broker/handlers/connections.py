@@ -7,19 +7,17 @@ from pocketmq.broker.peer import Peer
 from pocketmq.broker.state import BrokerState, Handler
 from pocketmq.errors import ResponseCode
 from pocketmq.net import Connection
-from pocketmq.protocol.bodies.connections import (
-    ClientConnection,
-    ConsumerConnections,
-    ProducerConnections,
-    ProducerInfo,
-    ProducerTable,
-)
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import Command
 from pocketmq.protocol.json_values import encode_body
 from pocketmq.protocol.requests.groups import (
+    ClientConnection,
+    ConsumerConnections,
     GetConsumerConnectionsRequest,
     GetProducerConnectionsRequest,
+    ProducerConnections,
+    ProducerInfo,
+    ProducerTableBody,
 )
 
 
@@ -69,7 +67,7 @@ def all_producers(state: BrokerState, _: Connection, request: Command) -> Comman
         ]
         for group, members in state.producers.groups.items()
     }
-    return request.reply(ResponseCode.SUCCESS, body=encode_body(ProducerTable(data=table)))
+    return request.reply(ResponseCode.SUCCESS, body=encode_body(ProducerTableBody(data=table)))
 
 
 def _connections(members: Mapping[Peer, Member]) -> list[ClientConnection]:

@@ -5,9 +5,8 @@ from pocketmq.broker.name_rules import group_fault
 from pocketmq.broker.saving import save_changes
 from pocketmq.broker.state import BrokerState, Handler
 from pocketmq.errors import AttributeRefused, ResponseCode
-from pocketmq.model.group_config import GroupConfig
+from pocketmq.model.groups import GroupConfig
 from pocketmq.net import Connection
-from pocketmq.protocol.bodies.groups import GroupConfigs, GroupForbidden, GroupTable
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import Command
 from pocketmq.protocol.fastjson import loads
@@ -17,6 +16,9 @@ from pocketmq.protocol.requests.groups import (
     GetAllSubscriptionGroupRequest,
     GetAllSubscriptionGroupResponse,
     GetSubscriptionGroupConfigRequest,
+    GroupConfigs,
+    GroupForbidden,
+    GroupTableBody,
     UpdateGroupForbiddenRequest,
 )
 
@@ -89,7 +91,7 @@ def get_all(state: BrokerState, _: Connection, request: Command) -> Command:
         version = known_version(header.data_version)
         entries = table.page(header.group_seq or 0, count, version)
         forbidden = {name: topics for name, topics in forbidden.items() if name in entries}
-    body = GroupTable(
+    body = GroupTableBody(
         subscription_group_table=entries, forbidden_table=forbidden, data_version=table.version
     )
     total = GetAllSubscriptionGroupResponse(total_group_num=len(table))

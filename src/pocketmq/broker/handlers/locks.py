@@ -3,10 +3,10 @@
 from pocketmq.broker.state import BrokerState, Handler
 from pocketmq.errors import ResponseCode
 from pocketmq.net import Connection
-from pocketmq.protocol.bodies.locks import LockedQueues, LockQueues, UnlockQueues
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import Command
 from pocketmq.protocol.json_values import decode_body, encode_body
+from pocketmq.protocol.requests.assignment import LockedQueues, LockQueues, UnlockQueues
 
 
 def lock(state: BrokerState, _: Connection, request: Command) -> Command:

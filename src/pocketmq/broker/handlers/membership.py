@@ -12,18 +12,19 @@ from pocketmq.broker.saving import save_changes
 from pocketmq.broker.state import BrokerState, Handler
 from pocketmq.broker.subscriptions import expression_fault
 from pocketmq.errors import ResponseCode
-from pocketmq.model.members import ConsumerData
+from pocketmq.model.groups import ConsumerData
 from pocketmq.model.names import retry_topic
 from pocketmq.net import Connection
-from pocketmq.protocol.bodies.groups import ConsumerIds
-from pocketmq.protocol.bodies.heartbeat import ClientCheck, Heartbeat
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import Command
 from pocketmq.protocol.filter import is_tag_kind
 from pocketmq.protocol.header import EmptyResponse
 from pocketmq.protocol.json_values import decode_body, encode_body
 from pocketmq.protocol.requests.membership import (
+    ClientCheck,
+    ConsumerIds,
     GetConsumerListRequest,
+    Heartbeat,
     HeartbeatResponse,
     NotifyConsumerIdsChangedRequest,
     UnregisterClientRequest,

@@ -14,14 +14,15 @@ from pocketmq.broker.topics import MAX_QUEUES
 from pocketmq.errors import ResponseCode, server_error
 from pocketmq.model.queue import MessageQueue
 from pocketmq.net import Connection
-from pocketmq.protocol.bodies.offsets import CorrectionOffsets, ResetOffset
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import Command
 from pocketmq.protocol.json_values import encode_body
-from pocketmq.protocol.peers import Gate, Language, version_name
+from pocketmq.protocol.peers import Language, VersionGate, version_name
 from pocketmq.protocol.requests.offsets import (
     CloneGroupOffsetRequest,
+    CorrectionOffsets,
     QueryCorrectionOffsetRequest,
+    ResetOffset,
     ResetOffsetRequest,
 )
 
@@ -119,7 +120,7 @@ def _reset_by_clients(
         )
         raise server_error(ResponseCode.CONSUMER_NOT_ONLINE, remark)
     for member in members.members.values():
-        if member.client.version < Gate.RESET_OFFSET_PUSH:
+        if member.client.version < VersionGate.RESET_OFFSET_PUSH:
             raise server_error(ResponseCode.SYSTEM_ERROR, too_old(member.client.version))
     broker = state.config.broker_name
     table = {MessageQueue(topic, broker, number): at for number, at in targets.items()}

@@ -7,12 +7,12 @@ from pocketmq.broker.state import BrokerState, Handler
 from pocketmq.broker.topics import MAX_QUEUES
 from pocketmq.errors import HeaderMalformed, ResponseCode
 from pocketmq.net import Connection
-from pocketmq.protocol.bodies.offsets import ConsumerOffsets
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import Command
 from pocketmq.protocol.header import EmptyResponse
 from pocketmq.protocol.json_values import encode_body
 from pocketmq.protocol.requests.offsets import (
+    ConsumerOffsets,
     GetEarliestStoreTimeRequest,
     GetEarliestStoreTimeResponse,
     GetMaxOffsetRequest,

@@ -6,25 +6,25 @@ from pocketmq.broker.state import BrokerState, Handler
 from pocketmq.errors import ResponseCode
 from pocketmq.model.queue import MessageQueue
 from pocketmq.net import Connection
-from pocketmq.protocol.bodies.groups import GroupNames, GroupSubscription
-from pocketmq.protocol.bodies.stats import (
-    BrokerConsumeStats,
-    ConsumeStats,
-    QueueProgress,
-    QueueTimeSpan,
-    TimeSpans,
-)
-from pocketmq.protocol.bodies.topics import TopicNames
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import Command
 from pocketmq.protocol.json_values import encode_body
 from pocketmq.protocol.requests.groups import (
+    GroupSubscription,
     QuerySubscriptionByConsumerRequest,
     QueryTopicsByConsumerRequest,
 )
-from pocketmq.protocol.requests.queries import QueryConsumeTimeSpanRequest
-from pocketmq.protocol.requests.stats import GetBrokerConsumeStatsRequest, GetConsumeStatsRequest
-from pocketmq.protocol.requests.topics import QueryTopicConsumersRequest
+from pocketmq.protocol.requests.reading import QueryConsumeTimeSpanRequest
+from pocketmq.protocol.requests.stats import (
+    BrokerConsumeStats,
+    ConsumeStatsBody,
+    GetBrokerConsumeStatsRequest,
+    GetConsumeStatsRequest,
+    QueueProgress,
+    QueueTimeSpan,
+    TimeSpans,
+)
+from pocketmq.protocol.requests.topics import GroupNames, QueryTopicConsumersRequest, TopicNames
 
 
 def group_progress(state: BrokerState, _: Connection, request: Command) -> Command:
@@ -44,7 +44,7 @@ def group_progress(state: BrokerState, _: Connection, request: Command) -> Comma
         if config is not None:
             table |= queue_progress(state, group, topic, config.read_queue_nums)
             rate += state.stats.given_rate(topic, group)
-    body = ConsumeStats(offset_table=table, consume_tps=rate)
+    body = ConsumeStatsBody(offset_table=table, consume_tps=rate)
     return request.reply(ResponseCode.SUCCESS, body=encode_body(body))
 
 
@@ -82,7 +82,7 @@ def queue_progress(
 def all_progress(state: BrokerState, _: Connection, request: Command) -> Command:
     """Tell how far every group is in every topic it has committed something of."""
     only_order = request.header(GetBrokerConsumeStatsRequest).is_order
-    by_group: dict[str, list[ConsumeStats]] = {group: [] for group in state.groups.entries}
+    by_group: dict[str, list[ConsumeStatsBody]] = {group: [] for group in state.groups.entries}
     for topic, group in state.offsets.committed:
         config = state.topics.get(topic)
         if group not in by_group or config is None or (only_order and not config.order):
@@ -90,7 +90,7 @@ def all_progress(state: BrokerState, _: Connection, request: Command) -> Command
         if subscribed_topics(state, group, [topic]):
             table = queue_progress(state, group, topic, config.write_queue_nums)
             rate = state.stats.given_rate(topic, group)
-            by_group[group].append(ConsumeStats(offset_table=table, consume_tps=rate))
+            by_group[group].append(ConsumeStatsBody(offset_table=table, consume_tps=rate))
     everything = [each for listed in by_group.values() for each in listed]
     body = BrokerConsumeStats(
         broker_addr=state.address,

@@ -13,13 +13,13 @@ from pocketmq.broker.selection import Selection, carried_selection, group_select
 from pocketmq.broker.state import Answer, BrokerState, Handler
 from pocketmq.broker.targets import MORE_HELP
 from pocketmq.errors import ResponseCode, ServerError, server_error
-from pocketmq.model.flags import Permission, PullFlag
-from pocketmq.model.group_config import GroupConfig
-from pocketmq.model.topic_config import TopicConfig
+from pocketmq.model.groups import GroupConfig
+from pocketmq.model.kinds import Permission, PullFlag
+from pocketmq.model.topics import TopicConfig
 from pocketmq.net import Connection
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import Command
-from pocketmq.protocol.requests.pulling import PullRequest
+from pocketmq.protocol.requests.reading import PullRequest
 from pocketmq.store import QueueIndex, Read, ReadStatus
 
 _LONGEST_WAIT = 3600.0

@@ -4,11 +4,12 @@ from pocketmq.broker.refusals import refusal
 from pocketmq.broker.state import BrokerState, Handler
 from pocketmq.errors import MQError, ResponseCode
 from pocketmq.net import Connection
-from pocketmq.protocol.bodies.consume_queue import ConsumeQueueEntry, ConsumeQueuePage
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import Command
 from pocketmq.protocol.json_values import encode_body
-from pocketmq.protocol.requests.queries import (
+from pocketmq.protocol.requests.reading import (
+    ConsumeQueueEntry,
+    ConsumeQueuePage,
     QueryConsumeQueueRequest,
     QueryMessageRequest,
     QueryMessageResponse,

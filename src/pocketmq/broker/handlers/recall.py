@@ -8,7 +8,7 @@ from pocketmq.model import properties as names
 from pocketmq.net import Connection
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import ONEWAY_FLAG, Command
-from pocketmq.protocol.recall_handle import RecallHandle
+from pocketmq.protocol.handles import RecallHandle
 from pocketmq.protocol.requests.sending import RecallRequest, RecallResponse
 
 _TAG = "_RECALL_TAG_"

@@ -16,14 +16,14 @@ from pocketmq.broker.state import Answer, BrokerState, Handler
 from pocketmq.broker.targets import Target, find_target
 from pocketmq.errors import InvalidInput, ResponseCode, ServerError, StoreError
 from pocketmq.model import properties as names
-from pocketmq.model.flags import COMPRESSION_MASK, SysFlag
+from pocketmq.model.kinds import COMPRESSION_MASK, SysFlag
 from pocketmq.net import Connection
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import ONEWAY_FLAG, Command
 from pocketmq.protocol.property_text import append_property, decode_properties
 from pocketmq.protocol.record_scan import tags_code
 from pocketmq.protocol.records import Record
-from pocketmq.protocol.requests.replies import PushReplyRequest
+from pocketmq.protocol.requests.client_calls import PushReplyRequest
 from pocketmq.protocol.requests.sending import SendRequest, SendRequestV2, SendResponse
 
 logger = logging.getLogger("pocketmq.broker")

@@ -9,11 +9,11 @@ from pocketmq.broker.state import BrokerState, Handler
 from pocketmq.errors import ResponseCode
 from pocketmq.model.names import SCHEDULE_TOPIC
 from pocketmq.net import Connection
-from pocketmq.protocol.bodies.cluster import KVTable
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import Command
 from pocketmq.protocol.json_values import encode_body
 from pocketmq.protocol.peers import CURRENT_VERSION, version_name
+from pocketmq.protocol.requests.key_values import KVTable
 
 _POOLS = {"send": 10_000, "pull": 100_000, "query": 20_000, "litePull": 100_000, "ack": 100_000}
 _UNITS = "KMGTPE"

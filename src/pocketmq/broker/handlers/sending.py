@@ -21,8 +21,8 @@ from pocketmq.errors import (
     server_error,
 )
 from pocketmq.model import properties as names
-from pocketmq.model.flags import TRANSACTION_MASK, SysFlag
 from pocketmq.model.java_strings import java_hash
+from pocketmq.model.kinds import TRANSACTION_MASK, SysFlag
 from pocketmq.net import Connection
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import ONEWAY_FLAG, Command

@@ -4,11 +4,10 @@ from pocketmq.broker.state import BrokerState, Handler
 from pocketmq.errors import ResponseCode
 from pocketmq.model.queue import MessageQueue
 from pocketmq.net import Connection
-from pocketmq.protocol.bodies.stats import OffsetRange, TopicStats
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import Command
 from pocketmq.protocol.json_values import encode_body
-from pocketmq.protocol.requests.stats import ViewBrokerStatsRequest
+from pocketmq.protocol.requests.stats import OffsetRange, TopicStatsBody, ViewBrokerStatsRequest
 from pocketmq.protocol.requests.topics import GetTopicStatsRequest
 
 
@@ -21,7 +20,7 @@ def topic(state: BrokerState, _: Connection, request: Command) -> Command:
     ids = range(max(config.read_queue_nums, config.write_queue_nums))
     broker = state.config.broker_name
     table = {MessageQueue(name, broker, number): _held(state, name, number) for number in ids}
-    body = TopicStats(offset_table=table, topic_put_tps=state.stats.stored_rate(name))
+    body = TopicStatsBody(offset_table=table, topic_put_tps=state.stats.stored_rate(name))
     return request.reply(ResponseCode.SUCCESS, None, None, encode_body(body))
 
 

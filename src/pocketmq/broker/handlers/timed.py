@@ -4,17 +4,17 @@ from pocketmq.broker.refusals import refusal
 from pocketmq.broker.state import BrokerState, Handler
 from pocketmq.broker.timer_queue import TimerQueue
 from pocketmq.errors import MQError, ResponseCode, server_error
-from pocketmq.model.data_version import DataVersion
+from pocketmq.model.value import DataVersion
 from pocketmq.net import Connection
-from pocketmq.protocol.bodies.timer import (
+from pocketmq.protocol.codes import RequestCode
+from pocketmq.protocol.command import Command
+from pocketmq.protocol.json_values import encode_body
+from pocketmq.protocol.requests.broker_admin import (
     TimerCheckpoint,
     TimerMetric,
     TimerMetrics,
     encode_timer_checkpoint,
 )
-from pocketmq.protocol.codes import RequestCode
-from pocketmq.protocol.command import Command
-from pocketmq.protocol.json_values import encode_body
 
 _AT_ONCE = 1000
 """Messages that are looked at before others have their turn."""

@@ -6,22 +6,24 @@ from pocketmq.broker.saving import save_changes, submit_offsets
 from pocketmq.broker.state import BrokerState, Handler
 from pocketmq.broker.topics import MAX_QUEUES
 from pocketmq.errors import AttributeRefused, BodyMalformed, HeaderMalformed, ResponseCode
-from pocketmq.model.data_version import DataVersion
 from pocketmq.model.java_strings import java_sorted
 from pocketmq.model.kinds import TopicFilterType
 from pocketmq.model.names import SYSTEM_TOPICS
-from pocketmq.model.topic_config import TopicConfig
+from pocketmq.model.topics import TopicConfig
+from pocketmq.model.value import DataVersion
 from pocketmq.net import Connection
-from pocketmq.protocol.bodies.topics import TopicConfigs, TopicNames, TopicTable
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import Command
+from pocketmq.protocol.handles import TopicMark
 from pocketmq.protocol.json_values import decode_body, encode_body
-from pocketmq.protocol.pop_handles import TopicMark
 from pocketmq.protocol.requests.topics import (
     CreateTopicRequest,
     GetAllTopicConfigRequest,
     GetAllTopicConfigResponse,
     GetTopicConfigRequest,
+    TopicConfigs,
+    TopicNames,
+    TopicTableBody,
 )
 
 PAGE = 2000
@@ -151,7 +153,7 @@ def get_all(state: BrokerState, _: Connection, request: Command) -> Command:
         count = PAGE if header.max_topic_num is None else min(PAGE, header.max_topic_num)
         version = known_version(header.data_version)
         entries = table.page(header.topic_seq or 0, count, version)
-    body = TopicTable(
+    body = TopicTableBody(
         topic_config_table=entries,
         data_version=table.version,
         mapping_data_version=DataVersion(),

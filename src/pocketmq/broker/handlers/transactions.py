@@ -10,7 +10,7 @@ from pocketmq.broker.measures import Measures
 from pocketmq.broker.state import Answer, BrokerState, Handler
 from pocketmq.errors import InvalidInput, ResponseCode, server_error
 from pocketmq.model import properties as names
-from pocketmq.model.flags import TransactionState
+from pocketmq.model.kinds import TransactionState
 from pocketmq.model.names import TRANSACTION_GAVE_UP_TOPIC
 from pocketmq.net import Connection
 from pocketmq.protocol.codes import RequestCode
@@ -18,10 +18,7 @@ from pocketmq.protocol.command import ONEWAY_FLAG, Command
 from pocketmq.protocol.message_ids import parse_offset_id
 from pocketmq.protocol.property_text import decode_properties, find_property
 from pocketmq.protocol.record_scan import RecordView
-from pocketmq.protocol.requests.transactions import (
-    EndTransactionRequest,
-    ResumeCheckHalfMessageRequest,
-)
+from pocketmq.protocol.requests.sending import EndTransactionRequest, ResumeCheckHalfMessageRequest
 
 _STATES = {int(TransactionState.COMMIT): COMMITTED, int(TransactionState.ROLLBACK): ROLLED_BACK}
 _NOT_FOUND = "Find prepared transaction message failed"

@@ -7,11 +7,10 @@ about a single broker is an answer (it is the master, it has no slaves), that is
 from pocketmq.broker.state import BrokerState, Handler
 from pocketmq.errors import ResponseCode
 from pocketmq.net import Connection
-from pocketmq.protocol.bodies.replication import HAClient, HAStatus
-from pocketmq.protocol.bodies.store_check import StoreCheck
 from pocketmq.protocol.codes import RequestCode as Code
 from pocketmq.protocol.command import Command
 from pocketmq.protocol.json_values import encode_body
+from pocketmq.protocol.requests.broker_admin import HAClient, HAStatus, StoreCheck
 
 _COLD = "this broker does not tell cold data from other data"
 _ALONE = "this broker has no replicas, it is the only one of its name"

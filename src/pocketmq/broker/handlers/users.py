@@ -9,11 +9,11 @@ from pocketmq.broker.saving import save_changes
 from pocketmq.broker.state import BrokerState, Handler
 from pocketmq.errors import ResponseCode, server_error
 from pocketmq.net import Connection
-from pocketmq.protocol.bodies.access import Acl, Policy, User
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import Command
 from pocketmq.protocol.json_values import decode_body, encode_body
-from pocketmq.protocol.requests.auth import (
+from pocketmq.protocol.requests.access import (
+    Acl,
     CreateAclRequest,
     CreateUserRequest,
     DeleteAclRequest,
@@ -22,6 +22,8 @@ from pocketmq.protocol.requests.auth import (
     GetUserRequest,
     ListAclsRequest,
     ListUsersRequest,
+    Policy,
+    User,
 )
 from pocketmq.protocol.signature import ACCESS_KEY
 

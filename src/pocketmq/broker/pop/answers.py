@@ -7,8 +7,8 @@ from pocketmq.broker.pop.taking import REVIVE_QUEUE, Batch
 from pocketmq.errors import ResponseCode
 from pocketmq.protocol.command import Command
 from pocketmq.protocol.frame import SerializeType, encode_frame
+from pocketmq.protocol.handles import ORDERED_REVIVE_QUEUE
 from pocketmq.protocol.peers import CURRENT_VERSION, Language
-from pocketmq.protocol.pop_handles import ORDERED_REVIVE_QUEUE
 from pocketmq.protocol.requests.pop import NotificationResponse, PopRequest, PopResponse
 
 UNSET = "not set any response code"

@@ -6,9 +6,9 @@ from pocketmq.broker.pop.taking import MOST_MESSAGES
 from pocketmq.broker.saving import save_changes
 from pocketmq.broker.targets import MORE_HELP
 from pocketmq.errors import ResponseCode, ServerError, server_error
-from pocketmq.model.flags import Permission
-from pocketmq.model.group_config import GroupConfig
-from pocketmq.model.topic_config import TopicConfig
+from pocketmq.model.groups import GroupConfig
+from pocketmq.model.kinds import Permission
+from pocketmq.model.topics import TopicConfig
 from pocketmq.net import Connection
 from pocketmq.protocol.requests.pop import (
     AckRequest,

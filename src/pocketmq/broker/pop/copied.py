@@ -12,7 +12,7 @@ from pocketmq.broker.pop.journal import Changed, Entry, Journal, Popped
 from pocketmq.broker.pop.shelf import Shelf, Taken
 from pocketmq.broker.pop.shelves import Shelves
 from pocketmq.model.names import dead_letter_topic
-from pocketmq.protocol.pop_handles import TopicMark
+from pocketmq.protocol.handles import TopicMark
 from pocketmq.protocol.record_scan import RecordView
 from pocketmq.store import MessageStore
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from pocketmq.broker.pop.table import PopTable
 from pocketmq.broker.pop.taking import MOST_MESSAGES, first_offset, retry_topics
 from pocketmq.errors import ResponseCode
-from pocketmq.model.topic_config import TopicConfig
+from pocketmq.model.topics import TopicConfig
 from pocketmq.protocol.command import Command
 from pocketmq.protocol.frame import Buffer
 from pocketmq.protocol.requests.pop import PeekRequest, PopResponse

@@ -23,14 +23,15 @@ from pocketmq.broker.selection import EVERYTHING, Selection, carried_selection
 from pocketmq.broker.state import Answer, BrokerState, Handler
 from pocketmq.errors import HeaderMalformed, ResponseCode, ServerError, server_error
 from pocketmq.net import Connection
-from pocketmq.protocol.bodies.pop import BatchAck, BatchAcks
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import ONEWAY_FLAG, Command
+from pocketmq.protocol.handles import ORDERED_REVIVE_QUEUE, PopHandle, TopicMark
 from pocketmq.protocol.header import Header
 from pocketmq.protocol.json_values import decode_body
-from pocketmq.protocol.pop_handles import ORDERED_REVIVE_QUEUE, PopHandle, TopicMark
 from pocketmq.protocol.requests.pop import (
     AckRequest,
+    BatchAck,
+    BatchAcks,
     ChangeInvisibleTimeRequest,
     ChangeInvisibleTimeResponse,
     NotificationRequest,

@@ -16,9 +16,9 @@ from pocketmq.broker.pop.shelf import Shelf, Taken
 from pocketmq.broker.retry_rules import PopOfFailed, is_given_up, retry_limit, retry_of_popped
 from pocketmq.broker.saving import save_changes
 from pocketmq.errors import ServerError
-from pocketmq.model.group_config import GroupConfig
+from pocketmq.model.groups import GroupConfig
 from pocketmq.model.names import dead_letter_topic
-from pocketmq.protocol.pop_handles import TopicMark
+from pocketmq.protocol.handles import TopicMark
 from pocketmq.protocol.property_text import decode_properties
 from pocketmq.protocol.record_scan import RecordView
 

@@ -17,7 +17,7 @@ from pocketmq.broker.pop.table import LATEST_MS, PopTable
 from pocketmq.broker.selection import Selection
 from pocketmq.errors import InvalidInput
 from pocketmq.model import properties as names
-from pocketmq.protocol.pop_handles import ORDERED_REVIVE_QUEUE, PopHandle, TopicMark
+from pocketmq.protocol.handles import ORDERED_REVIVE_QUEUE, PopHandle, TopicMark
 from pocketmq.protocol.property_text import append_property, find_property
 from pocketmq.protocol.records import decode_record, encode_record
 from pocketmq.protocol.requests.pop import PopRequest

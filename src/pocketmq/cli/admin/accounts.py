@@ -5,7 +5,7 @@ from pocketmq.cli.admin.flags import BROKER, CLUSTER, one_target, text, truth
 from pocketmq.cli.admin.frame import admin_command
 from pocketmq.cli.admin.shown import Shown, row, told, when
 from pocketmq.cli.secret_input import read_secret
-from pocketmq.protocol.bodies.access import Account
+from pocketmq.protocol.requests.access import Account
 
 _COLUMNS = "%-16s  %-22s  %-22s  %-20s  %-22s  %-22s"
 _KEY = text("-a", "--accessKey", "key", help="Account.", required=True)

@@ -9,9 +9,9 @@ from pocketmq.cli.admin.frame import admin_command
 from pocketmq.cli.admin.running import running_lines
 from pocketmq.cli.admin.shown import Shown, row, told
 from pocketmq.errors import Absent
-from pocketmq.protocol.bodies.connections import ClientConnection
-from pocketmq.protocol.bodies.running import PROP_START_TIMESTAMP, RunningInfo
 from pocketmq.protocol.peers import version_name
+from pocketmq.protocol.requests.client_calls import PROP_START_TIMESTAMP, RunningInfo
+from pocketmq.protocol.requests.groups import ClientConnection
 
 _STACKS = flag("-s", "--jstack", "stacks", help="With what their threads do.")
 _CLIENT = text("-i", "--clientId", "client", help="One member, in full.")

@@ -8,7 +8,8 @@ from pocketmq.cli.admin.frame import admin_command
 from pocketmq.cli.admin.shown import Shown, row, told
 from pocketmq.cli.admin.words import attributes, group_fields, group_text
 from pocketmq.errors import Absent
-from pocketmq.model.group_config import GroupConfig, RetryPolicy
+from pocketmq.model.delay import RetryPolicy
+from pocketmq.model.groups import GroupConfig
 from pocketmq.model.kinds import MessageRequestMode
 from pocketmq.protocol.json_values import decode_body
 

@@ -11,8 +11,8 @@ from pocketmq.cli.admin.flags import BROKER, CLUSTER, one_target
 from pocketmq.cli.admin.frame import admin_command
 from pocketmq.cli.admin.shown import Shown, told
 from pocketmq.errors import BodyMalformed
-from pocketmq.model.group_config import GroupConfig
-from pocketmq.model.topic_config import TopicConfig
+from pocketmq.model.groups import GroupConfig
+from pocketmq.model.topics import TopicConfig
 from pocketmq.protocol.json_values import decode_body
 
 T = TypeVar("T")

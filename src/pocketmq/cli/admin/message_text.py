@@ -3,7 +3,7 @@
 from pocketmq.admin.tracks import Track
 from pocketmq.cli.admin.shown import row, when_exactly
 from pocketmq.cli.admin.words import java_map, java_word
-from pocketmq.model.receipt import SendReceipt
+from pocketmq.model.message import SendReceipt
 from pocketmq.protocol.received import ReceivedMessage
 
 

@@ -11,8 +11,8 @@ from pocketmq.cli.admin.shown import Shown, row, told, when
 from pocketmq.errors import Absent
 from pocketmq.model.names import TRACE_TOPIC
 from pocketmq.model.queue import MessageQueue
-from pocketmq.protocol.bodies.running import DirectConsumeResult
 from pocketmq.protocol.received import ReceivedMessage
+from pocketmq.protocol.requests.client_calls import DirectConsumeResult
 from pocketmq.protocol.trace_text import TracedDelivery, TracedHandling, TracedSend
 
 _CLIENT = text("-d", "--clientId", "client", help="Have this member handle it now, with -g.")

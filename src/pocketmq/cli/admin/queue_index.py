@@ -8,7 +8,7 @@ from pocketmq.cli.admin.frame import admin_command
 from pocketmq.cli.admin.pretty import pretty_json
 from pocketmq.cli.admin.shown import Shown
 from pocketmq.cli.admin.words import java_word
-from pocketmq.protocol.bodies.consume_queue import ConsumeQueueEntry
+from pocketmq.protocol.requests.reading import ConsumeQueueEntry
 
 _BAR = "=" * 38
 

@@ -7,7 +7,7 @@ from pocketmq.cli.admin.flags import BROKER, CLUSTER, one_target, text
 from pocketmq.cli.admin.frame import admin_command
 from pocketmq.cli.admin.shown import Shown, row, told
 from pocketmq.errors import Absent
-from pocketmq.protocol.bodies.access import Acl
+from pocketmq.protocol.requests.access import Acl
 
 _COLUMNS = "%-16s  %-10s  %-22s  %-20s  %-24s  %-10s"
 _HEAD = row(_COLUMNS, "#Subject", "#PolicyType", "#Resource", "#Actions", "#SourceIp", "#Decision")

@@ -3,7 +3,11 @@
 from pocketmq.cli.admin.shown import row
 from pocketmq.cli.admin.words import java_word
 from pocketmq.model.queue import sort_queues
-from pocketmq.protocol.bodies.running import PopProcessQueueInfo, ProcessQueueInfo, RunningInfo
+from pocketmq.protocol.requests.client_calls import (
+    PopProcessQueueInfo,
+    ProcessQueueBody,
+    RunningInfo,
+)
 
 _QUEUES = "%-64s  %-32s  %-4s  %-20s"
 
@@ -65,7 +69,7 @@ def _rest(info: RunningInfo) -> list[str]:
     return lines
 
 
-def _held(held: ProcessQueueInfo) -> str:
+def _held(held: ProcessQueueBody) -> str:
     """Write what a member holds of a queue."""
     return (
         f"ProcessQueueInfo [commitOffset={held.commit_offset}, "

@@ -18,7 +18,7 @@ from pocketmq.cli.admin.shown import Shown, front, row, told, when_exactly
 from pocketmq.cli.admin.words import attributes, topic_text
 from pocketmq.errors import Absent, RouteNotFound
 from pocketmq.model.names import is_dead_letter_topic, is_retry_topic
-from pocketmq.model.topic_config import TopicConfig
+from pocketmq.model.topics import TopicConfig
 from pocketmq.protocol.json_values import encode_body
 
 _STATUS = "%-32s  %-4s  %-20s  %-20s    %s"

@@ -10,7 +10,7 @@ from pocketmq.cli.admin.shown import Shown, row, told
 from pocketmq.cli.admin.words import java_word
 from pocketmq.cli.secret_input import ask_secret, read_secret
 from pocketmq.errors import Absent
-from pocketmq.protocol.bodies.access import User
+from pocketmq.protocol.requests.access import User
 
 _COLUMNS = "%-16s  %-22s  %-22s  %-22s"
 _HEAD = row(_COLUMNS, "#UserName", "#Password", "#UserType", "#UserStatus")

@@ -2,9 +2,9 @@
 
 import click
 
-from pocketmq.model.flags import Permission
-from pocketmq.model.group_config import GroupConfig
-from pocketmq.model.topic_config import TopicConfig
+from pocketmq.model.groups import GroupConfig
+from pocketmq.model.kinds import Permission
+from pocketmq.model.topics import TopicConfig
 
 
 def attributes(changes: str | None) -> dict[str, str]:

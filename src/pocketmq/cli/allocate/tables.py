@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from pocketmq.balance.what_if import Move, Movement, Ownership, Step, WhatIf
+from pocketmq.balance.what_if import Move, Movement, Ownership, WhatIf, WhatIfStep
 from pocketmq.cli.allocate.ranges import compact_topics
 from pocketmq.model.queue import MessageQueue
 
@@ -73,7 +73,7 @@ def _balance_lines(ownership: Ownership) -> Iterable[str]:
         yield f"nobody consumes {_count(len(ownership.unowned))}: {queues}"
 
 
-def _print_step(console: Console, step: Step) -> None:
+def _print_step(console: Console, step: WhatIfStep) -> None:
     change = step.movement
     _print_line(console, f"{step.subject} {_HAPPENED[step.event]}: {_summary(change)}", "bold")
     _print_ownership(console, step.after)

@@ -16,10 +16,10 @@ from pocketmq.client.consumer.push import PushConsumer
 from pocketmq.client.options import ClientOptions
 from pocketmq.client.producer.producer import Producer
 from pocketmq.errors import RouteNotFound
-from pocketmq.model.group_config import GroupConfig
+from pocketmq.model.groups import GroupConfig
 from pocketmq.model.message import Message
 from pocketmq.model.queue import MessageQueue, sort_queues
-from pocketmq.model.topic_config import TopicConfig
+from pocketmq.model.topics import TopicConfig
 from pocketmq.protocol.received import ReceivedMessage
 
 GROUP = "pocketmq_bench"

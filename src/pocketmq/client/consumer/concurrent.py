@@ -10,9 +10,9 @@ import logging
 from collections.abc import Sequence
 
 from pocketmq.balance.consumer.concurrent import (
+    BatchVerdict,
     ConcurrentAnswer,
     ConcurrentStatus,
-    Verdict,
     commit_step,
     judge,
     settle,
@@ -138,7 +138,7 @@ class ConcurrentWork(WorkRoom):
         self,
         held: HeldQueue,
         messages: Sequence[ReceivedMessage],
-        verdict: Verdict[ReceivedMessage],
+        verdict: BatchVerdict[ReceivedMessage],
         level: int,
     ) -> None:
         async def send(message: ReceivedMessage) -> bool:
@@ -186,7 +186,7 @@ class ConcurrentWork(WorkRoom):
             stats.failed.add(len(failed))
             held.popped.again(failed, failure.delay_level)
 
-    def _count(self, held: HeldQueue, verdict: Verdict[ReceivedMessage]) -> None:
+    def _count(self, held: HeldQueue, verdict: BatchVerdict[ReceivedMessage]) -> None:
         stats = self.stats.of(held.queue.topic)
         if verdict.succeeded:
             stats.ok.add(verdict.succeeded)

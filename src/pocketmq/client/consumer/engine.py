@@ -11,10 +11,10 @@ from collections.abc import Callable, Collection, Mapping
 import msgspec
 
 from pocketmq.balance.consumer import schedule as when
+from pocketmq.balance.consumer.facts import GroupMember
 from pocketmq.balance.consumer.locks import after_lock_batch, lock_plan
+from pocketmq.balance.consumer.offsets import StartRule
 from pocketmq.balance.consumer.pulling import offset_correction
-from pocketmq.balance.consumer.rebalance import Member
-from pocketmq.balance.consumer.start_offset import StartRule
 from pocketmq.balance.profile import Profile
 from pocketmq.client.consumer.group_calls import group_connections
 from pocketmq.client.consumer.held import HeldQueue
@@ -36,13 +36,12 @@ from pocketmq.client.consumer_options import PushConsumerOptions
 from pocketmq.client.routes import KnownRoute
 from pocketmq.client.session import Session
 from pocketmq.client.tasks import Tasks
+from pocketmq.model.groups import ConsumerData, Subscription
 from pocketmq.model.kinds import ConsumeType, MessageModel
-from pocketmq.model.members import ConsumerData
 from pocketmq.model.names import is_retry_topic, wrap_namespace
 from pocketmq.model.queue import MessageQueue
-from pocketmq.model.subscription import Subscription
-from pocketmq.protocol.bodies.running import DirectConsumeResult, RunningInfo
 from pocketmq.protocol.received import ReceivedMessage
+from pocketmq.protocol.requests.client_calls import DirectConsumeResult, RunningInfo
 
 logger = logging.getLogger("pocketmq.client")
 
@@ -115,12 +114,12 @@ class Engine:
             return LocalOffsets(offsets_file(options.offsets_dir, session.client_id, self.group))
         return RemoteOffsets(session, self.group, self.profile)
 
-    def _member(self) -> Member:
+    def _member(self) -> GroupMember:
         options = self.options
         start_ms = self.started_at_ms - HALF_AN_HOUR_MS
         if options.start_at is not None:
             start_ms = int(options.start_at * 1000)
-        return Member(
+        return GroupMember(
             profile=self.profile,
             group=self.group,
             client_id=self.session.client_id,

@@ -6,7 +6,7 @@ calls under way, so that it costs nothing while all is well.
 
 import logging
 
-from pocketmq.balance.consumer.expiry import SWEEP_DELAY_LEVEL, ExpirySweep
+from pocketmq.balance.consumer.concurrent import SWEEP_DELAY_LEVEL, ExpirySweep
 from pocketmq.client.consumer.calling import Call
 from pocketmq.client.consumer.held import HeldQueue
 from pocketmq.client.consumer.room import WorkRoom

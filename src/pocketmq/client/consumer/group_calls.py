@@ -6,23 +6,20 @@ are asked, too, so that one lost broker does not keep a group from balancing.
 
 import logging
 
-from pocketmq.balance.consumer.assignment import AssignedQueue
+from pocketmq.balance.consumer.rebalance import BrokerAssignedQueue
 from pocketmq.client.calls import Fields
 from pocketmq.client.routes import KnownRoute
 from pocketmq.client.session import Session
 from pocketmq.errors import MQError, RouteNotFound, ServerError
+from pocketmq.model.groups import Subscription
 from pocketmq.model.kinds import MessageModel
 from pocketmq.model.route import MASTER_ID
-from pocketmq.model.subscription import Subscription
-from pocketmq.protocol.bodies.assignment import AssignmentQuery, Assignments
-from pocketmq.protocol.bodies.connections import ConsumerConnections
-from pocketmq.protocol.bodies.groups import ConsumerIds
-from pocketmq.protocol.bodies.heartbeat import ClientCheck
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import Command
 from pocketmq.protocol.json_values import decode_body, encode_body
-from pocketmq.protocol.requests.groups import GetConsumerConnectionsRequest
-from pocketmq.protocol.requests.membership import GetConsumerListRequest
+from pocketmq.protocol.requests.assignment import AssignmentQuery, Assignments
+from pocketmq.protocol.requests.groups import ConsumerConnections, GetConsumerConnectionsRequest
+from pocketmq.protocol.requests.membership import ClientCheck, ConsumerIds, GetConsumerListRequest
 
 logger = logging.getLogger("pocketmq.client")
 
@@ -45,7 +42,7 @@ async def group_members(session: Session, topic: str, group: str) -> tuple[str, 
 
 async def broker_assignment(
     session: Session, query: AssignmentQuery
-) -> tuple[AssignedQueue, ...] | None:
+) -> tuple[BrokerAssignedQueue, ...] | None:
     """Give the queues a broker assigned to this member; None if it did not answer, or null."""
     try:
         answer = await _ask_any(
@@ -59,7 +56,7 @@ async def broker_assignment(
         return None
     if assigned is None:
         return None
-    return tuple(AssignedQueue(each.message_queue, each.mode) for each in assigned)
+    return tuple(BrokerAssignedQueue(each.message_queue, each.mode) for each in assigned)
 
 
 async def group_connections(session: Session, topic: str, group: str) -> ConsumerConnections | None:

@@ -8,8 +8,8 @@ import asyncio
 from collections.abc import Sequence
 from typing import Protocol
 
+from pocketmq.balance.consumer.facts import OwnedQueue
 from pocketmq.balance.consumer.process_queue import ProcessQueue
-from pocketmq.balance.consumer.rebalance import OwnedQueue
 from pocketmq.client.damage import Suspicion
 from pocketmq.model.kinds import MessageRequestMode
 from pocketmq.model.names import is_retry_topic

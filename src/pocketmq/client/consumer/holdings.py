@@ -12,12 +12,8 @@ from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 
 from pocketmq.balance.consumer import instructions as do
-from pocketmq.balance.consumer.rebalance import OwnedQueue
-from pocketmq.balance.consumer.release import (
-    ReleaseFacts,
-    begin_release,
-    finish_release,
-)
+from pocketmq.balance.consumer.facts import OwnedQueue
+from pocketmq.balance.consumer.locks import ReleaseFacts, begin_release, finish_release
 from pocketmq.balance.consumer.round import (
     LockAnswered,
     OffsetAnswered,

@@ -11,8 +11,7 @@ import os
 from collections.abc import Collection, Mapping
 from pathlib import Path
 
-from pocketmq.balance.consumer.offset_table import OffsetTable
-from pocketmq.balance.consumer.start_offset import NO_OFFSET
+from pocketmq.balance.consumer.offsets import NO_OFFSET, NotedOffsets
 from pocketmq.errors import InvalidInput, MQError
 from pocketmq.model.queue import MessageQueue, sort_queues
 from pocketmq.model.value import WireValue
@@ -42,7 +41,7 @@ class LocalOffsets:
     """The offset store of a consumer that shares its queues with nobody."""
 
     def __init__(self, file: Path) -> None:
-        self.table = OffsetTable()
+        self.table = NotedOffsets()
         self.file = file
         self._failing = False
 

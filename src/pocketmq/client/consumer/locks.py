@@ -13,10 +13,15 @@ from pocketmq.client.session import Session
 from pocketmq.client.tasks import Tasks
 from pocketmq.errors import MQError
 from pocketmq.model.queue import MessageQueue
-from pocketmq.protocol.bodies.locks import LockedQueues, LockQueues, UnlockQueues
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.json_values import decode_body, encode_body
-from pocketmq.protocol.requests.membership import LockQueuesRequest, UnlockQueuesRequest
+from pocketmq.protocol.requests.assignment import (
+    LockedQueues,
+    LockQueues,
+    LockQueuesRequest,
+    UnlockQueues,
+    UnlockQueuesRequest,
+)
 
 logger = logging.getLogger("pocketmq.client")
 

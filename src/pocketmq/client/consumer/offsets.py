@@ -9,8 +9,7 @@ import logging
 from collections.abc import Collection
 from typing import Protocol
 
-from pocketmq.balance.consumer.offset_table import OffsetTable
-from pocketmq.balance.consumer.start_offset import OFFSET_UNKNOWN, offset_after_refusal
+from pocketmq.balance.consumer.offsets import OFFSET_UNKNOWN, NotedOffsets, offset_after_refusal
 from pocketmq.balance.profile import Profile
 from pocketmq.client.questions.of_session import ask_session
 from pocketmq.client.questions.offsets import commit_header, committed, end_offset, near_offset
@@ -30,7 +29,7 @@ LAST_TIMEOUT = 1.0
 class OffsetStore(Protocol):
     """Where a consumer keeps its offsets; `table` holds what is noted in memory."""
 
-    table: OffsetTable
+    table: NotedOffsets
 
     def load(self) -> None:
         """Read what there is, at start."""
@@ -55,7 +54,7 @@ class RemoteOffsets:
     """The offset store of a group that shares its queues: its brokers."""
 
     def __init__(self, session: Session, group: str, profile: Profile) -> None:
-        self.table = OffsetTable()
+        self.table = NotedOffsets()
         self._session = session
         self._group = group
         self._profile = profile

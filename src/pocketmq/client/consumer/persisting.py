@@ -7,7 +7,7 @@ farewell before that has stored nothing, and all its messages come again.
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from pocketmq.balance.consumer.offset_table import OffsetTable
+from pocketmq.balance.consumer.offsets import NotedOffsets
 from pocketmq.client.options import ClientOptions
 from pocketmq.client.tasks import Tasks
 
@@ -17,7 +17,7 @@ _IDLE = 10
 
 def persist_by_and_by(
     tasks: Tasks,
-    table: OffsetTable,
+    table: NotedOffsets,
     options: ClientOptions,
     persist: Callable[[], Awaitable[object]],
 ) -> None:

@@ -23,7 +23,7 @@ from pocketmq.client.consumer.subscriptions import Subscribed
 from pocketmq.client.pop.popped import Popped, handle_of
 from pocketmq.client.pop.requests import PopRequests
 from pocketmq.errors import BrokerNotFound, MQError, ServerError
-from pocketmq.protocol.pop_handles import PopHandle
+from pocketmq.protocol.handles import PopHandle
 from pocketmq.protocol.received import ReceivedMessage
 
 logger = logging.getLogger("pocketmq.client")

@@ -20,12 +20,11 @@ from pocketmq.client.consumer.subscriptions import Subscribed, Subscriptions
 from pocketmq.client.consumer_options import PushConsumerOptions
 from pocketmq.errors import MessagesCutShort
 from pocketmq.model import properties
-from pocketmq.model.flags import PullFlag
-from pocketmq.model.kinds import OnDamage
+from pocketmq.model.kinds import OnDamage, PullFlag
 from pocketmq.protocol.command import Command
 from pocketmq.protocol.pulled import decode_pulled
-from pocketmq.protocol.received import Delivery, ReceivedMessage
-from pocketmq.protocol.requests.pulling import PullRequest, PullResponse
+from pocketmq.protocol.received import DeliveryContext, ReceivedMessage
+from pocketmq.protocol.requests.reading import PullRequest, PullResponse
 
 logger = logging.getLogger("pocketmq.client")
 
@@ -119,7 +118,7 @@ def read_answer(
     and `CodecMissing`.
     """
     subscribed = asked.subscribed
-    delivery = Delivery(
+    delivery = DeliveryContext(
         broker_name=held.queue.broker_name,
         queue_id=held.queue.queue_id,
         topic=None if held.retries else held.topic,

@@ -9,6 +9,7 @@ import logging
 from collections.abc import Callable
 
 from pocketmq.balance.consumer.instructions import ReadOffset, UpdateOffset
+from pocketmq.balance.consumer.offsets import StartRule
 from pocketmq.balance.consumer.pulling import (
     CATCH_UP_BATCH,
     PULL_TIMEOUT,
@@ -30,7 +31,6 @@ from pocketmq.balance.consumer.pulling import (
     pull_size,
     start_check_failed,
 )
-from pocketmq.balance.consumer.start_offset import StartRule
 from pocketmq.client.addresses import Place
 from pocketmq.client.consumer.held import HeldQueue
 from pocketmq.client.consumer.parts import Parts
@@ -46,7 +46,7 @@ from pocketmq.errors import BrokerNotFound, MQError, ServerError
 from pocketmq.model.names import is_retry_topic
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import Command
-from pocketmq.protocol.requests.pulling import PullResponse
+from pocketmq.protocol.requests.reading import PullResponse
 
 logger = logging.getLogger("pocketmq.client")
 

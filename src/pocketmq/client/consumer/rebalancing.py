@@ -12,7 +12,7 @@ import msgspec
 
 from pocketmq.balance.allocation import Strategy
 from pocketmq.balance.consumer import schedule as when
-from pocketmq.balance.consumer.assignment import decide_assigned
+from pocketmq.balance.consumer.facts import GroupMember, RebalanceFacts
 from pocketmq.balance.consumer.instructions import (
     DropQueue,
     Instruction,
@@ -22,10 +22,9 @@ from pocketmq.balance.consumer.instructions import (
     SendHeartbeatTo,
 )
 from pocketmq.balance.consumer.rebalance import (
-    Member,
     RebalanceDecision,
-    RebalanceFacts,
     decide,
+    decide_assigned,
     unsubscribed,
 )
 from pocketmq.balance.consumer.round import RebalanceRound
@@ -68,7 +67,7 @@ class Rebalancing:
         self,
         parts: Sharing,
         holdings: QueueHolder,
-        member: Member,
+        member: GroupMember,
         strategy: Strategy,
         *,
         changed: QueuesChanged,

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Mapping
 
 from pocketmq.balance.consumer.instructions import Instruction, ReleaseQueue
-from pocketmq.balance.consumer.reset import (
+from pocketmq.balance.consumer.offsets import (
     SETTLE_TIME,
     PauseConsumer,
     ResumeConsumer,

@@ -19,8 +19,8 @@ from pocketmq.client.consumer.stats import HOUR_STEP, MINUTE_STEP, ConsumeStats
 from pocketmq.client.consumer.threads import Job, Threads
 from pocketmq.client.consumer.work import Consuming
 from pocketmq.errors import ResponseCode, SystemFailure
-from pocketmq.protocol.bodies.running import DirectConsumeResult, RunningInfo
 from pocketmq.protocol.received import ReceivedMessage
+from pocketmq.protocol.requests.client_calls import DirectConsumeResult, RunningInfo
 
 logger = logging.getLogger("pocketmq.client")
 

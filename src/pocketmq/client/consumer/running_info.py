@@ -7,15 +7,15 @@ import traceback
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from pocketmq.balance.consumer.process_queue import ProcessQueueInfo as Cache
+from pocketmq.balance.consumer.process_queue import ProcessQueueState as Cache
 from pocketmq.balance.consumer.pulling import PULL_BATCH, PULL_BYTES
 from pocketmq.client.consumer.stats import ConsumeStats
 from pocketmq.client.consumer.work import Consuming
 from pocketmq.client.consumer_options import PushConsumerOptions
 from pocketmq.model.kinds import ConsumeType
-from pocketmq.protocol.bodies import running
-from pocketmq.protocol.bodies.running import ProcessQueueInfo, RunningInfo
 from pocketmq.protocol.peers import CURRENT_VERSION, version_name
+from pocketmq.protocol.requests import client_calls
+from pocketmq.protocol.requests.client_calls import ProcessQueueBody, RunningInfo
 
 _DEEPEST = 100
 
@@ -76,11 +76,11 @@ def _awaited(task: asyncio.Task[Any]) -> list[traceback.FrameSummary]:
     return steps
 
 
-def _cache(info: Cache, noted: int, behind: float) -> ProcessQueueInfo:
+def _cache(info: Cache, noted: int, behind: float) -> ProcessQueueBody:
     def wall_ms(at: float) -> int:
         return round((at + behind) * 1000)
 
-    return ProcessQueueInfo(
+    return ProcessQueueBody(
         commit_offset=noted,
         cached_msg_min_offset=info.cached_min_offset,
         cached_msg_max_offset=info.cached_max_offset,
@@ -107,12 +107,12 @@ def _properties(consuming: Consuming, *, orderly: bool) -> dict[str, str]:
         "clientIP": session.client_id.partition("@")[0],
         "instanceName": session.client_id.split("@")[1],
         "namesrvAddr": ";".join(addresses),
-        running.PROP_ORDERLY: str(orderly).lower(),
-        running.PROP_THREADS: str(consuming.options.threads),
-        running.PROP_START_TIMESTAMP: str(consuming.started_at_ms),
-        running.PROP_NAME_SERVER: "".join(f"{address};" for address in addresses),
-        running.PROP_CONSUME_TYPE: ConsumeType.CONSUME_PASSIVELY.name,
-        running.PROP_CLIENT_VERSION: version_name(CURRENT_VERSION),
+        client_calls.PROP_ORDERLY: str(orderly).lower(),
+        client_calls.PROP_THREADS: str(consuming.options.threads),
+        client_calls.PROP_START_TIMESTAMP: str(consuming.started_at_ms),
+        client_calls.PROP_NAME_SERVER: "".join(f"{address};" for address in addresses),
+        client_calls.PROP_CONSUME_TYPE: ConsumeType.CONSUME_PASSIVELY.name,
+        client_calls.PROP_CLIENT_VERSION: version_name(CURRENT_VERSION),
     }
 
 

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Iterable, Mapping
 from typing import Protocol
 
+from pocketmq.balance.consumer.facts import OwnedQueue
 from pocketmq.balance.consumer.instructions import Instruction
-from pocketmq.balance.consumer.rebalance import OwnedQueue
 from pocketmq.balance.consumer.round import RebalanceRound
 from pocketmq.client.consumer.held import HeldQueue
 from pocketmq.client.consumer.offsets import OffsetStore

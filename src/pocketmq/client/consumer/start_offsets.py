@@ -1,7 +1,7 @@
 """Finding where a queue starts: the questions of `balance.consumer.start_offset`, asked."""
 
 from pocketmq.balance.consumer.instructions import AskMaxOffset, SearchOffset, UseOffset
-from pocketmq.balance.consumer.start_offset import StartRule, after_answer, start_step
+from pocketmq.balance.consumer.offsets import StartRule, after_answer, start_step
 from pocketmq.client.consumer.offsets import OffsetStore, max_offset, offset_at
 from pocketmq.client.session import Session
 from pocketmq.model.queue import MessageQueue

@@ -7,7 +7,7 @@ rates are what lies between the first and the last of seven readings. Belongs to
 from collections import deque
 from typing import NamedTuple
 
-from pocketmq.protocol.bodies.running import ConsumeStatus
+from pocketmq.protocol.requests.client_calls import ConsumeStatus
 
 MINUTE_STEP = 10.0
 HOUR_STEP = 600.0

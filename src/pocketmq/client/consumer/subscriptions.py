@@ -11,8 +11,8 @@ import msgspec
 from pocketmq.client.consumer.work import Handler, TopicHandler
 from pocketmq.client.filters import Filter, subscription_to
 from pocketmq.errors import InvalidInput
+from pocketmq.model.groups import Subscription
 from pocketmq.model.names import check_topic, is_retry_topic, unwrap_namespace, wrap_namespace
-from pocketmq.model.subscription import Subscription
 from pocketmq.protocol.filter import TagFilter, tag_filter
 
 

@@ -16,8 +16,8 @@ from pocketmq.client.session import Session
 from pocketmq.client.tasks import Tasks
 from pocketmq.client.tracing import Tracer
 from pocketmq.model import properties as names
+from pocketmq.model.message import DEFAULT_REGION
 from pocketmq.model.names import unwrap_namespace
-from pocketmq.model.receipt import DEFAULT_REGION
 from pocketmq.protocol.message_ids import UniqueIds
 from pocketmq.protocol.received import ReceivedMessage
 from pocketmq.protocol.trace_text import HandledAs, Traced, TracedDelivery, TracedHandling

@@ -12,10 +12,10 @@ from enum import Enum
 
 import msgspec
 
+from pocketmq.model.groups import Subscription
 from pocketmq.model.kinds import MessageModel
 from pocketmq.model.names import is_retry_topic
-from pocketmq.model.subscription import Subscription
-from pocketmq.protocol.bodies.connections import ClientConnection, ConsumerConnections
+from pocketmq.protocol.requests.groups import ClientConnection, ConsumerConnections
 
 logger = logging.getLogger("pocketmq.client")
 

@@ -18,11 +18,11 @@ from pocketmq.client.consumer_options import PushConsumerOptions
 from pocketmq.client.session import Session
 from pocketmq.client.tasks import Tasks
 from pocketmq.errors import InvalidInput
+from pocketmq.model.groups import Subscription
 from pocketmq.model.kinds import MessageModel
 from pocketmq.model.queue import MessageQueue
-from pocketmq.model.subscription import Subscription
-from pocketmq.protocol.bodies.running import DirectConsumeResult, RunningInfo
 from pocketmq.protocol.received import ReceivedMessage
+from pocketmq.protocol.requests.client_calls import DirectConsumeResult, RunningInfo
 
 Handler = Callable[[Any], Any]
 """Takes one message, or a list of them; a coroutine function or a plain one."""

@@ -16,7 +16,7 @@ from pocketmq.client.pop.sources import Place, Source
 from pocketmq.client.tasks import Tasks
 from pocketmq.errors import MQError
 from pocketmq.protocol.filter import tag_filter
-from pocketmq.protocol.pop_handles import PopHandle
+from pocketmq.protocol.handles import PopHandle
 from pocketmq.protocol.received import ReceivedMessage
 
 logger = logging.getLogger("pocketmq.client")

@@ -25,7 +25,7 @@ from pocketmq.client.session import Session
 from pocketmq.client.sessions import Lease, lease_session, shown
 from pocketmq.client.settings import sort_settings
 from pocketmq.errors import ClientClosed, InvalidInput
-from pocketmq.protocol.pop_handles import PopHandle
+from pocketmq.protocol.handles import PopHandle
 from pocketmq.protocol.received import ReceivedMessage
 
 

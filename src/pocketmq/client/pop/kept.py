@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from pocketmq.client.pop.popped import Popped
 from pocketmq.client.pop.sources import Source
-from pocketmq.model.subscription import Subscription
+from pocketmq.model.groups import Subscription
 from pocketmq.protocol.received import ReceivedMessage
 
 _ENOUGH = 0.75

@@ -6,19 +6,18 @@ from pocketmq.client.filters import Filter, subscription_to
 from pocketmq.client.pop.options import PopConsumerOptions
 from pocketmq.client.routes import KnownRoute
 from pocketmq.errors import ResponseCode, SystemFailure
+from pocketmq.model.groups import ConsumerData, Subscription
 from pocketmq.model.kinds import ConsumeType, MessageModel
-from pocketmq.model.members import ConsumerData
 from pocketmq.model.names import check_topic, wrap_namespace
 from pocketmq.model.queue import MessageQueue
-from pocketmq.model.subscription import Subscription
-from pocketmq.protocol.bodies.running import (
+from pocketmq.protocol.received import ReceivedMessage
+from pocketmq.protocol.requests.client_calls import (
     PROP_CONSUME_TYPE,
     PROP_ORDERLY,
     PROP_START_TIMESTAMP,
     DirectConsumeResult,
     RunningInfo,
 )
-from pocketmq.protocol.received import ReceivedMessage
 
 
 class PopMember:

@@ -12,8 +12,7 @@ import msgspec
 from pocketmq.client.damage import tell_left_out
 from pocketmq.errors import InvalidInput, MessagesCutShort
 from pocketmq.model import properties as names
-from pocketmq.protocol.bodies.pop import BatchAck, bits_of
-from pocketmq.protocol.pop_handles import (
+from pocketmq.protocol.handles import (
     PopHandle,
     PopPlace,
     PopQueue,
@@ -24,8 +23,8 @@ from pocketmq.protocol.pop_handles import (
     read_start_offsets,
 )
 from pocketmq.protocol.pulled import decode_pulled
-from pocketmq.protocol.received import Delivery, ReceivedMessage
-from pocketmq.protocol.requests.pop import PopResponse
+from pocketmq.protocol.received import DeliveryContext, ReceivedMessage
+from pocketmq.protocol.requests.pop import BatchAck, PopResponse, bits_of
 
 
 class Popped(NamedTuple):
@@ -83,7 +82,9 @@ def read_popped(response: PopResponse, body: bytes, broker: str, topic: str) -> 
         added = {names.POP_CHECKPOINT: handle}
         if message.get_property(names.FIRST_POP_TIME) is None:
             added[names.FIRST_POP_TIME] = str(response.pop_time)
-        delivery = Delivery(broker_name=broker, topic=topic, added=added, reconsume_times=tries)
+        delivery = DeliveryContext(
+            broker_name=broker, topic=topic, added=added, reconsume_times=tries
+        )
         messages.append(_delivered(message, delivery))
     if not damaged:
         return Read(messages, [])
@@ -99,7 +100,7 @@ def _find(body: bytes, broker: str, topic: str) -> tuple[list[ReceivedMessage], 
     damaged: list[int] = []
     while True:
         try:
-            found += decode_pulled(body, Delivery(broker_name=broker))
+            found += decode_pulled(body, DeliveryContext(broker_name=broker))
         except MessagesCutShort as error:
             found += error.decoded
             if error.damaged is None:
@@ -152,7 +153,7 @@ def batch_acks(group: str, of: Iterable[tuple[str, PopHandle]]) -> list[BatchAck
     ]
 
 
-def _delivered(message: ReceivedMessage, delivery: Delivery) -> ReceivedMessage:
+def _delivered(message: ReceivedMessage, delivery: DeliveryContext) -> ReceivedMessage:
     """Lay another delivery over a message; properties read before are read again."""
     return msgspec.structs.replace(
         message, delivery=delivery, _topic=delivery.topic, _properties=None

@@ -15,7 +15,7 @@ from pocketmq.client.pop.kept import Kept, KeptMessages
 from pocketmq.client.pop.sources import Source, Sources
 from pocketmq.client.tasks import Tasks
 from pocketmq.errors import ClientClosed, MQError, RequestNotSupported
-from pocketmq.model.subscription import Subscription
+from pocketmq.model.groups import Subscription
 from pocketmq.protocol.received import ReceivedMessage
 
 T = TypeVar("T", Kept, Kept | MQError)

@@ -14,15 +14,15 @@ from pocketmq.client.damage import tell_skipped
 from pocketmq.client.pop.popped import Popped, batch_acks, handle_of, read_popped
 from pocketmq.client.session import Session
 from pocketmq.errors import MQError, RequestNotSupported, ResponseCode
+from pocketmq.model.groups import Subscription
 from pocketmq.model.queue import MessageQueue
-from pocketmq.model.subscription import Subscription
-from pocketmq.protocol.bodies.pop import BatchAcks
 from pocketmq.protocol.codes import RequestCode
+from pocketmq.protocol.handles import PopHandle
 from pocketmq.protocol.json_values import encode_body
-from pocketmq.protocol.pop_handles import PopHandle
 from pocketmq.protocol.received import ReceivedMessage
 from pocketmq.protocol.requests.pop import (
     AckRequest,
+    BatchAcks,
     ChangeInvisibleTimeRequest,
     ChangeInvisibleTimeResponse,
     PopRequest,

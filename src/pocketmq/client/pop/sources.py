@@ -8,7 +8,7 @@ from typing import NamedTuple, TypeAlias
 
 from pocketmq.client.routes import RouteBook
 from pocketmq.errors import RouteNotFound
-from pocketmq.model.subscription import Subscription
+from pocketmq.model.groups import Subscription
 
 Place: TypeAlias = tuple[str, str, str, str]
 """What makes a source another one: topic, broker, and the filter with its kind."""

@@ -10,8 +10,7 @@ from pocketmq.client.producer.preparing import Preparing
 from pocketmq.client.producer.requests import Outgoing
 from pocketmq.client.producer.sending import Sending
 from pocketmq.errors import InvalidInput, SendFailed
-from pocketmq.model.message import Message
-from pocketmq.model.receipt import SendReceipt
+from pocketmq.model.message import Message, SendReceipt
 from pocketmq.protocol.batch import check_batch, encode_messages
 from pocketmq.protocol.codes import RequestCode
 

@@ -18,13 +18,10 @@ from pocketmq.client.session import Session
 from pocketmq.client.tasks import Tasks
 from pocketmq.errors import MQError
 from pocketmq.model import properties as names
+from pocketmq.model.message import DEFAULT_REGION
 from pocketmq.model.names import unwrap_namespace
-from pocketmq.model.receipt import DEFAULT_REGION
 from pocketmq.protocol.received import ReceivedMessage
-from pocketmq.protocol.requests.transactions import (
-    CheckTransactionStateRequest,
-    EndTransactionRequest,
-)
+from pocketmq.protocol.requests.sending import CheckTransactionStateRequest, EndTransactionRequest
 
 logger = logging.getLogger("pocketmq.client")
 

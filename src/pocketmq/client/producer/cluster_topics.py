@@ -5,8 +5,7 @@ from collections.abc import Mapping
 import msgspec
 
 from pocketmq.client.producer.sending import Sending
-from pocketmq.model.message import Message
-from pocketmq.model.receipt import SendReceipt
+from pocketmq.model.message import Message, SendReceipt
 from pocketmq.protocol.codes import RequestCode
 
 _SEND = int(RequestCode.SEND_MESSAGE_V2)

@@ -8,8 +8,8 @@ import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 
-from pocketmq.balance.producer.replies import reply_properties, reply_topic
-from pocketmq.balance.producer.retry import SendMode
+from pocketmq.balance.producer.packing import reply_properties, reply_topic
+from pocketmq.balance.producer.plan import SendMode
 from pocketmq.balance.producer.selectors import OrderingKey
 from pocketmq.balance.producer.transactions import half_properties
 from pocketmq.client.checks import check_callable
@@ -26,14 +26,13 @@ from pocketmq.client.producer.transactions import (
 )
 from pocketmq.client.tasks import Tasks
 from pocketmq.client.tracing import Tracer
-from pocketmq.model.message import Message
+from pocketmq.model.message import Message, SendReceipt
 from pocketmq.model.queue import MessageQueue
-from pocketmq.model.receipt import SendReceipt
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import Command
 from pocketmq.protocol.received import ReceivedMessage
-from pocketmq.protocol.requests.replies import PushReplyRequest
-from pocketmq.protocol.requests.transactions import CheckTransactionStateRequest
+from pocketmq.protocol.requests.client_calls import PushReplyRequest
+from pocketmq.protocol.requests.sending import CheckTransactionStateRequest
 
 _REPLY = int(RequestCode.SEND_REPLY_MESSAGE_V2)
 

@@ -7,9 +7,14 @@ Belongs to one event loop.
 import asyncio
 import logging
 
-from pocketmq.balance.producer.detector import ROUND_INTERVAL, Probe, plan_round
-from pocketmq.balance.producer.fault_table import BrokerHealth, FaultTable
-from pocketmq.balance.producer.instructions import UpdateFault
+from pocketmq.balance.producer.fault_table import (
+    ROUND_INTERVAL,
+    BrokerHealth,
+    FaultTable,
+    Probe,
+    plan_round,
+)
+from pocketmq.balance.producer.plan import UpdateFault
 from pocketmq.client.producer.publishing import Publishing
 from pocketmq.client.producer_options import ProducerOptions
 from pocketmq.client.session import Session

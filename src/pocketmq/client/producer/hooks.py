@@ -4,11 +4,10 @@ import logging
 from collections.abc import Sequence
 from typing import Any, Protocol
 
-from pocketmq.balance.producer.retry import SendMode
+from pocketmq.balance.producer.plan import SendMode
 from pocketmq.errors import MQError
-from pocketmq.model.message import Message
+from pocketmq.model.message import Message, SendReceipt
 from pocketmq.model.queue import MessageQueue
-from pocketmq.model.receipt import SendReceipt
 
 logger = logging.getLogger("pocketmq.client")
 

@@ -6,8 +6,8 @@ from pocketmq.client.producer.sending import Sending
 from pocketmq.client.routes import KnownRoute
 from pocketmq.protocol.command import Command
 from pocketmq.protocol.received import ReceivedMessage
-from pocketmq.protocol.requests.replies import PushReplyRequest
-from pocketmq.protocol.requests.transactions import CheckTransactionStateRequest
+from pocketmq.protocol.requests.client_calls import PushReplyRequest
+from pocketmq.protocol.requests.sending import CheckTransactionStateRequest
 
 Check = Callable[[ReceivedMessage, CheckTransactionStateRequest, str], Awaitable[None]]
 TakeReply = Callable[[PushReplyRequest, Command], bool]

@@ -28,10 +28,9 @@ from pocketmq.client.sessions import Lease, lease_session, shown
 from pocketmq.client.settings import sort_settings
 from pocketmq.client.tasks import Tasks
 from pocketmq.errors import ClientClosed
-from pocketmq.model.message import Message
+from pocketmq.model.message import Message, SendReceipt
 from pocketmq.model.names import wrap_namespace
 from pocketmq.model.queue import MessageQueue
-from pocketmq.model.receipt import SendReceipt
 
 
 class Producer(Exchanging):

@@ -7,7 +7,7 @@ topic (Java: tryToFindTopicPublishInfo). Belongs to one event loop.
 import asyncio
 from collections.abc import Collection
 
-from pocketmq.balance.producer.round_robin import RoundRobin
+from pocketmq.balance.producer.selectors import RoundRobin
 from pocketmq.client.producer_options import ProducerOptions
 from pocketmq.client.routes import KnownRoute
 from pocketmq.client.session import Session

@@ -4,7 +4,7 @@ from pocketmq.client.producer.sending import Sending
 from pocketmq.errors import BrokerNotFound, HeaderMalformed, InvalidInput
 from pocketmq.model.names import is_dead_letter_topic, is_retry_topic
 from pocketmq.protocol.codes import RequestCode
-from pocketmq.protocol.recall_handle import RecallHandle
+from pocketmq.protocol.handles import RecallHandle
 from pocketmq.protocol.requests.sending import RecallRequest, RecallResponse
 
 

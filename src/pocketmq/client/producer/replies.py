@@ -9,15 +9,15 @@ import uuid
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeAlias
 
-from pocketmq.balance.producer.replies import request_properties
+from pocketmq.balance.producer.packing import request_properties
 from pocketmq.client.checks import check_seconds
 from pocketmq.client.session import Session
 from pocketmq.errors import ClientClosed, MQError, RequestTimedOut, RouteNotFound
+from pocketmq.model.message import SendReceipt
 from pocketmq.model.names import AUTO_CREATE_TOPIC
-from pocketmq.model.receipt import SendReceipt
 from pocketmq.protocol.pushed_reply import correlation_of, pushed_reply
 from pocketmq.protocol.received import ReceivedMessage
-from pocketmq.protocol.requests.replies import PushReplyRequest
+from pocketmq.protocol.requests.client_calls import PushReplyRequest
 
 SendRequest: TypeAlias = Callable[[dict[str, str], float], Awaitable[SendReceipt]]
 """Sends the request with these properties besides its own, within so many seconds."""

@@ -14,8 +14,8 @@ from pocketmq.client.calls import Fields, request_name
 from pocketmq.client.producer_options import ProducerOptions
 from pocketmq.errors import InvalidInput, ServerError, server_error
 from pocketmq.model import properties as names
+from pocketmq.model.message import DEFAULT_REGION, SendReceipt, send_status
 from pocketmq.model.queue import MessageQueue
-from pocketmq.model.receipt import DEFAULT_REGION, SendReceipt, send_status
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import ONEWAY_FLAG, Command
 from pocketmq.protocol.peers import CURRENT_VERSION

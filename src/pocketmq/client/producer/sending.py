@@ -8,7 +8,8 @@ works takes the short way; whatever else becomes of a send is `tries`. Belongs t
 import asyncio
 from collections.abc import Mapping, Sequence
 
-from pocketmq.balance.producer.retry import SendMode, SendPlan, TryEnded
+from pocketmq.balance.producer.plan import SendMode, SendPlan
+from pocketmq.balance.producer.retry import TryEnded
 from pocketmq.balance.profile import V4
 from pocketmq.client.addresses import UNKNOWN_VERSION
 from pocketmq.client.brokers import vip_address
@@ -38,14 +39,13 @@ from pocketmq.errors import (
     RequestTimedOut,
     SendFailed,
 )
-from pocketmq.model.message import Message
+from pocketmq.model.message import Message, SendReceipt
 from pocketmq.model.names import unwrap_namespace, wrap_namespace
 from pocketmq.model.queue import MessageQueue
-from pocketmq.model.receipt import SendReceipt
 from pocketmq.net import Connection
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import Command
-from pocketmq.protocol.peers import Gate
+from pocketmq.protocol.peers import VersionGate
 
 _SEND = int(RequestCode.SEND_MESSAGE_V2)
 _NOTHING: Mapping[str, str] = {}
@@ -245,7 +245,9 @@ class Sending:
         versions = [addresses.version_of(broker) for broker in publication.brokers]
         if outgoing.batch_id is not None and UNKNOWN_VERSION in versions:
             return True
-        return any(UNKNOWN_VERSION < version < Gate.TOPIC_QUEUE_MAPPING for version in versions)
+        return any(
+            UNKNOWN_VERSION < version < VersionGate.TOPIC_QUEUE_MAPPING for version in versions
+        )
 
     def needs_rules(self) -> bool:
         """Tell whether even a first try to a queue of the turn is more than that."""

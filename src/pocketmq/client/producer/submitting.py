@@ -9,15 +9,15 @@ one event loop.
 import asyncio
 from typing import Protocol, TypeAlias
 
-from pocketmq.balance.producer.retry import SendMode, TryEnded
+from pocketmq.balance.producer.plan import SendMode
+from pocketmq.balance.producer.retry import TryEnded
 from pocketmq.client.producer.choices import Choice
 from pocketmq.client.producer.publishing import Publication
 from pocketmq.client.producer.requests import Outgoing
 from pocketmq.client.producer.sending import Sending
 from pocketmq.client.producer.tries import Tries
 from pocketmq.errors import MQError, RequestTimedOut, TransportError
-from pocketmq.model.message import Message
-from pocketmq.model.receipt import SendReceipt
+from pocketmq.model.message import Message, SendReceipt
 from pocketmq.net import Connection
 from pocketmq.protocol.command import Command
 

@@ -19,13 +19,12 @@ from pocketmq.balance.producer.transactions import (
 from pocketmq.client.producer.local_calls import LocalCalls
 from pocketmq.client.session import Session
 from pocketmq.errors import MQError
-from pocketmq.model.flags import TransactionState
-from pocketmq.model.message import Message
+from pocketmq.model.kinds import TransactionState
+from pocketmq.model.message import Message, SendReceipt
 from pocketmq.model.names import unwrap_namespace, wrap_namespace
-from pocketmq.model.receipt import SendReceipt
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.message_ids import parse_offset_id
-from pocketmq.protocol.requests.transactions import EndTransactionRequest
+from pocketmq.protocol.requests.sending import EndTransactionRequest
 
 logger = logging.getLogger("pocketmq.client")
 

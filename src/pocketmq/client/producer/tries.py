@@ -8,24 +8,15 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from pocketmq.balance.producer.choice import queue_for
-from pocketmq.balance.producer.instructions import Feedback, RefreshRoute, Return, Send
-from pocketmq.balance.producer.retry import (
-    Attempts,
-    SendMode,
-    SendPlan,
-    TryEnded,
-    cancelled,
-    first_step,
-    next_step,
-)
+from pocketmq.balance.producer.plan import Feedback, RefreshRoute, Return, Send, SendMode, SendPlan
+from pocketmq.balance.producer.retry import SendAttempts, TryEnded, cancelled, first_step, next_step
 from pocketmq.client.producer.choices import Choice
 from pocketmq.client.producer.hooks import SendContext, call_after, call_before
 from pocketmq.client.producer.publishing import Publication
 from pocketmq.client.producer.requests import Outgoing
 from pocketmq.errors import BrokerNotFound, MQError
-from pocketmq.model.message import Message
+from pocketmq.model.message import Message, SendReceipt
 from pocketmq.model.queue import MessageQueue
-from pocketmq.model.receipt import SendReceipt
 
 if TYPE_CHECKING:
     from pocketmq.client.producer.sending import Sending
@@ -57,7 +48,7 @@ class Tries:
         """
         chosen = None if choice is None else choice(publication.queues)
         plan, sending = self._plan, self._sending
-        attempts = Attempts()
+        attempts = SendAttempts()
         action = first_step(plan, self._elapsed())
         while ended is not None or isinstance(action, Send):
             if ended is None:

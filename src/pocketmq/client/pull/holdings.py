@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 
 from pocketmq.balance.consumer import instructions as do
-from pocketmq.balance.consumer.rebalance import OwnedQueue
+from pocketmq.balance.consumer.facts import OwnedQueue
 from pocketmq.balance.consumer.round import OffsetAnswered, OffsetRead, RebalanceRound, RoundEvent
 from pocketmq.client.consumer.held import HeldQueue
 from pocketmq.client.consumer.start_offsets import answer_to

@@ -9,18 +9,18 @@ from pocketmq.client.pull.parts import PullParts
 from pocketmq.client.pull.positions import Positions
 from pocketmq.client.routes import KnownRoute
 from pocketmq.errors import ResponseCode, SystemFailure
+from pocketmq.model.groups import ConsumerData
 from pocketmq.model.kinds import ConsumeFromWhere, ConsumeType
-from pocketmq.model.members import ConsumerData
 from pocketmq.model.queue import MessageQueue
-from pocketmq.protocol.bodies.running import (
+from pocketmq.protocol.received import ReceivedMessage
+from pocketmq.protocol.requests.client_calls import (
     PROP_CONSUME_TYPE,
     PROP_ORDERLY,
     PROP_START_TIMESTAMP,
     DirectConsumeResult,
-    ProcessQueueInfo,
+    ProcessQueueBody,
     RunningInfo,
 )
-from pocketmq.protocol.received import ReceivedMessage
 
 
 class PullMember:
@@ -89,12 +89,12 @@ class PullMember:
             mq_table={each.queue: self._queue_info(each.queue) for each in parts.assignment},
         )
 
-    def _queue_info(self, queue: MessageQueue) -> ProcessQueueInfo:
+    def _queue_info(self, queue: MessageQueue) -> ProcessQueueBody:
         assigned = self._parts.assignment.get(queue)
         assert assigned is not None
         info = assigned.held.process.info()
         wall, now = self._parts.session.clock.now(), asyncio.get_running_loop().time()
-        return ProcessQueueInfo(
+        return ProcessQueueBody(
             commit_offset=self._parts.offsets.table.read(queue),
             cached_msg_min_offset=info.cached_min_offset,
             cached_msg_max_offset=info.cached_max_offset,

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 import msgspec
 
 from pocketmq.balance.consumer.lite_pull import commit_step
-from pocketmq.balance.consumer.start_offset import StartRule
+from pocketmq.balance.consumer.offsets import StartRule
 from pocketmq.balance.profile import Profile
 from pocketmq.client.consumer.held import HeldQueue
 from pocketmq.client.consumer.offsets import OffsetStore
@@ -16,8 +16,8 @@ from pocketmq.client.pull.assigned import AssignedQueue, Assignment
 from pocketmq.client.pull.cache import Cache
 from pocketmq.client.session import Session
 from pocketmq.client.tasks import Tasks
+from pocketmq.model.groups import Subscription
 from pocketmq.model.queue import MessageQueue
-from pocketmq.model.subscription import Subscription
 
 
 @dataclass(slots=True, eq=False)

@@ -19,6 +19,7 @@ from pocketmq.balance.consumer.lite_pull import (
     before_lite_pull,
     lite_start_failed,
 )
+from pocketmq.balance.consumer.offsets import NO_OFFSET, after_answer, start_step
 from pocketmq.balance.consumer.pulling import (
     CacheMessages,
     PullLater,
@@ -26,7 +27,6 @@ from pocketmq.balance.consumer.pulling import (
     StopPulling,
     WaitReason,
 )
-from pocketmq.balance.consumer.start_offset import NO_OFFSET, after_answer, start_step
 from pocketmq.client.addresses import Place
 from pocketmq.client.consumer.held import HeldQueue
 from pocketmq.client.consumer.pull_request import Asked, Pulled, read_answer
@@ -37,11 +37,11 @@ from pocketmq.client.pull.cache import Batch
 from pocketmq.client.pull.parts import PullParts
 from pocketmq.client.questions.pulling import ANSWERS, STATUS
 from pocketmq.errors import BrokerNotFound, MQError, RequestNotSupported, ServerError
-from pocketmq.model.flags import PullFlag
+from pocketmq.model.kinds import PullFlag
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import Command
 from pocketmq.protocol.filter import is_tag_kind
-from pocketmq.protocol.requests.pulling import PullRequest, PullResponse
+from pocketmq.protocol.requests.reading import PullRequest, PullResponse
 
 logger = logging.getLogger("pocketmq.client")
 

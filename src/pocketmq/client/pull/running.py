@@ -10,9 +10,9 @@ import msgspec
 
 from pocketmq.balance.consumer import lifecycle as life
 from pocketmq.balance.consumer import schedule as when
+from pocketmq.balance.consumer.facts import GroupMember
 from pocketmq.balance.consumer.instructions import Instruction
-from pocketmq.balance.consumer.rebalance import Member
-from pocketmq.balance.consumer.start_offset import StartRule
+from pocketmq.balance.consumer.offsets import StartRule
 from pocketmq.client.consumer.group_calls import check_filter
 from pocketmq.client.consumer.local_offsets import LocalOffsets, offsets_file
 from pocketmq.client.consumer.offsets import OffsetStore, RemoteOffsets
@@ -87,12 +87,12 @@ class PullRunning:
             return LocalOffsets(offsets_file(options.offsets_dir, session.client_id, group))
         return RemoteOffsets(session, group, session.options.profile)
 
-    def _facts_of_member(self, group: str) -> Member:
+    def _facts_of_member(self, group: str) -> GroupMember:
         options, session = self._options, self.session
         start_ms = session.clock.now_ms() - HALF_AN_HOUR_MS
         if options.start_at is not None:
             start_ms = int(options.start_at * 1000)
-        return Member(
+        return GroupMember(
             profile=session.options.profile,
             group=group,
             client_id=session.client_id,

@@ -7,7 +7,7 @@ from pocketmq.client.questions.asking import Question, ask
 from pocketmq.client.questions.pulling import PULL_TIMEOUT, PullSpec, pull_once
 from pocketmq.errors import MessageMalformed, ResponseCode
 from pocketmq.model.queue import MessageQueue
-from pocketmq.protocol.peers import Gate
+from pocketmq.protocol.peers import VersionGate
 from pocketmq.protocol.record_scan import RecordView, scan_records
 from pocketmq.protocol.requests.offsets import (
     GET_MAX_OFFSET,
@@ -65,7 +65,7 @@ def offset_at(queue: MessageQueue, time_ms: int, group: str) -> Question[int]:
     `group`: a broker of theirs returns the message that is nearest in time, or the last.
     """
     offset, version = yield from _search(queue, time_ms)
-    if version >= Gate.EXACT_TIMES:
+    if version >= VersionGate.EXACT_TIMES:
         return offset
     first, end = yield from bounds(queue)
     return (yield from _first_at_or_after(queue, time_ms, range(first, end), group))

@@ -5,9 +5,9 @@ from msgspec import Struct
 from pocketmq.balance.consumer.pulling import PullStatus
 from pocketmq.client.questions.asking import Question, ask
 from pocketmq.errors import ResponseCode
-from pocketmq.model.flags import PullFlag
+from pocketmq.model.kinds import PullFlag
 from pocketmq.model.queue import MessageQueue
-from pocketmq.protocol.requests.pulling import PULL_MESSAGE, PullRequest
+from pocketmq.protocol.requests.reading import PULL_MESSAGE, PullRequest
 
 PULL_TIMEOUT = 10.0
 """Seconds for a pull that does not wait for messages, as in Java."""

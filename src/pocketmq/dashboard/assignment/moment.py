@@ -5,7 +5,7 @@ and every broker has been heard.
 """
 
 from pocketmq.admin.facts import GroupFacts, is_push
-from pocketmq.balance.story.moment import Moment, Owners
+from pocketmq.balance.story.observation import GroupObservation, KnownOwners
 from pocketmq.model.kinds import MessageModel
 from pocketmq.model.queue import MessageQueue
 
@@ -21,7 +21,7 @@ _JAVA_STRATEGIES = {
 }
 
 
-def moment_of(facts: GroupFacts, at: float, fits: str | None = None) -> Moment:
+def moment_of(facts: GroupFacts, at: float, fits: str | None = None) -> GroupObservation:
     """Take from facts what the history needs."""
     holders = facts.holders()
     untold = facts.silent
@@ -29,8 +29,8 @@ def moment_of(facts: GroupFacts, at: float, fits: str | None = None) -> Moment:
         untold = untold | untold_by(facts)
     # A member that came while we asked is known by its own word alone.
     members = frozenset((*facts.members(), *facts.running, *facts.silent))
-    nobody: Owners = None if untold or facts.unseen_brokers else ()
-    owners: dict[MessageQueue, Owners] = {}
+    nobody: KnownOwners = None if untold or facts.unseen_brokers else ()
+    owners: dict[MessageQueue, KnownOwners] = {}
     lags = {}
     for queues in facts.queues.values():
         for queue in queues:
@@ -39,7 +39,7 @@ def moment_of(facts: GroupFacts, at: float, fits: str | None = None) -> Moment:
             progress = facts.progress.get(queue)
             if progress is not None:
                 lags[queue] = progress.broker_offset - progress.consumer_offset
-    return Moment(
+    return GroupObservation(
         at=at,
         members=members,
         untold=untold,

@@ -12,8 +12,8 @@ from typing import Any
 import msgspec
 
 from pocketmq.admin.explaining import Explanation
-from pocketmq.balance.story.history import History
-from pocketmq.balance.story.moment import Moment
+from pocketmq.balance.story.history import GroupHistory
+from pocketmq.balance.story.observation import GroupObservation
 from pocketmq.balance.what_if import Ownership
 from pocketmq.model.queue import MessageQueue, sort_queues
 
@@ -79,7 +79,7 @@ class Seats:
 
 
 def live_picture(
-    story: Explanation, now: Moment, history: History, seats: dict[str, int]
+    story: Explanation, now: GroupObservation, history: GroupHistory, seats: dict[str, int]
 ) -> Picture:
     """Draw a group as it is; where queues have no owners there are none to draw."""
     owner, was, since = [], [], []
@@ -170,7 +170,7 @@ def patch(before: Picture | None, now: Picture) -> dict[str, Any]:
     return changes
 
 
-def _members(story: Explanation, now: Moment, seats: dict[str, int]) -> list[Seat]:
+def _members(story: Explanation, now: GroupObservation, seats: dict[str, int]) -> list[Seat]:
     counts: Counter[str] = Counter()
     lags: dict[str, int | None] = {}
     for each in story.queues:

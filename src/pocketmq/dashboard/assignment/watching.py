@@ -16,8 +16,8 @@ from pocketmq.admin.explaining import Explanation, explain
 from pocketmq.admin.facts import GroupFacts
 from pocketmq.admin.findings import Finding
 from pocketmq.balance.story.episode import Rebalance
-from pocketmq.balance.story.history import History
-from pocketmq.balance.story.moment import Moment
+from pocketmq.balance.story.history import GroupHistory
+from pocketmq.balance.story.observation import GroupObservation
 from pocketmq.balance.story.spans import Span
 from pocketmq.dashboard.assignment.lags import Lags, Series
 from pocketmq.dashboard.assignment.moment import moment_of
@@ -49,7 +49,7 @@ class Look(msgspec.Struct, frozen=True, kw_only=True):
     at: float
     facts: GroupFacts
     story: Explanation
-    moment: Moment
+    moment: GroupObservation
     picture: Picture
     findings: tuple[Finding, ...]
     rebalances: list[Rebalance]
@@ -69,7 +69,7 @@ class Looking:
     def __init__(self, admin: Admin, group: str) -> None:
         self._admin = admin
         self._group = group
-        self._history = History()
+        self._history = GroupHistory()
         self._lags = Lags()
         self._seats = Seats()
         self._recounting = Recounting()
@@ -134,7 +134,9 @@ def with_queues(facts: GroupFacts) -> GroupFacts:
     )
 
 
-def honest(findings: tuple[Finding, ...], now: Moment, silent: Collection[str]) -> list[Finding]:
+def honest(
+    findings: tuple[Finding, ...], now: GroupObservation, silent: Collection[str]
+) -> list[Finding]:
     """Leave out what cannot be known while members do not tell which queues they hold.
 
     Nor can a queue be owned twice, or by nobody, where queues have no owners.

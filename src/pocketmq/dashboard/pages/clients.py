@@ -14,8 +14,8 @@ from pocketmq.dashboard.table import Cell, Column, LiveTable
 from pocketmq.dashboard.tiles import Tiles
 from pocketmq.dashboard.views import GroupsView, ProducersView
 from pocketmq.dashboard.words import UNKNOWN, count, link_to, moment
-from pocketmq.protocol.bodies.connections import ClientConnection, ProducerInfo
 from pocketmq.protocol.peers import Language
+from pocketmq.protocol.requests.groups import ClientConnection, ProducerInfo
 
 Consumer = tuple[str, ClientConnection]
 Producer = tuple[str, ProducerInfo, tuple[str, ...]]

@@ -25,7 +25,7 @@ from pocketmq.dashboard.table import LiveTable
 from pocketmq.dashboard.tiles import Tiles
 from pocketmq.dashboard.views import GroupView
 from pocketmq.dashboard.words import NEVER, UNKNOWN, count, link_to
-from pocketmq.model.group_config import GroupConfig
+from pocketmq.model.groups import GroupConfig
 from pocketmq.model.names import is_retry_topic
 
 

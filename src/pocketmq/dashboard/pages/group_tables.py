@@ -7,11 +7,11 @@ from pocketmq.dashboard.pages.groups import version
 from pocketmq.dashboard.table import Cell, Column
 from pocketmq.dashboard.views import GroupView
 from pocketmq.dashboard.words import NEVER, UNKNOWN, count, link_to, moment
-from pocketmq.model.group_config import GroupConfig
+from pocketmq.model.groups import GroupConfig
 from pocketmq.model.names import is_retry_topic
-from pocketmq.protocol.bodies.connections import ClientConnection
-from pocketmq.protocol.bodies.running import PROP_START_TIMESTAMP, RunningInfo
-from pocketmq.protocol.bodies.stats import QueueProgress
+from pocketmq.protocol.requests.client_calls import PROP_START_TIMESTAMP, RunningInfo
+from pocketmq.protocol.requests.groups import ClientConnection
+from pocketmq.protocol.requests.stats import QueueProgress
 
 Setting = tuple[str, GroupConfig]
 

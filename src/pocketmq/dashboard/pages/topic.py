@@ -12,10 +12,10 @@ from pocketmq.dashboard.table import Cell, Column, LiveTable
 from pocketmq.dashboard.tiles import Tiles
 from pocketmq.dashboard.views import GroupsView, TopicsView, TopicView
 from pocketmq.dashboard.words import UNKNOWN, count, link_to, moment, rate
-from pocketmq.model.flags import Permission
+from pocketmq.model.kinds import Permission
 from pocketmq.model.queue import MessageQueue
-from pocketmq.model.topic_config import TopicConfig
-from pocketmq.protocol.bodies.stats import OffsetRange
+from pocketmq.model.topics import TopicConfig
+from pocketmq.protocol.requests.stats import OffsetRange
 
 Held = tuple[MessageQueue, OffsetRange]
 Consumer = tuple[str, int | None, int | None]

@@ -4,7 +4,7 @@ The keys are the broker's where they mean the same, so that one file serves a wh
 """
 
 from pocketmq.errors import InvalidInput
-from pocketmq.model.start_users import initial_users
+from pocketmq.model.secrets import initial_users
 from pocketmq.net import DoorSettings
 from pocketmq.net.doorway import Networks, parse_networks
 

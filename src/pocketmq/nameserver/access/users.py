@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 
 from pocketmq.errors import InvalidInput
-from pocketmq.protocol.bodies.access import User
+from pocketmq.protocol.requests.access import User
 
 _log = logging.getLogger("pocketmq.nameserver")
 

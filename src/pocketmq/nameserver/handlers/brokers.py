@@ -6,22 +6,23 @@ from collections.abc import Hashable
 from hashlib import blake2b
 
 from pocketmq.errors import ResponseCode, server_error
-from pocketmq.model.data_version import DataVersion
+from pocketmq.model.value import DataVersion
 from pocketmq.nameserver.handlers.handler import SUCCESS, Handler
 from pocketmq.nameserver.key_values import ORDER_NAMESPACE
 from pocketmq.nameserver.state import NameServerState
 from pocketmq.nameserver.values import SILENCE, Announcement, BrokerKey, Topics
-from pocketmq.protocol.bodies.cluster import MemberGroup, MemberGroupAnswer
-from pocketmq.protocol.bodies.registration import Registration, decode_registration
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import Command
 from pocketmq.protocol.json_values import decode_body, encode_body
-from pocketmq.protocol.peers import Gate
+from pocketmq.protocol.peers import VersionGate
+from pocketmq.protocol.registration import Registration, decode_registration
 from pocketmq.protocol.requests.nameserver import (
     AddWritePermissionRequest,
     AddWritePermissionResponse,
     BrokerHeartbeatRequest,
     GetBrokerMemberGroupRequest,
+    MemberGroup,
+    MemberGroupAnswer,
     QueryDataVersionRequest,
     QueryDataVersionResponse,
     RegisterBrokerRequest,
@@ -50,7 +51,7 @@ def register(state: NameServerState, connection: Hashable, request: Command) -> 
     if delete_absent or not state.table.holds(broker, digest):
         registration = _read(request, header)
         topics = Topics(table=registration.topics, digest=digest)
-        if request.version >= Gate.REGISTER_BODY:
+        if request.version >= VersionGate.REGISTER_BODY:
             broker = _announcement(request, header, tuple(registration.filter_server_list))
     rival = state.table.rival(broker)
     registered = state.table.register(

@@ -8,12 +8,11 @@ from pocketmq.nameserver.handlers.handler import SUCCESS, Handler
 from pocketmq.nameserver.route_bodies import encode_route
 from pocketmq.nameserver.state import NameServerState
 from pocketmq.nameserver.views import in_zone, with_acting_masters
-from pocketmq.protocol.bodies.cluster import ClusterInfo
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import Command
 from pocketmq.protocol.json_values import encode_body
-from pocketmq.protocol.peers import Gate
-from pocketmq.protocol.requests.nameserver import GetRouteRequest
+from pocketmq.protocol.peers import VersionGate
+from pocketmq.protocol.requests.nameserver import ClusterInfo, GetRouteRequest
 
 _ZONE_MODE = "__ZONE_MODE"
 _ZONE = "__ZONE_NAME"
@@ -31,7 +30,9 @@ def route(state: NameServerState, _: Hashable, request: Command) -> Command:
     if found is None:
         state.route_bodies.forget(header.topic)
         raise server_error(ResponseCode.TOPIC_NOT_EXIST, _unknown(header.topic))
-    standard = request.version >= Gate.STANDARD_JSON or bool(header.accept_standard_json_only)
+    standard = request.version >= VersionGate.STANDARD_JSON or bool(
+        header.accept_standard_json_only
+    )
     order = state.order_of(header.topic)
     seen = _as_seen(state, request, header.topic, found)
     if seen is found:

@@ -6,7 +6,6 @@ from pocketmq.errors import ResponseCode, server_error
 from pocketmq.model.route import QueueData, TopicRoute
 from pocketmq.nameserver.handlers.handler import SUCCESS, Handler
 from pocketmq.nameserver.state import NameServerState
-from pocketmq.protocol.bodies.topics import TopicNames
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import Command
 from pocketmq.protocol.json_values import decode_body, encode_body
@@ -15,6 +14,7 @@ from pocketmq.protocol.requests.nameserver import (
     GetTopicsByClusterRequest,
     RegisterTopicRequest,
 )
+from pocketmq.protocol.requests.topics import TopicNames
 
 _UNIT = 1
 _UNIT_SUBSCRIBED = 2

@@ -16,7 +16,7 @@ from pocketmq.balance.story.recorded import (
     returned,
 )
 from pocketmq.balance.story.spans import Span, overlaps, rest, total
-from pocketmq.balance.story.timeline import Owned, Timeline, timeline
+from pocketmq.balance.story.timeline import Owned, OwnershipTimeline, timeline
 from pocketmq.errors import InvalidInput
 from pocketmq.model.queue import QueueName
 from pocketmq.pipelines.health.lag import Lag, lag_of
@@ -206,7 +206,9 @@ def _with_duplicates(moves: list[Handover], twice: Twice | None) -> list[Handove
     ]
 
 
-def _queue(queue: QueueName, story: Timeline, moves: int, twice: Twice | None) -> QueueHealth:
+def _queue(
+    queue: QueueName, story: OwnershipTimeline, moves: int, twice: Twice | None
+) -> QueueHealth:
     owners = story.owned[queue]
     absent = story.absent.get(queue, [])
     held = [(one.since, one.until) for one in owners]

@@ -13,8 +13,7 @@ from typing import Any
 import msgspec
 
 from pocketmq.errors import BodyMalformed
-from pocketmq.protocol.fastjson.object_keys import read_with_object_keys
-from pocketmq.protocol.fastjson.references import resolve
+from pocketmq.protocol.fastjson.quirks import read_with_object_keys, resolve
 from pocketmq.protocol.fastjson.writer import MAX_DEPTH, ObjectKey, dumps
 
 _LONGEST_NUMBER = 400
@@ -33,7 +32,9 @@ def loads(data: bytes | str, what: str = "JSON") -> Any:
         data = str(data)  # an ObjectKey's bare text
     openings = _openings(data)
     if openings > MAX_CONTAINERS:
-        raise BodyMalformed(what, f"it has {openings} objects and arrays, {MAX_CONTAINERS} at most")
+        raise BodyMalformed(
+            what, f"it has {openings} objects and arrays; at most {MAX_CONTAINERS} are allowed"
+        )
     try:
         value = msgspec.json.decode(data)
     except (msgspec.DecodeError, UnicodeError, RecursionError):
@@ -71,7 +72,7 @@ def _openings(data: bytes | str) -> int:
 
 
 def nests_deeper(value: Any, levels: int) -> bool:
-    """Tell whether a value has more levels of maps and lists than allowed."""
+    """Return whether a value has more levels of maps and lists than allowed."""
     level = [value]
     for _ in range(levels):
         level = [

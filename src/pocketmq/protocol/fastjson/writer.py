@@ -69,12 +69,12 @@ def _escape_ascii(text: str) -> str:
 
 
 def quote(text: str) -> str:
-    """Give one string as JSON."""
+    """Return one string as JSON."""
     return f'"{_escape(text)}"'
 
 
 def java_double(number: float) -> str:
-    """Give Java's `Double.toString`, or `null` for what JSON has no word for."""
+    """Return Java's `Double.toString`, or `null` for what JSON has no word for."""
     if not isfinite(number):
         return "null"
     if number == 0 or 1e-3 <= abs(number) < 1e7:
@@ -150,7 +150,7 @@ class _Writer:
             return f"{key}:" if self.bare_integer_keys else f'"{key}":'
         if isinstance(key, Enum):
             return f'"{key.name}":'
-        raise InvalidInput(f"{kind.__name__} cannot be a key of a body's map")
+        raise InvalidInput(f"{kind.__name__} cannot be a map key of a body")
 
     def _rare(self, value: Any) -> str:
         if value is None:
@@ -163,4 +163,4 @@ class _Writer:
             return str(int(value))
         if isinstance(value, str):
             return f'"{self.escape(str(value))}"'
-        raise InvalidInput(f"{type(value).__name__} has no place in a body")
+        raise InvalidInput(f"{type(value).__name__} cannot be written to a body")

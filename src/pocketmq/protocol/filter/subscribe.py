@@ -1,19 +1,77 @@
-"""Turn a subscription expression into the `Subscription` a heartbeat carries.
+"""Subscriptions: reading an expression of tags, and selecting messages by tag.
 
-Owns how tags are read from `a || b`. SQL92 text is carried as it stands: reading it is the
-business of the broker that evaluates it (`compile_sql`).
+A broker selects by the tag's hash code before a message is read; two tags may share a hash code, so
+the client checks exactly what the broker let through. SQL92 text is carried as it stands: reading
+it is the business of the broker that evaluates it (`compile_sql`).
 """
 
+from collections.abc import Iterable
+from dataclasses import dataclass
+
 from pocketmq.errors import FilterSyntaxError
-from pocketmq.model.java_strings import java_hash, java_split
-from pocketmq.model.subscription import ALL, TAG, Subscription
+from pocketmq.model.groups import ALL, TAG, Subscription
+from pocketmq.model.java_strings import int32, java_hash, java_split
 
 _SEPARATOR = "||"
 _JAVA_BLANK = "".join(map(chr, range(0x21)))  # what Java's trim() takes away, and nothing more
 
 
+@dataclass(frozen=True, slots=True)
+class TagFilter:
+    """Which hash codes pass at the broker and which tags at the client; None passes all."""
+
+    codes: frozenset[int] | None = None
+    tags: frozenset[str] | None = None
+
+    def matches_code(self, tags_code: int | None) -> bool:
+        """Return whether a code of the consume queue passes at the broker (None: it has no code).
+
+        Only the lower 32 bits count, as a signed number: the queue keeps codes as 64 bits.
+        """
+        return self.codes is None or tags_code is None or int32(tags_code) in self.codes
+
+    def matches_tag(self, tag: str | None) -> bool:
+        """Return whether a tag passes at the client; a message without one passes only `*`."""
+        return self.tags is None or (tag is not None and tag in self.tags)
+
+    def select_codes(self, tags_codes: Iterable[int | None]) -> list[int]:
+        """Return the positions of the codes that pass at the broker."""
+        codes = self.codes
+        if codes is None:
+            return [position for position, _ in enumerate(tags_codes)]
+        return [
+            position
+            for position, code in enumerate(tags_codes)
+            if code is None
+            or (code if -0x8000_0000 <= code < 0x8000_0000 else int32(code)) in codes
+        ]
+
+    def select_tags(self, tags: Iterable[str | None]) -> list[int]:
+        """Return the positions of the tags that pass at the client."""
+        wanted = self.tags
+        if wanted is None:
+            return [position for position, _ in enumerate(tags)]
+        return [position for position, tag in enumerate(tags) if tag in wanted]
+
+
+def tag_filter(subscription: Subscription) -> TagFilter:
+    """Return the filter of a subscription.
+
+    A subscription of another kind passes here whole: its expression decides elsewhere. One whose
+    text holds only blanks between separators has no tags: nothing passes the broker, yet the
+    client would not filter; so it is in Java.
+    """
+    if subscription.class_filter_mode:
+        return TagFilter()
+    by_code = is_tag_kind(subscription.expression_type) and subscription.sub_string != ALL
+    return TagFilter(
+        codes=subscription.code_set if by_code else None,
+        tags=subscription.tags_set or None,
+    )
+
+
 def is_tag_kind(kind: str | None) -> bool:
-    """Say whether an expression type means tags: TAG, and on the wire also none at all."""
+    """Return whether an expression type means tags: TAG, and on the wire also none at all."""
     return kind is None or kind in ("", TAG)
 
 

@@ -1,28 +1,105 @@
-"""Groups on a broker: their settings, their topics, their connections."""
+"""Groups on a broker: their set-up, subscriptions and connections."""
 
-from pocketmq.model.group_config import GroupConfig
-from pocketmq.protocol.bodies.connections import (
-    ConsumerConnections,
-    ProducerConnections,
-    ProducerTable,
-)
-from pocketmq.protocol.bodies.groups import (
-    GroupConfigs,
-    GroupForbidden,
-    GroupSubscription,
-    GroupTable,
-)
-from pocketmq.protocol.bodies.topics import TopicNames
+import msgspec
+
+from pocketmq.model.groups import GroupConfig, Subscription
+from pocketmq.model.kinds import ConsumeFromWhere, ConsumeType, MessageModel
+from pocketmq.model.value import DataVersion, WireValue
 from pocketmq.protocol.codes import RequestCode as Code
-from pocketmq.protocol.forms import json_of
 from pocketmq.protocol.header import Header, Int32, RpcHeader, TopicHeader
-from pocketmq.protocol.request import NoHeader, request
+from pocketmq.protocol.peers import Language
+from pocketmq.protocol.request import NoHeader, RequestRight, json_of, request
+from pocketmq.protocol.requests.topics import TopicNames
+
+
+class GroupTableBody(WireValue, frozen=True, kw_only=True):
+    """Every group's set-up on a broker (Java: SubscriptionGroupWrapper).
+
+    `forbidden_table` holds, per group and topic, the bits of what is switched off (5.x).
+    """
+
+    subscription_group_table: dict[str, GroupConfig] = {}
+    forbidden_table: dict[str, dict[str, int]] = {}
+    data_version: DataVersion = DataVersion()
+
+
+class GroupConfigs(WireValue, frozen=True, kw_only=True):
+    """Several groups to create or change at once (Java: SubscriptionGroupList)."""
+
+    group_config_list: list[GroupConfig] = []
+
+
+class GroupForbidden(WireValue, frozen=True, kw_only=True):
+    """Whether a group may read a topic (5.x)."""
+
+    topic: str | None = None
+    group: str | None = None
+    readable: bool | None = None
+
+
+class GroupSubscription(WireValue, frozen=True, kw_only=True):
+    """What a group subscribes of a topic (Java: QuerySubscriptionResponseBody)."""
+
+    subscription_data: Subscription | None = None
+    group: str | None = None
+    topic: str | None = None
+
+
+class ConsumedBy(WireValue, frozen=True, kw_only=True):
+    """Which groups have consumed a message and which not yet (Java: ConsumeByWho)."""
+
+    consumed_group: list[str] = []
+    not_consumed_group: list[str] = []
+    topic: str | None = None
+    queue_id: int = 0
+    offset: int = 0
+
+
+class ClientConnection(WireValue, frozen=True, kw_only=True):
+    """One connected client (Java: Connection)."""
+
+    client_id: str | None = None
+    client_addr: str | None = None
+    language: Language | None = None
+    version: int = 0
+
+
+class ConsumerConnections(WireValue, frozen=True, kw_only=True):
+    """The members of a group with what they subscribe (Java: ConsumerConnection)."""
+
+    connection_set: list[ClientConnection] = []
+    subscription_table: dict[str, Subscription] = {}
+    consume_type: ConsumeType | None = None
+    message_model: MessageModel | None = None
+    consume_from_where: ConsumeFromWhere | None = None
+
+
+class ProducerConnections(WireValue, frozen=True, kw_only=True):
+    """The members of a producer group (Java: ProducerConnection)."""
+
+    connection_set: list[ClientConnection] = []
+
+
+class ProducerInfo(WireValue, frozen=True, kw_only=True):
+    """One producer, with the time of its last heartbeat in milliseconds."""
+
+    client_id: str | None = None
+    remote_ip: str | None = msgspec.field(name="remoteIP", default=None)
+    language: Language | None = None
+    version: int = 0
+    last_update_timestamp: int = 0
+
+
+class ProducerTableBody(WireValue, frozen=True, kw_only=True):
+    """Every producer of a broker, by group (Java: ProducerTableInfo)."""
+
+    data: dict[str, list[ProducerInfo]] = {}
 
 
 class GetAllSubscriptionGroupRequest(Header, frozen=True, kw_only=True):
     """Asks for the settings of all groups, or of some of them (5.x)."""
 
-    group_seq: Int32 | None = None  # where to go on; absent in 4.9, which takes all at once
+    group_seq: Int32 | None = None  # where to continue; absent in 4.9, which reads all at once
     data_version: str | None = None  # the state read so far, as JSON
     max_group_num: Int32 | None = None
 
@@ -96,13 +173,14 @@ GET_ALL_SUBSCRIPTIONGROUP_CONFIG = request(
     Code.GET_ALL_SUBSCRIPTIONGROUP_CONFIG,
     GetAllSubscriptionGroupRequest,
     GetAllSubscriptionGroupResponse,
-    result=json_of(GroupTable),
+    result=json_of(GroupTableBody),
 )
 GET_CONSUMER_CONNECTION_LIST = request(
     Code.GET_CONSUMER_CONNECTION_LIST,
     GetConsumerConnectionsRequest,
     NoHeader,
     result=json_of(ConsumerConnections),
+    right=RequestRight.to("Get", consumerGroup="Group"),
 )
 GET_PRODUCER_CONNECTION_LIST = request(
     Code.GET_PRODUCER_CONNECTION_LIST,
@@ -111,35 +189,42 @@ GET_PRODUCER_CONNECTION_LIST = request(
     result=json_of(ProducerConnections),
 )
 DELETE_SUBSCRIPTIONGROUP = request(
-    Code.DELETE_SUBSCRIPTIONGROUP, DeleteSubscriptionGroupRequest, NoHeader
+    Code.DELETE_SUBSCRIPTIONGROUP,
+    DeleteSubscriptionGroupRequest,
+    NoHeader,
+    right=RequestRight.to("Delete", groupName="Group"),
 )
 UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST = request(
     Code.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST, NoHeader, NoHeader, body=json_of(GroupConfigs)
 )
 GET_ALL_PRODUCER_INFO = request(
-    Code.GET_ALL_PRODUCER_INFO, GetAllProducersRequest, NoHeader, result=json_of(ProducerTable)
+    Code.GET_ALL_PRODUCER_INFO, GetAllProducersRequest, NoHeader, result=json_of(ProducerTableBody)
 )
 QUERY_TOPICS_BY_CONSUMER = request(
     Code.QUERY_TOPICS_BY_CONSUMER,
     QueryTopicsByConsumerRequest,
     NoHeader,
     result=json_of(TopicNames),
+    right=RequestRight.to("Get", group="Group"),
 )
 QUERY_SUBSCRIPTION_BY_CONSUMER = request(
     Code.QUERY_SUBSCRIPTION_BY_CONSUMER,
     QuerySubscriptionByConsumerRequest,
     NoHeader,
     result=json_of(GroupSubscription),
+    right=RequestRight.to("Get", group="Group", topic="Topic", optional=("topic",)),
 )
 GET_SUBSCRIPTIONGROUP_CONFIG = request(
     Code.GET_SUBSCRIPTIONGROUP_CONFIG,
     GetSubscriptionGroupConfigRequest,
     NoHeader,
     result=json_of(GroupConfig),
+    right=RequestRight.to("Get", group="Group"),
 )
 UPDATE_AND_GET_GROUP_FORBIDDEN = request(
     Code.UPDATE_AND_GET_GROUP_FORBIDDEN,
     UpdateGroupForbiddenRequest,
     NoHeader,
     result=json_of(GroupForbidden),
+    right=RequestRight.to("Update", group="Group", topic="Topic"),
 )

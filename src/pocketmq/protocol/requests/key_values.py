@@ -1,10 +1,15 @@
 """The name server's small key-value store; it holds the order of ordered topics."""
 
-from pocketmq.protocol.bodies.cluster import KVTable
+from pocketmq.model.value import WireValue
 from pocketmq.protocol.codes import RequestCode as Code
-from pocketmq.protocol.forms import json_of
 from pocketmq.protocol.header import Header
-from pocketmq.protocol.request import NAME_SERVER, NoHeader, request
+from pocketmq.protocol.request import NAME_SERVER, NoHeader, json_of, request
+
+
+class KVTable(WireValue, frozen=True, kw_only=True):
+    """Names and values: configuration of a name server, or a broker's runtime figures."""
+
+    table: dict[str, str] = {}
 
 
 class PutKVConfigRequest(Header, frozen=True, kw_only=True):

@@ -1,18 +1,46 @@
-"""Who is there: heartbeats, leaving, members of a group, locks on queues."""
+"""Which clients are connected: heartbeats, leaving, members of a group, checks before a start."""
 
+import msgspec
 from msgspec import field
 
-from pocketmq.protocol.bodies.groups import ConsumerIds
-from pocketmq.protocol.bodies.heartbeat import ClientCheck, Heartbeat
-from pocketmq.protocol.bodies.locks import LockedQueues, LockQueues, UnlockQueues
+from pocketmq.model.groups import ConsumerData, ProducerData, Subscription
+from pocketmq.model.value import WireValue
 from pocketmq.protocol.codes import RequestCode as Code
-from pocketmq.protocol.forms import json_of
 from pocketmq.protocol.header import EmptyResponse, Header, RpcHeader
-from pocketmq.protocol.request import CLIENT, NoHeader, RequestQueue, request
+from pocketmq.protocol.request import CLIENT, NoHeader, RequestQueue, json_of, request
+
+
+class Heartbeat(WireValue, frozen=True, kw_only=True):
+    """Everything a client is to a broker (Java: HeartbeatData).
+
+    The last two fields are version 2 of the heartbeat (5.x): a body `without_sub` only says that a
+    client whose full heartbeat had this fingerprint is alive.
+    """
+
+    client_id: str = msgspec.field(name="clientID")
+    producer_data_set: list[ProducerData] = []
+    consumer_data_set: list[ConsumerData] = []
+    heartbeat_fingerprint: int = 0
+    without_sub: bool = False
+
+
+class ClientCheck(WireValue, frozen=True, kw_only=True):
+    """A subscription a broker is asked to accept (Java: CheckClientRequestBody)."""
+
+    client_id: str | None = None
+    group: str | None = None
+    namespace: str | None = None
+    subscription_data: Subscription | None = None
+
+
+class ConsumerIds(WireValue, frozen=True, kw_only=True):
+    """The members of a group (Java: GetConsumerListByGroupResponseBody)."""
+
+    consumer_id_list: list[str] = []
 
 
 class HeartbeatRequest(RpcHeader, frozen=True, kw_only=True):
-    """Tells a broker which groups a client belongs to; the groups are the body."""
+    """Registers a client's groups at a broker; the groups are the body."""
 
 
 class HeartbeatResponse(Header, frozen=True, kw_only=True):
@@ -37,17 +65,9 @@ class GetConsumerListRequest(RpcHeader, frozen=True, kw_only=True):
 
 
 class NotifyConsumerIdsChangedRequest(RpcHeader, frozen=True, kw_only=True):
-    """Tells a client that its group's members have changed."""
+    """Notifies a client that its group's members have changed."""
 
     consumer_group: str
-
-
-class LockQueuesRequest(RpcHeader, frozen=True, kw_only=True):
-    """Locks queues for one member of a group; the queues are the body."""
-
-
-class UnlockQueuesRequest(RpcHeader, frozen=True, kw_only=True):
-    """Gives locked queues back; the queues are the body."""
 
 
 HEART_BEAT = request(
@@ -74,16 +94,6 @@ GET_CONSUMER_LIST_BY_GROUP = request(
 )
 NOTIFY_CONSUMER_IDS_CHANGED = request(
     Code.NOTIFY_CONSUMER_IDS_CHANGED, NotifyConsumerIdsChangedRequest, NoHeader, served_by=CLIENT
-)
-LOCK_BATCH_MQ = request(
-    Code.LOCK_BATCH_MQ,
-    LockQueuesRequest,
-    NoHeader,
-    body=json_of(LockQueues),
-    result=json_of(LockedQueues),
-)
-UNLOCK_BATCH_MQ = request(
-    Code.UNLOCK_BATCH_MQ, UnlockQueuesRequest, NoHeader, body=json_of(UnlockQueues)
 )
 CHECK_CLIENT_CONFIG = request(
     Code.CHECK_CLIENT_CONFIG,

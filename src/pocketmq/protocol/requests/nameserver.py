@@ -1,14 +1,41 @@
 """Name server: brokers that register, routes, and write permissions."""
 
-from pocketmq.model.data_version import DataVersion
-from pocketmq.model.route import TopicRoute
-from pocketmq.protocol.bodies.cluster import ClusterInfo, KVTable, MemberGroupAnswer
-from pocketmq.protocol.bodies.properties_text import PROPERTIES_TEXT
-from pocketmq.protocol.bodies.topics import TopicNames
+from pocketmq.model.route import BrokerData, TopicRoute
+from pocketmq.model.value import DataVersion, WireValue
 from pocketmq.protocol.codes import RequestCode as Code
-from pocketmq.protocol.forms import REGISTRATION, json_of
 from pocketmq.protocol.header import Header, Int32, Int64, TopicHeader
-from pocketmq.protocol.request import CONTROLLER, NAME_SERVER, NoHeader, request
+from pocketmq.protocol.properties_text import PROPERTIES_TEXT
+from pocketmq.protocol.request import (
+    CONTROLLER,
+    NAME_SERVER,
+    REGISTRATION,
+    NoHeader,
+    json_of,
+    request,
+)
+from pocketmq.protocol.requests.key_values import KVTable
+from pocketmq.protocol.requests.topics import TopicNames
+
+
+class ClusterInfo(WireValue, frozen=True, kw_only=True):
+    """Every broker, and which cluster has which. Java writes broker ids as bare keys."""
+
+    broker_addr_table: dict[str, BrokerData] = {}
+    cluster_addr_table: dict[str, list[str]] = {}
+
+
+class MemberGroup(WireValue, frozen=True, kw_only=True):
+    """The brokers that share one name (Java: BrokerMemberGroup)."""
+
+    cluster: str | None = None
+    broker_name: str | None = None
+    broker_addrs: dict[int, str] = {}
+
+
+class MemberGroupAnswer(WireValue, frozen=True, kw_only=True):
+    """A name server's answer about one broker name (Java: GetBrokerMemberGroupResponseBody)."""
+
+    broker_member_group: MemberGroup | None = None
 
 
 class RegisterBrokerRequest(Header, frozen=True, kw_only=True):

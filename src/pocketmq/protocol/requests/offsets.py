@@ -1,15 +1,93 @@
-"""Offsets: a group's progress, and the bounds of a queue."""
+"""Offsets of groups and queues: reading, committing, resetting them."""
 
-from pocketmq.protocol.bodies.offsets import (
-    ConsumerOffsets,
-    CorrectionOffsets,
-    DelayOffsets,
-    ResetOffset,
-)
+from pocketmq.model.queue import MessageQueue
+from pocketmq.model.value import DataVersion, WireValue
 from pocketmq.protocol.codes import RequestCode as Code
-from pocketmq.protocol.forms import json_of
 from pocketmq.protocol.header import EmptyResponse, Header, Int32, Int64, RpcHeader, TopicHeader
-from pocketmq.protocol.request import CLIENT, NoHeader, RequestQueue, request
+from pocketmq.protocol.request import CLIENT, NoHeader, RequestQueue, RequestRight, json_of, request
+
+
+class ConsumerOffsets(WireValue, frozen=True, kw_only=True):
+    """Every committed offset of a broker: `topic@group` to queue id to offset."""
+
+    offset_table: dict[str, dict[int, int]] = {}
+    data_version: DataVersion | None = None
+
+
+class DelayOffsets(WireValue, frozen=True, kw_only=True):
+    """How far each delay level has been delivered."""
+
+    offset_table: dict[int, int] = {}
+    data_version: DataVersion | None = None
+
+
+class ResetOffset(WireValue, frozen=True, kw_only=True):
+    """The new offset of a group in each queue (Java: ResetOffsetBody)."""
+
+    offset_table: dict[MessageQueue, int] = {}
+
+    def listed(self) -> "ListedResetOffset":
+        """Return the form for callers whose language is CPP."""
+        return ListedResetOffset(
+            offset_table=[
+                QueueOffset(
+                    topic=queue.topic,
+                    broker_name=queue.broker_name,
+                    queue_id=queue.queue_id,
+                    offset=offset,
+                )
+                for queue, offset in self.offset_table.items()
+            ]
+        )
+
+
+class QueueOffset(WireValue, frozen=True, kw_only=True):
+    """A queue and an offset side by side (Java: MessageQueueForC)."""
+
+    topic: str
+    broker_name: str
+    queue_id: int
+    offset: int = 0
+
+
+class ListedResetOffset(WireValue, frozen=True, kw_only=True):
+    """A reset without object keys, for C++ clients (Java: ResetOffsetBodyForC)."""
+
+    offset_table: list[QueueOffset] = []
+
+    def mapped(self) -> ResetOffset:
+        """Return the form all other clients get."""
+        return ResetOffset(
+            offset_table={
+                MessageQueue(each.topic, each.broker_name, each.queue_id): each.offset
+                for each in self.offset_table
+            }
+        )
+
+
+class ConsumerStatus(WireValue, frozen=True, kw_only=True):
+    """Offsets as clients hold them in memory (Java: GetConsumerStatusBody).
+
+    A client fills `message_queue_table`; a broker gathers those of all clients, by client id.
+    """
+
+    message_queue_table: dict[MessageQueue, int] = {}
+    consumer_table: dict[str, dict[MessageQueue, int]] = {}
+
+
+class CorrectionOffsets(WireValue, frozen=True, kw_only=True):
+    """The smallest offset per queue over several groups (Java: QueryCorrectionOffsetBody)."""
+
+    correction_offsets: dict[int, int] = {}
+
+
+class OffsetMovedBody(WireValue, frozen=True, kw_only=True):
+    """The message a broker stores when a pull asked for an offset it does not have."""
+
+    consumer_group: str | None = None
+    message_queue: MessageQueue | None = None
+    offset_request: int = 0
+    offset_new: int = 0
 
 
 class QueryConsumerOffsetRequest(TopicHeader, frozen=True, kw_only=True):
@@ -133,12 +211,28 @@ UPDATE_CONSUMER_OFFSET = request(
     queue=RequestQueue.UNLIMITED,
 )
 SEARCH_OFFSET_BY_TIMESTAMP = request(
-    Code.SEARCH_OFFSET_BY_TIMESTAMP, SearchOffsetRequest, SearchOffsetResponse
+    Code.SEARCH_OFFSET_BY_TIMESTAMP,
+    SearchOffsetRequest,
+    SearchOffsetResponse,
+    right=RequestRight.to("Get", topic="Topic"),
 )
-GET_MAX_OFFSET = request(Code.GET_MAX_OFFSET, GetMaxOffsetRequest, GetMaxOffsetResponse)
-GET_MIN_OFFSET = request(Code.GET_MIN_OFFSET, GetMinOffsetRequest, GetMinOffsetResponse)
+GET_MAX_OFFSET = request(
+    Code.GET_MAX_OFFSET,
+    GetMaxOffsetRequest,
+    GetMaxOffsetResponse,
+    right=RequestRight.to("Get", topic="Topic"),
+)
+GET_MIN_OFFSET = request(
+    Code.GET_MIN_OFFSET,
+    GetMinOffsetRequest,
+    GetMinOffsetResponse,
+    right=RequestRight.to("Get", topic="Topic"),
+)
 GET_EARLIEST_MSG_STORETIME = request(
-    Code.GET_EARLIEST_MSG_STORETIME, GetEarliestStoreTimeRequest, GetEarliestStoreTimeResponse
+    Code.GET_EARLIEST_MSG_STORETIME,
+    GetEarliestStoreTimeRequest,
+    GetEarliestStoreTimeResponse,
+    right=RequestRight.to("Get", topic="Topic"),
 )
 GET_ALL_CONSUMER_OFFSET = request(
     Code.GET_ALL_CONSUMER_OFFSET, NoHeader, NoHeader, result=json_of(ConsumerOffsets)
@@ -154,12 +248,19 @@ RESET_CONSUMER_CLIENT_OFFSET = request(
     served_by=CLIENT,
 )
 INVOKE_BROKER_TO_RESET_OFFSET = request(
-    Code.INVOKE_BROKER_TO_RESET_OFFSET, ResetOffsetRequest, NoHeader, result=json_of(ResetOffset)
+    Code.INVOKE_BROKER_TO_RESET_OFFSET,
+    ResetOffsetRequest,
+    NoHeader,
+    result=json_of(ResetOffset),
+    right=RequestRight.to("Update", group="Group", topic="Topic"),
 )
 QUERY_CORRECTION_OFFSET = request(
     Code.QUERY_CORRECTION_OFFSET,
     QueryCorrectionOffsetRequest,
     NoHeader,
     result=json_of(CorrectionOffsets),
+    right=RequestRight.to(
+        "Get", filterGroups="Group", compareGroup="Group", topic="Topic", optional=("filterGroups",)
+    ),
 )
 CLONE_GROUP_OFFSET = request(Code.CLONE_GROUP_OFFSET, CloneGroupOffsetRequest, NoHeader)

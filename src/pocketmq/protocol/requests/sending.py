@@ -1,11 +1,18 @@
-"""Sending: messages, messages sent back for a later try, recalled delayed messages."""
+"""Sending messages, sending failed ones back, recalling delayed ones, and ending transactions."""
 
 from msgspec import field, structs
 
 from pocketmq.protocol.codes import RequestCode as Code
-from pocketmq.protocol.forms import BATCH, RAW
 from pocketmq.protocol.header import Header, Int32, Int64, RpcHeader, TopicHeader
-from pocketmq.protocol.request import NoHeader, RequestQueue, request
+from pocketmq.protocol.request import (
+    BATCH,
+    CLIENT,
+    RAW,
+    STORED_MESSAGES,
+    NoHeader,
+    RequestQueue,
+    request,
+)
 
 
 class SendRequest(TopicHeader, frozen=True, kw_only=True):
@@ -26,7 +33,7 @@ class SendRequest(TopicHeader, frozen=True, kw_only=True):
     max_reconsume_times: Int32 | None = None  # set when a group sends to its retry topic
 
     def to_v2(self) -> "SendRequestV2":
-        """Give the same request in the form with one-letter names."""
+        """Return the same request in the form with one-letter names."""
         return SendRequestV2(**structs.asdict(self))
 
 
@@ -49,7 +56,7 @@ class SendRequestV2(SendRequest, frozen=True, kw_only=True):
     bname: str | None = field(name="n", default=None)
 
     def to_v1(self) -> SendRequest:
-        """Give the same request in the form with long names."""
+        """Return the same request in the form with long names."""
         return SendRequest(**structs.asdict(self))
 
 
@@ -113,4 +120,63 @@ SEND_REPLY_MESSAGE_V2 = request(
 )
 RECALL_MESSAGE = request(
     Code.RECALL_MESSAGE, RecallRequest, RecallResponse, queue=RequestQueue.SEND
+)
+
+
+class EndTransactionRequest(RpcHeader, frozen=True, kw_only=True):
+    """Commits or rolls back a half message."""
+
+    topic: str | None = None
+    producer_group: str
+    tran_state_table_offset: Int64  # queue offset of the half message
+    commit_log_offset: Int64
+    commit_or_rollback: Int32  # 8 commit, 12 roll back, 0 not known yet
+    from_transaction_check: bool = False
+    msg_id: str  # the message's unique key
+    transaction_id: str | None = None
+
+
+class CheckTransactionStateRequest(RpcHeader, frozen=True, kw_only=True):
+    """Asks a producer what became of a transaction; the half message is the body."""
+
+    topic: str | None = None
+    tran_state_table_offset: Int64
+    commit_log_offset: Int64
+    msg_id: str | None = None  # the message's unique key
+    transaction_id: str | None = None
+    offset_msg_id: str | None = None
+
+
+class CheckTransactionStateResponse(Header, frozen=True, kw_only=True):
+    """An answer RocketMQ defines and never sends; producers end the transaction instead."""
+
+    producer_group: str
+    tran_state_table_offset: Int64
+    commit_log_offset: Int64
+    commit_or_rollback: Int32
+
+
+class ResumeCheckHalfMessageRequest(Header, frozen=True, kw_only=True):
+    """Resumes the checks of a half message that was discarded after too many."""
+
+    topic: str | None = None
+    msg_id: str | None = None
+
+
+END_TRANSACTION = request(
+    Code.END_TRANSACTION,
+    EndTransactionRequest,
+    NoHeader,
+    queue=RequestQueue.TRANSACTION,
+    main_port=True,
+)
+CHECK_TRANSACTION_STATE = request(
+    Code.CHECK_TRANSACTION_STATE,
+    CheckTransactionStateRequest,
+    CheckTransactionStateResponse,
+    body=STORED_MESSAGES,
+    served_by=CLIENT,
+)
+RESUME_CHECK_HALF_MESSAGE = request(
+    Code.RESUME_CHECK_HALF_MESSAGE, ResumeCheckHalfMessageRequest, NoHeader
 )

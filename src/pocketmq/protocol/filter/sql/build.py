@@ -17,7 +17,6 @@ from pocketmq.protocol.filter.sql.tree import (
     Constant,
     Equal,
     IsNull,
-    Known,
     Minus,
     Node,
     Not,
@@ -26,9 +25,10 @@ from pocketmq.protocol.filter.sql.tree import (
     OrderSign,
     Property,
     Real,
-    Search,
     SearchWord,
     Text,
+    TextSearch,
+    TruthValue,
     Whole,
     Within,
 )
@@ -125,15 +125,19 @@ class Builder:
     def equal(self, left: Operand, right: Operand, *, negated: bool) -> Operand:
         """Join with `=` or `<>`."""
         for operand in (left, right):
-            if operand.node == Known(None):
+            if operand.node == TruthValue(None):
                 self.fail(operand.column, "nothing equals NULL; write IS NULL or IS NOT NULL")
         constant = isinstance(right.node, _CONSTANTS)
-        if isinstance(left.node, Known) and constant and not isinstance(right.node, Known):
+        if (
+            isinstance(left.node, TruthValue)
+            and constant
+            and not isinstance(right.node, TruthValue)
+        ):
             self.fail(right.column, "TRUE and FALSE are not compared with numbers or text")
         return self._grown(Equal(left.node, right.node, negated), left.column, left, right)
 
     def is_null(self, operand: Operand, *, negated: bool) -> Operand:
-        """Ask for null."""
+        """Build `IS NULL`."""
         return self._grown(IsNull(operand.node, negated), operand.column, operand)
 
     def ordered(self, sign: OrderSign, left: Operand, right: Operand) -> Operand:
@@ -143,7 +147,7 @@ class Builder:
         return self._grown(Order(sign, left.node, right.node), left.column, left, right)
 
     def between(self, operand: Operand, low: Operand, high: Operand, *, negated: bool) -> Operand:
-        """Ask for a range. Two literal bounds must be in order, unless it is NOT BETWEEN."""
+        """Build a range. Two literal bounds must be in order, unless it is NOT BETWEEN."""
         for part in (operand, low, high):
             self._orderable(part)
         bottom, top = low.node, high.node
@@ -158,15 +162,15 @@ class Builder:
         return self._grown(node, operand.column, operand, low, high)
 
     def within(self, operand: Operand, choices: list[str], *, negated: bool) -> Operand:
-        """Ask for one of several texts."""
+        """Build `IN`: one of several texts."""
         if not isinstance(operand.node, Property):
             self.fail(operand.column, "IN takes a property on its left")
         node = Within(operand.node.name, tuple(choices), negated)
         return self._grown(node, operand.column, operand)
 
     def search(self, word: SearchWord, operand: Operand, needle: str, *, negated: bool) -> Operand:
-        """Look for text in text."""
-        node = Search(word, operand.node, needle, negated)
+        """Build a search for text in text."""
+        node = TextSearch(word, operand.node, needle, negated)
         return self._grown(node, operand.column, operand)
 
     def _orderable(self, operand: Operand) -> None:

@@ -135,7 +135,7 @@ def between_numbers(name: str, low: float, high: float, *, negated: bool) -> Run
 
 
 def _reader(number: float) -> Callable[[str], float]:
-    """Say how Java reads text beside this number: as the number's own kind."""
+    """Return how Java reads text beside this number: as the number's own kind."""
     if isinstance(number, int):
         return read_int if is_int(number) else read_long
     return read_double

@@ -29,7 +29,6 @@ from pocketmq.protocol.filter.sql.tree import (
     Cast,
     Equal,
     IsNull,
-    Known,
     Minus,
     Node,
     Not,
@@ -37,8 +36,9 @@ from pocketmq.protocol.filter.sql.tree import (
     Order,
     Property,
     Real,
-    Search,
     Text,
+    TextSearch,
+    TruthValue,
     Whole,
     Within,
 )
@@ -46,7 +46,7 @@ from pocketmq.protocol.filter.sql.values import Value
 
 
 def condition(node: Node) -> Run:
-    """Give the function that evaluates a condition: true, false or null.
+    """Return the function that evaluates a condition: true, false or null.
 
     It raises `FilterUndecided` where Java throws.
     """
@@ -57,7 +57,7 @@ def _operand(node: Node) -> Read:
     return _MAKERS[type(node)](node)
 
 
-def _constant(node: Text | Whole | Real | Known) -> Read:
+def _constant(node: Text | Whole | Real | TruthValue) -> Read:
     value = node.value
     return lambda _: value
 
@@ -68,7 +68,7 @@ def _property(node: Property) -> Read:
 
 
 def _number(node: Node) -> float | None:
-    """Give a literal number, signs applied; None for anything else."""
+    """Return a literal number, signs applied; None for anything else."""
     sign = 1
     while isinstance(node, Minus):
         node, sign = node.operand, -sign
@@ -203,7 +203,7 @@ _FINDERS: dict[str, Callable[[str, str], bool]] = {
 }
 
 
-def _search(node: Search) -> Run:
+def _search(node: TextSearch) -> Run:
     needle, negated = node.needle, node.negated
     if not needle:
         return lambda _: False  # Java does not even evaluate the operand
@@ -221,7 +221,7 @@ _MAKERS: dict[type[Node], Callable[[Any], Read]] = {
     Text: _constant,
     Whole: _constant,
     Real: _constant,
-    Known: _constant,
+    TruthValue: _constant,
     Minus: _minus,
     Cast: _cast,
     Not: _not,
@@ -232,5 +232,5 @@ _MAKERS: dict[type[Node], Callable[[Any], Read]] = {
     Order: _order,
     Between: _between,
     Within: _within,
-    Search: _search,
+    TextSearch: _search,
 }

@@ -8,12 +8,11 @@ from pocketmq.errors import FilterSyntaxError, FilterUndecided
 from pocketmq.protocol.filter.sql.compare import Run
 from pocketmq.protocol.filter.sql.evaluate import condition
 from pocketmq.protocol.filter.sql.parser import parse
-from pocketmq.protocol.filter.sql.render import render
-from pocketmq.protocol.filter.sql.tree import Cast, Node, Property, Within
+from pocketmq.protocol.filter.sql.tree import Cast, Node, Property, Within, render
 
 
 @dataclass(frozen=True, slots=True)
-class Filter:
+class SqlFilter:
     """An SQL92 expression, ready to decide. Equal filters have the same text.
 
     `str` shows how RocketMQ understands it, with parentheses around every inner condition.
@@ -28,21 +27,21 @@ class Filter:
     _run: Run = field(compare=False, repr=False)
 
     def evaluate(self, properties: Mapping[str, str]) -> bool | None:
-        """Give the expression's value, None for null.
+        """Return the expression's value, None for null.
 
         Raises `FilterUndecided` if a property cannot be compared as the expression asks.
         """
         return self._run(properties)
 
     def matches(self, properties: Mapping[str, str]) -> bool:
-        """Decide as a broker does: only what is true is delivered. Raises nothing."""
+        """Return whether a broker delivers the message: if the result is true. Raises nothing."""
         try:
             return self._run(properties) is True
         except FilterUndecided:
             return False
 
     def select(self, batch: Iterable[Mapping[str, str]]) -> list[int]:
-        """Give the positions of the messages, by their properties, that match."""
+        """Return the positions of the messages, by their properties, that match."""
         run = self._run
         chosen: list[int] = []
         for position, properties in enumerate(batch):
@@ -60,11 +59,11 @@ class Filter:
         return compile_sql, (self.expression,)
 
 
-def compile_sql(expression: str, *, strict: bool = False) -> Filter:
+def compile_sql(expression: str, *, strict: bool = False) -> SqlFilter:
     """Compile an expression by RocketMQ's rules, accepting and refusing what Java's broker does.
 
     Java stops reading where the text no longer continues the expression: of `a = 1 LIKE 'x'` it
-    sees `a = 1`. Such a rest is kept as `Filter.unread`; `strict` refuses it instead.
+    sees `a = 1`. Such a rest is kept as `SqlFilter.unread`; `strict` refuses it instead.
 
     Raises `FilterSyntaxError`, also for text longer than `MAX_EXPRESSION_LENGTH` and nesting
     deeper than `MAX_NESTING`.
@@ -72,8 +71,8 @@ def compile_sql(expression: str, *, strict: bool = False) -> Filter:
     tree, unread = parse(expression)
     if strict and unread:
         column = len(expression) - len(unread) + 1
-        raise FilterSyntaxError(expression, column, "RocketMQ would ignore this and all behind it")
-    return Filter(expression, tree, _names(tree), unread, condition(tree))
+        raise FilterSyntaxError(expression, column, "RocketMQ would ignore everything from here on")
+    return SqlFilter(expression, tree, _names(tree), unread, condition(tree))
 
 
 def _names(tree: Node) -> frozenset[str]:

@@ -12,13 +12,13 @@ from pocketmq.protocol.filter.sql.build import MAX_NESTING, Builder, Operand
 from pocketmq.protocol.filter.sql.tokens import END, NAME, REAL, TEXT, WHOLE, Token, Tokens
 from pocketmq.protocol.filter.sql.tree import (
     And,
-    Known,
     Node,
     Or,
     OrderSign,
     Property,
     SearchWord,
     Text,
+    TruthValue,
 )
 
 __all__ = ["MAX_EXPRESSION_LENGTH", "MAX_NESTING", "Parsed", "parse"]
@@ -30,7 +30,7 @@ _ORDER = frozenset(("<", "<=", ">", ">="))
 _SEARCH = frozenset(("CONTAINS", "STARTSWITH", "ENDSWITH"))
 _SUFFIXES = _SEARCH | {"BETWEEN", "IN"}
 _PREFIXES = frozenset(("+", "-", "NOT"))
-_KNOWN = {"TRUE": Known(True), "FALSE": Known(False), "NULL": Known(None)}
+_KNOWN = {"TRUE": TruthValue(True), "FALSE": TruthValue(False), "NULL": TruthValue(None)}
 
 
 class Parsed(NamedTuple):
@@ -46,7 +46,7 @@ def parse(expression: str) -> Parsed:
         raise FilterSyntaxError(
             f"{expression[:60]}...",
             1,
-            f"{len(expression)} characters are more than {MAX_EXPRESSION_LENGTH}",
+            f"{len(expression)} characters; at most {MAX_EXPRESSION_LENGTH} are allowed",
         )
     parser = _Parser(expression)
     tree = parser.selector()

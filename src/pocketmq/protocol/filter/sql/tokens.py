@@ -71,7 +71,7 @@ class Tokens:
         self.next = self._cut()
 
     def take(self) -> Token:
-        """Give the next token and cut the one behind it. Raises `FilterSyntaxError`."""
+        """Return the next token and cut the one behind it. Raises `FilterSyntaxError`."""
         taken = self.next
         self.next = self._cut()
         return taken
@@ -85,7 +85,7 @@ class Tokens:
         if found is None:
             sign = expression[start]
             raise FilterSyntaxError(
-                expression, start + 1, _HINTS.get(sign, f"{sign!r} has no meaning here")
+                expression, start + 1, _HINTS.get(sign, f"{sign!r} is not allowed here")
             )
         self._position = found.end()
         text = found[0]
@@ -97,7 +97,7 @@ class Tokens:
         return Token(_KINDS[found.lastgroup or ""], text, start)
 
     def _skip(self) -> int:
-        """Pass blanks and comments; give the place where the next token starts."""
+        """Skip blanks and comments; return the position where the next token starts."""
         expression = self._expression
         position = self._position
         while True:
@@ -109,9 +109,7 @@ class Tokens:
             elif expression.startswith("/*", position):
                 close = expression.find("*/", position + 2)
                 if close < 0:
-                    raise FilterSyntaxError(
-                        expression, position + 1, "the comment that starts here has no end"
-                    )
+                    raise FilterSyntaxError(expression, position + 1, "this comment is not closed")
                 position = close + 2
             else:
                 return position

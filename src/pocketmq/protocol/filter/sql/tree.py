@@ -1,8 +1,8 @@
 """The tree of an SQL92 expression: what was written, already known to make sense to Java.
 
-Pure values: parsing, printing and evaluating live beside this file. Whole and real numbers are
-kinds of their own because they decide how a property is read; `NOT` in `NOT IN` and its like is
-a flag, because Java gives those forms answers that differ from a NOT around them.
+Pure values, and `render`, which prints a tree as SQL92 that reads back to the same tree. Whole and
+real numbers are kinds of their own because they decide how a property is read; `NOT` in `NOT IN`
+and its like is a flag, because Java gives those forms answers that differ from a NOT around them.
 """
 
 from typing import Literal, TypeAlias
@@ -37,7 +37,7 @@ class Real(msgspec.Struct, frozen=True):
     value: float
 
 
-class Known(msgspec.Struct, frozen=True):
+class TruthValue(msgspec.Struct, frozen=True):
     """TRUE, FALSE or NULL."""
 
     value: bool | None
@@ -113,7 +113,7 @@ class Within(msgspec.Struct, frozen=True):
     negated: bool = False
 
 
-class Search(msgspec.Struct, frozen=True):
+class TextSearch(msgspec.Struct, frozen=True):
     """`CONTAINS`, `STARTSWITH` or `ENDSWITH`; null is never found, negated or not."""
 
     word: SearchWord
@@ -122,8 +122,61 @@ class Search(msgspec.Struct, frozen=True):
     negated: bool = False
 
 
-Constant: TypeAlias = Text | Whole | Real | Known
+Constant: TypeAlias = Text | Whole | Real | TruthValue
 Condition: TypeAlias = (
-    Known | Cast | Not | And | Or | Equal | IsNull | Order | Between | Within | Search
+    TruthValue | Cast | Not | And | Or | Equal | IsNull | Order | Between | Within | TextSearch
 )
 Node: TypeAlias = Property | Constant | Minus | Condition
+
+
+def render(node: Node) -> str:
+    """Return the expression of a tree, with parentheses around every inner condition."""
+    match node:
+        case And(terms):
+            return " AND ".join(map(_inner, terms))
+        case Or(terms):
+            return " OR ".join(map(_inner, terms))
+        case Not(operand):
+            return f"NOT {_inner(operand)}"
+        case Equal(left, right, negated):
+            return f"{_inner(left)} {'<>' if negated else '='} {_inner(right)}"
+        case IsNull(operand, negated):
+            return f"{_inner(operand)} IS {'NOT ' if negated else ''}NULL"
+        case Order(sign, left, right):
+            return f"{_inner(left)} {sign} {_inner(right)}"
+        case Between(operand, low, high, negated):
+            bounds = f"BETWEEN {_inner(low)} AND {_inner(high)}"
+            return f"{_inner(operand)} {_not(negated)}{bounds}"
+        case Within(name, choices, negated):
+            return f"{name} {_not(negated)}IN ({', '.join(map(_quoted, choices))})"
+        case TextSearch(word, operand, needle, negated):
+            return f"{_inner(operand)} {_not(negated)}{word} {_quoted(needle)}"
+        case _:
+            return _inner(node)
+
+
+def _inner(node: Node) -> str:
+    """Return a node as an operand."""
+    match node:
+        case Property(name) | Cast(name):
+            return name
+        case Text(value):
+            return _quoted(value)
+        case Whole(value):
+            return str(value)
+        case Real(value):
+            return repr(value)
+        case TruthValue(value):
+            return "NULL" if value is None else str(value).upper()
+        case Minus(operand):
+            return f"- {_inner(operand)}"  # the blank keeps two of them from being a comment
+        case _:
+            return f"({render(node)})"
+
+
+def _not(negated: bool) -> str:  # noqa: FBT001 - a word that is there or not
+    return "NOT " if negated else ""
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"

@@ -89,7 +89,7 @@ def read_like(text: str, number: float) -> float:
 
 
 def is_int(number: float) -> bool:
-    """Say whether Java holds this whole number as an Integer (else as a Long)."""
+    """Return whether Java holds this whole number as an Integer (else as a Long)."""
     return -LARGEST_INT <= number <= LARGEST_INT
 
 
@@ -107,7 +107,7 @@ def order(left: str | float, right: str | float) -> int:
         return order_numbers(read_like(left, right), right)
     if isinstance(right, str):
         if isinstance(left, bool):
-            raise FilterUndecided(right, "a truth")  # Java casts the wrong operand here
+            raise FilterUndecided(right, "a boolean")  # Java casts the wrong operand here
         return order_numbers(left, read_like(right, left))
     if isinstance(left, bool) and isinstance(right, bool):
         return left - right

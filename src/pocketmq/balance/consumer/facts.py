@@ -1,0 +1,134 @@
+"""What a member has gathered when it rebalances, and what follows when its queues changed.
+
+The latter is Java's messageQueueChanged.
+"""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import msgspec
+
+from pocketmq.balance.consumer.instructions import (
+    AssignQueues,
+    BumpSubscription,
+    Instruction,
+    NotifyListener,
+    SendHeartbeats,
+)
+from pocketmq.balance.consumer.limits import PullLimits, spread_topic_limits
+from pocketmq.balance.consumer.offsets import StartRule
+from pocketmq.balance.profile import Profile
+from pocketmq.model.kinds import ConsumeType, MessageModel, MessageRequestMode
+from pocketmq.model.queue import MessageQueue
+
+
+class Allocator(Protocol):
+    """A rule that shares queues among members.
+
+    An error keeps what the member owns, an empty result drops all of it.
+    """
+
+    def allocate(
+        self,
+        group: str,
+        member: str,
+        queues: Sequence[MessageQueue],
+        members: Sequence[str],
+        /,
+    ) -> Sequence[MessageQueue] | None:
+        """Return the member's share of the sorted queues among the sorted members."""
+        ...
+
+
+class GroupMember(msgspec.Struct, frozen=True, kw_only=True):
+    """One consumer of a group: what stays the same from one rebalance to the next."""
+
+    profile: Profile
+    group: str
+    client_id: str
+    strategy: Allocator
+    model: MessageModel = MessageModel.CLUSTERING
+    consume_type: ConsumeType = ConsumeType.CONSUME_PASSIVELY
+    orderly: bool = False
+    limits: PullLimits = PullLimits()
+    start: StartRule = StartRule()
+    client_rebalance: bool = True
+    """False lets brokers make the assignment where the line and the consumer's kind allow it."""
+
+    @property
+    def locks(self) -> bool:
+        """Whether a queue must be locked at its broker before it is taken."""
+        return self.orderly and (
+            self.model is MessageModel.CLUSTERING or self.profile.broadcasting_locks
+        )
+
+    @property
+    def asks_broker(self) -> bool:
+        """Whether the assignment comes from QUERY_ASSIGNMENT."""
+        return (
+            self.profile.server_assignment
+            and self.consume_type is ConsumeType.CONSUME_PASSIVELY
+            and not (self.client_rebalance or self.orderly)
+            and self.model is MessageModel.CLUSTERING
+        )
+
+
+class OwnedQueue(msgspec.Struct, frozen=True):
+    """A queue in this member's table, and what its process queue says."""
+
+    queue: MessageQueue
+    last_pull: float
+    dropped: bool = False
+    cached: bool = False
+    last_lock: float = 0.0
+    mode: MessageRequestMode = MessageRequestMode.PULL
+
+
+class RebalanceFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """What a member has gathered when it rebalances a topic.
+
+    `owned` is its whole table, of all topics. `route` and `members` are `None` when they could not
+    be fetched; a broadcasting member does not need `members`.
+    """
+
+    member: GroupMember
+    topic: str
+    route: tuple[MessageQueue, ...] | None
+    members: tuple[str, ...] | None
+    owned: tuple[OwnedQueue, ...]
+    now: float
+
+
+class QueueChange(msgspec.Struct, frozen=True):
+    """The queues of a topic, and those that are this member's now.
+
+    `owned_count` counts the owned queues of all topics, because topic-level thresholds are divided
+    among them all. `queues` is `None` when the broker made the assignment.
+    """
+
+    topic: str
+    queues: tuple[MessageQueue, ...] | None
+    mine: tuple[MessageQueue, ...]
+    owned_count: int
+    now: float
+
+
+def follow_change(
+    profile: Profile, consume_type: ConsumeType, limits: PullLimits, change: QueueChange
+) -> tuple[Instruction, ...]:
+    """Return what to do after a change, in Java's order.
+
+    A push consumer gives its subscription a new version and announces it, so that brokers do not
+    serve pulls from an older subscription; a pull consumer only changes its assignment.
+    """
+    notify = NotifyListener(change.topic, change.queues, change.mine)
+    if consume_type is ConsumeType.CONSUME_ACTIVELY:
+        return AssignQueues(change.topic, change.mine), notify
+    steps: list[Instruction] = [BumpSubscription(change.topic, int(change.now * 1000))]
+    new_limits = spread_topic_limits(limits, change.owned_count)
+    if new_limits is not None:
+        steps.append(new_limits)
+    steps.append(SendHeartbeats())
+    if profile.push_listener:
+        steps.append(notify)
+    return tuple(steps)
