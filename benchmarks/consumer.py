@@ -18,8 +18,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from pocketmq.client.push.consumer import PushConsumer
+
 from benchmarks.broker import QUEUES, Client, pull_frame, send_frames
-from pocketmq.client.consumer.push import PushConsumer
 from pocketmq.client.producer.producer import Producer
 from pocketmq.model.kinds import ConsumeFromWhere
 from pocketmq.model.message import Message

@@ -6,9 +6,11 @@ import pytest
 
 import pocketmq as mq
 from pocketmq import aio
-from pocketmq.blocking.admin import Room
+from pocketmq.blocking.admin import BlockingPart
 
-ROOMS = [name for name, value in vars(mq.Admin("127.0.0.1:1")).items() if isinstance(value, Room)]
+ROOMS = [
+    name for name, value in vars(mq.Admin("127.0.0.1:1")).items() if isinstance(value, BlockingPart)
+]
 
 
 def methods(room: object) -> set[str]:

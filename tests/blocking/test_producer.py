@@ -11,11 +11,11 @@ from concurrent.futures import Future, as_completed, wait
 from typing import Any
 
 import pytest
+from pocketmq.blocking.connection_pool import MOST
 
 import pocketmq as mq
 from pocketmq import Cluster, Message, MessageQueue, SendReceipt
 from pocketmq.blocking import process_loop
-from pocketmq.blocking.wires import MOST
 from pocketmq.errors import (
     ClientClosed,
     InvalidInput,

@@ -7,31 +7,26 @@ import json
 from pathlib import Path
 from typing import Any, cast
 
-from pocketmq.broker.answers import SendAnswers
+from pocketmq.broker.balancing import requests
+from pocketmq.broker.balancing.queue_locks import GroupQueueLocks
+from pocketmq.broker.core.answers import SendAnswers
+from pocketmq.broker.core.write_batch import WriteBatch
+from pocketmq.broker.groups.table import GroupConfigTable
+from pocketmq.broker.members import connections, requests
+from pocketmq.broker.members.consumers import OnlineConsumers
+from pocketmq.broker.members.producers import OnlineProducers
+from pocketmq.broker.offsets.table import ConsumerOffsetTable
+from pocketmq.broker.pulling.suspended_pulls import SuspendedPulls
+from pocketmq.broker.statistics import requests
+from pocketmq.broker.topics.system_topics import system_groups, system_topics
+from pocketmq.broker.topics.table import TopicConfigTable
+
 from pocketmq.broker.config import BrokerConfig
-from pocketmq.broker.consumers import ConsumerTable
-from pocketmq.broker.groups import GroupTable
-from pocketmq.broker.handlers import (
-    assignment,
-    connections,
-    groups,
-    locks,
-    membership,
-    offset_tools,
-    offsets,
-    progress,
-    statistics,
-    topics,
-)
-from pocketmq.broker.long_polling import SuspendedPulls
-from pocketmq.broker.offsets import OffsetTable
-from pocketmq.broker.producers import ProducerTable
-from pocketmq.broker.queue_locks import QueueLocks
+from pocketmq.broker.groups import requests
+from pocketmq.broker.offsets import moving, progress, requests
 from pocketmq.broker.saving import load_tables
 from pocketmq.broker.state import BrokerState, Handler
-from pocketmq.broker.system_topics import system_groups, system_topics
-from pocketmq.broker.topics import TopicTable
-from pocketmq.broker.turn import Turn
+from pocketmq.broker.topics import requests
 from pocketmq.errors import MQError, ResponseCode
 from pocketmq.net import Connection
 from pocketmq.protocol.codes import RequestCode
@@ -44,16 +39,16 @@ from pocketmq.store.disk import FileSystem
 from tests.broker.wire import Wire
 
 HANDLERS: dict[RequestCode, Handler] = {
-    **assignment.HANDLERS,
+    **requests.HANDLERS,
     **connections.HANDLERS,
-    **groups.HANDLERS,
-    **locks.HANDLERS,
-    **membership.HANDLERS,
-    **offsets.HANDLERS,
-    **statistics.HANDLERS,
-    **topics.HANDLERS,
+    **requests.HANDLERS,
+    **requests.HANDLERS,
+    **requests.HANDLERS,
+    **requests.HANDLERS,
+    **requests.HANDLERS,
+    **requests.HANDLERS,
 }
-TOOLS = HANDLERS | offset_tools.HANDLERS | progress.HANDLERS
+TOOLS = HANDLERS | moving.HANDLERS | progress.HANDLERS
 """With what only tools ask."""
 
 
@@ -94,16 +89,16 @@ class Desk:
         self.state = BrokerState(
             config=self.config,
             store=MessageStore.open(path, options, disk=disk, flusher=flusher),
-            topics=TopicTable(system_topics(self.config), now_ms=now_ms),
-            groups=GroupTable(system_groups(), now_ms=now_ms),
-            offsets=OffsetTable(now_ms=now_ms),
-            consumers=ConsumerTable(),
-            producers=ProducerTable(),
-            locks=QueueLocks(),
+            requests=TopicConfigTable(system_topics(self.config), now_ms=now_ms),
+            requests=GroupConfigTable(system_groups(), now_ms=now_ms),
+            requests=ConsumerOffsetTable(now_ms=now_ms),
+            consumers=OnlineConsumers(),
+            producers=OnlineProducers(),
+            requests=GroupQueueLocks(),
             waiting=SuspendedPulls(),
             clock=self.clock,
             steady=self.clock.steady,
-            turn=Turn(),
+            turn=WriteBatch(),
             unique_ids=UniqueIds(bytes(4), 1, 1),
             send_answers=SendAnswers("DefaultRegion", bytes(8), trace_on=True),
             address="127.0.0.1:10911",
@@ -155,7 +150,7 @@ class Desk:
     def disconnect(self, wire: Wire) -> None:
         """Close a connection from the client's side."""
         wire.closed = True
-        membership.connection_closed(self.state, wire)
+        requests.connection_closed(self.state, wire)
 
     def store_message(self, topic: str, queue_id: int, body: bytes = b"x") -> None:
         """Put one message into a queue."""

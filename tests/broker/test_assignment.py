@@ -3,9 +3,9 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pocketmq.broker.balancing.assignment import RequestModeTable, share
 
 from pocketmq.balance.allocation import allocate, strategy_by_name
-from pocketmq.broker.assignment import RequestModeTable, share
 from pocketmq.model.kinds import MessageRequestMode
 from pocketmq.model.queue import MessageQueue, sort_queues
 from pocketmq.protocol.requests.assignment import RequestMode

@@ -3,13 +3,13 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
-from pocketmq.broker.attributes import (
+from pocketmq.broker.topics.attributes import (
     GROUP_ATTRIBUTES,
     TOPIC_ATTRIBUTES,
     apply_changes,
     parse_changes,
 )
+
 from pocketmq.errors import AttributeRefused
 
 Changes = dict[str, str]

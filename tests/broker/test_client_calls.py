@@ -4,7 +4,8 @@ import asyncio
 import json
 from typing import Any
 
-from pocketmq.broker.handlers import client_calls
+from pocketmq.broker.members import client_calls
+
 from pocketmq.model.queue import MessageQueue
 from pocketmq.protocol.command import Command
 from pocketmq.protocol.json_values import decode_body, encode_body

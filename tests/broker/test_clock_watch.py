@@ -3,8 +3,8 @@
 import logging
 
 import pytest
+from pocketmq.broker.core.clock import ClockWatch
 
-from pocketmq.broker.clock_watch import ClockWatch
 from tests.broker.tables import Clock
 
 

@@ -5,13 +5,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pocketmq.broker.core import alarm, late_saving
+from pocketmq.broker.delay.delays import Delays
+from pocketmq.broker.delay.progress import DelayProgress
+from pocketmq.broker.upkeep.housekeeping import Housekeeping
 
-from pocketmq.broker import alarm, late_saving
 from pocketmq.broker.broker import Broker
 from pocketmq.broker.config import BrokerConfig
-from pocketmq.broker.delay_progress import DelayProgress
-from pocketmq.broker.delays import Delays
-from pocketmq.broker.housekeeping import Housekeeping
 from pocketmq.errors import InvalidInput, StoreFull
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.json_values import decode_body

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pocketmq.broker.core.answers import with_code
+from pocketmq.broker.core.refusals import refusal
 
 from pocketmq.broker import broker as broker_module
-from pocketmq.broker.answers import with_code
 from pocketmq.broker.config import BrokerConfig
-from pocketmq.broker.refusals import refusal
 from pocketmq.errors import (
     BodyMalformed,
     FilterSyntaxError,

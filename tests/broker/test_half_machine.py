@@ -7,8 +7,8 @@ import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from pocketmq.broker.transactions.half_states import COMMITTED, GIVEN_UP, MOST_CHECKS, ROLLED_BACK
 
-from pocketmq.broker.half_states import COMMITTED, GIVEN_UP, MOST_CHECKS, ROLLED_BACK
 from pocketmq.errors import StoreFull
 from pocketmq.model.names import HALF_TOPIC, TRANSACTION_GAVE_UP_TOPIC
 from pocketmq.protocol.record_scan import RecordView

@@ -3,8 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
-from pocketmq.broker.half_states import (
+from pocketmq.broker.transactions.half_states import (
     COMMITTED,
     MOST_CHECKS,
     OPEN,

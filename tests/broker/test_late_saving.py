@@ -5,8 +5,8 @@ import logging
 from pathlib import Path
 
 import pytest
+from pocketmq.broker.core.late_saving import SAVE_AFTER, LateSaving, Snapshot
 
-from pocketmq.broker.late_saving import SAVE_AFTER, LateSaving, Snapshot
 from tests.broker.tables import Desk
 from tests.loops import leap, leaping
 from tests.store.faults import FullDisk, PowerDisk, SteppedFlusher, abandon

@@ -5,8 +5,8 @@ from collections.abc import Callable
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pocketmq.broker.topics.name_rules import group_fault, topic_fault
 
-from pocketmq.broker.name_rules import group_fault, topic_fault
 from pocketmq.errors import NameInvalid
 from pocketmq.model.names import check_group, check_topic
 

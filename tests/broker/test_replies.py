@@ -2,7 +2,8 @@
 
 import asyncio
 
-from pocketmq.broker import replies
+from pocketmq.broker.sending import reply_delivery
+
 from pocketmq.broker.broker import Broker
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import Command
@@ -96,7 +97,7 @@ async def test_a_client_that_says_nothing_is_waited_for_only_so_long() -> None:
         await appear(asker, "asking", "asker")
         number = post(peer)
         await asker.question()
-        await leap(replies.TIMEOUT + 1)
+        await leap(reply_delivery.TIMEOUT + 1)
         assert await refused(peer, number) == (1, "push reply message to askerfail.")
 
 

@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pocketmq.broker.retry.rules import level_of_retry, retry_limit, retry_of
 
-from pocketmq.broker.retry_rules import level_of_retry, retry_limit, retry_of
 from pocketmq.model.delay import DELAY_LEVELS
 from pocketmq.model.groups import GroupConfig
 from pocketmq.net import Address

@@ -1,9 +1,7 @@
 """What the three ways a message fails have in common; `test_retry` has the rules of sending back."""
 
 import pytest
-
-from pocketmq.broker.appending import Draft
-from pocketmq.broker.retry_rules import (
+from pocketmq.broker.retry.rules import (
     PopOfFailed,
     give_up_sent,
     is_given_up,
@@ -12,6 +10,8 @@ from pocketmq.broker.retry_rules import (
     retry_of,
     retry_of_popped,
 )
+from pocketmq.broker.writing.drafts import Draft
+
 from pocketmq.model.groups import GroupConfig
 from pocketmq.protocol.record_scan import RecordView
 from pocketmq.protocol.records import Record, encode_record

@@ -4,9 +4,9 @@ import ast
 from pathlib import Path
 
 import pytest
+from pocketmq.broker.upkeep.stored_forms import FORMS, check_broker_store
 
 import pocketmq.broker
-from pocketmq.broker.stored_forms import FORMS, check_broker_store
 from tests.broker.pop.counter import create, got, pop_fields
 from tests.broker.running import client, position, running, send_fields
 

@@ -1,7 +1,8 @@
 """The topics a broker makes for itself."""
 
+from pocketmq.broker.topics.system_topics import system_topics
+
 from pocketmq.broker.config import BrokerConfig
-from pocketmq.broker.system_topics import system_topics
 
 
 def shown(**settings: bool) -> dict[str, tuple[int, int]]:

@@ -6,9 +6,7 @@ from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
-
-from pocketmq.broker import timer_wheel
-from pocketmq.broker.timer_wheel import Entry, TimerWheel
+from pocketmq.broker.timers.wheel import Entry, TimerWheel
 
 NOW = 1_700_000_030_000
 DELAYS = st.one_of(st.integers(-5_000, 5_000), st.integers(0, 200_000), st.integers(0, 300_000_000))
@@ -84,7 +82,7 @@ def steps_of_a_tick(waiting: int) -> int:
 
     def trace(frame: FrameType, event: str, _: Any) -> Any:
         nonlocal count
-        count += event == "line" and frame.f_code.co_filename == timer_wheel.__file__
+        count += event == "line" and frame.f_code.co_filename == wheel.__file__
         return trace
 
     before = sys.gettrace()

@@ -5,10 +5,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pocketmq.broker.timers.queue import KIND
+from pocketmq.broker.timers.timers import Timers
 
 from pocketmq.broker.broker import Broker
-from pocketmq.broker.timer_queue import KIND
-from pocketmq.broker.timers import Timers
 from pocketmq.errors import BodyMalformed
 from pocketmq.model.names import TIMER_TOPIC
 from pocketmq.protocol.codes import RequestCode

@@ -4,9 +4,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pocketmq.broker.transactions.rules import custom_immunity_ms, is_check_due
 
 from pocketmq.broker.broker import Broker
-from pocketmq.broker.half_rules import custom_immunity_ms, is_check_due
 from pocketmq.errors import StoreFull
 from pocketmq.model.names import HALF_TOPIC, OP_HALF_TOPIC, TRANSACTION_GAVE_UP_TOPIC
 from pocketmq.protocol.codes import RequestCode

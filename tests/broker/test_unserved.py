@@ -3,8 +3,8 @@
 import json
 
 import pytest
+from pocketmq.broker.by_code import HANDLERS
 
-from pocketmq.broker.handlers.by_code import HANDLERS
 from pocketmq.protocol.catalogue import REQUESTS
 from pocketmq.protocol.request import PeerKind
 from tests.broker.running import client, running, send_fields

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 import click
 import pytest
+from pocketmq.cli.options import FiniteRange
 
 from pocketmq.cli import pocketmq, run
-from pocketmq.cli.numbers import FiniteRange
 
 pytest.importorskip("numpy")
 pytest.importorskip("pyspark")

@@ -5,9 +5,9 @@ import logging
 from pathlib import Path
 
 import pytest
+from pocketmq.embedded.listening import warn_if_open
 
 from pocketmq.embedded import Cluster
-from pocketmq.embedded.hosts import warn_if_open
 from pocketmq.embedded.settings import Setting
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.signature import SigningUser, sign

@@ -4,8 +4,8 @@ import logging
 import threading
 
 import pytest
+from pocketmq.embedded.listening import advertised_host, own_host, resolved, warn_if_open
 
-from pocketmq.embedded.hosts import own_host, resolved, told_host, warn_if_open
 from pocketmq.errors import CannotStart
 
 
@@ -30,9 +30,9 @@ async def test_a_name_that_does_not_resolve_is_told(host: str) -> None:
 
 def test_every_interface_is_told_as_one_that_works() -> None:
     assert (own_host("0.0.0.0"), own_host("::")) == ("127.0.0.1", "::1")
-    assert told_host("0.0.0.0") not in {"", "0.0.0.0"}
+    assert advertised_host("0.0.0.0") not in {"", "0.0.0.0"}
     for host in ("127.0.0.1", "192.0.2.7"):
-        assert (own_host(host), told_host(host)) == (host, host)
+        assert (own_host(host), advertised_host(host)) == (host, host)
 
 
 @pytest.mark.parametrize(

@@ -5,34 +5,34 @@ import socket
 from pathlib import Path
 
 import pytest
-
-from pocketmq.embedded.ports import (
+from pocketmq.embedded.listening import (
     PORTS_FILE,
+    default_port,
     is_free,
+    preferred_port,
     read_ports,
-    usual_port,
-    wished_port,
     write_ports,
 )
+
 from pocketmq.errors import StoreError
 
 
 def test_brokers_keep_the_distance_java_brokers_need() -> None:
-    assert [usual_port(10911, number) for number in range(3)] == [10911, 10921, 10931]
-    assert [usual_port(0, number) for number in range(3)] == [0, 0, 0]
+    assert [default_port(10911, number) for number in range(3)] == [10911, 10921, 10931]
+    assert [default_port(0, number) for number in range(3)] == [0, 0, 0]
 
 
 def test_a_port_with_a_server_is_not_free() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
         assert not is_free("127.0.0.1", port)
-        assert wished_port("127.0.0.1", port, "broker-0") == 0
+        assert preferred_port("127.0.0.1", port, "broker-0") == 0
     assert is_free("127.0.0.1", port)
-    assert wished_port("127.0.0.1", port, "broker-0") == port
+    assert preferred_port("127.0.0.1", port, "broker-0") == port
 
 
 def test_any_port_needs_no_look() -> None:
-    assert wished_port("127.0.0.1", 0, "broker-0") == 0
+    assert preferred_port("127.0.0.1", 0, "broker-0") == 0
 
 
 def test_ports_are_read_back(tmp_path: Path) -> None:

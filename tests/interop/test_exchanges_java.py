@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pocketmq.client.push.consumer import PushConsumer
 
-from pocketmq.client.consumer.push import PushConsumer
 from pocketmq.client.producer import Producer
 from pocketmq.client.producer.transactions import TransactionReceipt
 from pocketmq.embedded import Cluster

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pocketmq.client.push.consumer import PushConsumer
+from pocketmq.client.push.handlers import Consumed
 
-from pocketmq.client.consumer.handlers import Consumed
-from pocketmq.client.consumer.push import PushConsumer
 from pocketmq.client.producer.producer import Producer
 from pocketmq.model.kinds import ConsumeFromWhere
 from pocketmq.model.message import Message

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+from pocketmq.nameserver.registrations import Announcement, BrokerKey
+from pocketmq.nameserver.route_registry import RouteRegistry
 
 from pocketmq.errors import ServerError
-from pocketmq.nameserver.route_table import RouteTable
-from pocketmq.nameserver.values import Announcement, BrokerKey
 from tests.nameserver.shapes import broker, config, topics
 
 TOPICS = ("t", "u", "v", "w")
@@ -80,7 +80,7 @@ class Model:
 class Machine(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
-        self.table = RouteTable()
+        self.table = RouteRegistry()
         self.model = Model()
         self.now = 0.0
         self.said: list[tuple[Announcement, dict[str, tuple[int, int]], int, int]] = []

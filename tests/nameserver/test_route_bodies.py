@@ -1,5 +1,6 @@
+from pocketmq.nameserver.route_answers import RouteBodies
+
 from pocketmq.model.route import BrokerData, QueueData, TopicRoute
-from pocketmq.nameserver.route_bodies import RouteBodies
 
 
 def route() -> TopicRoute:

@@ -1,8 +1,8 @@
 import msgspec
 import pytest
+from pocketmq.nameserver.route_answers import in_zone, with_acting_masters
 
 from pocketmq.model.route import BrokerData, QueueData, TopicRoute
-from pocketmq.nameserver.views import in_zone, with_acting_masters
 
 
 def data(

@@ -3,15 +3,15 @@
 import asyncio
 
 import pytest
+from pocketmq.net.open_requests import OpenRequests
 
 from pocketmq.errors import ConnectionLost, RequestTimedOut
-from pocketmq.net.waiters import Waiters
 from pocketmq.protocol.command import Command
 from tests.loops import leap, leaping
 
 
-def waiters() -> Waiters:
-    return Waiters(asyncio.get_running_loop(), "peer:1")
+def waiters() -> OpenRequests:
+    return OpenRequests(asyncio.get_running_loop(), "peer:1")
 
 
 @leaping
@@ -93,7 +93,7 @@ async def test_an_earlier_deadline_moves_the_timer_forward() -> None:
 class Ending:
     """A sink that ends the connection when it is told of its deadline."""
 
-    def __init__(self, table: Waiters) -> None:
+    def __init__(self, table: OpenRequests) -> None:
         self.table = table
         self.told: list[object] = []
 

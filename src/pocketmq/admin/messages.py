@@ -6,11 +6,11 @@ from collections.abc import Callable
 import msgspec
 
 from pocketmq.admin.brokers import Brokers
-from pocketmq.admin.gathered import Missing, Place
+from pocketmq.admin.gathered import Missing, ServerPlace
 from pocketmq.admin.offsets import Offsets
-from pocketmq.admin.reading import Page, PageStatus, Reading
+from pocketmq.admin.reading import Page, PageStatus, QueueReader
 from pocketmq.admin.topics import Topics
-from pocketmq.admin.wire import Wire
+from pocketmq.admin.wire import AdminWire
 from pocketmq.client.calls import SUCCESS
 from pocketmq.client.damage import tell_left_out
 from pocketmq.client.filters import Filter
@@ -64,7 +64,12 @@ class Messages:
     """Looks for messages on all brokers of a topic at once."""
 
     def __init__(
-        self, wire: Wire, brokers: Brokers, topics: Topics, offsets: Offsets, reading: Reading
+        self,
+        wire: AdminWire,
+        brokers: Brokers,
+        topics: Topics,
+        offsets: Offsets,
+        reading: QueueReader,
     ) -> None:
         self._wire = wire
         self._brokers = brokers
@@ -214,7 +219,7 @@ class Messages:
 
     async def resend(self, messages: list[ReceivedMessage]) -> list[Resent]:
         """Send copies of messages, dead letters under their first topic; the originals stay."""
-        from pocketmq.admin.resending import resend  # a producer is slow to import
+        from pocketmq.admin.messages import resend  # a producer is slow to import
 
         return await resend(self._wire.client_options, messages)
 
@@ -224,7 +229,7 @@ class Messages:
             return message.store_host
         raise Absent("broker", message.store_host, "in this cluster")
 
-    async def _view(self, place: Place, offset: int, message_id: str) -> ReceivedMessage:
+    async def _view(self, place: ServerPlace, offset: int, message_id: str) -> ReceivedMessage:
         header = ViewMessageRequest(offset=offset)
         accept = _OR_NONE | {int(ResponseCode.SYSTEM_ERROR)}  # Java's answer for no message there
         answer = await self._wire.ask(place.address, Code.VIEW_MESSAGE_BY_ID, header, accept=accept)
@@ -235,7 +240,7 @@ class Messages:
     async def _query(
         self, header: QueryMessageRequest, wanted: Callable[[ReceivedMessage], bool]
     ) -> Found:
-        async def ask(place: Place) -> list[ReceivedMessage]:
+        async def ask(place: ServerPlace) -> list[ReceivedMessage]:
             answer = await self._wire.ask(
                 place.address, Code.QUERY_MESSAGE, header, timeout=_PATIENCE, accept=_OR_NONE
             )

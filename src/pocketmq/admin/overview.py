@@ -5,10 +5,10 @@ import asyncio
 import msgspec
 
 from pocketmq.admin.brokers import Brokers
-from pocketmq.admin.gathered import Gathered, Missing, Place
-from pocketmq.admin.groups import Groups, Progress
+from pocketmq.admin.gathered import Gathered, Missing, ServerPlace
+from pocketmq.admin.groups import GroupProgress, Groups
 from pocketmq.admin.topics import Topics
-from pocketmq.admin.wire import Wire
+from pocketmq.admin.wire import AdminWire
 from pocketmq.errors import MQError, ServerError
 from pocketmq.model.kinds import ConsumeType, MessageModel
 from pocketmq.protocol.requests.groups import ClientConnection, ConsumerConnections
@@ -25,7 +25,7 @@ class Glance(msgspec.Struct, frozen=True, kw_only=True):
     members: tuple[ClientConnection, ...] | None
     type: ConsumeType | None = None
     model: MessageModel | None = None
-    progress: Progress | None = None
+    progress: GroupProgress | None = None
     errors: tuple[str, ...] = ()
 
     @property
@@ -61,7 +61,7 @@ class TopicTraffic(msgspec.Struct, frozen=True):
 class Overview:
     """Looks at many things at once."""
 
-    def __init__(self, wire: Wire, brokers: Brokers, topics: Topics, groups: Groups) -> None:
+    def __init__(self, wire: AdminWire, brokers: Brokers, topics: Topics, groups: Groups) -> None:
         self._wire = wire
         self._brokers = brokers
         self._topics = topics
@@ -110,7 +110,7 @@ class Overview:
         silent = [each for each in consumers.missing if not isinstance(each.error, ServerError)]
         return TopicTraffic(topic, _flow(put), tuple(groups), tuple(silent))
 
-    async def _out(self, topic: str, group: str, places: list[Place]) -> GroupTraffic:
+    async def _out(self, topic: str, group: str, places: list[ServerPlace]) -> GroupTraffic:
         got, stats = await asyncio.gather(
             self._brokers.counter(GROUP_GET, f"{topic}@{group}", places),
             self._groups.stats_at(group, topic, places),
@@ -132,12 +132,12 @@ def _members(views: Gathered[ConsumerConnections]) -> tuple[ClientConnection, ..
     return tuple(by_id[client] for client in sorted(by_id))
 
 
-def _progress(stats: Gathered[ConsumeStatsBody]) -> Progress | None:
+def _progress(stats: Gathered[ConsumeStatsBody]) -> GroupProgress | None:
     """Add up what brokers tell; None unless all have, since a sum of some would mislead."""
     if not stats.complete:
         return None
     found = {q: each for part in stats.values() for q, each in part.offset_table.items()}
-    return Progress(found, sum(part.consume_tps for part in stats.values()))
+    return GroupProgress(found, sum(part.consume_tps for part in stats.values()))
 
 
 def _flow(counters: Gathered[BrokerStats]) -> Flow:

@@ -7,8 +7,8 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, TypeAlias, TypeVar
 
-from pocketmq.admin.gathered import Answer, Gathered, Missing, Place
-from pocketmq.admin.options import AdminOptions
+from pocketmq.admin.gathered import Answer, Gathered, Missing, ServerPlace
+from pocketmq.admin.wire import AdminOptions
 from pocketmq.client.calls import SUCCESS, Fields
 from pocketmq.client.options import ClientOptions
 from pocketmq.client.questions.asking import Ask, Question, run
@@ -137,7 +137,7 @@ class Wire:
         return await run(question, carry)
 
     async def each(
-        self, places: Iterable[Place], work: Callable[[Place], Awaitable[T]]
+        self, places: Iterable[ServerPlace], work: Callable[[ServerPlace], Awaitable[T]]
     ) -> Gathered[T]:
         """Do the same with many brokers at once; those that fail are named, not raised."""
         wanted = list(places)

@@ -3,7 +3,7 @@
 import threading
 import time
 
-from pocketmq.client.producer.byte_budget import ByteBudget
+from pocketmq.client.producer.window import ByteBudget
 
 
 class Gate:

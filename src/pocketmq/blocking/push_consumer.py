@@ -4,23 +4,23 @@ from collections.abc import Iterable
 from random import Random
 from typing import Self, Unpack
 
-from pocketmq.blocking.facade import Facade, told_in_full
+from pocketmq.blocking.facade import Facade, inherit_docs
 from pocketmq.blocking.process_loop import closed
-from pocketmq.blocking.stop_signals import StopSignals
+from pocketmq.blocking.push_consumer import StopSignals
 from pocketmq.client.clock import Clock
-from pocketmq.client.consumer.consume_hooks import ConsumeHook
-from pocketmq.client.consumer.push import L
-from pocketmq.client.consumer.push import PushConsumer as AsyncPushConsumer
-from pocketmq.client.consumer.warnings import MembershipWarning
-from pocketmq.client.consumer.work import Handler
 from pocketmq.client.consumer_options import PushConsumerOptions, PushConsumerSettings
 from pocketmq.client.filters import Filter
+from pocketmq.client.group.warnings import MembershipWarning
 from pocketmq.client.options import ClientOptions
+from pocketmq.client.push.consume_hooks import ConsumeHook
+from pocketmq.client.push.consumer import L
+from pocketmq.client.push.consumer import PushConsumer as AsyncPushConsumer
+from pocketmq.client.push.handlers import HandlerFunction
 from pocketmq.model.queue import MessageQueue
 from pocketmq.model.rebalance_event import RebalanceEvent
 
 
-@told_in_full(AsyncPushConsumer)
+@inherit_docs(AsyncPushConsumer)
 class PushConsumer(Facade[AsyncPushConsumer]):
     """Hands the messages of a group to handlers. Used with `with`, `run`, or `start` and `close`.
 
@@ -91,7 +91,7 @@ class PushConsumer(Facade[AsyncPushConsumer]):
         self,
         topic: str,
         expression: str | Filter = "*",
-        handler: Handler | None = None,
+        handler: HandlerFunction | None = None,
         *,
         batch: bool | None = None,
     ) -> Self:

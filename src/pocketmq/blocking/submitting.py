@@ -10,9 +10,9 @@ from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
 from typing import TypeAlias
 
-from pocketmq.blocking.gate import Gate
 from pocketmq.blocking.loop_thread import LoopThread
 from pocketmq.blocking.process_loop import callback_threads
+from pocketmq.blocking.submitting import SubmitWindow
 from pocketmq.client.producer.choices import Choice
 from pocketmq.client.producer.requests import Outgoing
 from pocketmq.client.producer.submitting import Submitting
@@ -29,7 +29,7 @@ _Send: TypeAlias = tuple[Outgoing, Message, Choice | None, float]
 class HandingOver:
     """Has sends begun by the loop. Any thread may hand over."""
 
-    def __init__(self, on_loop: Submitting, thread: LoopThread, gate: Gate) -> None:
+    def __init__(self, on_loop: Submitting, thread: LoopThread, gate: SubmitWindow) -> None:
         self.gate = gate
         self._on_loop = on_loop
         self._thread = thread
@@ -63,7 +63,7 @@ class Handed(Future[SendReceipt]):
 
     def __init__(
         self,
-        gate: Gate,
+        gate: SubmitWindow,
         outgoing: Outgoing,
         message: Message,
         choice: Choice | None,

@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 
-from pocketmq.blocking.wire import MakeWire, Wire, connect
+from pocketmq.blocking.connection import BlockingConnection, MakeConnection, connect
 from pocketmq.net import Limits
 
 MOST = 16
@@ -26,17 +26,17 @@ class Wires:
     """Keeps wires that are not in use."""
 
     def __init__(
-        self, resolve: Resolve, limits: Limits | None = None, make: MakeWire | None = None
+        self, resolve: Resolve, limits: Limits | None = None, make: MakeConnection | None = None
     ) -> None:
         self._resolve = resolve
         self._limits = limits or Limits()
         self._make = make
-        self._idle: dict[str, list[Wire]] = {}  # the last used is the last
+        self._idle: dict[str, list[BlockingConnection]] = {}  # the last used is the last
         self._count: dict[str, int] = {}  # all there are, idle or not
         self._lock = threading.Lock()  # of the counts; lists do without
         self._closed = False
 
-    def take(self, address: str, deadline: float) -> Wire | None:
+    def take(self, address: str, deadline: float) -> BlockingConnection | None:
         """Give a wire of one's own, to be given back or dropped; None if all are in use.
 
         Raises `ConnectFailed`. `deadline` is by the monotonic clock.
@@ -53,7 +53,7 @@ class Wires:
             self.drop(wire)
         return self._connect(address, deadline)
 
-    def give(self, wire: Wire) -> None:
+    def give(self, wire: BlockingConnection) -> None:
         """Give back a wire that works."""
         idle = self._idle.get(wire.address)
         if idle is None:
@@ -62,7 +62,7 @@ class Wires:
         if self._closed:
             self.close()
 
-    def drop(self, wire: Wire) -> None:
+    def drop(self, wire: BlockingConnection) -> None:
         """Let go of a wire that failed."""
         wire.close()
         with self._lock:
@@ -86,7 +86,7 @@ class Wires:
     def __len__(self) -> int:
         return sum(self._count.values())
 
-    def _connect(self, address: str, deadline: float) -> Wire | None:
+    def _connect(self, address: str, deadline: float) -> BlockingConnection | None:
         self._drop_unused_since(time.monotonic() - IDLE)
         with self._lock:
             count = self._count.get(address, 0)

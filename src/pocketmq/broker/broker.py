@@ -13,12 +13,11 @@ from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pocketmq.broker.clock import Clock, SystemClock
+from pocketmq.broker.assembly import BrokerParts, open_store
 from pocketmq.broker.config import BrokerConfig
-from pocketmq.broker.kept_settings import with_kept
-from pocketmq.broker.parts import Parts, open_store
-from pocketmq.broker.retention import store_options
+from pocketmq.broker.core.clock import SystemWallClock, WallClock
 from pocketmq.broker.saving import save_changes, save_offsets
+from pocketmq.broker.settings import store_options, with_kept
 from pocketmq.broker.state import BrokerState
 from pocketmq.errors import InvalidInput
 from pocketmq.net import Address, Connection, Dialer, Limits, Owner, Server
@@ -27,7 +26,7 @@ from pocketmq.protocol.command import Command
 from pocketmq.protocol.hosts import encode_host
 
 if TYPE_CHECKING:
-    from pocketmq.broker.metrics_server import MetricsServer
+    from pocketmq.broker.metrics.server import MetricsServer
 
 logger = logging.getLogger("pocketmq.broker")
 
@@ -44,7 +43,7 @@ class Broker:
         data: Path | None = None,
         name_servers: Sequence[str] = (),
         *,
-        clock: Clock | None = None,
+        clock: WallClock | None = None,
         limits: Limits | None = None,
         own_process: bool = False,
         given: Collection[str] = (),
@@ -59,7 +58,7 @@ class Broker:
         self.config = config or BrokerConfig()
         self._data = data
         self._name_servers = [*name_servers] or _listed(self.config.namesrv_addr)
-        self._clock = clock or SystemClock()
+        self._clock = clock or SystemWallClock()
         self._limits = limits or Limits(memory=self.config.max_connection_memory)
         self._own_process = own_process
         self._given = frozenset(given)
@@ -67,7 +66,7 @@ class Broker:
         self._server = Server(self._front, self._limits)
         self._to_name_servers = _Deaf()
         self._dialer = Dialer(self._to_name_servers, self._limits, self.config.client_tls())
-        self._parts: Parts | None = None
+        self._parts: BrokerParts | None = None
         self._metrics: MetricsServer | None = None
         self.metrics_address: Address | None = None  # where Prometheus finds it
         self.bound: Address | None = None  # where it listens, which need not be what it tells
@@ -109,7 +108,7 @@ class Broker:
         return address
 
     async def _show_metrics(self, state: BrokerState) -> None:
-        from pocketmq.broker.metrics_server import MetricsServer  # most brokers do without
+        from pocketmq.broker.metrics.server import MetricsServer  # most brokers do without
 
         host, port = self.config.metrics_prom_exporter_host, self.config.metrics_prom_exporter_port
         self._metrics = MetricsServer(state)
@@ -119,12 +118,12 @@ class Broker:
             await self.stop(0)
             raise
 
-    def _build(self, address: Address, store_host: bytes) -> Parts:
+    def _build(self, address: Address, store_host: bytes) -> BrokerParts:
         store = open_store(self.config, self._data, store_host)
         try:
             self.config = with_kept(self.config, store, self._given)
             store.keep(store_options(self.config, in_memory=store.in_memory))
-            parts = Parts(
+            parts = BrokerParts(
                 self.config,
                 store,
                 self._clock,

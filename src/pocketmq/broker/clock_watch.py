@@ -7,7 +7,7 @@ looks the same: wall-clock time went on while the loop's stood still.
 import logging
 from collections.abc import Callable
 
-from pocketmq.broker.clock import Clock
+from pocketmq.broker.core.clock import WallClock
 
 logger = logging.getLogger("pocketmq.broker")
 
@@ -18,7 +18,7 @@ SMALLEST_JUMP = 3.0
 class ClockWatch:
     """Looks at one clock. Belongs to the broker's loop."""
 
-    def __init__(self, clock: Clock, steady: Callable[[], float]) -> None:
+    def __init__(self, clock: WallClock, steady: Callable[[], float]) -> None:
         self._clock = clock
         self._steady = steady
         self._difference = clock.now() - steady()

@@ -5,10 +5,10 @@ Consumers do so when sending back (code 36) has failed, and orderly ones always.
 
 from typing import TYPE_CHECKING
 
-from pocketmq.broker.appending import Draft
-from pocketmq.broker.retry_rules import DEAD_LETTER_QUEUES, give_up_sent, is_given_up, retry_limit
+from pocketmq.broker.core.refusals import MORE_HELP
+from pocketmq.broker.retry.rules import DEAD_LETTER_QUEUES, give_up_sent, is_given_up, retry_limit
 from pocketmq.broker.saving import save_changes
-from pocketmq.broker.targets import MORE_HELP
+from pocketmq.broker.writing.drafts import Draft
 from pocketmq.errors import ResponseCode, server_error
 from pocketmq.model import properties as names
 from pocketmq.model.groups import GroupConfig

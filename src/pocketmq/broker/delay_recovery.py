@@ -12,8 +12,8 @@ import struct
 from collections.abc import Callable, Iterator
 from typing import NamedTuple, TypeAlias
 
-from pocketmq.broker.delay_progress import DelayProgress, SavedProgress
-from pocketmq.broker.delay_rules import real_place
+from pocketmq.broker.delay.progress import DelayProgress, SavedProgress
+from pocketmq.broker.delay.rules import real_place
 from pocketmq.model.names import SCHEDULE_TOPIC
 from pocketmq.protocol.record_scan import RecordView
 from pocketmq.store import MessageStore, QueueIndex

@@ -9,15 +9,15 @@ broker's loop.
 import asyncio
 import logging
 
-from pocketmq.broker.alarm import Alarm
-from pocketmq.broker.appending import Draft
-from pocketmq.broker.delay_progress import SavedProgress, encode_progress
-from pocketmq.broker.delay_queues import Budget, DelayQueues
-from pocketmq.broker.delay_recovery import recover_progress
-from pocketmq.broker.delay_rules import DelayLevels, hold_back, tag_rule
-from pocketmq.broker.dispatch import Dispatcher
-from pocketmq.broker.late_saving import LateSaving, Snapshot
+from pocketmq.broker.core.alarm import Alarm
+from pocketmq.broker.core.late_saving import LateSaving, Snapshot
+from pocketmq.broker.delay.progress import SavedProgress, encode_progress
+from pocketmq.broker.delay.queues import DelayQueues, DeliveryBudget
+from pocketmq.broker.delay.recovery import recover_progress
+from pocketmq.broker.delay.rules import DelayLevels, hold_back, tag_rule
+from pocketmq.broker.serving.dispatch import Dispatcher
 from pocketmq.broker.state import BrokerState
+from pocketmq.broker.writing.drafts import Draft
 from pocketmq.model.names import SCHEDULE_TOPIC
 from pocketmq.model.properties import DELAY_LEVEL
 from pocketmq.store import TagRule
@@ -39,7 +39,7 @@ class Delays:
         dispatcher: Dispatcher,
         loop: asyncio.AbstractEventLoop,
         *,
-        budget: Budget = Budget(),  # noqa: B008 - a value
+        budget: DeliveryBudget = DeliveryBudget(),  # noqa: B008 - a value
     ) -> None:
         """Take the levels from the state's settings; raise `InvalidInput` if they are none."""
         self._state = state

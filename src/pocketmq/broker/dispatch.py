@@ -11,20 +11,24 @@ import logging
 from collections.abc import Callable, Mapping
 from functools import partial
 
-from pocketmq.broker.answers import answer_code
-from pocketmq.broker.group_commit import GroupCommit, release
-from pocketmq.broker.handlers.membership import connection_closed
-from pocketmq.broker.handlers.sending import NO_ROOM
-from pocketmq.broker.measures import Measures
-from pocketmq.broker.patience import SHORT, busy_answer
-from pocketmq.broker.refusals import FAILED, REFUSING, check_size, refusal
-from pocketmq.broker.room import NoRoom, with_room
+from pocketmq.broker.core.answers import answer_code
+from pocketmq.broker.core.refusals import FAILED, REFUSING, check_size, refusal
+from pocketmq.broker.core.write_batch import Answers, WriteBatch
+from pocketmq.broker.members.requests import connection_closed
+from pocketmq.broker.metrics.measures import Measures
+from pocketmq.broker.pulling.long_polling import LongPolling
+from pocketmq.broker.sending.requests import NO_ROOM
+from pocketmq.broker.serving.overload import (
+    SHORT,
+    TooManyUnsentBytes,
+    busy_answer,
+    with_back_pressure,
+)
 from pocketmq.broker.state import Answer, BrokerState, Handler
-from pocketmq.broker.turn import Answers, Turn
-from pocketmq.broker.waiting_pulls import WaitingPulls
+from pocketmq.broker.writing.synced_answers import SyncedAnswers, release
 from pocketmq.errors import MQError, ResponseCode, StoreError
 from pocketmq.net import Connection
-from pocketmq.net.refusal_log import RefusalLog
+from pocketmq.net.limited_logs import RefusalLog
 from pocketmq.protocol.catalogue import REQUESTS
 from pocketmq.protocol.command import ONEWAY_FLAG, Command
 
@@ -56,12 +60,12 @@ class Dispatcher:
         loop: asyncio.AbstractEventLoop,
     ) -> None:
         self._state = state
-        self._handlers = {code: with_room(code, each) for code, each in handlers.items()}
+        self._handlers = {code: with_back_pressure(code, each) for code, each in handlers.items()}
         self._loop = loop
-        self._commit = GroupCommit(state.store, loop, self._let_go)
+        self._commit = SyncedAnswers(state.store, loop, self._let_go)
         self._refusals = RefusalLog(logger)
         self._ending: asyncio.Handle | None = None
-        self._pulls = WaitingPulls(state, loop)
+        self._pulls = LongPolling(state, loop)
         self._latest: Connection | None = None  # who sent messages last
         self._topics = state.topics.version
         self.when_announced: Callable[[Callable[[], None]], None] = _at_once
@@ -98,7 +102,7 @@ class Dispatcher:
                     answer = request.reply(ResponseCode.REQUEST_CODE_NOT_SUPPORTED, remark)
                 else:
                     answer = handler(state, connection, request)
-            except NoRoom:
+            except TooManyUnsentBytes:
                 connection.put_back(requests[_index(requests, request) :])
                 break
             except MQError as error:
@@ -239,7 +243,7 @@ class Dispatcher:
         self._release(turn)
         self._wake(turn)
 
-    def _release(self, turn: Turn) -> None:
+    def _release(self, turn: WriteBatch) -> None:
         config = self._state.config
         self._let_go(turn.ready, turn.began)
         if not config.sync_flush:
@@ -267,7 +271,7 @@ class Dispatcher:
                 answer = refused(request, ResponseCode.SERVICE_NOT_AVAILABLE, NO_ROOM)
                 connection.write(answer.encode())
 
-    def _wake(self, turn: Turn) -> None:
+    def _wake(self, turn: WriteBatch) -> None:
         """Try again the pulls that messages of this turn may be for."""
         if turn.arrivals:
             self._pulls.wake(turn.arrivals)

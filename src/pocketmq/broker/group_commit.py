@@ -10,9 +10,9 @@ import logging
 from collections.abc import Callable
 from typing import TypeAlias
 
-from pocketmq.broker.answers import with_code
 from pocketmq.broker.config import BrokerConfig
-from pocketmq.broker.turn import Answers
+from pocketmq.broker.core.answers import with_code
+from pocketmq.broker.core.write_batch import Answers
 from pocketmq.errors import ResponseCode
 from pocketmq.store import MessageStore
 

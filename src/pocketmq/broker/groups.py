@@ -7,9 +7,9 @@ from collections.abc import Iterable
 
 import msgspec
 
-from pocketmq.broker.attributes import GROUP_ATTRIBUTES, apply_changes
-from pocketmq.broker.config_table import ConfigTable
-from pocketmq.broker.name_rules import group_fault
+from pocketmq.broker.core.config_table import ConfigTable
+from pocketmq.broker.topics.attributes import GROUP_ATTRIBUTES, apply_changes
+from pocketmq.broker.topics.name_rules import group_fault
 from pocketmq.model.groups import GroupConfig
 from pocketmq.model.kinds import Permission
 from pocketmq.model.names import is_system_group

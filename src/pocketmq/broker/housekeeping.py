@@ -8,13 +8,13 @@ import logging
 import time
 from collections.abc import Callable
 
-from pocketmq.broker.clock_watch import ClockWatch
-from pocketmq.broker.dispatch import Dispatcher
-from pocketmq.broker.forced_deletion import clean_store
-from pocketmq.broker.handlers.membership import expire
+from pocketmq.broker.core.clock import ClockWatch
+from pocketmq.broker.members.requests import expire
 from pocketmq.broker.saving import submit_offsets
+from pocketmq.broker.serving.dispatch import Dispatcher
 from pocketmq.broker.state import BrokerState
-from pocketmq.broker.traffic import SAMPLE_PERIOD
+from pocketmq.broker.statistics.counters import SAMPLE_PERIOD
+from pocketmq.broker.upkeep.cleaning import clean_store
 
 logger = logging.getLogger("pocketmq.broker")
 

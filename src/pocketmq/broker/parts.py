@@ -12,29 +12,28 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Protocol
 
-from pocketmq.broker.answers import SendAnswers
-from pocketmq.broker.appending import tag_rules
-from pocketmq.broker.clock import Clock
+from pocketmq.broker.by_code import HANDLERS
 from pocketmq.broker.config import BrokerConfig
-from pocketmq.broker.delays import Delays, delay_tag_rules
-from pocketmq.broker.dispatch import Dispatcher
-from pocketmq.broker.flows import Flows
-from pocketmq.broker.groups import GroupTable
-from pocketmq.broker.handlers.by_code import HANDLERS
-from pocketmq.broker.housekeeping import Housekeeping
-from pocketmq.broker.long_polling import SuspendedPulls
-from pocketmq.broker.name_server_calls import calls_of
-from pocketmq.broker.offsets import OffsetTable
-from pocketmq.broker.registration import Registrar
-from pocketmq.broker.replies import Replies
-from pocketmq.broker.retention import store_options
-from pocketmq.broker.route_questions import RouteQuestions
+from pocketmq.broker.core.answers import SendAnswers
+from pocketmq.broker.core.clock import WallClock
+from pocketmq.broker.delay.delays import Delays, delay_tag_rules
+from pocketmq.broker.groups.table import GroupConfigTable
+from pocketmq.broker.naming.name_servers import RouteQuestions, calls_of
+from pocketmq.broker.naming.registration import Registrar
+from pocketmq.broker.offsets.table import ConsumerOffsetTable
+from pocketmq.broker.pulling.suspended_pulls import SuspendedPulls
 from pocketmq.broker.saving import load_tables
+from pocketmq.broker.sending.reply_delivery import ReplyDelivery
+from pocketmq.broker.serving.dispatch import Dispatcher
+from pocketmq.broker.settings import store_options
 from pocketmq.broker.state import BrokerState
-from pocketmq.broker.system_topics import system_groups, system_topics
-from pocketmq.broker.timers import Timers, timer_tag_rules
-from pocketmq.broker.topics import TopicTable
-from pocketmq.broker.transaction_checks import TransactionChecks, half_tag_rules
+from pocketmq.broker.statistics.counters import TopicStatistics
+from pocketmq.broker.timers.timers import Timers, timer_tag_rules
+from pocketmq.broker.topics.system_topics import system_groups, system_topics
+from pocketmq.broker.topics.table import TopicConfigTable
+from pocketmq.broker.transactions.checks import TransactionChecks, half_tag_rules
+from pocketmq.broker.upkeep.housekeeping import Housekeeping
+from pocketmq.broker.writing.appending import tag_rules
 from pocketmq.model import properties as names
 from pocketmq.model.names import REVIVE_TOPIC_PREFIX
 from pocketmq.net import Dialer
@@ -62,7 +61,7 @@ class Parts:
         self,
         config: BrokerConfig,
         store: MessageStore,
-        clock: Clock,
+        clock: WallClock,
         *,
         address: str,
         store_host: bytes,
@@ -79,7 +78,7 @@ class Parts:
         state.call_soon = loop.call_soon
         load_tables(state)
         if config.metrics_exporter_type == "PROM":
-            from pocketmq.broker.measures import Measures  # most brokers do without
+            from pocketmq.broker.metrics.measures import Measures  # most brokers do without
 
             state.measures = Measures()
         self.dispatcher = Dispatcher(state, HANDLERS, loop)
@@ -91,7 +90,7 @@ class Parts:
         state.begin_popping = self._begin_popping
         state.routes.fetch = self.questions.fetch
         state.register_topics = self.registrar.register_topics
-        state.replies = Replies(loop)
+        state.replies = ReplyDelivery(loop)
         self.features: list[Feature] = [
             Delays(state, self.dispatcher, loop),
             Timers(state, self.dispatcher, loop),
@@ -112,9 +111,9 @@ class Parts:
             self._begin_popping()
 
     def _begin_popping(self) -> None:
-        from pocketmq.broker.pop.popping import Popping  # most brokers do without
+        from pocketmq.broker.pop.popping import PopLifecycle  # most brokers do without
 
-        popping = Popping(self.state, self.dispatcher, asyncio.get_running_loop())
+        popping = PopLifecycle(self.state, self.dispatcher, asyncio.get_running_loop())
         popping.start()
         self.features.append(popping)
 
@@ -142,7 +141,7 @@ def open_store(config: BrokerConfig, data: Path | None, store_host: bytes) -> Me
 def make_state(  # noqa: PLR0917 - what makes one broker differ from another
     config: BrokerConfig,
     store: MessageStore,
-    clock: Clock,
+    clock: WallClock,
     address: str,
     store_host: bytes,
     steady: Callable[[], float],
@@ -156,16 +155,16 @@ def make_state(  # noqa: PLR0917 - what makes one broker differ from another
         store=store,
         clock=clock,
         address=address,
-        topics=TopicTable(system_topics(config), now_ms=now_ms),
-        groups=GroupTable(system_groups(), now_ms=now_ms),
-        offsets=OffsetTable(now_ms=now_ms),
+        topics=TopicConfigTable(system_topics(config), now_ms=now_ms),
+        groups=GroupConfigTable(system_groups(), now_ms=now_ms),
+        offsets=ConsumerOffsetTable(now_ms=now_ms),
         send_answers=SendAnswers(config.region_id, store_host, trace_on=config.trace_on),
         unique_ids=ids,
         waiting=SuspendedPulls(
             limit=config.max_suspended_pulls,
             connection_limit=config.max_suspended_pulls_of_connection,
         ),
-        stats=Flows(config.broker_cluster_name, steady()),
+        stats=TopicStatistics(config.broker_cluster_name, steady()),
         stamp=_stamp(config),
         steady=steady,
         booted_ms=now_ms,

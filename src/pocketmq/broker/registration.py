@@ -11,7 +11,7 @@ from zlib import crc32
 
 import msgspec
 
-from pocketmq.broker.name_server_calls import Calls
+from pocketmq.broker.naming.name_servers import NameServerCalls
 from pocketmq.broker.state import BrokerState
 from pocketmq.errors import BodyMalformed, MQError, ResponseCode, server_error
 from pocketmq.model.kinds import Permission
@@ -35,7 +35,9 @@ _READ_WRITE = int(Permission.READ | Permission.WRITE)
 class Registrar:
     """The broker's links to its name servers."""
 
-    def __init__(self, state: BrokerState, name_servers: Sequence[str], calls: Calls) -> None:
+    def __init__(
+        self, state: BrokerState, name_servers: Sequence[str], calls: NameServerCalls
+    ) -> None:
         self._state = state
         self._calls = calls
         self._links = [_Link(self, address) for address in dict.fromkeys(name_servers)]

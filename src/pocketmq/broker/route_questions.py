@@ -4,8 +4,7 @@ import asyncio
 import logging
 from collections.abc import Sequence
 
-from pocketmq.broker.name_server_calls import Calls
-from pocketmq.broker.routes import Found
+from pocketmq.broker.naming.name_servers import Found, NameServerCalls
 from pocketmq.errors import MQError, ResponseCode
 from pocketmq.model.route import TopicRoute
 from pocketmq.protocol.codes import RequestCode
@@ -21,7 +20,7 @@ _TIMEOUT = 3.0
 class RouteQuestions:
     """Asks one name server after the other until one answers. Belongs to the broker's loop."""
 
-    def __init__(self, name_servers: Sequence[str], calls: Calls) -> None:
+    def __init__(self, name_servers: Sequence[str], calls: NameServerCalls) -> None:
         self._name_servers = list(dict.fromkeys(name_servers))
         self._calls = calls
         self._tasks: set[asyncio.Task[None]] = set()

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import msgspec
 
-from pocketmq.broker.subscriptions import Subscribed, subscribed
-from pocketmq.broker.targets import MORE_HELP
+from pocketmq.broker.core.refusals import MORE_HELP
+from pocketmq.broker.members.subscriptions import TopicSubscription, subscribed
 from pocketmq.errors import FilterSyntaxError, ResponseCode, server_error
 from pocketmq.protocol.filter import SqlFilter, is_tag_kind, subscribe
 from pocketmq.protocol.property_text import decode_properties
@@ -94,7 +94,7 @@ def group_selection(state: "BrokerState", header: PullRequest) -> Selection:
     return _selection(known)
 
 
-def _ahead_of_heartbeat(known: Subscribed, header: PullRequest) -> Selection:
+def _ahead_of_heartbeat(known: TopicSubscription, header: PullRequest) -> Selection:
     """Serve a pull whose subscription is newer than the last heartbeat, if that is safe.
 
     Java refuses all of them (25), and a group that just started may then stand still for 30 s.
@@ -108,7 +108,7 @@ def _ahead_of_heartbeat(known: Subscribed, header: PullRequest) -> Selection:
     )
 
 
-def _selection(made: Subscribed) -> Selection:
+def _selection(made: TopicSubscription) -> Selection:
     kind = made.subscription.expression_type
     if made.sql is not None:
         return Selection(kind, by_tag=False, matches=_by_sql(made.sql))

@@ -12,22 +12,21 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
 from pocketmq.broker.access.users import AclTable, UserTable
-from pocketmq.broker.answers import SendAnswers
-from pocketmq.broker.assignment import RequestModeTable
-from pocketmq.broker.clock import Clock
+from pocketmq.broker.balancing.assignment import RequestModeTable
+from pocketmq.broker.balancing.queue_locks import GroupQueueLocks
 from pocketmq.broker.config import BrokerConfig
-from pocketmq.broker.consumers import ConsumerTable
-from pocketmq.broker.delay_progress import DelayProgress
-from pocketmq.broker.flows import Flows
-from pocketmq.broker.groups import GroupTable
-from pocketmq.broker.long_polling import SuspendedPulls
-from pocketmq.broker.offsets import OffsetTable
-from pocketmq.broker.producers import ProducerTable
-from pocketmq.broker.queue_locks import QueueLocks
-from pocketmq.broker.routes import RouteTable
-from pocketmq.broker.topics import TopicTable
-from pocketmq.broker.traffic import Traffic
-from pocketmq.broker.turn import Turn
+from pocketmq.broker.core.answers import SendAnswers
+from pocketmq.broker.core.clock import WallClock
+from pocketmq.broker.core.write_batch import WriteBatch
+from pocketmq.broker.delay.progress import DelayProgress
+from pocketmq.broker.groups.table import GroupConfigTable
+from pocketmq.broker.members.consumers import OnlineConsumers
+from pocketmq.broker.members.producers import OnlineProducers
+from pocketmq.broker.naming.name_servers import RouteCache
+from pocketmq.broker.offsets.table import ConsumerOffsetTable
+from pocketmq.broker.pulling.suspended_pulls import SuspendedPulls
+from pocketmq.broker.statistics.counters import BrokerTotals, TopicStatistics
+from pocketmq.broker.topics.table import TopicConfigTable
 from pocketmq.net import Connection
 from pocketmq.protocol.command import Command
 from pocketmq.protocol.message_ids import UniqueIds
@@ -35,14 +34,13 @@ from pocketmq.store import MessageStore
 
 if TYPE_CHECKING:
     from pocketmq.broker.access.account_files import AccountFiles
-    from pocketmq.broker.access.gate import Gate
-    from pocketmq.broker.appending import Redirect
-    from pocketmq.broker.half_messages import HalfMessages
-    from pocketmq.broker.measures import Measures
+    from pocketmq.broker.access.gate import BrokerGate
+    from pocketmq.broker.metrics.measures import Measures
     from pocketmq.broker.pop.pops import Pops
-    from pocketmq.broker.replies import Replies
-    from pocketmq.broker.targets import Target
-    from pocketmq.broker.timer_queue import TimerQueue
+    from pocketmq.broker.sending.reply_delivery import ReplyDelivery
+    from pocketmq.broker.timers.queue import TimerQueue
+    from pocketmq.broker.transactions.half_messages import HalfMessages
+    from pocketmq.broker.writing.drafts import Redirect, SendTarget
 
 
 def _nobody(_: list[str]) -> None:
@@ -63,30 +61,30 @@ class BrokerState:
 
     config: BrokerConfig
     store: MessageStore
-    clock: Clock
+    clock: WallClock
     address: str
     """Where clients find the broker, as name servers are told."""
-    topics: TopicTable
-    groups: GroupTable
-    offsets: OffsetTable
+    topics: TopicConfigTable
+    groups: GroupConfigTable
+    offsets: ConsumerOffsetTable
     send_answers: SendAnswers
     unique_ids: UniqueIds
     waiting: SuspendedPulls
-    consumers: ConsumerTable = field(default_factory=ConsumerTable)
-    producers: ProducerTable = field(default_factory=ProducerTable)
-    locks: QueueLocks = field(default_factory=QueueLocks)
+    consumers: OnlineConsumers = field(default_factory=OnlineConsumers)
+    producers: OnlineProducers = field(default_factory=OnlineProducers)
+    locks: GroupQueueLocks = field(default_factory=GroupQueueLocks)
     modes: RequestModeTable = field(default_factory=RequestModeTable)
     users: UserTable = field(default_factory=UserTable)
     acls: AclTable = field(default_factory=AclTable)
-    routes: RouteTable = field(default_factory=RouteTable)
+    routes: RouteCache = field(default_factory=RouteCache)
     delay_progress: DelayProgress = field(default_factory=DelayProgress)
-    traffic: Traffic = field(default_factory=Traffic)
-    stats: Flows = field(default_factory=Flows)
-    turn: Turn = field(default_factory=Turn)
+    traffic: BrokerTotals = field(default_factory=BrokerTotals)
+    stats: TopicStatistics = field(default_factory=TopicStatistics)
+    turn: WriteBatch = field(default_factory=WriteBatch)
     booted_ms: int = 0
     stamp: str = ""
     """The properties every single message gets: region, trace switch and cluster."""
-    targets: dict[tuple[str, int], Target] = field(default_factory=dict)
+    targets: dict[tuple[str, int], SendTarget] = field(default_factory=dict)
     """Where sends may go, checked already; see `targets`."""
     redirects: dict[str, Redirect] = field(default_factory=dict)
     """By the property that asks for it: what sends a message elsewhere first; see `appending`."""
@@ -98,9 +96,9 @@ class BrokerState:
     """Figures for Prometheus, on a broker that shows them."""
     pops: Pops | None = None
     """Who has popped what, once the broker has read it."""
-    replies: Replies | None = None
+    replies: ReplyDelivery | None = None
     """Brings replies to those who asked, while the broker runs."""
-    gate: Gate | None = None
+    gate: BrokerGate | None = None
     """Whom requests have to pass; None on a broker without access control."""
     account_files: AccountFiles | None = None
     """The accounts of 4.x, if they count."""

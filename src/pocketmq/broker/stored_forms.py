@@ -9,30 +9,29 @@ from pathlib import Path
 import msgspec
 
 from pocketmq.broker.access.users import AclTable, UserTable
-from pocketmq.broker.appending import tag_rules
-from pocketmq.broker.assignment import RequestModeTable
-from pocketmq.broker.delay_progress import DelayProgress
-from pocketmq.broker.delay_rules import real_place
-from pocketmq.broker.delays import delay_tag_rules
-from pocketmq.broker.groups import ForbiddenTable, GroupTable
-from pocketmq.broker.half_messages import KIND as TRANSACTIONS
-from pocketmq.broker.half_messages import SavedStates
-from pocketmq.broker.half_states import unpack_states
-from pocketmq.broker.kept_settings import KIND as SETTING
-from pocketmq.broker.name_rules import topic_fault
+from pocketmq.broker.balancing.assignment import RequestModeTable
+from pocketmq.broker.delay.delays import delay_tag_rules
+from pocketmq.broker.delay.progress import DelayProgress
+from pocketmq.broker.delay.rules import real_place
+from pocketmq.broker.groups.table import ForbiddenTable, GroupConfigTable
 from pocketmq.broker.pop.keeping import SavedPops
 from pocketmq.broker.pop.popping import KIND as POPS
-from pocketmq.broker.timer_queue import KIND as TIMERS
-from pocketmq.broker.timer_queue import SavedTimers
-from pocketmq.broker.timers import timer_tag_rules
-from pocketmq.broker.topics import MAX_QUEUES, TopicTable
-from pocketmq.broker.transaction_checks import half_tag_rules
+from pocketmq.broker.settings import KIND as SETTING
+from pocketmq.broker.timers.queue import KIND as TIMERS
+from pocketmq.broker.timers.queue import SavedTimers
+from pocketmq.broker.timers.timers import timer_tag_rules
+from pocketmq.broker.topics.name_rules import topic_fault
+from pocketmq.broker.topics.table import MAX_QUEUES, TopicConfigTable
+from pocketmq.broker.transactions.checks import half_tag_rules
+from pocketmq.broker.transactions.half_messages import KIND as TRANSACTIONS
+from pocketmq.broker.transactions.half_messages import SavedStates
+from pocketmq.broker.transactions.half_states import unpack_states
+from pocketmq.broker.writing.appending import tag_rules
 from pocketmq.model.groups import GroupConfig
 from pocketmq.model.topics import TopicConfig
 from pocketmq.protocol.json_values import decode_body
 from pocketmq.protocol.requests.access import Acl, User
-from pocketmq.store.check_forms import StoredForms
-from pocketmq.store.check_report import CheckReport
+from pocketmq.store.check_values import CheckReport, StoredForms
 from pocketmq.store.checking import check_store
 from pocketmq.store.repair import Repaired, repair_store
 
@@ -51,8 +50,8 @@ def _waits_for(properties: bytes) -> tuple[str, int] | None:
 
 FORMS = StoredForms(
     documents={
-        TopicTable.kind: lambda _, document: decode_body(document, TopicConfig),
-        GroupTable.kind: lambda _, document: decode_body(document, GroupConfig),
+        TopicConfigTable.kind: lambda _, document: decode_body(document, TopicConfig),
+        GroupConfigTable.kind: lambda _, document: decode_body(document, GroupConfig),
         UserTable.kind: lambda _, document: decode_body(document, User),
         AclTable.kind: lambda _, document: decode_body(document, Acl),
         ForbiddenTable.kind: lambda key, document: ForbiddenTable().load([(key, document)]),

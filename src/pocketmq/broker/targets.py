@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from pocketmq.broker.name_rules import topic_fault
 from pocketmq.broker.saving import save_changes
+from pocketmq.broker.topics.name_rules import topic_fault
 from pocketmq.errors import ResponseCode, server_error
 from pocketmq.model.kinds import Permission, SysFlag, TopicFilterType
 from pocketmq.model.names import (

@@ -9,7 +9,7 @@ and a new mark begins; the older one is dropped when the new one passes it. Pure
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from pocketmq.broker.timer_wheel import Entry
+from pocketmq.broker.timers.wheel import Entry
 
 NOTHING: Entry = (0, -1)
 

@@ -13,16 +13,17 @@ from typing import NamedTuple
 
 import msgspec
 
-from pocketmq.broker.recalls import Recalls
-from pocketmq.broker.timer_progress import OlderMark, TimerProgress
-from pocketmq.broker.timer_reading import (
+from pocketmq.broker.timers.progress import (
     CHUNK,
+    OlderMark,
+    Recalls,
+    TimerProgress,
     delivered_since,
     first_due_from,
     records_at,
 )
-from pocketmq.broker.timer_rules import due_message, key_of, moved, taken_back, timer_tag
-from pocketmq.broker.timer_wheel import Entry, TimerWheel
+from pocketmq.broker.timers.rules import due_message, key_of, moved, taken_back, timer_tag
+from pocketmq.broker.timers.wheel import Entry, TimerWheel
 from pocketmq.errors import BodyMalformed, StoreError
 from pocketmq.model.names import TIMER_TOPIC
 from pocketmq.model.properties import REAL_TOPIC

@@ -5,7 +5,7 @@ Pure questions to the store. What they mean for what waits is `timer_queue`'s.
 
 from collections.abc import Iterator
 
-from pocketmq.broker.log_origins import copies_since, timer_of_origin
+from pocketmq.broker.core.log_origins import copies_since, timer_of_origin
 from pocketmq.protocol.record_scan import RecordView
 from pocketmq.store import MessageStore, QueueIndex
 

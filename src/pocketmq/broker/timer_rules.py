@@ -8,9 +8,9 @@ made negative.
 
 from typing import NamedTuple
 
-from pocketmq.broker.appending import Draft
-from pocketmq.broker.delay_rules import real_place
-from pocketmq.broker.log_origins import origin_of_timer
+from pocketmq.broker.core.log_origins import origin_of_timer
+from pocketmq.broker.delay.rules import real_place
+from pocketmq.broker.writing.drafts import Draft
 from pocketmq.errors import ResponseCode, ServerError, server_error
 from pocketmq.model import properties as names
 from pocketmq.model.kinds import TRANSACTION_MASK, SysFlag

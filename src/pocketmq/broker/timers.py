@@ -7,13 +7,13 @@ still waits in it is moved to the end. Belongs to the broker's loop.
 import asyncio
 import logging
 
-from pocketmq.broker.alarm import Alarm
-from pocketmq.broker.appending import Draft
-from pocketmq.broker.dispatch import Dispatcher
-from pocketmq.broker.late_saving import LateSaving
+from pocketmq.broker.core.alarm import Alarm
+from pocketmq.broker.core.late_saving import LateSaving
+from pocketmq.broker.serving.dispatch import Dispatcher
 from pocketmq.broker.state import BrokerState
-from pocketmq.broker.timer_queue import KIND, TimerQueue
-from pocketmq.broker.timer_rules import TIMED, TimerLimits, hold_back, timer_tag
+from pocketmq.broker.timers.queue import KIND, TimerQueue
+from pocketmq.broker.timers.rules import TIMED, TimerLimits, hold_back, timer_tag
+from pocketmq.broker.writing.drafts import Draft
 from pocketmq.model.names import TIMER_TOPIC
 from pocketmq.model.properties import REAL_TOPIC
 from pocketmq.store import TagRule

@@ -8,8 +8,8 @@ from collections.abc import Iterable
 
 import msgspec
 
-from pocketmq.broker.attributes import TOPIC_ATTRIBUTES, apply_changes
-from pocketmq.broker.config_table import ConfigTable
+from pocketmq.broker.core.config_table import ConfigTable
+from pocketmq.broker.topics.attributes import TOPIC_ATTRIBUTES, apply_changes
 from pocketmq.model.kinds import Permission
 from pocketmq.model.names import AUTO_CREATE_TOPIC, is_system_topic
 from pocketmq.model.topics import TopicConfig

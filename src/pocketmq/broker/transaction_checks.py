@@ -11,12 +11,16 @@ import logging
 from collections.abc import Callable, Iterator
 from functools import partial
 
-from pocketmq.broker.alarm import Alarm
-from pocketmq.broker.appending import Draft
-from pocketmq.broker.delay_rules import real_place
-from pocketmq.broker.dispatch import Dispatcher
-from pocketmq.broker.half_messages import KIND, HalfMessages
-from pocketmq.broker.half_rules import (
+from pocketmq.broker.core.alarm import Alarm
+from pocketmq.broker.core.late_saving import LateSaving
+from pocketmq.broker.core.peer import ClientPeer
+from pocketmq.broker.delay.rules import real_place
+from pocketmq.broker.saving import save_changes
+from pocketmq.broker.serving.dispatch import Dispatcher
+from pocketmq.broker.state import BrokerState
+from pocketmq.broker.transactions.half_messages import KIND, HalfMessages
+from pocketmq.broker.transactions.half_states import GIVEN_UP, MOST_CHECKS
+from pocketmq.broker.transactions.rules import (
     check_request,
     given_up,
     half_tag,
@@ -24,11 +28,7 @@ from pocketmq.broker.half_rules import (
     is_half,
     prepare,
 )
-from pocketmq.broker.half_states import GIVEN_UP, MOST_CHECKS
-from pocketmq.broker.late_saving import LateSaving
-from pocketmq.broker.peer import Peer
-from pocketmq.broker.saving import save_changes
-from pocketmq.broker.state import BrokerState
+from pocketmq.broker.writing.drafts import Draft
 from pocketmq.errors import ResponseCode, StoreError, server_error
 from pocketmq.model.names import HALF_TOPIC, TRANSACTION_GAVE_UP_TOPIC
 from pocketmq.model.properties import TRANSACTION_PREPARED
@@ -208,7 +208,7 @@ class TransactionChecks:
         elif connection.unsent < _CLOGGED:
             connection.write(frame)
 
-    def _allowed(self, half: RecordView) -> Callable[[Peer], bool] | None:
+    def _allowed(self, half: RecordView) -> Callable[[ClientPeer], bool] | None:
         """Give who may be shown a half message: users that may send to its topic."""
         gate, place = self._state.gate, real_place(half.property_bytes)
         if gate is None or place is None:

@@ -8,9 +8,9 @@ import asyncio
 import logging
 from collections.abc import Mapping
 
-from pocketmq.broker.handlers.pulling import has_match, resume
-from pocketmq.broker.long_polling import NEVER, HeldPull
-from pocketmq.broker.refusals import FAILED
+from pocketmq.broker.core.refusals import FAILED
+from pocketmq.broker.pulling.requests import has_match, resume
+from pocketmq.broker.pulling.suspended_pulls import NEVER, SuspendedPull
 from pocketmq.broker.state import BrokerState
 from pocketmq.errors import ResponseCode, StoreError
 from pocketmq.store import QueueIndex
@@ -74,10 +74,10 @@ class WaitingPulls:
             self._resume(pull)
         self.set_timer()
 
-    def _has_match(self, pull: HeldPull) -> bool:
+    def _has_match(self, pull: SuspendedPull) -> bool:
         return has_match(self._state, pull)
 
-    def _resume(self, pull: HeldPull) -> None:
+    def _resume(self, pull: SuspendedPull) -> None:
         connection, measures = pull.connection, self._state.measures
         if connection.crowded and self._open:
             self._state.waiting.put_back(pull, self._loop.time())

@@ -15,8 +15,8 @@ from typing import NoReturn
 import click
 
 from pocketmq import __version__
-from pocketmq.cli.groups import CommandGroup
-from pocketmq.cli.printable import printable
+from pocketmq.cli.lazy_group import CommandGroup
+from pocketmq.cli.output import printable
 from pocketmq.errors import CannotStart, InvalidInput, MQError
 
 LONGEST_LINE = 1000

@@ -9,17 +9,17 @@ import msgspec
 
 from pocketmq.broker.config import BrokerConfig
 from pocketmq.cli.server_options import (
+    announce_ready,
     chosen_data,
     chosen_log,
     chosen_metrics,
     chosen_tls,
     data_options,
-    end_at_once,
+    exit_at_once,
     listening_options,
     logging_options,
     metrics_option,
     read_pairs,
-    say_ready,
     settings_option,
     tls_options,
 )
@@ -105,8 +105,8 @@ async def _serve(
     given: Collection[str],
 ) -> None:
     from pocketmq.broker.broker import Broker
-    from pocketmq.embedded.hosts import resolved, told_host, warn_if_open
-    from pocketmq.embedded.starting import told_as_cannot_start
+    from pocketmq.embedded.broker_runner import raising_cannot_start
+    from pocketmq.embedded.listening import advertised_host, resolved, warn_if_open
     from pocketmq.embedded.stopping import serve_until_asked
     from pocketmq.net import Address
     from pocketmq.net.address import parse_addresses
@@ -114,12 +114,12 @@ async def _serve(
     part = config.broker_name
     nameservers = [str(address) for address in parse_addresses(config.namesrv_addr)]
     listening = await resolved(config.bind_address, part)
-    told = config.broker_ip1 or told_host(listening)
+    told = config.broker_ip1 or advertised_host(listening)
     config = msgspec.structs.replace(config, bind_address=listening, broker_ip1=told)
     broker = Broker(config, data, nameservers, own_process=True, given=given)
 
     async def start() -> str:
-        with told_as_cannot_start(part):
+        with raising_cannot_start(part):
             address = await broker.start()
         warn_if_open(listening, guarded=config.guarded)
         return str(Address(told, config.advertised_port or address.port))
@@ -127,8 +127,8 @@ async def _serve(
     await serve_until_asked(
         start,
         broker.stop,
-        announce=lambda address: say_ready(
+        announce=lambda address: announce_ready(
             f"namesrv={';'.join(nameservers)} brokers={part}@{address}", log, kept=kept
         ),
-        force=end_at_once,
+        force=exit_at_once,
     )

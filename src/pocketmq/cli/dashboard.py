@@ -9,16 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pocketmq.cli.dashboard_child import check_installed
+from pocketmq.cli.dashboard import check_installed
 from pocketmq.cli.entry import Entry, entry_options
-from pocketmq.cli.server_options import (
-    chosen_log,
-    end_at_once,
-    listening_options,
-    logging_options,
-)
+from pocketmq.cli.server_options import chosen_log, exit_at_once, listening_options, logging_options
+from pocketmq.embedded.child import die_with_parent
 from pocketmq.embedded.early_stop import remember_stop_signals
-from pocketmq.embedded.lifeline import die_with_parent
 from pocketmq.embedded.server_logging import StderrLines, set_up_logging
 from pocketmq.errors import CannotStart
 
@@ -132,5 +127,5 @@ async def _serve(
             sys.stdout.flush()
 
     await serve_until_asked(
-        dashboard.start, dashboard.stop, announce=announce, force=end_at_once, lifeline=lifeline
+        dashboard.start, dashboard.stop, announce=announce, force=exit_at_once, lifeline=lifeline
     )

@@ -6,8 +6,8 @@ from pathlib import Path
 import click
 import msgspec
 
-from pocketmq.cli.groups import CommandGroup
-from pocketmq.cli.printable import printable
+from pocketmq.cli.lazy_group import CommandGroup
+from pocketmq.cli.output import printable
 
 
 @click.group("store", cls=CommandGroup, context_settings={"help_option_names": ["-h", "--help"]})
@@ -25,8 +25,8 @@ def check(*, directory: Path, repair: bool, as_json: bool) -> int:
     DIRECTORY is a broker's, or one with a cluster's brokers in it. Nothing is changed without
     --repair, which moves files aside and deletes none. Exits with 1 if something is wrong.
     """
-    from pocketmq.broker.stored_forms import check_broker_store
-    from pocketmq.store.check_report import CheckReport
+    from pocketmq.broker.upkeep.stored_forms import check_broker_store
+    from pocketmq.store.check_values import CheckReport
     from pocketmq.store.checking import find_stores
 
     def show(report: CheckReport) -> None:
@@ -48,7 +48,7 @@ def check(*, directory: Path, repair: bool, as_json: bool) -> int:
 
 
 def _show(report: object) -> None:
-    from pocketmq.store.check_report import CheckReport
+    from pocketmq.store.check_values import CheckReport
 
     assert isinstance(report, CheckReport)
     click.echo(f"store {printable(report.path)}")
@@ -60,7 +60,7 @@ def _show(report: object) -> None:
 
 
 def _repair(path: Path) -> None:
-    from pocketmq.broker.stored_forms import repair_broker_store
+    from pocketmq.broker.upkeep.stored_forms import repair_broker_store
 
     done = repair_broker_store(path)
     lines = [f"repaired: the files that were wrong are in {done.kept_in}"]

@@ -6,20 +6,20 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pocketmq.cli.dashboard_child import DashboardChild, check_installed
+from pocketmq.cli.dashboard import DashboardChild, check_installed
 from pocketmq.cli.server_options import (
     PORT,
+    announce_ready,
     chosen_data,
     chosen_log,
     chosen_metrics,
     chosen_tls,
     data_options,
-    end_at_once,
+    exit_at_once,
     listening_options,
     logging_options,
     metrics_option,
     read_pairs,
-    say_ready,
     settings_option,
     tls_options,
 )
@@ -150,8 +150,8 @@ async def _serve(
         if beside is not None:
             beside.kill_now()
         supervisor.abandon()
-        end_at_once()
+        exit_at_once()
 
     await serve_until_asked(
-        start, stop, announce=lambda line: say_ready(line, log, kept=kept), force=force
+        start, stop, announce=lambda line: announce_ready(line, log, kept=kept), force=force
     )

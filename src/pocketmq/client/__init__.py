@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pocketmq.client.clock import Clock, SystemClock
     from pocketmq.client.consumer_options import PullConsumerOptions, PushConsumerOptions
-    from pocketmq.client.members import ConsumerMember, Member, ProducerMember
+    from pocketmq.client.members import ConsumerMember, GroupMember, ProducerMember
     from pocketmq.client.options import ClientOptions, Credentials
     from pocketmq.client.producer_options import ProducerOptions
     from pocketmq.client.routes import KnownRoute

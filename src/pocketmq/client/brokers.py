@@ -8,7 +8,7 @@ from functools import cache
 from random import Random
 
 from pocketmq.client.addresses import BrokerAddresses
-from pocketmq.client.calls import SUCCESS, Calls, Fields
+from pocketmq.client.calls import SUCCESS, Fields, ServerCalls
 from pocketmq.client.routes import RouteBook
 from pocketmq.errors import RouteNotFound
 from pocketmq.model.route import MASTER_ID
@@ -32,7 +32,7 @@ class Brokers:
 
     def __init__(
         self,
-        calls: Calls,
+        calls: ServerCalls,
         addresses: BrokerAddresses,
         *,
         timeout: float,

@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 import msgspec
 
-from pocketmq.client.hooks import RequestHook
+from pocketmq.client.calls import RequestHook
 from pocketmq.errors import ResponseCode, server_error
 from pocketmq.net import Connection, Dialer
 from pocketmq.protocol.codes import RequestCode

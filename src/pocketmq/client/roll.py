@@ -6,12 +6,12 @@ Knows who is there; sends nothing.
 from collections.abc import Iterator
 from typing import Generic, TypeVar
 
-from pocketmq.client.members import ConsumerMember, Member, ProducerMember
+from pocketmq.client.members import ConsumerMember, GroupMember, ProducerMember
 from pocketmq.errors import GroupTaken
 from pocketmq.model.groups import ConsumerData, ProducerData
 from pocketmq.protocol.requests.membership import Heartbeat
 
-M = TypeVar("M", bound=Member)
+M = TypeVar("M", bound=GroupMember)
 
 
 class Groups(Generic[M]):
@@ -59,7 +59,7 @@ class Roll:
 
     def topics(self) -> set[str]:
         """List the topics in use."""
-        members: list[Member] = [*self.producers, *self.consumers]
+        members: list[GroupMember] = [*self.producers, *self.consumers]
         return {topic for member in members for topic in member.topics()}
 
     def heartbeat(self) -> Heartbeat | None:

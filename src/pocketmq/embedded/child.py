@@ -12,16 +12,16 @@ from pathlib import Path
 
 from pocketmq.broker.broker import Broker
 from pocketmq.broker.config import BrokerConfig
-from pocketmq.embedded.lifeline import die_with_parent, name_process
-from pocketmq.embedded.orders import (
+from pocketmq.embedded.broker_runner import (
     BrokerOrder,
     BrokerReady,
     BrokerRefused,
+    raising_cannot_start,
     read_order,
     write_line,
 )
+from pocketmq.embedded.child import die_with_parent, name_process
 from pocketmq.embedded.server_logging import StderrLines, set_up_logging
-from pocketmq.embedded.starting import told_as_cannot_start
 from pocketmq.embedded.stopping import serve_until_asked
 from pocketmq.errors import CannotStart
 
@@ -51,7 +51,7 @@ async def _serve(order: BrokerOrder, log: StderrLines) -> None:
     broker = Broker(config, data, order.nameservers, own_process=True, given=order.given)
 
     async def start() -> str:
-        with told_as_cannot_start(config.broker_name):
+        with raising_cannot_start(config.broker_name):
             await broker.start()
         return str(broker.bound)
 

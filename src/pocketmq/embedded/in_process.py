@@ -5,8 +5,7 @@ from pathlib import Path
 
 from pocketmq.broker.broker import Broker
 from pocketmq.broker.config import BrokerConfig
-from pocketmq.embedded.orders import BrokerOrder
-from pocketmq.embedded.starting import told_as_cannot_start
+from pocketmq.embedded.broker_runner import BrokerOrder, raising_cannot_start
 
 
 class InProcessBroker:
@@ -27,7 +26,7 @@ class InProcessBroker:
         data = None if order.data is None else Path(order.data)
         broker = Broker(config, data, order.nameservers, given=order.given)
         try:
-            with told_as_cannot_start(self.name):
+            with raising_cannot_start(self.name):
                 await broker.start()
         except BaseException:
             await broker.stop(0)

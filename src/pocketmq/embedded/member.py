@@ -2,11 +2,10 @@
 
 import msgspec
 
+from pocketmq.embedded.broker_runner import BrokerOrder, Ended, Runner
 from pocketmq.embedded.child_process import ChildBroker, Process
-from pocketmq.embedded.faults import BrokerNetwork
-from pocketmq.embedded.orders import BrokerOrder
-from pocketmq.embedded.ports import wished_port
-from pocketmq.embedded.runner import Ended, Runner
+from pocketmq.embedded.listening import preferred_port
+from pocketmq.embedded.member import BrokerNetwork
 from pocketmq.embedded.server_logging import LogSettings
 from pocketmq.embedded.settings import ClusterSettings
 from pocketmq.net import Address, parse_address
@@ -37,7 +36,7 @@ class Member:
     def prepare(self, ended: Ended, process: Process | None = None) -> None:
         """Get a place for its next life; a process begins to load its parts, unless given."""
         if self._settings.in_process:
-            from pocketmq.embedded.in_process import InProcessBroker  # brings the broker's parts
+            from pocketmq.embedded.broker_runner import InProcessBroker  # brings the broker's parts
 
             self.runner = InProcessBroker(self.name)
         else:
@@ -87,7 +86,7 @@ class Member:
         else:
             port = self.port
             if settings.broker_port is None:
-                port = wished_port(place.listening, port, self.name)
+                port = preferred_port(place.listening, port, self.name)
             told = Address(place.told, 0)  # 0: the port it listens on
         own = {
             "brokerName": self.name,

@@ -14,8 +14,7 @@ import msgspec
 from pocketmq.broker.config import BrokerConfig
 from pocketmq.errors import InvalidInput
 from pocketmq.model.secrets import InnerCredentials
-from pocketmq.nameserver.access.settings import NameServerAccess
-from pocketmq.nameserver.config import NameServerConfig
+from pocketmq.nameserver.config import NameServerAccess, NameServerConfig
 
 CLUSTER_USER = "pocketmq-cluster"
 ACCESS_KEYS = frozenset(field.encode_name for field in msgspec.structs.fields(NameServerAccess))

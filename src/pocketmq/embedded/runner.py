@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Protocol
 
-from pocketmq.embedded.orders import BrokerOrder
+from pocketmq.embedded.broker_runner import BrokerOrder
 
 Ended = Callable[[str], None]
 """Called with how it ended (`was killed by SIGKILL`) when nobody had asked for it."""

@@ -8,13 +8,9 @@ from pathlib import Path
 import msgspec
 
 from pocketmq.broker.config import BrokerConfig
-from pocketmq.embedded.name_server_access import (
-    ACCESS_KEYS,
-    nameserver_settings,
-    registration_secret,
-)
-from pocketmq.embedded.ports import usual_port
+from pocketmq.embedded.listening import default_port
 from pocketmq.embedded.server_logging import LogSettings
+from pocketmq.embedded.settings import ACCESS_KEYS, nameserver_settings, registration_secret
 from pocketmq.errors import BodyMalformed, InvalidInput
 from pocketmq.nameserver.config import NameServerConfig
 from pocketmq.net import ClientAuth, TlsMode
@@ -54,7 +50,7 @@ class ClusterSettings(msgspec.Struct, frozen=True, kw_only=True):
         for port in (self.port, self.broker_port or 0):
             if not 0 <= port <= 65535:
                 raise InvalidInput(f"{port} is not a port; it is a number from 0 to 65535")
-        last = usual_port(self.broker_port or 0, self.brokers - 1)
+        last = default_port(self.broker_port or 0, self.brokers - 1)
         if last > 65535:
             raise InvalidInput(
                 f"{self.brokers} brokers from port {self.broker_port} on would need port {last}"

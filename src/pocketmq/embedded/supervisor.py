@@ -9,16 +9,27 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping
 
 from pocketmq.broker.config import BrokerConfig
-from pocketmq.embedded.asking import Asker
-from pocketmq.embedded.backoff import failures_after, restart_wait
+from pocketmq.embedded.broker_runner import raising_cannot_start
 from pocketmq.embedded.child_process import ChildBroker, Process
-from pocketmq.embedded.faults import BrokerNetwork
-from pocketmq.embedded.hosts import own_host, resolved, told_host, warn_if_open
-from pocketmq.embedded.member import Member, Place
-from pocketmq.embedded.name_server_access import nameserver_settings, nameserver_supers
-from pocketmq.embedded.ports import FIRST_BROKER_PORT, read_ports, usual_port, write_ports
-from pocketmq.embedded.settings import ClusterSettings
-from pocketmq.embedded.starting import told_as_cannot_start
+from pocketmq.embedded.listening import (
+    FIRST_BROKER_PORT,
+    advertised_host,
+    default_port,
+    own_host,
+    read_ports,
+    resolved,
+    warn_if_open,
+    write_ports,
+)
+from pocketmq.embedded.member import (
+    BrokerMember,
+    BrokerNetwork,
+    ClusterHosts,
+    failures_after,
+    restart_wait,
+)
+from pocketmq.embedded.queries import ClusterQueries
+from pocketmq.embedded.settings import ClusterSettings, nameserver_settings, nameserver_supers
 from pocketmq.errors import CannotStart, InvalidInput, MQError
 from pocketmq.nameserver import NameServer
 from pocketmq.net import Address
@@ -42,10 +53,10 @@ class Supervisor:
         self.settings = settings
         self._processes = dict(processes or {})
         self.address = ""
-        self.members: dict[str, Member] = {}
-        self._place: Place | None = None
+        self.members: dict[str, BrokerMember] = {}
+        self._place: ClusterHosts | None = None
         self._nameserver: NameServer | None = None
-        self._asker: Asker | None = None
+        self._asker: ClusterQueries | None = None
         self._reviving: dict[str, asyncio.Task[None]] = {}
 
     async def start(self) -> str:
@@ -122,7 +133,7 @@ class Supervisor:
             raise InvalidInput("only a cluster made with faults=True has a network to break")
         return network
 
-    def member(self, name: str) -> Member:
+    def member(self, name: str) -> BrokerMember:
         """Find a broker."""
         if self._place is None:
             raise InvalidInput("the cluster is not running; start it first")
@@ -149,7 +160,7 @@ class Supervisor:
     def _make_members(self) -> None:
         settings = self.settings
         if settings.data is not None:
-            with told_as_cannot_start("the cluster"):
+            with raising_cannot_start("the cluster"):
                 refuse_java(settings.data)  # none of our folders among its files
                 settings.data.mkdir(0o700, parents=True, exist_ok=True)
                 _tell_left_over(settings)
@@ -158,7 +169,7 @@ class Supervisor:
         if first is None:
             first = FIRST_BROKER_PORT if settings.port else 0
         self.members = {
-            name: Member(name, settings, ports.get(name, usual_port(first, number)))
+            name: BrokerMember(name, settings, ports.get(name, default_port(first, number)))
             for number, name in enumerate(settings.names)
         }
 
@@ -171,17 +182,17 @@ class Supervisor:
         self._nameserver = NameServer(
             nameserver_settings(settings.config), data, nameserver_supers(config)
         )
-        with told_as_cannot_start(part):
+        with raising_cannot_start(part):
             port = (await self._nameserver.start(host, settings.port)).port
-        told = settings.advertise or told_host(host)
+        told = settings.advertise or advertised_host(host)
         self.address = str(Address(told, port))
         warn_if_open(host, guarded=config.guarded)
-        self._place = Place(
+        self._place = ClusterHosts(
             listening=host, told=told, nameserver=str(Address(own_host(host), port))
         )
         own = config.name_server_user()
         users = config.initial_users() or ([(own.access_key, own.secret_key)] if own else [])
-        self._asker = Asker(config.client_tls(), users)
+        self._asker = ClusterQueries(config.client_tls(), users)
         if settings.faults:
             for member in self.members.values():
                 member.network = BrokerNetwork(own_host(host), self._place.nameserver)
@@ -193,12 +204,12 @@ class Supervisor:
             if outcome is not None:
                 raise outcome
 
-    def _prepare(self, member: Member) -> None:
+    def _prepare(self, member: BrokerMember) -> None:
         process = self._processes.pop(member.name, None)
-        with told_as_cannot_start(member.name):
+        with raising_cannot_start(member.name):
             member.prepare(lambda how: self._ended(member, how), process)
 
-    async def _start(self, member: Member) -> None:
+    async def _start(self, member: BrokerMember) -> None:
         assert self._place is not None
         await member.start(self._place)
         member.started_at = asyncio.get_running_loop().time()
@@ -218,10 +229,10 @@ class Supervisor:
     def _remember_ports(self) -> None:
         if self.settings.port and not self.settings.faults:
             ports = {member.name: member.port for member in self.members.values()}
-            with told_as_cannot_start("the cluster"):
+            with raising_cannot_start("the cluster"):
                 write_ports(self.settings.data, ports)
 
-    def _ended(self, member: Member, how: str) -> None:
+    def _ended(self, member: BrokerMember, how: str) -> None:
         """Take note of a broker process that is gone though nobody asked for it."""
         lived = asyncio.get_running_loop().time() - member.started_at
         runner = member.ended()
@@ -233,7 +244,7 @@ class Supervisor:
             task = asyncio.get_running_loop().create_task(self._revive(member))
             self._reviving[member.name] = task
 
-    async def _revive(self, member: Member) -> None:
+    async def _revive(self, member: BrokerMember) -> None:
         while True:
             wait = restart_wait(member.failures)
             logger.warning("%s is started again in %g s", member.name, wait)
@@ -248,7 +259,7 @@ class Supervisor:
                 logger.info("%s serves again at %s", member.name, member.address)
                 return
 
-    def _leave_dead(self, member: Member) -> None:
+    def _leave_dead(self, member: BrokerMember) -> None:
         task = self._reviving.pop(member.name, None)
         if task is not None:
             task.cancel()

@@ -9,7 +9,7 @@ import re
 from pocketmq.errors import ServerError, SystemFailure
 from pocketmq.errors.server import ResponseCode
 from pocketmq.model.route import QueueData
-from pocketmq.nameserver.values import Announcement, TableLimits
+from pocketmq.nameserver.registrations import Announcement, TableLimits
 from pocketmq.protocol.requests.topics import TopicTableBody
 
 _UNPRINTABLE = re.compile(r"[\x00-\x20\x7f-\x9f\u2028\u2029\ud800-\udfff]")

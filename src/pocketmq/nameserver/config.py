@@ -12,8 +12,8 @@ import msgspec
 from pocketmq.errors import InvalidInput, NoPermission
 from pocketmq.errors.server import ResponseCode
 from pocketmq.model.secrets import HIDDEN
-from pocketmq.nameserver.access.settings import SECRET_KEYS as USER_KEYS
-from pocketmq.nameserver.access.settings import NameServerAccess
+from pocketmq.nameserver.config import SECRET_KEYS as USER_KEYS
+from pocketmq.nameserver.config import NameServerAccess
 from pocketmq.net.door_settings import SECRET_KEYS as DOOR_KEYS
 
 _SECRET_KEYS = DOOR_KEYS | USER_KEYS

@@ -5,27 +5,27 @@ Brokers are found by key, by connection and by how long they have been silent. K
 
 from collections.abc import Hashable
 
-from pocketmq.nameserver.values import BrokerKey, Live
+from pocketmq.nameserver.registrations import BrokerKey, LiveBroker
 
 
 class LiveBrokers:
     """Every broker that has registered and has neither left nor been lost."""
 
     def __init__(self) -> None:
-        self._live: dict[BrokerKey, Live] = {}
+        self._live: dict[BrokerKey, LiveBroker] = {}
         self._by_connection: dict[Hashable, set[BrokerKey]] = {}
 
-    def get(self, key: BrokerKey) -> Live | None:
+    def get(self, key: BrokerKey) -> LiveBroker | None:
         """Give what is known of a broker."""
         return self._live.get(key)
 
-    def put(self, key: BrokerKey, live: Live) -> None:
+    def put(self, key: BrokerKey, live: LiveBroker) -> None:
         """Set what is known; a broker that comes back on another connection moves to it."""
         self.remove(key)
         self._live[key] = live
         self._by_connection.setdefault(live.connection, set()).add(key)
 
-    def remove(self, key: BrokerKey) -> Live | None:
+    def remove(self, key: BrokerKey) -> LiveBroker | None:
         """Forget a broker; give what was known."""
         live = self._live.pop(key, None)
         if live is not None:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from pocketmq.errors import NoPermission, ResponseCode, ServerError
 from pocketmq.nameserver.broker_sets import BrokerSet
 from pocketmq.nameserver.live_brokers import LiveBrokers
-from pocketmq.nameserver.values import Announcement, BrokerKey, Live
+from pocketmq.nameserver.registrations import Announcement, BrokerKey, LiveBroker
 
 OWNER_SILENCE = 70.0
 """Seconds without a sign of life after which a broker on an open connection can be replaced.
@@ -32,12 +32,12 @@ def host_of(connection: Hashable) -> str:
     return address.rpartition(":")[0].strip("[]")
 
 
-def is_same_peer(owner: Live, connection: Hashable) -> bool:
+def is_same_peer(owner: LiveBroker, connection: Hashable) -> bool:
     """Tell whether a connection is an owner's own, or comes from the owner's host."""
     return owner.connection == connection or host_of(owner.connection) == host_of(connection)
 
 
-def owner_of(live: LiveBrokers, clusters: Iterable[str], address: str) -> Live | None:
+def owner_of(live: LiveBrokers, clusters: Iterable[str], address: str) -> LiveBroker | None:
     """Return the live broker of an address that is registered in one of these clusters."""
     found = (live.get(BrokerKey(cluster, address)) for cluster in clusters)
     return next((each for each in found if each is not None), None)
@@ -93,24 +93,24 @@ def check_departure(
         )
 
 
-def _is_kept_from(owner: Live | None, asker: Asker) -> bool:
+def _is_kept_from(owner: LiveBroker | None, asker: Asker) -> bool:
     """Tell whether an owner is alive and another than the peer that asks."""
     if owner is None or owner.connection == asker.connection:
         return False
     return asker.now < owner.heard + OWNER_SILENCE
 
 
-def _same_host(owner: Live | None, asker: Asker) -> bool:
+def _same_host(owner: LiveBroker | None, asker: Asker) -> bool:
     return owner is not None and is_same_peer(owner, asker.connection)
 
 
-def _is_of_another_term(state_version: int, owner: Live | None) -> bool:
+def _is_of_another_term(state_version: int, owner: LiveBroker | None) -> bool:
     """Tell whether a controller appointed both, and not for the same term."""
     term = 0 if owner is None else owner.version.state_version
     return state_version < term or 0 < term < state_version
 
 
-def _is_replica(own: Live | None, broker: Announcement, asker: Asker) -> bool:
+def _is_replica(own: LiveBroker | None, broker: Announcement, asker: Asker) -> bool:
     """Tell whether a peer has been a broker of this name, with another id, for a while.
 
     DLedger's new leader may register before the old one has given up the id.

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable
 from pocketmq.model.route import QueueData, TopicRoute
 from pocketmq.model.topics import TopicMapping
 from pocketmq.nameserver.broker_sets import BrokerSets
-from pocketmq.nameserver.topic_queues import TopicQueues
-from pocketmq.nameserver.values import BrokerKey
+from pocketmq.nameserver.registrations import BrokerKey
+from pocketmq.nameserver.topic_routes import TopicQueues
 
 
 class Routes:

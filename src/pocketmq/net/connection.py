@@ -14,13 +14,12 @@ import msgspec
 from pocketmq.errors import ConnectionLost, ProtocolError
 from pocketmq.net.address import socket_name
 from pocketmq.net.budget import SMALL
-from pocketmq.net.inbox import Inbox
+from pocketmq.net.inbox import Inbox, Owner
+from pocketmq.net.open_requests import AnswerSink, OpenRequests
 from pocketmq.net.outbox import Outbox
-from pocketmq.net.owner import Owner
 from pocketmq.net.reasons import reason_of, untraced
 from pocketmq.net.shared import Shared
-from pocketmq.net.waiters import Sink, Waiters
-from pocketmq.net.watch import Watch
+from pocketmq.net.watch import ConnectionWatch
 from pocketmq.protocol.command import (
     ONEWAY_FLAG,
     RESPONSE_FLAG,
@@ -65,9 +64,9 @@ class Connection(asyncio.BufferedProtocol):
         self._opaque = shared.opaque
         self._room = shared.room
         self._reader = FrameReader(limits.frame)
-        self._waiters = Waiters(loop, dialled)
+        self._waiters = OpenRequests(loop, dialled)
         self._outbox = Outbox(loop, limits, requesting=not self.accepted)
-        self._watch = Watch(loop, limits, self._outbox, self._close_for, self._abort_for)
+        self._watch = ConnectionWatch(loop, limits, self._outbox, self._close_for, self._abort_for)
         self._transport: asyncio.Transport | None = None
         self._cause: Exception | None = None
         self._inbox = Inbox(loop, limits, owner, self._outbox)
@@ -113,7 +112,7 @@ class Connection(asyncio.BufferedProtocol):
         opaque = self._take_opaque()
         return opaque, self._waiters.add(opaque, code, timeout)
 
-    def expect_into(self, sink: Sink, code: int, timeout: float) -> int:
+    def expect_into(self, sink: AnswerSink, code: int, timeout: float) -> int:
         """Do the same with a sink in place of a future: told at once, in the turn of the read."""
         opaque = self._take_opaque()
         self._waiters.add_sink(opaque, code, timeout, sink)

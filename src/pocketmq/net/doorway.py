@@ -11,7 +11,7 @@ import ssl
 from typing import NamedTuple, TypeAlias
 
 from pocketmq.errors import ConnectionLost, GreetingMalformed, InvalidInput
-from pocketmq.net import haproxy
+from pocketmq.net import doorway
 from pocketmq.net.address import socket_name
 from pocketmq.net.limits import Limits
 from pocketmq.net.tls import Contexts, ServerTls, TlsMode
@@ -73,18 +73,18 @@ class Doorway:
 
     async def _read_proxy_header(self, peer: socket.socket) -> str:
         first = await self._look(peer, 1)
-        if first == haproxy.TEXT_START:
-            address = haproxy.read_text(await self._take_line(peer))
+        if first == doorway.TEXT_START:
+            address = doorway.read_text(await self._take_line(peer))
         else:
-            prefix = await self._take(peer, haproxy.PREFIX)
-            rest = await self._take(peer, haproxy.addresses_size(prefix))
-            address = haproxy.read_binary(prefix, rest)
+            prefix = await self._take(peer, doorway.PREFIX)
+            rest = await self._take(peer, doorway.addresses_size(prefix))
+            address = doorway.read_binary(prefix, rest)
         return "" if address is None else str(address)
 
     async def _take_line(self, peer: socket.socket) -> bytes:
         line = b""
-        while len(line) < haproxy.TEXT_LIMIT:
-            seen = await self._look(peer, haproxy.TEXT_LIMIT - len(line))
+        while len(line) < doorway.TEXT_LIMIT:
+            seen = await self._look(peer, doorway.TEXT_LIMIT - len(line))
             end = seen.find(b"\n") + 1
             line += peer.recv(end or len(seen))
             if end:

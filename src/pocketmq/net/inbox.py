@@ -8,9 +8,9 @@ import asyncio
 from collections import deque
 from typing import TYPE_CHECKING
 
+from pocketmq.net.inbox import Owner
 from pocketmq.net.limits import Limits
 from pocketmq.net.outbox import PORTION, Outbox
-from pocketmq.net.owner import Owner
 from pocketmq.protocol.command import Command
 
 if TYPE_CHECKING:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from pocketmq.net.budget import Budget
+from pocketmq.net.budget import MemoryBudget
 from pocketmq.net.limits import Limits
 from pocketmq.protocol.command import OpaqueCounter
 
@@ -18,9 +18,9 @@ class Shared:
     """Belongs to one event loop."""
 
     limits: Limits
-    budget: Budget | None = None
+    budget: MemoryBudget | None = None
     """Memory for the peers of a server; a client chooses its own peers and has none."""
-    strangers: Budget | None = None
+    strangers: MemoryBudget | None = None
     """The part of it for peers that have not authenticated, if they have to."""
     opaque: OpaqueCounter = field(default_factory=OpaqueCounter)
     room: memoryview = field(default_factory=_room)

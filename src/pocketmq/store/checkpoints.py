@@ -3,8 +3,8 @@
 import logging
 
 from pocketmq.store.commit_log import CommitLog
+from pocketmq.store.durability import Synced
 from pocketmq.store.flusher import Flusher
-from pocketmq.store.group_commit import Synced
 from pocketmq.store.metadata import Checkpoint, Metadata
 from pocketmq.store.queues import Queues
 

@@ -10,7 +10,7 @@ import msgspec
 
 from pocketmq.protocol.property_text import find_property
 from pocketmq.store.commit_log import CommitLog
-from pocketmq.store.key_index_run import Run
+from pocketmq.store.key_index_run import KeyRun
 from pocketmq.store.key_index_words import KeyHash
 from pocketmq.store.log_scan import SegmentScan, Sound
 
@@ -47,7 +47,7 @@ class Lookup:
         self._key = query.key.encode("utf-8", "replace")
         self._bounds = key_hash.bounds(self._topic, self._key)
 
-    def run(self, newest_first: Iterable[Run], wanted: Wanted | None) -> list[bytes]:
+    def run(self, newest_first: Iterable[KeyRun], wanted: Wanted | None) -> list[bytes]:
         """Give the newest records that match, at most `limit`, in the order of the log.
 
         That is what a Java broker gives: it takes the newest of a chain, then sorts by position.
@@ -69,7 +69,7 @@ class Lookup:
         found.reverse()
         return found
 
-    def _places(self, newest_first: Iterable[Run]) -> Iterator[int]:
+    def _places(self, newest_first: Iterable[KeyRun]) -> Iterator[int]:
         """Give where records may match, the newest first."""
         begin, end = self._query.begin_ms, self._query.end_ms
         last = -1

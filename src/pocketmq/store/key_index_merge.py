@@ -7,18 +7,18 @@ from typing import cast
 from zlib import crc32
 
 from pocketmq.store.disk import StoredFile
-from pocketmq.store.key_index_run import HEAD_BYTES, Run, RunInfo, words_of
+from pocketmq.store.key_index_run import HEAD_BYTES, KeyRun, RunInfo, words_of
 
 _SLICE = 2048  # words of each run that one step takes at most
 
 
-def choose(runs: Sequence[Run], fan: int) -> list[Run]:
+def choose(runs: Sequence[KeyRun], fan: int) -> list[KeyRun]:
     """Give runs that should become one: neighbours, not merged before, in files and in one region.
 
     There are `fan` of them; fewer are enough if the next one lies in another region, since they
     would stay alone then.
     """
-    group: list[Run] = []
+    group: list[KeyRun] = []
     for run in runs:
         info = run.info
         if info.merged or run.file is None:
@@ -39,7 +39,7 @@ def choose(runs: Sequence[Run], fan: int) -> list[Run]:
 class Merge:
     """One merge under way: `step` until it is done."""
 
-    def __init__(self, sources: list[Run]) -> None:
+    def __init__(self, sources: list[KeyRun]) -> None:
         infos = [run.info for run in sources]
         self.sources = sources
         self.count = sum(len(run.words) for run in sources)
@@ -83,10 +83,10 @@ class Merge:
         self._written += len(raw)
         return bound is not None
 
-    def run(self) -> Run:
+    def run(self) -> KeyRun:
         """Give the finished run."""
         assert self.file is not None
-        return Run(self.info, words_of(self.file), self._crc, self.file)
+        return KeyRun(self.info, words_of(self.file), self._crc, self.file)
 
 
 def _follow_in_time(infos: list[RunInfo]) -> bool:

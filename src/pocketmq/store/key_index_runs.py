@@ -10,8 +10,8 @@ from operator import attrgetter
 
 from pocketmq.store.disk import StoredFile
 from pocketmq.store.key_index_files import RunFiles
-from pocketmq.store.key_index_merge import Merge, choose
-from pocketmq.store.key_index_run import Run
+from pocketmq.store.key_index_run import KeyRun
+from pocketmq.store.key_index_runs import Merge, choose
 
 log = logging.getLogger("pocketmq.store")
 
@@ -26,11 +26,11 @@ class Runs:
         self._files = files
         self._fan = fan
         self._unchecked = list(self.all)
-        self._unsaved: list[Run] = []  # could not be written; tried again once another could
+        self._unsaved: list[KeyRun] = []  # could not be written; tried again once another could
         self._merge: Merge | None = None
         self._may_merge = True
 
-    def add(self, run: Run) -> None:
+    def add(self, run: KeyRun) -> None:
         """Take a new run and put it into a file."""
         insort(self.all, run, key=_start)
         self._save(run)
@@ -40,7 +40,7 @@ class Runs:
         while self.all and self.all[0].info.end <= position:
             self._drop(self.all[0])
 
-    def tidy(self) -> tuple[bool, Run | None]:
+    def tidy(self) -> tuple[bool, KeyRun | None]:
         """Do a little of what can wait: check runs of an earlier time, merge neighbours.
 
         Tells whether there is more to do right now, and gives a run that was found damaged: it is
@@ -71,7 +71,7 @@ class Runs:
         if self._merge is not None and self._merge.file is not None:
             self._merge.file.close()
 
-    def _save(self, run: Run) -> None:
+    def _save(self, run: KeyRun) -> None:
         def saved(file: StoredFile | None) -> None:
             if file is None:
                 self._unsaved.append(run)
@@ -87,7 +87,7 @@ class Runs:
 
         self._files.save(run, saved)
 
-    def _drop(self, run: Run) -> None:
+    def _drop(self, run: KeyRun) -> None:
         """Take a run out of the index, with its file."""
         merge = self._merge
         if merge is not None and run in merge.sources and not merge.sealing:
@@ -100,7 +100,7 @@ class Runs:
             run.close()
             self._files.remove(run.info.name)
 
-    def _check(self, run: Run) -> Run | None:
+    def _check(self, run: KeyRun) -> KeyRun | None:
         sound = run.check_more()
         if sound is not None:
             self._unchecked.remove(run)

@@ -6,11 +6,17 @@ from collections.abc import Mapping
 import msgspec
 
 from pocketmq.errors import StoreCorrupt
-from pocketmq.store.check_forms import REPAIR_KIND, read_repair_note
 from pocketmq.store.commit_log import CommitLog
 from pocketmq.store.metadata import LOG_FIRST, Metadata
 from pocketmq.store.queues import Queues
-from pocketmq.store.recovery import Damage, Recovered, TagRule, recover
+from pocketmq.store.recovery import (
+    REPAIR_KIND,
+    Damage,
+    Recovered,
+    TagRule,
+    read_repair_note,
+    recover,
+)
 from pocketmq.store.segments import Segments
 
 log = logging.getLogger("pocketmq.store")

@@ -16,14 +16,14 @@ from pocketmq.errors import StoreCorrupt
 from pocketmq.model.names import is_system_topic
 from pocketmq.model.topics import TopicConfig
 from pocketmq.protocol.json_values import encode_body
-from pocketmq.store.check_forms import NO_FORMS, REPAIR_KIND, RepairNote, StoredForms
 from pocketmq.store.check_metadata import SeenMetadata, read_metadata
-from pocketmq.store.check_report import Findings
+from pocketmq.store.check_values import NO_FORMS, Findings, StoredForms
 from pocketmq.store.checking import LogReader, locked
 from pocketmq.store.directory import METADATA
 from pocketmq.store.disk import OWNER_ONLY_FOLDER, Disk, store_error, sync_folder
 from pocketmq.store.metadata import Metadata
-from pocketmq.store.repair_lives import Life, noting_waits, read_lives
+from pocketmq.store.recovery import REPAIR_KIND, RepairNote
+from pocketmq.store.repair import TopicLife, noting_waits, read_lives
 
 
 class Repaired(msgspec.Struct, frozen=True):
@@ -89,7 +89,7 @@ def _move_aside(path: Path) -> Path:
 def _write(
     path: Path,
     reader: LogReader,
-    lives: dict[str, Life],
+    lives: dict[str, TopicLife],
     seen: SeenMetadata | None,
     made: dict[str, int],
 ) -> None:
@@ -130,7 +130,7 @@ def _take_over(metadata: Metadata, seen: SeenMetadata) -> None:
         metadata.set_number("key_modulus", modulus)
 
 
-def _note(reader: LogReader, lives: dict[str, Life], seen: SeenMetadata | None) -> RepairNote:
+def _note(reader: LogReader, lives: dict[str, TopicLife], seen: SeenMetadata | None) -> RepairNote:
     """Return what the next start and later checks must know of the damage."""
     damage = [*reader.damage, *(place for life in lives.values() for place in life.misfits)]
     if seen is None:
@@ -146,7 +146,7 @@ def _note(reader: LogReader, lives: dict[str, Life], seen: SeenMetadata | None) 
     return RepairNote(reader.first, tail, ends, damage)
 
 
-def _topics(lives: dict[str, Life], waiting: dict[str, int]) -> dict[str, int]:
+def _topics(lives: dict[str, TopicLife], waiting: dict[str, int]) -> dict[str, int]:
     """Return the queues of topics to be set up again; the broker's own it makes for itself."""
     counts = {topic: max(life.queues, default=0) + 1 for topic, life in lives.items()}
     for topic, count in waiting.items():

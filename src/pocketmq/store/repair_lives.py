@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 import msgspec
 
 from pocketmq.model.names import is_system_topic
-from pocketmq.store.check_forms import WaitsFor
+from pocketmq.store.check_values import WaitsFor
 from pocketmq.store.log_scan import Sound
 
 Place = tuple[int, int]

@@ -17,27 +17,23 @@ from pocketmq.errors import InvalidInput, StoreError, StoreFailed
 from pocketmq.protocol.records import Record
 from pocketmq.store.appending import Appended, Appender, Entry
 from pocketmq.store.by_time import offset_by_time, store_time
-from pocketmq.store.checkpoints import Checkpoints
 from pocketmq.store.commit_log import CommitLog
 from pocketmq.store.directory import METADATA, Directory
 from pocketmq.store.disk import Disk, FileSystem, store_error
+from pocketmq.store.durability import Checkpoints, LogSync, Maintenance, Synced
 from pocketmq.store.extents import ExtentFiles
 from pocketmq.store.flusher import Flusher, Outcome
-from pocketmq.store.group_commit import GroupCommit, Synced
-from pocketmq.store.key_index import KeyIndex
-from pocketmq.store.key_index_lookup import KeyQuery
+from pocketmq.store.key_index import KeyIndex, KeyQuery
 from pocketmq.store.key_index_words import choose_modulus
 from pocketmq.store.log_scan import Sound, record_bytes, walk_log
 from pocketmq.store.metadata import LOG_FIRST, Metadata
 from pocketmq.store.no_disk import NoDisk
-from pocketmq.store.opening import take_up
 from pocketmq.store.options import StoreOptions
 from pocketmq.store.queue_index import QueueIndex
 from pocketmq.store.queues import Queues
-from pocketmq.store.reading import Matches, Read, read_queue
-from pocketmq.store.recovery import Recovered, TagRule
+from pocketmq.store.reading import Matches, QueueRead, read_queue
+from pocketmq.store.recovery import Recovered, TagRule, take_up
 from pocketmq.store.retention import Drop, Retention
-from pocketmq.store.upkeep import Upkeep
 
 log = logging.getLogger("pocketmq.store")
 
@@ -69,9 +65,9 @@ class MessageStore:
         self._appender = Appender(self.log, self.queues.index, store_host)
         self._directory = directory
         self._flusher = flusher
-        self._group_commit = GroupCommit(self.log, flusher)
+        self._group_commit = LogSync(self.log, flusher)
         self._checkpoints = Checkpoints(self.log, self.queues, metadata, flusher)
-        self._upkeep = Upkeep(
+        self._upkeep = Maintenance(
             options,
             self.log,
             self.queues,
@@ -209,7 +205,7 @@ class MessageStore:
         *,
         tags: AbstractSet[int] | None = None,
         joined: bool = False,
-    ) -> Read:
+    ) -> QueueRead:
         """Read a queue from an offset on; see `read_queue`. Only what was written can be read."""
         self.write()
         return read_queue(

@@ -4,9 +4,8 @@ import logging
 from collections.abc import Callable
 
 from pocketmq.errors import StoreError
-from pocketmq.store.checkpoints import Checkpoints
 from pocketmq.store.commit_log import CommitLog
-from pocketmq.store.group_commit import GroupCommit
+from pocketmq.store.durability import Checkpoints, LogSync
 from pocketmq.store.options import StoreOptions
 from pocketmq.store.queues import Queues
 
@@ -24,7 +23,7 @@ class Upkeep:
         commit_log: CommitLog,
         queues: Queues,
         *,
-        group_commit: GroupCommit,
+        group_commit: LogSync,
         checkpoints: Checkpoints,
         checkpoint: Callable[[], object],
     ) -> None:

@@ -3,8 +3,8 @@
 from typing import Any
 
 import pytest
+from pocketmq.broker.members.requests import expire
 
-from pocketmq.broker.handlers.membership import expire
 from pocketmq.errors import ResponseCode
 from pocketmq.protocol.codes import RequestCode as Code
 from pocketmq.protocol.command import Command

@@ -1,8 +1,8 @@
 """Requests about offsets: what the session with Java leaves open."""
 
 import pytest
+from pocketmq.broker.topics.table import MAX_QUEUES
 
-from pocketmq.broker.topics import MAX_QUEUES
 from pocketmq.errors import ResponseCode
 from pocketmq.protocol.codes import RequestCode as Code
 from pocketmq.protocol.command import Command

@@ -1,9 +1,9 @@
 """Topics and groups as requests: limits, and what the session with Java leaves open."""
 
 import pytest
+from pocketmq.broker.groups.table import GroupConfigTable
+from pocketmq.broker.topics.table import MAX_QUEUES, TopicConfigTable
 
-from pocketmq.broker.groups import GroupTable
-from pocketmq.broker.topics import MAX_QUEUES, TopicTable
 from pocketmq.errors import ResponseCode
 from pocketmq.protocol.codes import RequestCode as Code
 from pocketmq.protocol.command import Command
@@ -24,7 +24,7 @@ def test_no_topic_has_more_queues_than_can_be_listed(which: str, count: int) -> 
 
 def test_a_broker_with_too_many_topics_makes_no_more() -> None:
     desk = Desk()
-    desk.state.topics = TopicTable(limit=1)
+    desk.state.topics = TopicConfigTable(limit=1)
     first, second, again = (
         desk.make_topic("T"),
         desk.make_topic("U"),
@@ -37,7 +37,7 @@ def test_a_broker_with_too_many_topics_makes_no_more() -> None:
 
 def test_a_broker_with_too_many_groups_makes_no_more() -> None:
     desk = Desk()
-    desk.state.groups = GroupTable(limit=1)
+    desk.state.groups = GroupConfigTable(limit=1)
 
     def make(name: str) -> Command:
         body = {"groupName": name}

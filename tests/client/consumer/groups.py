@@ -6,10 +6,10 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
 import msgspec
+from pocketmq.client.push.consumer import PushConsumer
 
 from pocketmq.balance.allocation import Strategy, allocate
 from pocketmq.balance.profile import V5
-from pocketmq.client.consumer.push import PushConsumer
 from pocketmq.client.producer.producer import Producer
 from pocketmq.embedded.aio import Cluster
 from pocketmq.model.kinds import ConsumeFromWhere

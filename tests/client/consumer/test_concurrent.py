@@ -6,12 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from pocketmq.client.push.concurrent import ConcurrentWork
+from pocketmq.client.push.consume_hooks import ConsumeContext
+from pocketmq.client.push.handlers import Consumed, RetryLater, TopicHandler
 
 from pocketmq.balance.profile import V4, V5
-from pocketmq.client.consumer.concurrent import ConcurrentWork
-from pocketmq.client.consumer.consume_hooks import ConsumeContext
-from pocketmq.client.consumer.handlers import Consumed, RetryLater
-from pocketmq.client.consumer.work import TopicHandler
 from pocketmq.model.queue import MessageQueue
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.property_text import decode_properties
@@ -452,8 +451,8 @@ async def test_hooks_are_told_before_and_after(kind: Any) -> None:
 
 
 def test_the_room_is_what_the_seam_says() -> None:
-    from pocketmq.client.consumer.orderly import OrderlyWork
-    from pocketmq.client.consumer.work import Consuming, Work
+    from pocketmq.client.push.orderly import OrderlyWork
+    from pocketmq.client.push.work import Consuming, Work
 
     def accept(work: Work, consuming: Consuming) -> None: ...
 

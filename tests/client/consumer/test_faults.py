@@ -5,9 +5,9 @@ import threading
 from pathlib import Path
 
 import pytest
+from pocketmq.client.push.consumer import PushConsumer
 
 from pocketmq.balance.allocation import Average
-from pocketmq.client.consumer.push import PushConsumer
 from pocketmq.client.filters import by_sql
 from pocketmq.client.producer.producer import Producer
 from pocketmq.errors import GroupTaken, NameServersUnreachable, ServerError

@@ -8,16 +8,16 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-
-from pocketmq.client.consumer.handlers import (
+from pocketmq.client.group.listeners import is_coroutine_function
+from pocketmq.client.push.handlers import (
     Consumed,
     Failure,
     Handler,
     RetryLater,
-    is_coroutine_function,
+    TopicHandler,
     understood,
 )
-from pocketmq.client.consumer.work import TopicHandler
+
 from pocketmq.errors import InvalidInput
 from pocketmq.protocol.received import ReceivedMessage
 from tests.client.consumer.stands import messages
@@ -193,7 +193,7 @@ def test_an_interrupt_in_a_pools_thread_reaches_the_main_thread(kind: str) -> No
     """A thread would swallow it, and Ctrl-C would do nothing."""
     program = f"""
 import threading, time
-from pocketmq.client.consumer.handlers import Handler
+from pocketmq.client.push.handlers import Handler
 def handler(message):
     raise {kind}
 answers = []

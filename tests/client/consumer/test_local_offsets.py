@@ -6,9 +6,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from pocketmq.client.group.local_offsets import LocalOffsets, offsets_file, pretty
 
 from pocketmq.balance.consumer.offsets import NO_OFFSET
-from pocketmq.client.consumer.local_offsets import LocalOffsets, offsets_file, pretty
 from pocketmq.errors import InvalidInput
 from pocketmq.model.kinds import MessageModel
 from pocketmq.model.queue import MessageQueue
@@ -136,7 +136,7 @@ async def test_a_member_that_is_killed_goes_on_where_its_file_says(tmp_path: Pat
 _WRITING = """
 import sys
 from pathlib import Path
-from pocketmq.client.consumer.local_offsets import LocalOffsets, offsets_file
+from pocketmq.client.group.local_offsets import LocalOffsets, offsets_file
 from pocketmq.model.queue import MessageQueue
 offsets = LocalOffsets(offsets_file(sys.argv[1], "10.0.0.1@DEFAULT", "billing"))
 queues = [MessageQueue("orders", "broker-0", each) for each in range(50)]

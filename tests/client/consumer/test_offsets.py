@@ -3,10 +3,10 @@
 import asyncio
 
 import pytest
+from pocketmq.client.group.offsets import RemoteOffsets
 
 from pocketmq.balance.allocation import Average
 from pocketmq.balance.consumer.offsets import NO_OFFSET, OFFSET_UNKNOWN
-from pocketmq.client.consumer.offsets import RemoteOffsets
 from pocketmq.errors import ResponseCode
 from pocketmq.model.kinds import ConsumeFromWhere
 from pocketmq.model.queue import MessageQueue

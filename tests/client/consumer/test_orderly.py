@@ -7,12 +7,11 @@ from typing import Any
 
 import msgspec
 import pytest
+from pocketmq.client.group.held_queue import HeldQueue
+from pocketmq.client.push.calls import LONG_ENOUGH, MOST_CALLS, Pace
+from pocketmq.client.push.handlers import Consumed, RetryLater, TopicHandler
 
 from pocketmq.balance.profile import V4, V5
-from pocketmq.client.consumer.handlers import Consumed, RetryLater
-from pocketmq.client.consumer.held import HeldQueue
-from pocketmq.client.consumer.stretch import LONG_ENOUGH, MOST_CALLS, Pace
-from pocketmq.client.consumer.work import TopicHandler
 from pocketmq.model.queue import MessageQueue
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.property_text import decode_properties

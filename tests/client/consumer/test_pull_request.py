@@ -4,14 +4,15 @@ import asyncio
 from typing import Any
 
 import pytest
+from pocketmq.client.group.held_queue import HeldQueue
+from pocketmq.client.group.pulling import AskedPull, read_answer
+from pocketmq.client.group.subscriptions import SubscribedTopic, Subscriptions
 
 from pocketmq.balance.consumer.pulling import CommitWithPull
 from pocketmq.balance.profile import V4, V5, Profile
-from pocketmq.client.consumer.held import HeldQueue
-from pocketmq.client.consumer.pull_request import Asked, PullTemplate, read_answer
-from pocketmq.client.consumer.subscriptions import Subscribed, Subscriptions
 from pocketmq.client.consumer_options import PushConsumerOptions
 from pocketmq.client.damage import TRIES
+from pocketmq.client.questions.pulling import PullTemplate
 from pocketmq.errors import MessagesCutShort
 from pocketmq.model.kinds import OnDamage
 from pocketmq.model.queue import MessageQueue
@@ -33,7 +34,7 @@ def held(topic: str = "orders") -> HeldQueue:
     return HeldQueue(MessageQueue(topic, "broker-a", 3), topic, 0, 0.0)
 
 
-def subscribed(subscriptions: Subscriptions, expression: str = "*") -> Subscribed:
+def subscribed(subscriptions: Subscriptions, expression: str = "*") -> SubscribedTopic:
     subscriptions.add("orders", expression, print, batch=False, version_ms=77)
     subscriptions.add_own("%RETRY%billing", 77)
     found = subscriptions.get(subscriptions.wire("orders"))
@@ -113,7 +114,7 @@ def test_messages_carry_what_the_receiver_knows() -> None:
     subscriptions = Subscriptions("shop")
     wanted = subscribed(subscriptions)
     answer = Command(0, 1, body=record(7, "shop%orders") + record(8, "shop%orders"))
-    pulled = read_answer(Asked(7, wanted, SKIP), answer, HEADER, held(), subscriptions)
+    pulled = read_answer(AskedPull(7, wanted, SKIP), answer, HEADER, held(), subscriptions)
     assert pulled.next_offset == 9
     assert [(m.topic, m.queue_id, m.queue_offset, m.broker_name) for m in pulled.messages] == [
         ("orders", 3, 7, "broker-a"),
@@ -127,7 +128,7 @@ def test_what_failed_is_shown_under_the_topic_it_was_sent_to() -> None:
     subscriptions = Subscriptions("shop")
     wanted = subscribed(subscriptions)
     body = record(1, "%RETRY%billing", RETRY_TOPIC="shop%refunds") + record(2, "%RETRY%billing")
-    asked, answer = Asked(1, wanted, SKIP), Command(0, 1, body=body)
+    asked, answer = AskedPull(1, wanted, SKIP), Command(0, 1, body=body)
     pulled = read_answer(asked, answer, HEADER, held("%RETRY%billing"), subscriptions)
     assert [message.topic for message in pulled.messages] == ["refunds", "%RETRY%billing"]
 
@@ -136,7 +137,7 @@ def test_tags_are_looked_at_again() -> None:
     subscriptions = Subscriptions("")
     wanted = subscribed(subscriptions, "BB")
     body = record(1, TAGS="Aa") + record(2, TAGS="BB") + record(3)
-    asked, answer = Asked(1, wanted, SKIP), Command(0, 1, body=body)
+    asked, answer = AskedPull(1, wanted, SKIP), Command(0, 1, body=body)
     pulled = read_answer(asked, answer, HEADER, held(), subscriptions)
     assert [message.queue_offset for message in pulled.messages] == [2]
     assert pulled.next_offset == 9
@@ -149,12 +150,12 @@ def test_a_damaged_record_is_pulled_again_alone_and_then_skipped_with_one_error(
     subscriptions = Subscriptions("")
     wanted, queue = subscribed(subscriptions), held()
     torn = Command(0, 1, body=record(7) + record(8)[:-3])
-    pulled = read_answer(Asked(7, wanted, SKIP), torn, HEADER, queue, subscriptions)
+    pulled = read_answer(AskedPull(7, wanted, SKIP), torn, HEADER, queue, subscriptions)
     assert ([m.queue_offset for m in pulled.messages], pulled.next_offset) == ([7], 8)
     front = Command(0, 1, body=record(8)[:-3])
     seen = []
     for _ in range(TRIES):
-        pulled = read_answer(Asked(8, wanted, SKIP), front, HEADER, queue, subscriptions)
+        pulled = read_answer(AskedPull(8, wanted, SKIP), front, HEADER, queue, subscriptions)
         seen.append((pulled.messages, pulled.next_offset, queue.suspicion.alone))
     assert seen == [([], 8, True), ([], 8, True), ([], 9, False)]
     (told,) = [each.getMessage() for each in caplog.records if each.levelname == "ERROR"]
@@ -166,7 +167,7 @@ def test_a_consumer_that_shall_stop_at_damage_holds_the_queue_there(
 ) -> None:
     subscriptions = Subscriptions("")
     wanted, queue = subscribed(subscriptions), held()
-    asked, front = Asked(8, wanted, OnDamage.STOP), Command(0, 1, body=record(8)[:-3])
+    asked, front = AskedPull(8, wanted, OnDamage.STOP), Command(0, 1, body=record(8)[:-3])
     for _ in range(TRIES - 1):
         assert read_answer(asked, front, HEADER, queue, subscriptions).next_offset == 8
     for _ in range(3):
@@ -179,7 +180,7 @@ def test_a_consumer_that_shall_stop_at_damage_holds_the_queue_there(
 def test_a_record_that_was_damaged_on_its_way_is_delivered_when_it_comes_sound() -> None:
     subscriptions = Subscriptions("")
     wanted, queue = subscribed(subscriptions), held()
-    asked = Asked(8, wanted, SKIP)
+    asked = AskedPull(8, wanted, SKIP)
     bad = Command(0, 1, body=record(8)[:-3])
     for _ in range(5):
         for _ in range(TRIES - 1):

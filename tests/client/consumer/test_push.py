@@ -3,10 +3,10 @@
 import asyncio
 
 import pytest
+from pocketmq.client.push.consumer import PushConsumer
+from pocketmq.client.push.handlers import RetryLater
 
 from pocketmq.balance.allocation import Average
-from pocketmq.client.consumer.handlers import RetryLater
-from pocketmq.client.consumer.push import PushConsumer
 from pocketmq.client.filters import by_sql, by_tags
 from pocketmq.client.producer.producer import Producer
 from pocketmq.errors import ClientClosed, FilterSyntaxError, InvalidInput, NameInvalid

@@ -8,8 +8,8 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
+from pocketmq.client.push.handlers import Consumed, RetryLater
 
-from pocketmq.client.consumer.handlers import Consumed, RetryLater
 from pocketmq.embedded.aio import Cluster
 from pocketmq.protocol.received import ReceivedMessage
 from tests.client.consumer.groups import Member, cluster, member, send

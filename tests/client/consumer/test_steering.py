@@ -6,11 +6,11 @@ from random import Random
 
 import msgspec
 import pytest
+from pocketmq.client.group.held_queue import HeldQueue
+from pocketmq.client.push.member import PushMember
 
 from pocketmq.balance.allocation import Average
 from pocketmq.balance.consumer.limits import PullLimits
-from pocketmq.client.consumer.engine import Engine
-from pocketmq.client.consumer.held import HeldQueue
 from pocketmq.client.producer.producer import Producer
 from pocketmq.errors import ClientClosed, InvalidInput
 from pocketmq.model.message import Message
@@ -23,7 +23,7 @@ AVG = Average()
 FIRST, SECOND = queues_of(1, 2)
 
 
-def engine_of(one: Member) -> Engine:
+def engine_of(one: Member) -> PushMember:
     engine = one.consumer._engine
     assert engine is not None
     return engine

@@ -1,8 +1,8 @@
 """Subscriptions by two names, and the handlers that go with them."""
 
 import pytest
+from pocketmq.client.group.subscriptions import Subscriptions
 
-from pocketmq.client.consumer.subscriptions import Subscriptions
 from pocketmq.client.filters import by_sql
 from pocketmq.errors import FilterSyntaxError, InvalidInput
 from pocketmq.model.groups import SQL92

@@ -9,11 +9,11 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 import pytest
+from pocketmq.client.push.handlers import Failure
+from pocketmq.client.push.runners import CANCEL_WAIT, Runners
+from pocketmq.client.push.threads import Job, Threads
 
 from pocketmq.client.clock import SystemClock
-from pocketmq.client.consumer.handlers import Failure
-from pocketmq.client.consumer.runners import CANCEL_WAIT, Runners
-from pocketmq.client.consumer.threads import Job, Threads
 from tests.loops import until
 
 

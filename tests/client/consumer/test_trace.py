@@ -5,11 +5,11 @@ import threading
 
 import msgspec
 import pytest
+from pocketmq.client.push.consume_hooks import ConsumeContext, ConsumeHook
+from pocketmq.client.push.trace import HandlingTrace
 
 from pocketmq.balance.consumer.handling import ConsumeReturnType
 from pocketmq.client.clock import SystemClock
-from pocketmq.client.consumer.consume_hooks import ConsumeContext, ConsumeHook
-from pocketmq.client.consumer.trace import HandlingTrace
 from pocketmq.client.tasks import Tasks
 from pocketmq.client.tracing import Tracer
 from pocketmq.model.message import Message

@@ -6,9 +6,9 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
 import pytest
+from pocketmq.client.group.warnings import MembershipWatch, Mistake
 
 from pocketmq.balance.allocation import Average
-from pocketmq.client.consumer.warnings import MembershipWatch, Mistake
 from pocketmq.embedded.aio import Cluster
 from pocketmq.model.groups import ConsumerData, Subscription
 from pocketmq.model.kinds import MessageModel

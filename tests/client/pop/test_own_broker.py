@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import Iterator
 
 import pytest
+from pocketmq.client.push.consumer import PushConsumer
 
-from pocketmq.client.consumer.push import PushConsumer
 from pocketmq.client.pop import PopConsumer
 from pocketmq.client.producer.producer import Producer
 from pocketmq.embedded import Cluster

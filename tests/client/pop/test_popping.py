@@ -5,8 +5,9 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from pocketmq.client.consumer.handlers import RetryLater
-from pocketmq.client.consumer.push import PushConsumer
+from pocketmq.client.push.consumer import PushConsumer
+from pocketmq.client.push.handlers import RetryLater
+
 from pocketmq.model import properties as names
 from pocketmq.model.kinds import MessageRequestMode
 from pocketmq.model.queue import MessageQueue

@@ -7,9 +7,9 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from threading import Event
 
 import pytest
+from pocketmq.client.push.consumer import PushConsumer
 
 from pocketmq.blocking.pop_consumer import PopConsumer as BlockingPopConsumer
-from pocketmq.client.consumer.push import PushConsumer
 from pocketmq.client.pop import PopConsumer
 from pocketmq.client.producer.producer import Producer
 from pocketmq.embedded import Cluster

@@ -5,8 +5,8 @@ import threading
 from contextvars import ContextVar
 
 import pytest
+from pocketmq.client.callbacks import LocalCalls
 
-from pocketmq.client.producer.local_calls import LocalCalls
 from pocketmq.errors import ClientClosed
 
 WHO = ContextVar("WHO", default="nobody")

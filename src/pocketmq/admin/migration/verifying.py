@@ -9,7 +9,7 @@ import msgspec
 
 from pocketmq.admin.migration.copies import DELAYED_ORIGIN, digest, origin_of
 from pocketmq.admin.migration.copying import delayed_key
-from pocketmq.admin.migration.ledger import Ledger, QueueState
+from pocketmq.admin.migration.ledger import MigrationLedger, QueueState
 from pocketmq.admin.migration.side import Side
 from pocketmq.admin.reading import PageStatus
 from pocketmq.errors import TopicNotFound
@@ -54,7 +54,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
 class Verifying:
     """Compares queues."""
 
-    def __init__(self, source: Side, target: Side, ledger: Ledger) -> None:
+    def __init__(self, source: Side, target: Side, ledger: MigrationLedger) -> None:
         self._source = source
         self._target = target
         self._ledger = ledger

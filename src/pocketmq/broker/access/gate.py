@@ -14,15 +14,21 @@ from msgspec import Raw
 
 from pocketmq.broker.access.accounts import (
     UNBOUND,
-    Accounts,
-    Asked,
+    CheckedRequest,
+    PlainAccounts,
     check_account,
     may_publish,
 )
 from pocketmq.broker.access.needs import ANYBODY, PUB, Need, topic_resource
-from pocketmq.broker.access.needs_by_code import NEEDS, READING, deciding_fields, needs_of
-from pocketmq.broker.access.records import Records, needs_on_record
-from pocketmq.broker.access.rules import Rules, decide
+from pocketmq.broker.access.needs_by_code import (
+    NEEDS,
+    READING,
+    Records,
+    deciding_fields,
+    needs_of,
+    needs_on_record,
+)
+from pocketmq.broker.access.rules import SubjectRules, decide
 from pocketmq.broker.access.settings import AccessSettings
 from pocketmq.broker.access.users import (
     AclTable,
@@ -61,7 +67,7 @@ class Gate:
         acls: AclTable,
         records: Records,
     ) -> None:
-        self.accounts: Accounts | None = None
+        self.accounts: PlainAccounts | None = None
         """Those of the access file, if it counts."""
         self._cluster = cluster
         self._users = users
@@ -90,7 +96,7 @@ class Gate:
         bound = self._binds and code not in READING
         first: ServerError | None = None
         if self.accounts is not None:
-            asked = Asked(
+            asked = CheckedRequest(
                 request,
                 fields,
                 source,
@@ -210,7 +216,7 @@ class Gate:
         if needs is None:
             raise refused(f"{subject_of(name)} is no super user, which this request needs")
         acl = self._acls.entries.get(subject_of(name))
-        rules = Rules() if acl is None else compiled(acl)
+        rules = SubjectRules() if acl is None else compiled(acl)
         for need in needs:
             if need is ANYBODY:
                 continue

@@ -1,7 +1,7 @@
 """Accounts of 4.x as users and rules of 5.x (Java: AuthMigrator). Pure."""
 
 from pocketmq.broker.access.rules import Action, Kind
-from pocketmq.broker.access.users import Decision, PolicyType, UserType
+from pocketmq.broker.access.users import PolicyDecision, PolicyType, UserType
 from pocketmq.model.names import RETRY_PREFIX
 from pocketmq.protocol.requests.access import Account, Acl, Policy, PolicyEntry, User
 
@@ -59,5 +59,5 @@ def _entry(resource: str, right: str) -> PolicyEntry:
     return PolicyEntry(
         resource=resource,
         actions=[str(action) for action in actions or [Action.ALL]],
-        decision=str(Decision.DENY if actions is None else Decision.ALLOW),
+        decision=str(PolicyDecision.DENY if actions is None else PolicyDecision.ALLOW),
     )

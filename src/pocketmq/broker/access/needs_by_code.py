@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from pocketmq.broker.access import needs as read
 from pocketmq.broker.access.needs import GET, PUB, SUB, UPDATE, Need, Needs
-from pocketmq.broker.access.records import at_message_id, at_offset
+from pocketmq.broker.access.needs_by_code import at_message_id, at_offset
 from pocketmq.broker.access.rules import Action, Kind
 from pocketmq.errors import MQError, ResponseCode, server_error
 from pocketmq.protocol.catalogue import REQUESTS

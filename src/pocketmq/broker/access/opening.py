@@ -8,8 +8,8 @@ import logging
 from pathlib import Path
 
 from pocketmq.broker.access.account_files import AccountFiles
-from pocketmq.broker.access.gate import Gate
-from pocketmq.broker.access.migration import acl_of_account, user_of_account
+from pocketmq.broker.access.gate import BrokerGate
+from pocketmq.broker.access.opening import acl_of_account, user_of_account
 from pocketmq.broker.access.users import UserType, subject_of
 from pocketmq.broker.saving import save_changes
 from pocketmq.broker.state import BrokerState
@@ -44,7 +44,7 @@ class AccessControl:
         _add_initial_users(state)
         save_changes(state)
         if config.acl_enable or config.authentication_enabled or config.authorization_enabled:
-            state.gate = Gate(
+            state.gate = BrokerGate(
                 config, config.broker_cluster_name, state.users, state.acls, state.store
             )
             if state.account_files is not None:

@@ -11,13 +11,13 @@ from typing import NamedTuple
 
 import msgspec
 
-from pocketmq.broker.access.named import Named
+from pocketmq.broker.access.rules import NamedEnum
 
 NO_RULE = "no matched policies."
 DENIED = "the decision is deny."
 
 
-class Kind(Named):
+class Kind(NamedEnum):
     """What is guarded."""
 
     ANY = "Any"
@@ -27,7 +27,7 @@ class Kind(Named):
     GROUP = "Group"
 
 
-class Action(Named):
+class Action(NamedEnum):
     """What is done with it."""
 
     ALL = "All"

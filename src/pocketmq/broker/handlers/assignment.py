@@ -1,7 +1,7 @@
 """Balancing by the broker (5.x): a member's queues (400), and how it gets messages (401, 402)."""
 
-from pocketmq.broker.assignment import share
-from pocketmq.broker.routes import Queues
+from pocketmq.broker.balancing.assignment import share
+from pocketmq.broker.naming.name_servers import Queues
 from pocketmq.broker.saving import save_changes
 from pocketmq.broker.state import BrokerState, Handler
 from pocketmq.errors import BodyMalformed, ResponseCode

@@ -2,9 +2,9 @@
 
 import logging
 
-from pocketmq.broker.forced_deletion import clean_store
 from pocketmq.broker.saving import submit_offsets
 from pocketmq.broker.state import BrokerState, Handler
+from pocketmq.broker.upkeep.cleaning import clean_store
 from pocketmq.errors import ResponseCode
 from pocketmq.net import Connection
 from pocketmq.protocol.codes import RequestCode

@@ -1,9 +1,9 @@
 """Groups as tools manage them: make or change (200, 225, 353), delete (207), show (201, 352)."""
 
-from pocketmq.broker.handlers.topics import PAGE, known_version
-from pocketmq.broker.name_rules import group_fault
 from pocketmq.broker.saving import save_changes
 from pocketmq.broker.state import BrokerState, Handler
+from pocketmq.broker.topics.name_rules import group_fault
+from pocketmq.broker.topics.requests import PAGE, known_version
 from pocketmq.errors import AttributeRefused, ResponseCode
 from pocketmq.model.groups import GroupConfig
 from pocketmq.net import Connection

@@ -6,11 +6,11 @@ the broker is configured so (`useServerSideResetOffset`), as 4.x always does.
 
 from collections.abc import Mapping
 
-from pocketmq.broker.handlers.progress import subscribed_topics
-from pocketmq.broker.handlers.pulling import resume
+from pocketmq.broker.offsets.progress import subscribed_topics
+from pocketmq.broker.pulling.requests import resume
 from pocketmq.broker.saving import submit_offsets
 from pocketmq.broker.state import BrokerState, Handler
-from pocketmq.broker.topics import MAX_QUEUES
+from pocketmq.broker.topics.table import MAX_QUEUES
 from pocketmq.errors import ResponseCode, server_error
 from pocketmq.model.queue import MessageQueue
 from pocketmq.net import Connection

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from pocketmq.broker.state import BrokerState, Handler
-from pocketmq.broker.topics import MAX_QUEUES
+from pocketmq.broker.topics.table import MAX_QUEUES
 from pocketmq.errors import HeaderMalformed, ResponseCode
 from pocketmq.net import Connection
 from pocketmq.protocol.codes import RequestCode

@@ -6,12 +6,12 @@ again, as in Java: the topic or the group may be gone by then.
 
 from typing import NamedTuple
 
-from pocketmq.broker.answers import pull_answer
-from pocketmq.broker.long_polling import HeldPull
+from pocketmq.broker.core.answers import pull_answer
+from pocketmq.broker.core.refusals import MORE_HELP
+from pocketmq.broker.pulling.selection import Selection, carried_selection, group_selection
+from pocketmq.broker.pulling.suspended_pulls import SuspendedPull
 from pocketmq.broker.saving import save_changes
-from pocketmq.broker.selection import Selection, carried_selection, group_selection
 from pocketmq.broker.state import Answer, BrokerState, Handler
-from pocketmq.broker.targets import MORE_HELP
 from pocketmq.errors import ResponseCode, ServerError, server_error
 from pocketmq.model.groups import GroupConfig
 from pocketmq.model.kinds import Permission, PullFlag
@@ -20,7 +20,7 @@ from pocketmq.net import Connection
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import Command
 from pocketmq.protocol.requests.reading import PullRequest
-from pocketmq.store import QueueIndex, Read, ReadStatus
+from pocketmq.store import QueueIndex, QueueRead, ReadStatus
 
 _LONGEST_WAIT = 3600.0
 
@@ -61,7 +61,7 @@ def pull(state: BrokerState, connection: Connection, request: Command) -> Answer
     return None
 
 
-def resume(state: BrokerState, held: HeldPull) -> None:
+def resume(state: BrokerState, held: SuspendedPull) -> None:
     """Answer a pull that has waited, with whatever there is now."""
     connection, request, header = held.connection, held.request, held.header
     try:
@@ -76,7 +76,7 @@ def resume(state: BrokerState, held: HeldPull) -> None:
     _answer(state, connection, request, checked, _code(read, header), read)
 
 
-def has_match(state: BrokerState, held: HeldPull) -> bool:
+def has_match(state: BrokerState, held: SuspendedPull) -> bool:
     """Tell whether messages that came since the last look match a pull that waits."""
     try:
         selection = _select(state, held.header)
@@ -143,12 +143,12 @@ def _new_group(state: BrokerState, name: str) -> GroupConfig:
 
 def _read(
     state: BrokerState, connection: Connection, header: PullRequest, checked: _Checked
-) -> Read:
+) -> QueueRead:
     config, queue = state.config, checked.queue
     if config.use_server_side_reset_offset:
         target = state.offsets.take_reset(header.consumer_group, header.topic, header.queue_id)
         if target is not None:
-            return Read(ReadStatus.OFFSET_RESET, target, queue.min_offset, queue.next_offset)
+            return QueueRead(ReadStatus.OFFSET_RESET, target, queue.min_offset, queue.next_offset)
     count = config.max_transfer_count_on_message_in_memory
     size = config.max_transfer_bytes_on_message_in_memory
     asked = header.max_msg_bytes
@@ -169,13 +169,13 @@ def _read(
     )
 
 
-def _code(read: Read, header: PullRequest) -> int:
+def _code(read: QueueRead, header: PullRequest) -> int:
     if read.status in _EMPTY and header.queue_offset != 0:
         return ResponseCode.PULL_OFFSET_MOVED
     return _CODES[read.status]
 
 
-def _commit(state: BrokerState, header: PullRequest, read: Read) -> None:
+def _commit(state: BrokerState, header: PullRequest, read: QueueRead) -> None:
     group, topic, queue_id = header.consumer_group, header.topic, header.queue_id
     state.offsets.record_pull(group, topic, queue_id, read.next_offset)
     if header.sys_flag & PullFlag.COMMIT_OFFSET and header.commit_offset >= 0:
@@ -195,7 +195,7 @@ def _hold(
     if wait_ms <= 0 or connection.closed:
         return False
     selection = checked.selection
-    held = HeldPull(
+    held = SuspendedPull(
         connection, request, header, checked.queue, selection.codes, sql=not selection.by_tag
     )
     return state.waiting.hold(held, min(wait_ms / 1000, _LONGEST_WAIT), state.steady())
@@ -207,7 +207,7 @@ def _answer(  # noqa: PLR0917 - one step of the two ways to an answer
     request: Command,
     checked: _Checked,
     code: int,
-    read: Read,
+    read: QueueRead,
 ) -> None:
     head = pull_answer(
         request,

@@ -1,6 +1,6 @@
 """Looking at single messages: by place (33), by key (12), and at the entries of a queue (321)."""
 
-from pocketmq.broker.refusals import refusal
+from pocketmq.broker.core.refusals import refusal
 from pocketmq.broker.state import BrokerState, Handler
 from pocketmq.errors import MQError, ResponseCode
 from pocketmq.net import Connection

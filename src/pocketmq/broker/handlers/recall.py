@@ -1,8 +1,8 @@
 """Taking a timed message back before it is due (370), with Java's checks, codes and words."""
 
-from pocketmq.broker.appending import Draft, place
-from pocketmq.broker.born_host import born_host
 from pocketmq.broker.state import Answer, BrokerState, Handler
+from pocketmq.broker.writing.appending import place
+from pocketmq.broker.writing.drafts import Draft, born_host
 from pocketmq.errors import HeaderMalformed, ResponseCode, server_error
 from pocketmq.model import properties as names
 from pocketmq.net import Connection

@@ -10,10 +10,10 @@ from functools import partial
 
 import msgspec
 
-from pocketmq.broker.appending import append, message_illegal
-from pocketmq.broker.born_host import born_host
+from pocketmq.broker.sending.targets import find_target
 from pocketmq.broker.state import Answer, BrokerState, Handler
-from pocketmq.broker.targets import Target, find_target
+from pocketmq.broker.writing.appending import append, message_illegal
+from pocketmq.broker.writing.drafts import SendTarget, born_host
 from pocketmq.errors import InvalidInput, ResponseCode, ServerError, StoreError
 from pocketmq.model import properties as names
 from pocketmq.model.kinds import COMPRESSION_MASK, SysFlag
@@ -75,7 +75,7 @@ def _store(  # noqa: PLR0917 - all there is of a reply
     connection: Connection,
     request: Command,
     header: SendRequest,
-    target: Target,
+    target: SendTarget,
     text: bytes,
 ) -> SendResponse:
     """Store a reply if the broker is to; whether it can does not matter to who waits for it."""

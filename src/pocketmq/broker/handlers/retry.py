@@ -6,12 +6,12 @@ the tries. After the last try it goes to the group's dead letters, where nobody 
 
 import random
 
-from pocketmq.broker.appending import place
-from pocketmq.broker.dead_letters import find_group, make_group_topic, origin_of
-from pocketmq.broker.handlers.sending import OVERLOADED
-from pocketmq.broker.retry_rules import DEAD_LETTER_QUEUES, level_of_retry, retry_limit, retry_of
+from pocketmq.broker.core.refusals import OVERLOADED
+from pocketmq.broker.retry.requests import find_group, make_group_topic, origin_of
+from pocketmq.broker.retry.rules import DEAD_LETTER_QUEUES, level_of_retry, retry_limit, retry_of
 from pocketmq.broker.saving import save_changes
 from pocketmq.broker.state import Answer, BrokerState, Handler
+from pocketmq.broker.writing.appending import place
 from pocketmq.errors import ResponseCode, server_error
 from pocketmq.model import properties as names
 from pocketmq.model.groups import GroupConfig

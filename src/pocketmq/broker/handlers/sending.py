@@ -7,11 +7,11 @@ answer is a template. Whatever asks for more (retries, delays, transactions) bec
 from collections.abc import Mapping
 from functools import lru_cache
 
-from pocketmq.broker.appending import Draft, append, append_batch, message_illegal, place
-from pocketmq.broker.born_host import born_host
-from pocketmq.broker.dead_letters import give_up_retries
+from pocketmq.broker.retry.requests import give_up_retries
+from pocketmq.broker.sending.targets import find_target
 from pocketmq.broker.state import Answer, BrokerState, Handler
-from pocketmq.broker.targets import Target, find_target
+from pocketmq.broker.writing.appending import append, append_batch, message_illegal, place
+from pocketmq.broker.writing.drafts import Draft, SendTarget, born_host
 from pocketmq.errors import (
     InvalidInput,
     MessageMalformed,
@@ -76,7 +76,7 @@ def _take_one(
     connection: Connection,
     request: Command,
     header: SendRequest,
-    target: Target,
+    target: SendTarget,
 ) -> bytes:
     body = request.body
     text = header.properties or ""
@@ -151,7 +151,7 @@ def _take_draft(
     connection: Connection,
     request: Command,
     header: SendRequest,
-    target: Target,
+    target: SendTarget,
 ) -> bytes:
     text = (header.properties or "").encode("utf-8", "replace")
     properties = decode_properties(text) | _decoded(state.stamp)
@@ -203,7 +203,7 @@ def _take_batch(
     connection: Connection,
     request: Command,
     header: SendRequest,
-    target: Target,
+    target: SendTarget,
 ) -> bytes:
     limit = state.config.max_message_size
     if target.retry:

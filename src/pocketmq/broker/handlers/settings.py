@@ -3,9 +3,8 @@
 import logging
 
 from pocketmq.broker.config import CHANGEABLE
-from pocketmq.broker.kept_settings import keep_settings
-from pocketmq.broker.retention import store_options
 from pocketmq.broker.saving import save_changes
+from pocketmq.broker.settings import keep_settings, store_options
 from pocketmq.broker.state import BrokerState, Handler
 from pocketmq.errors import ResponseCode
 from pocketmq.net import Connection

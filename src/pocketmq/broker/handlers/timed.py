@@ -1,8 +1,8 @@
 """Messages that wait for a moment: how far the broker is (60), and how many by topic (61)."""
 
-from pocketmq.broker.refusals import refusal
+from pocketmq.broker.core.refusals import refusal
 from pocketmq.broker.state import BrokerState, Handler
-from pocketmq.broker.timer_queue import TimerQueue
+from pocketmq.broker.timers.queue import TimerQueue
 from pocketmq.errors import MQError, ResponseCode, server_error
 from pocketmq.model.value import DataVersion
 from pocketmq.net import Connection

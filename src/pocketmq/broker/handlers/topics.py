@@ -1,10 +1,10 @@
 """Topics as tools manage them: make or change (17, 18), delete (215), show (21, 305, 351)."""
 
-from pocketmq.broker.attributes import parse_changes
-from pocketmq.broker.name_rules import topic_fault
 from pocketmq.broker.saving import save_changes, submit_offsets
 from pocketmq.broker.state import BrokerState, Handler
-from pocketmq.broker.topics import MAX_QUEUES
+from pocketmq.broker.topics.attributes import parse_changes
+from pocketmq.broker.topics.name_rules import topic_fault
+from pocketmq.broker.topics.table import MAX_QUEUES
 from pocketmq.errors import AttributeRefused, BodyMalformed, HeaderMalformed, ResponseCode
 from pocketmq.model.java_strings import java_sorted
 from pocketmq.model.kinds import TopicFilterType

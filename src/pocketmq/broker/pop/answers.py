@@ -3,7 +3,7 @@
 import struct
 from functools import lru_cache
 
-from pocketmq.broker.pop.taking import REVIVE_QUEUE, Batch
+from pocketmq.broker.pop.taking import REVIVE_QUEUE, PopBatch
 from pocketmq.errors import ResponseCode
 from pocketmq.protocol.command import Command
 from pocketmq.protocol.frame import SerializeType, encode_frame
@@ -30,7 +30,7 @@ _DONE = (
 
 
 def pop_answer(
-    request: Command, header: PopRequest, pop_time_ms: int, batch: Batch
+    request: Command, header: PopRequest, pop_time_ms: int, batch: PopBatch
 ) -> list[bytes | memoryview]:
     """Give the frame that brings messages, in pieces."""
     if request.serialize != _JSON:  # cannot be: no other form has room for the code
@@ -49,7 +49,7 @@ def nothing_popped(
     request: Command, code: int, header: PopRequest, pop_time_ms: int, rest: int
 ) -> bytes:
     """Give the frame that says why there are no messages."""
-    batch = Batch()
+    batch = PopBatch()
     batch.rest = rest
     return _general(request, code, header, pop_time_ms, batch)
 
@@ -68,7 +68,7 @@ def notified(request: Command, *, found: bool, full: bool = False) -> bytes:
 
 
 def _general(
-    request: Command, code: int, header: PopRequest, pop_time_ms: int, batch: Batch
+    request: Command, code: int, header: PopRequest, pop_time_ms: int, batch: PopBatch
 ) -> bytes:
     response = PopResponse(
         pop_time=pop_time_ms,

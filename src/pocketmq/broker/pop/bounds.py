@@ -7,8 +7,14 @@ before it in the log. If it took a copy, the original is still out.
 
 import msgspec
 
-from pocketmq.broker.log_origins import origin_of_popped
-from pocketmq.broker.pop.journal import Cleared, Entry, Locked, Popped, Settled
+from pocketmq.broker.core.log_origins import origin_of_popped
+from pocketmq.broker.pop.journal import (
+    Entry,
+    MessagesPopped,
+    MessagesSettled,
+    QueueCleared,
+    QueueLocked,
+)
 from pocketmq.protocol.record_scan import RecordView
 from pocketmq.store import MessageStore
 
@@ -16,17 +22,17 @@ from pocketmq.store import MessageStore
 def bounded(store: MessageStore, entry: Entry, position: int) -> Entry:
     """Return an entry of the journal, found at a position of the log, without what was lost."""
     match entry:
-        case Popped():
+        case MessagesPopped():
             following = _end(store, entry, entry.following, position)
             if following < entry.following:
                 offsets = [offset for offset in entry.all_offsets() if offset < following]
                 return msgspec.structs.replace(entry, following=following, offsets=offsets)
-        case Locked():
+        case QueueLocked():
             last = max(entry.pop.offsets, default=-1) + 1
             if _end(store, entry, last, position) < last:  # all of it comes again
                 entry.pop = msgspec.structs.replace(entry.pop, offsets=[])
             entry.committed = _end(store, entry, entry.committed, position)
-        case Settled():
+        case MessagesSettled():
             if entry.copies:
                 kept = [
                     offset
@@ -34,12 +40,17 @@ def bounded(store: MessageStore, entry: Entry, position: int) -> Entry:
                     if _has_copy(store, entry, offset, copy)
                 ]
                 return msgspec.structs.replace(entry, offsets=kept)
-        case Cleared():
+        case QueueCleared():
             entry.target = _end(store, entry, entry.target, position)
     return entry
 
 
-def _end(store: MessageStore, entry: Popped | Locked | Cleared, offset: int, position: int) -> int:
+def _end(
+    store: MessageStore,
+    entry: MessagesPopped | QueueLocked | QueueCleared,
+    offset: int,
+    position: int,
+) -> int:
     """Return an offset, or where the queue ended at the position if that was before it."""
     queue = store.queue(entry.topic, entry.queue_id)
     if queue is None:
@@ -52,7 +63,7 @@ def _end(store: MessageStore, entry: Popped | Locked | Cleared, offset: int, pos
     return min(offset, queue.first_behind(position))
 
 
-def _has_copy(store: MessageStore, settled: Settled, offset: int, copy: int) -> bool:
+def _has_copy(store: MessageStore, settled: MessagesSettled, offset: int, copy: int) -> bool:
     """Return whether the copy of a message is in the log, or was until it grew too old."""
     queue = store.queue(settled.topic, settled.queue_id)
     position = None if queue is None else queue.position(offset)

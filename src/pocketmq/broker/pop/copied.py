@@ -7,8 +7,8 @@ the pop count: a message can be popped again after a reset.
 
 from collections.abc import Iterator
 
-from pocketmq.broker.log_origins import origin_of_popped
-from pocketmq.broker.pop.journal import Changed, Entry, Journal, Popped
+from pocketmq.broker.core.log_origins import origin_of_popped
+from pocketmq.broker.pop.journal import Entry, Journal, MessagesPopped, VisibilityChanged
 from pocketmq.broker.pop.shelf import Shelf, Taken
 from pocketmq.broker.pop.shelves import Shelves
 from pocketmq.model.names import dead_letter_topic
@@ -32,12 +32,14 @@ class Copied:
 
     def replayed(self, shelves: Shelves, entry: Entry, position: int) -> None:
         """Take note of an entry of the journal that was done again."""
-        if not isinstance(entry, Popped | Changed):
+        if not isinstance(entry, MessagesPopped | VisibilityChanged):
             return
         shelf = shelves.find(entry.topic, entry.group, entry.queue_id)
         if shelf is not None:
             offset = (
-                entry.offset if isinstance(entry, Changed) else next(iter(entry.all_offsets()), -1)
+                entry.offset
+                if isinstance(entry, VisibilityChanged)
+                else next(iter(entry.all_offsets()), -1)
             )
             taken = shelf.held.get(offset)
             if taken is not None:

@@ -10,7 +10,7 @@ from pocketmq.model.topics import TopicConfig
 from pocketmq.protocol.command import Command
 from pocketmq.protocol.frame import Buffer
 from pocketmq.protocol.requests.pop import PeekRequest, PopResponse
-from pocketmq.store import Read
+from pocketmq.store import QueueRead
 
 if TYPE_CHECKING:
     from pocketmq.broker.state import BrokerState
@@ -45,7 +45,7 @@ def peeked(
 
 def _read(  # noqa: PLR0917 - a place
     state: "BrokerState", table: PopTable, group: str, topic: str, queue_id: int, most: int
-) -> tuple[Read | None, int]:
+) -> tuple[QueueRead | None, int]:
     """Give what a pop would find in a queue, and how much is there with it."""
     queue = state.store.queue(topic, queue_id)
     if queue is None:

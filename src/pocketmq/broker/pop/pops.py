@@ -8,14 +8,14 @@ import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from pocketmq.broker.core.refusals import FAILED
 from pocketmq.broker.pop.answers import NO_POP, nothing_popped, notified, pop_answer
 from pocketmq.broker.pop.checks import checked
 from pocketmq.broker.pop.journal import Journal
 from pocketmq.broker.pop.table import PopTable
-from pocketmq.broker.pop.taking import Batch, Taking, retry_topics
+from pocketmq.broker.pop.taking import PopBatch, Taking, retry_topics
 from pocketmq.broker.pop.waiting import ANY_QUEUE, HeldPop, Line, WaitingPops
-from pocketmq.broker.refusals import FAILED
-from pocketmq.broker.selection import Selection
+from pocketmq.broker.pulling.selection import Selection
 from pocketmq.errors import ResponseCode, ServerError, StoreError
 from pocketmq.net import Connection
 from pocketmq.protocol.requests.pop import NotificationRequest, PopRequest
@@ -48,7 +48,7 @@ class Pops:
 
     # What handlers call
 
-    def take(self, header: PopRequest, selection: Selection) -> Batch:
+    def take(self, header: PopRequest, selection: Selection) -> PopBatch:
         """Take messages. Raises `StoreError`."""
         batch = Taking(self._state, self.table, header, selection).run()
         if batch.count:

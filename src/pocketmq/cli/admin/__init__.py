@@ -10,7 +10,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from pocketmq.cli.admin.table import ALIASES, SUBCOMMANDS
-from pocketmq.cli.groups import CommandGroup
+from pocketmq.cli.lazy_group import CommandGroup
 
 
 class AdminCommands(CommandGroup):

@@ -6,7 +6,7 @@ from pocketmq.admin.admin import Admin
 from pocketmq.admin.facts import is_orderly, is_push
 from pocketmq.cli.admin.flags import BROKER, GROUP, TOPIC, flag, text
 from pocketmq.cli.admin.frame import admin_command
-from pocketmq.cli.admin.running import running_lines
+from pocketmq.cli.admin.member_status import running_lines
 from pocketmq.cli.admin.shown import Shown, row, told
 from pocketmq.errors import Absent
 from pocketmq.protocol.peers import version_name

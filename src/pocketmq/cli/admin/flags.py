@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from pocketmq.cli.numbers import FiniteRange
+from pocketmq.cli.options import FiniteRange
 
 _JAVA_TIME = "%Y-%m-%d#%H:%M:%S:%f"
 

@@ -11,10 +11,10 @@ import click
 import msgspec
 
 from pocketmq.admin.admin import Admin
-from pocketmq.cli.admin.exits import INTERRUPTED, PARTIAL, exit_code
+from pocketmq.cli.admin.frame import INTERRUPTED, PARTIAL, exit_code
 from pocketmq.cli.admin.shown import Shown, clean, jsonable
 from pocketmq.cli.entry import Entry, entry_options
-from pocketmq.cli.numbers import FiniteRange
+from pocketmq.cli.options import FiniteRange
 from pocketmq.errors import MQError
 
 Work = Callable[..., Awaitable[Shown]]

@@ -5,8 +5,8 @@ import click
 from pocketmq.admin.admin import Admin
 from pocketmq.cli.admin.flags import BROKER, CLUSTER, GROUP, number, one_target, text, truth
 from pocketmq.cli.admin.frame import admin_command
+from pocketmq.cli.admin.java_text import attributes, group_fields, group_text
 from pocketmq.cli.admin.shown import Shown, row, told
-from pocketmq.cli.admin.words import attributes, group_fields, group_text
 from pocketmq.errors import Absent
 from pocketmq.model.delay import RetryPolicy
 from pocketmq.model.groups import GroupConfig

@@ -3,7 +3,7 @@
 from pocketmq.admin.admin import Admin
 from pocketmq.cli.admin.flags import GROUP, flag, number, text
 from pocketmq.cli.admin.frame import admin_command
-from pocketmq.cli.admin.message_text import body_text
+from pocketmq.cli.admin.java_text import body_text
 from pocketmq.cli.admin.shown import Shown, row, told, when_exactly
 from pocketmq.errors import Absent, RouteNotFound
 

@@ -1,8 +1,8 @@
 """Messages in the words of mqadmin."""
 
 from pocketmq.admin.tracks import Track
+from pocketmq.cli.admin.java_text import java_map, java_word
 from pocketmq.cli.admin.shown import row, when_exactly
-from pocketmq.cli.admin.words import java_map, java_word
 from pocketmq.model.message import SendReceipt
 from pocketmq.protocol.received import ReceivedMessage
 

@@ -6,7 +6,7 @@ from pocketmq.admin.admin import Admin
 from pocketmq.admin.messages import FOR_EVER, TraceEvent
 from pocketmq.cli.admin.flags import CLUSTER, TOPIC, at_time, flag, number, text, truth
 from pocketmq.cli.admin.frame import admin_command
-from pocketmq.cli.admin.message_text import message_lines, receipt_text, track_lines
+from pocketmq.cli.admin.java_text import message_lines, receipt_text, track_lines
 from pocketmq.cli.admin.shown import Shown, row, told, when
 from pocketmq.errors import Absent
 from pocketmq.model.names import TRACE_TOPIC

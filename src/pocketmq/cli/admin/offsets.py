@@ -4,10 +4,10 @@ import click
 
 from pocketmq.admin.admin import Admin
 from pocketmq.admin.offsets import LATEST, ResetResult
-from pocketmq.cli.admin.flags import CLUSTER, GROUP, TOPIC, at_time, moment, number, text, truth
+from pocketmq.cli.admin.flags import CLUSTER, GROUP, TOPIC, at_time, number, read_time, text, truth
 from pocketmq.cli.admin.frame import admin_command
+from pocketmq.cli.admin.java_text import java_word
 from pocketmq.cli.admin.shown import Shown, front, row, told
-from pocketmq.cli.admin.words import java_word
 from pocketmq.errors import Absent
 from pocketmq.model.queue import MessageQueue
 
@@ -16,7 +16,7 @@ _FORCE = truth("-f", "--force", default=True, help="false: never skip messages."
 
 def _time_or_end(value: str | int) -> int:
     """Read a time. `now` is the end of each queue: by the time, brokers before 5.3 miss it."""
-    return LATEST if str(value).strip() == "now" else moment(value)
+    return LATEST if str(value).strip() == "now" else read_time(value)
 
 
 _TIME = at_time(

@@ -9,7 +9,7 @@ from pocketmq.admin.admin import Admin
 from pocketmq.admin.reading import Page, PageStatus
 from pocketmq.cli.admin.flags import TOPIC, at_time, number, text, truth
 from pocketmq.cli.admin.frame import admin_command
-from pocketmq.cli.admin.message_text import body_text, one_line
+from pocketmq.cli.admin.java_text import body_text, one_line
 from pocketmq.cli.admin.shown import Shown, row
 from pocketmq.model.queue import MessageQueue, sort_queues
 from pocketmq.protocol.received import ReceivedMessage

@@ -5,9 +5,8 @@ import click
 from pocketmq.admin.admin import Admin
 from pocketmq.cli.admin.flags import TOPIC, number, text
 from pocketmq.cli.admin.frame import admin_command
-from pocketmq.cli.admin.pretty import pretty_json
+from pocketmq.cli.admin.java_text import java_word, pretty_json
 from pocketmq.cli.admin.shown import Shown
-from pocketmq.cli.admin.words import java_word
 from pocketmq.protocol.requests.reading import ConsumeQueueEntry
 
 _BAR = "=" * 38

@@ -1,7 +1,7 @@
 """What a consumer tells of itself, in the words of mqadmin."""
 
+from pocketmq.cli.admin.java_text import java_word
 from pocketmq.cli.admin.shown import row
-from pocketmq.cli.admin.words import java_word
 from pocketmq.model.queue import sort_queues
 from pocketmq.protocol.requests.client_calls import (
     PopProcessQueueInfo,

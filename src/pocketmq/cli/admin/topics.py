@@ -12,10 +12,9 @@ from pocketmq.cli.admin.flags import (
     truth,
 )
 from pocketmq.cli.admin.frame import admin_command
-from pocketmq.cli.admin.pretty import pretty_json
-from pocketmq.cli.admin.routes import route_table
+from pocketmq.cli.admin.java_text import attributes, pretty_json, topic_text
 from pocketmq.cli.admin.shown import Shown, front, row, told, when_exactly
-from pocketmq.cli.admin.words import attributes, topic_text
+from pocketmq.cli.admin.topics import route_table
 from pocketmq.errors import Absent, RouteNotFound
 from pocketmq.model.names import is_dead_letter_topic, is_retry_topic
 from pocketmq.model.topics import TopicConfig

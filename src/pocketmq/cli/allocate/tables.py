@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from pocketmq.balance.what_if import Move, Movement, Ownership, WhatIf, WhatIfStep
-from pocketmq.cli.allocate.ranges import compact_topics
+from pocketmq.cli.allocate.tables import compact_topics
 from pocketmq.model.queue import MessageQueue
 
 MAX_ROWS = 100

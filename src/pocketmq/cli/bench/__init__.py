@@ -6,12 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pocketmq.cli.client_options import prepare_client
 from pocketmq.cli.entry import Entry, entry_options
-from pocketmq.cli.numbers import FiniteRange
+from pocketmq.cli.options import FiniteRange, prepare_client
 
 if TYPE_CHECKING:
-    from pocketmq.cli.bench.measuring import Plan, Row
+    from pocketmq.cli.bench.measuring import BenchPlan, Measurement
     from pocketmq.client.options import ClientOptions
 
 _LARGEST = 1 << 20
@@ -71,13 +70,13 @@ def command(
 
     The topic is made if it is not there; what is sent stays in it. CPU is this client's own.
     """
-    from pocketmq.cli.bench.measuring import Plan
+    from pocketmq.cli.bench.measuring import BenchPlan
     from pocketmq.client.options import ClientOptions
 
     prepare_client()
     entry = Entry.taken_from(given)
     client = ClientOptions(name_servers=namesrv, credentials=entry.credentials, tls=entry.tls)
-    plan = Plan(topic=topic, size=size, seconds=seconds, in_flight=in_flight, batch=batch)
+    plan = BenchPlan(topic=topic, size=size, seconds=seconds, in_flight=in_flight, batch=batch)
     try:
         asyncio.run(_show(client, plan, as_json=as_json))
     except TimeoutError:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import click
 
-from pocketmq.cli.numbers import FiniteRange
+from pocketmq.cli.options import FiniteRange
 
 
 @click.command("demo", context_settings={"help_option_names": ["-h", "--help"]})
@@ -44,7 +44,7 @@ def command(*, offline: bool, out: Path | None, no_spark: bool, pace: float, rat
     a health report of the rebalances. At the end it is shown that every message was consumed.
     """
     if offline:
-        from pocketmq.cli.demo.offline import show_scenes
+        from pocketmq.cli.demo import show_scenes
 
         show_scenes()
         return 0

@@ -10,7 +10,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from pocketmq.cli.demo.cast import Member
+from pocketmq.cli.demo.cast import ConsumerProcess
 
 COLOURS = ("blue", "green", "yellow", "magenta", "cyan", "red")
 _NEWS = 6
@@ -77,7 +77,7 @@ class Picture:
 
     def __init__(
         self,
-        members: Sequence[Member],
+        members: Sequence[ConsumerProcess],
         brokers: dict[str, bool],
         queues: int,
         numbers: dict[str, int],

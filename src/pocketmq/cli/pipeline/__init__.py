@@ -8,7 +8,7 @@ from importlib import import_module
 
 import click
 
-from pocketmq.cli.groups import CommandGroup
+from pocketmq.cli.lazy_group import CommandGroup
 from pocketmq.errors import CannotStart
 
 # name -> (module, one line for `pocketmq pipeline --help`)

@@ -6,12 +6,17 @@ from typing import Any
 import click
 
 from pocketmq.cli.entry import TO, Entry, target_entry_options
-from pocketmq.cli.pipeline.reaching import Reached
-from pocketmq.cli.pipeline.showing import print_json
-from pocketmq.cli.pipeline.streams import StreamRun, check_topics, running, stream_options
+from pocketmq.cli.output import print_json
+from pocketmq.cli.pipeline.streams import (
+    ReachedCluster,
+    StreamRun,
+    check_topics,
+    running,
+    stream_options,
+)
 from pocketmq.pipelines.copy import (
-    Copied,
     CopyProgress,
+    CopyResult,
     CopySettings,
     check_apart,
     check_copy,
@@ -62,7 +67,7 @@ def command(
     to_entry = Entry.taken_from(given, TO)
     if to_namesrv is None:
         to_namesrv, to_entry = namesrv, to_entry.or_else(run.entry)
-    source, target = Reached.by(namesrv, run.entry), Reached.by(to_namesrv, to_entry)
+    source, target = ReachedCluster.by(namesrv, run.entry), ReachedCluster.by(to_namesrv, to_entry)
     settings = CopySettings(
         to_topic=to_topic,
         once=run.once,
@@ -101,7 +106,7 @@ def command(
         print(_told(result, to_topic or "topics of the same names"))
 
 
-def _told(result: Copied, where: str) -> str:
+def _told(result: CopyResult, where: str) -> str:
     return (
         f"{result.messages:,} messages in {result.batches} batches "
         f"to {where} in {result.seconds:.1f} s"

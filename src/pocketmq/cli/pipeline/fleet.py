@@ -12,10 +12,9 @@ from pocketmq.balance.allocation import Strategy, StrategySettings, strategy_by_
 from pocketmq.cli.allocate import EventsInOrder
 from pocketmq.cli.allocate.reading import COMPARED_BY_DEFAULT, split_names
 from pocketmq.cli.entry import Entry, entry_options
-from pocketmq.cli.pipeline.reaching import Reached
-from pocketmq.cli.pipeline.showing import ProgressLine, print_json, print_table
-from pocketmq.cli.pipeline.starting import Ending, started_spark
-from pocketmq.cli.printable import printable
+from pocketmq.cli.output import ProgressLine, print_json, print_table, printable
+from pocketmq.cli.pipeline.starting import InterruptHandler, started_spark
+from pocketmq.cli.pipeline.streams import ReachedCluster
 from pocketmq.pipelines.fleet import (
     AddBroker,
     AddQueues,
@@ -131,7 +130,7 @@ def command(
         spark = None
         if master is not None:
             line.say("starting Spark …")
-            spark = stack.enter_context(started_spark("fleet", master, Ending()))
+            spark = stack.enter_context(started_spark("fleet", master, InterruptHandler()))
         report = fleet(
             whole,
             compared,
@@ -154,7 +153,7 @@ def _estate(path: Path | None, uniform: str | None, namesrv: str | None, entry: 
     if path is not None:
         return read_estate(path)
     if namesrv is not None:
-        estate, missing = cluster_estate(options=Reached.by(namesrv, entry).client)
+        estate, missing = cluster_estate(options=ReachedCluster.by(namesrv, entry).client)
         for what in missing:
             click.echo(f"pocketmq: not learnt: {printable(what)}", err=True)
         return estate

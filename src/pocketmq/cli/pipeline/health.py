@@ -6,11 +6,10 @@ from typing import Any
 import click
 
 from pocketmq.cli.entry import Entry, entry_options
-from pocketmq.cli.numbers import FiniteRange
-from pocketmq.cli.pipeline.reaching import Reached
-from pocketmq.cli.pipeline.showing import ProgressLine, print_json, print_table, write_whole
-from pocketmq.cli.pipeline.starting import Ending, started_spark
-from pocketmq.cli.pipeline.streams import check_topics
+from pocketmq.cli.options import FiniteRange
+from pocketmq.cli.output import ProgressLine, print_json, print_table, write_whole
+from pocketmq.cli.pipeline.starting import InterruptHandler, started_spark
+from pocketmq.cli.pipeline.streams import ReachedCluster, check_topics
 from pocketmq.pipelines.health import (
     GroupHealth,
     HealthReport,
@@ -108,7 +107,7 @@ def command(
             bad=bad,
         )
         if topics or watch is not None:
-            cluster = Reached.by(namesrv, Entry.taken_from(given))
+            cluster = ReachedCluster.by(namesrv, Entry.taken_from(given))
             check_topics(cluster.client, list(topics.values()))
         if topics:
             observed = _with_topics(observed, cluster, topics, master, line)
@@ -130,15 +129,15 @@ def command(
 
 def _with_topics(
     observed: Observations,
-    cluster: Reached,
+    cluster: ReachedCluster,
     topics: dict[str, str],
     master: str,
     line: ProgressLine,
 ) -> Observations:
-    from pocketmq.pipelines.health.from_topics import read_topics
+    from pocketmq.pipelines.health.observed import read_topics
 
     line.say("starting Spark …")
-    with started_spark("health", master, Ending()) as spark:
+    with started_spark("health", master, InterruptHandler()) as spark:
         line.say(f"reading {', '.join(topics.values())} …")
         return read_topics(
             spark,
@@ -151,12 +150,12 @@ def _with_topics(
 
 def _with_samples(
     observed: Observations,
-    cluster: Reached,
+    cluster: ReachedCluster,
     groups: tuple[str, ...],
     seconds: float,
     line: ProgressLine,
 ) -> Observations:
-    from pocketmq.pipelines.health.sampling import watch_offsets
+    from pocketmq.pipelines.health.observed import watch_offsets
 
     wanted = {
         (event.group, event.topic)

@@ -4,12 +4,17 @@ from pathlib import Path
 
 import click
 
-from pocketmq.cli.pipeline.reaching import Reached
-from pocketmq.cli.pipeline.showing import ProgressLine, print_json
-from pocketmq.cli.pipeline.streams import StreamRun, check_topics, running, stream_options
+from pocketmq.cli.output import ProgressLine, print_json
+from pocketmq.cli.pipeline.streams import (
+    ReachedCluster,
+    StreamRun,
+    check_topics,
+    running,
+    stream_options,
+)
 from pocketmq.pipelines.ingest import (
-    Ingested,
     IngestProgress,
+    IngestResult,
     IngestSettings,
     check_ingest,
     compact,
@@ -60,7 +65,7 @@ def command(
     if not run.topics:
         _compact_alone(place, wanted=compacting)
         return
-    cluster = Reached.by(namesrv, run.entry)
+    cluster = ReachedCluster.by(namesrv, run.entry)
     settings = IngestSettings(
         once=run.once,
         schema=schema,
@@ -101,7 +106,7 @@ def _compact_alone(place: Path, *, wanted: bool) -> None:
     print(f"{done.files_before} files became {done.files_after}, {done.rows:,} rows")
 
 
-def _told(result: Ingested, place: Path) -> str:
+def _told(result: IngestResult, place: Path) -> str:
     late = f", {result.late:,} of them late" if result.late else ""
     bad = f"; {result.bad:,} could not be read and are in {place / 'bad'}" if result.bad else ""
     return (

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from pocketmq.cli.printable import printable
+from pocketmq.cli.output import printable
 
 UNWRAPPED = 1_000_000
 

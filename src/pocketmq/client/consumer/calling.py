@@ -9,10 +9,10 @@ from itertools import groupby
 import msgspec
 
 from pocketmq.balance.consumer.handling import batches
-from pocketmq.client.consumer.consume_hooks import Watch
-from pocketmq.client.consumer.handlers import Failure, Handler
-from pocketmq.client.consumer.held import HeldQueue
-from pocketmq.client.consumer.work import Consuming
+from pocketmq.client.group.held_queue import HeldQueue
+from pocketmq.client.push.consume_hooks import HookCaller
+from pocketmq.client.push.handlers import Failure, Handler
+from pocketmq.client.push.work import Consuming
 from pocketmq.protocol.received import ReceivedMessage
 
 
@@ -22,7 +22,7 @@ class Call(msgspec.Struct, eq=False):
     held: HeldQueue
     handler: Handler
     messages: Sequence[ReceivedMessage]
-    watch: Watch
+    watch: HookCaller
     failure: Failure | None = None
     skipped: bool = False
     """Whether the queue, or the popped messages, were lost before the call."""

@@ -18,13 +18,13 @@ from pocketmq.balance.consumer.concurrent import (
     settle,
 )
 from pocketmq.balance.consumer.handling import RESUBMIT_AFTER
-from pocketmq.client.consumer.calling import Call
-from pocketmq.client.consumer.expiry import sweep
-from pocketmq.client.consumer.handlers import NO_HANDLER, Failure
-from pocketmq.client.consumer.held import HeldQueue
-from pocketmq.client.consumer.room import WorkRoom
-from pocketmq.client.consumer.threads import Job
-from pocketmq.client.consumer.work import Consuming
+from pocketmq.client.group.held_queue import HeldQueue
+from pocketmq.client.push.calls import Call
+from pocketmq.client.push.expiry import sweep
+from pocketmq.client.push.handler_work import HandlerWork
+from pocketmq.client.push.handlers import NO_HANDLER, Failure
+from pocketmq.client.push.threads import Job
+from pocketmq.client.push.work import Consuming
 from pocketmq.protocol.received import ReceivedMessage
 
 logger = logging.getLogger("pocketmq.client")
@@ -32,7 +32,7 @@ logger = logging.getLogger("pocketmq.client")
 _ALL_DONE = ConcurrentAnswer(status=ConcurrentStatus.CONSUME_SUCCESS)
 
 
-class ConcurrentWork(WorkRoom):
+class ConcurrentWork(HandlerWork):
     """Hands messages to handlers side by side."""
 
     def __init__(self, consuming: Consuming) -> None:

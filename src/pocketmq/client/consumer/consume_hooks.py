@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 from pocketmq.balance.consumer.handling import ConsumeReturnType, return_type
 from pocketmq.client.clock import Clock
-from pocketmq.client.consumer.handlers import Failure
+from pocketmq.client.push.handlers import Failure
 from pocketmq.model.queue import MessageQueue
 from pocketmq.protocol.received import ReceivedMessage
 

@@ -4,8 +4,8 @@ import asyncio
 import logging
 from collections.abc import Awaitable
 
-from pocketmq.client.consumer.handlers import CANCELLED, Failure, Handler
-from pocketmq.client.consumer.work import Consuming
+from pocketmq.client.push.handlers import CANCELLED, Failure, Handler
+from pocketmq.client.push.work import Consuming
 from pocketmq.model import properties as names
 from pocketmq.model.kinds import ConsumeResult
 from pocketmq.model.names import retry_topic, unwrap_namespace

@@ -16,23 +16,22 @@ from pocketmq.balance.consumer.locks import after_lock_batch, lock_plan
 from pocketmq.balance.consumer.offsets import StartRule
 from pocketmq.balance.consumer.pulling import offset_correction
 from pocketmq.balance.profile import Profile
-from pocketmq.client.consumer.group_calls import group_connections
-from pocketmq.client.consumer.held import HeldQueue
-from pocketmq.client.consumer.history_topic import HistoryTopic
-from pocketmq.client.consumer.holdings import Holdings
-from pocketmq.client.consumer.listeners import QueueListeners
-from pocketmq.client.consumer.local_offsets import LocalOffsets, offsets_file
-from pocketmq.client.consumer.locks import QueueLocks
-from pocketmq.client.consumer.offsets import OffsetStore, RemoteOffsets
-from pocketmq.client.consumer.parts import Parts
-from pocketmq.client.consumer.puller import Puller
-from pocketmq.client.consumer.rebalancing import Rebalancing
-from pocketmq.client.consumer.resetting import Resetting
-from pocketmq.client.consumer.subscriptions import Subscriptions
-from pocketmq.client.consumer.trace import open_trace
-from pocketmq.client.consumer.warnings import MembershipWatch
-from pocketmq.client.consumer.work import Consuming, TopicHandler, Work
 from pocketmq.client.consumer_options import PushConsumerOptions
+from pocketmq.client.group.calls import group_connections
+from pocketmq.client.group.held_queue import HeldQueue
+from pocketmq.client.group.history import HistoryTopic
+from pocketmq.client.group.listeners import QueueListeners
+from pocketmq.client.group.local_offsets import LocalOffsets, offsets_file
+from pocketmq.client.group.offsets import OffsetStore, RemoteOffsets
+from pocketmq.client.group.rebalancing import Rebalancing
+from pocketmq.client.group.subscriptions import Subscriptions
+from pocketmq.client.group.warnings import MembershipWatch
+from pocketmq.client.push.handlers import TopicHandler
+from pocketmq.client.push.holdings import OffsetResets, PushHoldings
+from pocketmq.client.push.locks import BrokerLocks
+from pocketmq.client.push.pulling import PushPullLoop
+from pocketmq.client.push.trace import open_trace
+from pocketmq.client.push.work import Consuming, PushParts, Work
 from pocketmq.client.routes import KnownRoute
 from pocketmq.client.session import Session
 from pocketmq.client.tasks import Tasks
@@ -79,7 +78,7 @@ class Engine:
         self._subscriptions = subscriptions
         self._loop = asyncio.get_running_loop()
         self._looking = False
-        self.parts = Parts(
+        self.parts = PushParts(
             session=session,
             options=options,
             profile=self.profile,
@@ -93,9 +92,9 @@ class Engine:
             work=make_work(self),
         )
         member = self._member()
-        self.locks = QueueLocks(session, self.group, self.tasks)
-        self.puller = Puller(self.parts, member.start, self._correct)
-        self.holdings = Holdings(self.parts, self.locks, self.puller)
+        self.locks = BrokerLocks(session, self.group, self.tasks)
+        self.puller = PushPullLoop(self.parts, member.start, self._correct)
+        self.holdings = PushHoldings(self.parts, self.locks, self.puller)
         self.rebalancing = Rebalancing(
             self.parts,
             self.holdings,
@@ -104,7 +103,7 @@ class Engine:
             changed=self.queues_changed,
             looked=self._look_at_group,
         )
-        self._resetting = Resetting(self.parts, self.holdings, self._suspend, self._resume)
+        self._resetting = OffsetResets(self.parts, self.holdings, self._suspend, self._resume)
         self._publishers: list[HistoryTopic] = []
         self.tracer = open_trace(session, options, self.parts.work, self.tasks)
 

@@ -7,14 +7,14 @@ calls under way, so that it costs nothing while all is well.
 import logging
 
 from pocketmq.balance.consumer.concurrent import SWEEP_DELAY_LEVEL, ExpirySweep
-from pocketmq.client.consumer.calling import Call
-from pocketmq.client.consumer.held import HeldQueue
-from pocketmq.client.consumer.room import WorkRoom
+from pocketmq.client.group.held_queue import HeldQueue
+from pocketmq.client.push.calls import Call
+from pocketmq.client.push.handler_work import HandlerWork
 
 logger = logging.getLogger("pocketmq.client")
 
 
-async def sweep(room: WorkRoom) -> None:
+async def sweep(room: HandlerWork) -> None:
     """Send back what is overdue in all queues; what cannot be sent is tried again next time."""
     consuming = room.consuming
     now = consuming.now()
@@ -26,7 +26,7 @@ async def sweep(room: WorkRoom) -> None:
             await _sweep_queue(room, held)
 
 
-async def _sweep_queue(room: WorkRoom, held: HeldQueue) -> None:
+async def _sweep_queue(room: HandlerWork, held: HeldQueue) -> None:
     consuming = room.consuming
     timeout = consuming.options.consume_timeout
     overdue = ExpirySweep(held.process, timeout)

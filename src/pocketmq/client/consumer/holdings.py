@@ -22,13 +22,13 @@ from pocketmq.balance.consumer.round import (
     RebalanceRound,
     RoundEvent,
 )
-from pocketmq.client.consumer.held import HeldQueue
-from pocketmq.client.consumer.locks import QueueLocks
-from pocketmq.client.consumer.parts import Parts
-from pocketmq.client.consumer.pauses import Pauses
-from pocketmq.client.consumer.popping import Popping
-from pocketmq.client.consumer.puller import Puller
-from pocketmq.client.consumer.start_offsets import answer_to
+from pocketmq.client.group.held_queue import HeldQueue
+from pocketmq.client.group.holdings import Pauses
+from pocketmq.client.group.offsets import answer_to
+from pocketmq.client.push.locks import BrokerLocks
+from pocketmq.client.push.popping import PopLoop
+from pocketmq.client.push.pulling import PushPullLoop
+from pocketmq.client.push.work import PushParts
 from pocketmq.model.kinds import ConsumeType, MessageRequestMode
 from pocketmq.model.queue import MessageQueue
 
@@ -40,14 +40,14 @@ PULL = MessageRequestMode.PULL
 class Holdings:
     """Carries out instructions about queues."""
 
-    def __init__(self, parts: Parts, locks: QueueLocks, puller: Puller) -> None:
+    def __init__(self, parts: PushParts, locks: BrokerLocks, puller: PushPullLoop) -> None:
         self._parts = parts
         self._locks = locks
         self._puller = puller
         self.pauses = Pauses()
         self.rebalance_in: Callable[[float], None] = lambda _: None
         self._left: dict[MessageQueue, HeldQueue] = {}  # dropped in the midst of a handler's work
-        self._popping = Popping(parts)
+        self._popping = PopLoop(parts)
         self._at_once: dict[type[do.Instruction], Callable[[Any], None]] = {
             do.DropQueue: self._drop,
             do.AddQueue: self._add,

@@ -9,9 +9,9 @@ from pocketmq.balance.consumer import lifecycle as life
 from pocketmq.balance.consumer import schedule as when
 from pocketmq.balance.consumer.instructions import Instruction, SendHeartbeats
 from pocketmq.balance.consumer.locks import after_unlock_batch, unlock_plan
-from pocketmq.client.consumer.engine import Engine
-from pocketmq.client.consumer.group_calls import check_filter
-from pocketmq.client.consumer.persisting import persist_by_and_by
+from pocketmq.client.group.calls import check_filter
+from pocketmq.client.group.offsets import persist_periodically
+from pocketmq.client.push.member import PushMember
 from pocketmq.errors import NameServersUnreachable
 from pocketmq.model.kinds import MessageModel
 
@@ -24,7 +24,7 @@ STOP_PATIENCE = 3.0
 class Life:
     """Starts and stops one engine, once each."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: PushMember) -> None:
         self._engine = engine
         self._heartbeat_sent = False
 
@@ -91,7 +91,9 @@ class Life:
         client, profile = engine.session.options, engine.profile
         engine.parts.running = True
         engine.parts.work.start()
-        persist_by_and_by(engine.tasks, engine.parts.offsets.table, client, engine.persist_offsets)
+        persist_periodically(
+            engine.tasks, engine.parts.offsets.table, client, engine.persist_offsets
+        )
         if engine.options.orderly and engine.model is MessageModel.CLUSTERING:
             engine.tasks.every(
                 profile.lock_interval,

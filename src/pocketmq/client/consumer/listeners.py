@@ -12,8 +12,9 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from pocketmq.client.consumer.handlers import is_coroutine_function, raised
-from pocketmq.client.own_thread import call_in_own_thread
+from pocketmq.client.callbacks import call_in_own_thread
+from pocketmq.client.group.listeners import is_coroutine_function
+from pocketmq.client.push.handlers import raised
 from pocketmq.client.tasks import Tasks
 from pocketmq.model.queue import MessageQueue
 

@@ -27,12 +27,12 @@ from pocketmq.balance.consumer.orderly import (
     next_batch,
 )
 from pocketmq.client.clock import stopwatch
-from pocketmq.client.consumer.handlers import NO_HANDLER, Failure
-from pocketmq.client.consumer.held import HeldQueue
-from pocketmq.client.consumer.room import WorkRoom
-from pocketmq.client.consumer.stretch import Pace, Stretch
-from pocketmq.client.consumer.threads import Job
-from pocketmq.client.consumer.work import Consuming
+from pocketmq.client.group.held_queue import HeldQueue
+from pocketmq.client.push.calls import CallSequence, Pace
+from pocketmq.client.push.handler_work import HandlerWork
+from pocketmq.client.push.handlers import NO_HANDLER, Failure
+from pocketmq.client.push.threads import Job
+from pocketmq.client.push.work import Consuming
 from pocketmq.model.kinds import MessageModel
 from pocketmq.model.queue import MessageQueue
 from pocketmq.protocol.received import ReceivedMessage
@@ -40,7 +40,7 @@ from pocketmq.protocol.received import ReceivedMessage
 logger = logging.getLogger("pocketmq.client")
 
 
-class OrderlyWork(WorkRoom):
+class OrderlyWork(HandlerWork):
     """Hands messages to handlers queue by queue."""
 
     orderly = True
@@ -126,7 +126,7 @@ class OrderlyWork(WorkRoom):
             return
         held.begin_work()
         self._at_work.add(held.queue)
-        stretch = Stretch(
+        stretch = CallSequence(
             held,
             handler,
             messages,
@@ -143,12 +143,12 @@ class OrderlyWork(WorkRoom):
     def finished(self, jobs: Sequence[Job]) -> None:
         """Settle stretches that have ended."""
         for job in jobs:
-            if isinstance(job, Stretch):
+            if isinstance(job, CallSequence):
                 self._settle(job)
             else:
                 self.conclude(job)
 
-    def _settle(self, stretch: Stretch) -> None:
+    def _settle(self, stretch: CallSequence) -> None:
         held, process = stretch.held, stretch.held.process
         self._at_work.discard(held.queue)
         pace = self._pace.get(held)

@@ -4,11 +4,11 @@ from dataclasses import dataclass
 
 from pocketmq.balance.consumer.limits import QueueLimits
 from pocketmq.balance.profile import Profile
-from pocketmq.client.consumer.held import HeldQueue
-from pocketmq.client.consumer.offsets import OffsetStore
-from pocketmq.client.consumer.subscriptions import Subscriptions
-from pocketmq.client.consumer.work import Work
 from pocketmq.client.consumer_options import PushConsumerOptions
+from pocketmq.client.group.held_queue import HeldQueue
+from pocketmq.client.group.offsets import OffsetStore
+from pocketmq.client.group.subscriptions import Subscriptions
+from pocketmq.client.push.work import Work
 from pocketmq.client.session import Session
 from pocketmq.client.tasks import Tasks
 from pocketmq.model.queue import MessageQueue

@@ -17,11 +17,11 @@ from pocketmq.balance.consumer.pulling import (
     WaitReason,
     after_pull_error,
 )
-from pocketmq.client.consumer.held import HeldQueue
-from pocketmq.client.consumer.parts import Parts
-from pocketmq.client.consumer.subscriptions import Subscribed
-from pocketmq.client.pop.popped import Popped, handle_of
+from pocketmq.client.group.held_queue import HeldQueue
+from pocketmq.client.group.subscriptions import SubscribedTopic
+from pocketmq.client.pop.popped import PopResult, handle_of
 from pocketmq.client.pop.requests import PopRequests
+from pocketmq.client.push.work import PushParts
 from pocketmq.errors import BrokerNotFound, MQError, ServerError
 from pocketmq.protocol.handles import PopHandle
 from pocketmq.protocol.received import ReceivedMessage
@@ -34,7 +34,7 @@ MOST_TRIES = 16
 class Popping:
     """Pops the queues of one consumer."""
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: PushParts) -> None:
         self._parts = parts
         self._failing: set[HeldQueue] = set()
 
@@ -94,7 +94,7 @@ class Popping:
         held: HeldQueue,
         requests: PopRequests,
         settling: "PopSettling",
-        subscribed: Subscribed,
+        subscribed: SubscribedTopic,
     ) -> float:
         """Pop once; gives how long to wait before the next pop."""
         parts, queue, options = self._parts, held.queue, self._parts.options
@@ -135,7 +135,7 @@ class Popping:
 class PopSettling:
     """The messages popped from one queue that are not settled, and how they are."""
 
-    def __init__(self, parts: Parts, held: HeldQueue, requests: PopRequests) -> None:
+    def __init__(self, parts: PushParts, held: HeldQueue, requests: PopRequests) -> None:
         self._parts = parts
         self._held = held
         self._requests = requests
@@ -148,7 +148,7 @@ class PopSettling:
         """How many messages are not settled."""
         return len(self._until)
 
-    def take(self, popped: Popped, subscribed: Subscribed) -> list[ReceivedMessage]:
+    def take(self, popped: PopResult, subscribed: SubscribedTopic) -> list[ReceivedMessage]:
         """Take messages in; those of other tags or with too many tries are acknowledged at once."""
         most = self._parts.options.max_reconsume_times
         most = MOST_TRIES if most < 0 else most

@@ -15,9 +15,9 @@ from pocketmq.balance.consumer.pulling import (
     CommitWithPull,
 )
 from pocketmq.balance.profile import Profile
-from pocketmq.client.consumer.held import HeldQueue
-from pocketmq.client.consumer.subscriptions import Subscribed, Subscriptions
 from pocketmq.client.consumer_options import PushConsumerOptions
+from pocketmq.client.group.held_queue import HeldQueue
+from pocketmq.client.group.subscriptions import SubscribedTopic, Subscriptions
 from pocketmq.errors import MessagesCutShort
 from pocketmq.model import properties
 from pocketmq.model.kinds import OnDamage, PullFlag
@@ -43,7 +43,7 @@ class PullTemplate:
         self,
         group: str,
         held: HeldQueue,
-        subscribed: Subscribed,
+        subscribed: SubscribedTopic,
         options: PushConsumerOptions,
         profile: Profile,
     ) -> None:
@@ -100,7 +100,7 @@ class Asked(msgspec.Struct, frozen=True):
     """What a pull asked for."""
 
     offset: int
-    subscribed: Subscribed
+    subscribed: SubscribedTopic
     on_damage: OnDamage
 
 

@@ -31,17 +31,12 @@ from pocketmq.balance.consumer.pulling import (
     pull_size,
     start_check_failed,
 )
-from pocketmq.client.addresses import Place
-from pocketmq.client.consumer.held import HeldQueue
-from pocketmq.client.consumer.parts import Parts
-from pocketmq.client.consumer.pull_request import (
-    Asked,
-    Pulled,
-    PullTemplate,
-    read_answer,
-)
-from pocketmq.client.consumer.start_offsets import start_offset
-from pocketmq.client.questions.pulling import ANSWERS, STATUS
+from pocketmq.client.addresses import BrokerProcess
+from pocketmq.client.group.held_queue import HeldQueue
+from pocketmq.client.group.offsets import start_offset
+from pocketmq.client.group.pulling import AskedPull, PullResult, read_answer
+from pocketmq.client.push.work import PushParts
+from pocketmq.client.questions.pulling import ANSWERS, STATUS, PullTemplate
 from pocketmq.errors import BrokerNotFound, MQError, ServerError
 from pocketmq.model.names import is_retry_topic
 from pocketmq.protocol.codes import RequestCode
@@ -62,7 +57,7 @@ _NEEDS_ROOM = frozenset(
 class Puller:
     """Pulls the queues of one consumer."""
 
-    def __init__(self, parts: Parts, start: StartRule, correct: Correct) -> None:
+    def __init__(self, parts: PushParts, start: StartRule, correct: Correct) -> None:
         self._parts = parts
         self._start = start
         self._correct = correct
@@ -182,7 +177,7 @@ class Puller:
             return self._take(held, STATUS[answer.code], asked, pulled, header.max_offset)
         return after_pull_error(held.queue, asked, code, self._parts.options.pull_retry).after
 
-    async def _place(self, held: HeldQueue) -> Place:
+    async def _place(self, held: HeldQueue) -> BrokerProcess:
         session, name = self._parts.session, held.queue.broker_name
         try:
             return session.addresses.for_reading(name, held.suggested)
@@ -190,7 +185,7 @@ class Puller:
             await session.fetch_routes([held.queue.topic])
         return session.addresses.for_reading(name, held.suggested)
 
-    async def _ask(self, held: HeldQueue, template: PullTemplate, place: Place) -> Command:
+    async def _ask(self, held: HeldQueue, template: PullTemplate, place: BrokerProcess) -> Command:
         parts = self._parts
         noted = parts.offsets.table.read(held.queue)
         commit = commit_with_pull(parts.options.model, noted, to_slave=not place.is_master)
@@ -210,14 +205,14 @@ class Puller:
         header: PullResponse,
         held: HeldQueue,
         template: PullTemplate,
-    ) -> Pulled:
+    ) -> PullResult:
         if STATUS[answer.code] is not PullStatus.FOUND:
-            return Pulled([], header.next_begin_offset)
-        asked = Asked(offset, template.subscribed, self._parts.options.damaged)
+            return PullResult([], header.next_begin_offset)
+        asked = AskedPull(offset, template.subscribed, self._parts.options.damaged)
         return read_answer(asked, answer, header, held, self._parts.subscriptions)
 
     def _take(
-        self, held: HeldQueue, status: PullStatus, asked: int, pulled: Pulled, max_offset: int
+        self, held: HeldQueue, status: PullStatus, asked: int, pulled: PullResult, max_offset: int
     ) -> float | None:
         """Carry out what an answer leads to; gives the wait before the next pull."""
         parts, process, messages = self._parts, held.process, pulled.messages

@@ -12,24 +12,24 @@ from typing import Self, TypeVar, Unpack
 from pocketmq.balance.consumer import schedule as when
 from pocketmq.client.checks import check_hook
 from pocketmq.client.clock import Clock, SystemClock
-from pocketmq.client.consumer.concurrent import ConcurrentWork
-from pocketmq.client.consumer.consume_hooks import ConsumeHook
-from pocketmq.client.consumer.engine import Engine
-from pocketmq.client.consumer.life import Life
-from pocketmq.client.consumer.listeners import QueueListener, QueueListeners
-from pocketmq.client.consumer.orderly import OrderlyWork
-from pocketmq.client.consumer.steering import Steering
-from pocketmq.client.consumer.subscriptions import Subscriptions
-from pocketmq.client.consumer.until_told import until_told
-from pocketmq.client.consumer.warnings import MembershipWarning
-from pocketmq.client.consumer.work import Consuming, Handler, Work
 from pocketmq.client.consumer_options import PushConsumerOptions, PushConsumerSettings
 from pocketmq.client.filters import Filter
+from pocketmq.client.group.life import run_until_signal
+from pocketmq.client.group.listeners import QueueListener, QueueListeners
+from pocketmq.client.group.subscriptions import Subscriptions
+from pocketmq.client.group.warnings import MembershipWarning
 from pocketmq.client.lifetime import Lifetime
-from pocketmq.client.options import ClientOptions
+from pocketmq.client.options import ClientOptions, sort_settings
+from pocketmq.client.push.concurrent import ConcurrentWork
+from pocketmq.client.push.consume_hooks import ConsumeHook
+from pocketmq.client.push.handlers import HandlerFunction
+from pocketmq.client.push.life import Life
+from pocketmq.client.push.member import PushMember
+from pocketmq.client.push.orderly import OrderlyWork
+from pocketmq.client.push.steering import PushSteering
+from pocketmq.client.push.work import Consuming, Work
 from pocketmq.client.session import Session
 from pocketmq.client.sessions import Lease, lease_session, shown
-from pocketmq.client.settings import sort_settings
 from pocketmq.errors import ClientClosed
 from pocketmq.model.kinds import MessageModel
 from pocketmq.model.names import is_retry_topic
@@ -41,7 +41,7 @@ L = TypeVar("L", bound=QueueListener)
 SEEK_PATIENCE = 3.0
 
 
-class PushConsumer(Steering):
+class PushConsumer(PushSteering):
     """Hands the messages of a group to handlers. Used with `async with`, or `start` and `close`.
 
     Members of a group share the queues of their topics by the rules of `pocketmq.balance`, Java
@@ -73,7 +73,7 @@ class PushConsumer(Steering):
         self._listeners = QueueListeners()
         self._hooks: list[ConsumeHook] = []
         self._lease: Lease | None = None
-        self._engine: Engine | None = None
+        self._engine: PushMember | None = None
         self._life: Life | None = None
         self._lifetime = Lifetime(f"consumer of group {group}")
         self._told = asyncio.Event()
@@ -98,7 +98,7 @@ class PushConsumer(Steering):
             random=self._random,
         )
         try:
-            self._engine = Engine(
+            self._engine = PushMember(
                 self._lease.session,
                 self.options,
                 self._subscriptions,
@@ -118,7 +118,7 @@ class PushConsumer(Steering):
         Handlers at work have `PushConsumerOptions.stop_wait` seconds to finish. A second
         signal does not wait for them.
         """
-        await until_told(self.start, self._told)
+        await run_until_signal(self.start, self._told)
         await self.close()
 
     async def close(self, wait: float | None = None) -> None:
@@ -169,7 +169,7 @@ class PushConsumer(Steering):
         self,
         topic: str,
         expression: str | Filter = "*",
-        handler: Handler | None = None,
+        handler: HandlerFunction | None = None,
         *,
         batch: bool | None = None,
     ) -> Self:
@@ -258,7 +258,7 @@ class PushConsumer(Steering):
         """
         self._running().publish_history(topic, past=past)
 
-    def _running(self) -> Engine:
+    def _running(self) -> PushMember:
         if self._engine is None or self._lifetime.ended:
             raise ClientClosed(f"consumer of group {self.options.group}")
         return self._engine
@@ -271,7 +271,7 @@ class PushConsumer(Steering):
         engine.tasks.spawn(_announce(engine), "announce subscriptions")
 
 
-async def _announce(engine: Engine) -> None:
+async def _announce(engine: PushMember) -> None:
     """Tell brokers, then see to it without waiting for them to call."""
     await engine.announce()
     engine.request_rebalance()

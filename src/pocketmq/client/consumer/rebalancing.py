@@ -28,13 +28,9 @@ from pocketmq.balance.consumer.rebalance import (
     unsubscribed,
 )
 from pocketmq.balance.consumer.round import RebalanceRound
-from pocketmq.client.consumer.group_calls import (
-    assignment_query,
-    broker_assignment,
-    group_members,
-)
-from pocketmq.client.consumer.history import History, described
-from pocketmq.client.consumer.sharing import QueueHolder, Sharing
+from pocketmq.client.group.calls import assignment_query, broker_assignment, group_members
+from pocketmq.client.group.history import RebalanceHistory, described
+from pocketmq.client.push.sharing import QueueHolder, Sharing
 from pocketmq.client.routes import KnownRoute
 from pocketmq.errors import MQError
 from pocketmq.model.java_strings import java_sorted
@@ -87,7 +83,7 @@ class Rebalancing:
         self._triggers: dict[str, None] = {}
         self._seen: dict[str, frozenset[MessageQueue]] = {}  # by topic, in its last round
         self._asking: str | None = None
-        self.history = History(parts.options.history_size)
+        self.history = RebalanceHistory(parts.options.history_size)
         holdings.rebalance_in = lambda after: self.tell(when.RebalanceRequested(after))
 
     # When

@@ -11,8 +11,8 @@ from pocketmq.balance.consumer.offsets import (
     begin_reset,
     finish_reset,
 )
-from pocketmq.client.consumer.holdings import Holdings
-from pocketmq.client.consumer.parts import Parts
+from pocketmq.client.push.holdings import PushHoldings
+from pocketmq.client.push.work import PushParts
 from pocketmq.model.queue import MessageQueue
 
 
@@ -21,8 +21,8 @@ class Resetting:
 
     def __init__(
         self,
-        parts: Parts,
-        holdings: Holdings,
+        parts: PushParts,
+        holdings: PushHoldings,
         suspend: Callable[[], None],
         resume: Callable[[], None],
     ) -> None:

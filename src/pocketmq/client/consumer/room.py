@@ -7,17 +7,16 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterator, Sequence
 
-from pocketmq.client.consumer.calling import KnownHandlers
-from pocketmq.client.consumer.consume_hooks import ConsumeHook, Watch
-from pocketmq.client.consumer.direct import DirectCall, direct_result
-from pocketmq.client.consumer.handlers import Handler
-from pocketmq.client.consumer.held import HeldQueue
-from pocketmq.client.consumer.runners import Runners
-from pocketmq.client.consumer.running_info import running_info
-from pocketmq.client.consumer.sending_back import SendingBack
-from pocketmq.client.consumer.stats import HOUR_STEP, MINUTE_STEP, ConsumeStats
-from pocketmq.client.consumer.threads import Job, Threads
-from pocketmq.client.consumer.work import Consuming
+from pocketmq.client.group.held_queue import HeldQueue
+from pocketmq.client.push.calls import DirectCall, KnownHandlers, direct_result
+from pocketmq.client.push.consume_hooks import ConsumeHook, HookCaller
+from pocketmq.client.push.handlers import Handler
+from pocketmq.client.push.requeue import Requeue
+from pocketmq.client.push.runners import Runners
+from pocketmq.client.push.running_info import running_info
+from pocketmq.client.push.stats import HOUR_STEP, MINUTE_STEP, HandlingStats
+from pocketmq.client.push.threads import Job, Threads
+from pocketmq.client.push.work import Consuming
 from pocketmq.errors import ResponseCode, SystemFailure
 from pocketmq.protocol.received import ReceivedMessage
 from pocketmq.protocol.requests.client_calls import DirectConsumeResult, RunningInfo
@@ -33,12 +32,12 @@ class WorkRoom:
     def __init__(self, consuming: Consuming) -> None:
         options, session = consuming.options, consuming.session
         self.consuming = consuming
-        self.stats = ConsumeStats()
-        self.watch = Watch(
+        self.stats = HandlingStats()
+        self.watch = HookCaller(
             consuming.group, session.options.namespace, session.clock, options.consume_timeout
         )
         self.handlers = KnownHandlers(consuming)
-        self.sending_back = SendingBack(consuming)
+        self.sending_back = Requeue(consuming)
         self.stopping = False
         self._threads: Threads | None = None
         self._runners: Runners | None = None

@@ -11,8 +11,8 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 
 from pocketmq.client.clock import Clock, stopwatch
-from pocketmq.client.consumer.handlers import CANCELLED
-from pocketmq.client.consumer.threads import Finished, Job
+from pocketmq.client.push.handlers import CANCELLED
+from pocketmq.client.push.threads import Finished, Job
 
 TURN = 3_000_000
 """Nanoseconds after which a task lets the rest of the loop have a turn."""

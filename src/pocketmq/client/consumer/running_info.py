@@ -9,9 +9,9 @@ from typing import Any
 
 from pocketmq.balance.consumer.process_queue import ProcessQueueState as Cache
 from pocketmq.balance.consumer.pulling import PULL_BATCH, PULL_BYTES
-from pocketmq.client.consumer.stats import ConsumeStats
-from pocketmq.client.consumer.work import Consuming
 from pocketmq.client.consumer_options import PushConsumerOptions
+from pocketmq.client.push.stats import HandlingStats
+from pocketmq.client.push.work import Consuming
 from pocketmq.model.kinds import ConsumeType
 from pocketmq.protocol.peers import CURRENT_VERSION, version_name
 from pocketmq.protocol.requests import client_calls
@@ -22,7 +22,7 @@ _DEEPEST = 100
 
 def running_info(
     consuming: Consuming,
-    stats: ConsumeStats,
+    stats: HandlingStats,
     *,
     orderly: bool,
     stacks_of: Iterable[asyncio.Task[Any]] | None,

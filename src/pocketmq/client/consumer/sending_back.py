@@ -8,9 +8,9 @@ it. After the last try the broker makes it a dead letter, either way.
 import logging
 
 from pocketmq.balance.consumer import concurrent
-from pocketmq.client.consumer.work import Consuming
 from pocketmq.client.producer.sending import Sending
 from pocketmq.client.producer_options import ProducerOptions
+from pocketmq.client.push.work import Consuming
 from pocketmq.errors import MQError
 from pocketmq.model import properties as names
 from pocketmq.model.delay import retry_level

@@ -6,10 +6,10 @@ from typing import Protocol
 from pocketmq.balance.consumer.facts import OwnedQueue
 from pocketmq.balance.consumer.instructions import Instruction
 from pocketmq.balance.consumer.round import RebalanceRound
-from pocketmq.client.consumer.held import HeldQueue
-from pocketmq.client.consumer.offsets import OffsetStore
-from pocketmq.client.consumer.subscriptions import Subscriptions
 from pocketmq.client.consumer_options import ConsumerOptions
+from pocketmq.client.group.held_queue import HeldQueue
+from pocketmq.client.group.offsets import OffsetStore
+from pocketmq.client.group.subscriptions import Subscriptions
 from pocketmq.client.session import Session
 from pocketmq.client.tasks import Tasks
 from pocketmq.model.queue import MessageQueue

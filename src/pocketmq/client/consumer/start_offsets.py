@@ -2,7 +2,7 @@
 
 from pocketmq.balance.consumer.instructions import AskMaxOffset, SearchOffset, UseOffset
 from pocketmq.balance.consumer.offsets import StartRule, after_answer, start_step
-from pocketmq.client.consumer.offsets import OffsetStore, max_offset, offset_at
+from pocketmq.client.group.offsets import OffsetStore, max_offset, offset_at
 from pocketmq.client.session import Session
 from pocketmq.model.queue import MessageQueue
 

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from pocketmq.client.consumer.engine import Engine
-from pocketmq.client.consumer.subscriptions import Subscriptions
+from pocketmq.client.group.subscriptions import Subscriptions
+from pocketmq.client.push.member import PushMember
 from pocketmq.errors import InvalidInput
 from pocketmq.model.queue import MessageQueue
 
@@ -22,7 +22,7 @@ class Steering:
     def __init__(self, subscriptions: Subscriptions) -> None:
         self._subscriptions = subscriptions
 
-    def _running(self) -> Engine:
+    def _running(self) -> PushMember:
         raise NotImplementedError
 
     def pause(self, what: str | MessageQueue | Iterable[MessageQueue] | None = None) -> None:
@@ -58,7 +58,7 @@ class Steering:
         """Store the offsets of all queues now, without waiting for brokers to confirm."""
         await self._running().persist_offsets()
 
-    def _apply_pauses(self, engine: Engine) -> None:
+    def _apply_pauses(self, engine: PushMember) -> None:
         parts = engine.parts
         for held in (*parts.held.values(), *parts.popped.values()):
             held.paused = held.queue in engine.holdings.pauses

@@ -7,9 +7,9 @@ lost, when its lock is lost or too old, and when it has taken long enough.
 from collections.abc import Callable, Sequence
 
 from pocketmq.balance.consumer.handling import batches
-from pocketmq.client.consumer.consume_hooks import Watch
-from pocketmq.client.consumer.handlers import Failure, Handler
-from pocketmq.client.consumer.held import HeldQueue
+from pocketmq.client.group.held_queue import HeldQueue
+from pocketmq.client.push.consume_hooks import HookCaller
+from pocketmq.client.push.handlers import Failure, Handler
 from pocketmq.protocol.received import ReceivedMessage
 
 _LEAST_LOCK = 1_000_000
@@ -51,7 +51,7 @@ class Stretch:
         *,
         size: int,
         began: float,
-        watch: Watch,
+        watch: HookCaller,
         now: Callable[[], int],
         lock_life: float | None,
     ) -> None:

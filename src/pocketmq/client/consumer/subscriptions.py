@@ -8,8 +8,8 @@ from collections.abc import Collection, Mapping
 
 import msgspec
 
-from pocketmq.client.consumer.work import Handler, TopicHandler
 from pocketmq.client.filters import Filter, subscription_to
+from pocketmq.client.push.handlers import HandlerFunction, TopicHandler
 from pocketmq.errors import InvalidInput
 from pocketmq.model.groups import Subscription
 from pocketmq.model.names import check_topic, is_retry_topic, unwrap_namespace, wrap_namespace
@@ -47,7 +47,7 @@ class Subscriptions:
         self,
         topic: str,
         wanted: str | Filter,
-        handler: Handler | None,
+        handler: HandlerFunction | None,
         *,
         batch: bool,
         version_ms: int,

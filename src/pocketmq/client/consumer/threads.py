@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from typing import Protocol
 
 from pocketmq.client.clock import Clock, stopwatch
-from pocketmq.client.consumer.handlers import Failure
+from pocketmq.client.push.handlers import Failure
 
 logger = logging.getLogger("pocketmq.client")
 

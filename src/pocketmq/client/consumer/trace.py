@@ -7,11 +7,11 @@ import msgspec
 
 from pocketmq.balance.consumer.handling import ConsumeReturnType
 from pocketmq.client.clock import Clock
-from pocketmq.client.consumer.consume_hooks import ConsumeContext
-from pocketmq.client.consumer.work import Work
 from pocketmq.client.consumer_options import PushConsumerOptions
-from pocketmq.client.producer.identifiers import unique_ids
+from pocketmq.client.producer.preparing import unique_ids
 from pocketmq.client.producer.trace import open_tracer
+from pocketmq.client.push.consume_hooks import ConsumeContext
+from pocketmq.client.push.work import Work
 from pocketmq.client.session import Session
 from pocketmq.client.tasks import Tasks
 from pocketmq.client.tracing import Tracer

@@ -12,9 +12,9 @@ from typing import Any, Protocol
 import msgspec
 
 from pocketmq.balance.profile import Profile
-from pocketmq.client.consumer.consume_hooks import ConsumeHook
-from pocketmq.client.consumer.held import HeldQueue
 from pocketmq.client.consumer_options import PushConsumerOptions
+from pocketmq.client.group.held_queue import HeldQueue
+from pocketmq.client.push.consume_hooks import ConsumeHook
 from pocketmq.client.session import Session
 from pocketmq.client.tasks import Tasks
 from pocketmq.errors import InvalidInput

@@ -9,10 +9,9 @@ from collections.abc import Callable, Iterable
 
 import msgspec
 
-from pocketmq.client.pop.kept import BrokerClocks, Kept
 from pocketmq.client.pop.popped import handle_of, with_handle
 from pocketmq.client.pop.requests import PopRequests
-from pocketmq.client.pop.sources import Place, Source
+from pocketmq.client.pop.sources import BrokerClocks, Kept, Source, SourceKey
 from pocketmq.client.tasks import Tasks
 from pocketmq.errors import MQError
 from pocketmq.protocol.filter import tag_filter
@@ -41,9 +40,9 @@ class Asking:
         self._requests = requests
         self._tasks = tasks
         self._new_attempt = new_attempt  # set for ordered consumers
-        self._attempts: dict[Place, str] = {}  # of pops that failed
+        self._attempts: dict[SourceKey, str] = {}  # of pops that failed
         self._clocks = BrokerClocks()
-        self.failures: dict[Place, MQError] = {}
+        self.failures: dict[SourceKey, MQError] = {}
         """The sources whose last pop failed, with the error."""
 
     async def pop(self, source: Source, wanted: Wanted, wait: float) -> Kept | MQError:

@@ -11,19 +11,18 @@ from types import TracebackType
 from typing import Self, Unpack
 
 from pocketmq.client.checks import check_range, check_seconds
+from pocketmq.client.consumer_options import FIRST, MOST_MESSAGES, PopConsumerOptions, PopSettings
 from pocketmq.client.filters import Filter
 from pocketmq.client.lifetime import Lifetime
-from pocketmq.client.options import ClientOptions
-from pocketmq.client.pop.asking import Asking, Wanted
+from pocketmq.client.options import ClientOptions, sort_settings
+from pocketmq.client.pop.asking import Asking, ReceiveSpec
 from pocketmq.client.pop.member import PopMember
-from pocketmq.client.pop.options import FIRST, MOST_MESSAGES, PopConsumerOptions, PopSettings
 from pocketmq.client.pop.popped import handle_of, with_handle
 from pocketmq.client.pop.receiving import Receiving
 from pocketmq.client.pop.requests import PopRequests
 from pocketmq.client.pop.sources import Sources
 from pocketmq.client.session import Session
 from pocketmq.client.sessions import Lease, lease_session, shown
-from pocketmq.client.settings import sort_settings
 from pocketmq.errors import ClientClosed, InvalidInput
 from pocketmq.protocol.handles import PopHandle
 from pocketmq.protocol.received import ReceivedMessage
@@ -177,7 +176,7 @@ class PopConsumer:
         _, _, receiving = self._running()
         most = self.options.max_messages if max_messages is None else max_messages
         check_range("max_messages", most, 1, MOST_MESSAGES)
-        wanted = Wanted(most, self.options.invisible if invisible is None else invisible)
+        wanted = ReceiveSpec(most, self.options.invisible if invisible is None else invisible)
         check_seconds("invisible", wanted.invisible, at_least=0.001)
         patience = self.options.receive_timeout if timeout is None else timeout
         check_seconds("timeout", patience)

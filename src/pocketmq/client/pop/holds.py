@@ -10,9 +10,8 @@ from collections.abc import Iterable
 from functools import partial
 
 from pocketmq.balance.consumer.pulling import BROKER_SUSPEND
-from pocketmq.client.pop.asking import Asking, Wanted
-from pocketmq.client.pop.kept import Kept, KeptMessages
-from pocketmq.client.pop.sources import Place, Source
+from pocketmq.client.pop.asking import Asking, ReceiveSpec
+from pocketmq.client.pop.sources import Kept, KeptMessages, Source, SourceKey
 from pocketmq.client.tasks import Tasks
 from pocketmq.errors import MQError
 
@@ -32,8 +31,8 @@ class Holds:
         self._asking = asking
         self._tasks = tasks
         self._kept = kept
-        self._held: dict[Place, asyncio.Task[Kept | MQError]] = {}
-        self._not_before: dict[Place, float] = {}
+        self._held: dict[SourceKey, asyncio.Task[Kept | MQError]] = {}
+        self._not_before: dict[SourceKey, float] = {}
         self.changed = asyncio.Event()
         """Set at the next change: a held pop has ended, or messages are kept."""
         self._returning: set[asyncio.Task[None]] = set()
@@ -52,7 +51,7 @@ class Holds:
             if not self.has(source) and self._not_before.get(source.place, 0.0) <= now
         ]
 
-    def hold(self, source: Source, wanted: Wanted) -> None:
+    def hold(self, source: Source, wanted: ReceiveSpec) -> None:
         """Have the broker hold a pop."""
         if self.closed:
             return

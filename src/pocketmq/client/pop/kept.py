@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Collection
 from typing import NamedTuple
 
-from pocketmq.client.pop.popped import Popped
+from pocketmq.client.pop.popped import PopResult
 from pocketmq.client.pop.sources import Source
 from pocketmq.model.groups import Subscription
 from pocketmq.protocol.received import ReceivedMessage
@@ -84,7 +84,7 @@ class BrokerClocks:
     def __init__(self) -> None:
         self._ahead: dict[str, float] = {}  # ours minus the broker's: the least that was seen
 
-    def popped_at(self, broker: str, popped: Popped, asked: float, now: float) -> float:
+    def popped_at(self, broker: str, popped: PopResult, asked: float, now: float) -> float:
         """Return the loop's time of a pop: not before it was asked for, rather early than late."""
         at = popped.popped_at_ms / 1000
         ahead = self._ahead[broker] = min(now - at, self._ahead.get(broker, now - at))

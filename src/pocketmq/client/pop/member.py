@@ -2,8 +2,8 @@
 
 from collections.abc import Collection
 
+from pocketmq.client.consumer_options import PopConsumerOptions
 from pocketmq.client.filters import Filter, subscription_to
-from pocketmq.client.pop.options import PopConsumerOptions
 from pocketmq.client.routes import KnownRoute
 from pocketmq.errors import ResponseCode, SystemFailure
 from pocketmq.model.groups import ConsumerData, Subscription

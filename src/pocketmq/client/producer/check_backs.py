@@ -12,8 +12,8 @@ from typing import TypeAlias
 import msgspec
 
 from pocketmq.balance.producer.transactions import branch_state, check_remark
-from pocketmq.client.producer.local_calls import LocalCalls
-from pocketmq.client.producer.transactions import State, TakeEnd, TransactionEnd, tell_end
+from pocketmq.client.callbacks import LocalCalls
+from pocketmq.client.producer.transactions import State, TakeEnd, TransactionEnd, send_end
 from pocketmq.client.session import Session
 from pocketmq.client.tasks import Tasks
 from pocketmq.errors import MQError
@@ -130,7 +130,7 @@ class CheckBacks:
             bname=header.bname,
         )
         try:
-            await tell_end(self._session, question.address, request, remark, timeout=_TIMEOUT)
+            await send_end(self._session, question.address, request, remark, timeout=_TIMEOUT)
         except MQError as error:
             logger.warning("%s is not told of its transaction: %s", question.address, error)
             return

@@ -16,7 +16,7 @@ from pocketmq.client.checks import check_callable
 from pocketmq.client.producer.check_backs import CheckBacks, TransactionCheck
 from pocketmq.client.producer.choices import QueueSelector, choice_of
 from pocketmq.client.producer.cluster_topics import send_to_cluster
-from pocketmq.client.producer.replies import Replies
+from pocketmq.client.producer.replies import AwaitedReplies
 from pocketmq.client.producer.sending import Sending
 from pocketmq.client.producer.trace import SendTracing, open_tracer
 from pocketmq.client.producer.transactions import (
@@ -61,7 +61,7 @@ class _Parts:
             session, sending.group, timeout=options.send_timeout, on_end=on_end
         )
         self.checks = CheckBacks(session, tasks, sending.group, check, on_end=on_end)
-        self.replies = Replies(session)
+        self.replies = AwaitedReplies(session)
         self.under_way: set[asyncio.Future[None]] = set()
 
 

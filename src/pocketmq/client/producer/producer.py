@@ -11,21 +11,18 @@ from typing import Literal, Self, Unpack, overload
 from pocketmq.balance.producer.selectors import OrderingKey
 from pocketmq.client.checks import check_hook
 from pocketmq.client.lifetime import Lifetime
-from pocketmq.client.options import ClientOptions
+from pocketmq.client.options import ClientOptions, sort_settings
 from pocketmq.client.producer.batches import deliver_batches, prepare_batches
 from pocketmq.client.producer.check_backs import TransactionCheck
 from pocketmq.client.producer.choices import QueueSelector, choice_of, without_namespace
-from pocketmq.client.producer.exchanges import Exchanging
+from pocketmq.client.producer.delays import delay_properties, recall
 from pocketmq.client.producer.hooks import SendHook
-from pocketmq.client.producer.member import Membership
-from pocketmq.client.producer.preparing import delay_properties
-from pocketmq.client.producer.recalling import recall
+from pocketmq.client.producer.running import Exchanging, Membership
 from pocketmq.client.producer.sending import Sending
 from pocketmq.client.producer.submitting import Submitting
 from pocketmq.client.producer_options import ProducerOptions, ProducerSettings
 from pocketmq.client.session import Session
 from pocketmq.client.sessions import Lease, lease_session, shown
-from pocketmq.client.settings import sort_settings
 from pocketmq.client.tasks import Tasks
 from pocketmq.errors import ClientClosed
 from pocketmq.model.message import Message, SendReceipt

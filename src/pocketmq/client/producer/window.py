@@ -7,7 +7,7 @@ import asyncio
 from collections import deque
 from contextlib import suppress
 
-from pocketmq.client.producer.byte_budget import ByteBudget
+from pocketmq.client.producer.window import ByteBudget
 
 
 class Window:

@@ -6,7 +6,7 @@ Belongs to one event loop. Taking never waits, so that a poll that is cancelled 
 import asyncio
 from collections import deque
 
-from pocketmq.client.pull.assigned import AssignedQueue
+from pocketmq.client.pull.cache import PullQueue
 from pocketmq.protocol.received import ReceivedMessage
 
 
@@ -15,7 +15,7 @@ class Batch:
 
     __slots__ = ("assigned", "at", "messages", "settled")
 
-    def __init__(self, assigned: AssignedQueue, messages: list[ReceivedMessage]) -> None:
+    def __init__(self, assigned: PullQueue, messages: list[ReceivedMessage]) -> None:
         self.assigned = assigned
         self.messages = messages
         self.at = 0
@@ -40,7 +40,7 @@ class Cache:
         self._batches: deque[Batch] = deque()
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._closed = False
-        self.last: AssignedQueue | None = None
+        self.last: PullQueue | None = None
         """The queue that was polled last: its last batch may still be worked on."""
 
     def __len__(self) -> int:
@@ -58,7 +58,7 @@ class Cache:
         while self._waiting:
             self._wake()
 
-    def drop(self, assigned: AssignedQueue) -> None:
+    def drop(self, assigned: PullQueue) -> None:
         """Throw away what is cached of one assignment."""
         self._batches = deque(each for each in self._batches if each.assigned is not assigned)
 

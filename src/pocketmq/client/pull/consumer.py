@@ -9,20 +9,17 @@ from types import TracebackType
 from typing import Self, Unpack
 
 from pocketmq.client.checks import check_seconds
-from pocketmq.client.consumer.listeners import QueueListener
-from pocketmq.client.consumer.subscriptions import Subscribed
-from pocketmq.client.consumer_options import PullConsumerOptions
+from pocketmq.client.consumer_options import PullConsumerOptions, PullSettings
 from pocketmq.client.filters import Filter, subscription_to
+from pocketmq.client.group.listeners import QueueListener, QueuesListener
+from pocketmq.client.group.subscriptions import SubscribedTopic
 from pocketmq.client.lifetime import Lifetime
-from pocketmq.client.options import ClientOptions
-from pocketmq.client.pull.cache import Batch
-from pocketmq.client.pull.running import PullRunning
-from pocketmq.client.pull.settings import PullSettings
+from pocketmq.client.options import ClientOptions, sort_settings
+from pocketmq.client.pull.cache import PulledBatch
+from pocketmq.client.pull.member import PullMember
+from pocketmq.client.pull.queues import PullSetup
 from pocketmq.client.pull.steering import PullSteering
-from pocketmq.client.pull.watching import QueuesListener
-from pocketmq.client.pull.wishes import Wishes
 from pocketmq.client.sessions import Lease, lease_session, shown
-from pocketmq.client.settings import sort_settings
 from pocketmq.errors import ClientClosed, InvalidInput
 from pocketmq.model.kinds import MessageModel
 from pocketmq.model.names import check_topic
@@ -54,7 +51,7 @@ class PullConsumer(PullSteering):
         client, own = sort_settings(PullConsumerOptions, group, name_servers, options, settings)
         self._client_options = client
         self.options = own
-        super().__init__(Wishes(client.namespace), client.request_timeout)
+        super().__init__(PullSetup(client.namespace), client.request_timeout)
         self._lease: Lease | None = None
         self._lifetime = Lifetime(f"consumer of group {group}")
         self._ended = False
@@ -77,7 +74,7 @@ class PullConsumer(PullSteering):
             self._client_options, shared_name=broadcasting, stream=True
         )
         try:
-            self._running = running = PullRunning(lease.session, self.options, self._wishes)
+            self._running = running = PullMember(lease.session, self.options, self._wishes)
             await running.start()
         except BaseException:
             await self._close(commit=False)
@@ -161,7 +158,7 @@ class PullConsumer(PullSteering):
         for queue in wanted:
             check_topic(queue.topic)
             subscription = subscription_to(queue.topic, expression, 0)
-            subscribed = Subscribed.of(subscription, self._client_options.namespace)
+            subscribed = SubscribedTopic.of(subscription, self._client_options.namespace)
             if wishes.by_hand.get(queue.topic) != subscribed:
                 wishes.by_hand[queue.topic] = subscribed
         wishes.assigned = wanted
@@ -252,14 +249,14 @@ class PullConsumer(PullSteering):
         return message
 
     @property
-    def begun(self) -> Batch | None:
+    def begun(self) -> PulledBatch | None:
         """The batch an iteration is in, for whoever takes its messages without a turn of the loop.
 
         One who does so counts `at` up for each, and leaves the last one to `__anext__`.
         """
         return None if self._running is None else self._running.parts.cache.first()
 
-    def _started(self) -> PullRunning:
+    def _started(self) -> PullMember:
         if self._running is None:
             raise ClientClosed(f"consumer of group {self.options.group}")
         return self._running

@@ -12,10 +12,10 @@ from typing import Any
 from pocketmq.balance.consumer import instructions as do
 from pocketmq.balance.consumer.facts import OwnedQueue
 from pocketmq.balance.consumer.round import OffsetAnswered, OffsetRead, RebalanceRound, RoundEvent
-from pocketmq.client.consumer.held import HeldQueue
-from pocketmq.client.consumer.start_offsets import answer_to
-from pocketmq.client.pull.parts import PullParts
-from pocketmq.client.pull.pulling import Pulling
+from pocketmq.client.group.held_queue import HeldQueue
+from pocketmq.client.group.offsets import answer_to
+from pocketmq.client.pull.pulling import LitePullLoop
+from pocketmq.client.pull.queues import PullParts
 from pocketmq.model.queue import MessageQueue
 
 logger = logging.getLogger("pocketmq.client")
@@ -24,7 +24,7 @@ logger = logging.getLogger("pocketmq.client")
 class PullHoldings:
     """Carries out instructions about queues."""
 
-    def __init__(self, parts: PullParts, pulling: Pulling) -> None:
+    def __init__(self, parts: PullParts, pulling: LitePullLoop) -> None:
         self._parts = parts
         self._pulling = pulling
         self.rebalance_in: Callable[[float], None] = lambda _: None

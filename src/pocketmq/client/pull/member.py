@@ -4,9 +4,9 @@ import asyncio
 from collections.abc import Collection
 
 from pocketmq.balance.consumer import schedule as when
-from pocketmq.client.consumer.rebalancing import Rebalancing
-from pocketmq.client.pull.parts import PullParts
+from pocketmq.client.group.rebalancing import Rebalancing
 from pocketmq.client.pull.positions import Positions
+from pocketmq.client.pull.queues import PullParts
 from pocketmq.client.routes import KnownRoute
 from pocketmq.errors import ResponseCode, SystemFailure
 from pocketmq.model.groups import ConsumerData

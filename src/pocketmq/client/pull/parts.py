@@ -7,13 +7,13 @@ import msgspec
 from pocketmq.balance.consumer.lite_pull import commit_step
 from pocketmq.balance.consumer.offsets import StartRule
 from pocketmq.balance.profile import Profile
-from pocketmq.client.consumer.held import HeldQueue
-from pocketmq.client.consumer.offsets import OffsetStore
-from pocketmq.client.consumer.pauses import Pauses
-from pocketmq.client.consumer.subscriptions import Subscribed, Subscriptions
 from pocketmq.client.consumer_options import PullConsumerOptions
-from pocketmq.client.pull.assigned import AssignedQueue, Assignment
-from pocketmq.client.pull.cache import Cache
+from pocketmq.client.group.held_queue import HeldQueue
+from pocketmq.client.group.holdings import Pauses
+from pocketmq.client.group.offsets import OffsetStore
+from pocketmq.client.group.subscriptions import SubscribedTopic, Subscriptions
+from pocketmq.client.pull.assigned import Assignment
+from pocketmq.client.pull.cache import PollCache, PullQueue
 from pocketmq.client.session import Session
 from pocketmq.client.tasks import Tasks
 from pocketmq.model.groups import Subscription
@@ -35,24 +35,24 @@ class PullParts:
     tasks: Tasks
     start: StartRule
     assignment: Assignment
-    cache: Cache
+    cache: PollCache
     pauses: Pauses
-    by_hand: dict[str, Subscribed]
+    by_hand: dict[str, SubscribedTopic]
     """What is wanted of the topics of queues assigned by hand."""
     held: dict[MessageQueue, HeldQueue] = field(default_factory=dict)
     """Queues that are this member's share."""
     popped: dict[MessageQueue, HeldQueue] = field(default_factory=dict)
     """None: brokers do not assign queues to pull consumers."""
 
-    def subscribed(self, topic: str) -> Subscribed:
+    def subscribed(self, topic: str) -> SubscribedTopic:
         """Give what is wanted of a topic, by the wire's name."""
         known = self.subscriptions.get(topic) or self.by_hand.get(topic)
         if known is None:
-            known = Subscribed.of(Subscription(topic=topic), self.session.options.namespace)
+            known = SubscribedTopic.of(Subscription(topic=topic), self.session.options.namespace)
             self.by_hand[topic] = known
         return known
 
-    def note_done(self, assigned: AssignedQueue) -> None:
+    def note_done(self, assigned: PullQueue) -> None:
         """Note what is surely done of a queue that is given up: all but what was polled last.
 
         Java stores what its last automatic commit noted, and everything since comes twice.

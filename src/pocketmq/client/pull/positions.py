@@ -8,9 +8,9 @@ from collections.abc import Collection, Mapping
 
 from pocketmq.balance.consumer.lite_pull import NONE, auto_commit, check_seek, commit_step
 from pocketmq.balance.consumer.offsets import NO_OFFSET
-from pocketmq.client.pull.assigned import AssignedQueue
-from pocketmq.client.pull.parts import PullParts
-from pocketmq.client.pull.pulling import Pulling
+from pocketmq.client.pull.cache import PullQueue
+from pocketmq.client.pull.pulling import LitePullLoop
+from pocketmq.client.pull.queues import PullParts
 from pocketmq.client.questions.of_session import ask_session
 from pocketmq.client.questions.offsets import (
     commit,
@@ -30,12 +30,12 @@ FIRST_COMMIT_AFTER = 1.0
 class Positions:
     """The offsets of one pull consumer. What asks a broker raises `MQError` if none answers."""
 
-    def __init__(self, parts: PullParts, pulling: Pulling) -> None:
+    def __init__(self, parts: PullParts, pulling: LitePullLoop) -> None:
         self._parts = parts
         self._pulling = pulling
         self._commit_due = float("-inf")
 
-    def assigned(self, queue: MessageQueue) -> AssignedQueue:
+    def assigned(self, queue: MessageQueue) -> PullQueue:
         """Give an assigned queue; raises `InvalidInput` if it is not."""
         found = self._parts.assignment.get(queue)
         if found is None or found.dropped:
@@ -54,7 +54,7 @@ class Positions:
         check_seek(offset, low, high)
         self.go_to(self.assigned(queue), offset)
 
-    def go_to(self, assigned: AssignedQueue, offset: int) -> None:
+    def go_to(self, assigned: PullQueue, offset: int) -> None:
         """Throw away what is cached of a queue and pull it from an offset, unless it is paused."""
         assigned.held.process.clear()
         self._parts.cache.drop(assigned)

@@ -27,14 +27,13 @@ from pocketmq.balance.consumer.pulling import (
     StopPulling,
     WaitReason,
 )
-from pocketmq.client.addresses import Place
-from pocketmq.client.consumer.held import HeldQueue
-from pocketmq.client.consumer.pull_request import Asked, Pulled, read_answer
-from pocketmq.client.consumer.start_offsets import answer_to
-from pocketmq.client.consumer.subscriptions import Subscribed
-from pocketmq.client.pull.assigned import AssignedQueue
-from pocketmq.client.pull.cache import Batch
-from pocketmq.client.pull.parts import PullParts
+from pocketmq.client.addresses import BrokerProcess
+from pocketmq.client.group.held_queue import HeldQueue
+from pocketmq.client.group.offsets import answer_to
+from pocketmq.client.group.pulling import AskedPull, PullResult, read_answer
+from pocketmq.client.group.subscriptions import SubscribedTopic
+from pocketmq.client.pull.cache import PulledBatch, PullQueue
+from pocketmq.client.pull.queues import PullParts
 from pocketmq.client.questions.pulling import ANSWERS, STATUS
 from pocketmq.errors import BrokerNotFound, MQError, RequestNotSupported, ServerError
 from pocketmq.model.kinds import PullFlag
@@ -56,10 +55,10 @@ class Pulling:
 
     def __init__(self, parts: PullParts) -> None:
         self._parts = parts
-        self._failing: set[AssignedQueue] = set()
+        self._failing: set[PullQueue] = set()
         self._plain: set[str] = set()  # addresses of brokers that know no pulls of this kind
 
-    def begin(self, assigned: AssignedQueue) -> None:
+    def begin(self, assigned: PullQueue) -> None:
         """Start the pull task of a queue, in the place of the one it has."""
         held = assigned.held
         if held.pulling is not None:
@@ -67,7 +66,7 @@ class Pulling:
         name = f"pull {held.queue.topic} {held.queue.queue_id}"
         held.pulling = self._parts.tasks.spawn(self._go_round(assigned), name)
 
-    async def _go_round(self, assigned: AssignedQueue) -> None:
+    async def _go_round(self, assigned: PullQueue) -> None:
         held, parts = assigned.held, self._parts
         template = _Template(parts, held)
         loop = asyncio.get_running_loop()
@@ -92,7 +91,7 @@ class Pulling:
             if wait:
                 await asyncio.sleep(wait)
 
-    def _facts(self, assigned: AssignedQueue) -> LitePullFacts:
+    def _facts(self, assigned: PullQueue) -> LitePullFacts:
         process, parts = assigned.held.process, self._parts
         return LitePullFacts(
             queue=assigned.queue,
@@ -120,7 +119,7 @@ class Pulling:
             held.freed = None
             held.wake_below = -1
 
-    async def _start(self, assigned: AssignedQueue) -> float:
+    async def _start(self, assigned: PullQueue) -> float:
         """Find where a queue begins; gives how long to wait before the next try, 0 if found."""
         parts, queue = self._parts, assigned.queue
         stored = parts.offsets.table.read(queue)
@@ -134,7 +133,7 @@ class Pulling:
         assigned.change(pull_offset=step.offset)
         return 0.0
 
-    async def _pull(self, assigned: AssignedQueue, template: "_Template", offset: int) -> float:
+    async def _pull(self, assigned: PullQueue, template: "_Template", offset: int) -> float:
         """Pull once; gives how long to wait before the next pull."""
         code: int | None = None
         try:
@@ -151,7 +150,7 @@ class Pulling:
 
     async def _ask(
         self, held: HeldQueue, template: "_Template", offset: int
-    ) -> tuple[PullStatus, Pulled]:
+    ) -> tuple[PullStatus, PullResult]:
         parts = self._parts
         subscribed = parts.subscribed(held.queue.topic)
         place = await self._place(held)
@@ -166,8 +165,8 @@ class Pulling:
             if status is PullStatus.OFFSET_ILLEGAL:
                 logger.warning("%s does not hold offset %s; it is pulled from %s on",
                     held.queue, offset, header.next_begin_offset)  # fmt: skip
-            return status, Pulled([], header.next_begin_offset)
-        asked = Asked(offset, subscribed, parts.options.damaged)
+            return status, PullResult([], header.next_begin_offset)
+        asked = AskedPull(offset, subscribed, parts.options.damaged)
         return status, read_answer(asked, answer, header, held, parts.subscriptions)
 
     async def _call(self, address: str, fields: dict[str, str]) -> Command:
@@ -184,7 +183,7 @@ class Pulling:
         self._plain.add(address)
         return await call_at(address, _PLAIN_PULL, fields, timeout=timeout, accept=ANSWERS)
 
-    async def _place(self, held: HeldQueue) -> Place:
+    async def _place(self, held: HeldQueue) -> BrokerProcess:
         session, name = self._parts.session, held.queue.broker_name
         try:
             return session.addresses.for_reading(name, held.suggested)
@@ -192,7 +191,7 @@ class Pulling:
             await session.fetch_routes([held.queue.topic])
         return session.addresses.for_reading(name, held.suggested)
 
-    def _take(self, assigned: AssignedQueue, status: PullStatus, pulled: Pulled) -> float:
+    def _take(self, assigned: PullQueue, status: PullStatus, pulled: PullResult) -> float:
         """Carry out what an answer leads to; gives the wait before the next pull."""
         process, messages = assigned.held.process, pulled.messages
         steps = after_lite_pull(
@@ -209,14 +208,14 @@ class Pulling:
         for step in steps:
             if isinstance(step, CacheMessages):
                 process.put(messages)
-                self._parts.cache.put(Batch(assigned, messages))
+                self._parts.cache.put(PulledBatch(assigned, messages))
             elif isinstance(step, SetPullOffset):
                 assigned.change(pull_offset=step.offset)
             elif isinstance(step, ScheduleTask):
                 wait = step.after
         return wait
 
-    def _complain(self, assigned: AssignedQueue, error: MQError) -> None:
+    def _complain(self, assigned: PullQueue, error: MQError) -> None:
         """Log the first failure of many in a row, and look for a broker that moved."""
         log = logger.debug if assigned in self._failing else logger.warning
         log("group %s: cannot pull %s: %s", self._parts.group, assigned.queue, error)
@@ -231,17 +230,17 @@ class _Template:
     def __init__(self, parts: PullParts, held: HeldQueue) -> None:
         self._parts = parts
         self._held = held
-        self._subscribed: Subscribed | None = None
+        self._subscribed: SubscribedTopic | None = None
         self._fields: dict[str, str] = {}
 
-    def fields(self, subscribed: Subscribed, offset: int) -> dict[str, str]:
+    def fields(self, subscribed: SubscribedTopic, offset: int) -> dict[str, str]:
         """Give the fields of a pull from an offset."""
         if subscribed is not self._subscribed:
             self._fields = self._write(subscribed)
             self._subscribed = subscribed
         return {**self._fields, "queueOffset": str(offset)}
 
-    def _write(self, subscribed: Subscribed) -> dict[str, str]:
+    def _write(self, subscribed: SubscribedTopic) -> dict[str, str]:
         parts, held, subscription = self._parts, self._held, subscribed.subscription
         modern = parts.profile.line != "4.x"
         by_tags = is_tag_kind(subscription.expression_type)

@@ -13,21 +13,18 @@ from pocketmq.balance.consumer import schedule as when
 from pocketmq.balance.consumer.facts import GroupMember
 from pocketmq.balance.consumer.instructions import Instruction
 from pocketmq.balance.consumer.offsets import StartRule
-from pocketmq.client.consumer.group_calls import check_filter
-from pocketmq.client.consumer.local_offsets import LocalOffsets, offsets_file
-from pocketmq.client.consumer.offsets import OffsetStore, RemoteOffsets
-from pocketmq.client.consumer.persisting import persist_by_and_by
-from pocketmq.client.consumer.rebalancing import Rebalancing
 from pocketmq.client.consumer_options import PullConsumerOptions
+from pocketmq.client.group.calls import check_filter
+from pocketmq.client.group.listeners import FIRST_LOOK
+from pocketmq.client.group.local_offsets import LocalOffsets, offsets_file
+from pocketmq.client.group.offsets import OffsetStore, RemoteOffsets, persist_periodically
+from pocketmq.client.group.rebalancing import Rebalancing
 from pocketmq.client.pull.assigned import Assignment
-from pocketmq.client.pull.cache import Cache
-from pocketmq.client.pull.holdings import PullHoldings
+from pocketmq.client.pull.cache import PollCache
 from pocketmq.client.pull.member import PullMember
-from pocketmq.client.pull.parts import PullParts
 from pocketmq.client.pull.positions import Positions
-from pocketmq.client.pull.pulling import Pulling
-from pocketmq.client.pull.watching import FIRST_LOOK
-from pocketmq.client.pull.wishes import Wishes
+from pocketmq.client.pull.pulling import LitePullLoop
+from pocketmq.client.pull.queues import PullHoldings, PullParts, PullSetup
 from pocketmq.client.session import Session
 from pocketmq.client.tasks import Tasks
 from pocketmq.errors import NameServersUnreachable
@@ -44,7 +41,7 @@ STOP_PATIENCE = 3.0
 class PullRunning:
     """One member of a group, at work."""
 
-    def __init__(self, session: Session, options: PullConsumerOptions, wishes: Wishes) -> None:
+    def __init__(self, session: Session, options: PullConsumerOptions, wishes: PullSetup) -> None:
         self.session = session
         self._options = options
         self._wishes = wishes
@@ -63,11 +60,11 @@ class PullRunning:
             tasks=Tasks(f"{session.client_id}: consumer {options.group}"),
             start=member.start,
             assignment=Assignment(),
-            cache=Cache(),
+            cache=PollCache(),
             pauses=wishes.pauses,
             by_hand=wishes.by_hand,
         )
-        pulling = Pulling(self.parts)
+        pulling = LitePullLoop(self.parts)
         self.positions = Positions(self.parts, pulling)
         self.holdings = PullHoldings(self.parts, pulling)
         self.rebalancing = Rebalancing(
@@ -180,7 +177,7 @@ class PullRunning:
             case life.LoadOffsets():
                 parts.offsets.load()
             case life.StartSession():
-                persist_by_and_by(parts.tasks, parts.offsets.table, options, self._persist)
+                persist_periodically(parts.tasks, parts.offsets.table, options, self._persist)
                 parts.tasks.every(
                     parts.options.topic_check_interval,
                     self._look,

@@ -6,8 +6,8 @@ time, and everything but pausing `ClientClosed` if the consumer is not running.
 
 from collections.abc import Iterable, Mapping
 
-from pocketmq.client.pull.running import PullRunning
-from pocketmq.client.pull.wishes import Wishes
+from pocketmq.client.pull.member import PullMember
+from pocketmq.client.pull.queues import PullSetup
 from pocketmq.model.names import check_topic
 from pocketmq.model.queue import MessageQueue
 
@@ -15,12 +15,12 @@ from pocketmq.model.queue import MessageQueue
 class PullSteering:
     """The steering of a pull consumer, which says what is running."""
 
-    def __init__(self, wishes: Wishes, patience: float) -> None:
+    def __init__(self, wishes: PullSetup, patience: float) -> None:
         self._wishes = wishes
         self._patience = patience
-        self._running: PullRunning | None = None
+        self._running: PullMember | None = None
 
-    def _started(self) -> PullRunning:
+    def _started(self) -> PullMember:
         raise NotImplementedError
 
     def pause(self, what: str | Iterable[MessageQueue] | None = None) -> None:

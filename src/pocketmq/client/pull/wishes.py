@@ -5,10 +5,9 @@ Asks nobody. Belongs to one event loop, or to nobody before the start.
 
 from collections.abc import Iterable
 
-from pocketmq.client.consumer.listeners import QueueListeners
-from pocketmq.client.consumer.pauses import Pauses
-from pocketmq.client.consumer.subscriptions import Subscribed, Subscriptions
-from pocketmq.client.pull.watching import QueueWatch
+from pocketmq.client.group.holdings import Pauses
+from pocketmq.client.group.listeners import QueueListeners, QueueWatch
+from pocketmq.client.group.subscriptions import SubscribedTopic, Subscriptions
 from pocketmq.errors import InvalidInput
 from pocketmq.model.queue import MessageQueue
 
@@ -21,7 +20,7 @@ class Wishes:
         """What is shared out with the group."""
         self.assigned: tuple[MessageQueue, ...] | None = None
         """Queues assigned by hand, with the names of the wire; None if they are shared out."""
-        self.by_hand: dict[str, Subscribed] = {}
+        self.by_hand: dict[str, SubscribedTopic] = {}
         """What is wanted of the topics of queues assigned by hand, by the wire's names."""
         self.pauses = Pauses()
         self.watch = QueueWatch(namespace)

@@ -14,7 +14,7 @@ import msgspec
 from pocketmq.admin.admin import Admin
 from pocketmq.admin.explaining import Explanation, explain
 from pocketmq.admin.facts import GroupFacts
-from pocketmq.admin.findings import Finding
+from pocketmq.admin.findings import GroupFinding
 from pocketmq.balance.story.episode import Rebalance
 from pocketmq.balance.story.history import GroupHistory
 from pocketmq.balance.story.observation import GroupObservation
@@ -51,7 +51,7 @@ class Look(msgspec.Struct, frozen=True, kw_only=True):
     story: Explanation
     moment: GroupObservation
     picture: Picture
-    findings: tuple[Finding, ...]
+    findings: tuple[GroupFinding, ...]
     rebalances: list[Rebalance]
     timeline: list[dict[str, Any]]
     """The rebalances as a browser shows them."""
@@ -135,8 +135,8 @@ def with_queues(facts: GroupFacts) -> GroupFacts:
 
 
 def honest(
-    findings: tuple[Finding, ...], now: GroupObservation, silent: Collection[str]
-) -> list[Finding]:
+    findings: tuple[GroupFinding, ...], now: GroupObservation, silent: Collection[str]
+) -> list[GroupFinding]:
     """Leave out what cannot be known while members do not tell which queues they hold.
 
     Nor can a queue be owned twice, or by nobody, where queues have no owners.
@@ -148,7 +148,7 @@ def honest(
     known = [each for each in findings if each.kind not in _OF_OWNERS - {"owned twice"}]
     quiet = [member for member in sorted(now.untold) if member not in silent]
     return known + [
-        Finding("queues not told", member, now.untold[member],
+        GroupFinding("queues not told", member, now.untold[member],
                 "who holds the rest is not known; see by its lag whether a queue is consumed")
         for member in quiet
     ]  # fmt: skip

@@ -7,10 +7,9 @@ A name server without access control has no gate.
 from collections.abc import Hashable
 
 from pocketmq.errors import NoPermission, ResponseCode
-from pocketmq.nameserver.access.rights import Right, right_for
-from pocketmq.nameserver.access.settings import NameServerAccess
-from pocketmq.nameserver.access.users import Known, Users
-from pocketmq.nameserver.ownership import host_of
+from pocketmq.nameserver.access_control import KnownUser, NeededRight, Users, right_for
+from pocketmq.nameserver.config import NameServerAccess
+from pocketmq.nameserver.live_brokers import host_of
 from pocketmq.net.doorway import is_among
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import Command
@@ -34,13 +33,13 @@ class Gate:
             request.ext
         )  # read once: handlers see the same, also of a field that is there twice
         right = right_for(request)
-        if right is Right.READ and self._open_to_readers:
+        if right is NeededRight.READ and self._open_to_readers:
             return False
         name = fields.get(ACCESS_KEY, "")
         user = self._signer(name, request) if name else None
-        if user is not None and (user.is_super or right is Right.READ):
+        if user is not None and (user.is_super or right is NeededRight.READ):
             return user.is_super
-        if right is not Right.CHANGE and self._is_trusted(connection):
+        if right is not NeededRight.CHANGE and self._is_trusted(connection):
             return False
         if not name:
             lack = "the request is not signed"
@@ -50,7 +49,7 @@ class Gate:
             lack = f"user {name[:80]!r} is a normal user"
         raise _refused(request, right, lack)
 
-    def _signer(self, name: str, request: Command) -> Known | None:
+    def _signer(self, name: str, request: Command) -> KnownUser | None:
         """Return the user who signed a request; unknown ones take as long as known ones."""
         user = self._users.get(name)
         secret = b"\0" if user is None else user.secret
@@ -64,9 +63,9 @@ class Gate:
             return False
 
 
-def _refused(request: Command, right: Right, lack: str) -> NoPermission:
-    who = "a user" if right is Right.READ else "a super user"
-    also = " or an address in trustedBrokerAddresses" if right is Right.REGISTER else ""
+def _refused(request: Command, right: NeededRight, lack: str) -> NoPermission:
+    who = "a user" if right is NeededRight.READ else "a super user"
+    also = " or an address in trustedBrokerAddresses" if right is NeededRight.REGISTER else ""
     text = f"{_name(request.code)} needs the signature of {who} of this name server{also}; {lack}"
     return NoPermission(ResponseCode.NO_PERMISSION, text)
 

@@ -7,10 +7,9 @@ from hashlib import blake2b
 
 from pocketmq.errors import ResponseCode, server_error
 from pocketmq.model.value import DataVersion
-from pocketmq.nameserver.handlers.handler import SUCCESS, Handler
 from pocketmq.nameserver.key_values import ORDER_NAMESPACE
-from pocketmq.nameserver.state import NameServerState
-from pocketmq.nameserver.values import SILENCE, Announcement, BrokerKey, Topics
+from pocketmq.nameserver.registrations import SILENCE, Announcement, BrokerKey, RegisteredTopics
+from pocketmq.nameserver.state import SUCCESS, Handler, NameServerState
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import Command
 from pocketmq.protocol.json_values import decode_body, encode_body
@@ -50,7 +49,7 @@ def register(state: NameServerState, connection: Hashable, request: Command) -> 
     topics = None
     if delete_absent or not state.table.holds(broker, digest):
         registration = _read(request, header)
-        topics = Topics(table=registration.topics, digest=digest)
+        topics = RegisteredTopics(table=registration.topics, digest=digest)
         if request.version >= VersionGate.REGISTER_BODY:
             broker = _announcement(request, header, tuple(registration.filter_server_list))
     rival = state.table.rival(broker)

@@ -3,8 +3,7 @@
 from collections.abc import Hashable
 
 from pocketmq.errors import ResponseCode, server_error
-from pocketmq.nameserver.handlers.handler import SUCCESS, Handler
-from pocketmq.nameserver.state import NameServerState
+from pocketmq.nameserver.state import SUCCESS, Handler, NameServerState
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import Command
 from pocketmq.protocol.requests.key_values import (

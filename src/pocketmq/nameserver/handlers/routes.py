@@ -4,10 +4,8 @@ from collections.abc import Hashable
 
 from pocketmq.errors import ResponseCode, server_error
 from pocketmq.model.route import TopicRoute
-from pocketmq.nameserver.handlers.handler import SUCCESS, Handler
-from pocketmq.nameserver.route_bodies import encode_route
-from pocketmq.nameserver.state import NameServerState
-from pocketmq.nameserver.views import in_zone, with_acting_masters
+from pocketmq.nameserver.route_answers import encode_route, in_zone, with_acting_masters
+from pocketmq.nameserver.state import SUCCESS, Handler, NameServerState
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import Command
 from pocketmq.protocol.json_values import encode_body

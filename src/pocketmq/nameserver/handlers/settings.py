@@ -5,8 +5,7 @@ That is rare, so the reader of settings is imported when it is needed.
 
 from collections.abc import Hashable
 
-from pocketmq.nameserver.handlers.handler import SUCCESS, Handler
-from pocketmq.nameserver.state import NameServerState
+from pocketmq.nameserver.state import SUCCESS, Handler, NameServerState
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import Command
 

@@ -4,8 +4,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping
 
 from pocketmq.errors import ResponseCode, server_error
 from pocketmq.model.route import QueueData, TopicRoute
-from pocketmq.nameserver.handlers.handler import SUCCESS, Handler
-from pocketmq.nameserver.state import NameServerState
+from pocketmq.nameserver.state import SUCCESS, Handler, NameServerState
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import Command
 from pocketmq.protocol.json_values import decode_body, encode_body

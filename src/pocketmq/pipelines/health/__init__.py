@@ -8,7 +8,7 @@ the lag, records of what handlers were given add the duplicates. `examine` makes
 
 from pocketmq.model.queue import QueueName
 from pocketmq.pipelines.health.observed import (
-    Delivery,
+    DeliveryRecord,
     Observations,
     OffsetSample,
     read_deliveries,

@@ -13,7 +13,7 @@ from pocketmq import RebalanceEvent
 from pocketmq.pipelines.health.observed import (
     AND_MORE,
     BadLine,
-    Delivery,
+    DeliveryRecord,
     Observations,
     OffsetSample,
     decoded,
@@ -48,7 +48,7 @@ def read_topics(
         offsets += decoded(lines, msgspec.json.Decoder(OffsetSample).decode, bad)
     if "deliveries" in topics:
         lines = _lines(spark, reach, topics["deliveries"])
-        more = decoded(lines, msgspec.json.Decoder(Delivery).decode, bad)
+        more = decoded(lines, msgspec.json.Decoder(DeliveryRecord).decode, bad)
         deliveries = [*(deliveries or ()), *more]
     return Observations(events, offsets, deliveries, _first(bad))
 
