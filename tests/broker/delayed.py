@@ -2,12 +2,12 @@
 
 from pathlib import Path
 
-from pocketmq.broker.appending import Draft
-from pocketmq.broker.delay_progress import DelayProgress, encode_progress
-from pocketmq.broker.delay_queues import Budget, DelayQueues, Delivered
-from pocketmq.broker.delay_recovery import recover_progress
-from pocketmq.broker.delay_rules import DelayLevels, hold_back
-from pocketmq.broker.delays import delay_tag_rules
+from pocketmq.broker.delay.delays import delay_tag_rules
+from pocketmq.broker.delay.progress import DelayProgress, encode_progress
+from pocketmq.broker.delay.queues import Budget, DelayQueues, Delivered
+from pocketmq.broker.delay.recovery import recover_progress
+from pocketmq.broker.delay.rules import DelayLevels, hold_back
+from pocketmq.broker.sending.appending import Draft
 from pocketmq.protocol.property_text import decode_properties, encode_properties
 from pocketmq.protocol.record_scan import RecordView
 from pocketmq.protocol.records import Record

@@ -7,31 +7,28 @@ import json
 from pathlib import Path
 from typing import Any, cast
 
-from pocketmq.broker.answers import SendAnswers
+from pocketmq.broker.balancing import lock_requests
+from pocketmq.broker.balancing import requests as balancing
+from pocketmq.broker.balancing.queue_locks import QueueLocks
 from pocketmq.broker.config import BrokerConfig
-from pocketmq.broker.consumers import ConsumerTable
-from pocketmq.broker.groups import GroupTable
-from pocketmq.broker.handlers import (
-    assignment,
-    connections,
-    groups,
-    locks,
-    membership,
-    offset_tools,
-    offsets,
-    progress,
-    statistics,
-    topics,
-)
-from pocketmq.broker.long_polling import SuspendedPulls
-from pocketmq.broker.offsets import OffsetTable
-from pocketmq.broker.producers import ProducerTable
-from pocketmq.broker.queue_locks import QueueLocks
+from pocketmq.broker.groups import requests as groups
+from pocketmq.broker.groups.table import GroupTable
+from pocketmq.broker.members import connections
+from pocketmq.broker.members import requests as members
+from pocketmq.broker.members.consumers import ConsumerTable
+from pocketmq.broker.members.producers import ProducerTable
+from pocketmq.broker.offsets import moving, progress
+from pocketmq.broker.offsets import requests as offsets
+from pocketmq.broker.offsets.table import OffsetTable
+from pocketmq.broker.pulling.suspended_pulls import SuspendedPulls
 from pocketmq.broker.saving import load_tables
+from pocketmq.broker.serving.answers import SendAnswers
+from pocketmq.broker.serving.turn import Turn
 from pocketmq.broker.state import BrokerState, Handler
-from pocketmq.broker.system_topics import system_groups, system_topics
-from pocketmq.broker.topics import TopicTable
-from pocketmq.broker.turn import Turn
+from pocketmq.broker.statistics import requests as statistics
+from pocketmq.broker.topics import requests as topics
+from pocketmq.broker.topics.system_topics import system_groups, system_topics
+from pocketmq.broker.topics.table import TopicTable
 from pocketmq.errors import MQError, ResponseCode
 from pocketmq.net import Connection
 from pocketmq.protocol.codes import RequestCode
@@ -44,16 +41,16 @@ from pocketmq.store.disk import FileSystem
 from tests.broker.wire import Wire
 
 HANDLERS: dict[RequestCode, Handler] = {
-    **assignment.HANDLERS,
+    **balancing.HANDLERS,
     **connections.HANDLERS,
     **groups.HANDLERS,
-    **locks.HANDLERS,
-    **membership.HANDLERS,
+    **lock_requests.HANDLERS,
+    **members.HANDLERS,
     **offsets.HANDLERS,
     **statistics.HANDLERS,
     **topics.HANDLERS,
 }
-TOOLS = HANDLERS | offset_tools.HANDLERS | progress.HANDLERS
+TOOLS = HANDLERS | moving.HANDLERS | progress.HANDLERS
 """With what only tools ask."""
 
 
@@ -155,7 +152,7 @@ class Desk:
     def disconnect(self, wire: Wire) -> None:
         """Close a connection from the client's side."""
         wire.closed = True
-        membership.connection_closed(self.state, wire)
+        members.connection_closed(self.state, wire)
 
     def store_message(self, topic: str, queue_id: int, body: bytes = b"x") -> None:
         """Put one message into a queue."""

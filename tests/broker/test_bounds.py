@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from pocketmq.broker.assembly import open_store
+from pocketmq.broker.balancing.queue_locks import LEASE, QueueLocks
 from pocketmq.broker.config import BrokerConfig
-from pocketmq.broker.parts import open_store
-from pocketmq.broker.queue_locks import LEASE, QueueLocks
 from pocketmq.errors import InvalidInput, ResponseCode, StoreFailed, StoreFull
 from pocketmq.model.queue import MessageQueue
 from pocketmq.protocol.codes import RequestCode as Code

@@ -12,7 +12,7 @@ PROGRAM = """
 import asyncio, sys
 from click.testing import CliRunner
 from pocketmq.broker.access.needs_by_code import NEEDS
-from pocketmq.broker.handlers.by_code import HANDLERS
+from pocketmq.broker.by_code import HANDLERS
 from pocketmq.cli.admin import command
 from pocketmq.embedded import Cluster
 from pocketmq.protocol.catalogue import request_of

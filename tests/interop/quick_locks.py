@@ -2,7 +2,7 @@
 
 import sys
 
-from pocketmq.broker.queue_locks import MAX_LOCKS, QueueLocks
+from pocketmq.broker.balancing.queue_locks import MAX_LOCKS, QueueLocks
 from pocketmq.cli import main
 
 LEASE = 8.0

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pocketmq.broker.stored_forms import FORMS
+from pocketmq.broker.upkeep.stored_forms import FORMS
 from pocketmq.errors import InvalidInput, StoreCorrupt, StoreInUse
 from pocketmq.model.topic_config import TopicConfig
 from pocketmq.protocol.json_values import encode_body

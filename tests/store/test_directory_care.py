@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from pocketmq.broker.stored_forms import FORMS
+from pocketmq.broker.upkeep.stored_forms import FORMS
 from pocketmq.errors import StoreCorrupt, StoreFailed
 from pocketmq.store import MessageStore, StoreOptions
 from pocketmq.store.check_report import Severity

@@ -13,12 +13,12 @@ from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pocketmq.broker.clock import Clock, SystemClock
+from pocketmq.broker.assembly import Parts, open_store
 from pocketmq.broker.config import BrokerConfig
-from pocketmq.broker.kept_settings import with_kept
-from pocketmq.broker.parts import Parts, open_store
-from pocketmq.broker.retention import store_options
+from pocketmq.broker.core.clock import Clock, SystemClock
 from pocketmq.broker.saving import save_changes, save_offsets
+from pocketmq.broker.settings.kept_settings import with_kept
+from pocketmq.broker.settings.store_options import store_options
 from pocketmq.broker.state import BrokerState
 from pocketmq.errors import InvalidInput
 from pocketmq.net import Address, Connection, Dialer, Limits, Owner, Server

@@ -9,8 +9,8 @@ import logging
 from collections.abc import Iterable
 from typing import Protocol
 
-from pocketmq.broker.late_saving import Outcome, save_synced, write_log
-from pocketmq.broker.offsets import Unsaved
+from pocketmq.broker.core.late_saving import Outcome, save_synced, write_log
+from pocketmq.broker.offsets.table import Unsaved
 from pocketmq.broker.state import BrokerState
 from pocketmq.errors import StoreError
 

@@ -12,22 +12,22 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
 from pocketmq.broker.access.users import AclTable, UserTable
-from pocketmq.broker.answers import SendAnswers
-from pocketmq.broker.assignment import RequestModeTable
-from pocketmq.broker.clock import Clock
+from pocketmq.broker.balancing.assignment import RequestModeTable
+from pocketmq.broker.balancing.queue_locks import QueueLocks
+from pocketmq.broker.balancing.routes import RouteTable
 from pocketmq.broker.config import BrokerConfig
-from pocketmq.broker.consumers import ConsumerTable
-from pocketmq.broker.delay_progress import DelayProgress
-from pocketmq.broker.flows import Flows
-from pocketmq.broker.groups import GroupTable
-from pocketmq.broker.long_polling import SuspendedPulls
-from pocketmq.broker.offsets import OffsetTable
-from pocketmq.broker.producers import ProducerTable
-from pocketmq.broker.queue_locks import QueueLocks
-from pocketmq.broker.routes import RouteTable
-from pocketmq.broker.topics import TopicTable
-from pocketmq.broker.traffic import Traffic
-from pocketmq.broker.turn import Turn
+from pocketmq.broker.core.clock import Clock
+from pocketmq.broker.delay.progress import DelayProgress
+from pocketmq.broker.groups.table import GroupTable
+from pocketmq.broker.members.consumers import ConsumerTable
+from pocketmq.broker.members.producers import ProducerTable
+from pocketmq.broker.offsets.table import OffsetTable
+from pocketmq.broker.pulling.suspended_pulls import SuspendedPulls
+from pocketmq.broker.serving.answers import SendAnswers
+from pocketmq.broker.serving.turn import Turn
+from pocketmq.broker.statistics.flows import Flows
+from pocketmq.broker.statistics.traffic import Traffic
+from pocketmq.broker.topics.table import TopicTable
 from pocketmq.net import Connection
 from pocketmq.protocol.command import Command
 from pocketmq.protocol.message_ids import UniqueIds
@@ -36,13 +36,13 @@ from pocketmq.store import MessageStore
 if TYPE_CHECKING:
     from pocketmq.broker.access.account_files import AccountFiles
     from pocketmq.broker.access.gate import Gate
-    from pocketmq.broker.appending import Redirect
-    from pocketmq.broker.half_messages import HalfMessages
     from pocketmq.broker.measures import Measures
     from pocketmq.broker.pop.pops import Pops
-    from pocketmq.broker.replies import Replies
-    from pocketmq.broker.targets import Target
-    from pocketmq.broker.timer_queue import TimerQueue
+    from pocketmq.broker.sending.appending import Redirect
+    from pocketmq.broker.sending.reply_delivery import Replies
+    from pocketmq.broker.sending.targets import Target
+    from pocketmq.broker.timers.queue import TimerQueue
+    from pocketmq.broker.transactions.half_messages import HalfMessages
 
 
 def _nobody(_: list[str]) -> None:

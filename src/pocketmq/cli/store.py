@@ -25,7 +25,7 @@ def check(*, directory: Path, repair: bool, as_json: bool) -> int:
     DIRECTORY is a broker's, or one with a cluster's brokers in it. Nothing is changed without
     --repair, which moves files aside and deletes none. Exits with 1 if something is wrong.
     """
-    from pocketmq.broker.stored_forms import check_broker_store
+    from pocketmq.broker.upkeep.stored_forms import check_broker_store
     from pocketmq.store.check_report import CheckReport
     from pocketmq.store.checking import find_stores
 
@@ -60,7 +60,7 @@ def _show(report: object) -> None:
 
 
 def _repair(path: Path) -> None:
-    from pocketmq.broker.stored_forms import repair_broker_store
+    from pocketmq.broker.upkeep.stored_forms import repair_broker_store
 
     done = repair_broker_store(path)
     lines = [f"repaired: the files that were wrong are in {done.kept_in}"]

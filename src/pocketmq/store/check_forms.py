@@ -1,7 +1,7 @@
 """What a check of a store must be told by whoever wrote it: forms of documents, tag codes.
 
 The store keeps documents and tag codes without knowing what they mean. The broker does, see
-`pocketmq.broker.stored_forms`. Also the one document that the store itself keeps.
+`pocketmq.broker.upkeep.stored_forms`. Also the one document that the store itself keeps.
 """
 
 from collections.abc import Callable, Mapping

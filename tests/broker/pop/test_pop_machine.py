@@ -14,8 +14,8 @@ from pocketmq.broker.pop.popping import KIND
 from pocketmq.broker.pop.pops import Pops
 from pocketmq.broker.pop.reviving import revive
 from pocketmq.broker.pop.shelf import Taken
+from pocketmq.broker.pulling.selection import EVERYTHING
 from pocketmq.broker.saving import save_changes, submit_offsets
-from pocketmq.broker.selection import EVERYTHING
 from pocketmq.protocol.pop_handles import PopQueue, TopicMark, read_message_offsets
 from pocketmq.protocol.record_scan import RecordView
 from pocketmq.protocol.records import Record

@@ -6,7 +6,7 @@ readable, since signatures are checked with them: the store's file is for its ow
 
 from pocketmq.broker.access.named import Named
 from pocketmq.broker.access.rules import Action, Rule, Rules, is_source, parse_resource
-from pocketmq.broker.config_table import ConfigTable
+from pocketmq.broker.core.config_table import ConfigTable
 from pocketmq.errors import ResponseCode, ServerError, server_error
 from pocketmq.protocol.bodies.access import Acl, Policy, PolicyEntry, User
 

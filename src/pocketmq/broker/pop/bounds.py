@@ -7,7 +7,7 @@ before it in the log. If it took a copy, the original is still out.
 
 import msgspec
 
-from pocketmq.broker.log_origins import origin_of_popped
+from pocketmq.broker.core.log_origins import origin_of_popped
 from pocketmq.broker.pop.journal import Cleared, Entry, Locked, Popped, Settled
 from pocketmq.protocol.record_scan import RecordView
 from pocketmq.store import MessageStore

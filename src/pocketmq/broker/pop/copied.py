@@ -7,7 +7,7 @@ the pop count: a message can be popped again after a reset.
 
 from collections.abc import Iterator
 
-from pocketmq.broker.log_origins import origin_of_popped
+from pocketmq.broker.core.log_origins import origin_of_popped
 from pocketmq.broker.pop.journal import Changed, Entry, Journal, Popped
 from pocketmq.broker.pop.shelf import Shelf, Taken
 from pocketmq.broker.pop.shelves import Shelves

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 import msgspec
 
-from pocketmq.broker.offsets import OffsetTable
+from pocketmq.broker.offsets.table import OffsetTable
 from pocketmq.broker.pop.bounds import bounded
 from pocketmq.broker.pop.copied import Copied
 from pocketmq.broker.pop.journal import (

@@ -7,14 +7,14 @@ import asyncio
 import logging
 from collections.abc import Callable
 
-from pocketmq.broker.alarm import RETRY_AFTER, Alarm
-from pocketmq.broker.dispatch import Dispatcher
-from pocketmq.broker.late_saving import LateSaving
+from pocketmq.broker.core.alarm import RETRY_AFTER, Alarm
+from pocketmq.broker.core.late_saving import LateSaving
 from pocketmq.broker.pop.keeping import recover, snapshot
 from pocketmq.broker.pop.pops import Pops
 from pocketmq.broker.pop.reviving import revive
 from pocketmq.broker.pop.shelf import Taken
 from pocketmq.broker.saving import submit_offsets
+from pocketmq.broker.serving.dispatch import Dispatcher
 from pocketmq.broker.state import BrokerState
 from pocketmq.errors import StoreError
 

@@ -14,8 +14,8 @@ from pocketmq.broker.pop.journal import Journal
 from pocketmq.broker.pop.table import PopTable
 from pocketmq.broker.pop.taking import Batch, Taking, retry_topics
 from pocketmq.broker.pop.waiting import ANY_QUEUE, HeldPop, Line, WaitingPops
-from pocketmq.broker.refusals import FAILED
-from pocketmq.broker.selection import Selection
+from pocketmq.broker.pulling.selection import Selection
+from pocketmq.broker.serving.refusals import FAILED
 from pocketmq.errors import ResponseCode, ServerError, StoreError
 from pocketmq.net import Connection
 from pocketmq.protocol.requests.pop import NotificationRequest, PopRequest

@@ -19,7 +19,7 @@ from pocketmq.broker.pop.peeking import peeked
 from pocketmq.broker.pop.pops import Pops
 from pocketmq.broker.pop.table import LATEST_MS
 from pocketmq.broker.pop.waiting import HeldPop
-from pocketmq.broker.selection import EVERYTHING, Selection, carried_selection
+from pocketmq.broker.pulling.selection import EVERYTHING, Selection, carried_selection
 from pocketmq.broker.state import Answer, BrokerState, Handler
 from pocketmq.errors import HeaderMalformed, ResponseCode, ServerError, server_error
 from pocketmq.net import Connection

@@ -9,12 +9,12 @@ and names it: a crash between the two does not make a second copy (see `copied`)
 import logging
 from typing import TYPE_CHECKING
 
-from pocketmq.broker.appending import Placed, place
-from pocketmq.broker.log_origins import origin_of_popped
+from pocketmq.broker.core.log_origins import origin_of_popped
 from pocketmq.broker.pop.pops import Pops
 from pocketmq.broker.pop.shelf import Shelf, Taken
-from pocketmq.broker.retry_rules import PopOfFailed, is_given_up, retry_limit, retry_of_popped
+from pocketmq.broker.retry.rules import PopOfFailed, is_given_up, retry_limit, retry_of_popped
 from pocketmq.broker.saving import save_changes
+from pocketmq.broker.sending.appending import Placed, place
 from pocketmq.errors import ServerError
 from pocketmq.model.group_config import GroupConfig
 from pocketmq.model.names import dead_letter_topic

@@ -8,7 +8,7 @@ group may pull. Belongs to the broker's loop.
 from collections.abc import Iterable
 from typing import TypeVar
 
-from pocketmq.broker.offsets import OffsetTable
+from pocketmq.broker.offsets.table import OffsetTable
 from pocketmq.broker.pop.deadlines import Deadlines
 from pocketmq.broker.pop.journal import Changed, Popped
 from pocketmq.broker.pop.ordered import OrderedPop

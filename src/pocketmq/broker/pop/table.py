@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 
 import msgspec
 
-from pocketmq.broker.offsets import OffsetTable
+from pocketmq.broker.offsets.table import OffsetTable
 from pocketmq.broker.pop.journal import (
     Changed,
     Cleared,

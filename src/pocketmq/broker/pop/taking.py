@@ -14,7 +14,7 @@ import msgspec
 from pocketmq.broker.pop.journal import Popped
 from pocketmq.broker.pop.ordered import OrderedPop, ordered_pop
 from pocketmq.broker.pop.table import LATEST_MS, PopTable
-from pocketmq.broker.selection import Selection
+from pocketmq.broker.pulling.selection import Selection
 from pocketmq.errors import InvalidInput
 from pocketmq.model import properties as names
 from pocketmq.protocol.pop_handles import ORDERED_REVIVE_QUEUE, PopHandle, TopicMark

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from itertools import count
 from typing import TypeAlias, TypeVar
 
-from pocketmq.broker.selection import Selection
+from pocketmq.broker.pulling.selection import Selection
 from pocketmq.net import Connection
 from pocketmq.protocol.command import Command
 from pocketmq.protocol.requests.pop import NotificationRequest, PopRequest

@@ -1,0 +1,220 @@
+"""Who consumes: the members of every group, what the group subscribes, and whom to tell of changes.
+
+The heart of RocketMQ's balancing on the broker's side: members learn from here who else is there.
+Pure rules over a table in memory with `now` as an argument; what must be sent comes back as a
+`Change`. Belongs to the broker's loop.
+"""
+
+from collections.abc import Iterable
+
+import msgspec
+
+from pocketmq.broker.core.peer import Peer
+from pocketmq.broker.members.subscriptions import Subscribed, subscribed
+from pocketmq.model.kinds import ConsumeFromWhere, ConsumeType, MessageModel
+from pocketmq.model.members import ConsumerData
+from pocketmq.model.subscription import Subscription
+from pocketmq.protocol.peers import Language
+
+
+class Client(msgspec.Struct, frozen=True):
+    """What a heartbeat says of its sender."""
+
+    client_id: str
+    language: Language | None
+    version: int
+
+
+class Member:
+    """One connection of a group's member."""
+
+    __slots__ = ("client", "last_seen")
+
+    def __init__(self, client: Client, now: float) -> None:
+        self.client = client
+        self.last_seen = now
+
+
+class ConsumerGroup:
+    """A group with at least one member.
+
+    Its subscriptions and the way it consumes are what the latest heartbeat of any member said:
+    members that disagree overwrite each other, as in Java.
+    """
+
+    __slots__ = (
+        "consume_from_where", "consume_type", "members", "message_model", "name", "subscriptions",
+    )  # fmt: skip
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.members: dict[Peer, Member] = {}
+        self.subscriptions: dict[str, Subscribed] = {}
+        self.consume_type = ConsumeType.CONSUME_PASSIVELY
+        self.message_model = MessageModel.CLUSTERING
+        self.consume_from_where = ConsumeFromWhere.CONSUME_FROM_LAST_OFFSET
+
+    @property
+    def broadcasting(self) -> bool:
+        """Whether every member gets every message, so that members need not know each other."""
+        return self.message_model is MessageModel.BROADCASTING
+
+    def client_ids(self) -> list[str]:
+        """List the members' ids, oldest first; an id on two connections comes twice."""
+        return [member.client.client_id for member in self.members.values()]
+
+    def find(self, client_id: str) -> Peer | None:
+        """Give the first connection of a member."""
+        for connection, member in self.members.items():
+            if member.client.client_id == client_id:
+                return connection
+        return None
+
+
+class Change(msgspec.Struct, frozen=True):
+    """What became of a group: whether anything changed, and which connections to tell."""
+
+    group: str
+    updated: bool
+    notify: tuple[Peer, ...] = ()
+
+
+class ConsumerTable:
+    """Consumer groups by name."""
+
+    def __init__(self) -> None:
+        self.groups: dict[str, ConsumerGroup] = {}
+        self._groups_of: dict[Peer, dict[str, None]] = {}
+        self._fingerprints: dict[str, int] = {}
+
+    def get(self, group: str) -> ConsumerGroup | None:
+        """Give a group that has members."""
+        return self.groups.get(group)
+
+    def subscription(self, group: str, topic: str) -> Subscribed | None:
+        """Give what a group with members subscribes of a topic."""
+        found = self.groups.get(group)
+        return None if found is None else found.subscriptions.get(topic)
+
+    def groups_subscribing(self, topic: str) -> list[str]:
+        """List the groups with members that subscribe a topic."""
+        return [name for name, group in self.groups.items() if topic in group.subscriptions]
+
+    def register(
+        self,
+        connection: Peer,
+        client: Client,
+        data: ConsumerData,
+        *,
+        notify: bool,
+        now: float,
+        keep_subscriptions: bool = False,
+    ) -> Change:
+        """Take note of one group in a heartbeat.
+
+        `notify` is the group's own switch. `keep_subscriptions` is for a heartbeat that says it
+        leaves the known ones out (version 2). A further connection is a change; so are topics that
+        came or went. A newer version of a known subscription replaces it and is no change.
+        """
+        group = self.groups.get(data.group_name)
+        if group is None:
+            group = self.groups[data.group_name] = ConsumerGroup(data.group_name)
+        group.consume_type = data.consume_type
+        group.message_model = data.message_model
+        group.consume_from_where = data.consume_from_where
+        updated = self._see(group, connection, client, now)
+        if not keep_subscriptions and _subscribe(group, data.subscription_data_set):
+            updated = True
+        told = updated and notify and not group.broadcasting
+        return Change(group.name, updated, tuple(group.members) if told else ())
+
+    def unregister(self, group: str, connection: Peer, *, notify: bool) -> Change:
+        """Take a connection out of a group.
+
+        The rest is told even if the connection was no member, as in Java.
+        """
+        found = self.groups.get(group)
+        if found is None:
+            return Change(group, updated=False)
+        removed = self._forget(found, connection)
+        told = notify and not found.broadcasting
+        return Change(group, removed, tuple(found.members) if told else ())
+
+    def closed(self, connection: Peer) -> list[Change]:
+        """Take a closed connection out of all its groups.
+
+        The rest is told whatever the group's own switch says, as in Java.
+        """
+        changes = []
+        for name in tuple(self._groups_of.get(connection, ())):
+            group = self.groups[name]
+            self._forget(group, connection)
+            told = () if group.broadcasting else tuple(group.members)
+            changes.append(Change(name, updated=True, notify=told))
+        return changes
+
+    def expire(self, now: float, timeout: float) -> list[Peer]:
+        """Take out connections without a heartbeat for too long; give those to be closed.
+
+        Nobody is told: closing finds them gone already, and members learn at their own next
+        rebalance, as in Java.
+        """
+        silent: dict[Peer, None] = {}
+        for group in tuple(self.groups.values()):
+            for connection, member in tuple(group.members.items()):
+                if now - member.last_seen > timeout:
+                    self._forget(group, connection)
+                    silent[connection] = None
+        return list(silent)
+
+    def fingerprint(self, group: str, fingerprint: int) -> bool:
+        """Keep the fingerprint of a group's heartbeats; tell whether another one was known.
+
+        A plain heartbeat has fingerprint 0.
+        """
+        known = self._fingerprints.get(group)
+        self._fingerprints[group] = fingerprint
+        return known is not None and known != fingerprint
+
+    def _see(self, group: ConsumerGroup, connection: Peer, client: Client, now: float) -> bool:
+        """Refresh a member; tell whether its connection is new."""
+        member = group.members.get(connection)
+        if member is None:
+            group.members[connection] = Member(client, now)
+            self._groups_of.setdefault(connection, {})[group.name] = None
+            return True
+        if member.client.client_id != client.client_id:
+            member.client = client  # another client on the same connection is no change
+        member.last_seen = now
+        return False
+
+    def _forget(self, group: ConsumerGroup, connection: Peer) -> bool:
+        """Take a connection out of a group, and the group away with its last one."""
+        if group.members.pop(connection, None) is None:
+            return False
+        names = self._groups_of[connection]
+        del names[group.name]
+        if not names:
+            del self._groups_of[connection]
+        if not group.members:
+            del self.groups[group.name]
+            self._fingerprints.pop(group.name, None)
+        return True
+
+
+def _subscribe(group: ConsumerGroup, wanted: Iterable[Subscription]) -> bool:
+    """Replace a group's subscriptions by those of a heartbeat; tell whether topics changed."""
+    topics = group.subscriptions
+    updated = False
+    named = set()
+    for subscription in wanted:
+        known = topics.get(subscription.topic)
+        if known is None:
+            updated = True
+        if known is None or subscription.sub_version > known.subscription.sub_version:
+            topics[subscription.topic] = subscribed(subscription, known)
+        named.add(subscription.topic)
+    for topic in [topic for topic in topics if topic not in named]:
+        del topics[topic]
+        updated = True
+    return updated

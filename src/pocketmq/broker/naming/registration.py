@@ -1,0 +1,239 @@
+"""Telling every name server about the broker: all of it now and then, changed topics at once.
+
+Each name server has a link of its own, so that one that is down holds up nobody. A link that fails
+tries again soon, with everything; meanwhile the broker works on. Belongs to the broker's loop.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable, Sequence
+from zlib import crc32
+
+import msgspec
+
+from pocketmq.broker.naming.calls import Calls
+from pocketmq.broker.state import BrokerState
+from pocketmq.errors import BodyMalformed, MQError, ResponseCode, server_error
+from pocketmq.model.flags import Permission
+from pocketmq.model.topic_config import TopicConfig
+from pocketmq.protocol.bodies.cluster import KVTable
+from pocketmq.protocol.bodies.registration import Registration, encode_registration
+from pocketmq.protocol.bodies.topics import TopicTable
+from pocketmq.protocol.codes import RequestCode
+from pocketmq.protocol.command import Command
+from pocketmq.protocol.json_values import decode_body
+from pocketmq.protocol.requests.nameserver import RegisterBrokerRequest, UnregisterBrokerRequest
+
+logger = logging.getLogger("pocketmq.broker")
+
+_FIRST_PAUSE = 0.5
+_LONGEST_PAUSE = 10.0
+_UNREGISTER_TIMEOUT = 2.0
+_READ_WRITE = int(Permission.READ | Permission.WRITE)
+
+
+class Registrar:
+    """The broker's links to its name servers."""
+
+    def __init__(self, state: BrokerState, name_servers: Sequence[str], calls: Calls) -> None:
+        self._state = state
+        self._calls = calls
+        self._links = [_Link(self, address) for address in dict.fromkeys(name_servers)]
+        self._tasks: list[asyncio.Task[None]] = []
+        self._asked = 0  # numbers the changes, so that everybody knows what has been announced
+        self._waiting: list[tuple[int, Callable[[], None]]] = []
+
+    async def start(self) -> None:
+        """Register everywhere once, then keep doing so; name servers may be down."""
+        await asyncio.gather(*(link.register() for link in self._links))
+        for link in self._links:
+            self._tasks.append(asyncio.create_task(link.run(), name=f"register {link.address}"))
+
+    async def stop(self) -> None:
+        """Register no more, and tell everybody that the broker leaves."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._tasks.clear()
+        self._release(self._asked)
+        await asyncio.gather(*(link.unregister() for link in self._links))
+
+    def register_topics(self, topics: Iterable[str]) -> None:
+        """Announce new and changed topics, soon."""
+        self._asked += 1
+        for link in self._links:
+            link.announce(topics, self._asked)
+
+    def lost(self, address: str) -> None:
+        """Register anew where the connection was lost: with it the broker is out of the routes."""
+        for link in self._links:
+            if link.address == address:
+                link.lost()
+
+    def when_announced(self, then: Callable[[], None]) -> None:
+        """Call back once every name server has been told of the changes so far, or cannot be."""
+        if self._told() >= self._asked or not self._tasks:
+            then()
+        else:
+            self._waiting.append((self._asked, then))
+
+    def _told(self) -> int:
+        return min((link.told for link in self._links), default=self._asked)
+
+    def progressed(self) -> None:
+        """Let those go who waited for a link that has now done what it could."""
+        if self._waiting:
+            self._release(self._told())
+
+    def _release(self, told: int) -> None:
+        ready = [then for asked, then in self._waiting if asked <= told]
+        self._waiting = [each for each in self._waiting if each[0] > told]
+        for then in ready:
+            then()
+
+    # What a link says
+
+    def request(self, topics: Iterable[str] | None) -> Command:
+        """Make a registration of some topics, or of all for None."""
+        state, config = self._state, self._state.config
+        table = state.topics
+        names = table.entries if topics is None else topics
+        body = encode_registration(
+            Registration(
+                topics=TopicTable(
+                    topic_config_table={
+                        name: self._limited(table.entries[name])
+                        for name in names
+                        if name in table.entries
+                    },
+                    data_version=table.version,
+                )
+            ),
+            compressed=config.compressed_register,
+        )
+        host, _, port = state.address.rpartition(":")
+        header = RegisterBrokerRequest(
+            broker_name=config.broker_name,
+            broker_addr=state.address,
+            cluster_name=config.broker_cluster_name,
+            ha_server_addr=f"{host}:{int(port) + 1}",  # nobody listens there; Java wants one
+            broker_id=config.broker_id,
+            enable_acting_master=False,
+            compressed=config.compressed_register,
+            body_crc32=crc32(body) & 0x7FFF_FFFF,
+        )
+        return Command.request(RequestCode.REGISTER_BROKER, 0, header, body)
+
+    def _limited(self, topic: TopicConfig) -> TopicConfig:
+        """Give a topic as routes shall show it: no more than the broker itself permits."""
+        permitted = self._state.config.broker_permission
+        if permitted & _READ_WRITE == _READ_WRITE:
+            return topic
+        return msgspec.structs.replace(topic, perm=topic.perm & permitted)
+
+    async def ask(self, address: str, request: Command, timeout: float) -> Command:  # noqa: ASYNC109 - the request's own
+        """Ask a name server; raises `MQError`, also for a refusal."""
+        answer = await self._calls.request(address, request, timeout)
+        if answer.code != ResponseCode.SUCCESS:
+            raise server_error(answer.code, answer.remark, request="registration", address=address)
+        return answer
+
+    def take_order(self, answer: Command) -> None:
+        """Mark the topics that name servers say keep the order."""
+        if not answer.body:
+            return
+        try:
+            topics = decode_body(answer.body, KVTable).table
+        except BodyMalformed as error:
+            logger.warning("a name server's list of ordered topics is not readable: %s", error)
+            return
+        self._state.topics.set_order(topics, self._state.clock.now_ms())
+
+    @property
+    def period(self) -> float:
+        """Seconds between full registrations, within Java's bounds."""
+        return max(10.0, min(self._state.config.register_name_server_period / 1000, 60.0))
+
+    @property
+    def timeout(self) -> float:
+        """Seconds to wait for a name server."""
+        return self._state.config.register_broker_timeout_mills / 1000
+
+    def farewell(self) -> Command:
+        """Make the request that takes the broker out of all routes."""
+        config = self._state.config
+        header = UnregisterBrokerRequest(
+            broker_name=config.broker_name,
+            broker_addr=self._state.address,
+            cluster_name=config.broker_cluster_name,
+            broker_id=config.broker_id,
+        )
+        return Command.request(RequestCode.UNREGISTER_BROKER, 0, header)
+
+
+class _Link:
+    """One name server."""
+
+    def __init__(self, registrar: Registrar, address: str) -> None:
+        self.address = address
+        self.told = 0  # the number of the last change it has been told, if it can be
+        self._registrar = registrar
+        self._known = False  # it has all topics
+        self._changed: dict[str, None] = {}
+        self._asked = 0
+        self._woken = asyncio.Event()
+        self._pause = _FIRST_PAUSE
+
+    def announce(self, topics: Iterable[str], number: int) -> None:
+        self._changed.update(dict.fromkeys(topics))
+        self._asked = number
+        self._woken.set()
+
+    def lost(self) -> None:
+        if self._known:
+            self._known = False
+            self._woken.set()
+
+    async def run(self) -> None:
+        """Register every period, sooner after a failure, and changes at once."""
+        while True:
+            try:
+                async with asyncio.timeout(self._registrar.period if self._known else self._pause):
+                    await self._woken.wait()
+            except TimeoutError:
+                self._changed.clear()
+                await self.register()
+            else:
+                changed = list(self._changed)
+                self._changed.clear()
+                await self.register(changed if self._known else None)
+
+    async def register(self, topics: list[str] | None = None) -> None:
+        """Send one registration; a failure is logged once and mended by the next."""
+        self._woken.clear()
+        asked = self._asked
+        registrar = self._registrar
+        try:
+            answer = await registrar.ask(self.address, registrar.request(topics), registrar.timeout)
+        except MQError as error:
+            log = logger.warning if self._known or self._pause == _FIRST_PAUSE else logger.debug
+            log("cannot register with name server %s: %s", self.address, error)
+            self._pause = min(self._pause * 2, _LONGEST_PAUSE)
+            self._known = False
+        else:
+            if not self._known:
+                logger.info("registered with name server %s", self.address)
+            self._known = True
+            self._pause = _FIRST_PAUSE
+            registrar.take_order(answer)
+        self.told = asked
+        registrar.progressed()
+
+    async def unregister(self) -> None:
+        if not self._known:
+            return
+        registrar = self._registrar
+        try:
+            await registrar.ask(self.address, registrar.farewell(), _UNREGISTER_TIMEOUT)
+        except MQError as error:
+            logger.info("cannot unregister from name server %s: %s", self.address, error)

@@ -1,0 +1,63 @@
+"""Asking name servers where a topic's queues are, for members whose queues the broker assigns."""
+
+import asyncio
+import logging
+from collections.abc import Sequence
+
+from pocketmq.broker.balancing.routes import Found
+from pocketmq.broker.naming.calls import Calls
+from pocketmq.errors import MQError, ResponseCode
+from pocketmq.model.route import TopicRoute
+from pocketmq.protocol.codes import RequestCode
+from pocketmq.protocol.command import Command
+from pocketmq.protocol.json_values import decode_body
+from pocketmq.protocol.requests.nameserver import GetRouteRequest
+
+logger = logging.getLogger("pocketmq.broker")
+
+_TIMEOUT = 3.0
+
+
+class RouteQuestions:
+    """Asks one name server after the other until one answers. Belongs to the broker's loop."""
+
+    def __init__(self, name_servers: Sequence[str], calls: Calls) -> None:
+        self._name_servers = list(dict.fromkeys(name_servers))
+        self._calls = calls
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def fetch(self, topic: str, found: Found) -> None:
+        """Ask for a route and call back later; with None if there is none or nobody answers."""
+        if not self._name_servers:
+            found(None)
+            return
+        task = asyncio.create_task(self._fetch(topic, found), name=f"route of {topic}")
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def stop(self) -> None:
+        """Ask no more; whoever waits is told None."""
+        for task in tuple(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def _fetch(self, topic: str, found: Found) -> None:
+        route = None
+        try:
+            route = await self._ask(topic)
+        finally:
+            found(route)
+
+    async def _ask(self, topic: str) -> TopicRoute | None:
+        header = GetRouteRequest(topic=topic, accept_standard_json_only=True)
+        request = Command.request(RequestCode.GET_ROUTEINFO_BY_TOPIC, 0, header)
+        for address in self._name_servers:
+            try:
+                answer = await self._calls.request(address, request, _TIMEOUT)
+                if answer.code == ResponseCode.SUCCESS:
+                    return decode_body(answer.body, TopicRoute)
+            except MQError as error:
+                logger.info("name server %s gave no route of %s: %s", address, topic, error)
+            else:
+                return None
+        return None

@@ -1,0 +1,53 @@
+"""Bringing replies to the clients that wait for them.
+
+A reply is pushed to the connection on which its client came as a producer, and whoever replied
+learns whether that client took it. Belongs to the broker's loop.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+
+from pocketmq.broker.core.peer import Peer
+from pocketmq.errors import MQError, ResponseCode
+from pocketmq.net import Connection
+from pocketmq.protocol.command import Command
+
+logger = logging.getLogger("pocketmq.broker")
+
+TIMEOUT = 10.0
+"""Seconds a client has to take a reply."""
+
+
+class Replies:
+    """The replies of a running broker that are on their way."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._pushes: set[asyncio.Task[None]] = set()
+
+    def start(self) -> None:
+        """Nothing to do before the first reply."""
+
+    async def stop(self) -> None:
+        """Leave replies that are on their way to themselves."""
+        pushes = list(self._pushes)
+        for push in pushes:
+            push.cancel()
+        await asyncio.gather(*pushes, return_exceptions=True)
+
+    def push(self, client: Peer, request: Command, pushed: Callable[[bool], None]) -> None:
+        """Bring a reply to a client, and tell whether it took it."""
+        task = self._loop.create_task(self._push(client, request, pushed))
+        self._pushes.add(task)
+        task.add_done_callback(self._pushes.discard)
+
+    async def _push(self, client: Peer, request: Command, pushed: Callable[[bool], None]) -> None:
+        assert isinstance(client, Connection)
+        try:
+            answer = await client.request(request, TIMEOUT)
+        except MQError as error:
+            logger.warning("a reply did not reach %s: %s", client.remote_address, error)
+            pushed(False)
+        else:
+            pushed(answer.code == ResponseCode.SUCCESS)

@@ -1,0 +1,1 @@
+"""Changing settings at run time, and keeping the changes."""
