@@ -7,7 +7,7 @@ from pocketmq.broker.delay.progress import DelayProgress, encode_progress
 from pocketmq.broker.delay.queues import Budget, DelayQueues, Delivered
 from pocketmq.broker.delay.recovery import recover_progress
 from pocketmq.broker.delay.rules import DelayLevels, hold_back
-from pocketmq.broker.sending.appending import Draft
+from pocketmq.broker.writing.drafts import Draft
 from pocketmq.protocol.property_text import decode_properties, encode_properties
 from pocketmq.protocol.record_scan import RecordView
 from pocketmq.protocol.records import Record

@@ -4,6 +4,7 @@ Peers are plain objects that keep what is written to them; store, tables and han
 """
 
 import json
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, cast
 
@@ -11,6 +12,8 @@ from pocketmq.broker.balancing import lock_requests
 from pocketmq.broker.balancing import requests as balancing
 from pocketmq.broker.balancing.queue_locks import QueueLocks
 from pocketmq.broker.config import BrokerConfig
+from pocketmq.broker.core.answers import SendAnswers
+from pocketmq.broker.core.write_batch import WriteBatch
 from pocketmq.broker.groups import requests as groups
 from pocketmq.broker.groups.table import GroupTable
 from pocketmq.broker.members import connections
@@ -22,13 +25,14 @@ from pocketmq.broker.offsets import requests as offsets
 from pocketmq.broker.offsets.table import OffsetTable
 from pocketmq.broker.pulling.suspended_pulls import SuspendedPulls
 from pocketmq.broker.saving import load_tables
-from pocketmq.broker.serving.answers import SendAnswers
-from pocketmq.broker.serving.turn import Turn
 from pocketmq.broker.state import BrokerState, Handler
 from pocketmq.broker.statistics import requests as statistics
+from pocketmq.broker.statistics.flows import Flows
+from pocketmq.broker.statistics.traffic import Traffic
 from pocketmq.broker.topics import requests as topics
 from pocketmq.broker.topics.system_topics import system_groups, system_topics
 from pocketmq.broker.topics.table import TopicTable
+from pocketmq.broker.writing.batch_writer import BatchWriter, Counters
 from pocketmq.errors import MQError, ResponseCode
 from pocketmq.net import Connection
 from pocketmq.protocol.codes import RequestCode
@@ -72,6 +76,19 @@ class Clock:
         return self.time
 
 
+class _NameServer:
+    """A name server that lists the topics it is sent."""
+
+    sent = 0
+
+    def __init__(self, announced: list[str]) -> None:
+        self._announced = announced
+
+    def announce(self, topics: Iterable[str], number: int) -> None:
+        del number
+        self._announced.extend(topics)
+
+
 class Desk:
     """A broker's tables and handlers, asked without a network."""
 
@@ -88,9 +105,13 @@ class Desk:
         self.announced: list[str] = []
         self.config = BrokerConfig(**settings)
         now_ms = self.clock.now_ms()
+        store = MessageStore.open(path, options, disk=disk, flusher=flusher)
+        batch = WriteBatch()
+        answers = SendAnswers("DefaultRegion", bytes(8), trace_on=True)
+        counters = Counters(traffic=Traffic(), stats=Flows())
         self.state = BrokerState(
             config=self.config,
-            store=MessageStore.open(path, options, disk=disk, flusher=flusher),
+            store=store,
             topics=TopicTable(system_topics(self.config), now_ms=now_ms),
             groups=GroupTable(system_groups(), now_ms=now_ms),
             offsets=OffsetTable(now_ms=now_ms),
@@ -100,12 +121,23 @@ class Desk:
             waiting=SuspendedPulls(),
             clock=self.clock,
             steady=self.clock.steady,
-            turn=Turn(),
+            turn=batch,
+            writer=BatchWriter(
+                batch,
+                store,
+                self.clock,
+                self.config,
+                steady=self.clock.steady,
+                answers=answers,
+                counters=counters,
+            ),
+            traffic=counters.traffic,
+            stats=counters.stats,
             unique_ids=UniqueIds(bytes(4), 1, 1),
-            send_answers=SendAnswers("DefaultRegion", bytes(8), trace_on=True),
+            send_answers=answers,
             address="127.0.0.1:10911",
-            register_topics=self.announced.extend,
         )
+        self.state.announcements.attach(_NameServer(self.announced))
         load_tables(self.state)
 
     def ask(

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
+from pocketmq.broker.core.answers import answer_code
 from pocketmq.broker.measures import Counts, Histogram
 from pocketmq.broker.metrics import metrics_text
-from pocketmq.broker.serving.answers import answer_code
 from pocketmq.broker.timers.wheel import TimerWheel
 from pocketmq.protocol.codes import RequestCode as Code
 from pocketmq.protocol.command import Command

@@ -1,61 +1,52 @@
-"""What a running broker consists of, put together in the order the parts need each other.
+"""What a running broker consists of, built in the order the parts need each other.
 
-Everything here happens in one go, without giving the loop away: clients that connect meanwhile are
-served when it is all there.
+Everything here happens in one event-loop iteration: clients that connect meanwhile are served when
+it is all there.
 """
 
 import asyncio
 import os
 import secrets
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Protocol
 
+from pocketmq.broker.balancing.routes import RouteCache
 from pocketmq.broker.by_code import HANDLERS
 from pocketmq.broker.config import BrokerConfig
+from pocketmq.broker.core.answers import SendAnswers
 from pocketmq.broker.core.clock import Clock
+from pocketmq.broker.core.write_batch import WriteBatch
 from pocketmq.broker.delay.delays import Delays, delay_tag_rules
 from pocketmq.broker.groups.table import GroupTable
+from pocketmq.broker.measures import Measures
 from pocketmq.broker.naming.calls import calls_of
 from pocketmq.broker.naming.registration import Registrar
 from pocketmq.broker.naming.route_questions import RouteQuestions
 from pocketmq.broker.offsets.table import OffsetTable
+from pocketmq.broker.pop.entry import has_popped, start_popping
 from pocketmq.broker.pulling.suspended_pulls import SuspendedPulls
 from pocketmq.broker.saving import load_tables
-from pocketmq.broker.sending.appending import tag_rules
 from pocketmq.broker.sending.reply_delivery import Replies
-from pocketmq.broker.serving.answers import SendAnswers
 from pocketmq.broker.serving.dispatch import Dispatcher
 from pocketmq.broker.settings.store_options import store_options
 from pocketmq.broker.state import BrokerState
 from pocketmq.broker.statistics.flows import Flows
+from pocketmq.broker.statistics.traffic import Traffic
 from pocketmq.broker.timers.timers import Timers, timer_tag_rules
 from pocketmq.broker.topics.system_topics import system_groups, system_topics
 from pocketmq.broker.topics.table import TopicTable
 from pocketmq.broker.transactions.checks import TransactionChecks, half_tag_rules
 from pocketmq.broker.upkeep.housekeeping import Housekeeping
+from pocketmq.broker.writing.batch_writer import BatchWriter, Counters
 from pocketmq.model import properties as names
-from pocketmq.model.names import REVIVE_TOPIC_PREFIX
 from pocketmq.net import Dialer
 from pocketmq.protocol.message_ids import UniqueIds
 from pocketmq.protocol.property_text import encode_properties
 from pocketmq.store import Flusher, MessageStore
 
 
-class Feature(Protocol):
-    """A part that works by itself while the broker runs, such as delayed messages."""
-
-    def start(self) -> None:
-        """Begin; called before the first request."""
-        ...
-
-    async def stop(self) -> None:
-        """End, leaving everything saved; called while the store is still open."""
-        ...
-
-
-class Parts:
+class BrokerParts:
     """One broker's parts. Belongs to its loop."""
 
     def __init__(
@@ -69,73 +60,50 @@ class Parts:
         name_servers: Sequence[str],
         dialer: Dialer,
     ) -> None:
-        """Take an open store.
+        """Build everything on an open store.
 
-        Raises `BodyMalformed` if what was saved in it cannot be read, `InvalidInput` for an access
-        file that cannot be.
+        Raises `BodyMalformed` for saved tables that are malformed, `InvalidInput` for an invalid
+        access file.
         """
         loop = asyncio.get_running_loop()
-        self.state = state = make_state(config, store, clock, address, store_host, loop.time)
-        state.call_soon = loop.call_soon
-        load_tables(state)
-        if config.metrics_exporter_type == "PROM":
-            from pocketmq.broker.measures import Measures  # most brokers do without
-
-            state.measures = Measures()
-        self.dispatcher = Dispatcher(state, HANDLERS, loop)
         calls = calls_of(dialer, config.name_server_user())
-        self.registrar = Registrar(state, name_servers, calls)
         self.questions = RouteQuestions(name_servers, calls)
-        self.dispatcher.when_announced = self.registrar.when_announced
-        state.end_turn = self.dispatcher.end_turn
-        state.begin_popping = self._begin_popping
-        state.routes.fetch = self.questions.fetch
-        state.register_topics = self.registrar.register_topics
+        routes = RouteCache(self.questions.fetch)
+        self.state = state = make_state(config, store, clock, address, store_host, routes)
+        load_tables(state)
+        self.registrar = Registrar(state, name_servers, calls)
+        self.dispatcher = Dispatcher(state, HANDLERS, loop)
         state.replies = Replies(loop)
-        self.features: list[Feature] = [
-            Delays(state, self.dispatcher, loop),
-            Timers(state, self.dispatcher, loop),
-            TransactionChecks(state, self.dispatcher, loop),
+        state.features += [
+            Delays(state, loop),
+            Timers(state, loop),
+            TransactionChecks(state, loop),
             state.replies,
-            Housekeeping(state, self.dispatcher, loop),
+            Housekeeping(state, loop),
         ]
         if config.knows_people:
             from pocketmq.broker.access.opening import AccessControl  # most brokers do without
 
-            self.features.append(AccessControl(state, loop))
+            state.features.append(AccessControl(state, loop))
 
     def start(self) -> None:
-        """Begin with everything that works by itself."""
-        for feature in self.features:
+        """Start everything that works by itself."""
+        for feature in tuple(self.state.features):
             feature.start()
         if has_popped(self.state):
-            self._begin_popping()
-
-    def _begin_popping(self) -> None:
-        from pocketmq.broker.pop.popping import Popping  # most brokers do without
-
-        popping = Popping(self.state, self.dispatcher, asyncio.get_running_loop())
-        popping.start()
-        self.features.append(popping)
+            start_popping(self.state)
 
     async def stop(self) -> None:
-        """End what works by itself, last first."""
-        for feature in reversed(self.features):
+        """Stop what works by itself, in reverse order of starting."""
+        for feature in reversed(self.state.features):
             await feature.stop()
 
 
-def has_popped(state: BrokerState) -> bool:
-    """Tell whether messages were popped before that may still be out."""
-    journal = state.store.queue(REVIVE_TOPIC_PREFIX + state.config.broker_cluster_name, 0)
-    return journal is not None and journal.next_offset > 0
-
-
 def open_store(config: BrokerConfig, data: Path | None, store_host: bytes) -> MessageStore:
-    """Open a broker's store as its settings say. Raises `StoreError`."""
+    """Open a broker's store with the options of its settings. Raises `StoreError`."""
     options = store_options(config, in_memory=data is None)
     flusher = Flusher(asyncio.get_running_loop().call_soon_threadsafe)
-    rules = tag_rules() | delay_tag_rules(config.message_delay_level)
-    rules |= half_tag_rules() | timer_tag_rules()
+    rules = delay_tag_rules(config.message_delay_level) | half_tag_rules() | timer_tag_rules()
     return MessageStore.open(data, options, store_host=store_host, flusher=flusher, tag_rules=rules)
 
 
@@ -145,12 +113,19 @@ def make_state(  # noqa: PLR0917 - what makes one broker differ from another
     clock: Clock,
     address: str,
     store_host: bytes,
-    steady: Callable[[], float],
+    routes: RouteCache,
 ) -> BrokerState:
-    """Give a state whose tables hold what every broker knows from the beginning."""
-    now_ms = clock.now_ms()
+    """Build a state whose tables hold what every broker has from the start."""
+    now_ms, steady = clock.now_ms(), asyncio.get_running_loop().time
     offset = time.localtime().tm_gmtoff
     ids = UniqueIds(store_host[:-4], os.getpid(), secrets.randbits(32), utc_offset_ms=offset * 1000)
+    answers = SendAnswers(config.region_id, store_host, trace_on=config.trace_on)
+    counters = Counters(
+        traffic=Traffic(),
+        stats=Flows(config.broker_cluster_name, steady()),
+        measures=Measures() if config.metrics_exporter_type == "PROM" else None,
+    )
+    batch = WriteBatch()
     return BrokerState(
         config=config,
         store=store,
@@ -159,13 +134,20 @@ def make_state(  # noqa: PLR0917 - what makes one broker differ from another
         topics=TopicTable(system_topics(config), now_ms=now_ms),
         groups=GroupTable(system_groups(), now_ms=now_ms),
         offsets=OffsetTable(now_ms=now_ms),
-        send_answers=SendAnswers(config.region_id, store_host, trace_on=config.trace_on),
+        send_answers=answers,
         unique_ids=ids,
         waiting=SuspendedPulls(
             limit=config.max_suspended_pulls,
             connection_limit=config.max_suspended_pulls_of_connection,
         ),
-        stats=Flows(config.broker_cluster_name, steady()),
+        turn=batch,
+        writer=BatchWriter(
+            batch, store, clock, config, steady=steady, answers=answers, counters=counters
+        ),
+        routes=routes,
+        traffic=counters.traffic,
+        stats=counters.stats,
+        measures=counters.measures,
         stamp=_stamp(config),
         steady=steady,
         booted_ms=now_ms,

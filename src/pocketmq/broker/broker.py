@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pocketmq.broker.assembly import Parts, open_store
+from pocketmq.broker.assembly import BrokerParts, open_store
 from pocketmq.broker.config import BrokerConfig
 from pocketmq.broker.core.clock import Clock, SystemClock
 from pocketmq.broker.saving import save_changes, save_offsets
@@ -67,7 +67,7 @@ class Broker:
         self._server = Server(self._front, self._limits)
         self._to_name_servers = _Deaf()
         self._dialer = Dialer(self._to_name_servers, self._limits, self.config.client_tls())
-        self._parts: Parts | None = None
+        self._parts: BrokerParts | None = None
         self._metrics: MetricsServer | None = None
         self.metrics_address: Address | None = None  # where Prometheus finds it
         self.bound: Address | None = None  # where it listens, which need not be what it tells
@@ -119,12 +119,12 @@ class Broker:
             await self.stop(0)
             raise
 
-    def _build(self, address: Address, store_host: bytes) -> Parts:
+    def _build(self, address: Address, store_host: bytes) -> BrokerParts:
         store = open_store(self.config, self._data, store_host)
         try:
             self.config = with_kept(self.config, store, self._given)
             store.keep(store_options(self.config, in_memory=store.in_memory))
-            parts = Parts(
+            parts = BrokerParts(
                 self.config,
                 store,
                 self._clock,
@@ -160,7 +160,7 @@ class Broker:
         await parts.questions.stop()
         await self._dialer.close()
         try:
-            parts.dispatcher.end_turn()
+            parts.state.writer.end_turn()
             save_changes(parts.state)
             await save_offsets(parts.state)
         finally:

@@ -73,7 +73,7 @@ def save_changes(state: BrokerState) -> None:
             table.saved(changed)
     topics = state.topics.take_unannounced()
     if topics:
-        state.register_topics(topics)
+        state.announcements.announce(topics)
 
 
 def submit_offsets(state: BrokerState, done: Outcome = lambda _: None) -> bool:

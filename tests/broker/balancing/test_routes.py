@@ -1,6 +1,6 @@
 """Routes of other brokers: asked for once, served while renewed."""
 
-from pocketmq.broker.balancing.routes import FRESH_FOR, Found, Queues, RouteTable
+from pocketmq.broker.balancing.routes import FRESH_FOR, Found, Queues, RouteCache
 from pocketmq.model.queue import MessageQueue
 from pocketmq.model.route import MAX_ROUTE_QUEUES, QueueData, TopicRoute
 
@@ -19,7 +19,7 @@ class Names:
 
     def __init__(self) -> None:
         self.asked: list[tuple[str, Found]] = []
-        self.table = RouteTable(lambda topic, found: self.asked.append((topic, found)))
+        self.table = RouteCache(lambda topic, found: self.asked.append((topic, found)))
         self.told: list[Queues | None] = []
 
     def find(self, now: float = 0.0, topic: str = "T") -> None:
@@ -106,6 +106,6 @@ def test_a_route_with_too_many_queues_is_none() -> None:
 
 def test_a_broker_without_name_servers_knows_no_route() -> None:
     told: list[Queues | None] = []
-    RouteTable().find("T", 0.0, told.append)
+    RouteCache().find("T", 0.0, told.append)
 
     assert told == [None]

@@ -60,14 +60,14 @@ def saved(data: Path) -> dict[str, bytes]:
 
 def feature(broker: Broker) -> Delays:
     assert broker._parts is not None
-    (found,) = [each for each in broker._parts.features if isinstance(each, Delays)]
+    (found,) = [each for each in broker._parts.state.features if isinstance(each, Delays)]
     return found
 
 
 async def no_chores(broker: Broker) -> None:
     """Nothing but deliveries may wake a pull."""
     assert broker._parts is not None
-    for each in broker._parts.features:
+    for each in broker._parts.state.features:
         if isinstance(each, Housekeeping):
             await each.stop()
 

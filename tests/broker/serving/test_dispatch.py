@@ -11,8 +11,8 @@ import pytest
 
 from pocketmq.broker import broker as broker_module
 from pocketmq.broker.config import BrokerConfig
-from pocketmq.broker.serving.answers import with_code
-from pocketmq.broker.serving.refusals import refusal
+from pocketmq.broker.core.answers import with_code
+from pocketmq.broker.core.refusals import refusal
 from pocketmq.errors import (
     BodyMalformed,
     FilterSyntaxError,

@@ -55,7 +55,7 @@ def keys(broker: Broker, topic: str = "T") -> list[str]:
 
 def feature(broker: Broker) -> Timers:
     assert broker._parts is not None
-    (found,) = [each for each in broker._parts.features if isinstance(each, Timers)]
+    (found,) = [each for each in broker._parts.state.features if isinstance(each, Timers)]
     return found
 
 

@@ -29,12 +29,11 @@ def _nobody(_: str, found: Found) -> None:
     found(None)
 
 
-class RouteTable:
-    """Readable queues by topic."""
+class RouteCache:
+    """Readable queues by topic, as name servers returned them."""
 
     def __init__(self, fetch: Fetch = _nobody) -> None:
         self.fetch = fetch
-        """How to ask the name servers; the broker puts it here."""
         self._known: dict[str, tuple[Queues, float]] = {}
         self._waiting: dict[str, list[Waiter]] = {}
 

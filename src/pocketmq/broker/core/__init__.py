@@ -1,1 +1,1 @@
-"""Mechanisms that the broker's features share: clocks, alarms, saving. Nothing here knows the broker."""
+"""What the broker's features share: clocks, alarms, saving, answers. Knows no broker."""

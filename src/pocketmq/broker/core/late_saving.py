@@ -8,9 +8,9 @@ Knows nothing of what it saves. Belongs to the broker's loop.
 import asyncio
 import logging
 from collections.abc import Callable
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
-from pocketmq.broker.state import BrokerState
+from pocketmq.broker.core.write_batch import WriteBatch
 from pocketmq.errors import StoreError
 from pocketmq.store import MessageStore
 
@@ -30,7 +30,14 @@ Outcome: TypeAlias = Callable[[Exception | None], None]
 """Called with None after a save, else with what went wrong."""
 
 
-def write_log(state: BrokerState) -> None:
+class LogOwner(Protocol):
+    """What saving needs of a broker; `BrokerState` has it."""
+
+    store: MessageStore
+    turn: WriteBatch
+
+
+def write_log(state: LogOwner) -> None:
     """Write what was appended in this turn, before a save that may speak of it.
 
     Raises `StoreError`; the messages that the store dropped are refused at the end of the turn.
@@ -62,7 +69,7 @@ class LateSaving:
 
     def __init__(
         self,
-        state: BrokerState,
+        state: LogOwner,
         loop: asyncio.AbstractEventLoop,
         *,
         kind: str,

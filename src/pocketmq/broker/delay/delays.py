@@ -15,9 +15,8 @@ from pocketmq.broker.delay.progress import SavedProgress, encode_progress
 from pocketmq.broker.delay.queues import Budget, DelayQueues
 from pocketmq.broker.delay.recovery import recover_progress
 from pocketmq.broker.delay.rules import DelayLevels, hold_back, tag_rule
-from pocketmq.broker.sending.appending import Draft
-from pocketmq.broker.serving.dispatch import Dispatcher
 from pocketmq.broker.state import BrokerState
+from pocketmq.broker.writing.drafts import Draft
 from pocketmq.model.names import SCHEDULE_TOPIC
 from pocketmq.model.properties import DELAY_LEVEL
 from pocketmq.store import TagRule
@@ -36,14 +35,12 @@ class Delays:
     def __init__(
         self,
         state: BrokerState,
-        dispatcher: Dispatcher,
         loop: asyncio.AbstractEventLoop,
         *,
         budget: Budget = Budget(),  # noqa: B008 - a value
     ) -> None:
         """Take the levels from the state's settings; raise `InvalidInput` if they are none."""
         self._state = state
-        self._dispatcher = dispatcher
         self._budget = budget
         self._levels = DelayLevels.parse(state.config.message_delay_level)
         self._queues = DelayQueues(state.store, self._levels, state.delay_progress)
@@ -75,11 +72,12 @@ class Delays:
 
     # Delivering
 
-    def _hold_back(self, state: BrokerState, draft: Draft) -> None:
-        if hold_back(draft, self._levels, state.turn.now_ms):
+    def _hold_back(self, draft: Draft) -> None:
+        now_ms = self._state.turn.now_ms
+        if hold_back(draft, self._levels, now_ms):
             due_ms = draft.tag
             if due_ms is not None:
-                self._alarm.wake_at(due_ms, state.turn.now_ms)
+                self._alarm.wake_at(due_ms, now_ms)
 
     def _set_alarm(self) -> None:
         now_ms = self._state.clock.now_ms()
@@ -95,12 +93,12 @@ class Delays:
 
     def _deliver(self) -> bool:
         """Deliver a part of what is due; tell whether the store took it."""
-        dispatcher, turn = self._dispatcher, self._state.turn
-        dispatcher.end_turn()  # if the store refuses, it shall be nobody else's message
+        writer, turn = self._state.writer, self._state.turn
+        writer.end_turn()  # if the store refuses, it shall be nobody else's message
         delivered = self._queues.deliver(self._state.clock.now_ms(), self._budget)
         for queue, (count, size) in delivered.by_queue().items():
             turn.appended(queue, count, size)
-        dispatcher.end_turn()  # wakes the pulls that wait for them
+        writer.end_turn()  # wakes the pulls that wait for them
         if delivered.runs:
             self._saving.changed()
         if delivered.error is not None:

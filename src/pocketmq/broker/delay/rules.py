@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from pocketmq.broker.sending.appending import Draft
+from pocketmq.broker.writing.drafts import Draft
 from pocketmq.errors import ResponseCode, server_error
 from pocketmq.model import properties as names
 from pocketmq.model.delay import parse_delay_levels

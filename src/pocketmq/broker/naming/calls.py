@@ -10,7 +10,7 @@ from pocketmq.model.start_users import InnerCredentials
 from pocketmq.protocol.command import Command
 
 
-class Calls(Protocol):
+class NameServerCalls(Protocol):
     """Whoever brings a request to an address and its answer back; `pocketmq.net.Dialer` does."""
 
     async def request(self, address: str, request: Command, timeout: float) -> Command:  # noqa: ASYNC109 - the request's own
@@ -21,7 +21,7 @@ class Calls(Protocol):
 class SignedCalls:
     """Signs what is asked."""
 
-    def __init__(self, calls: Calls, user: InnerCredentials) -> None:
+    def __init__(self, calls: NameServerCalls, user: InnerCredentials) -> None:
         from pocketmq.protocol.signature import SigningUser, sign  # most brokers do without
 
         self._calls = calls
@@ -36,6 +36,6 @@ class SignedCalls:
         return await self._calls.request(address, signed, timeout)
 
 
-def calls_of(calls: Calls, user: InnerCredentials | None) -> Calls:
+def calls_of(calls: NameServerCalls, user: InnerCredentials | None) -> NameServerCalls:
     """Give the way to name servers for a broker that is this user, or nobody."""
     return calls if user is None else SignedCalls(calls, user)

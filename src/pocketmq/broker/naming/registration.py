@@ -1,17 +1,17 @@
-"""Telling every name server about the broker: all of it now and then, changed topics at once.
+"""Registering with every name server: everything periodically, changed topics at once.
 
-Each name server has a link of its own, so that one that is down holds up nobody. A link that fails
-tries again soon, with everything; meanwhile the broker works on. Belongs to the broker's loop.
+Each name server has a link of its own, so that one that is down delays no other. A link that fails
+retries soon, with everything; meanwhile the broker works on. Belongs to the broker's loop.
 """
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from zlib import crc32
 
 import msgspec
 
-from pocketmq.broker.naming.calls import Calls
+from pocketmq.broker.naming.calls import NameServerCalls
 from pocketmq.broker.state import BrokerState
 from pocketmq.errors import BodyMalformed, MQError, ResponseCode, server_error
 from pocketmq.model.flags import Permission
@@ -35,66 +35,47 @@ _READ_WRITE = int(Permission.READ | Permission.WRITE)
 class Registrar:
     """The broker's links to its name servers."""
 
-    def __init__(self, state: BrokerState, name_servers: Sequence[str], calls: Calls) -> None:
+    def __init__(
+        self, state: BrokerState, name_servers: Sequence[str], calls: NameServerCalls
+    ) -> None:
         self._state = state
         self._calls = calls
         self._links = [_Link(self, address) for address in dict.fromkeys(name_servers)]
+        # Attached before the first registration: a topic that is made meanwhile must not get lost.
+        for link in self._links:
+            state.announcements.attach(link)
         self._tasks: list[asyncio.Task[None]] = []
-        self._asked = 0  # numbers the changes, so that everybody knows what has been announced
-        self._waiting: list[tuple[int, Callable[[], None]]] = []
 
     async def start(self) -> None:
         """Register everywhere once, then keep doing so; name servers may be down."""
         await asyncio.gather(*(link.register() for link in self._links))
         for link in self._links:
             self._tasks.append(asyncio.create_task(link.run(), name=f"register {link.address}"))
+        self._state.announcements.start()
 
     async def stop(self) -> None:
-        """Register no more, and tell everybody that the broker leaves."""
+        """Stop registering, and unregister everywhere."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         self._tasks.clear()
-        self._release(self._asked)
+        self._state.announcements.stop()
         await asyncio.gather(*(link.unregister() for link in self._links))
 
-    def register_topics(self, topics: Iterable[str]) -> None:
-        """Announce new and changed topics, soon."""
-        self._asked += 1
-        for link in self._links:
-            link.announce(topics, self._asked)
-
     def lost(self, address: str) -> None:
-        """Register anew where the connection was lost: with it the broker is out of the routes."""
+        """Register again where the connection was lost: with it the broker is out of the routes."""
         for link in self._links:
             if link.address == address:
                 link.lost()
 
-    def when_announced(self, then: Callable[[], None]) -> None:
-        """Call back once every name server has been told of the changes so far, or cannot be."""
-        if self._told() >= self._asked or not self._tasks:
-            then()
-        else:
-            self._waiting.append((self._asked, then))
-
-    def _told(self) -> int:
-        return min((link.told for link in self._links), default=self._asked)
-
     def progressed(self) -> None:
-        """Let those go who waited for a link that has now done what it could."""
-        if self._waiting:
-            self._release(self._told())
+        """Let answers go that waited for a link that has now done what it could."""
+        self._state.announcements.progressed()
 
-    def _release(self, told: int) -> None:
-        ready = [then for asked, then in self._waiting if asked <= told]
-        self._waiting = [each for each in self._waiting if each[0] > told]
-        for then in ready:
-            then()
-
-    # What a link says
+    # What a link sends
 
     def request(self, topics: Iterable[str] | None) -> Command:
-        """Make a registration of some topics, or of all for None."""
+        """Build a registration of some topics, or of all for None."""
         state, config = self._state, self._state.config
         table = state.topics
         names = table.entries if topics is None else topics
@@ -116,7 +97,7 @@ class Registrar:
             broker_name=config.broker_name,
             broker_addr=state.address,
             cluster_name=config.broker_cluster_name,
-            ha_server_addr=f"{host}:{int(port) + 1}",  # nobody listens there; Java wants one
+            ha_server_addr=f"{host}:{int(port) + 1}",  # no port of ours; Java requires one
             broker_id=config.broker_id,
             enable_acting_master=False,
             compressed=config.compressed_register,
@@ -125,7 +106,7 @@ class Registrar:
         return Command.request(RequestCode.REGISTER_BROKER, 0, header, body)
 
     def _limited(self, topic: TopicConfig) -> TopicConfig:
-        """Give a topic as routes shall show it: no more than the broker itself permits."""
+        """Return a topic as routes show it: with no more rights than the broker itself has."""
         permitted = self._state.config.broker_permission
         if permitted & _READ_WRITE == _READ_WRITE:
             return topic
@@ -139,13 +120,13 @@ class Registrar:
         return answer
 
     def take_order(self, answer: Command) -> None:
-        """Mark the topics that name servers say keep the order."""
+        """Mark the topics that name servers list as ordered."""
         if not answer.body:
             return
         try:
             topics = decode_body(answer.body, KVTable).table
         except BodyMalformed as error:
-            logger.warning("a name server's list of ordered topics is not readable: %s", error)
+            logger.warning("ignoring malformed list of ordered topics from name server: %s", error)
             return
         self._state.topics.set_order(topics, self._state.clock.now_ms())
 
@@ -160,7 +141,7 @@ class Registrar:
         return self._state.config.register_broker_timeout_mills / 1000
 
     def farewell(self) -> Command:
-        """Make the request that takes the broker out of all routes."""
+        """Build the request that takes the broker out of all routes."""
         config = self._state.config
         header = UnregisterBrokerRequest(
             broker_name=config.broker_name,
@@ -176,7 +157,7 @@ class _Link:
 
     def __init__(self, registrar: Registrar, address: str) -> None:
         self.address = address
-        self.told = 0  # the number of the last change it has been told, if it can be
+        self.sent = 0  # number of the last change it was sent, or could not be sent
         self._registrar = registrar
         self._known = False  # it has all topics
         self._changed: dict[str, None] = {}
@@ -209,7 +190,7 @@ class _Link:
                 await self.register(changed if self._known else None)
 
     async def register(self, topics: list[str] | None = None) -> None:
-        """Send one registration; a failure is logged once and mended by the next."""
+        """Send one registration; a failure is logged once and repaired by the next."""
         self._woken.clear()
         asked = self._asked
         registrar = self._registrar
@@ -217,7 +198,7 @@ class _Link:
             answer = await registrar.ask(self.address, registrar.request(topics), registrar.timeout)
         except MQError as error:
             log = logger.warning if self._known or self._pause == _FIRST_PAUSE else logger.debug
-            log("cannot register with name server %s: %s", self.address, error)
+            log("registration failed: name_server=%s error=%s; retrying", self.address, error)
             self._pause = min(self._pause * 2, _LONGEST_PAUSE)
             self._known = False
         else:
@@ -226,7 +207,7 @@ class _Link:
             self._known = True
             self._pause = _FIRST_PAUSE
             registrar.take_order(answer)
-        self.told = asked
+        self.sent = asked
         registrar.progressed()
 
     async def unregister(self) -> None:
@@ -236,4 +217,4 @@ class _Link:
         try:
             await registrar.ask(self.address, registrar.farewell(), _UNREGISTER_TIMEOUT)
         except MQError as error:
-            logger.info("cannot unregister from name server %s: %s", self.address, error)
+            logger.info("unregistration failed: name_server=%s error=%s", self.address, error)

@@ -5,7 +5,7 @@ import logging
 from collections.abc import Sequence
 
 from pocketmq.broker.balancing.routes import Found
-from pocketmq.broker.naming.calls import Calls
+from pocketmq.broker.naming.calls import NameServerCalls
 from pocketmq.errors import MQError, ResponseCode
 from pocketmq.model.route import TopicRoute
 from pocketmq.protocol.codes import RequestCode
@@ -21,7 +21,7 @@ _TIMEOUT = 3.0
 class RouteQuestions:
     """Asks one name server after the other until one answers. Belongs to the broker's loop."""
 
-    def __init__(self, name_servers: Sequence[str], calls: Calls) -> None:
+    def __init__(self, name_servers: Sequence[str], calls: NameServerCalls) -> None:
         self._name_servers = list(dict.fromkeys(name_servers))
         self._calls = calls
         self._tasks: set[asyncio.Task[None]] = set()

@@ -2,9 +2,9 @@
 
 from typing import TYPE_CHECKING
 
+from pocketmq.broker.core.refusals import MORE_HELP
 from pocketmq.broker.pop.taking import MOST_MESSAGES
 from pocketmq.broker.saving import save_changes
-from pocketmq.broker.sending.targets import MORE_HELP
 from pocketmq.errors import ResponseCode, ServerError, server_error
 from pocketmq.model.flags import Permission
 from pocketmq.model.group_config import GroupConfig

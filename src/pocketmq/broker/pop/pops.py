@@ -4,10 +4,12 @@ Whoever waits is served as soon as a message comes, a lock is released, or its t
 after another as they came. Timers are `popping`'s. Belongs to the broker's loop.
 """
 
+import asyncio
 import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from pocketmq.broker.core.refusals import FAILED
 from pocketmq.broker.pop.answers import NO_POP, nothing_popped, notified, pop_answer
 from pocketmq.broker.pop.checks import checked
 from pocketmq.broker.pop.journal import Journal
@@ -15,7 +17,6 @@ from pocketmq.broker.pop.table import PopTable
 from pocketmq.broker.pop.taking import Batch, Taking, retry_topics
 from pocketmq.broker.pop.waiting import ANY_QUEUE, HeldPop, Line, WaitingPops
 from pocketmq.broker.pulling.selection import Selection
-from pocketmq.broker.serving.refusals import FAILED
 from pocketmq.errors import ResponseCode, ServerError, StoreError
 from pocketmq.net import Connection
 from pocketmq.protocol.requests.pop import NotificationRequest, PopRequest
@@ -260,7 +261,7 @@ class Pops:
     def _go_on_soon(self, line: Line) -> None:
         """Look again when others have had their turn: not all could be looked at."""
         if not self._unfinished:
-            self._state.call_soon(self._go_on)
+            asyncio.get_running_loop().call_soon(self._go_on)
         self._unfinished[line] = None
 
     def _go_on(self) -> None:
@@ -269,7 +270,7 @@ class Pops:
         for line in unfinished:
             if len(line):
                 self._serve(line)
-        self._state.end_turn()  # writes what was noted outside of a request
+        self._state.writer.end_turn()  # writes what was noted outside of a request
 
 
 def _ready(line: Line) -> HeldPop | None:

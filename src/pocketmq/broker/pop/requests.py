@@ -230,7 +230,7 @@ def _read_handle(text: str) -> tuple[int, int]:
 
 
 def _pops(state: BrokerState) -> Pops:
-    if state.pops is None:
+    if not isinstance(state.pops, Pops):
         raise server_error(ResponseCode.SERVICE_NOT_AVAILABLE, "pops are not served yet")
     return state.pops
 

@@ -14,7 +14,8 @@ from pocketmq.broker.pop.pops import Pops
 from pocketmq.broker.pop.shelf import Shelf, Taken
 from pocketmq.broker.retry.rules import PopOfFailed, is_given_up, retry_limit, retry_of_popped
 from pocketmq.broker.saving import save_changes
-from pocketmq.broker.sending.appending import Placed, place
+from pocketmq.broker.writing.appending import place
+from pocketmq.broker.writing.drafts import Placed
 from pocketmq.errors import ServerError
 from pocketmq.model.group_config import GroupConfig
 from pocketmq.model.names import dead_letter_topic

@@ -1,6 +1,6 @@
-"""Pulls that wait, tried again: when messages come, when their time is over, when a topic goes.
+"""Long polling: suspended pulls retried when messages arrive, time out, or lose their topic.
 
-Which of them and when is `long_polling`'s to say; this carries it out and keeps the timer. Belongs
+`suspended_pulls` decides which of them and when; this carries it out and keeps the timer. Belongs
 to the broker's loop.
 """
 
@@ -8,9 +8,9 @@ import asyncio
 import logging
 from collections.abc import Mapping
 
+from pocketmq.broker.core.refusals import FAILED
 from pocketmq.broker.pulling.requests import has_match, resume
 from pocketmq.broker.pulling.suspended_pulls import NEVER, HeldPull
-from pocketmq.broker.serving.refusals import FAILED
 from pocketmq.broker.state import BrokerState
 from pocketmq.errors import ResponseCode, StoreError
 from pocketmq.store import QueueIndex
@@ -18,8 +18,8 @@ from pocketmq.store import QueueIndex
 logger = logging.getLogger("pocketmq.broker")
 
 
-class WaitingPulls:
-    """Answers the waiting pulls of one broker."""
+class LongPolling:
+    """Answers the suspended pulls of one broker."""
 
     def __init__(self, state: BrokerState, loop: asyncio.AbstractEventLoop) -> None:
         self._state = state
@@ -27,6 +27,7 @@ class WaitingPulls:
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at = NEVER
         self._open = True
+        state.writer.arrived.append(self.wake)
 
     def stop(self) -> None:
         """Answer all with what there is; from now on none waits."""

@@ -1,6 +1,8 @@
 """Looking at single messages: by place (33), by key (12), and at the entries of a queue (321)."""
 
-from pocketmq.broker.serving.refusals import refusal
+import asyncio
+
+from pocketmq.broker.core.refusals import refusal
 from pocketmq.broker.state import BrokerState, Handler
 from pocketmq.errors import MQError, ResponseCode
 from pocketmq.net import Connection
@@ -49,14 +51,14 @@ def query(state: BrokerState, connection: Connection, request: Command) -> Comma
             return
         try:
             if not state.store.keys.catch_up(_SLICE):
-                state.call_soon(go_on)
+                asyncio.get_running_loop().call_soon(go_on)
                 return
             answer = _find(state, request, header)
         except MQError as error:
             answer = refusal(request, error)
         connection.write(answer.encode())
 
-    state.call_soon(go_on)
+    asyncio.get_running_loop().call_soon(go_on)
     return None
 
 

@@ -6,11 +6,11 @@ again, as in Java: the topic or the group may be gone by then.
 
 from typing import NamedTuple
 
+from pocketmq.broker.core.answers import pull_answer
+from pocketmq.broker.core.refusals import MORE_HELP
 from pocketmq.broker.pulling.selection import Selection, carried_selection, group_selection
 from pocketmq.broker.pulling.suspended_pulls import HeldPull
 from pocketmq.broker.saving import save_changes
-from pocketmq.broker.sending.targets import MORE_HELP
-from pocketmq.broker.serving.answers import pull_answer
 from pocketmq.broker.state import Answer, BrokerState, Handler
 from pocketmq.errors import ResponseCode, ServerError, server_error
 from pocketmq.model.flags import Permission, PullFlag

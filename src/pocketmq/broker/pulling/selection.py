@@ -6,20 +6,18 @@ whose subscription the broker does not know or understand, in Java's words.
 
 from collections.abc import Callable
 from functools import lru_cache
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 import msgspec
 
+from pocketmq.broker.core.refusals import MORE_HELP
 from pocketmq.broker.members.subscriptions import Subscribed, subscribed
-from pocketmq.broker.sending.targets import MORE_HELP
+from pocketmq.broker.state import BrokerState
 from pocketmq.errors import FilterSyntaxError, ResponseCode, server_error
 from pocketmq.protocol.filter import Filter, is_tag_kind, subscribe
 from pocketmq.protocol.property_text import decode_properties
 from pocketmq.protocol.record_scan import RecordView
 from pocketmq.protocol.requests.pulling import PullRequest
-
-if TYPE_CHECKING:
-    from pocketmq.broker.state import BrokerState
 
 Matches: TypeAlias = Callable[[int, memoryview], bool]
 
@@ -59,7 +57,7 @@ def _read_carried(topic: str, expression: str | None, kind: str | None) -> Selec
     return _selection(made)
 
 
-def group_selection(state: "BrokerState", header: PullRequest) -> Selection:
+def group_selection(state: BrokerState, header: PullRequest) -> Selection:
     """Give the selection a group subscribed with its heartbeats; raises `ServerError`."""
     group = state.consumers.get(header.consumer_group)
     if group is None:

@@ -3,29 +3,25 @@
 Consumers do so when sending back (code 36) has failed, and orderly ones always.
 """
 
-from typing import TYPE_CHECKING
-
+from pocketmq.broker.core.refusals import MORE_HELP
 from pocketmq.broker.retry.rules import DEAD_LETTER_QUEUES, give_up_sent, is_given_up, retry_limit
 from pocketmq.broker.saving import save_changes
-from pocketmq.broker.sending.appending import Draft
-from pocketmq.broker.sending.targets import MORE_HELP
+from pocketmq.broker.state import BrokerState
+from pocketmq.broker.writing.drafts import Draft
 from pocketmq.errors import ResponseCode, server_error
 from pocketmq.model import properties as names
 from pocketmq.model.group_config import GroupConfig
 from pocketmq.model.names import RETRY_PREFIX, dead_letter_topic
 from pocketmq.model.topic_config import TopicConfig
 
-if TYPE_CHECKING:
-    from pocketmq.broker.state import BrokerState
 
-
-def origin_of(state: "BrokerState", draft: Draft) -> str:
+def origin_of(state: BrokerState, draft: Draft) -> str:
     """Give the topic a retry first came from; clients write it, so it must be one there is."""
     topic = draft.properties.get(names.RETRY_TOPIC, draft.topic)
     return topic if topic in state.topics else draft.topic
 
 
-def find_group(state: "BrokerState", name: str) -> GroupConfig:
+def find_group(state: BrokerState, name: str) -> GroupConfig:
     """Return the settings of a group whose message failed. Raises `ServerError` if unknown."""
     group = state.groups.find(
         name,
@@ -41,7 +37,7 @@ def find_group(state: "BrokerState", name: str) -> GroupConfig:
 
 
 def make_group_topic(
-    state: "BrokerState", name: str, queues: int, *, sys_flag: int = 0
+    state: BrokerState, name: str, queues: int, *, sys_flag: int = 0
 ) -> TopicConfig:
     """Return a group's topic of retries or dead letters, which may be new. Raises `ServerError`."""
     now_ms = state.turn.now_ms
@@ -52,7 +48,7 @@ def make_group_topic(
 
 
 def give_up_retries(
-    state: "BrokerState", draft: Draft, client_version: int, client_limit: int | None
+    state: BrokerState, draft: Draft, client_version: int, client_limit: int | None
 ) -> None:
     """Point a draft for a retry topic at the dead letters if it has been tried often enough.
 

@@ -6,12 +6,12 @@ the tries. After the last try it goes to the group's dead letters, where nobody 
 
 import random
 
+from pocketmq.broker.core.refusals import OVERLOADED
 from pocketmq.broker.retry.dead_letters import find_group, make_group_topic, origin_of
 from pocketmq.broker.retry.rules import DEAD_LETTER_QUEUES, level_of_retry, retry_limit, retry_of
 from pocketmq.broker.saving import save_changes
-from pocketmq.broker.sending.appending import place
-from pocketmq.broker.sending.requests import OVERLOADED
 from pocketmq.broker.state import Answer, BrokerState, Handler
+from pocketmq.broker.writing.appending import place
 from pocketmq.errors import ResponseCode, server_error
 from pocketmq.model import properties as names
 from pocketmq.model.flags import Permission

@@ -7,7 +7,7 @@ Pure: they create the topics and store the copies.
 
 import msgspec
 
-from pocketmq.broker.sending.appending import Draft
+from pocketmq.broker.writing.drafts import Draft
 from pocketmq.model import properties as names
 from pocketmq.model.delay import retry_level
 from pocketmq.model.group_config import GroupConfig

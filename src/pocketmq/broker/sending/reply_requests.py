@@ -10,10 +10,11 @@ from functools import partial
 
 import msgspec
 
-from pocketmq.broker.sending.appending import append, message_illegal
 from pocketmq.broker.sending.born_host import born_host
-from pocketmq.broker.sending.targets import Target, find_target
+from pocketmq.broker.sending.targets import find_target
 from pocketmq.broker.state import Answer, BrokerState, Handler
+from pocketmq.broker.writing.appending import append, message_illegal
+from pocketmq.broker.writing.drafts import Target
 from pocketmq.errors import InvalidInput, ResponseCode, ServerError, StoreError
 from pocketmq.model import properties as names
 from pocketmq.model.flags import COMPRESSION_MASK, SysFlag

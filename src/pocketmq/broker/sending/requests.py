@@ -7,11 +7,13 @@ answer is a template. Whatever asks for more (retries, delays, transactions) bec
 from collections.abc import Mapping
 from functools import lru_cache
 
+from pocketmq.broker.core.refusals import OVERLOADED, STORE_UNAVAILABLE
 from pocketmq.broker.retry.dead_letters import give_up_retries
-from pocketmq.broker.sending.appending import Draft, append, append_batch, message_illegal, place
 from pocketmq.broker.sending.born_host import born_host
-from pocketmq.broker.sending.targets import Target, find_target
+from pocketmq.broker.sending.targets import find_target
 from pocketmq.broker.state import Answer, BrokerState, Handler
+from pocketmq.broker.writing.appending import append, append_batch, message_illegal, place
+from pocketmq.broker.writing.drafts import Draft, Target
 from pocketmq.errors import (
     InvalidInput,
     MessageMalformed,
@@ -29,12 +31,6 @@ from pocketmq.protocol.command import ONEWAY_FLAG, Command
 from pocketmq.protocol.property_text import LIMIT, decode_properties
 from pocketmq.protocol.records import Record
 from pocketmq.protocol.requests.sending import SendRequest, SendRequestV2
-
-OVERLOADED = "[OVERLOAD]system busy, start flow control for a while"
-NO_ROOM = (
-    "service not available now. It may be caused by one of the following reasons: the broker's "
-    "disk is full, messages are put to the slave, message store has been shut down, etc."
-)
 
 _NOT_WAITING = "WAIT\1false"
 _INNER_BATCH = int(SysFlag.INNER_BATCH)
@@ -64,7 +60,9 @@ def send(state: BrokerState, connection: Connection, request: Command) -> Answer
     except StoreError:
         turn.doubt()
         state.traffic.refused += 1
-        return state.send_answers.refused(request, ResponseCode.SERVICE_NOT_AVAILABLE, NO_ROOM)
+        return state.send_answers.refused(
+            request, ResponseCode.SERVICE_NOT_AVAILABLE, STORE_UNAVAILABLE
+        )
     if not request.flag & ONEWAY_FLAG:
         wait = header.properties is None or _NOT_WAITING not in header.properties
         turn.answer_stored(connection, request, frame, wait=wait)

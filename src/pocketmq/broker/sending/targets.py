@@ -4,14 +4,13 @@ Owns Java's order of checks and its words. Knows nothing of the message itself.
 """
 
 import random
-from typing import TYPE_CHECKING
 
-import msgspec
-
+from pocketmq.broker.core.refusals import MORE_HELP
 from pocketmq.broker.saving import save_changes
+from pocketmq.broker.state import BrokerState
 from pocketmq.broker.topics.name_rules import topic_fault
+from pocketmq.broker.writing.drafts import Target
 from pocketmq.errors import ResponseCode, server_error
-from pocketmq.model.data_version import DataVersion
 from pocketmq.model.flags import Permission, SysFlag
 from pocketmq.model.kinds import TopicFilterType
 from pocketmq.model.names import (
@@ -22,30 +21,13 @@ from pocketmq.model.names import (
 )
 from pocketmq.model.topic_config import TopicConfig
 from pocketmq.protocol.requests.sending import SendRequest
-from pocketmq.store import QueueIndex
 
-if TYPE_CHECKING:
-    from pocketmq.broker.state import BrokerState
-
-MORE_HELP = "\nSee https://rocketmq.apache.org/docs/bestPractice/06FAQ for further details."
-"""What Java adds to some refusals; people search for these words."""
 _UNIT = 1
 _UNIT_SUB = 2
 _KEPT = 65_536
 
 
-class Target(msgspec.Struct, frozen=True, gc=False):
-    """A queue messages may be sent to, as of one version of the topics."""
-
-    version: DataVersion
-    config: TopicConfig
-    queue: QueueIndex
-    topic: bytes
-    sys_flag: int  # bits every message of the topic gets
-    retry: bool
-
-
-def find_target(state: "BrokerState", producer: str, header: SendRequest) -> Target:
+def find_target(state: BrokerState, producer: str, header: SendRequest) -> Target:
     """Give the queue a send is for; the topic is made if it may be. Raises `ServerError`."""
     config = state.topics.get(header.topic)
     if config is not None and header.queue_id < 0 and config.write_queue_nums > 0:
@@ -73,7 +55,7 @@ def find_target(state: "BrokerState", producer: str, header: SendRequest) -> Tar
     return target
 
 
-def _checked_topic(state: "BrokerState", header: SendRequest) -> TopicConfig:
+def _checked_topic(state: BrokerState, header: SendRequest) -> TopicConfig:
     topic = header.topic
     writable = state.config.broker_permission & Permission.WRITE
     if not writable and state.topics.is_order(topic):
@@ -99,7 +81,7 @@ def _checked_topic(state: "BrokerState", header: SendRequest) -> TopicConfig:
     return config
 
 
-def _created(state: "BrokerState", header: SendRequest) -> TopicConfig | None:
+def _created(state: BrokerState, header: SendRequest) -> TopicConfig | None:
     retry = is_retry_topic(header.topic)
     flag = (_UNIT_SUB if retry else _UNIT) if header.unit_mode else 0
     config = state.topics.create_on_send(

@@ -1,1 +1,1 @@
-"""From a request to its answer: dispatch, refusals, and answers that wait for the store."""
+"""From a request to its handler, and the requests that are refused."""

@@ -36,8 +36,7 @@ def update_config(state: BrokerState, connection: Connection, request: Command) 
     before, after = state.config, state.config.updated(wanted)
     properties = after.to_properties()
     keep_settings(state.store, {key: properties[key] for key in wanted if key in CHANGEABLE})
-    state.config = after
-    state.targets.clear()
+    state.apply(after)
     state.store.keep(store_options(state.config, in_memory=state.store.in_memory))
     changed = [
         f"{key}={value}"
@@ -57,7 +56,7 @@ def _announce(state: BrokerState) -> None:
     """Tell name servers of all topics anew: what they may be used for is what the broker may."""
     state.topics.version = state.topics.version.following(state.clock.now_ms())
     save_changes(state)
-    state.register_topics(list(state.topics.entries))
+    state.announcements.announce(list(state.topics.entries))
 
 
 def get_config(state: BrokerState, _: Connection, request: Command) -> Command:

@@ -1,8 +1,9 @@
 """Taking a timed message back before it is due (370), with Java's checks, codes and words."""
 
-from pocketmq.broker.sending.appending import Draft, place
 from pocketmq.broker.sending.born_host import born_host
 from pocketmq.broker.state import Answer, BrokerState, Handler
+from pocketmq.broker.writing.appending import place
+from pocketmq.broker.writing.drafts import Draft
 from pocketmq.errors import HeaderMalformed, ResponseCode, server_error
 from pocketmq.model import properties as names
 from pocketmq.net import Connection

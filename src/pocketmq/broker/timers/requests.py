@@ -1,6 +1,8 @@
 """Messages that wait for a moment: how far the broker is (60), and how many by topic (61)."""
 
-from pocketmq.broker.serving.refusals import refusal
+import asyncio
+
+from pocketmq.broker.core.refusals import refusal
 from pocketmq.broker.state import BrokerState, Handler
 from pocketmq.broker.timers.queue import TimerQueue
 from pocketmq.errors import MQError, ResponseCode, server_error
@@ -38,7 +40,7 @@ def checkpoint(state: BrokerState, _: Connection, request: Command) -> Command:
 def waiting(state: BrokerState, connection: Connection, request: Command) -> None:
     """Count the messages that wait, by topic. There may be millions: others are served between."""
     timed = _timed(state, "The timer message store is null")
-    state.end_turn()
+    state.writer.end_turn()
     timed.take_in()
     entries = timed.wheel.before(1 << 62)
     counts: dict[str, int] = {}
@@ -53,7 +55,7 @@ def waiting(state: BrokerState, connection: Connection, request: Command) -> Non
             connection.write(refusal(request, error).encode())
             return
         if start + _AT_ONCE < len(entries):
-            state.call_soon(lambda: go_on(start + _AT_ONCE))
+            asyncio.get_running_loop().call_soon(lambda: go_on(start + _AT_ONCE))
         else:
             connection.write(_counted(state, request, counts).encode())
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from pocketmq.broker.core.log_origins import origin_of_timer
 from pocketmq.broker.delay.rules import real_place
-from pocketmq.broker.sending.appending import Draft
+from pocketmq.broker.writing.drafts import Draft
 from pocketmq.errors import ResponseCode, ServerError, server_error
 from pocketmq.model import properties as names
 from pocketmq.model.flags import TRANSACTION_MASK, SysFlag

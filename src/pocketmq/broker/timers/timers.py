@@ -9,11 +9,10 @@ import logging
 
 from pocketmq.broker.core.alarm import Alarm
 from pocketmq.broker.core.late_saving import LateSaving
-from pocketmq.broker.sending.appending import Draft
-from pocketmq.broker.serving.dispatch import Dispatcher
 from pocketmq.broker.state import BrokerState
 from pocketmq.broker.timers.queue import KIND, TimerQueue
 from pocketmq.broker.timers.rules import TIMED, TimerLimits, hold_back, timer_tag
+from pocketmq.broker.writing.drafts import Draft
 from pocketmq.model.names import TIMER_TOPIC
 from pocketmq.model.properties import REAL_TOPIC
 from pocketmq.store import TagRule
@@ -38,11 +37,8 @@ def timer_tag_rules() -> dict[str, TagRule]:
 class Timers:
     """The timed messages of a running broker."""
 
-    def __init__(
-        self, state: BrokerState, dispatcher: Dispatcher, loop: asyncio.AbstractEventLoop
-    ) -> None:
+    def __init__(self, state: BrokerState, loop: asyncio.AbstractEventLoop) -> None:
         self._state = state
-        self._dispatcher = dispatcher
         self._queue = TimerQueue(state.store)
         self._saving = LateSaving(state, loop, kind=KIND, capture=self._queue.snapshot)
         self._alarm = Alarm("delivery of timed messages", self._run, loop)
@@ -69,7 +65,8 @@ class Timers:
 
     # Taking in
 
-    def _hold_back(self, state: BrokerState, draft: Draft) -> None:
+    def _hold_back(self, draft: Draft) -> None:
+        state = self._state
         config = state.config
         limits = TimerLimits(
             config.timer_wheel_enable, config.timer_max_delay_sec * 1000, config.broker_name
@@ -108,8 +105,8 @@ class Timers:
 
     def _deliver(self, now_ms: int) -> bool | None:
         """Deliver a part of what is due; tell whether there is more to do, None if it failed."""
-        queue, dispatcher, turn = self._queue, self._dispatcher, self._state.turn
-        dispatcher.end_turn()  # if the store refuses, it shall be nobody else's message
+        queue, writer, turn = self._queue, self._state.writer, self._state.turn
+        writer.end_turn()  # if the store refuses, it shall be nobody else's message
         self._new = 0
         behind = queue.take_in(_TAKEN_AT_ONCE)
         behind |= queue.wheel.prepare(now_ms, _TAKEN_AT_ONCE)
@@ -119,7 +116,7 @@ class Timers:
             turn.appended(target, count, size)
             if self._state.measures is not None:
                 self._state.measures.timed_out.add((target.topic,), count)
-        dispatcher.end_turn()  # wakes the pulls that wait for them
+        writer.end_turn()  # wakes the pulls that wait for them
         stale = self._state.store.log.written - queue.saved_position > _STALE
         if queue.done != done or delivered.by_queue or stale:
             self._saving.changed()
@@ -132,6 +129,6 @@ class Timers:
 
     def _move_before(self, position: int) -> None:
         if self._queue.wheel.count or self._new:
-            self._dispatcher.end_turn()
+            self._state.writer.end_turn()
             self._queue.move_before(position, self._state.clock.now_ms())
             self._saving.changed()

@@ -16,8 +16,6 @@ from pocketmq.broker.core.late_saving import LateSaving
 from pocketmq.broker.core.peer import Peer
 from pocketmq.broker.delay.rules import real_place
 from pocketmq.broker.saving import save_changes
-from pocketmq.broker.sending.appending import Draft
-from pocketmq.broker.serving.dispatch import Dispatcher
 from pocketmq.broker.state import BrokerState
 from pocketmq.broker.transactions.half_messages import KIND, HalfMessages
 from pocketmq.broker.transactions.half_states import GIVEN_UP, MOST_CHECKS
@@ -29,6 +27,7 @@ from pocketmq.broker.transactions.rules import (
     is_half,
     prepare,
 )
+from pocketmq.broker.writing.drafts import Draft
 from pocketmq.errors import ResponseCode, StoreError, server_error
 from pocketmq.model.names import HALF_TOPIC, TRANSACTION_GAVE_UP_TOPIC
 from pocketmq.model.properties import TRANSACTION_PREPARED
@@ -55,11 +54,8 @@ def half_tag_rules() -> dict[str, TagRule]:
 class TransactionChecks:
     """The transactions of a running broker."""
 
-    def __init__(
-        self, state: BrokerState, dispatcher: Dispatcher, loop: asyncio.AbstractEventLoop
-    ) -> None:
+    def __init__(self, state: BrokerState, loop: asyncio.AbstractEventLoop) -> None:
         self._state = state
-        self._dispatcher = dispatcher
         self._halves = HalfMessages(state.store)
         self._saving = LateSaving(state, loop, kind=KIND, capture=self._halves.snapshot)
         self._alarm = Alarm("check of transactions", self._run, loop)
@@ -76,7 +72,7 @@ class TransactionChecks:
             self._saving.changed()
         self._halves.changed = self._saving.changed
         state.halves = self._halves
-        state.redirects[TRANSACTION_PREPARED] = _hold_back
+        state.redirects[TRANSACTION_PREPARED] = self._hold_back
         state.store.about_to_drop.append(self._give_up_before)
         self._sleep()
 
@@ -84,6 +80,18 @@ class TransactionChecks:
         """Ask nobody any more, and save; call before the store is closed."""
         self._alarm.stop()
         await self._saving.stop()
+
+    def _hold_back(self, draft: Draft) -> None:
+        if not is_half(draft):
+            return
+        state = self._state
+        if state.config.reject_transaction_message:
+            host = state.address.rpartition(":")[0]
+            raise server_error(
+                ResponseCode.NO_PERMISSION,
+                f"the broker[{host}] sending transaction message is forbidden",
+            )
+        prepare(draft, state.turn.now_ms)
 
     def _sleep(self) -> None:
         interval = max(self._state.config.transaction_check_interval, 10) / 1000
@@ -115,7 +123,7 @@ class TransactionChecks:
         halves, queue = self._halves, self._halves.queue
         if queue is None:
             return
-        self._dispatcher.end_turn()
+        self._state.writer.end_turn()
         offset, stop = max(halves.states.base, queue.min_offset), queue.next_offset
         while offset < stop:
             end = min(offset + _WINDOW, stop)
@@ -145,7 +153,7 @@ class TransactionChecks:
 
     def _deal_with(self, queue: QueueIndex, offsets: list[int]) -> None:
         state, halves = self._state, self._halves
-        self._dispatcher.end_turn()  # if the store refuses, it shall be nobody else's message
+        self._state.writer.end_turn()  # if the store refuses, it shall be nobody else's message
         now_ms = state.turn.now_ms = state.clock.now_ms()
         for offset in offsets:
             checks = halves.state(offset)
@@ -161,7 +169,7 @@ class TransactionChecks:
             else:
                 halves.checked(offset, checks + 1)
                 self._ask(half, checks + 1)
-        self._dispatcher.end_turn()
+        self._state.writer.end_turn()
 
     def _is_old(self, half: RecordView, now_ms: int) -> bool:
         kept_ms = self._state.config.file_reserved_time * 3_600_000
@@ -184,7 +192,7 @@ class TransactionChecks:
         halves, queue = self._halves, self._halves.queue
         if queue is None or halves.states.first_open(queue.next_offset) == queue.next_offset:
             return
-        self._dispatcher.end_turn()
+        self._state.writer.end_turn()
         now_ms = self._state.clock.now_ms()
         for offset, checks in list(halves.states.open_from(queue.min_offset, queue.next_offset)):
             if (queue.position(offset) or 0) >= position:
@@ -214,15 +222,3 @@ class TransactionChecks:
         if gate is None or place is None:
             return None
         return partial(gate.may_send, topic=place[0])
-
-
-def _hold_back(state: BrokerState, draft: Draft) -> None:
-    if not is_half(draft):
-        return
-    if state.config.reject_transaction_message:
-        host = state.address.rpartition(":")[0]
-        raise server_error(
-            ResponseCode.NO_PERMISSION,
-            f"the broker[{host}] sending transaction message is forbidden",
-        )
-    prepare(draft, state.turn.now_ms)

@@ -4,10 +4,11 @@ Owns Java's checks, codes and words. Nobody is answered who says that he does no
 """
 
 from pocketmq.broker.measures import Measures
-from pocketmq.broker.sending.appending import Draft, place
 from pocketmq.broker.state import Answer, BrokerState, Handler
 from pocketmq.broker.transactions.half_states import COMMITTED, MOST_CHECKS, ROLLED_BACK
 from pocketmq.broker.transactions.rules import comes_too_late, committed, prepare
+from pocketmq.broker.writing.appending import place
+from pocketmq.broker.writing.drafts import Draft
 from pocketmq.errors import InvalidInput, ResponseCode, server_error
 from pocketmq.model import properties as names
 from pocketmq.model.flags import TransactionState

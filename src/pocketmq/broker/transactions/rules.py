@@ -9,8 +9,8 @@ producer wants to be asked.
 from typing import NamedTuple
 
 from pocketmq.broker.delay.rules import real_place
-from pocketmq.broker.sending.appending import Draft
 from pocketmq.broker.transactions.half_states import COMMITTED, GIVEN_UP, ROLLED_BACK
+from pocketmq.broker.writing.drafts import Draft
 from pocketmq.model import properties as names
 from pocketmq.model.flags import TRANSACTION_MASK, SysFlag
 from pocketmq.model.names import HALF_TOPIC, OP_HALF_TOPIC, TRANSACTION_GAVE_UP_TOPIC

@@ -11,7 +11,6 @@ from collections.abc import Callable
 from pocketmq.broker.core.clock_watch import ClockWatch
 from pocketmq.broker.members.requests import expire
 from pocketmq.broker.saving import submit_offsets
-from pocketmq.broker.serving.dispatch import Dispatcher
 from pocketmq.broker.state import BrokerState
 from pocketmq.broker.statistics.traffic import SAMPLE_PERIOD
 from pocketmq.broker.upkeep.forced_deletion import clean_store
@@ -32,11 +31,8 @@ INDEX_BUSY_PAUSE = 0.1
 class Housekeeping:
     """The chores of one broker. Belongs to its loop."""
 
-    def __init__(
-        self, state: BrokerState, dispatcher: Dispatcher, loop: asyncio.AbstractEventLoop
-    ) -> None:
+    def __init__(self, state: BrokerState, loop: asyncio.AbstractEventLoop) -> None:
         self._state = state
-        self._dispatcher = dispatcher
         self._loop = loop
         self._clock_watch = ClockWatch(state.clock, loop.time)
         self._clock_watch.when_set_back.append(self._set_back)
@@ -81,7 +77,7 @@ class Housekeeping:
             self._state.pops.clock_was_set_back()
 
     def _maintain(self) -> None:
-        self._dispatcher.end_turn()  # so that what the store does concerns nobody's answer
+        self._state.writer.end_turn()  # so that what the store does concerns nobody's answer
         store = self._state.store
         store.maintain(self._loop.time())
         if store.log.tail > self._indexed and self._catching_up is None:
@@ -101,7 +97,7 @@ class Housekeeping:
         self._catching_up = self._loop.call_later(pause, self._catch_up)
 
     def _clean(self) -> None:
-        self._dispatcher.end_turn()
+        self._state.writer.end_turn()
         clean_store(self._state)
 
     def _sample(self) -> None:

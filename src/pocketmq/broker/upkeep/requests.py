@@ -18,7 +18,7 @@ _TRIMMED_AT_ONCE = 1000
 
 def delete_old_messages(state: BrokerState, connection: Connection, request: Command) -> Command:
     """Delete what is older than it is kept, whatever the hour."""
-    state.end_turn()  # so that what the store does concerns nobody's answer
+    state.writer.end_turn()  # so that what the store does concerns nobody's answer
     dropped = clean_store(state, asked=True)
     logger.info("%s had %d old files deleted", connection.remote_address, dropped)
     return request.reply(ResponseCode.SUCCESS)
@@ -26,14 +26,14 @@ def delete_old_messages(state: BrokerState, connection: Connection, request: Com
 
 def trim_queues(state: BrokerState, _: Connection, request: Command) -> Command:
     """Free the index space of messages that are no longer kept."""
-    state.end_turn()
+    state.writer.end_turn()
     state.store.queues.trim(_TRIMMED_AT_ONCE)
     return request.reply(ResponseCode.SUCCESS)
 
 
 def delete_unused_topics(state: BrokerState, connection: Connection, request: Command) -> Command:
     """Delete the queues of topics that this broker no longer has."""
-    state.end_turn()
+    state.writer.end_turn()
     for topic in state.store.queues.topics():
         if topic not in state.topics and not state.topics.is_system(topic):
             logger.info("%s had the queues of %s deleted", connection.remote_address, topic)

@@ -1,7 +1,7 @@
 """How to read everything that a broker keeps in its store, for a check of the store.
 
-Every kind of document has a line here; `tests/broker/upkeep/test_stored_forms.py` fails for one that has
-none. Tag codes of delayed messages depend on the broker's levels, which a check does not know.
+Every kind of document has a line here; `tests/broker/upkeep/test_stored_forms.py` fails for one
+without. Tag codes of delayed messages depend on the broker's levels, which a check does not know.
 """
 
 from pathlib import Path
@@ -16,7 +16,6 @@ from pocketmq.broker.delay.rules import real_place
 from pocketmq.broker.groups.table import ForbiddenTable, GroupTable
 from pocketmq.broker.pop.keeping import SavedPops
 from pocketmq.broker.pop.popping import KIND as POPS
-from pocketmq.broker.sending.appending import tag_rules
 from pocketmq.broker.settings.kept_settings import KIND as SETTING
 from pocketmq.broker.timers.queue import KIND as TIMERS
 from pocketmq.broker.timers.queue import SavedTimers
@@ -63,8 +62,7 @@ FORMS = StoredForms(
         TIMERS: lambda _, document: msgspec.json.decode(document, type=SavedTimers),
         TRANSACTIONS: _read_states,
     },
-    tag_rules={**tag_rules(), **half_tag_rules(), **timer_tag_rules()}
-    | dict.fromkeys(delay_tag_rules("1s")),
+    tag_rules={**half_tag_rules(), **timer_tag_rules()} | dict.fromkeys(delay_tag_rules("1s")),
     waits_for=_waits_for,
 )
 

@@ -1,8 +1,8 @@
-"""Many messages, one sync: answers that wait until their messages are on the device.
+"""Answers that wait until their messages are synced to the device (group commit).
 
-While one sync is under way the answers of later turns gather for the next, so the slower the
-device, the larger the groups. A sync that takes too long, or fails, is told with Java's answer for
-it, FLUSH_DISK_TIMEOUT: the message is stored, its safety is not certain.
+While one sync runs, the answers of later batches gather for the next, so the slower the device,
+the larger the groups. If a sync fails or takes too long, senders get Java's answer for it,
+FLUSH_DISK_TIMEOUT: the message is stored, but may not survive a power cut.
 """
 
 import asyncio
@@ -11,8 +11,8 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 from pocketmq.broker.config import BrokerConfig
-from pocketmq.broker.serving.answers import with_code
-from pocketmq.broker.serving.turn import Answers
+from pocketmq.broker.core.answers import with_code
+from pocketmq.broker.core.write_batch import Answers
 from pocketmq.errors import ResponseCode
 from pocketmq.store import MessageStore
 
@@ -34,7 +34,7 @@ def release(answers: Answers) -> None:
 
 
 class _Group:
-    """Answers that one sync sets free."""
+    """Answers that one sync releases."""
 
     __slots__ = ("answers", "messages", "size", "timer")
 
@@ -45,12 +45,11 @@ class _Group:
         self.timer: asyncio.TimerHandle | None = None
 
 
-class GroupCommit:
-    """Holds answers back until a sync. Belongs to the broker's loop."""
+class SyncedAnswers:
+    """Answers held back until a sync. Belongs to the broker's loop."""
 
-    def __init__(self, store: MessageStore, loop: asyncio.AbstractEventLoop, send: Send) -> None:
+    def __init__(self, store: MessageStore, send: Send) -> None:
         self._store = store
-        self._loop = loop
         self._send = send
         self._next: _Group | None = None
         self._syncing: _Group | None = None
@@ -67,7 +66,7 @@ class GroupCommit:
         group = self._next
         if group is None:
             group = self._next = _Group()
-            group.timer = self._loop.call_later(timeout, self._late, group)
+            group.timer = asyncio.get_running_loop().call_later(timeout, self._late, group)
         group.answers.append((answers, began))
         group.messages += messages
         group.size += size
@@ -77,14 +76,14 @@ class GroupCommit:
             self._start()
 
     def exceeds(self, config: BrokerConfig) -> bool:
-        """Tell whether more waits than a broker should promise to its senders."""
+        """Return whether more waits than a broker should promise to its senders."""
         return self.messages > config.max_unsynced_messages or self.size > config.max_unsynced_bytes
 
     async def drained(self) -> None:
-        """Wait until nobody waits; no longer than senders would."""
+        """Wait until no answer waits; no longer than senders would."""
         while self._next is not None or self._syncing is not None:
             if self._idle is None:
-                self._idle = self._loop.create_future()
+                self._idle = asyncio.get_running_loop().create_future()
             await self._idle
 
     def _start(self) -> None:
@@ -97,16 +96,21 @@ class GroupCommit:
         group, self._syncing = self._syncing, None
         self._start()
         if error is not None:
-            logger.error("the device did not take messages: %s", error)
+            logger.error(
+                "sync of the commit log failed: error=%s; answering FLUSH_DISK_TIMEOUT", error
+            )
         if group is not None:
             self._let_go(group, failed=error is not None)
 
     def _late(self, group: _Group) -> None:
-        logger.warning("%d messages wait for the device for too long", group.messages)
+        logger.warning(
+            "sync of the commit log is slow: messages=%d; answering FLUSH_DISK_TIMEOUT",
+            group.messages,
+        )
         self._let_go(group, failed=True)
 
     def _let_go(self, group: _Group, *, failed: bool) -> None:
-        """Answer once; a sync that comes after all finds nothing left to say."""
+        """Answer once; a sync that ends after the timeout finds no answers left."""
         if group.timer is not None:
             group.timer.cancel()
             group.timer = None

@@ -1,7 +1,7 @@
-"""One turn of the loop: what its requests left to be done once their messages are written.
+"""What the requests of one event-loop iteration leave to be done once their messages are written.
 
-Handlers put answers here that promise a message is stored, and the queues that grew. The dispatcher
-takes all of it at the end of the turn. Belongs to the broker's loop.
+Handlers put answers here that promise a message is stored, and the queues that grew; `BatchWriter`
+takes all of it, writes, and lets the answers go. Belongs to the broker's loop.
 """
 
 from typing import TypeAlias
@@ -14,8 +14,8 @@ Answers: TypeAlias = dict[Connection, list[tuple[Command, bytes]]]
 """Frames by connection, each with the request it answers."""
 
 
-class Turn:
-    """What one turn collects."""
+class WriteBatch:
+    """The appends of one event-loop iteration, and the answers that wait for them."""
 
     __slots__ = (
         "arrivals", "began", "failed", "held", "last", "messages", "notes", "now_ms", "overloaded",
@@ -24,7 +24,7 @@ class Turn:
 
     def __init__(self) -> None:
         self.now_ms = 0
-        self.began = 0.0  # by the loop's clock, when the first of it came; 0 if nobody measures
+        self.began = 0.0  # by the loop's clock, when its first request came; 0 without metrics
         self.overloaded = False  # too much waits for the device: refuse what is to be stored
         self.ready: Answers = {}  # leave once written
         self.held: Answers = {}  # leave once written, and synced if the broker syncs
@@ -33,7 +33,7 @@ class Turn:
         self.notes = 0  # changes that are to be put down in the journal of pops
         self.arrivals: dict[QueueIndex, int] = {}  # queues with waiting pulls, and what is new from
         self.last: tuple[QueueIndex, int] | None = None  # the latest append, and where it ended
-        self.failed = False  # the store has lost what this turn appended
+        self.failed = False  # the store has dropped what this batch appended
         self.topics: dict[str, list[int]] = {}  # messages, bytes and batches of each
 
     def answer_stored(
@@ -50,7 +50,7 @@ class Turn:
             answers[connection] = [(request, frame)]
 
     def appended(self, queue: QueueIndex, count: int, size: int) -> None:
-        """Take note of new messages at the end of a queue."""
+        """Record new messages at the end of a queue."""
         self.messages += count
         self.size += size
         counts = self.topics.get(queue.topic)
@@ -73,9 +73,9 @@ class Turn:
         if self.last is not None and self.last[0].next_offset < self.last[1]:
             self.failed = True
 
-    def take(self) -> "Turn":
-        """Give what was collected and begin anew."""
-        taken = Turn()
+    def take(self) -> "WriteBatch":
+        """Return what was collected, and start empty."""
+        taken = WriteBatch()
         taken.now_ms = self.now_ms
         taken.began, self.began = self.began, 0.0
         taken.ready, self.ready = self.ready, taken.ready

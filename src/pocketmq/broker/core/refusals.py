@@ -37,6 +37,14 @@ _CARRYING = frozenset(
     }
 )
 """Requests whose body is a message: only stored, and with a limit of its own."""
+STORE_UNAVAILABLE = (
+    "service not available now. It may be caused by one of the following reasons: the broker's "
+    "disk is full, messages are put to the slave, message store has been shut down, etc."
+)
+"""Java's remark for a message that the store could not take."""
+OVERLOADED = "[OVERLOAD]system busy, start flow control for a while"
+MORE_HELP = "\nSee https://rocketmq.apache.org/docs/bestPractice/06FAQ for further details."
+"""What Java adds to some refusals; people search for these words."""
 FAILED = "the broker failed on this request; see its log"
 """Said of a mistake of ours; what it was is nobody else's business."""
 
