@@ -9,8 +9,9 @@ from pocketmq.errors import (
     ServerError,
     StoreError,
 )
-from pocketmq.protocol.codes import RequestCode
+from pocketmq.protocol.catalogue import REQUESTS
 from pocketmq.protocol.command import Command
+from pocketmq.protocol.forms import BATCH, RAW
 
 REFUSING = frozenset(
     {
@@ -27,15 +28,7 @@ REFUSING = frozenset(
     }
 )
 """Codes that refuse; the others that are not success say what there is not, which is no news."""
-_CARRYING = frozenset(
-    {
-        RequestCode.SEND_MESSAGE,
-        RequestCode.SEND_MESSAGE_V2,
-        RequestCode.SEND_BATCH_MESSAGE,
-        RequestCode.SEND_REPLY_MESSAGE,
-        RequestCode.SEND_REPLY_MESSAGE_V2,
-    }
-)
+_CARRYING = frozenset(code for code, row in REQUESTS.items() if row.body in (RAW, BATCH))
 """Requests whose body is a message: only stored, and with a limit of its own."""
 STORE_UNAVAILABLE = (
     "service not available now. It may be caused by one of the following reasons: the broker's "

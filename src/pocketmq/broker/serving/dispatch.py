@@ -15,8 +15,8 @@ from pocketmq.broker.core.refusals import FAILED, REFUSING, check_size, refusal
 from pocketmq.broker.measures import Measures
 from pocketmq.broker.members.requests import connection_closed
 from pocketmq.broker.pulling.long_polling import LongPolling
+from pocketmq.broker.serving.back_pressure import TooManyUnsentBytes, with_back_pressure
 from pocketmq.broker.serving.fast_failure import SHORT, busy_answer
-from pocketmq.broker.serving.room import NoRoom, with_room
 from pocketmq.broker.state import Answer, BrokerState, Handler
 from pocketmq.errors import MQError, ResponseCode, StoreError
 from pocketmq.net import Connection
@@ -48,7 +48,7 @@ class Dispatcher:
         loop: asyncio.AbstractEventLoop,
     ) -> None:
         self._state = state
-        self._handlers = {code: with_room(code, each) for code, each in handlers.items()}
+        self._handlers = {code: with_back_pressure(code, each) for code, each in handlers.items()}
         self._loop = loop
         self._refusals = RefusalLog(logger)
         self._pulls = LongPolling(state, loop)
@@ -85,7 +85,7 @@ class Dispatcher:
                     answer = request.reply(ResponseCode.REQUEST_CODE_NOT_SUPPORTED, remark)
                 else:
                     answer = handler(state, connection, request)
-            except NoRoom:
+            except TooManyUnsentBytes:
                 connection.put_back(requests[_index(requests, request) :])
                 break
             except MQError as error:
