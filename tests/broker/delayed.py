@@ -4,7 +4,7 @@ from pathlib import Path
 
 from pocketmq.broker.delay.delays import delay_tag_rules
 from pocketmq.broker.delay.progress import DelayProgress, encode_progress
-from pocketmq.broker.delay.queues import Budget, DelayQueues, Delivered
+from pocketmq.broker.delay.queues import DelayQueues, DeliveredDelays, DeliveryBudget
 from pocketmq.broker.delay.recovery import recover_progress
 from pocketmq.broker.delay.rules import DelayLevels, hold_back
 from pocketmq.broker.writing.drafts import Draft
@@ -15,7 +15,7 @@ from pocketmq.store import MessageStore, StoreOptions
 from pocketmq.store.disk import FileSystem
 
 START_MS = 1_700_000_000_000
-PLENTY = Budget(1_000_000, 1 << 30)
+PLENTY = DeliveryBudget(1_000_000, 1 << 30)
 
 
 def draft(level: str, topic: str = "T", queue_id: int = 0, key: str = "K") -> Draft:
@@ -75,7 +75,7 @@ class Waiting:
         queue = self.store.make_queue(message.topic, message.queue_id)
         self.store.append(queue, [record], [message.tag or 0], self.now_ms)
 
-    def deliver(self, budget: Budget = PLENTY) -> Delivered:
+    def deliver(self, budget: DeliveryBudget = PLENTY) -> DeliveredDelays:
         return self.queues.deliver(self.now_ms, budget)
 
     def save(self) -> None:

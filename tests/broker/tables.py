@@ -8,31 +8,30 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, cast
 
-from pocketmq.broker.balancing import lock_requests
 from pocketmq.broker.balancing import requests as balancing
-from pocketmq.broker.balancing.queue_locks import QueueLocks
+from pocketmq.broker.balancing.queue_locks import GroupQueueLocks
 from pocketmq.broker.config import BrokerConfig
 from pocketmq.broker.core.answers import SendAnswers
 from pocketmq.broker.core.write_batch import WriteBatch
 from pocketmq.broker.groups import requests as groups
-from pocketmq.broker.groups.table import GroupTable
+from pocketmq.broker.groups.table import GroupConfigTable
 from pocketmq.broker.members import connections
 from pocketmq.broker.members import requests as members
-from pocketmq.broker.members.consumers import ConsumerTable
-from pocketmq.broker.members.producers import ProducerTable
+from pocketmq.broker.members.consumers import OnlineConsumers
+from pocketmq.broker.members.producers import OnlineProducers
 from pocketmq.broker.offsets import moving, progress
 from pocketmq.broker.offsets import requests as offsets
-from pocketmq.broker.offsets.table import OffsetTable
+from pocketmq.broker.offsets.table import ConsumerOffsetTable
 from pocketmq.broker.pulling.suspended_pulls import SuspendedPulls
 from pocketmq.broker.saving import load_tables
 from pocketmq.broker.state import BrokerState, Handler
 from pocketmq.broker.statistics import requests as statistics
-from pocketmq.broker.statistics.flows import Flows
-from pocketmq.broker.statistics.traffic import Traffic
+from pocketmq.broker.statistics.topic_statistics import TopicStatistics
+from pocketmq.broker.statistics.totals import BrokerTotals
 from pocketmq.broker.topics import requests as topics
 from pocketmq.broker.topics.system_topics import system_groups, system_topics
-from pocketmq.broker.topics.table import TopicTable
-from pocketmq.broker.writing.batch_writer import BatchWriter, Counters
+from pocketmq.broker.topics.table import TopicConfigTable
+from pocketmq.broker.writing.log_writer import CommitLogWriter, Counters
 from pocketmq.errors import MQError, ResponseCode
 from pocketmq.net import Connection
 from pocketmq.protocol.codes import RequestCode
@@ -48,7 +47,6 @@ HANDLERS: dict[RequestCode, Handler] = {
     **balancing.HANDLERS,
     **connections.HANDLERS,
     **groups.HANDLERS,
-    **lock_requests.HANDLERS,
     **members.HANDLERS,
     **offsets.HANDLERS,
     **statistics.HANDLERS,
@@ -108,21 +106,21 @@ class Desk:
         store = MessageStore.open(path, options, disk=disk, flusher=flusher)
         batch = WriteBatch()
         answers = SendAnswers("DefaultRegion", bytes(8), trace_on=True)
-        counters = Counters(traffic=Traffic(), stats=Flows())
+        counters = Counters(traffic=BrokerTotals(), stats=TopicStatistics())
         self.state = BrokerState(
             config=self.config,
             store=store,
-            topics=TopicTable(system_topics(self.config), now_ms=now_ms),
-            groups=GroupTable(system_groups(), now_ms=now_ms),
-            offsets=OffsetTable(now_ms=now_ms),
-            consumers=ConsumerTable(),
-            producers=ProducerTable(),
-            locks=QueueLocks(),
+            topics=TopicConfigTable(system_topics(self.config), now_ms=now_ms),
+            groups=GroupConfigTable(system_groups(), now_ms=now_ms),
+            offsets=ConsumerOffsetTable(now_ms=now_ms),
+            consumers=OnlineConsumers(),
+            producers=OnlineProducers(),
+            locks=GroupQueueLocks(),
             waiting=SuspendedPulls(),
             clock=self.clock,
             steady=self.clock.steady,
             turn=batch,
-            writer=BatchWriter(
+            writer=CommitLogWriter(
                 batch,
                 store,
                 self.clock,

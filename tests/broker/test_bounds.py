@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pocketmq.broker.assembly import open_store
-from pocketmq.broker.balancing.queue_locks import LEASE, QueueLocks
+from pocketmq.broker.balancing.queue_locks import LEASE, GroupQueueLocks
 from pocketmq.broker.config import BrokerConfig
 from pocketmq.errors import InvalidInput, ResponseCode, StoreFailed, StoreFull
 from pocketmq.model.queue import MessageQueue
@@ -62,7 +62,7 @@ def test_names_in_heartbeats_have_a_longest(body: dict[str, object]) -> None:
 
 
 def test_locks_over_the_limit_are_not_granted_until_others_end() -> None:
-    locks = QueueLocks(limit=2)
+    locks = GroupQueueLocks(limit=2)
     queues = [MessageQueue("T", "b", number) for number in range(4)]
 
     assert locks.lock("g", "a", queues, 0.0) == queues[:2]

@@ -5,7 +5,7 @@ import pytest
 from pocketmq.broker.access.needs_by_code import NEEDS
 from pocketmq.broker.by_code import HANDLERS
 from pocketmq.broker.config import BrokerConfig
-from pocketmq.broker.serving.fast_failure import longest_wait
+from pocketmq.broker.serving.overload import longest_wait
 from pocketmq.client.brokers import main_port
 from pocketmq.nameserver.access.rights import RIGHTS
 from pocketmq.nameserver.dispatch import HANDLERS as NAME_SERVER_HANDLERS

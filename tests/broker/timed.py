@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from pocketmq.broker.timers.queue import KIND, Delivered, TimerQueue
+from pocketmq.broker.timers.queue import KIND, DeliveredTimers, TimerQueue
 from pocketmq.broker.timers.rules import TimerLimits, hold_back
 from pocketmq.broker.timers.timers import timer_tag_rules
 from pocketmq.broker.writing.drafts import Draft
@@ -68,7 +68,7 @@ class Timed:
         self.store.append(queue, [record], [message.tag or 0], self.now_ms)
         self.store.write()
 
-    def deliver(self, messages: int = 1_000_000, size: int = 1 << 30) -> Delivered:
+    def deliver(self, messages: int = 1_000_000, size: int = 1 << 30) -> DeliveredTimers:
         self.store.write()
         self.timers.take_in()
         return self.timers.deliver(self.now_ms, messages, size)

@@ -2,11 +2,11 @@
 
 import sys
 
-from pocketmq.broker.balancing.queue_locks import MAX_LOCKS, QueueLocks
+from pocketmq.broker.balancing.queue_locks import MAX_LOCKS, GroupQueueLocks
 from pocketmq.cli import main
 
 LEASE = 8.0
 
 if __name__ == "__main__":
-    QueueLocks.__init__.__defaults__ = (LEASE, MAX_LOCKS)
+    GroupQueueLocks.__init__.__defaults__ = (LEASE, MAX_LOCKS)
     sys.exit(main())

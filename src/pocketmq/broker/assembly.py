@@ -15,30 +15,29 @@ from pocketmq.broker.balancing.routes import RouteCache
 from pocketmq.broker.by_code import HANDLERS
 from pocketmq.broker.config import BrokerConfig
 from pocketmq.broker.core.answers import SendAnswers
-from pocketmq.broker.core.clock import Clock
+from pocketmq.broker.core.clock import WallClock
 from pocketmq.broker.core.write_batch import WriteBatch
 from pocketmq.broker.delay.delays import Delays, delay_tag_rules
-from pocketmq.broker.groups.table import GroupTable
+from pocketmq.broker.groups.table import GroupConfigTable
 from pocketmq.broker.measures import Measures
-from pocketmq.broker.naming.calls import calls_of
+from pocketmq.broker.naming.name_servers import RouteQuestions, calls_of
 from pocketmq.broker.naming.registration import Registrar
-from pocketmq.broker.naming.route_questions import RouteQuestions
-from pocketmq.broker.offsets.table import OffsetTable
+from pocketmq.broker.offsets.table import ConsumerOffsetTable
 from pocketmq.broker.pop.entry import has_popped, start_popping
 from pocketmq.broker.pulling.suspended_pulls import SuspendedPulls
 from pocketmq.broker.saving import load_tables
-from pocketmq.broker.sending.reply_delivery import Replies
+from pocketmq.broker.sending.reply_delivery import ReplyDelivery
 from pocketmq.broker.serving.dispatch import Dispatcher
-from pocketmq.broker.settings.store_options import store_options
+from pocketmq.broker.settings import store_options
 from pocketmq.broker.state import BrokerState
-from pocketmq.broker.statistics.flows import Flows
-from pocketmq.broker.statistics.traffic import Traffic
+from pocketmq.broker.statistics.topic_statistics import TopicStatistics
+from pocketmq.broker.statistics.totals import BrokerTotals
 from pocketmq.broker.timers.timers import Timers, timer_tag_rules
 from pocketmq.broker.topics.system_topics import system_groups, system_topics
-from pocketmq.broker.topics.table import TopicTable
+from pocketmq.broker.topics.table import TopicConfigTable
 from pocketmq.broker.transactions.checks import TransactionChecks, half_tag_rules
 from pocketmq.broker.upkeep.housekeeping import Housekeeping
-from pocketmq.broker.writing.batch_writer import BatchWriter, Counters
+from pocketmq.broker.writing.log_writer import CommitLogWriter, Counters
 from pocketmq.model import properties as names
 from pocketmq.net import Dialer
 from pocketmq.protocol.message_ids import UniqueIds
@@ -53,7 +52,7 @@ class BrokerParts:
         self,
         config: BrokerConfig,
         store: MessageStore,
-        clock: Clock,
+        clock: WallClock,
         *,
         address: str,
         store_host: bytes,
@@ -73,7 +72,7 @@ class BrokerParts:
         load_tables(state)
         self.registrar = Registrar(state, name_servers, calls)
         self.dispatcher = Dispatcher(state, HANDLERS, loop)
-        state.replies = Replies(loop)
+        state.replies = ReplyDelivery(loop)
         state.features += [
             Delays(state, loop),
             Timers(state, loop),
@@ -110,7 +109,7 @@ def open_store(config: BrokerConfig, data: Path | None, store_host: bytes) -> Me
 def make_state(  # noqa: PLR0917 - what makes one broker differ from another
     config: BrokerConfig,
     store: MessageStore,
-    clock: Clock,
+    clock: WallClock,
     address: str,
     store_host: bytes,
     routes: RouteCache,
@@ -121,8 +120,8 @@ def make_state(  # noqa: PLR0917 - what makes one broker differ from another
     ids = UniqueIds(store_host[:-4], os.getpid(), secrets.randbits(32), utc_offset_ms=offset * 1000)
     answers = SendAnswers(config.region_id, store_host, trace_on=config.trace_on)
     counters = Counters(
-        traffic=Traffic(),
-        stats=Flows(config.broker_cluster_name, steady()),
+        traffic=BrokerTotals(),
+        stats=TopicStatistics(config.broker_cluster_name, steady()),
         measures=Measures() if config.metrics_exporter_type == "PROM" else None,
     )
     batch = WriteBatch()
@@ -131,9 +130,9 @@ def make_state(  # noqa: PLR0917 - what makes one broker differ from another
         store=store,
         clock=clock,
         address=address,
-        topics=TopicTable(system_topics(config), now_ms=now_ms),
-        groups=GroupTable(system_groups(), now_ms=now_ms),
-        offsets=OffsetTable(now_ms=now_ms),
+        topics=TopicConfigTable(system_topics(config), now_ms=now_ms),
+        groups=GroupConfigTable(system_groups(), now_ms=now_ms),
+        offsets=ConsumerOffsetTable(now_ms=now_ms),
         send_answers=answers,
         unique_ids=ids,
         waiting=SuspendedPulls(
@@ -141,7 +140,7 @@ def make_state(  # noqa: PLR0917 - what makes one broker differ from another
             connection_limit=config.max_suspended_pulls_of_connection,
         ),
         turn=batch,
-        writer=BatchWriter(
+        writer=CommitLogWriter(
             batch, store, clock, config, steady=steady, answers=answers, counters=counters
         ),
         routes=routes,

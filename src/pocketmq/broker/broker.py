@@ -15,10 +15,9 @@ from typing import TYPE_CHECKING
 
 from pocketmq.broker.assembly import BrokerParts, open_store
 from pocketmq.broker.config import BrokerConfig
-from pocketmq.broker.core.clock import Clock, SystemClock
+from pocketmq.broker.core.clock import SystemWallClock, WallClock
 from pocketmq.broker.saving import save_changes, save_offsets
-from pocketmq.broker.settings.kept_settings import with_kept
-from pocketmq.broker.settings.store_options import store_options
+from pocketmq.broker.settings import store_options, with_kept
 from pocketmq.broker.state import BrokerState
 from pocketmq.errors import InvalidInput
 from pocketmq.net import Address, Connection, Dialer, Limits, Owner, Server
@@ -44,7 +43,7 @@ class Broker:
         data: Path | None = None,
         name_servers: Sequence[str] = (),
         *,
-        clock: Clock | None = None,
+        clock: WallClock | None = None,
         limits: Limits | None = None,
         own_process: bool = False,
         given: Collection[str] = (),
@@ -59,7 +58,7 @@ class Broker:
         self.config = config or BrokerConfig()
         self._data = data
         self._name_servers = [*name_servers] or _listed(self.config.namesrv_addr)
-        self._clock = clock or SystemClock()
+        self._clock = clock or SystemWallClock()
         self._limits = limits or Limits(memory=self.config.max_connection_memory)
         self._own_process = own_process
         self._given = frozenset(given)

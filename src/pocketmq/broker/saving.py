@@ -17,7 +17,7 @@ from pocketmq.errors import StoreError
 logger = logging.getLogger("pocketmq.broker")
 
 
-class Documents(Protocol):
+class SavedTable(Protocol):
     """A table whose entries are saved one by one."""
 
     @property
@@ -38,7 +38,7 @@ class Documents(Protocol):
         ...
 
 
-def _tables(state: BrokerState) -> tuple[Documents, ...]:
+def _tables(state: BrokerState) -> tuple[SavedTable, ...]:
     return state.topics, state.groups, state.groups.forbidden, state.modes, state.users, state.acls
 
 

@@ -14,28 +14,28 @@ from pocketmq.broker.access.account_files import AccountFiles
 from pocketmq.broker.access.gate import Gate
 from pocketmq.broker.access.users import AclTable, UserTable
 from pocketmq.broker.balancing.assignment import RequestModeTable
-from pocketmq.broker.balancing.queue_locks import QueueLocks
+from pocketmq.broker.balancing.queue_locks import GroupQueueLocks
 from pocketmq.broker.balancing.routes import RouteCache
 from pocketmq.broker.config import BrokerConfig
 from pocketmq.broker.core.answers import SendAnswers
-from pocketmq.broker.core.clock import Clock
+from pocketmq.broker.core.clock import WallClock
 from pocketmq.broker.core.write_batch import WriteBatch
 from pocketmq.broker.delay.progress import DelayProgress
-from pocketmq.broker.groups.table import GroupTable
+from pocketmq.broker.groups.table import GroupConfigTable
 from pocketmq.broker.measures import Measures
-from pocketmq.broker.members.consumers import ConsumerTable
-from pocketmq.broker.members.producers import ProducerTable
+from pocketmq.broker.members.consumers import OnlineConsumers
+from pocketmq.broker.members.producers import OnlineProducers
 from pocketmq.broker.naming.announcements import TopicAnnouncements
-from pocketmq.broker.offsets.table import OffsetTable
+from pocketmq.broker.offsets.table import ConsumerOffsetTable
 from pocketmq.broker.pulling.suspended_pulls import SuspendedPulls
-from pocketmq.broker.sending.reply_delivery import Replies
-from pocketmq.broker.statistics.flows import Flows
-from pocketmq.broker.statistics.traffic import Traffic
+from pocketmq.broker.sending.reply_delivery import ReplyDelivery
+from pocketmq.broker.statistics.topic_statistics import TopicStatistics
+from pocketmq.broker.statistics.totals import BrokerTotals
 from pocketmq.broker.timers.queue import TimerQueue
-from pocketmq.broker.topics.table import TopicTable
+from pocketmq.broker.topics.table import TopicConfigTable
 from pocketmq.broker.transactions.half_messages import HalfMessages
-from pocketmq.broker.writing.batch_writer import BatchWriter
-from pocketmq.broker.writing.drafts import Redirect, Target
+from pocketmq.broker.writing.drafts import Redirect, SendTarget
+from pocketmq.broker.writing.log_writer import CommitLogWriter
 from pocketmq.net import Connection
 from pocketmq.protocol.command import Command
 from pocketmq.protocol.message_ids import UniqueIds
@@ -97,34 +97,34 @@ class BrokerState:
     config: BrokerConfig
     """Replaced by `apply` when settings change."""
     store: MessageStore
-    clock: Clock
+    clock: WallClock
     address: str
     """Where clients reach the broker, as it registers with name servers."""
-    topics: TopicTable
-    groups: GroupTable
-    offsets: OffsetTable
+    topics: TopicConfigTable
+    groups: GroupConfigTable
+    offsets: ConsumerOffsetTable
     send_answers: SendAnswers
     unique_ids: UniqueIds
     waiting: SuspendedPulls
     turn: WriteBatch
     """Collects what the requests of this event-loop iteration append."""
-    writer: BatchWriter
+    writer: CommitLogWriter
     """Writes `turn`, and lets the answers of stored messages go."""
-    consumers: ConsumerTable = field(default_factory=ConsumerTable)
-    producers: ProducerTable = field(default_factory=ProducerTable)
-    locks: QueueLocks = field(default_factory=QueueLocks)
+    consumers: OnlineConsumers = field(default_factory=OnlineConsumers)
+    producers: OnlineProducers = field(default_factory=OnlineProducers)
+    locks: GroupQueueLocks = field(default_factory=GroupQueueLocks)
     modes: RequestModeTable = field(default_factory=RequestModeTable)
     users: UserTable = field(default_factory=UserTable)
     acls: AclTable = field(default_factory=AclTable)
     routes: RouteCache = field(default_factory=RouteCache)
     announcements: TopicAnnouncements = field(default_factory=TopicAnnouncements)
     delay_progress: DelayProgress = field(default_factory=DelayProgress)
-    traffic: Traffic = field(default_factory=Traffic)
-    stats: Flows = field(default_factory=Flows)
+    traffic: BrokerTotals = field(default_factory=BrokerTotals)
+    stats: TopicStatistics = field(default_factory=TopicStatistics)
     booted_ms: int = 0
     stamp: str = ""
     """The properties every single message gets: region, trace switch and cluster."""
-    targets: dict[tuple[str, int], Target] = field(default_factory=dict)
+    targets: dict[tuple[str, int], SendTarget] = field(default_factory=dict)
     """Queues that sends may go to, checked already; see `sending.targets`."""
     redirects: dict[str, Redirect] = field(default_factory=dict)
     """By the property that asks for it: what sends a message elsewhere first."""
@@ -141,7 +141,7 @@ class BrokerState:
     """Messages that wait for their delivery time."""
     pops: PopConsumption | None = None
     """Messages that were popped and are not acknowledged."""
-    replies: Replies | None = None
+    replies: ReplyDelivery | None = None
     """Delivers replies to the clients that sent the requests."""
     gate: Gate | None = None
     """Checks every request; None on a broker without access control."""

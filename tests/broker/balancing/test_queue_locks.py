@@ -3,25 +3,25 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pocketmq.broker.balancing.queue_locks import LEASE, QueueLocks
+from pocketmq.broker.balancing.queue_locks import LEASE, GroupQueueLocks
 from pocketmq.model.queue import MessageQueue
 
 Q0, Q1, Q2 = (MessageQueue("T", "b", number) for number in range(3))
 
 
 def test_a_free_queue_is_granted() -> None:
-    assert QueueLocks().lock("g", "a", [Q0, Q1], 0.0) == [Q0, Q1]
+    assert GroupQueueLocks().lock("g", "a", [Q0, Q1], 0.0) == [Q0, Q1]
 
 
 def test_a_queue_of_another_member_is_refused_and_the_rest_granted() -> None:
-    locks = QueueLocks()
+    locks = GroupQueueLocks()
     locks.lock("g", "a", [Q0, Q1], 0.0)
 
     assert locks.lock("g", "b", [Q1, Q2], 1.0) == [Q2]
 
 
 def test_a_lock_of_ones_own_is_renewed() -> None:
-    locks = QueueLocks()
+    locks = GroupQueueLocks()
     locks.lock("g", "a", [Q0], 0.0)
 
     assert locks.lock("g", "a", [Q0], 50.0) == [Q0]
@@ -30,7 +30,7 @@ def test_a_lock_of_ones_own_is_renewed() -> None:
 
 
 def test_a_lock_that_is_over_is_granted_to_its_old_holder_too() -> None:
-    locks = QueueLocks()
+    locks = GroupQueueLocks()
     locks.lock("g", "a", [Q0], 0.0)
 
     assert locks.lock("g", "a", [Q0], 61.0) == [Q0]
@@ -38,7 +38,7 @@ def test_a_lock_that_is_over_is_granted_to_its_old_holder_too() -> None:
 
 
 def test_a_refused_lock_does_not_renew_the_holders() -> None:
-    locks = QueueLocks()
+    locks = GroupQueueLocks()
     locks.lock("g", "a", [Q0], 0.0)
     locks.lock("g", "b", [Q0], 59.0)
 
@@ -46,14 +46,14 @@ def test_a_refused_lock_does_not_renew_the_holders() -> None:
 
 
 def test_groups_do_not_know_each_others_locks() -> None:
-    locks = QueueLocks()
+    locks = GroupQueueLocks()
     locks.lock("g", "a", [Q0], 0.0)
 
     assert locks.lock("h", "b", [Q0], 0.0) == [Q0]
 
 
 def test_unlocking_frees_a_queue_at_once() -> None:
-    locks = QueueLocks()
+    locks = GroupQueueLocks()
     locks.lock("g", "a", [Q0, Q1], 0.0)
     locks.unlock("g", "a", [Q0])
 
@@ -61,7 +61,7 @@ def test_unlocking_frees_a_queue_at_once() -> None:
 
 
 def test_nobody_unlocks_for_another_member() -> None:
-    locks = QueueLocks()
+    locks = GroupQueueLocks()
     locks.lock("g", "a", [Q0], 0.0)
     locks.unlock("g", "b", [Q0, Q1])
     locks.unlock("nobody", "b", [Q0])
@@ -70,7 +70,7 @@ def test_nobody_unlocks_for_another_member() -> None:
 
 
 def test_a_group_is_free_when_all_its_locks_are_over() -> None:
-    locks = QueueLocks()
+    locks = GroupQueueLocks()
     assert locks.all_free("g", 0.0)
     locks.lock("g", "a", [Q0], 0.0)
     locks.lock("g", "a", [Q1], 30.0)
@@ -95,7 +95,7 @@ def test_no_two_members_hold_a_queue_at_the_same_time(
     actions: list[tuple[str, str, set[MessageQueue], float]],
 ) -> None:
     """A member that was granted a queue holds it for 60 s, unless it gives it back."""
-    locks, now = QueueLocks(), 0.0
+    locks, now = GroupQueueLocks(), 0.0
     held: dict[MessageQueue, tuple[str, float]] = {}
     for action, member, queues, pause in actions:
         now += pause

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from pocketmq.broker.delay.progress import DelayProgress, SavedProgress, encode_progress
-from pocketmq.broker.delay.queues import Budget
+from pocketmq.broker.delay.queues import DeliveryBudget
 from pocketmq.broker.delay.rules import (
     DelayLevels,
     asked_level,
@@ -295,7 +295,7 @@ def test_a_tick_delivers_no_more_than_its_budget_and_no_level_starves() -> None:
         broker.send(2, f"b{number}", topic="B")
     broker.now_ms += 60_000
     seen = []
-    while delivered := broker.deliver(Budget(7, 1 << 20)).runs:
+    while delivered := broker.deliver(DeliveryBudget(7, 1 << 20)).runs:
         assert sum(run.messages for run in delivered) <= 7
         seen.append((len(broker.keys("A")), len(broker.keys("B"))))
     assert seen[-1] == (100, 100)
@@ -312,8 +312,8 @@ def test_a_budget_of_bytes_holds_too_but_one_message_always_goes() -> None:
         hold_back(message, broker.levels, broker.now_ms)
         broker.append(message)
     broker.now_ms += 1000
-    assert [run.messages for run in broker.deliver(Budget(10, 250_000)).runs] == [2]
-    assert [run.messages for run in broker.deliver(Budget(10, 10)).runs] == [1]
+    assert [run.messages for run in broker.deliver(DeliveryBudget(10, 250_000)).runs] == [2]
+    assert [run.messages for run in broker.deliver(DeliveryBudget(10, 10)).runs] == [1]
     assert broker.keys() == ["0", "1", "2"]
     broker.store.close()
 
@@ -438,9 +438,9 @@ def test_a_kill_after_a_delivery_and_before_its_progress_was_saved_repeats_nothi
     for number in range(10):
         broker.send(1 + number % 2, str(number), queue_id=number % 3)
     broker.now_ms += 1000
-    broker.deliver(Budget(3, 1 << 20))
+    broker.deliver(DeliveryBudget(3, 1 << 20))
     broker.save()
-    broker.deliver(Budget(1, 1 << 20))
+    broker.deliver(DeliveryBudget(1, 1 << 20))
     broker.kill()
     again = Waiting(tmp_path, now_ms=START_MS + 5000)
     assert again.progress.offset(1) == 4
@@ -456,9 +456,9 @@ def test_the_same_message_sent_twice_comes_twice_whatever_crashes(tmp_path: Path
     for _ in range(6):
         broker.send(1, "twin")
     broker.now_ms += 1000
-    broker.deliver(Budget(1, 1 << 20))
+    broker.deliver(DeliveryBudget(1, 1 << 20))
     broker.save()
-    broker.deliver(Budget(3, 1 << 20))
+    broker.deliver(DeliveryBudget(3, 1 << 20))
     broker.kill()
     again = Waiting(tmp_path, now_ms=broker.now_ms)
     assert again.progress.offset(1) == 4
@@ -477,7 +477,7 @@ def test_a_copy_from_before_the_saved_progress_does_not_count_for_a_twin(tmp_pat
     broker.send(1, "twin")
     broker.send(1, "twin")
     broker.now_ms += 1000
-    broker.deliver(Budget(1, 1 << 20))
+    broker.deliver(DeliveryBudget(1, 1 << 20))
     assert broker.keys() == ["twin"]
     broker.save()
     broker.kill()

@@ -8,7 +8,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from pocketmq.broker.delay.queues import Budget
+from pocketmq.broker.delay.queues import DeliveryBudget
 from pocketmq.errors import StoreFull
 from pocketmq.protocol.property_text import decode_properties
 from pocketmq.store.disk import Disk, DiskFile, StoredFile
@@ -95,12 +95,12 @@ class DelayMachine(RuleBasedStateMachine):
 
     @rule(messages=st.integers(1, 6))
     def deliver(self, messages: int) -> None:
-        assert self.broker.deliver(Budget(messages, 4096)).error is None
+        assert self.broker.deliver(DeliveryBudget(messages, 4096)).error is None
 
     @rule(writes=st.integers(0, 2), messages=st.integers(1, 60))
     def deliver_to_a_disk_that_refuses(self, writes: int, messages: int) -> None:
         self.fault.after = writes
-        error = self.broker.deliver(Budget(messages, 1 << 20)).error
+        error = self.broker.deliver(DeliveryBudget(messages, 1 << 20)).error
         assert error is None or isinstance(error, StoreFull)
         self.fault.after = None
 
@@ -121,7 +121,7 @@ class DelayMachine(RuleBasedStateMachine):
     def kill_while_delivering(self, messages: int) -> None:
         broker = self.broker
         with suppress(StoreFull):
-            broker.queues._append_due(broker.now_ms, Budget(messages, 4096), [])
+            broker.queues._append_due(broker.now_ms, DeliveryBudget(messages, 4096), [])
         self.kill(0)
 
     @rule(ms=st.sampled_from([0, 700, 5000]))
@@ -157,7 +157,7 @@ class DelayMachine(RuleBasedStateMachine):
         if not hasattr(self, "broker"):
             return
         self.broker.now_ms += 5000
-        assert self.broker.deliver(Budget(100_000, 1 << 30)).error is None
+        assert self.broker.deliver(DeliveryBudget(100_000, 1 << 30)).error is None
         delivered = self.delivered()
         self.broker.store.close()
         self.folder.cleanup()

@@ -7,7 +7,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from pocketmq.broker.members.consumers import Change, Client, ConsumerTable
+from pocketmq.broker.members.consumers import Change, ClientInfo, OnlineConsumers
 from pocketmq.model.kinds import ConsumeFromWhere, ConsumeType, MessageModel
 from pocketmq.model.members import ConsumerData
 from pocketmq.model.subscription import Subscription
@@ -15,8 +15,8 @@ from pocketmq.protocol.peers import Language
 from tests.broker.wire import Wire
 
 
-def client(name: str, version: int = 409) -> Client:
-    return Client(name, Language.JAVA, version)
+def client(name: str, version: int = 409) -> ClientInfo:
+    return ClientInfo(name, Language.JAVA, version)
 
 
 def topic(name: str, version: int = 1, text: str = "*", kind: str = "TAG") -> Subscription:
@@ -31,7 +31,7 @@ class Stage:
     """A table with a few connections to play with."""
 
     def __init__(self) -> None:
-        self.table = ConsumerTable()
+        self.table = OnlineConsumers()
         self.a, self.b, self.c = Wire("a"), Wire("b"), Wire("c")
         self.now = 0.0
 
@@ -303,7 +303,7 @@ class NaiveGroups(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.table = ConsumerTable()
+        self.table = OnlineConsumers()
         self.now = 0.0
         self.members: list[list[Any]] = []  # group, connection, client id, last seen
         self.topics: dict[str, dict[str, int]] = {}

@@ -1,19 +1,19 @@
 """The table of producers: heartbeats, leaving, silence, and a connection for a check."""
 
-from pocketmq.broker.members.consumers import Client
-from pocketmq.broker.members.producers import MAX_MEMBERSHIPS, ProducerTable
+from pocketmq.broker.members.consumers import ClientInfo
+from pocketmq.broker.members.producers import MAX_MEMBERSHIPS, OnlineProducers
 from pocketmq.protocol.peers import Language
 from tests.broker.wire import Wire
 
 BUSY = 64 * 1024
 
 
-def client(name: str) -> Client:
-    return Client(name, Language.JAVA, 409)
+def client(name: str) -> ClientInfo:
+    return ClientInfo(name, Language.JAVA, 409)
 
 
-def table_of(*wires: Wire) -> ProducerTable:
-    table = ProducerTable()
+def table_of(*wires: Wire) -> OnlineProducers:
+    table = OnlineProducers()
     for wire in wires:
         table.register("g", wire, client(wire.remote_address), 0.0)
     return table
@@ -73,7 +73,7 @@ def test_a_closed_connection_leaves_all_its_groups() -> None:
 
 def test_an_old_connection_that_closes_late_does_not_hide_the_new_one() -> None:
     old, new = Wire("old"), Wire("new")
-    table = ProducerTable()
+    table = OnlineProducers()
     table.register("g", old, client("a"), 0.0)
     table.register("g", new, client("a"), 1.0)
     table.closed(old)
@@ -128,12 +128,12 @@ def test_three_connections_are_tried_and_no_more() -> None:
 
 
 def test_a_group_nobody_is_in_has_no_connection() -> None:
-    assert ProducerTable().available("g") is None
+    assert OnlineProducers().available("g") is None
 
 
 def test_a_full_table_takes_few_groups_of_each_connection() -> None:
     greedy = [Wire(f"greedy-{number}") for number in range(16)]
-    table = ProducerTable()
+    table = OnlineProducers()
     for wire in greedy:
         for number in range(MAX_MEMBERSHIPS // 16):
             table.register(f"g{number}", wire, client("greedy"), 0.0)

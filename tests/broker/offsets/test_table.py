@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pocketmq.broker.offsets.table import OffsetTable, Unsaved
+from pocketmq.broker.offsets.table import ConsumerOffsetTable, Unsaved
 
 
 def test_what_is_committed_is_found() -> None:
-    table = OffsetTable()
+    table = ConsumerOffsetTable()
     table.commit("g", "t", 3, 42)
 
     assert table.query("g", "t", 3) == 42
@@ -21,7 +21,7 @@ def test_what_is_committed_is_found() -> None:
 
 
 def test_a_smaller_offset_overwrites_a_larger_one() -> None:
-    table = OffsetTable()
+    table = ConsumerOffsetTable()
     table.commit("g", "t", 0, 42)
     table.commit("g", "t", 0, 7)
 
@@ -29,7 +29,7 @@ def test_a_smaller_offset_overwrites_a_larger_one() -> None:
 
 
 def test_what_was_pulled_comes_before_what_was_committed() -> None:
-    table = OffsetTable()
+    table = ConsumerOffsetTable()
     assert table.query_pull("g", "t", 0) is None
     table.commit("g", "t", 0, 5)
     assert table.query_pull("g", "t", 0) == 5
@@ -42,7 +42,7 @@ def test_what_was_pulled_comes_before_what_was_committed() -> None:
 
 
 def test_a_reset_is_committed_and_waits_for_the_next_pull() -> None:
-    table = OffsetTable()
+    table = ConsumerOffsetTable()
     table.commit("g", "t", 0, 50)
     table.reset("g", "t", 0, 10)
 
@@ -57,7 +57,7 @@ def test_a_reset_is_committed_and_waits_for_the_next_pull() -> None:
 
 
 def test_a_reset_of_one_queue_leaves_the_others() -> None:
-    table = OffsetTable()
+    table = ConsumerOffsetTable()
     table.reset("g", "t", 0, 1)
     table.reset("g", "t", 1, 2)
 
@@ -67,7 +67,7 @@ def test_a_reset_of_one_queue_leaves_the_others() -> None:
 
 
 def test_topics_and_groups_are_those_with_commits() -> None:
-    table = OffsetTable()
+    table = ConsumerOffsetTable()
     table.commit("g", "t", 0, 1)
     table.commit("g", "u", 0, 1)
     table.commit("h", "t", 0, 1)
@@ -81,7 +81,7 @@ def test_topics_and_groups_are_those_with_commits() -> None:
 
 
 def test_a_removed_group_has_no_offsets_of_any_kind() -> None:
-    table = OffsetTable()
+    table = ConsumerOffsetTable()
     table.commit("g", "t", 0, 1)
     table.record_pull("g", "t", 0, 4)
     table.reset("g", "u", 0, 2)
@@ -94,7 +94,7 @@ def test_a_removed_group_has_no_offsets_of_any_kind() -> None:
 
 
 def test_a_removed_topic_has_no_offsets_of_any_kind() -> None:
-    table = OffsetTable()
+    table = ConsumerOffsetTable()
     table.commit("g", "t", 0, 1)
     table.record_pull("g", "t", 0, 4)
     table.commit("g", "u", 0, 3)
@@ -105,7 +105,7 @@ def test_a_removed_topic_has_no_offsets_of_any_kind() -> None:
 
 
 def test_a_clone_has_the_offsets_of_its_source_and_no_others() -> None:
-    table = OffsetTable()
+    table = ConsumerOffsetTable()
     table.commit("g", "t", 0, 1)
     table.commit("g", "t", 1, 2)
     table.commit("h", "t", 5, 9)
@@ -118,7 +118,7 @@ def test_a_clone_has_the_offsets_of_its_source_and_no_others() -> None:
 
 
 def test_a_group_cloned_onto_itself_stays_as_it_is() -> None:
-    table = OffsetTable()
+    table = ConsumerOffsetTable()
     table.commit("g", "t", 0, 1)
     table.clone("g", "g", "t")
 
@@ -126,7 +126,7 @@ def test_a_group_cloned_onto_itself_stays_as_it_is() -> None:
 
 
 def test_only_changes_are_left_to_save() -> None:
-    table = OffsetTable()
+    table = ConsumerOffsetTable()
     table.load([("t", "g", 0, 1), ("t", "g", 1, 2)])
     assert not table.take_unsaved()
     table.commit("g", "t", 1, 7)
@@ -136,7 +136,7 @@ def test_only_changes_are_left_to_save() -> None:
 
 
 def test_what_could_not_be_saved_is_saved_the_next_time() -> None:
-    table = OffsetTable()
+    table = ConsumerOffsetTable()
     table.commit("g", "t", 0, 1)
     table.commit("g", "t", 1, 1)
     table.commit("h", "t", 0, 1)
@@ -151,7 +151,7 @@ def test_what_could_not_be_saved_is_saved_the_next_time() -> None:
 
 
 def test_the_version_moves_with_every_500_commits() -> None:
-    table = OffsetTable(now_ms=5)
+    table = ConsumerOffsetTable(now_ms=5)
     for _ in range(499):
         table.commit("g", "t", 0, 1)
     assert table.version(6).counter == 0
@@ -178,7 +178,7 @@ STEPS = st.one_of(
 @given(st.lists(STEPS, max_size=30))
 def test_what_is_saved_is_what_is_in_memory(steps: list[tuple[object, ...]]) -> None:
     """However commits, removals and failed saves mix, a last save leaves nothing behind."""
-    table = OffsetTable()
+    table = ConsumerOffsetTable()
     disk: dict[tuple[str, str, int], int] = {}
 
     def save(unsaved: Unsaved) -> None:
@@ -208,7 +208,7 @@ def test_what_is_saved_is_what_is_in_memory(steps: list[tuple[object, ...]]) -> 
 
 @pytest.mark.parametrize("kind", ["committed", "pulled"])
 def test_a_commit_touches_one_queue_alone(kind: str) -> None:
-    table, choice = OffsetTable(), random.Random(7)
+    table, choice = ConsumerOffsetTable(), random.Random(7)
     act = table.commit if kind == "committed" else table.record_pull
     expected: dict[tuple[str, str], dict[int, int]] = {}
     for _ in range(300):

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pocketmq.broker.offsets.table import OffsetTable
+from pocketmq.broker.offsets.table import ConsumerOffsetTable
 from pocketmq.broker.pop.deadlines import Deadlines
 from pocketmq.broker.pop.journal import Popped
 from pocketmq.broker.pop.shelf import Shelf
@@ -67,7 +67,7 @@ def test_what_is_due_comes_by_its_moment_and_what_was_discarded_does_not(
 
 
 def test_many_settled_pops_leave_nothing_behind() -> None:
-    shelves = Shelves(OffsetTable())
+    shelves = Shelves(ConsumerOffsetTable())
     for n in range(5000):
         shelves.take(Popped("T", "G", 0, n, n + 1, n, 60_000 + 100 * n))
         shelf = shelves.find("T", "G", 0)
@@ -80,7 +80,7 @@ def test_many_settled_pops_leave_nothing_behind() -> None:
 
 
 def test_a_commit_never_goes_back_nor_against_a_reset() -> None:
-    offsets = OffsetTable()
+    offsets = ConsumerOffsetTable()
     shelves = Shelves(offsets)
     shelves.take(Popped("T", "G", 0, 0, 10, 1, 100))
     offsets.commit("G", "T", 0, 50)  # a member that pulls

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pocketmq.broker.pulling.suspended_pulls import NEVER, HeldPull, SuspendedPulls
+from pocketmq.broker.pulling.suspended_pulls import NEVER, SuspendedPull, SuspendedPulls
 from pocketmq.net import Connection
 from pocketmq.protocol.command import Command
 from pocketmq.protocol.requests.pulling import PullRequest
@@ -28,7 +28,7 @@ def held(
     codes: frozenset[int] | None = None,
     sql: bool = False,
     subscription: str | None = None,
-) -> HeldPull:
+) -> SuspendedPull:
     request = Command.request(PULL, 1)
     header = PullRequest(
         consumer_group="G",
@@ -43,7 +43,7 @@ def held(
         sub_version=0,
     )
     peer = cast("Connection", connection or Wire())
-    return HeldPull(peer, request, header, queue, codes, sql=sql)
+    return SuspendedPull(peer, request, header, queue, codes, sql=sql)
 
 
 @pytest.fixture
@@ -51,11 +51,11 @@ def queue() -> QueueIndex:
     return MessageStore.open(None).make_queue("T", 0)
 
 
-def found(_: HeldPull) -> bool:
+def found(_: SuspendedPull) -> bool:
     return True
 
 
-def not_found(_: HeldPull) -> bool:
+def not_found(_: SuspendedPull) -> bool:
     return False
 
 
@@ -195,12 +195,12 @@ def test_no_pull_is_lost_and_none_is_given_twice(steps: list[tuple[str, int, flo
     queues = [store.make_queue("T", number) for number in range(4)]
     peers = [Wire() for _ in range(4)]
     waiting = SuspendedPulls()
-    inside: set[HeldPull] = set()
+    inside: set[SuspendedPull] = set()
     now = 0.0
     for step, which, amount in steps:
         queue = queues[which]
         now += amount / 4
-        taken: list[HeldPull] = []
+        taken: list[SuspendedPull] = []
         if step == "hold":
             codes = None if which % 2 else frozenset({1})
             pull = held(queue, connection=peers[which], offset=queue.next_offset, codes=codes)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pocketmq.broker.sending.born_host import encode_peer
+from pocketmq.broker.writing.drafts import encode_peer
 from pocketmq.net import Address
 from pocketmq.protocol.batch import BatchEntry, encode_batch
 from pocketmq.protocol.command import Command

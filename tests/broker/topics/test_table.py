@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pocketmq.broker.topics.table import MAX_QUEUES, TopicTable
+from pocketmq.broker.topics.table import MAX_QUEUES, TopicConfigTable
 from pocketmq.errors import AttributeRefused
 from pocketmq.model.data_version import DataVersion
 from pocketmq.model.kinds import TopicFilterType
@@ -25,11 +25,13 @@ def topic(name: str, queues: int = 4, perm: int = 6, **attributes: str) -> Topic
 
 
 @pytest.fixture
-def table() -> TopicTable:
-    return TopicTable([TEMPLATE], now_ms=1)
+def table() -> TopicConfigTable:
+    return TopicConfigTable([TEMPLATE], now_ms=1)
 
 
-def create(table: TopicTable, name: str, template: str = "TBW102", queues: int = 4) -> TopicConfig:
+def create(
+    table: TopicConfigTable, name: str, template: str = "TBW102", queues: int = 4
+) -> TopicConfig:
     config = table.create_on_send(name, template, queues, 0, auto_create=True, now_ms=2)
     assert config is not None
     return config
@@ -37,14 +39,14 @@ def create(table: TopicTable, name: str, template: str = "TBW102", queues: int =
 
 @pytest.mark.parametrize(("wanted", "given"), [(3, 3), (100, 8), (0, 0), (-1, 0)])
 def test_a_first_send_makes_as_many_queues_as_the_client_and_the_template_allow(
-    table: TopicTable, wanted: int, given: int
+    table: TopicConfigTable, wanted: int, given: int
 ) -> None:
     assert create(table, "T", queues=wanted) == topic("T", given)
     assert table.get("T") == topic("T", given)
 
 
 def test_a_topic_inherits_all_permissions_but_inheritance_and_the_filter_type(
-    table: TopicTable,
+    table: TopicConfigTable,
 ) -> None:
     parent = msgspec.structs.replace(
         topic("parent", perm=5), topic_filter_type=TopicFilterType.MULTI_TAG
@@ -59,7 +61,7 @@ def test_a_topic_inherits_all_permissions_but_inheritance_and_the_filter_type(
 
 @pytest.mark.parametrize("template", ["nowhere", "closed"])
 def test_a_template_that_is_missing_or_not_to_be_inherited_makes_nothing(
-    table: TopicTable, template: str
+    table: TopicConfigTable, template: str
 ) -> None:
     table.put("closed", topic("closed"), 2)
 
@@ -67,11 +69,11 @@ def test_a_template_that_is_missing_or_not_to_be_inherited_makes_nothing(
     assert "T" not in table
 
 
-def test_without_auto_creation_tbw102_makes_nothing(table: TopicTable) -> None:
+def test_without_auto_creation_tbw102_makes_nothing(table: TopicConfigTable) -> None:
     assert table.create_on_send("T", "TBW102", 4, 0, auto_create=False, now_ms=2) is None
 
 
-def test_a_topic_that_is_there_is_given_as_it_is(table: TopicTable) -> None:
+def test_a_topic_that_is_there_is_given_as_it_is(table: TopicConfigTable) -> None:
     table.put("T", topic("T", 1), 2)
     version = table.version
 
@@ -79,7 +81,7 @@ def test_a_topic_that_is_there_is_given_as_it_is(table: TopicTable) -> None:
     assert table.version is version
 
 
-def test_a_topic_for_a_group_is_made_once(table: TopicTable) -> None:
+def test_a_topic_for_a_group_is_made_once(table: TopicConfigTable) -> None:
     made = table.create_for_group("%RETRY%g", 2, order=True, sys_flag=2, now_ms=3)
     again = table.create_for_group("%RETRY%g", 5, now_ms=4)
 
@@ -88,7 +90,9 @@ def test_a_topic_for_a_group_is_made_once(table: TopicTable) -> None:
     assert again is made
 
 
-def test_a_topic_for_a_group_follows_whether_the_group_keeps_the_order(table: TopicTable) -> None:
+def test_a_topic_for_a_group_follows_whether_the_group_keeps_the_order(
+    table: TopicConfigTable,
+) -> None:
     table.create_for_group("%RETRY%g", 1, order=False, now_ms=3)
     version = table.version
     changed = table.create_for_group("%RETRY%g", 1, order=True, now_ms=4)
@@ -100,7 +104,7 @@ def test_a_topic_for_a_group_follows_whether_the_group_keeps_the_order(table: To
 
 
 def test_a_full_table_makes_no_further_topics_but_changes_those_it_has() -> None:
-    table = TopicTable([TEMPLATE], limit=2)
+    table = TopicConfigTable([TEMPLATE], limit=2)
     table.put("T", topic("T"), 1)
 
     assert table.full
@@ -111,7 +115,7 @@ def test_a_full_table_makes_no_further_topics_but_changes_those_it_has() -> None
 
 @pytest.mark.parametrize(("wanted", "given"), [(2**31 - 1, MAX_QUEUES), (-1, 0)])
 def test_a_group_gets_no_more_queues_than_a_topic_may_have(
-    table: TopicTable, wanted: int, given: int
+    table: TopicConfigTable, wanted: int, given: int
 ) -> None:
     made = table.create_for_group("%RETRY%g", wanted, now_ms=1)
 
@@ -119,7 +123,7 @@ def test_a_group_gets_no_more_queues_than_a_topic_may_have(
     assert made.read_queue_nums == made.write_queue_nums == given
 
 
-def test_an_update_replaces_everything_but_the_attributes(table: TopicTable) -> None:
+def test_an_update_replaces_everything_but_the_attributes(table: TopicConfigTable) -> None:
     table.update(topic("T", 4, 6, **{"+message.type": "FIFO"}), 2)
     changed = table.update(topic("T", 8, 4), 3)
 
@@ -127,7 +131,7 @@ def test_an_update_replaces_everything_but_the_attributes(table: TopicTable) -> 
     assert table.get("T") == topic("T", 8, 4, **{"message.type": "FIFO"})
 
 
-def test_an_update_that_changes_nothing_leaves_the_version(table: TopicTable) -> None:
+def test_an_update_that_changes_nothing_leaves_the_version(table: TopicConfigTable) -> None:
     table.update(topic("T"), 2)
     version = table.version
 
@@ -135,7 +139,7 @@ def test_an_update_that_changes_nothing_leaves_the_version(table: TopicTable) ->
     assert table.version is version
 
 
-def test_a_refused_attribute_leaves_the_topic_as_it_was(table: TopicTable) -> None:
+def test_a_refused_attribute_leaves_the_topic_as_it_was(table: TopicConfigTable) -> None:
     table.update(topic("T"), 2)
     version = table.version
 
@@ -145,7 +149,7 @@ def test_a_refused_attribute_leaves_the_topic_as_it_was(table: TopicTable) -> No
     assert table.version is version
 
 
-def test_every_change_moves_the_version(table: TopicTable) -> None:
+def test_every_change_moves_the_version(table: TopicConfigTable) -> None:
     table.put("T", topic("T"), 5)
     assert table.version == DataVersion(timestamp=5, counter=1)
     assert table.remove("T", 6)
@@ -154,7 +158,7 @@ def test_every_change_moves_the_version(table: TopicTable) -> None:
     assert table.version == DataVersion(timestamp=6, counter=2)
 
 
-def test_topics_of_the_order_configuration_keep_the_order(table: TopicTable) -> None:
+def test_topics_of_the_order_configuration_keep_the_order(table: TopicConfigTable) -> None:
     table.put("T", topic("T"), 2)
     table.set_order(["T", "unknown"], 3)
     version = table.version
@@ -165,16 +169,16 @@ def test_topics_of_the_order_configuration_keep_the_order(table: TopicTable) -> 
     assert table.version is version
 
 
-def test_system_topics_are_rocketmqs_and_the_brokers_own(table: TopicTable) -> None:
+def test_system_topics_are_rocketmqs_and_the_brokers_own(table: TopicConfigTable) -> None:
     assert table.is_system("TBW102")
     assert table.is_system("SCHEDULE_TOPIC_XXXX")
     assert table.is_system("rmq_sys_anything")
-    assert TopicTable([topic("DefaultCluster", perm=7)]).is_system("DefaultCluster")
+    assert TopicConfigTable([topic("DefaultCluster", perm=7)]).is_system("DefaultCluster")
     assert not table.is_system("DefaultCluster")
     assert table.system_names == {"TBW102"}
 
 
-def test_new_and_changed_topics_are_announced_once(table: TopicTable) -> None:
+def test_new_and_changed_topics_are_announced_once(table: TopicConfigTable) -> None:
     table.put("T", topic("T"), 2)
     table.put("T", topic("T", 5), 2)
     table.put("U", topic("U"), 2)
@@ -185,7 +189,7 @@ def test_new_and_changed_topics_are_announced_once(table: TopicTable) -> None:
     assert table.take_unannounced() == []
 
 
-def test_only_what_changed_is_left_to_save(table: TopicTable) -> None:
+def test_only_what_changed_is_left_to_save(table: TopicConfigTable) -> None:
     assert table.unsaved() == {}
     table.put("T", topic("T"), 2)
     table.put("U", topic("U"), 2)
@@ -205,7 +209,7 @@ NAMES = st.text("abcXYZ%_-é\U00010400\uffff", min_size=1, max_size=4)
 
 @given(st.sets(NAMES, max_size=12), st.integers(1, 5))
 def test_pages_together_hold_every_topic_once(names: set[str], size: int) -> None:
-    table = TopicTable()
+    table = TopicConfigTable()
     for name in names:
         table.put(name, topic(name), 1)
     seen: list[str] = []
@@ -216,7 +220,7 @@ def test_pages_together_hold_every_topic_once(names: set[str], size: int) -> Non
     assert seen == sorted(names, key=lambda name: name.encode("utf-16-be"))
 
 
-def test_a_table_that_changed_is_read_from_the_beginning(table: TopicTable) -> None:
+def test_a_table_that_changed_is_read_from_the_beginning(table: TopicConfigTable) -> None:
     for name in "abc":
         table.put(name, topic(name), 1)
     old = table.version
@@ -239,10 +243,10 @@ TOPICS = st.builds(
 
 @given(st.lists(TOPICS, max_size=8))
 def test_documents_bring_every_topic_back(topics: list[TopicConfig]) -> None:
-    table = TopicTable()
+    table = TopicConfigTable()
     for each in topics:
         table.put(each.topic_name, each, 1)
-    again = TopicTable()
+    again = TopicConfigTable()
     again.load((name, document) for name, document in table.unsaved().items() if document)
 
     assert again.entries == table.entries

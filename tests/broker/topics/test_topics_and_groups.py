@@ -2,8 +2,8 @@
 
 import pytest
 
-from pocketmq.broker.groups.table import GroupTable
-from pocketmq.broker.topics.table import MAX_QUEUES, TopicTable
+from pocketmq.broker.groups.table import GroupConfigTable
+from pocketmq.broker.topics.table import MAX_QUEUES, TopicConfigTable
 from pocketmq.errors import ResponseCode
 from pocketmq.protocol.bodies.topics import TopicTable as TopicTableBody
 from pocketmq.protocol.codes import RequestCode as Code
@@ -25,7 +25,7 @@ def test_no_topic_has_more_queues_than_can_be_listed(which: str, count: int) -> 
 
 def test_a_broker_with_too_many_topics_makes_no_more() -> None:
     desk = Desk()
-    desk.state.topics = TopicTable(limit=1)
+    desk.state.topics = TopicConfigTable(limit=1)
     first, second, again = (
         desk.make_topic("T"),
         desk.make_topic("U"),
@@ -38,7 +38,7 @@ def test_a_broker_with_too_many_topics_makes_no_more() -> None:
 
 def test_a_broker_with_too_many_groups_makes_no_more() -> None:
     desk = Desk()
-    desk.state.groups = GroupTable(limit=1)
+    desk.state.groups = GroupConfigTable(limit=1)
 
     def make(name: str) -> Command:
         body = {"groupName": name}

@@ -5,7 +5,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from pocketmq.broker.upkeep.forced_deletion import clean_store
+from pocketmq.broker.upkeep.cleaning import clean_store
 from pocketmq.protocol.codes import RequestCode as Code
 from tests.broker.pop.counter import create
 from tests.broker.running import LoopClock, client, pull_fields, running, send_fields

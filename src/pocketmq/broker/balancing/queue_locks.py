@@ -15,7 +15,7 @@ MAX_LOCKS = 200_000
 """Locks of all groups; further ones are not granted. Those that are over count until `expire`."""
 
 
-class QueueLocks:
+class GroupQueueLocks:
     """Who holds which queue, by group."""
 
     def __init__(self, lease: float = LEASE, limit: int = MAX_LOCKS) -> None:

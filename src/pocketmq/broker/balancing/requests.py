@@ -1,4 +1,4 @@
-"""Balancing by the broker (5.x): a member's queues (400), and how it gets messages (401, 402)."""
+"""Assignment by the broker (400) and request modes (401, 402); queue locks (41, 42)."""
 
 from pocketmq.broker.balancing.assignment import share
 from pocketmq.broker.balancing.routes import Queues
@@ -16,6 +16,7 @@ from pocketmq.protocol.bodies.assignment import (
     RequestMode,
     RequestModes,
 )
+from pocketmq.protocol.bodies.locks import LockedQueues, LockQueues, UnlockQueues
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import Command
 from pocketmq.protocol.json_values import decode_body, encode_body
@@ -89,8 +90,28 @@ def list_modes(state: BrokerState, _: Connection, request: Command) -> Command:
     return request.reply(ResponseCode.SUCCESS, None, None, body)
 
 
+def lock(state: BrokerState, _: Connection, request: Command) -> Command:
+    """Lock queues for a member, or renew its locks; the answer names those it has."""
+    wanted = decode_body(request.body, LockQueues)
+    granted = state.locks.lock(
+        wanted.consumer_group, wanted.client_id, wanted.mq_set, state.steady()
+    )
+    return request.reply(
+        ResponseCode.SUCCESS, None, None, encode_body(LockedQueues(locked=granted))
+    )
+
+
+def unlock(state: BrokerState, _: Connection, request: Command) -> Command | None:
+    """Give queues back; what the member does not hold stays as it is."""
+    given = decode_body(request.body, UnlockQueues)
+    state.locks.unlock(given.consumer_group, given.client_id, given.mq_set)
+    return request.reply(ResponseCode.SUCCESS)
+
+
 HANDLERS: dict[RequestCode, Handler] = {
     RequestCode.QUERY_ASSIGNMENT: query,
     RequestCode.SET_MESSAGE_REQUEST_MODE: set_mode,
     RequestCode.GET_ALL_MESSAGE_REQUEST_MODE: list_modes,
+    RequestCode.LOCK_BATCH_MQ: lock,
+    RequestCode.UNLOCK_BATCH_MQ: unlock,
 }

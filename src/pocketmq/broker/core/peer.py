@@ -3,7 +3,7 @@
 from typing import Protocol
 
 
-class Peer(Protocol):
+class ClientPeer(Protocol):
     """The other end of a connection. Peers are told apart by identity."""
 
     @property

@@ -1,9 +1,9 @@
 """Delay levels at work: one timer, set for the next message that is due.
 
 Without delayed messages there is no timer at all, and a message that is due before the others sets
-it anew (see `alarm`). Progress is saved a few seconds after it was made, once the delivered
-messages are on the device; `delay_recovery` says what a crash before that does. Belongs to the
-broker's loop.
+it again (see `core.alarm`). Progress is saved a few seconds after it was made, once the delivered
+messages are on the device; `delay.recovery` handles a crash before that. Belongs to the broker's
+loop.
 """
 
 import asyncio
@@ -12,13 +12,18 @@ import logging
 from pocketmq.broker.core.alarm import Alarm
 from pocketmq.broker.core.late_saving import LateSaving, Snapshot
 from pocketmq.broker.delay.progress import SavedProgress, encode_progress
-from pocketmq.broker.delay.queues import Budget, DelayQueues
+from pocketmq.broker.delay.queues import DelayQueues, DeliveryBudget
 from pocketmq.broker.delay.recovery import recover_progress
 from pocketmq.broker.delay.rules import DelayLevels, hold_back, tag_rule
-from pocketmq.broker.state import BrokerState
+from pocketmq.broker.state import BrokerState, Handler
 from pocketmq.broker.writing.drafts import Draft
+from pocketmq.errors import ResponseCode
 from pocketmq.model.names import SCHEDULE_TOPIC
 from pocketmq.model.properties import DELAY_LEVEL
+from pocketmq.net import Connection
+from pocketmq.protocol.codes import RequestCode
+from pocketmq.protocol.command import Command
+from pocketmq.protocol.json_values import encode_body
 from pocketmq.store import TagRule
 
 logger = logging.getLogger("pocketmq.broker")
@@ -37,7 +42,7 @@ class Delays:
         state: BrokerState,
         loop: asyncio.AbstractEventLoop,
         *,
-        budget: Budget = Budget(),  # noqa: B008 - a value
+        budget: DeliveryBudget = DeliveryBudget(),  # noqa: B008 - a value
     ) -> None:
         """Take the levels from the state's settings; raise `InvalidInput` if they are none."""
         self._state = state
@@ -119,3 +124,12 @@ class Delays:
             progress.were_saved(self._captured)
         else:
             progress.not_saved(self._captured)
+
+
+def get_offsets(state: BrokerState, _: Connection, request: Command) -> Command:
+    """Give the next offset of every level that was ever used."""
+    body = encode_body(state.delay_progress.table(), bare_integer_keys=True)  # as fastjson does
+    return request.reply(ResponseCode.SUCCESS, None, None, body)
+
+
+HANDLERS: dict[RequestCode, Handler] = {RequestCode.GET_ALL_DELAY_OFFSET: get_offsets}

@@ -9,7 +9,7 @@ from itertools import groupby
 from typing import NamedTuple
 
 from pocketmq.broker.delay.progress import DelayProgress
-from pocketmq.broker.delay.rules import DelayLevels, Delivery, count_due, delivery_of
+from pocketmq.broker.delay.rules import DelayLevels, DueMessage, count_due, delivery_of
 from pocketmq.errors import StoreError
 from pocketmq.model.delay import MOST_LEVELS
 from pocketmq.model.names import SCHEDULE_TOPIC
@@ -19,14 +19,14 @@ from pocketmq.store import MessageStore, QueueIndex, Read
 logger = logging.getLogger("pocketmq.broker")
 
 
-class Budget(NamedTuple):
+class DeliveryBudget(NamedTuple):
     """How much may be delivered at once, so that the broker's clients do not have to wait."""
 
     messages: int = 256
     size: int = 1 << 20
 
 
-class Run(NamedTuple):
+class DeliveryRun(NamedTuple):
     """Messages of one level that went to one queue together."""
 
     level: int
@@ -37,10 +37,10 @@ class Run(NamedTuple):
     size: int
 
 
-class Delivered(NamedTuple):
+class DeliveredDelays(NamedTuple):
     """What a delivery came to."""
 
-    runs: list[Run]
+    runs: list[DeliveryRun]
     error: StoreError | None
     """Why it ended early; what is not delivered stays where it is."""
 
@@ -91,12 +91,12 @@ class DelayQueues:
             default=None,
         )
 
-    def deliver(self, now_ms: int, budget: Budget) -> Delivered:
+    def deliver(self, now_ms: int, budget: DeliveryBudget) -> DeliveredDelays:
         """Deliver what is due, as much as the budget allows, and write it.
 
         Nobody else's messages may be waiting to be written: a write that fails fails for all.
         """
-        runs: list[Run] = []
+        runs: list[DeliveryRun] = []
         error = None
         try:
             self._append_due(now_ms, budget, runs)
@@ -110,9 +110,9 @@ class DelayQueues:
         kept = [run for run in runs if run.queue.next_offset > run.offset]
         for run in kept:
             self._progress.reached(run.level, run.reached)
-        return Delivered(kept, error)
+        return DeliveredDelays(kept, error)
 
-    def _append_due(self, now_ms: int, budget: Budget, runs: list[Run]) -> None:
+    def _append_due(self, now_ms: int, budget: DeliveryBudget, runs: list[DeliveryRun]) -> None:
         waiting = self.waiting()
         self._first += 1
         turn = self._first % len(waiting) if waiting else 0
@@ -128,7 +128,7 @@ class DelayQueues:
                 if messages <= 0 or size <= 0:
                     return
 
-    def _append_read(self, level: int, read: Read, now_ms: int, runs: list[Run]) -> None:
+    def _append_read(self, level: int, read: Read, now_ms: int, runs: list[DeliveryRun]) -> None:
         """Append messages of a level, one run for each stretch that goes to the same queue.
 
         Messages that were lost or do not know their queue are passed with those before them.
@@ -145,10 +145,10 @@ class DelayQueues:
             queue = self._store.make_queue(topic, queue_id)
             offset = self._store.append(queue, records, tags, now_ms).queue_offset
             size = sum([len(record.body) for record in records])
-            runs.append(Run(level, reached, queue, offset, len(records), size))
+            runs.append(DeliveryRun(level, reached, queue, offset, len(records), size))
 
 
-def _deliveries(read: Read) -> list[tuple[int, Delivery]]:
+def _deliveries(read: Read) -> list[tuple[int, DueMessage]]:
     """Give what waiting messages become, each with its offset."""
     found = []
     for piece in read.pieces:

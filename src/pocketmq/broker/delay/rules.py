@@ -102,7 +102,7 @@ def tag_rule(levels: DelayLevels) -> TagRule:
     return due_ms
 
 
-class Delivery(NamedTuple):
+class DueMessage(NamedTuple):
     """A delayed message whose time has come, as it goes to its queue."""
 
     topic: str
@@ -121,7 +121,7 @@ def real_place(properties: bytes) -> tuple[str, int] | None:
     return topic.decode("utf-8", "replace"), queue_id
 
 
-def delivery_of(waiting: RecordView) -> Delivery | None:
+def delivery_of(waiting: RecordView) -> DueMessage | None:
     """Give what a waiting message becomes: the same, in the topic and queue it was sent to.
 
     All of its properties stay, DELAY and REAL_TOPIC among them, as RocketMQ leaves them. None for
@@ -144,7 +144,7 @@ def delivery_of(waiting: RecordView) -> Delivery | None:
         reconsume_times=waiting.reconsume_times,
         body_crc=waiting.body_crc,
     )
-    return Delivery(topic, queue_id, record)
+    return DueMessage(topic, queue_id, record)
 
 
 def count_due(levels: DelayLevels, level: int, dues_ms: Sequence[int], now_ms: int) -> int:

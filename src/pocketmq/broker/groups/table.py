@@ -21,7 +21,7 @@ MAX_GROUPS = 50_000
 _READ = int(Permission.READ)
 
 
-class GroupTable(ConfigTable[GroupConfig]):
+class GroupConfigTable(ConfigTable[GroupConfig]):
     """Groups by name."""
 
     kind = "group"

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from pocketmq.broker.core.peer import Peer
+from pocketmq.broker.core.peer import ClientPeer
 from pocketmq.broker.offsets.moving import too_old
 from pocketmq.broker.state import Answer, BrokerState, Handler
 from pocketmq.errors import (
@@ -58,7 +58,7 @@ class _Sink:
         self._answered(exception)
 
 
-def _ask(client: Peer, request: Command, timeout: float, answered: Answered) -> None:
+def _ask(client: ClientPeer, request: Command, timeout: float, answered: Answered) -> None:
     assert isinstance(client, Connection)
     try:
         opaque = client.expect_into(_Sink(answered), request.code, timeout)
@@ -143,7 +143,7 @@ def consumer_status(state: BrokerState, connection: Connection, request: Command
         remark = f"No Any Consumer online in the consumer group: [{header.group}]"
         raise server_error(ResponseCode.SYSTEM_ERROR, remark)
     wanted = (header.client_addr or "").strip()  # Java's name for it; it is the client's id
-    asked: dict[Peer, str] = {}
+    asked: dict[ClientPeer, str] = {}
     for client, member in known.members.items():
         if member.client.version < Gate.RESET_OFFSET_PUSH:
             raise server_error(ResponseCode.SYSTEM_ERROR, too_old(member.client.version))

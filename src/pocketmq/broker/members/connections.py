@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping
 
-from pocketmq.broker.core.peer import Peer
-from pocketmq.broker.members.consumers import Member
+from pocketmq.broker.core.peer import ClientPeer
+from pocketmq.broker.members.consumers import OnlineConsumer
 from pocketmq.broker.state import BrokerState, Handler
 from pocketmq.errors import ResponseCode
 from pocketmq.net import Connection
@@ -72,7 +72,7 @@ def all_producers(state: BrokerState, _: Connection, request: Command) -> Comman
     return request.reply(ResponseCode.SUCCESS, body=encode_body(ProducerTable(data=table)))
 
 
-def _connections(members: Mapping[Peer, Member]) -> list[ClientConnection]:
+def _connections(members: Mapping[ClientPeer, OnlineConsumer]) -> list[ClientConnection]:
     return [
         ClientConnection(
             client_id=member.client.client_id,

@@ -9,15 +9,15 @@ from collections.abc import Iterable
 
 import msgspec
 
-from pocketmq.broker.core.peer import Peer
-from pocketmq.broker.members.subscriptions import Subscribed, subscribed
+from pocketmq.broker.core.peer import ClientPeer
+from pocketmq.broker.members.subscriptions import TopicSubscription, subscribed
 from pocketmq.model.kinds import ConsumeFromWhere, ConsumeType, MessageModel
 from pocketmq.model.members import ConsumerData
 from pocketmq.model.subscription import Subscription
 from pocketmq.protocol.peers import Language
 
 
-class Client(msgspec.Struct, frozen=True):
+class ClientInfo(msgspec.Struct, frozen=True):
     """What a heartbeat says of its sender."""
 
     client_id: str
@@ -25,12 +25,12 @@ class Client(msgspec.Struct, frozen=True):
     version: int
 
 
-class Member:
+class OnlineConsumer:
     """One connection of a group's member."""
 
     __slots__ = ("client", "last_seen")
 
-    def __init__(self, client: Client, now: float) -> None:
+    def __init__(self, client: ClientInfo, now: float) -> None:
         self.client = client
         self.last_seen = now
 
@@ -48,8 +48,8 @@ class ConsumerGroup:
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self.members: dict[Peer, Member] = {}
-        self.subscriptions: dict[str, Subscribed] = {}
+        self.members: dict[ClientPeer, OnlineConsumer] = {}
+        self.subscriptions: dict[str, TopicSubscription] = {}
         self.consume_type = ConsumeType.CONSUME_PASSIVELY
         self.message_model = MessageModel.CLUSTERING
         self.consume_from_where = ConsumeFromWhere.CONSUME_FROM_LAST_OFFSET
@@ -63,7 +63,7 @@ class ConsumerGroup:
         """List the members' ids, oldest first; an id on two connections comes twice."""
         return [member.client.client_id for member in self.members.values()]
 
-    def find(self, client_id: str) -> Peer | None:
+    def find(self, client_id: str) -> ClientPeer | None:
         """Give the first connection of a member."""
         for connection, member in self.members.items():
             if member.client.client_id == client_id:
@@ -76,22 +76,22 @@ class Change(msgspec.Struct, frozen=True):
 
     group: str
     updated: bool
-    notify: tuple[Peer, ...] = ()
+    notify: tuple[ClientPeer, ...] = ()
 
 
-class ConsumerTable:
+class OnlineConsumers:
     """Consumer groups by name."""
 
     def __init__(self) -> None:
         self.groups: dict[str, ConsumerGroup] = {}
-        self._groups_of: dict[Peer, dict[str, None]] = {}
+        self._groups_of: dict[ClientPeer, dict[str, None]] = {}
         self._fingerprints: dict[str, int] = {}
 
     def get(self, group: str) -> ConsumerGroup | None:
         """Give a group that has members."""
         return self.groups.get(group)
 
-    def subscription(self, group: str, topic: str) -> Subscribed | None:
+    def subscription(self, group: str, topic: str) -> TopicSubscription | None:
         """Give what a group with members subscribes of a topic."""
         found = self.groups.get(group)
         return None if found is None else found.subscriptions.get(topic)
@@ -102,8 +102,8 @@ class ConsumerTable:
 
     def register(
         self,
-        connection: Peer,
-        client: Client,
+        connection: ClientPeer,
+        client: ClientInfo,
         data: ConsumerData,
         *,
         notify: bool,
@@ -128,7 +128,7 @@ class ConsumerTable:
         told = updated and notify and not group.broadcasting
         return Change(group.name, updated, tuple(group.members) if told else ())
 
-    def unregister(self, group: str, connection: Peer, *, notify: bool) -> Change:
+    def unregister(self, group: str, connection: ClientPeer, *, notify: bool) -> Change:
         """Take a connection out of a group.
 
         The rest is told even if the connection was no member, as in Java.
@@ -140,7 +140,7 @@ class ConsumerTable:
         told = notify and not found.broadcasting
         return Change(group, removed, tuple(found.members) if told else ())
 
-    def closed(self, connection: Peer) -> list[Change]:
+    def closed(self, connection: ClientPeer) -> list[Change]:
         """Take a closed connection out of all its groups.
 
         The rest is told whatever the group's own switch says, as in Java.
@@ -153,13 +153,13 @@ class ConsumerTable:
             changes.append(Change(name, updated=True, notify=told))
         return changes
 
-    def expire(self, now: float, timeout: float) -> list[Peer]:
+    def expire(self, now: float, timeout: float) -> list[ClientPeer]:
         """Take out connections without a heartbeat for too long; give those to be closed.
 
         Nobody is told: closing finds them gone already, and members learn at their own next
         rebalance, as in Java.
         """
-        silent: dict[Peer, None] = {}
+        silent: dict[ClientPeer, None] = {}
         for group in tuple(self.groups.values()):
             for connection, member in tuple(group.members.items()):
                 if now - member.last_seen > timeout:
@@ -176,11 +176,13 @@ class ConsumerTable:
         self._fingerprints[group] = fingerprint
         return known is not None and known != fingerprint
 
-    def _see(self, group: ConsumerGroup, connection: Peer, client: Client, now: float) -> bool:
+    def _see(
+        self, group: ConsumerGroup, connection: ClientPeer, client: ClientInfo, now: float
+    ) -> bool:
         """Refresh a member; tell whether its connection is new."""
         member = group.members.get(connection)
         if member is None:
-            group.members[connection] = Member(client, now)
+            group.members[connection] = OnlineConsumer(client, now)
             self._groups_of.setdefault(connection, {})[group.name] = None
             return True
         if member.client.client_id != client.client_id:
@@ -188,7 +190,7 @@ class ConsumerTable:
         member.last_seen = now
         return False
 
-    def _forget(self, group: ConsumerGroup, connection: Peer) -> bool:
+    def _forget(self, group: ConsumerGroup, connection: ClientPeer) -> bool:
         """Take a connection out of a group, and the group away with its last one."""
         if group.members.pop(connection, None) is None:
             return False

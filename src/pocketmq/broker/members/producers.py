@@ -6,8 +6,8 @@ a table in memory with `now` as an argument. Belongs to the broker's loop.
 
 from collections.abc import Callable
 
-from pocketmq.broker.core.peer import Peer
-from pocketmq.broker.members.consumers import Client, Member
+from pocketmq.broker.core.peer import ClientPeer
+from pocketmq.broker.members.consumers import ClientInfo, OnlineConsumer
 
 MAX_MEMBERSHIPS = 65_536
 """Producer groups of all connections together, those that every connection may have aside."""
@@ -17,18 +17,24 @@ _WRITABLE_BELOW = 64 * 1024
 """Unsent bytes from which a connection counts as busy, as Netty's default has it."""
 
 
-class ProducerTable:
+class OnlineProducers:
     """Connections by producer group."""
 
     def __init__(self) -> None:
-        self.groups: dict[str, dict[Peer, Member]] = {}
-        self._groups_of: dict[Peer, dict[str, None]] = {}
-        self._by_client: dict[str, Peer] = {}
+        self.groups: dict[str, dict[ClientPeer, OnlineConsumer]] = {}
+        self._groups_of: dict[ClientPeer, dict[str, None]] = {}
+        self._by_client: dict[str, ClientPeer] = {}
         self._memberships = 0
         self._turn = 0
 
     def register(
-        self, group: str, connection: Peer, client: Client, now: float, *, replaces: bool = True
+        self,
+        group: str,
+        connection: ClientPeer,
+        client: ClientInfo,
+        now: float,
+        *,
+        replaces: bool = True,
     ) -> None:
         """Take note of one producer group in a heartbeat.
 
@@ -42,29 +48,29 @@ class ProducerTable:
             return
         if self._memberships >= MAX_MEMBERSHIPS and self.count_of(connection) >= _OWN_SHARE:
             return
-        self.groups.setdefault(group, {})[connection] = Member(client, now)
+        self.groups.setdefault(group, {})[connection] = OnlineConsumer(client, now)
         self._memberships += 1
         self._groups_of.setdefault(connection, {})[group] = None
         if replaces:
             self._by_client[client.client_id] = connection
 
-    def count_of(self, connection: Peer) -> int:
+    def count_of(self, connection: ClientPeer) -> int:
         """Return how many groups a connection is a member of."""
         return len(self._groups_of.get(connection, ()))
 
-    def unregister(self, group: str, connection: Peer) -> None:
+    def unregister(self, group: str, connection: ClientPeer) -> None:
         """Take a connection out of a group."""
         if connection in self.groups.get(group, ()):
             self._forget(group, connection)
 
-    def closed(self, connection: Peer) -> None:
+    def closed(self, connection: ClientPeer) -> None:
         """Take a closed connection out of all its groups."""
         for group in tuple(self._groups_of.get(connection, ())):
             self._forget(group, connection)
 
-    def expire(self, now: float, timeout: float) -> list[Peer]:
+    def expire(self, now: float, timeout: float) -> list[ClientPeer]:
         """Take out connections without a heartbeat for too long; give those to be closed."""
-        silent: dict[Peer, None] = {}
+        silent: dict[ClientPeer, None] = {}
         for group, members in tuple(self.groups.items()):
             for connection, member in tuple(members.items()):
                 if now - member.last_seen > timeout:
@@ -72,11 +78,13 @@ class ProducerTable:
                     silent[connection] = None
         return list(silent)
 
-    def find(self, client_id: str) -> Peer | None:
+    def find(self, client_id: str) -> ClientPeer | None:
         """Give the connection on which a client last came as a producer."""
         return self._by_client.get(client_id)
 
-    def available(self, group: str, allowed: Callable[[Peer], bool] | None = None) -> Peer | None:
+    def available(
+        self, group: str, allowed: Callable[[ClientPeer], bool] | None = None
+    ) -> ClientPeer | None:
         """Give a connection of a group that takes data, each time the next one.
 
         Three are tried, of those that are allowed. If all of them are busy the last that is open
@@ -88,7 +96,7 @@ class ProducerTable:
         if not connections:
             return None
         self._turn += 1
-        last_open: Peer | None = None
+        last_open: ClientPeer | None = None
         for step in range(_TRIES):
             connection = connections[(self._turn + step) % len(connections)]
             if connection.closed:
@@ -98,7 +106,7 @@ class ProducerTable:
             last_open = connection
         return last_open
 
-    def _forget(self, group: str, connection: Peer) -> None:
+    def _forget(self, group: str, connection: ClientPeer) -> None:
         members = self.groups[group]
         member = members.pop(connection)
         self._memberships -= 1

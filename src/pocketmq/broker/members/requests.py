@@ -6,8 +6,8 @@ Members are told of changes with NOTIFY_CONSUMER_IDS_CHANGED (40), which makes t
 
 import logging
 
-from pocketmq.broker.core.peer import Peer
-from pocketmq.broker.members.consumers import Change, Client
+from pocketmq.broker.core.peer import ClientPeer
+from pocketmq.broker.members.consumers import Change, ClientInfo
 from pocketmq.broker.members.subscriptions import expression_fault
 from pocketmq.broker.saving import save_changes
 from pocketmq.broker.state import BrokerState, Handler
@@ -45,7 +45,7 @@ def heartbeat(state: BrokerState, connection: Connection, request: Command) -> C
     fault = _excess(state, connection, beat)
     if fault is not None:
         return request.reply(ResponseCode.SYSTEM_ERROR, fault)
-    client = Client(beat.client_id, request.language, request.version)
+    client = ClientInfo(beat.client_id, request.language, request.version)
     wants_full = beat.heartbeat_fingerprint == 0
     for data in beat.consumer_data_set:
         if _register(state, connection, client, data, beat):
@@ -77,7 +77,7 @@ def _excess(state: BrokerState, connection: Connection, beat: Heartbeat) -> str 
     return None
 
 
-def _may_replace(state: BrokerState, connection: Peer, client_id: str) -> bool:
+def _may_replace(state: BrokerState, connection: ClientPeer, client_id: str) -> bool:
     """Tell whether replies to a client id may go to a connection: those of others may not."""
     known = state.producers.find(client_id)
     if known is None or known is connection or known.closed or state.gate is None:
@@ -86,7 +86,11 @@ def _may_replace(state: BrokerState, connection: Peer, client_id: str) -> bool:
 
 
 def _register(
-    state: BrokerState, connection: Peer, client: Client, data: ConsumerData, beat: Heartbeat
+    state: BrokerState,
+    connection: ClientPeer,
+    client: ClientInfo,
+    data: ConsumerData,
+    beat: Heartbeat,
 ) -> bool:
     """Register one group; tell whether the client shall send its subscriptions in full again.
 
@@ -164,7 +168,7 @@ def check_client(state: BrokerState, _: Connection, request: Command) -> Command
     return request.reply(ResponseCode.SUCCESS)
 
 
-def connection_closed(state: BrokerState, connection: Peer) -> None:
+def connection_closed(state: BrokerState, connection: ClientPeer) -> None:
     """Take a lost connection out of everything, and tell those who are left."""
     state.producers.closed(connection)
     for change in state.consumers.closed(connection):

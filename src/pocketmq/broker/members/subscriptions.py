@@ -7,7 +7,7 @@ from pocketmq.model.subscription import SQL92, Subscription
 from pocketmq.protocol.filter import Filter, TagFilter, compile_sql, is_tag_kind, tag_filter
 
 
-class Subscribed(msgspec.Struct, frozen=True):
+class TopicSubscription(msgspec.Struct, frozen=True):
     """A group's subscription to a topic with the filters it stands for."""
 
     subscription: Subscription
@@ -21,7 +21,9 @@ class Subscribed(msgspec.Struct, frozen=True):
         return is_tag_kind(self.subscription.expression_type)
 
 
-def subscribed(subscription: Subscription, known: Subscribed | None = None) -> Subscribed:
+def subscribed(
+    subscription: Subscription, known: TopicSubscription | None = None
+) -> TopicSubscription:
     """Prepare a subscription, reusing the filter of an older version with the same expression.
 
     An expression that does not parse is kept without a filter, as Java keeps it: pulls then say so.
@@ -32,7 +34,7 @@ def subscribed(subscription: Subscription, known: Subscribed | None = None) -> S
             sql = known.sql
         else:
             sql = _compiled(subscription)
-    return Subscribed(subscription, tag_filter(subscription), sql)
+    return TopicSubscription(subscription, tag_filter(subscription), sql)
 
 
 def expression_fault(subscription: Subscription) -> str | None:

@@ -41,7 +41,7 @@ class Lowered(NamedTuple):
     """By how much they were, in sum."""
 
 
-class OffsetTable:
+class ConsumerOffsetTable:
     """Offsets by topic, group and queue."""
 
     def __init__(self, *, now_ms: int = 0) -> None:

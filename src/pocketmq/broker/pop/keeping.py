@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 import msgspec
 
-from pocketmq.broker.offsets.table import OffsetTable
+from pocketmq.broker.offsets.table import ConsumerOffsetTable
 from pocketmq.broker.pop.bounds import bounded
 from pocketmq.broker.pop.copied import Copied
 from pocketmq.broker.pop.journal import (
@@ -90,7 +90,7 @@ def recover(
         shelf.sort()
     # What the journal commits is gathered apart: a topic it tells of may have been deleted, and
     # offsets that were saved later than it was written win.
-    known, shelves.offsets = shelves.offsets, OffsetTable()
+    known, shelves.offsets = shelves.offsets, ConsumerOffsetTable()
     sent: set[tuple[str, str, int]] = set()
     copied = Copied(store, journal.position_before(min(saved.journal, journal.end)))
     try:

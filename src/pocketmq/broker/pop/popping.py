@@ -15,7 +15,7 @@ from pocketmq.broker.pop.reviving import revive
 from pocketmq.broker.pop.shelf import Taken
 from pocketmq.broker.saving import submit_offsets
 from pocketmq.broker.state import BrokerState
-from pocketmq.broker.writing.batch_writer import BatchWriter
+from pocketmq.broker.writing.log_writer import CommitLogWriter
 from pocketmq.errors import StoreError
 
 logger = logging.getLogger("pocketmq.broker")
@@ -33,7 +33,7 @@ class Popping:
     """The pops of a running broker."""
 
     def __init__(
-        self, state: BrokerState, dispatcher: BatchWriter, loop: asyncio.AbstractEventLoop
+        self, state: BrokerState, dispatcher: CommitLogWriter, loop: asyncio.AbstractEventLoop
     ) -> None:
         self._state = state
         self._dispatcher = dispatcher

@@ -8,7 +8,7 @@ group may pull. Belongs to the broker's loop.
 from collections.abc import Iterable
 from typing import TypeVar
 
-from pocketmq.broker.offsets.table import OffsetTable
+from pocketmq.broker.offsets.table import ConsumerOffsetTable
 from pocketmq.broker.pop.deadlines import Deadlines
 from pocketmq.broker.pop.journal import Changed, Popped
 from pocketmq.broker.pop.ordered import OrderedPop
@@ -33,7 +33,7 @@ class LockedQueue:
 class Shelves:
     """What all groups have out."""
 
-    def __init__(self, offsets: OffsetTable) -> None:
+    def __init__(self, offsets: ConsumerOffsetTable) -> None:
         self.offsets = offsets
         self.shelves: dict[tuple[str, str], dict[int, Shelf]] = {}
         self.locked: dict[tuple[str, str], dict[int, LockedQueue]] = {}

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 
 import msgspec
 
-from pocketmq.broker.offsets.table import OffsetTable
+from pocketmq.broker.offsets.table import ConsumerOffsetTable
 from pocketmq.broker.pop.journal import (
     Changed,
     Cleared,
@@ -29,7 +29,7 @@ LATEST_MS = 1 << 52
 class PopTable:
     """What is out, of all groups."""
 
-    def __init__(self, offsets: OffsetTable, journal: Journal) -> None:
+    def __init__(self, offsets: ConsumerOffsetTable, journal: Journal) -> None:
         self.shelves = Shelves(offsets)
         self.deadlines = self.shelves.deadlines
         self._journal = journal

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from pocketmq.broker.core.refusals import FAILED
 from pocketmq.broker.pulling.requests import has_match, resume
-from pocketmq.broker.pulling.suspended_pulls import NEVER, HeldPull
+from pocketmq.broker.pulling.suspended_pulls import NEVER, SuspendedPull
 from pocketmq.broker.state import BrokerState
 from pocketmq.errors import ResponseCode, StoreError
 from pocketmq.store import QueueIndex
@@ -75,10 +75,10 @@ class LongPolling:
             self._resume(pull)
         self.set_timer()
 
-    def _has_match(self, pull: HeldPull) -> bool:
+    def _has_match(self, pull: SuspendedPull) -> bool:
         return has_match(self._state, pull)
 
-    def _resume(self, pull: HeldPull) -> None:
+    def _resume(self, pull: SuspendedPull) -> None:
         connection, measures = pull.connection, self._state.measures
         if connection.crowded and self._open:
             self._state.waiting.put_back(pull, self._loop.time())

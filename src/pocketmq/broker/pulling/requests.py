@@ -9,7 +9,7 @@ from typing import NamedTuple
 from pocketmq.broker.core.answers import pull_answer
 from pocketmq.broker.core.refusals import MORE_HELP
 from pocketmq.broker.pulling.selection import Selection, carried_selection, group_selection
-from pocketmq.broker.pulling.suspended_pulls import HeldPull
+from pocketmq.broker.pulling.suspended_pulls import SuspendedPull
 from pocketmq.broker.saving import save_changes
 from pocketmq.broker.state import Answer, BrokerState, Handler
 from pocketmq.errors import ResponseCode, ServerError, server_error
@@ -61,7 +61,7 @@ def pull(state: BrokerState, connection: Connection, request: Command) -> Answer
     return None
 
 
-def resume(state: BrokerState, held: HeldPull) -> None:
+def resume(state: BrokerState, held: SuspendedPull) -> None:
     """Answer a pull that has waited, with whatever there is now."""
     connection, request, header = held.connection, held.request, held.header
     try:
@@ -76,7 +76,7 @@ def resume(state: BrokerState, held: HeldPull) -> None:
     _answer(state, connection, request, checked, _code(read, header), read)
 
 
-def has_match(state: BrokerState, held: HeldPull) -> bool:
+def has_match(state: BrokerState, held: SuspendedPull) -> bool:
     """Tell whether messages that came since the last look match a pull that waits."""
     try:
         selection = _select(state, held.header)
@@ -195,7 +195,7 @@ def _hold(
     if wait_ms <= 0 or connection.closed:
         return False
     selection = checked.selection
-    held = HeldPull(
+    held = SuspendedPull(
         connection, request, header, checked.queue, selection.codes, sql=not selection.by_tag
     )
     return state.waiting.hold(held, min(wait_ms / 1000, _LONGEST_WAIT), state.steady())

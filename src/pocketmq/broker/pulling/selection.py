@@ -11,7 +11,7 @@ from typing import TypeAlias
 import msgspec
 
 from pocketmq.broker.core.refusals import MORE_HELP
-from pocketmq.broker.members.subscriptions import Subscribed, subscribed
+from pocketmq.broker.members.subscriptions import TopicSubscription, subscribed
 from pocketmq.broker.state import BrokerState
 from pocketmq.errors import FilterSyntaxError, ResponseCode, server_error
 from pocketmq.protocol.filter import Filter, is_tag_kind, subscribe
@@ -92,7 +92,7 @@ def group_selection(state: BrokerState, header: PullRequest) -> Selection:
     return _selection(known)
 
 
-def _ahead_of_heartbeat(known: Subscribed, header: PullRequest) -> Selection:
+def _ahead_of_heartbeat(known: TopicSubscription, header: PullRequest) -> Selection:
     """Serve a pull whose subscription is newer than the last heartbeat, if that is safe.
 
     Java refuses all of them (25), and a group that just started may then stand still for 30 s.
@@ -106,7 +106,7 @@ def _ahead_of_heartbeat(known: Subscribed, header: PullRequest) -> Selection:
     )
 
 
-def _selection(made: Subscribed) -> Selection:
+def _selection(made: TopicSubscription) -> Selection:
     kind = made.subscription.expression_type
     if made.sql is not None:
         return Selection(kind, by_tag=False, matches=_by_sql(made.sql))

@@ -26,7 +26,7 @@ NEVER = float("inf")
 K = TypeVar("K")
 
 
-class HeldPull:
+class SuspendedPull:
     """One pull that waits."""
 
     __slots__ = (
@@ -72,11 +72,13 @@ class SuspendedPulls:
         self._connection_limit = connection_limit
         self._size_limit = size_limit
         self._connection_size_limit = connection_size_limit
-        self._by_queue: dict[QueueIndex, dict[HeldPull, None]] = {}
-        self._by_connection: dict[Connection, dict[HeldPull, None]] = {}
+        self._by_queue: dict[QueueIndex, dict[SuspendedPull, None]] = {}
+        self._by_connection: dict[Connection, dict[SuspendedPull, None]] = {}
         self._sizes: dict[Connection, int] = {}
-        self._lanes: dict[float, dict[HeldPull, None]] = {}  # same length of wait: due in order
-        self._passed: dict[HeldPull, None] = {}  # their queues have grown
+        self._lanes: dict[
+            float, dict[SuspendedPull, None]
+        ] = {}  # same length of wait: due in order
+        self._passed: dict[SuspendedPull, None] = {}  # their queues have grown
         self._sweep_at = NEVER
         self._size = 0
         self._count = 0
@@ -86,7 +88,7 @@ class SuspendedPulls:
     def __len__(self) -> int:
         return self._count
 
-    def hold(self, pull: HeldPull, wait: float, now: float) -> bool:
+    def hold(self, pull: SuspendedPull, wait: float, now: float) -> bool:
         """Let a pull wait for so many seconds; False if too many wait already."""
         connection = pull.connection
         mine = self._by_connection.get(connection, ())
@@ -115,9 +117,9 @@ class SuspendedPulls:
         self,
         queue: QueueIndex,
         tags: Iterable[int],
-        found: Callable[[HeldPull], bool],
+        found: Callable[[SuspendedPull], bool],
         now: float,
-    ) -> list[HeldPull]:
+    ) -> list[SuspendedPull]:
         """Give the pulls for which messages with these tag codes are reason to try again.
 
         `found` looks at the messages themselves, for pulls that need it. The others stay.
@@ -139,7 +141,7 @@ class SuspendedPulls:
             self.remove(pull)
         return ready
 
-    def take_due(self, now: float) -> list[HeldPull]:
+    def take_due(self, now: float) -> list[SuspendedPull]:
         """Give the pulls whose time is over, and those whose queues have grown long enough ago."""
         ready = []
         for lane in tuple(self._lanes.values()):
@@ -157,7 +159,7 @@ class SuspendedPulls:
         self.wake_at = min(self._sweep_at, *firsts) if firsts else self._sweep_at
         return ready
 
-    def put_back(self, pull: HeldPull, now: float) -> None:
+    def put_back(self, pull: SuspendedPull, now: float) -> None:
         """Keep a pull whose client must take earlier answers first; look again soon."""
         if self.hold(pull, max(pull.deadline - now, 2 * CLOGGED_RETRY), now):
             self._pass(pull, now + CLOGGED_RETRY)
@@ -171,19 +173,19 @@ class SuspendedPulls:
         """List the queues for which pulls wait."""
         return list(self._by_queue)
 
-    def take_queue(self, queue: QueueIndex) -> list[HeldPull]:
+    def take_queue(self, queue: QueueIndex) -> list[SuspendedPull]:
         """Give every pull of a queue and keep none."""
         pulls = list(self._by_queue.get(queue, ()))
         for pull in pulls:
             self.remove(pull)
         return pulls
 
-    def close(self) -> list[HeldPull]:
+    def close(self) -> list[SuspendedPull]:
         """Give every pull and keep none from now on."""
         self._limit = 0
         return [pull for queue in self.queues() for pull in self.take_queue(queue)]
 
-    def remove(self, pull: HeldPull) -> None:
+    def remove(self, pull: SuspendedPull) -> None:
         """Forget one pull."""
         _discard(self._by_queue, pull.queue, pull)
         _discard(self._lanes, pull.lane, pull)
@@ -196,13 +198,13 @@ class SuspendedPulls:
         self._count -= 1
         pull.queue.waiting -= 1
 
-    def _pass(self, pull: HeldPull, sweep_at: float) -> None:
+    def _pass(self, pull: SuspendedPull, sweep_at: float) -> None:
         self._passed[pull] = None
         self._sweep_at = min(self._sweep_at, sweep_at)
         self.wake_at = min(self.wake_at, self._sweep_at)
 
 
-def _discard(table: dict[K, dict[HeldPull, None]], key: K, pull: HeldPull) -> bool:
+def _discard(table: dict[K, dict[SuspendedPull, None]], key: K, pull: SuspendedPull) -> bool:
     """Take a pull out of one entry; tell whether the entry went with it."""
     pulls = table[key]
     del pulls[pull]

@@ -1,22 +1,31 @@
-"""Messages a consumer could not handle (36): back later by the group's retry topic, or given up.
+"""Messages a consumer could not handle: redelivered through its retry topic, then dead letters.
 
-A message comes back as a copy with one more try on its count, delayed by a level that grows with
-the tries. After the last try it goes to the group's dead letters, where nobody consumes it unasked.
+A message comes back as a copy with one more attempt on its count, delayed by a level that grows
+with the attempts. After the last one it goes to the group's dead-letter topic. Consumers send it
+back by its position (36), or, when that fails and always if they are orderly, as a message to the
+retry topic.
 """
 
 import random
 
-from pocketmq.broker.core.refusals import OVERLOADED
-from pocketmq.broker.retry.dead_letters import find_group, make_group_topic, origin_of
-from pocketmq.broker.retry.rules import DEAD_LETTER_QUEUES, level_of_retry, retry_limit, retry_of
+from pocketmq.broker.core.refusals import MORE_HELP, OVERLOADED
+from pocketmq.broker.retry.rules import (
+    DEAD_LETTER_QUEUES,
+    give_up_sent,
+    is_given_up,
+    level_of_retry,
+    retry_limit,
+    retry_of,
+)
 from pocketmq.broker.saving import save_changes
 from pocketmq.broker.state import Answer, BrokerState, Handler
 from pocketmq.broker.writing.appending import place
+from pocketmq.broker.writing.drafts import Draft
 from pocketmq.errors import ResponseCode, server_error
 from pocketmq.model import properties as names
 from pocketmq.model.flags import Permission
 from pocketmq.model.group_config import GroupConfig
-from pocketmq.model.names import dead_letter_topic, retry_topic
+from pocketmq.model.names import RETRY_PREFIX, dead_letter_topic, retry_topic
 from pocketmq.model.topic_config import TopicConfig
 from pocketmq.net import Connection
 from pocketmq.protocol.codes import RequestCode
@@ -84,6 +93,57 @@ def _checked_topic(state: BrokerState, header: SendBackRequest, queues: int) -> 
             f"the topic[{topic.topic_name}] sending message is forbidden",
         )
     return topic
+
+
+def origin_of(state: BrokerState, draft: Draft) -> str:
+    """Give the topic a retry first came from; clients write it, so it must be one there is."""
+    topic = draft.properties.get(names.RETRY_TOPIC, draft.topic)
+    return topic if topic in state.topics else draft.topic
+
+
+def find_group(state: BrokerState, name: str) -> GroupConfig:
+    """Return the settings of a group whose message failed. Raises `ServerError` if unknown."""
+    group = state.groups.find(
+        name,
+        auto_create=state.config.auto_create_subscription_group,
+        now_ms=state.turn.now_ms,
+    )
+    if group is None:
+        raise server_error(
+            ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST,
+            f"subscription group not exist, {name} {MORE_HELP}",
+        )
+    return group
+
+
+def make_group_topic(
+    state: BrokerState, name: str, queues: int, *, sys_flag: int = 0
+) -> TopicConfig:
+    """Return a group's topic of retries or dead letters, which may be new. Raises `ServerError`."""
+    now_ms = state.turn.now_ms
+    topic = state.topics.create_for_group(name, queues, sys_flag=sys_flag, now_ms=now_ms)
+    if topic is None:
+        raise server_error(ResponseCode.SYSTEM_ERROR, f"topic[{name}] not exist")
+    return topic
+
+
+def give_up_retries(
+    state: BrokerState, draft: Draft, client_version: int, client_limit: int | None
+) -> None:
+    """Point a draft for a retry topic at the dead letters if it has been tried often enough.
+
+    So does a group that holds queue locks: it consumes in order, and has tried long enough before
+    it sends anything here. Raises `ServerError` for an unknown group.
+    """
+    group = draft.topic.removeprefix(RETRY_PREFIX)
+    limit = retry_limit(find_group(state, group), client_version, client_limit)
+    tries = draft.reconsume_times - 1  # the consumer has counted the one that failed
+    if not is_given_up(tries, limit) and state.locks.all_free(group, state.steady()):
+        return
+    make_group_topic(state, dead_letter_topic(group), DEAD_LETTER_QUEUES)
+    save_changes(state)
+    state.stats.count(state.stats.dead, origin_of(state, draft), group)
+    give_up_sent(draft, group)
 
 
 HANDLERS: dict[RequestCode, Handler] = {RequestCode.CONSUMER_SEND_MSG_BACK: send_back}

@@ -8,7 +8,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 
-from pocketmq.broker.core.peer import Peer
+from pocketmq.broker.core.peer import ClientPeer
 from pocketmq.errors import MQError, ResponseCode
 from pocketmq.net import Connection
 from pocketmq.protocol.command import Command
@@ -19,7 +19,7 @@ TIMEOUT = 10.0
 """Seconds a client has to take a reply."""
 
 
-class Replies:
+class ReplyDelivery:
     """The replies of a running broker that are on their way."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -36,13 +36,15 @@ class Replies:
             push.cancel()
         await asyncio.gather(*pushes, return_exceptions=True)
 
-    def push(self, client: Peer, request: Command, pushed: Callable[[bool], None]) -> None:
+    def push(self, client: ClientPeer, request: Command, pushed: Callable[[bool], None]) -> None:
         """Bring a reply to a client, and tell whether it took it."""
         task = self._loop.create_task(self._push(client, request, pushed))
         self._pushes.add(task)
         task.add_done_callback(self._pushes.discard)
 
-    async def _push(self, client: Peer, request: Command, pushed: Callable[[bool], None]) -> None:
+    async def _push(
+        self, client: ClientPeer, request: Command, pushed: Callable[[bool], None]
+    ) -> None:
         assert isinstance(client, Connection)
         try:
             answer = await client.request(request, TIMEOUT)

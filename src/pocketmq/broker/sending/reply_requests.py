@@ -10,11 +10,10 @@ from functools import partial
 
 import msgspec
 
-from pocketmq.broker.sending.born_host import born_host
 from pocketmq.broker.sending.targets import find_target
 from pocketmq.broker.state import Answer, BrokerState, Handler
 from pocketmq.broker.writing.appending import append, message_illegal
-from pocketmq.broker.writing.drafts import Target
+from pocketmq.broker.writing.drafts import SendTarget, born_host
 from pocketmq.errors import InvalidInput, ResponseCode, ServerError, StoreError
 from pocketmq.model import properties as names
 from pocketmq.model.flags import COMPRESSION_MASK, SysFlag
@@ -76,7 +75,7 @@ def _store(  # noqa: PLR0917 - all there is of a reply
     connection: Connection,
     request: Command,
     header: SendRequest,
-    target: Target,
+    target: SendTarget,
     text: bytes,
 ) -> SendResponse:
     """Store a reply if the broker is to; whether it can does not matter to who waits for it."""

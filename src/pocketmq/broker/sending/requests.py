@@ -8,12 +8,11 @@ from collections.abc import Mapping
 from functools import lru_cache
 
 from pocketmq.broker.core.refusals import OVERLOADED, STORE_UNAVAILABLE
-from pocketmq.broker.retry.dead_letters import give_up_retries
-from pocketmq.broker.sending.born_host import born_host
+from pocketmq.broker.retry.requests import give_up_retries
 from pocketmq.broker.sending.targets import find_target
 from pocketmq.broker.state import Answer, BrokerState, Handler
 from pocketmq.broker.writing.appending import append, append_batch, message_illegal, place
-from pocketmq.broker.writing.drafts import Draft, Target
+from pocketmq.broker.writing.drafts import Draft, SendTarget, born_host
 from pocketmq.errors import (
     InvalidInput,
     MessageMalformed,
@@ -74,7 +73,7 @@ def _take_one(
     connection: Connection,
     request: Command,
     header: SendRequest,
-    target: Target,
+    target: SendTarget,
 ) -> bytes:
     body = request.body
     text = header.properties or ""
@@ -149,7 +148,7 @@ def _take_draft(
     connection: Connection,
     request: Command,
     header: SendRequest,
-    target: Target,
+    target: SendTarget,
 ) -> bytes:
     text = (header.properties or "").encode("utf-8", "replace")
     properties = decode_properties(text) | _decoded(state.stamp)
@@ -201,7 +200,7 @@ def _take_batch(
     connection: Connection,
     request: Command,
     header: SendRequest,
-    target: Target,
+    target: SendTarget,
 ) -> bytes:
     limit = state.config.max_message_size
     if target.retry:

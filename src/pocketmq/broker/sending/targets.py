@@ -9,7 +9,7 @@ from pocketmq.broker.core.refusals import MORE_HELP
 from pocketmq.broker.saving import save_changes
 from pocketmq.broker.state import BrokerState
 from pocketmq.broker.topics.name_rules import topic_fault
-from pocketmq.broker.writing.drafts import Target
+from pocketmq.broker.writing.drafts import SendTarget
 from pocketmq.errors import ResponseCode, server_error
 from pocketmq.model.flags import Permission, SysFlag
 from pocketmq.model.kinds import TopicFilterType
@@ -27,7 +27,7 @@ _UNIT_SUB = 2
 _KEPT = 65_536
 
 
-def find_target(state: BrokerState, producer: str, header: SendRequest) -> Target:
+def find_target(state: BrokerState, producer: str, header: SendRequest) -> SendTarget:
     """Give the queue a send is for; the topic is made if it may be. Raises `ServerError`."""
     config = state.topics.get(header.topic)
     if config is not None and header.queue_id < 0 and config.write_queue_nums > 0:
@@ -39,7 +39,7 @@ def find_target(state: BrokerState, producer: str, header: SendRequest) -> Targe
         queue_id = header.queue_id
     config = _checked_topic(state, header)
     queue_id = _checked_queue(config, queue_id, producer)
-    target = Target(
+    target = SendTarget(
         version=state.topics.version,
         config=config,
         queue=state.store.make_queue(header.topic, queue_id),

@@ -15,8 +15,12 @@ from pocketmq.broker.core.refusals import FAILED, REFUSING, check_size, refusal
 from pocketmq.broker.measures import Measures
 from pocketmq.broker.members.requests import connection_closed
 from pocketmq.broker.pulling.long_polling import LongPolling
-from pocketmq.broker.serving.back_pressure import TooManyUnsentBytes, with_back_pressure
-from pocketmq.broker.serving.fast_failure import SHORT, busy_answer
+from pocketmq.broker.serving.overload import (
+    SHORT,
+    TooManyUnsentBytes,
+    busy_answer,
+    with_back_pressure,
+)
 from pocketmq.broker.state import Answer, BrokerState, Handler
 from pocketmq.errors import MQError, ResponseCode, StoreError
 from pocketmq.net import Connection

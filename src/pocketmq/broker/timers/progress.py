@@ -1,15 +1,20 @@
-"""Which timed messages have been delivered, or taken back: a mark in their order, and exceptions.
+"""Which timed messages are done: delivered or recalled, as marks and as the store has them.
 
-Messages are delivered by the moment they are due, and those of one moment as they came. So a mark
-says what has been: everything up to a moment and an offset. If the clock is set back, messages come
-that are due before the mark. Then the mark holds for older messages alone, those before an offset,
-and a new mark begins; the older one is dropped when the new one passes it. Pure bookkeeping.
+Messages are delivered in order of their due times, and those of one time in order of arrival. So a
+mark says what is done: everything up to a due time and an offset. If the clock is set back,
+messages come that are due before the mark. Then the mark holds for older messages alone, those
+before an offset, and a new mark begins; the older one is dropped when the new one passes it.
 """
 
-from collections.abc import Iterable
+import heapq
+from collections.abc import Iterable, Iterator
+from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
+from pocketmq.broker.core.log_origins import copies_since, timer_of_origin
 from pocketmq.broker.timers.wheel import Entry
+from pocketmq.protocol.record_scan import RecordView
+from pocketmq.store import MessageStore, QueueIndex
 
 NOTHING: Entry = (0, -1)
 
@@ -61,3 +66,73 @@ class TimerProgress:
         self.older = [mark for mark in self.older if mark.done > done]
         if self.ahead:
             self.ahead = {offset: due for offset, due in self.ahead.items() if (due, offset) > done}
+
+
+class Recalls:
+    """Keys of messages that must not be delivered."""
+
+    def __init__(self) -> None:
+        self._keys: dict[int, set[bytes]] = {}
+        self._moments: list[int] = []
+
+    def add(self, due_ms: int, key: bytes) -> None:
+        """Take note of a message that is due at a moment and shall not be delivered."""
+        if due_ms not in self._keys:
+            heapq.heappush(self._moments, due_ms)
+            self._keys[due_ms] = set()
+        self._keys[due_ms].add(key)
+
+    def get(self, due_ms: int) -> AbstractSet[bytes] | None:
+        """Give the keys taken back of those due at a moment."""
+        return self._keys.get(due_ms)
+
+    def forget(self, done_ms: int) -> None:
+        """Forget what would have been due up to a moment."""
+        while self._moments and self._moments[0] <= done_ms:
+            del self._keys[heapq.heappop(self._moments)]
+
+
+CHUNK = 8192
+"""Index entries that are read at once."""
+
+
+def records_at(store: MessageStore, queue: QueueIndex, offsets: list[int]) -> Iterator[RecordView]:
+    """Give the messages at some offsets of a queue, in order, but for those that are lost."""
+    for first, count in _stretches(sorted(offsets)):
+        offset, end = first, first + count
+        while offset < end:
+            read = store.read(queue, offset, end - offset, 1 << 30)
+            for piece in read.pieces:
+                yield RecordView(piece, 0)
+            offset = max(read.next_offset, offset + 1)
+
+
+def delivered_since(store: MessageStore, position: int) -> set[int]:
+    """Give the offsets of messages whose copies lie behind a position of the log."""
+    delivered: set[int] = set()
+    for copy in copies_since(store, position):
+        origin = timer_of_origin(copy.origin)
+        record = None if origin is None else store.record_at(origin)
+        if record is not None:
+            delivered.add(RecordView(record, 0).queue_offset)
+    return delivered
+
+
+def first_due_from(queue: QueueIndex, offset: int, moment_ms: int) -> int | None:
+    """Give the first message, or taking back of one, that is due at a moment or after it."""
+    while offset < queue.next_offset:
+        tags = queue.tags(offset, CHUNK)
+        for number, tag in enumerate(tags, offset):
+            if abs(tag) >= moment_ms:
+                return number
+        offset += len(tags)
+    return None
+
+
+def _stretches(offsets: list[int]) -> Iterator[tuple[int, int]]:
+    """Give the runs of consecutive offsets: the first of each, and how many."""
+    start = 0
+    for at in range(1, len(offsets) + 1):
+        if at == len(offsets) or offsets[at] != offsets[at - 1] + 1:
+            yield offsets[start], at - start
+            start = at

@@ -13,9 +13,15 @@ from typing import NamedTuple
 
 import msgspec
 
-from pocketmq.broker.timers.progress import OlderMark, TimerProgress
-from pocketmq.broker.timers.reading import CHUNK, delivered_since, first_due_from, records_at
-from pocketmq.broker.timers.recalls import Recalls
+from pocketmq.broker.timers.progress import (
+    CHUNK,
+    OlderMark,
+    Recalls,
+    TimerProgress,
+    delivered_since,
+    first_due_from,
+    records_at,
+)
 from pocketmq.broker.timers.rules import due_message, key_of, moved, taken_back, timer_tag
 from pocketmq.broker.timers.wheel import Entry, TimerWheel
 from pocketmq.errors import BodyMalformed, StoreError
@@ -51,7 +57,7 @@ class SavedTimers(msgspec.Struct, frozen=True):
     """... and these for those before theirs."""
 
 
-class Delivered(NamedTuple):
+class DeliveredTimers(NamedTuple):
     """What a delivery came to."""
 
     by_queue: dict[QueueIndex, tuple[int, int]]
@@ -163,7 +169,7 @@ class TimerQueue:
 
     # Delivering
 
-    def deliver(self, now_ms: int, messages: int, size: int) -> Delivered:
+    def deliver(self, now_ms: int, messages: int, size: int) -> DeliveredTimers:
         """Deliver what is due, at most so many messages and about so many bytes, and write it.
 
         Nobody else's messages may be waiting to be written: a write that fails fails for all.
@@ -171,7 +177,7 @@ class TimerQueue:
         entries = self.wheel.take_due(now_ms, messages)
         queue = self.queue
         if not entries or queue is None:
-            return Delivered({}, None)
+            return DeliveredTimers({}, None)
         runs: dict[tuple[str, int], list[Record]] = {}
         taken = 0
         for waiting in self._waiting(queue, entries):
@@ -205,7 +211,7 @@ class TimerQueue:
 
     def _append(
         self, entries: list[Entry], runs: dict[tuple[str, int], list[Record]], now_ms: int
-    ) -> Delivered:
+    ) -> DeliveredTimers:
         store = self._store
         start = store.log.written
         appended: list[tuple[QueueIndex, int, int, int]] = []
@@ -227,10 +233,10 @@ class TimerQueue:
         }
         if error is not None:
             self._keep_rest(entries, start)
-            return Delivered(by_queue, error)
+            return DeliveredTimers(by_queue, error)
         self.progress.reached(entries[-1], self._taken)
         self.recalls.forget(self.done[0] - 1)
-        return Delivered(by_queue, None)
+        return DeliveredTimers(by_queue, None)
 
     def _keep_rest(self, entries: list[Entry], start: int) -> None:
         """Put back what a store that refuses has not taken; some of it may be stored already."""

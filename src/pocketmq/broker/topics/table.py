@@ -22,7 +22,7 @@ MAX_QUEUES = 65_536
 READ_WRITE = int(Permission.READ | Permission.WRITE)
 
 
-class TopicTable(ConfigTable[TopicConfig]):
+class TopicConfigTable(ConfigTable[TopicConfig]):
     """Topics by name."""
 
     kind = "topic"

@@ -13,7 +13,7 @@ from functools import partial
 
 from pocketmq.broker.core.alarm import Alarm
 from pocketmq.broker.core.late_saving import LateSaving
-from pocketmq.broker.core.peer import Peer
+from pocketmq.broker.core.peer import ClientPeer
 from pocketmq.broker.delay.rules import real_place
 from pocketmq.broker.saving import save_changes
 from pocketmq.broker.state import BrokerState
@@ -216,7 +216,7 @@ class TransactionChecks:
         elif connection.unsent < _CLOGGED:
             connection.write(frame)
 
-    def _allowed(self, half: RecordView) -> Callable[[Peer], bool] | None:
+    def _allowed(self, half: RecordView) -> Callable[[ClientPeer], bool] | None:
         """Give who may be shown a half message: users that may send to its topic."""
         gate, place = self._state.gate, real_place(half.property_bytes)
         if gate is None or place is None:

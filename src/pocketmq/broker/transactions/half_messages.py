@@ -23,7 +23,7 @@ from pocketmq.broker.transactions.half_states import (
     pack_states,
     unpack_states,
 )
-from pocketmq.broker.transactions.rules import Ending, op_record, read_op
+from pocketmq.broker.transactions.rules import HalfEnding, op_record, read_op
 from pocketmq.errors import BodyMalformed
 from pocketmq.model.flags import TRANSACTION_MASK
 from pocketmq.model.names import HALF_TOPIC, OP_HALF_TOPIC, TRANSACTION_GAVE_UP_TOPIC
@@ -89,7 +89,9 @@ class HalfMessages:
         self._take_back()
         return self.states.get(offset)
 
-    def end(self, half: RecordView, state: int, ending: Ending | None, now_ms: int) -> QueueIndex:
+    def end(
+        self, half: RecordView, state: int, ending: HalfEnding | None, now_ms: int
+    ) -> QueueIndex:
         """End an open half message; give the queue of what becomes of it, or of the mark.
 
         Raises `StoreFull` or `StoreFailed`; it is still open then, also if that happens only when

@@ -46,7 +46,7 @@ _OP_TEXT = {
 _LATEST = 1 << 62
 
 
-class Ending(NamedTuple):
+class HalfEnding(NamedTuple):
     """A half message as it goes to its topic, or to those that were given up."""
 
     topic: str
@@ -124,7 +124,7 @@ def comes_too_late(half: RecordView, now_ms: int, timeout_ms: int) -> bool:
     return now_ms - half.born_timestamp_ms > allowed_ms
 
 
-def committed(half: RecordView, checks: int) -> Ending | None:
+def committed(half: RecordView, checks: int) -> HalfEnding | None:
     """Give the message that consumers see; None for a half message without a topic to go to."""
     text = half.property_bytes
     place = real_place(text)
@@ -133,14 +133,14 @@ def committed(half: RecordView, checks: int) -> Ending | None:
     topic, queue_id = place
     sys_flag = half.sys_flag & ~TRANSACTION_MASK | _COMMITTED
     text = _with_checks(_without_place(text, topic, queue_id), checks)
-    return Ending(topic, queue_id, _copy(half, topic, queue_id, sys_flag, text))
+    return HalfEnding(topic, queue_id, _copy(half, topic, queue_id, sys_flag, text))
 
 
-def given_up(half: RecordView, checks: int) -> Ending:
+def given_up(half: RecordView, checks: int) -> HalfEnding:
     """Give the message as it is kept when nobody knows what became of its transaction."""
     text = _with_checks(half.property_bytes, checks)
     record = _copy(half, TRANSACTION_GAVE_UP_TOPIC, 0, half.sys_flag, text)
-    return Ending(TRANSACTION_GAVE_UP_TOPIC, 0, record)
+    return HalfEnding(TRANSACTION_GAVE_UP_TOPIC, 0, record)
 
 
 def _copy(half: RecordView, topic: str, queue_id: int, sys_flag: int, text: bytes) -> Record:

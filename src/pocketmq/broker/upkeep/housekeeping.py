@@ -8,12 +8,12 @@ import logging
 import time
 from collections.abc import Callable
 
-from pocketmq.broker.core.clock_watch import ClockWatch
+from pocketmq.broker.core.clock import ClockWatch
 from pocketmq.broker.members.requests import expire
 from pocketmq.broker.saving import submit_offsets
 from pocketmq.broker.state import BrokerState
-from pocketmq.broker.statistics.traffic import SAMPLE_PERIOD
-from pocketmq.broker.upkeep.forced_deletion import clean_store
+from pocketmq.broker.statistics.totals import SAMPLE_PERIOD
+from pocketmq.broker.upkeep.cleaning import clean_store
 
 logger = logging.getLogger("pocketmq.broker")
 

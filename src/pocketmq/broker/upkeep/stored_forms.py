@@ -13,15 +13,15 @@ from pocketmq.broker.balancing.assignment import RequestModeTable
 from pocketmq.broker.delay.delays import delay_tag_rules
 from pocketmq.broker.delay.progress import DelayProgress
 from pocketmq.broker.delay.rules import real_place
-from pocketmq.broker.groups.table import ForbiddenTable, GroupTable
+from pocketmq.broker.groups.table import ForbiddenTable, GroupConfigTable
 from pocketmq.broker.pop.keeping import SavedPops
 from pocketmq.broker.pop.popping import KIND as POPS
-from pocketmq.broker.settings.kept_settings import KIND as SETTING
+from pocketmq.broker.settings import KIND as SETTING
 from pocketmq.broker.timers.queue import KIND as TIMERS
 from pocketmq.broker.timers.queue import SavedTimers
 from pocketmq.broker.timers.timers import timer_tag_rules
 from pocketmq.broker.topics.name_rules import topic_fault
-from pocketmq.broker.topics.table import MAX_QUEUES, TopicTable
+from pocketmq.broker.topics.table import MAX_QUEUES, TopicConfigTable
 from pocketmq.broker.transactions.checks import half_tag_rules
 from pocketmq.broker.transactions.half_messages import KIND as TRANSACTIONS
 from pocketmq.broker.transactions.half_messages import SavedStates
@@ -50,8 +50,8 @@ def _waits_for(properties: bytes) -> tuple[str, int] | None:
 
 FORMS = StoredForms(
     documents={
-        TopicTable.kind: lambda _, document: decode_body(document, TopicConfig),
-        GroupTable.kind: lambda _, document: decode_body(document, GroupConfig),
+        TopicConfigTable.kind: lambda _, document: decode_body(document, TopicConfig),
+        GroupConfigTable.kind: lambda _, document: decode_body(document, GroupConfig),
         UserTable.kind: lambda _, document: decode_body(document, User),
         AclTable.kind: lambda _, document: decode_body(document, Acl),
         ForbiddenTable.kind: lambda key, document: ForbiddenTable().load([(key, document)]),

@@ -1,6 +1,6 @@
 """What sending works with: drafts, where they went, redirects, and the queues sends may go to.
 
-Plain values. Knows neither the store's state nor the broker's.
+Plain values. Knows neither the store nor the broker's state.
 """
 
 from collections.abc import Callable
@@ -8,9 +8,12 @@ from typing import TypeAlias
 
 import msgspec
 
+from pocketmq.errors import InvalidInput
 from pocketmq.model import properties as names
 from pocketmq.model.data_version import DataVersion
 from pocketmq.model.topic_config import TopicConfig
+from pocketmq.net import Connection
+from pocketmq.protocol.hosts import V4_SIZE, encode_host
 from pocketmq.store import QueueIndex
 
 
@@ -53,7 +56,7 @@ REDIRECTING = (
 """Properties that send a message elsewhere first, in the order in which they are looked at."""
 
 
-class Target(msgspec.Struct, frozen=True, gc=False):
+class SendTarget(msgspec.Struct, frozen=True, gc=False):
     """A queue messages may be sent to, as of one version of the topics."""
 
     version: DataVersion
@@ -62,3 +65,31 @@ class Target(msgspec.Struct, frozen=True, gc=False):
     topic: bytes
     sys_flag: int  # bits every message of the topic gets
     retry: bool
+
+
+_KEY = "born_host"
+_MAPPED = b"\0" * 10 + b"\xff\xff"
+_UNKNOWN = bytes(V4_SIZE)
+
+
+def born_host(connection: Connection) -> bytes:
+    """Give a connection's address, 8 bytes for IPv4, 20 for IPv6."""
+    try:
+        host: bytes = connection.context[_KEY]
+    except KeyError:
+        host = connection.context[_KEY] = encode_peer(connection.remote_address)
+    return host
+
+
+def encode_peer(address: str) -> bytes:
+    """Encode what a socket calls its peer; IPv4 inside IPv6 becomes IPv4, as in Java."""
+    ip, _, port = address.rpartition(":")
+    ip = ip.partition("%")[0].removesuffix("]")  # a zone has no place in a record
+    text = f"{ip}]:{port}" if ip.startswith("[") else f"{ip}:{port}"
+    try:
+        host = encode_host(text)
+    except InvalidInput:
+        return _UNKNOWN
+    if host.startswith(_MAPPED):
+        return host[len(_MAPPED) :]
+    return host

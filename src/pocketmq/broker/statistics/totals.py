@@ -17,7 +17,7 @@ _STEPS = (
 """How Java groups the times that messages take to be stored."""
 
 
-class Traffic:
+class BrokerTotals:
     """Counters of one broker. Belongs to its loop."""
 
     __slots__ = (

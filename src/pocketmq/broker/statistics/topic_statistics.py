@@ -22,7 +22,7 @@ Pair: TypeAlias = tuple[str, str]
 """Topic and group."""
 
 
-class Flow:
+class CountSeries:
     """What went one way: messages, their bytes, and in how many batches."""
 
     __slots__ = ("_samples", "messages", "size", "times")
@@ -59,17 +59,17 @@ class Flow:
         return StatsItem(sum=total, tps=rate, avgpt=total / times if times else 0.0)
 
 
-class Flows:
+class TopicStatistics:
     """All statistics of one broker."""
 
     def __init__(self, cluster: str = "", now: float = 0.0) -> None:
-        self.stored: dict[str, Flow] = {}  # by topic
-        self.given: dict[Pair, Flow] = {}
-        self.sent_back: dict[Pair, Flow] = {}
-        self.dead: dict[Pair, Flow] = {}
-        self.acked: dict[Pair, Flow] = {}
-        self.popped: dict[Pair, Flow] = {}
-        self._all_stored, self._all_given = Flow(), Flow()
+        self.stored: dict[str, CountSeries] = {}  # by topic
+        self.given: dict[Pair, CountSeries] = {}
+        self.sent_back: dict[Pair, CountSeries] = {}
+        self.dead: dict[Pair, CountSeries] = {}
+        self.acked: dict[Pair, CountSeries] = {}
+        self.popped: dict[Pair, CountSeries] = {}
+        self._all_stored, self._all_given = CountSeries(), CountSeries()
         self._cluster = cluster
         self._sampled = dict.fromkeys(_KEPT, now)
 
@@ -79,7 +79,7 @@ class Flows:
         for topic, (messages, size, times) in by_topic.items():
             flow = self.stored.get(topic)
             if flow is None:
-                flow = self.stored[topic] = Flow()
+                flow = self.stored[topic] = CountSeries()
             flow.add(messages, size, times)
             everything.add(messages, size, times)
 
@@ -88,13 +88,15 @@ class Flows:
         try:
             flow = self.given[topic, group]
         except KeyError:
-            flow = self.given[topic, group] = Flow()
+            flow = self.given[topic, group] = CountSeries()
         flow.add(messages, size)
         self._all_given.add(messages, size)
 
-    def count(self, table: dict[Pair, Flow], topic: str, group: str, messages: int = 1) -> None:
+    def count(
+        self, table: dict[Pair, CountSeries], topic: str, group: str, messages: int = 1
+    ) -> None:
         """Count what is rare: sent back, given up, acknowledged."""
-        table.setdefault((topic, group), Flow()).add(messages, 0)
+        table.setdefault((topic, group), CountSeries()).add(messages, 0)
 
     def stored_rate(self, topic: str) -> float:
         """Give the messages a second that a topic gets."""
@@ -139,7 +141,7 @@ class Flows:
             stats_day=flow.span(HOURS, sizes=sizes),
         )
 
-    def _find(self, kind: str, key: str) -> Flow | None:
+    def _find(self, kind: str, key: str) -> CountSeries | None:
         if kind == "TOPIC_PUT":
             return self.stored.get(key)
         if key == self._cluster and kind in ("BROKER_PUT", "BROKER_GET"):
@@ -154,10 +156,10 @@ class Flows:
         topic, _, group = key.partition("@")
         return tables.get(kind, {}).get((topic, group))
 
-    def _pairs(self) -> tuple[dict[Pair, Flow], ...]:
+    def _pairs(self) -> tuple[dict[Pair, CountSeries], ...]:
         return self.given, self.sent_back, self.dead, self.acked, self.popped
 
-    def _flows(self) -> list[Flow]:
+    def _flows(self) -> list[CountSeries]:
         listed = [self._all_stored, self._all_given, *self.stored.values()]
         for table in self._pairs():
             listed += table.values()

@@ -1,17 +1,17 @@
 """Statistics by topic and group: what the last minute, hour and day brought, as Java counts it."""
 
-from pocketmq.broker.statistics.flows import Flows
+from pocketmq.broker.statistics.topic_statistics import TopicStatistics
 from pocketmq.protocol.bodies.stats import BrokerStats, StatsItem
 
 
-def seen(stats: Flows, name: str, key: str) -> BrokerStats:
+def seen(stats: TopicStatistics, name: str, key: str) -> BrokerStats:
     found = stats.view(name, key)
     assert found is not None
     return found
 
 
 def test_a_new_flow_began_one_period_ago_with_nothing() -> None:
-    stats = Flows("C", now=0.0)
+    stats = TopicStatistics("C", now=0.0)
     stats.were_stored({"T": [30, 3000, 10]})
     assert seen(stats, "TOPIC_PUT_NUMS", "T").stats_minute == StatsItem()
     stats.sample(10.0)
@@ -26,7 +26,7 @@ def test_a_new_flow_began_one_period_ago_with_nothing() -> None:
 
 
 def test_a_minute_forgets_what_is_older() -> None:
-    stats = Flows("C", now=0.0)
+    stats = TopicStatistics("C", now=0.0)
     stats.were_given("T", "G", 60, 600)
     for step in range(1, 7):
         stats.sample(step * 10.0)
@@ -36,7 +36,7 @@ def test_a_minute_forgets_what_is_older() -> None:
 
 
 def test_an_hour_and_a_day_are_sampled_more_seldom() -> None:
-    stats = Flows("C", now=0.0)
+    stats = TopicStatistics("C", now=0.0)
     stats.were_given("T", "G", 6, 60)
     for step in range(1, 361):
         stats.sample(step * 10.0)
@@ -47,7 +47,7 @@ def test_an_hour_and_a_day_are_sampled_more_seldom() -> None:
 
 
 def test_the_whole_broker_is_known_by_its_cluster() -> None:
-    stats = Flows("C")
+    stats = TopicStatistics("C")
     stats.were_stored({"T": [1, 10, 1], "U": [2, 20, 2]})
     stats.were_given("T", "G", 4, 40)
     stats.sample(10.0)
@@ -59,7 +59,7 @@ def test_the_whole_broker_is_known_by_its_cluster() -> None:
 
 
 def test_what_is_rare_has_its_own_names() -> None:
-    stats = Flows("C")
+    stats = TopicStatistics("C")
     for name, table in (
         ("SNDBCK_PUT_NUMS", stats.sent_back),
         ("DLQ_PUT_NUMS", stats.dead),
@@ -74,7 +74,7 @@ def test_what_is_rare_has_its_own_names() -> None:
 
 
 def test_what_is_deleted_is_forgotten() -> None:
-    stats = Flows("C")
+    stats = TopicStatistics("C")
     stats.were_stored({"T": [1, 1, 1], "U": [1, 1, 1]})
     for topic in ("T", "U"):
         for group in ("G", "H"):

@@ -11,7 +11,7 @@ import pytest
 from pocketmq.broker.broker import Broker
 from pocketmq.broker.config import CHANGEABLE, BrokerConfig
 from pocketmq.broker.config_ranges import RANGES, USUAL
-from pocketmq.broker.settings.kept_settings import keep_settings
+from pocketmq.broker.settings import keep_settings
 from pocketmq.errors import InvalidInput
 from pocketmq.nameserver import NameServer
 from pocketmq.protocol.codes import RequestCode as Code

@@ -4,7 +4,7 @@ import logging
 
 import pytest
 
-from pocketmq.broker.core.clock_watch import ClockWatch
+from pocketmq.broker.core.clock import ClockWatch
 from tests.broker.tables import Clock
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from pocketmq.broker.broker import Broker
 from pocketmq.broker.config import BrokerConfig
-from pocketmq.broker.serving.fast_failure import busy_answer, longest_wait
+from pocketmq.broker.serving.overload import busy_answer, longest_wait
 from pocketmq.net import Connection
 from pocketmq.protocol.codes import RequestCode as Code
 from pocketmq.protocol.command import ONEWAY_FLAG, Command

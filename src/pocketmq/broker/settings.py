@@ -1,19 +1,27 @@
-"""The broker's settings: change them while it runs (25), show them (26)."""
+"""Settings of a running broker: change them (25), show them (26), keep changes for the next start.
+
+Java writes a change into the file its broker was started with. Here changes are documents of the
+store: they override a file, and what is given for one start alone (an option of the command)
+overrides them. Secrets cannot be changed at run time, so none is here.
+"""
 
 import logging
+import os
+from collections.abc import Collection
 
-from pocketmq.broker.config import CHANGEABLE
+import msgspec
+
+from pocketmq.broker.config import CHANGEABLE, BrokerConfig
 from pocketmq.broker.saving import save_changes
-from pocketmq.broker.settings.kept_settings import keep_settings
-from pocketmq.broker.settings.store_options import store_options
 from pocketmq.broker.state import BrokerState, Handler
-from pocketmq.errors import ResponseCode
+from pocketmq.errors import InvalidInput, ResponseCode
 from pocketmq.net import Connection
 from pocketmq.protocol.bodies.properties_text import read_properties, write_properties
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import Command
 from pocketmq.protocol.json_values import encode_body
 from pocketmq.protocol.requests.broker_admin import GetBrokerConfigResponse
+from pocketmq.store import MessageStore, StoreOptions
 
 logger = logging.getLogger("pocketmq.broker")
 
@@ -65,6 +73,54 @@ def get_config(state: BrokerState, _: Connection, request: Command) -> Command:
     tls = {"useTLS": str(state.config.client_tls() is not None).lower()}
     body = write_properties(state.config.shown_properties() | _FOR_TOOLS | tls)
     return request.reply(ResponseCode.SUCCESS, None, GetBrokerConfigResponse(version=version), body)
+
+
+KIND = "setting"
+
+
+def keep_settings(store: MessageStore, changed: dict[str, str]) -> None:
+    """Keep settings, as text by their keys. Raises `StoreError` if they cannot be."""
+    documents: dict[str, bytes | None] = {
+        key: msgspec.json.encode(value) for key, value in changed.items()
+    }
+    store.metadata.save_documents(KIND, documents)
+
+
+def with_kept(config: BrokerConfig, store: MessageStore, given: Collection[str]) -> BrokerConfig:
+    """Give the settings a broker starts with: those kept before, unless they were `given` now.
+
+    One that cannot be any more, as after a change of version, is told and passed over.
+    """
+    for key, document in store.metadata.documents(KIND):
+        if key in given:
+            logger.info("%s is as given at the start, whatever it was changed to before", key)
+            continue
+        try:
+            config = config.updated({key: msgspec.json.decode(document, type=str)})
+        except (InvalidInput, msgspec.DecodeError) as error:
+            logger.warning("kept setting %s is ignored: %s", key, error)
+    return config
+
+
+def store_options(config: BrokerConfig, *, in_memory: bool) -> StoreOptions:
+    """Give the store's options that the settings stand for."""
+    kept = _share_of_memory(config) if in_memory else 0
+    return StoreOptions(
+        segment_size=config.mapped_file_size_commit_log,
+        sync=config.sync_flush,
+        retention=config.file_reserved_time * 3600.0,
+        retention_bytes=config.file_reserved_bytes or kept,
+        delete_hours=config.delete_hours,
+        disk_clean_ratio=config.disk_max_used_space_ratio / 100,
+        disk_force_ratio=config.disk_space_clean_forcibly_ratio / 100,
+        disk_full_ratio=config.disk_space_warning_level_ratio / 100,
+    )
+
+
+def _share_of_memory(config: BrokerConfig) -> int:
+    """Give how much a broker without a disk keeps: the oldest messages make room for new ones."""
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return max(memory // 4, 2 * config.mapped_file_size_commit_log)
 
 
 HANDLERS: dict[RequestCode, Handler] = {

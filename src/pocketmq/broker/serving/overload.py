@@ -1,15 +1,21 @@
-"""How long a request may wait for its turn, and what it is told that waited longer. Pure.
+"""Requests under load: refused after waiting too long, or put off while answers pile up.
 
 Java's rule (BrokerFastFailure): an answer that says "busy" at once is worth more than one that
-comes when nobody waits any more, and a send that is carried out after its sender has given up
+comes when the client no longer waits, and a send that is carried out after its sender has given up
 would be stored twice. Here a request waits only in what was read from its own connection and is
-handed over in turns with the others'; beyond that the socket holds its sender back.
+handed over in turns with the others'; beyond that the socket holds its sender back. Requests with
+large answers wait, too, while their client or the server has too many unsent bytes; how many is
+decided by the transport.
 """
 
 from pocketmq.broker.config import BrokerConfig
+from pocketmq.broker.state import Answer, BrokerState, Handler
 from pocketmq.errors import ResponseCode
+from pocketmq.net import Connection
 from pocketmq.protocol.catalogue import REQUESTS
+from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import Command
+from pocketmq.protocol.forms import NOTHING
 from pocketmq.protocol.request import RequestQueue
 
 SHORT = 0.01
@@ -45,3 +51,30 @@ def busy_answer(
         "[TIMEOUT_CLEAN_QUEUE]broker busy, start flow control for a while, "
         f"period in queue: {waited * 1000:.0f}ms, size of queue: {queued}",
     )
+
+
+_PROMPT = frozenset({RequestCode.LOCK_BATCH_MQ, RequestCode.GET_CONSUMER_LIST_BY_GROUP})
+"""Small lists without which a consumer loses its queues, or cannot rebalance."""
+_LARGE_ANSWERS = frozenset(
+    code for code, row in REQUESTS.items() if row.result is not NOTHING and code not in _PROMPT
+)
+
+
+class TooManyUnsentBytes(Exception):
+    """The request is to be carried out later; nothing has been done for it."""
+
+
+def with_back_pressure(code: int, handler: Handler) -> Handler:
+    """Return a handler that raises `TooManyUnsentBytes` while no large answer should be made.
+
+    Answers without a body cost too little memory to delay what they answer, above all sends.
+    """
+    if code not in _LARGE_ANSWERS:
+        return handler
+
+    def handle(state: BrokerState, connection: Connection, request: Command) -> Answer:
+        if connection.crowded:
+            raise TooManyUnsentBytes
+        return handler(state, connection, request)
+
+    return handle

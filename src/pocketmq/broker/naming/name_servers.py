@@ -1,13 +1,18 @@
-"""Asking name servers where a topic's queues are, for members whose queues the broker assigns."""
+"""Requests to name servers: signed if the settings name a user, and asking for routes.
+
+Java: `innerClientAuthenticationCredentials`; here also `nameServerCredentials`. Name servers with
+access control accept registrations from such a user only.
+"""
 
 import asyncio
 import logging
 from collections.abc import Sequence
+from typing import Protocol
 
 from pocketmq.broker.balancing.routes import Found
-from pocketmq.broker.naming.calls import NameServerCalls
 from pocketmq.errors import MQError, ResponseCode
 from pocketmq.model.route import TopicRoute
+from pocketmq.model.start_users import InnerCredentials
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import Command
 from pocketmq.protocol.json_values import decode_body
@@ -16,6 +21,37 @@ from pocketmq.protocol.requests.nameserver import GetRouteRequest
 logger = logging.getLogger("pocketmq.broker")
 
 _TIMEOUT = 3.0
+
+
+class NameServerCalls(Protocol):
+    """Whoever brings a request to an address and its answer back; `pocketmq.net.Dialer` does."""
+
+    async def request(self, address: str, request: Command, timeout: float) -> Command:  # noqa: ASYNC109 - the request's own
+        """Ask an address. Raises `MQError` if no answer comes."""
+        ...
+
+
+class SignedCalls:
+    """Signs what is asked."""
+
+    def __init__(self, calls: NameServerCalls, user: InnerCredentials) -> None:
+        from pocketmq.protocol.signature import SigningUser, sign  # most brokers do without
+
+        self._calls = calls
+        self._user = SigningUser(user.access_key, user.secret_key.encode(), user.security_token)
+        self._sign = sign
+
+    async def request(self, address: str, request: Command, timeout: float) -> Command:  # noqa: ASYNC109 - the request's own
+        """Ask an address as the user. Raises `MQError` if no answer comes."""
+        fields = dict(request.ext)
+        self._sign(self._user, request.code, fields, request.body)
+        signed = Command.request(request.code, 0, fields, request.body)
+        return await self._calls.request(address, signed, timeout)
+
+
+def calls_of(calls: NameServerCalls, user: InnerCredentials | None) -> NameServerCalls:
+    """Give the way to name servers for a broker that is this user, or nobody."""
+    return calls if user is None else SignedCalls(calls, user)
 
 
 class RouteQuestions:

@@ -14,12 +14,12 @@ from typing import TypeAlias
 
 from pocketmq.broker.config import BrokerConfig
 from pocketmq.broker.core.answers import SendAnswers
-from pocketmq.broker.core.clock import Clock
+from pocketmq.broker.core.clock import WallClock
 from pocketmq.broker.core.refusals import STORE_UNAVAILABLE
 from pocketmq.broker.core.write_batch import Answers, WriteBatch
 from pocketmq.broker.measures import Measures
-from pocketmq.broker.statistics.flows import Flows
-from pocketmq.broker.statistics.traffic import Traffic
+from pocketmq.broker.statistics.topic_statistics import TopicStatistics
+from pocketmq.broker.statistics.totals import BrokerTotals
 from pocketmq.broker.writing.synced_answers import SyncedAnswers, release
 from pocketmq.errors import ResponseCode, StoreError
 from pocketmq.net import Connection
@@ -35,12 +35,12 @@ Arrivals: TypeAlias = Mapping[QueueIndex, int]
 class Counters:
     """Where a broker counts what it stores and answers."""
 
-    traffic: Traffic
-    stats: Flows
+    traffic: BrokerTotals
+    stats: TopicStatistics
     measures: Measures | None = None
 
 
-class BatchWriter:
+class CommitLogWriter:
     """Writes the batch that handlers append to, and answers their requests.
 
     `before_write` is called when the batch has changes of pops, which must be in the log before
@@ -52,7 +52,7 @@ class BatchWriter:
         self,
         batch: WriteBatch,
         store: MessageStore,
-        clock: Clock,
+        clock: WallClock,
         config: BrokerConfig,
         *,
         steady: Callable[[], float],

@@ -1,1 +1,0 @@
-"""Changing settings at run time, and keeping the changes."""
