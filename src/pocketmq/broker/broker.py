@@ -78,7 +78,7 @@ class Broker:
         return self._parts.state
 
     async def start(self) -> Address:
-        """Open the store, serve clients, register; give the address clients are told.
+        """Open the store, serve clients, register; return the address clients are told.
 
         Name servers that are down are tried again later. Raises `ListenFailed` for a port that is
         not free, `StoreError` for a store that cannot be opened, `InvalidInput` for settings.
@@ -223,7 +223,7 @@ def _listed(addresses: str) -> list[str]:
 
 
 async def _looked_up(host: str) -> str:
-    """Give the IP of a host; a name is looked up once, at the start."""
+    """Return the IP of a host; a name is looked up once, at the start."""
     try:
         return str(ipaddress.ip_address(host))
     except ValueError:

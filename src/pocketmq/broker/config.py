@@ -158,7 +158,7 @@ class BrokerConfig(AccessSettings, frozen=True, kw_only=True, rename="camel"):
         return msgspec.structs.replace(cls(), **_read(properties))
 
     def updated(self, properties: Mapping[str, str]) -> Self:
-        """Give the settings after a change at run time.
+        """Return the settings after a change at run time.
 
         As in Java, unknown keys change nothing. Raises `InvalidInput` for a value that does not
         fit its key, and for another value of a key that counts only when a broker starts.

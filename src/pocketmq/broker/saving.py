@@ -30,11 +30,11 @@ class SavedTable(Protocol):
         ...
 
     def unsaved(self) -> dict[str, bytes | None]:
-        """Give the documents to save, None for those to delete."""
+        """Return the documents to save, None for those to delete."""
         ...
 
     def saved(self, names: Iterable[str]) -> None:
-        """Take note that these were saved."""
+        """Record that these were saved."""
         ...
 
 

@@ -68,7 +68,7 @@ def _announce(state: BrokerState) -> None:
 
 
 def get_config(state: BrokerState, _: Connection, request: Command) -> Command:
-    """Give every setting as text."""
+    """Return every setting as text."""
     version = encode_body(state.topics.version).decode()
     tls = {"useTLS": str(state.config.client_tls() is not None).lower()}
     body = write_properties(state.config.shown_properties() | _FOR_TOOLS | tls)
@@ -87,7 +87,7 @@ def keep_settings(store: MessageStore, changed: dict[str, str]) -> None:
 
 
 def with_kept(config: BrokerConfig, store: MessageStore, given: Collection[str]) -> BrokerConfig:
-    """Give the settings a broker starts with: those kept before, unless they were `given` now.
+    """Return the settings a broker starts with: those kept before, unless they were `given` now.
 
     One that cannot be any more, as after a change of version, is told and passed over.
     """
@@ -103,7 +103,7 @@ def with_kept(config: BrokerConfig, store: MessageStore, given: Collection[str])
 
 
 def store_options(config: BrokerConfig, *, in_memory: bool) -> StoreOptions:
-    """Give the store's options that the settings stand for."""
+    """Return the store's options that the settings stand for."""
     kept = _share_of_memory(config) if in_memory else 0
     return StoreOptions(
         segment_size=config.mapped_file_size_commit_log,
@@ -118,7 +118,7 @@ def store_options(config: BrokerConfig, *, in_memory: bool) -> StoreOptions:
 
 
 def _share_of_memory(config: BrokerConfig) -> int:
-    """Give how much a broker without a disk keeps: the oldest messages make room for new ones."""
+    """Return how much a broker without a disk keeps: the oldest messages make room for new ones."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return max(memory // 4, 2 * config.mapped_file_size_commit_log)
 

@@ -52,7 +52,7 @@ def _pop_share(
     queues: Sequence[MessageQueue],
     members: Sequence[str],
 ) -> list[MessageQueue]:
-    """Give the queues a member pops from: its own, and those of the next members it shares with.
+    """Return the queues a member pops from: its own, and those of the next members it shares with.
 
     Without sharing, or if it would reach everybody, members pop from whole brokers. With fewer
     queues than members, each member has one, in turn.
@@ -90,7 +90,7 @@ class RequestModeTable:
         self._unsaved.add(topic)
 
     def mode(self, topic: str, group: str, standard: MessageRequestMode) -> RequestMode:
-        """Give the mode of a topic for a group; retry topics are pulled unless said otherwise."""
+        """Return the mode of a topic for a group; retry topics are pulled unless said otherwise."""
         chosen = self.entries.get(topic, {}).get(group)
         if chosen is not None:
             return chosen
@@ -107,9 +107,9 @@ class RequestModeTable:
             self.entries[topic] = decode_body(document, dict[str, RequestMode])
 
     def unsaved(self) -> dict[str, bytes | None]:
-        """Give the documents to save."""
+        """Return the documents to save."""
         return {topic: encode_body(self.entries[topic]) for topic in self._unsaved}
 
     def saved(self, topics: Iterable[str]) -> None:
-        """Take note that these documents were saved as they are now."""
+        """Record that these documents were saved as they are now."""
         self._unsaved.difference_update(topics)

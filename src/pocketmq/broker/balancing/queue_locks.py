@@ -43,7 +43,7 @@ class GroupQueueLocks:
         return granted
 
     def unlock(self, group: str, client_id: str, queues: Iterable[MessageQueue]) -> None:
-        """Give up the locks that are the member's; those of others stay."""
+        """Release the member's locks; those of other members stay."""
         held = self._groups.get(group, {})
         for queue in queues:
             holder = held.get(queue)
@@ -54,7 +54,7 @@ class GroupQueueLocks:
             self._groups.pop(group, None)
 
     def all_free(self, group: str, now: float) -> bool:
-        """Tell whether no queue of a group is locked."""
+        """Return whether no queue of a group is locked."""
         held = self._groups.get(group, {})
         return all(self._over(renewed, now) for _, renewed in held.values())
 

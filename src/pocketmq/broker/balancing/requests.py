@@ -85,7 +85,7 @@ def set_mode(state: BrokerState, _: Connection, request: Command) -> Command:
 
 
 def list_modes(state: BrokerState, _: Connection, request: Command) -> Command:
-    """Give every such choice, as a slave would copy them."""
+    """Return every such choice, as a slave would copy them."""
     body = encode_body(RequestModes(message_request_mode_map=state.modes.entries))
     return request.reply(ResponseCode.SUCCESS, None, None, body)
 

@@ -56,7 +56,7 @@ class SendAnswers:
     def stored(
         self, request: Command, queue_id: int, offset: int, position: int, unique_key: str
     ) -> bytes:
-        """Give the whole frame for one stored message; `unique_key` may be any text."""
+        """Return the whole frame for one stored message; `unique_key` may be any text."""
         if request.serialize != _JSON or not (unique_key.isalnum() and unique_key.isascii()):
             return self._general(request, queue_id, offset, self.identity(position), unique_key)
         key = unique_key.encode()
@@ -72,7 +72,7 @@ class SendAnswers:
         positions: list[int],
         unique_key: str | None,
     ) -> bytes:
-        """Give the frame for a batch: an id for each message, the first one's offset.
+        """Return the frame for a batch: an id for each message, the first one's offset.
 
         `unique_key` is the batch's own, None if it has none, as from 4.x clients.
         """
@@ -94,7 +94,7 @@ class SendAnswers:
         unique_key: str,
         recall_handle: str | None,
     ) -> bytes:
-        """Give the frame for a message that went elsewhere first, such as a delayed one."""
+        """Return the frame for a message that went elsewhere first, such as a delayed one."""
         if recall_handle is None:
             return self.stored(request, queue_id, offset, position, unique_key)
         if request.serialize != _JSON or not (unique_key.isalnum() and unique_key.isascii()):
@@ -110,7 +110,7 @@ class SendAnswers:
         return request.reply(code, remark, {TRACE_ON: trace, MSG_REGION: self._region})
 
     def identity(self, position: int) -> str:
-        """Give the id of the message at a position of the log."""
+        """Return the id of the message at a position of the log."""
         return f"{self._host}{position:016X}"
 
     def _general(  # noqa: PLR0917 - the answer's fields
@@ -135,7 +135,7 @@ class SendAnswers:
 
 
 def answer_code(answer: Command | bytes) -> int:
-    """Give the code of an answer, whole frame or not."""
+    """Return the code of an answer, whole frame or not."""
     if isinstance(answer, Command):
         return answer.code
     if answer[4] == _JSON:
@@ -145,7 +145,7 @@ def answer_code(answer: Command | bytes) -> int:
 
 
 def with_code(frame: bytes, code: int) -> bytes:
-    """Give a frame that said success with another code, all else the same."""
+    """Return a frame that said success with another code, all else the same."""
     if frame[4] == _JSON:
         size = int.from_bytes(frame[5:_HEADER_AT], "big")
         header, body = frame[_HEADER_AT : _HEADER_AT + size], frame[_HEADER_AT + size :]
@@ -156,7 +156,7 @@ def with_code(frame: bytes, code: int) -> bytes:
 
 @lru_cache(maxsize=256)
 def _pull_parts(code: int, status: str, topic_flag: int, group_flag: int) -> tuple[str, str]:
-    """Give what stands before and behind the numbers of an answer to a pull."""
+    """Return what stands before and behind the numbers of an answer to a pull."""
     start = (
         f'{{"code":{code},"extFields":{{"suggestWhichBrokerId":"0","topicSysFlag":"{topic_flag}",'
         f'"groupSysFlag":"{group_flag}","nextBeginOffset":"'
@@ -177,7 +177,7 @@ def pull_answer(  # noqa: PLR0917 - the answer's fields
     group_flag: int = 0,
     body_size: int = 0,
 ) -> bytes:
-    """Give the beginning of a frame that answers a pull; a body of `body_size` bytes follows."""
+    """Return the beginning of a frame that answers a pull; a body of `body_size` bytes follows."""
     if request.serialize != _JSON:
         header = PullResponse(
             suggest_which_broker_id=0,

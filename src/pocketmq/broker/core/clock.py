@@ -15,21 +15,21 @@ class WallClock(Protocol):
     """Wall-clock time."""
 
     def now(self) -> float:
-        """Give seconds since 1970."""
+        """Return seconds since 1970."""
 
     def now_ms(self) -> int:
-        """Give the same in whole milliseconds, as the wire has it."""
+        """Return the same in whole milliseconds, as the wire has it."""
 
 
 class SystemWallClock:
     """The machine's own clock."""
 
     def now(self) -> float:
-        """Give seconds since 1970."""
+        """Return seconds since 1970."""
         return time.time()
 
     def now_ms(self) -> int:
-        """Give the same in whole milliseconds."""
+        """Return the same in whole milliseconds."""
         return time.time_ns() // 1_000_000
 
 

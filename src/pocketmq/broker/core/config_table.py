@@ -36,7 +36,7 @@ class ConfigTable(Generic[V]):
         return len(self.entries)
 
     def get(self, name: str) -> V | None:
-        """Give the set-up of that name."""
+        """Return the set-up of that name."""
         return self.entries.get(name)
 
     @property
@@ -50,14 +50,14 @@ class ConfigTable(Generic[V]):
         self._changed(name, now_ms)
 
     def remove(self, name: str, now_ms: int) -> bool:
-        """Forget an entry; tell whether there was one."""
+        """Forget an entry; return whether there was one."""
         if self.entries.pop(name, None) is None:
             return False
         self._changed(name, now_ms)
         return True
 
     def page(self, start: int, count: int, version: DataVersion | None) -> dict[str, V]:
-        """Give `count` entries by name from a position on, or from the first if the version moved.
+        """Return `count` entries by name from a position on, or from the first if the version moved.
 
         Callers read a large table in pages and hand back the version they began with.
         """
@@ -71,14 +71,14 @@ class ConfigTable(Generic[V]):
             self.entries[name] = decode_body(document, self._form)
 
     def unsaved(self) -> dict[str, bytes | None]:
-        """Give the documents to save: entries that changed, None for those that are gone."""
+        """Return the documents to save: entries that changed, None for those that are gone."""
         return {
             name: None if (value := self.entries.get(name)) is None else encode_body(value)
             for name in self._unsaved
         }
 
     def saved(self, names: Iterable[str]) -> None:
-        """Take note that these documents were saved as they are now."""
+        """Record that these documents were saved as they are now."""
         self._unsaved.difference_update(names)
 
     def _changed(self, name: str, now_ms: int) -> None:

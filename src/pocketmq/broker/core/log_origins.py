@@ -33,7 +33,7 @@ class Copy(NamedTuple):
 
 
 def copies_since(store: MessageStore, position: int, topic: bytes = b"") -> Iterator[Copy]:
-    """Give the messages of the log, from a position on, that name another one.
+    """Yield the messages of the log, from a position on, that name another one.
 
     One that names the very first of the log looks as if it named none: so all committed ones are
     given, and all of a topic that holds nothing but copies.
@@ -55,7 +55,7 @@ def copies_since(store: MessageStore, position: int, topic: bytes = b"") -> Iter
 
 
 def origin_of_timer(position: int) -> int:
-    """Give what the copy of a timed message says of its original; no half message is named so."""
+    """Return what the copy of a timed message says of its original; no half message is named so."""
     return ~position
 
 

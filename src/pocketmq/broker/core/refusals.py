@@ -62,7 +62,7 @@ def check_size(request: Command, largest: int) -> None:
 
 
 def refusal(request: Command, error: MQError) -> Command:
-    """Give the answer to a request that met an error."""
+    """Return the answer to a request that met an error."""
     if isinstance(error, ServerError):
         return request.reply(error.code, error.remark)
     for kind, code in _CODES:

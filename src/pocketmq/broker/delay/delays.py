@@ -30,7 +30,7 @@ logger = logging.getLogger("pocketmq.broker")
 
 
 def delay_tag_rules(message_delay_level: str) -> dict[str, TagRule]:
-    """Give what a store must know to recover delayed messages. Raises `InvalidInput`."""
+    """Return what a store must know to recover delayed messages. Raises `InvalidInput`."""
     return {SCHEDULE_TOPIC: tag_rule(DelayLevels.parse(message_delay_level))}
 
 
@@ -60,7 +60,7 @@ class Delays:
         )
 
     def start(self) -> None:
-        """Go on where the broker stopped, and take delayed messages from now on."""
+        """Resume where the broker stopped, and take delayed messages from now on."""
         state, now_ms = self._state, self._state.clock.now_ms()
         progress = state.delay_progress
         progress.load(state.store.metadata.documents(progress.kind), now_ms)
@@ -97,7 +97,7 @@ class Delays:
             self._alarm.retry()
 
     def _deliver(self) -> bool:
-        """Deliver a part of what is due; tell whether the store took it."""
+        """Deliver a part of what is due; return whether the store took it."""
         writer, turn = self._state.writer, self._state.turn
         writer.end_turn()  # if the store refuses, it shall be nobody else's message
         delivered = self._queues.deliver(self._state.clock.now_ms(), self._budget)
@@ -127,7 +127,7 @@ class Delays:
 
 
 def get_offsets(state: BrokerState, _: Connection, request: Command) -> Command:
-    """Give the next offset of every level that was ever used."""
+    """Return the next offset of every level that was ever used."""
     body = encode_body(state.delay_progress.table(), bare_integer_keys=True)  # as fastjson does
     return request.reply(ResponseCode.SUCCESS, None, None, body)
 

@@ -46,15 +46,15 @@ class DelayProgress:
             self.offsets[level] = saved.offset
 
     def saved(self, level: int) -> SavedProgress:
-        """Give a level's progress as it was saved last; the very beginning if it never was."""
+        """Return a level's progress as it was saved last; the very beginning if it never was."""
         return self._saved.get(level, SavedProgress(0, 0))
 
     def offset(self, level: int) -> int:
-        """Give the next message of a level to deliver."""
+        """Return the next message of a level to deliver."""
         return self.offsets.get(level, 0)
 
     def reached(self, level: int, offset: int) -> None:
-        """Take note of a level's next message."""
+        """Record a level's next message."""
         if self.offsets.get(level) != offset:
             self.offsets[level] = offset
             self._unsaved.add(level)
@@ -65,7 +65,7 @@ class DelayProgress:
         return bool(self._unsaved)
 
     def take_unsaved(self, position: int, now_ms: int) -> dict[int, SavedProgress]:
-        """Give what has changed, for a commit log that ends at this position.
+        """Return what has changed, for a commit log that ends at this position.
 
         It may be saved once the log is safe up to there, and is told by `were_saved` or
         `not_saved`.
@@ -79,20 +79,20 @@ class DelayProgress:
         return changed
 
     def were_saved(self, changed: Mapping[int, SavedProgress]) -> None:
-        """Take note that this is in the store."""
+        """Record that this is in the store."""
         self._saved.update(changed)
 
     def not_saved(self, changed: Mapping[int, SavedProgress]) -> None:
-        """Take note that saving failed: it is still to be done."""
+        """Record that saving failed: it is still to be done."""
         self._unsaved.update(changed)
 
     def table(self) -> DelayOffsets:
-        """Give the progress of all levels as tools read it."""
+        """Return the progress of all levels as tools read it."""
         return DelayOffsets(
             offset_table=dict(sorted(self.offsets.items())), data_version=self.version
         )
 
 
 def encode_progress(changed: Mapping[int, SavedProgress]) -> dict[str, bytes | None]:
-    """Give the documents to save."""
+    """Return the documents to save."""
     return {str(level): msgspec.json.encode(saved) for level, saved in changed.items()}

@@ -45,7 +45,7 @@ class DeliveredDelays(NamedTuple):
     """Why it ended early; what is not delivered stays where it is."""
 
     def by_queue(self) -> dict[QueueIndex, tuple[int, int]]:
-        """Give how many messages, and how many bytes, came to each queue."""
+        """Return how many messages, and how many bytes, came to each queue."""
         totals: dict[QueueIndex, tuple[int, int]] = {}
         for run in self.runs:
             messages, size = totals.get(run.queue, (0, 0))
@@ -70,7 +70,7 @@ class DelayQueues:
         ]
 
     def waiting(self) -> list[tuple[int, QueueIndex, int]]:
-        """Give each level in which messages wait, its queue, and the offset of the next one."""
+        """Return each level in which messages wait, its queue, and the offset of the next one."""
         found = []
         for level in self.levels:
             queue = self._store.queue(SCHEDULE_TOPIC, level - 1)
@@ -81,7 +81,7 @@ class DelayQueues:
         return found
 
     def next_due_ms(self, now_ms: int) -> int | None:
-        """Give when the next message is due, no earlier than now; None if none waits."""
+        """Return when the next message is due, no earlier than now; None if none waits."""
         return min(
             [
                 now_ms + self._levels.wait_ms(level, due_ms, now_ms)
@@ -149,7 +149,7 @@ class DelayQueues:
 
 
 def _deliveries(read: Read) -> list[tuple[int, DueMessage]]:
-    """Give what waiting messages become, each with its offset."""
+    """Return what waiting messages become, each with its offset."""
     found = []
     for piece in read.pieces:
         waiting = RecordView(piece, 0)

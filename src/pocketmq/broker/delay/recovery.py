@@ -68,7 +68,7 @@ def recover_progress(
 
 
 def _delivered_up_to(store: MessageStore, suspect: _Suspect, copies: "_Copies") -> int:
-    """Give the offset behind the last message of a level whose copy is in the log."""
+    """Return the offset behind the last message of a level whose copy is in the log."""
     reached, behind = suspect.offset, suspect.saved.position - 1
     for waiting in _records(store, suspect.queue, suspect.offset):
         place = real_place(waiting.properties)
@@ -91,7 +91,7 @@ class _Copies:
         self._found: dict[QueueIndex, dict[Look, list[int]]] = {}
 
     def find(self, queue: QueueIndex, look: Look, behind: int) -> int | None:
-        """Give the first position of a copy behind another one, and do not give it again."""
+        """Return the first position of a copy behind another one, and do not give it again."""
         found = self._found.get(queue)
         if found is None:
             found = self._found[queue] = self._read(queue)
@@ -103,7 +103,7 @@ class _Copies:
         return None
 
     def _read(self, queue: QueueIndex) -> dict[Look, list[int]]:
-        """Give the positions of all copies that can be of interest, by look, the last first."""
+        """Return the positions of all copies that can be of interest, by look, the last first."""
         start = min([self._start(queue, suspect) for suspect in self._suspects])
         found: dict[Look, list[int]] = {}
         for record in _records(self._store, queue, start):
@@ -114,7 +114,7 @@ class _Copies:
         return found
 
     def _start(self, queue: QueueIndex, suspect: _Suspect) -> int:
-        """Give the first offset at which a copy of a level's messages can be."""
+        """Return the first offset at which a copy of a level's messages can be."""
         behind = queue.first_behind(suspect.saved.position)
         return max(behind, self._store.offset_by_time(queue, suspect.due_ms))
 

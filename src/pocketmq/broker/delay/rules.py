@@ -37,12 +37,12 @@ class DelayLevels(msgspec.Struct, frozen=True):
         return cls(tuple([int(seconds * 1000) for seconds in parse_delay_levels(text)]))
 
     def due_ms(self, level: int, stored_ms: int) -> int:
-        """Give when a message stored at a moment is due; Java's second for an unknown level."""
+        """Return when a message stored at a moment is due; Java's second for an unknown level."""
         known = 0 < level <= len(self.delays_ms)
         return stored_ms + (self.delays_ms[level - 1] if known else _UNKNOWN_LEVEL_MS)
 
     def wait_ms(self, level: int, due_ms: int, now_ms: int) -> int:
-        """Give how long a message still has to wait, 0 if it is due.
+        """Return how long a message still has to wait, 0 if it is due.
 
         If that were longer than its level the clock was set back, and it counts as due (Java's
         rule). A level that is no longer configured waits as it was told to.
@@ -54,7 +54,7 @@ class DelayLevels(msgspec.Struct, frozen=True):
 
 
 def asked_level(properties: dict[str, str]) -> int:
-    """Give the delay level a message asks for, 0 if none.
+    """Return the delay level a message asks for, 0 if none.
 
     Raises `ServerError` if it is no number.
     """
@@ -71,7 +71,7 @@ def asked_level(properties: dict[str, str]) -> int:
 
 
 def hold_back(draft: Draft, levels: DelayLevels, now_ms: int) -> bool:
-    """Send a draft to the queue of the level it asks for; tell whether it asks for one.
+    """Send a draft to the queue of the level it asks for; return whether it asks for one.
 
     Raises `ServerError` if its level is no number.
     """
@@ -111,7 +111,7 @@ class DueMessage(NamedTuple):
 
 
 def real_place(properties: bytes) -> tuple[str, int] | None:
-    """Give topic and queue a delayed message was sent to; None if it does not say."""
+    """Return topic and queue a delayed message was sent to; None if it does not say."""
     topic = find_property(properties, b"REAL_TOPIC")
     queue_id = read_int32(
         (find_property(properties, b"REAL_QID") or b"").decode("utf-8", "replace")
@@ -122,7 +122,7 @@ def real_place(properties: bytes) -> tuple[str, int] | None:
 
 
 def delivery_of(waiting: RecordView) -> DueMessage | None:
-    """Give what a waiting message becomes: the same, in the topic and queue it was sent to.
+    """Return what a waiting message becomes: the same, in the topic and queue it was sent to.
 
     All of its properties stay, DELAY and REAL_TOPIC among them, as RocketMQ leaves them. None for
     a record that does not say where it belongs.
@@ -148,7 +148,7 @@ def delivery_of(waiting: RecordView) -> DueMessage | None:
 
 
 def count_due(levels: DelayLevels, level: int, dues_ms: Sequence[int], now_ms: int) -> int:
-    """Give how many of a level's next messages are due: all before the first that is not."""
+    """Return how many of a level's next messages are due: all before the first that is not."""
     for count, due_ms in enumerate(dues_ms):
         if levels.wait_ms(level, due_ms, now_ms):
             return count

@@ -68,7 +68,7 @@ def delete(state: BrokerState, _: Connection, request: Command) -> Command:
 
 
 def get(state: BrokerState, _: Connection, request: Command) -> Command:
-    """Give how a group is set up, making it if groups come by themselves."""
+    """Return how a group is set up, making it if groups come by themselves."""
     name = request.header(GetSubscriptionGroupConfigRequest).group
     auto_create, now_ms = state.config.auto_create_subscription_group, state.clock.now_ms()
     config = state.groups.find(name, auto_create=auto_create, now_ms=now_ms)
@@ -80,7 +80,7 @@ def get(state: BrokerState, _: Connection, request: Command) -> Command:
 
 
 def get_all(state: BrokerState, _: Connection, request: Command) -> Command:
-    """Give how all groups are set up, or a page of them if the caller says where to begin."""
+    """Return how all groups are set up, or a page of them if the caller says where to begin."""
     header = request.header(GetAllSubscriptionGroupRequest)
     table = state.groups
     entries, forbidden = table.entries, table.forbidden.entries

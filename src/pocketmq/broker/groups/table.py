@@ -65,7 +65,7 @@ class GroupConfigTable(ConfigTable[GroupConfig]):
         return super().remove(name, now_ms)
 
     def may_read(self, group: str, topic: str) -> bool:
-        """Tell whether a group may read a topic."""
+        """Return whether a group may read a topic."""
         return not self.forbidden.bits(group, topic) & _READ
 
     def allow_reading(self, group: str, topic: str, *, allowed: bool, now_ms: int) -> None:
@@ -87,7 +87,7 @@ class ForbiddenTable:
         self._unsaved: set[str] = set()
 
     def bits(self, group: str, topic: str) -> int:
-        """Give what a group may not do with a topic."""
+        """Return what a group may not do with a topic."""
         topics = self.entries.get(group)
         return 0 if topics is None else topics.get(topic, 0)
 
@@ -113,12 +113,12 @@ class ForbiddenTable:
             self.entries[group] = decode_body(document, dict[str, int])
 
     def unsaved(self) -> dict[str, bytes | None]:
-        """Give the documents to save, None for those to delete."""
+        """Return the documents to save, None for those to delete."""
         return {
             group: None if (topics := self.entries.get(group)) is None else encode_body(topics)
             for group in self._unsaved
         }
 
     def saved(self, groups: Iterable[str]) -> None:
-        """Take note that these documents were saved as they are now."""
+        """Record that these documents were saved as they are now."""
         self._unsaved.difference_update(groups)

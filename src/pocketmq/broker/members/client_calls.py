@@ -167,7 +167,7 @@ class _Gathering:
         self._table: dict[str, dict[MessageQueue, int]] = {}
 
     def part(self, client_id: str) -> Answered:
-        """Give what takes one client's answer; one that cannot be read is left out, as in Java."""
+        """Return what takes one client's answer; one that cannot be read is left out, as in Java."""
 
         def answered(result: Command | TransportError) -> None:
             self._missing -= 1
@@ -184,7 +184,7 @@ class _Gathering:
         return answered
 
     def answer(self) -> Command:
-        """Give everything that came."""
+        """Return everything that came."""
         body = encode_body(ConsumerStatus(consumer_table=self._table))
         return self._request.reply(ResponseCode.SUCCESS, body=body)
 

@@ -64,7 +64,7 @@ class ConsumerGroup:
         return [member.client.client_id for member in self.members.values()]
 
     def find(self, client_id: str) -> ClientPeer | None:
-        """Give the first connection of a member."""
+        """Return the first connection of a member."""
         for connection, member in self.members.items():
             if member.client.client_id == client_id:
                 return connection
@@ -92,7 +92,7 @@ class OnlineConsumers:
         return self.groups.get(group)
 
     def subscription(self, group: str, topic: str) -> TopicSubscription | None:
-        """Give what a group with members subscribes of a topic."""
+        """Return what a group with members subscribes of a topic."""
         found = self.groups.get(group)
         return None if found is None else found.subscriptions.get(topic)
 
@@ -110,7 +110,7 @@ class OnlineConsumers:
         now: float,
         keep_subscriptions: bool = False,
     ) -> Change:
-        """Take note of one group in a heartbeat.
+        """Record one group in a heartbeat.
 
         `notify` is the group's own switch. `keep_subscriptions` is for a heartbeat that says it
         leaves the known ones out (version 2). A further connection is a change; so are topics that
@@ -168,7 +168,7 @@ class OnlineConsumers:
         return list(silent)
 
     def fingerprint(self, group: str, fingerprint: int) -> bool:
-        """Keep the fingerprint of a group's heartbeats; tell whether another one was known.
+        """Keep the fingerprint of a group's heartbeats; return whether another one was known.
 
         A plain heartbeat has fingerprint 0.
         """
@@ -179,7 +179,7 @@ class OnlineConsumers:
     def _see(
         self, group: ConsumerGroup, connection: ClientPeer, client: ClientInfo, now: float
     ) -> bool:
-        """Refresh a member; tell whether its connection is new."""
+        """Refresh a member; return whether its connection is new."""
         member = group.members.get(connection)
         if member is None:
             group.members[connection] = OnlineConsumer(client, now)
@@ -205,7 +205,7 @@ class OnlineConsumers:
 
 
 def _subscribe(group: ConsumerGroup, wanted: Iterable[Subscription]) -> bool:
-    """Replace a group's subscriptions by those of a heartbeat; tell whether topics changed."""
+    """Replace a group's subscriptions by those of a heartbeat; return whether topics changed."""
     topics = group.subscriptions
     updated = False
     named = set()

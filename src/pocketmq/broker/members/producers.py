@@ -36,7 +36,7 @@ class OnlineProducers:
         *,
         replaces: bool = True,
     ) -> None:
-        """Take note of one producer group in a heartbeat.
+        """Record one producer group in a heartbeat.
 
         A connection stays the client it first was, as in Java. Unless it `replaces` another open
         connection with its client id, that one goes on to get what is for this id. A new group is
@@ -79,13 +79,13 @@ class OnlineProducers:
         return list(silent)
 
     def find(self, client_id: str) -> ClientPeer | None:
-        """Give the connection on which a client last came as a producer."""
+        """Return the connection on which a client last came as a producer."""
         return self._by_client.get(client_id)
 
     def available(
         self, group: str, allowed: Callable[[ClientPeer], bool] | None = None
     ) -> ClientPeer | None:
-        """Give a connection of a group that takes data, each time the next one.
+        """Return a connection of a group that takes data, each time the next one.
 
         Three are tried, of those that are allowed. If all of them are busy the last that is open
         will do; None if there is none.

@@ -40,7 +40,7 @@ _UNIT_SUBSCRIBED = 2
 
 
 def heartbeat(state: BrokerState, connection: Connection, request: Command) -> Command:
-    """Take note of a client's groups, making what they need: the group and its retry topic."""
+    """Record a client's groups, making what they need: the group and its retry topic."""
     beat = decode_body(request.body, Heartbeat)
     fault = _excess(state, connection, beat)
     if fault is not None:
@@ -78,7 +78,7 @@ def _excess(state: BrokerState, connection: Connection, beat: Heartbeat) -> str 
 
 
 def _may_replace(state: BrokerState, connection: ClientPeer, client_id: str) -> bool:
-    """Tell whether replies to a client id may go to a connection: those of others may not."""
+    """Return whether replies to a client id may go to a connection: those of others may not."""
     known = state.producers.find(client_id)
     if known is None or known is connection or known.closed or state.gate is None:
         return True
@@ -92,7 +92,7 @@ def _register(
     data: ConsumerData,
     beat: Heartbeat,
 ) -> bool:
-    """Register one group; tell whether the client shall send its subscriptions in full again.
+    """Register one group; return whether the client shall send its subscriptions in full again.
 
     Besides Java's case, another member with other subscriptions, that is so when a short heartbeat
     (version 2) comes and nothing is known, as after a restart of the broker: otherwise the group's
@@ -141,7 +141,7 @@ def unregister(state: BrokerState, connection: Connection, request: Command) -> 
 
 
 def list_members(state: BrokerState, _: Connection, request: Command) -> Command:
-    """Give the client ids of a group; a client without them does not rebalance."""
+    """Return the client ids of a group; a client without them does not rebalance."""
     name = request.header(GetConsumerListRequest).consumer_group
     group = state.consumers.get(name)
     if group is None:

@@ -50,7 +50,7 @@ class SignedCalls:
 
 
 def calls_of(calls: NameServerCalls, user: InnerCredentials | None) -> NameServerCalls:
-    """Give the way to name servers for a broker that is this user, or nobody."""
+    """Return the way to name servers for a broker that is this user, or nobody."""
     return calls if user is None else SignedCalls(calls, user)
 
 

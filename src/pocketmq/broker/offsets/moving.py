@@ -29,7 +29,7 @@ _LONGEST = 2**63 - 1
 
 
 def reset(state: BrokerState, _: Connection, request: Command) -> Command:
-    """Send a group to another place in a topic; give where it goes on in each queue."""
+    """Send a group to another place in a topic; return where it goes on in each queue."""
     header = ResetOffsetRequest.from_ext({"isForce": "false"} | request.ext)
     if state.config.use_server_side_reset_offset:
         targets = _reset_here(state, header)
@@ -158,7 +158,7 @@ def clone(state: BrokerState, _: Connection, request: Command) -> Command:
 
 
 def correct(state: BrokerState, _: Connection, request: Command) -> Command:
-    """Give the lowest offsets of a topic's groups; the highest number where one group is lower.
+    """Return the lowest offsets of a topic's groups; the highest number where one group is lower.
 
     Java also deletes the offsets of the groups that are left out; here they stay.
     """

@@ -28,7 +28,7 @@ from pocketmq.protocol.requests.topics import QueryTopicConsumersRequest
 
 
 def group_progress(state: BrokerState, _: Connection, request: Command) -> Command:
-    """Tell how far a group is in its topics, in one, or in some that the caller lists."""
+    """Return how far a group is in its topics, in one, or in some that the caller lists."""
     header = request.header(GetConsumeStatsRequest)
     group = header.consumer_group
     listed = [topic for topic in (header.topic_list or "").split(";") if topic]
@@ -49,7 +49,7 @@ def group_progress(state: BrokerState, _: Connection, request: Command) -> Comma
 
 
 def subscribed_topics(state: BrokerState, group: str, topics: list[str] | None = None) -> list[str]:
-    """Give the topics of which a group has committed something, without those it has left.
+    """Return the topics of which a group has committed something, without those it has left.
 
     A group without members has left none; `topics` narrows the choice.
     """
@@ -63,7 +63,7 @@ def subscribed_topics(state: BrokerState, group: str, topics: list[str] | None =
 def queue_progress(
     state: BrokerState, group: str, topic: str, queues: int
 ) -> dict[MessageQueue, QueueProgress]:
-    """Tell how far a group is in each queue of a topic; where it never was counts as 0."""
+    """Return how far a group is in each queue of a topic; where it never was counts as 0."""
     broker, store, offsets = state.config.broker_name, state.store, state.offsets
     table = {}
     for number in range(queues):
@@ -80,7 +80,7 @@ def queue_progress(
 
 
 def all_progress(state: BrokerState, _: Connection, request: Command) -> Command:
-    """Tell how far every group is in every topic it has committed something of."""
+    """Return how far every group is in every topic it has committed something of."""
     only_order = request.header(GetBrokerConsumeStatsRequest).is_order
     by_group: dict[str, list[ConsumeStats]] = {group: [] for group in state.groups.entries}
     for topic, group in state.offsets.committed:
@@ -166,7 +166,7 @@ def topics_of_group(state: BrokerState, _: Connection, request: Command) -> Comm
 
 
 def subscription(state: BrokerState, _: Connection, request: Command) -> Command:
-    """Give what a group with members subscribes of a topic, if anything."""
+    """Return what a group with members subscribes of a topic, if anything."""
     header = request.header(QuerySubscriptionByConsumerRequest)
     known = state.consumers.subscription(header.group, header.topic or "")
     body = GroupSubscription(

@@ -103,7 +103,7 @@ def search(state: BrokerState, _: Connection, request: Command) -> Command:
 
 
 def maximum(state: BrokerState, _: Connection, request: Command) -> Command:
-    """Give the offset of the next message to come; 0 for a queue nobody has used."""
+    """Return the offset of the next message to come; 0 for a queue nobody has used."""
     header = request.header(GetMaxOffsetRequest)
     queue = state.store.queue(header.topic, header.queue_id)
     offset = 0 if queue is None else queue.next_offset
@@ -111,7 +111,7 @@ def maximum(state: BrokerState, _: Connection, request: Command) -> Command:
 
 
 def minimum(state: BrokerState, _: Connection, request: Command) -> Command:
-    """Give the first offset a queue still holds."""
+    """Return the first offset a queue still holds."""
     header = request.header(GetMinOffsetRequest)
     queue = state.store.queue(header.topic, header.queue_id)
     offset = _min_offset(state, header.topic, queue)
@@ -119,7 +119,7 @@ def minimum(state: BrokerState, _: Connection, request: Command) -> Command:
 
 
 def earliest(state: BrokerState, _: Connection, request: Command) -> Command:
-    """Give when the first message a queue still holds was stored; -1 if there is none."""
+    """Return when the first message a queue still holds was stored; -1 if there is none."""
     header = request.header(GetEarliestStoreTimeRequest)
     queue = state.store.queue(header.topic, header.queue_id)
     moment = -1 if queue is None else state.store.earliest_time(queue)
@@ -127,7 +127,7 @@ def earliest(state: BrokerState, _: Connection, request: Command) -> Command:
 
 
 def everything(state: BrokerState, _: Connection, request: Command) -> Command:
-    """Give all offsets, as a slave would copy them."""
+    """Return all offsets, as a slave would copy them."""
     offsets = state.offsets
     extra: dict[str, Any] = {
         "groupTopicMap": _topics_by_group(offsets.committed),

@@ -65,7 +65,7 @@ class ConsumerOffsetTable:
         self._commits += 1
 
     def query(self, group: str, topic: str, queue_id: int) -> int | None:
-        """Give where a group goes on in a queue; a reset not yet carried out comes first."""
+        """Return where a group goes on in a queue; a reset not yet carried out comes first."""
         pair = topic, group
         if self._resets:
             target = self._resets.get(pair, _NONE).get(queue_id)
@@ -81,7 +81,7 @@ class ConsumerOffsetTable:
             self.pulled[topic, group] = {queue_id: offset}
 
     def query_pull(self, group: str, topic: str, queue_id: int) -> int | None:
-        """Give up to where a group has pulled, or else what it has committed."""
+        """Return up to where a group has pulled, or else what it has committed."""
         offset = self.pulled.get((topic, group), _NONE).get(queue_id)
         return self.query(group, topic, queue_id) if offset is None else offset
 
@@ -93,11 +93,11 @@ class ConsumerOffsetTable:
         self.commit(group, topic, queue_id, offset)
 
     def has_reset(self, group: str, topic: str, queue_id: int) -> bool:
-        """Tell whether a reset of this queue waits to be carried out."""
+        """Return whether a reset of this queue waits to be carried out."""
         return bool(self._resets) and queue_id in self._resets.get((topic, group), _NONE)
 
     def take_reset(self, group: str, topic: str, queue_id: int) -> int | None:
-        """Give the target of a waiting reset, and forget it."""
+        """Return the target of a waiting reset, and forget it."""
         if not self._resets:
             return None
         targets = self._resets.get((topic, group))
@@ -119,7 +119,7 @@ class ConsumerOffsetTable:
         return [group for name, group in self.committed if name == topic]
 
     def offsets_of(self, group: str, topic: str) -> Mapping[int, int]:
-        """Give what a group has committed of a topic, by queue id."""
+        """Return what a group has committed of a topic, by queue id."""
         return self.committed.get((topic, group), _NONE)
 
     def clone(self, source: str, target: str, topic: str) -> None:
@@ -139,7 +139,7 @@ class ConsumerOffsetTable:
         self._remove([pair for pair in self._pairs() if pair[0] == topic])
 
     def version(self, now_ms: int) -> DataVersion:
-        """Give the table's version."""
+        """Return the table's version."""
         if self._commits >= _VERSION_STEP:
             self._commits = 0
             self._version = self._version.following(now_ms)
@@ -171,7 +171,7 @@ class ConsumerOffsetTable:
         return found
 
     def take_unsaved(self) -> Unsaved:
-        """Give what differs from what was saved last, and count it as saved."""
+        """Return what differs from what was saved last, and count it as saved."""
         dirty, self._dirty = self._dirty, set()
         gone, self._gone = self._gone, {}
         committed = self.committed

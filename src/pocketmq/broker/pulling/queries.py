@@ -26,7 +26,7 @@ _LARGEST_BODY = 15 * 1024 * 1024
 
 
 def view(state: BrokerState, _: Connection, request: Command) -> Command:
-    """Give the message at a place of the commit log."""
+    """Return the message at a place of the commit log."""
     offset = request.header(ViewMessageRequest).offset
     record = state.store.record_at(offset) if offset >= 0 else None
     if record is None:
@@ -37,7 +37,7 @@ def view(state: BrokerState, _: Connection, request: Command) -> Command:
 
 
 def query(state: BrokerState, connection: Connection, request: Command) -> Command | None:
-    """Give the latest messages of a topic with a key, as many as Java would.
+    """Return the latest messages of a topic with a key, as many as Java would.
 
     The key index may be far behind after many sends. Then it catches up in slices, between which
     other requests are served.

@@ -77,7 +77,7 @@ def resume(state: BrokerState, held: SuspendedPull) -> None:
 
 
 def has_match(state: BrokerState, held: SuspendedPull) -> bool:
-    """Tell whether messages that came since the last look match a pull that waits."""
+    """Return whether messages that came since the last look match a pull that waits."""
     try:
         selection = _select(state, held.header)
     except ServerError:

@@ -36,7 +36,7 @@ EVERYTHING = Selection("TAG", by_tag=True)
 
 
 def carried_selection(topic: str, expression: str | None, kind: str | None) -> Selection:
-    """Give the selection that a pull carries itself.
+    """Return the selection that a pull carries itself.
 
     Raises `ServerError`, also for an expression Java would answer with everything: who sends one
     has made a mistake, and is told.
@@ -58,7 +58,7 @@ def _read_carried(topic: str, expression: str | None, kind: str | None) -> Selec
 
 
 def group_selection(state: BrokerState, header: PullRequest) -> Selection:
-    """Give the selection a group subscribed with its heartbeats; raises `ServerError`."""
+    """Return the selection a group subscribed with its heartbeats; raises `ServerError`."""
     group = state.consumers.get(header.consumer_group)
     if group is None:
         raise server_error(

@@ -120,7 +120,7 @@ class SuspendedPulls:
         found: Callable[[SuspendedPull], bool],
         now: float,
     ) -> list[SuspendedPull]:
-        """Give the pulls for which messages with these tag codes are reason to try again.
+        """Return the pulls for which messages with these tag codes are reason to try again.
 
         `found` looks at the messages themselves, for pulls that need it. The others stay.
         """
@@ -142,7 +142,7 @@ class SuspendedPulls:
         return ready
 
     def take_due(self, now: float) -> list[SuspendedPull]:
-        """Give the pulls whose time is over, and those whose queues have grown long enough ago."""
+        """Return the pulls whose time is over, and those whose queues have grown long enough ago."""
         ready = []
         for lane in tuple(self._lanes.values()):
             for pull in lane:
@@ -174,14 +174,14 @@ class SuspendedPulls:
         return list(self._by_queue)
 
     def take_queue(self, queue: QueueIndex) -> list[SuspendedPull]:
-        """Give every pull of a queue and keep none."""
+        """Return every pull of a queue and keep none."""
         pulls = list(self._by_queue.get(queue, ()))
         for pull in pulls:
             self.remove(pull)
         return pulls
 
     def close(self) -> list[SuspendedPull]:
-        """Give every pull and keep none from now on."""
+        """Return every pull and keep none from now on."""
         self._limit = 0
         return [pull for queue in self.queues() for pull in self.take_queue(queue)]
 
@@ -205,7 +205,7 @@ class SuspendedPulls:
 
 
 def _discard(table: dict[K, dict[SuspendedPull, None]], key: K, pull: SuspendedPull) -> bool:
-    """Take a pull out of one entry; tell whether the entry went with it."""
+    """Take a pull out of one entry; return whether the entry went with it."""
     pulls = table[key]
     del pulls[pull]
     if pulls:

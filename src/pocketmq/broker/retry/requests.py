@@ -96,7 +96,7 @@ def _checked_topic(state: BrokerState, header: SendBackRequest, queues: int) -> 
 
 
 def origin_of(state: BrokerState, draft: Draft) -> str:
-    """Give the topic a retry first came from; clients write it, so it must be one there is."""
+    """Return the topic a retry first came from; clients write it, so it must be one there is."""
     topic = draft.properties.get(names.RETRY_TOPIC, draft.topic)
     return topic if topic in state.topics else draft.topic
 

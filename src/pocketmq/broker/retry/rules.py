@@ -38,7 +38,7 @@ def is_given_up(tries: int, limit: int) -> bool:
 
 
 def level_of_retry(tries: int, limit: int, asked: int) -> int | None:
-    """Give the delay level at which a message comes back; None if it is given up.
+    """Return the delay level at which a message comes back; None if it is given up.
 
     `tries` counts those that failed before this one. The consumer may ask for a level, or for none
     with 0; a negative one gives the message up.
@@ -51,7 +51,7 @@ def level_of_retry(tries: int, limit: int, asked: int) -> int | None:
 def retry_limit(
     group: GroupConfig, client_version: int = 0, client_limit: int | None = None
 ) -> int:
-    """Give how often a group tries: as its consumer says, if it is new enough to mean it."""
+    """Return how often a group tries: as its consumer says, if it is new enough to mean it."""
     if client_limit is not None and client_version >= Gate.MAX_RECONSUME_TIMES:
         return client_limit
     return group.retry_max_times

@@ -110,7 +110,7 @@ def _take_one(
 
 
 def _asks_for_more(text: str) -> bool:
-    """Tell whether properties may hold what a plain message has not; rarely a false alarm.
+    """Return whether properties may hold what a plain message has not; rarely a false alarm.
 
     TRACE_ON is there already when a consumed message is sent again: it must not be added twice.
     """
@@ -139,7 +139,7 @@ def _value(text: str, start: str) -> str | None:
 
 @lru_cache(maxsize=8)
 def _decoded(stamp: str) -> dict[str, str]:
-    """Give the properties every message gets; not to be changed."""
+    """Return the properties every message gets; not to be changed."""
     return decode_properties(stamp.encode())
 
 

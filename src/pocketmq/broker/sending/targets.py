@@ -28,7 +28,7 @@ _KEPT = 65_536
 
 
 def find_target(state: BrokerState, producer: str, header: SendRequest) -> SendTarget:
-    """Give the queue a send is for; the topic is made if it may be. Raises `ServerError`."""
+    """Return the queue a send is for; the topic is made if it may be. Raises `ServerError`."""
     config = state.topics.get(header.topic)
     if config is not None and header.queue_id < 0 and config.write_queue_nums > 0:
         queue_id = random.randrange(config.write_queue_nums)  # noqa: S311 - which queue is no secret

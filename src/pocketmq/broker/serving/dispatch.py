@@ -136,7 +136,7 @@ class Dispatcher:
     def _in_time(
         self, connection: Connection, requests: list[Command], waited: float
     ) -> list[Command]:
-        """Refuse those of requests that waited too long for their turn; give the others."""
+        """Refuse those of requests that waited too long for their turn; return the others."""
         state, wanted = self._state, []
         for request in requests:
             answer = busy_answer(state.config, request, waited, connection.waiting)

@@ -32,7 +32,7 @@ _OF_TOOLS = _setting(RequestQueue.ADMIN)
 
 
 def longest_wait(config: BrokerConfig, code: int) -> float | None:
-    """Give the seconds a request of this code may wait; None for one that may for ever."""
+    """Return the seconds a request of this code may wait; None for one that may for ever."""
     setting = _SETTINGS.get(code, _OF_TOOLS)
     if setting is None or not config.broker_fast_failure_enable:
         return None
@@ -42,7 +42,7 @@ def longest_wait(config: BrokerConfig, code: int) -> float | None:
 def busy_answer(
     config: BrokerConfig, request: Command, waited: float, queued: int
 ) -> Command | None:
-    """Give the answer to a request that waited too long, in Java's words, else None."""
+    """Return the answer to a request that waited too long, in Java's words, else None."""
     longest = longest_wait(config, request.code)
     if longest is None or waited < longest:
         return None

@@ -24,12 +24,12 @@ _UNITS = "KMGTPE"
 
 
 def runtime_info(state: BrokerState, _: Connection, request: Command) -> Command:
-    """Give what `mqadmin clusterList` and `brokerStatus` show."""
+    """Return what `mqadmin clusterList` and `brokerStatus` show."""
     return request.reply(ResponseCode.SUCCESS, body=encode_body(KVTable(table=figures(state))))
 
 
 def figures(state: BrokerState) -> dict[str, str]:
-    """Give the broker's figures by Java's names; every value is text."""
+    """Return the broker's figures by Java's names; every value is text."""
     version = {
         "brokerVersionDesc": version_name(CURRENT_VERSION),
         "brokerVersion": str(CURRENT_VERSION),
@@ -105,7 +105,7 @@ def _store(state: BrokerState) -> dict[str, str]:
 
 
 def earliest_time(state: BrokerState) -> int:
-    """Give when the oldest message of the log was stored; -1 if there is none."""
+    """Return when the oldest message of the log was stored; -1 if there is none."""
     found, _ = state.store.walk(state.store.log.first, 1)
     return found[0][4] if found else -1
 
@@ -150,7 +150,7 @@ def _span(milliseconds: int) -> str:
 
 
 def topic(state: BrokerState, _: Connection, request: Command) -> Command:
-    """Give the bounds of a topic's queues here, and when the last message of each was stored."""
+    """Return the bounds of a topic's queues here, and when the last message of each was stored."""
     name = request.header(GetTopicStatsRequest).topic
     config = state.topics.get(name)
     if config is None:
@@ -174,7 +174,7 @@ def _held(state: BrokerState, name: str, number: int) -> OffsetRange:
 
 
 def view(state: BrokerState, _: Connection, request: Command) -> Command:
-    """Give sums and rates of one statistic over the last minute, hour and day."""
+    """Return sums and rates of one statistic over the last minute, hour and day."""
     header = request.header(ViewBrokerStatsRequest)
     found = state.stats.view(header.stats_name, header.stats_key)
     if found is None:

@@ -48,7 +48,7 @@ class CountSeries:
         samples.append((now, self.messages, self.size, self.times))
 
     def span(self, period: float, *, sizes: bool = False) -> StatsItem:
-        """Give the sum and rate of messages, or of their bytes, over what the samples span."""
+        """Return the sum and rate of messages, or of their bytes, over what the samples span."""
         samples = self._samples.get(period)
         if samples is None:
             return StatsItem()
@@ -99,12 +99,12 @@ class TopicStatistics:
         table.setdefault((topic, group), CountSeries()).add(messages, 0)
 
     def stored_rate(self, topic: str) -> float:
-        """Give the messages a second that a topic gets."""
+        """Return the messages a second that a topic gets."""
         flow = self.stored.get(topic)
         return 0.0 if flow is None else flow.span(SECONDS).tps
 
     def given_rate(self, topic: str, group: str) -> float:
-        """Give the messages a second that a group takes of a topic."""
+        """Return the messages a second that a group takes of a topic."""
         flow = self.given.get((topic, group))
         return 0.0 if flow is None else flow.span(SECONDS).tps
 
@@ -130,7 +130,7 @@ class TopicStatistics:
                 del table[pair]
 
     def view(self, name: str, key: str) -> BrokerStats | None:
-        """Give a statistic by Java's name and key (a topic, `topic@group`, or the cluster)."""
+        """Return a statistic by Java's name and key (a topic, `topic@group`, or the cluster)."""
         flow = self._find(name.removesuffix("_SIZE").removesuffix("_NUMS"), key)
         if flow is None:
             return None

@@ -55,7 +55,7 @@ class BrokerTotals:
         )
 
     def see_day(self, day: int) -> None:
-        """Take note of the day it is: totals as of its morning are remembered."""
+        """Record the day it is: totals as of its morning are remembered."""
         if day != self._day:
             first = self._day < 0
             self._day = day
@@ -74,7 +74,7 @@ class BrokerTotals:
         )
 
     def time_of_part(self, part: float) -> float:
-        """Give the milliseconds within which that part of the messages was stored, at most."""
+        """Return the milliseconds within which that part of the messages was stored, at most."""
         wanted, seen = part * sum(self._times), 0
         for limit, count in zip(_STEPS_MS, self._times, strict=False):
             seen += count
@@ -83,7 +83,7 @@ class BrokerTotals:
         return float(self.slowest_ms)
 
     def rates(self) -> dict[str, tuple[float, float, float]]:
-        """Give messages and pulls a second, each over 10 s, 1 min and 10 min."""
+        """Return messages and pulls a second, each over 10 s, 1 min and 10 min."""
         names = ("in", "out", "found", "missed")
         return {name: self._rates(column) for column, name in enumerate(names, 1)}
 

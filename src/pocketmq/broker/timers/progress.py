@@ -53,7 +53,7 @@ class TimerProgress:
         return any(offset < mark.before and entry <= mark.done for mark in self.older)
 
     def came(self, entry: Entry) -> bool:
-        """Take note of a new message; return whether it is due before the mark."""
+        """Record a new message; return whether it is due before the mark."""
         if entry[1] < self.scope or entry > self.done:
             return False
         self.older.append(OlderMark(self.scope, self.done))
@@ -76,14 +76,14 @@ class Recalls:
         self._moments: list[int] = []
 
     def add(self, due_ms: int, key: bytes) -> None:
-        """Take note of a message that is due at a moment and shall not be delivered."""
+        """Record a message that is due at a moment and shall not be delivered."""
         if due_ms not in self._keys:
             heapq.heappush(self._moments, due_ms)
             self._keys[due_ms] = set()
         self._keys[due_ms].add(key)
 
     def get(self, due_ms: int) -> AbstractSet[bytes] | None:
-        """Give the keys taken back of those due at a moment."""
+        """Return the keys taken back of those due at a moment."""
         return self._keys.get(due_ms)
 
     def forget(self, done_ms: int) -> None:
@@ -97,7 +97,7 @@ CHUNK = 8192
 
 
 def records_at(store: MessageStore, queue: QueueIndex, offsets: list[int]) -> Iterator[RecordView]:
-    """Give the messages at some offsets of a queue, in order, but for those that are lost."""
+    """Yield the messages at some offsets of a queue, in order, but for those that are lost."""
     for first, count in _stretches(sorted(offsets)):
         offset, end = first, first + count
         while offset < end:
@@ -108,7 +108,7 @@ def records_at(store: MessageStore, queue: QueueIndex, offsets: list[int]) -> It
 
 
 def delivered_since(store: MessageStore, position: int) -> set[int]:
-    """Give the offsets of messages whose copies lie behind a position of the log."""
+    """Return the offsets of messages whose copies lie behind a position of the log."""
     delivered: set[int] = set()
     for copy in copies_since(store, position):
         origin = timer_of_origin(copy.origin)
@@ -119,7 +119,7 @@ def delivered_since(store: MessageStore, position: int) -> set[int]:
 
 
 def first_due_from(queue: QueueIndex, offset: int, moment_ms: int) -> int | None:
-    """Give the first message, or taking back of one, that is due at a moment or after it."""
+    """Return the first message, or taking back of one, that is due at a moment or after it."""
     while offset < queue.next_offset:
         tags = queue.tags(offset, CHUNK)
         for number, tag in enumerate(tags, offset):
@@ -130,7 +130,7 @@ def first_due_from(queue: QueueIndex, offset: int, moment_ms: int) -> int | None
 
 
 def _stretches(offsets: list[int]) -> Iterator[tuple[int, int]]:
-    """Give the runs of consecutive offsets: the first of each, and how many."""
+    """Yield the runs of consecutive offsets: the first of each, and how many."""
     start = 0
     for at in range(1, len(offsets) + 1):
         if at == len(offsets) or offsets[at] != offsets[at - 1] + 1:

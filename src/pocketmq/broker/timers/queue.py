@@ -100,14 +100,14 @@ class TimerQueue:
         return self._taken
 
     def behind_ms(self, now_ms: int) -> int:
-        """Give for how long the first message waits that the wheel has yet to take in."""
+        """Return for how long the first message waits that the wheel has yet to take in."""
         queue = self.queue
         if queue is None or self._taken >= queue.next_offset:
             return 0
         return max(now_ms - self._store.store_time(queue, self._taken), 0)
 
     def late_ms(self, now_ms: int) -> int:
-        """Give how long the next message has been due."""
+        """Return how long the next message has been due."""
         look_ms = self.wheel.next_look_ms()
         return 0 if look_ms is None else max(now_ms - look_ms, 0)
 
@@ -123,7 +123,7 @@ class TimerQueue:
         return counts
 
     def take_in(self, limit: int = 1 << 62) -> bool:
-        """Take messages that have been written into the wheel; tell whether any are left.
+        """Take messages that have been written into the wheel; return whether any are left.
 
         Call it when nothing is pending in the store: what could still be taken back is not there.
         """
@@ -195,7 +195,7 @@ class TimerQueue:
         return self._append(entries[:taken], runs, now_ms)
 
     def _waiting(self, queue: QueueIndex, entries: list[Entry]) -> Iterator[RecordView | None]:
-        """Give the messages of entries, None for those that are lost or were taken back."""
+        """Yield the messages of entries, None for those that are lost or were taken back."""
         found = {
             record.queue_offset: record
             for record in records_at(self._store, queue, [o for _, o in entries])

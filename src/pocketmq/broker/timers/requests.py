@@ -88,7 +88,7 @@ _AT_ONCE = 1000
 
 
 def checkpoint(state: BrokerState, _: Connection, request: Command) -> Command:
-    """Give how far timed messages were taken in and delivered."""
+    """Return how far timed messages were taken in and delivered."""
     timed = _timed(state, "The checkpoint is null")
     body = encode_timer_checkpoint(
         TimerCheckpoint(

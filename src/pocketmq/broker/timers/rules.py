@@ -89,7 +89,7 @@ def hold_back(draft: Draft, limits: TimerLimits, now_ms: int) -> int | None:
 
 
 def asked_ms(properties: dict[str, str], now_ms: int) -> int | None:
-    """Give the moment a message asks for; None if that is no number."""
+    """Return the moment a message asks for; None if that is no number."""
     for name, start_ms, unit in zip(TIMED, (now_ms, now_ms, 0), (1000, 1, 1), strict=True):
         text = properties.get(name)
         if text is not None:
@@ -108,31 +108,31 @@ def _illegal(limits: TimerLimits) -> ServerError:
 
 
 def timer_tag(waiting: RecordView) -> int:
-    """Give what the queue keeps beside a timed message, as recovery finds it; 0 if it has none."""
+    """Return what the queue keeps beside a timed message, as recovery finds it; 0 if it has none."""
     text = waiting.property_bytes
     due_ms = read_int64((find_property(text, _OUT) or b"").decode("utf-8", "replace")) or 0
     return due_ms if find_property(text, _TAKES_BACK) is None else -due_ms
 
 
 def taken_back(takes_back: RecordView) -> bytes | None:
-    """Give the key of the message that another one takes back."""
+    """Return the key of the message that another one takes back."""
     return find_property(takes_back.property_bytes, _TAKES_BACK)
 
 
 def recall_key(topic: bytes, unique_key: bytes) -> bytes:
-    """Give the key by which a message is taken back, as RocketMQ builds it."""
+    """Return the key by which a message is taken back, as RocketMQ builds it."""
     return topic + b"+" + unique_key
 
 
 def key_of(waiting: RecordView) -> bytes:
-    """Give the key by which a waiting message can be taken back."""
+    """Return the key by which a waiting message can be taken back."""
     text = waiting.property_bytes
     topic, unique_key = find_property(text, _REAL_TOPIC), find_property(text, _UNIQUE_KEY)
     return recall_key(topic or b"", unique_key or b"")
 
 
 def due_message(waiting: RecordView, now_ms: int) -> Due | None:
-    """Give what a waiting message becomes: the same, in the topic and queue it was sent to.
+    """Return what a waiting message becomes: the same, in the topic and queue it was sent to.
 
     All of its properties stay, as RocketMQ leaves them; two say when it came and went. None for a
     record that does not say where it belongs.
@@ -149,7 +149,7 @@ def due_message(waiting: RecordView, now_ms: int) -> Due | None:
 
 
 def moved(waiting: RecordView) -> Record:
-    """Give a waiting message as it goes to the end of its queue, away from a file to be deleted."""
+    """Return a waiting message as it goes to the end of its queue, away from a file to be deleted."""
     return _copy(waiting, TIMER_TOPIC, 0, waiting.property_bytes)
 
 

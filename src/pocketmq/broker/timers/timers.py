@@ -30,7 +30,7 @@ _STALE = 64 << 20
 
 
 def timer_tag_rules() -> dict[str, TagRule]:
-    """Give what a store must know to recover timed messages."""
+    """Return what a store must know to recover timed messages."""
     return {TIMER_TOPIC: timer_tag}
 
 
@@ -45,7 +45,7 @@ class Timers:
         self._new = 0  # messages since the wheel took any in
 
     def start(self) -> None:
-        """Go on where the broker stopped, and take timed messages from now on."""
+        """Resume where the broker stopped, and take timed messages from now on."""
         state = self._state
         documents = dict(state.store.metadata.documents(KIND))
         self._queue.recover(documents.get(KIND))
@@ -104,7 +104,7 @@ class Timers:
             self._set_alarm()
 
     def _deliver(self, now_ms: int) -> bool | None:
-        """Deliver a part of what is due; tell whether there is more to do, None if it failed."""
+        """Deliver a part of what is due; return whether there is more to do, None if it failed."""
         queue, writer, turn = self._queue, self._state.writer, self._state.turn
         writer.end_turn()  # if the store refuses, it shall be nobody else's message
         self._new = 0

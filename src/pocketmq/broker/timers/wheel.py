@@ -59,7 +59,7 @@ class TimerWheel:
         self.count += count
 
     def take_due(self, now_ms: int, limit: int) -> list[Entry]:
-        """Give up to `limit` messages that are due, in the order in which they are."""
+        """Return up to `limit` messages that are due, in the order in which they are."""
         found: list[Entry] = []
         ready = self._ready
         while len(found) < limit:
@@ -90,7 +90,7 @@ class TimerWheel:
             self._add_second(*entry)
 
     def prepare(self, now_ms: int, limit: int) -> bool:
-        """Cut up to `limit` entries of the minutes to come into seconds; tell whether more remain.
+        """Cut up to `limit` entries of the minutes to come into seconds; return whether more remain.
 
         Call it now and then; what was not cut in time is cut when it is due.
         """
@@ -110,7 +110,7 @@ class TimerWheel:
         return False
 
     def next_look_ms(self) -> int | None:
-        """Give when to look again: at the latest when the next message is due; None for never."""
+        """Return when to look again: at the latest when the next message is due; None for never."""
         if self._ready:
             return self._ready[-1][0]
         looks = [heap[0] * unit for heap, unit in self._heaps() if heap]
@@ -142,7 +142,7 @@ class TimerWheel:
         return counts[:-1]
 
     def before(self, offset: int) -> list[Entry]:
-        """Give the messages with lower offsets, which costs a look at each; they stay."""
+        """Return the messages with lower offsets, which costs a look at each; they stay."""
         found = [entry for entry in self._ready if entry[1] < offset]
         for buckets, unit in ((self._seconds, _SECOND), (self._minutes, _MINUTE)):
             for number, packed in buckets.items():
@@ -185,7 +185,7 @@ class TimerWheel:
             heapq.heappush(self._second_heap, second)
 
     def _begin_second(self, now_ms: int) -> bool:
-        """Sort the next second that has begun; tell whether there is one."""
+        """Sort the next second that has begun; return whether there is one."""
         while self._minute_heap and self._minute_heap[0] * _MINUTE <= now_ms:
             minute = heapq.heappop(self._minute_heap)
             self._near = max(self._near, (minute + 1) * _MINUTE)

@@ -99,7 +99,7 @@ def apply_changes(
     current: Mapping[str, str] | None,
     changes: Mapping[str, str],
 ) -> dict[str, str]:
-    """Give the attributes after changes with signed keys; `current` is None for something new.
+    """Return the attributes after changes with signed keys; `current` is None for something new.
 
     Raises `AttributeRefused`, and then nothing has changed.
     """

@@ -123,7 +123,7 @@ def delete(state: BrokerState, _: Connection, request: Command) -> Command:
 
 
 def _pop_retry_topics(state: BrokerState, topic: str) -> list[str]:
-    """Give the topics that bring messages of this one back to groups that pop it."""
+    """Return the topics that bring messages of this one back to groups that pop it."""
     names = [
         mark.real_topic(topic, group)
         for group in state.offsets.groups_of(topic)
@@ -133,7 +133,7 @@ def _pop_retry_topics(state: BrokerState, topic: str) -> list[str]:
 
 
 def get(state: BrokerState, _: Connection, request: Command) -> Command:
-    """Give how a topic is set up."""
+    """Return how a topic is set up."""
     topic = request.header(GetTopicConfigRequest).topic
     config = state.topics.get(topic)
     if config is None:
@@ -143,7 +143,7 @@ def get(state: BrokerState, _: Connection, request: Command) -> Command:
 
 
 def get_all(state: BrokerState, _: Connection, request: Command) -> Command:
-    """Give how all topics are set up, or a page of them if the caller says where to begin."""
+    """Return how all topics are set up, or a page of them if the caller says where to begin."""
     header = request.header(GetAllTopicConfigRequest)
     table = state.topics
     entries = table.entries

@@ -36,7 +36,7 @@ SYSTEM_GROUP_NAMES = (
 
 
 def system_topics(config: BrokerConfig) -> list[TopicConfig]:
-    """Give the broker's own topics.
+    """Return the broker's own topics.
 
     Topics named after the cluster and the broker are templates: tools make new topics by the route
     of one of them. Without a name for either, a client could not create topics at all.
@@ -65,7 +65,7 @@ def system_topics(config: BrokerConfig) -> list[TopicConfig]:
 
 
 def system_groups() -> list[GroupConfig]:
-    """Give the groups every broker knows."""
+    """Return the groups every broker knows."""
     return [GroupConfig(group_name=name) for name in SYSTEM_GROUP_NAMES]
 
 

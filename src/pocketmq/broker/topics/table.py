@@ -37,7 +37,7 @@ class TopicConfigTable(ConfigTable[TopicConfig]):
         self._unannounced: set[str] = set()
 
     def is_system(self, topic: str) -> bool:
-        """Tell whether a topic is RocketMQ's own, or this broker's."""
+        """Return whether a topic is RocketMQ's own, or this broker's."""
         return topic in self._system or is_system_topic(topic)
 
     @property
@@ -46,7 +46,7 @@ class TopicConfigTable(ConfigTable[TopicConfig]):
         return self._system
 
     def is_order(self, topic: str) -> bool:
-        """Tell whether a topic keeps the order of its messages."""
+        """Return whether a topic keeps the order of its messages."""
         config = self.entries.get(topic)
         return config is not None and config.order
 
@@ -95,7 +95,7 @@ class TopicConfigTable(ConfigTable[TopicConfig]):
         sys_flag: int = 0,
         now_ms: int,
     ) -> TopicConfig | None:
-        """Give a retry or dead-letter topic, made if it is missing.
+        """Return a retry or dead-letter topic, made if it is missing.
 
         `order`, if given, also changes a topic that exists: members of the group may come to
         consume an order topic later. None if there is no room for a further topic.
@@ -122,7 +122,7 @@ class TopicConfigTable(ConfigTable[TopicConfig]):
         return config
 
     def update(self, wanted: TopicConfig, now_ms: int) -> bool:
-        """Make or replace a topic; tell whether anything changed.
+        """Make or replace a topic; return whether anything changed.
 
         The attributes of `wanted` are changes, with signed keys. Raises `AttributeRefused`.
         """
@@ -148,6 +148,6 @@ class TopicConfigTable(ConfigTable[TopicConfig]):
         self._unannounced.add(name)
 
     def take_unannounced(self) -> list[str]:
-        """Give the topics that name servers should hear of, once."""
+        """Return the topics that name servers should hear of, once."""
         names, self._unannounced = self._unannounced, set()
         return [name for name in names if name in self.entries]

@@ -47,7 +47,7 @@ _STALE = 64 << 20
 
 
 def half_tag_rules() -> dict[str, TagRule]:
-    """Give what a store must know to recover half messages."""
+    """Return what a store must know to recover half messages."""
     return {HALF_TOPIC: half_tag}
 
 
@@ -63,7 +63,7 @@ class TransactionChecks:
         self._absent: set[str] = set()  # groups of which nobody was there in this round
 
     def start(self) -> None:
-        """Go on where the broker stopped, and take half messages from now on."""
+        """Resume where the broker stopped, and take half messages from now on."""
         state = self._state
         documents = dict(state.store.metadata.documents(KIND))
         opened = self._halves.recover(documents.get(KIND), state.clock.now_ms())
@@ -135,7 +135,7 @@ class TransactionChecks:
             yield
 
     def _due(self, queue: QueueIndex, start: int, stop: int) -> list[int]:
-        """Give the open half messages of a stretch about which producers are to be asked."""
+        """Return the open half messages of a stretch about which producers are to be asked."""
         state, store = self._state, self._state.store
         now_ms, timeout_ms = state.clock.now_ms(), state.config.transaction_time_out
         found = [offset for offset, _ in self._halves.states.open_from(start, stop)]
@@ -188,7 +188,7 @@ class TransactionChecks:
             state.turn.appended(queue, 1, half.body_size)
 
     def _give_up_before(self, position: int) -> None:
-        """Give up what is still open in a file of the log that is to go; raises `StoreError`."""
+        """Discard what is still open in a log file to be deleted. Raises `StoreError`."""
         halves, queue = self._halves, self._halves.queue
         if queue is None or halves.states.first_open(queue.next_offset) == queue.next_offset:
             return
@@ -217,7 +217,7 @@ class TransactionChecks:
             connection.write(frame)
 
     def _allowed(self, half: RecordView) -> Callable[[ClientPeer], bool] | None:
-        """Give who may be shown a half message: users that may send to its topic."""
+        """Return who may be shown a half message: users that may send to its topic."""
         gate, place = self._state.gate, real_place(half.property_bytes)
         if gate is None or place is None:
             return None

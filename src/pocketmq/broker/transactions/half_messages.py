@@ -77,7 +77,7 @@ class HalfMessages:
         return 0 if queue is None else self.states.open_count(queue.next_offset)
 
     def at(self, position: int) -> RecordView | None:
-        """Give the half message that begins at a position of the log."""
+        """Return the half message that begins at a position of the log."""
         record = self._store.record_at(position) if position >= 0 else None
         if record is None:
             return None
@@ -85,14 +85,14 @@ class HalfMessages:
         return half if half.topic_bytes == HALF_TOPIC.encode() else None
 
     def state(self, offset: int) -> int | None:
-        """Give the state of a half message; None if it ended too long ago to tell how."""
+        """Return the state of a half message; None if it ended too long ago to tell how."""
         self._take_back()
         return self.states.get(offset)
 
     def end(
         self, half: RecordView, state: int, ending: HalfEnding | None, now_ms: int
     ) -> QueueIndex:
-        """End an open half message; give the queue of what becomes of it, or of the mark.
+        """End an open half message; return the queue of what becomes of it, or of the mark.
 
         Raises `StoreFull` or `StoreFailed`; it is still open then, also if that happens only when
         it is written.
@@ -115,7 +115,7 @@ class HalfMessages:
         return queue
 
     def checked(self, offset: int, checks: int) -> None:
-        """Take note of how often a producer was asked."""
+        """Record how often a producer was asked."""
         self.states.set(offset, min(checks, MOST_CHECKS))
         self.changed()
 
@@ -146,7 +146,7 @@ class HalfMessages:
         )
 
     def recover(self, document: bytes | None, now_ms: int) -> int:
-        """Go on from what was saved and what the log says since; give how many are open.
+        """Go on from what was saved and what the log says since; return how many are open.
 
         Raises `BodyMalformed` for a document that is none, `StoreError` if marks are missing and
         cannot be written.

@@ -33,14 +33,14 @@ class HalfStates:
         return self.base + len(self._states)
 
     def get(self, offset: int) -> int | None:
-        """Give a half message's state; None if it ended too long ago to tell how."""
+        """Return a half message's state; None if it ended too long ago to tell how."""
         at = offset - self.base
         if at < 0:
             return None
         return self._states[at] if at < len(self._states) else OPEN
 
     def set(self, offset: int, state: int) -> None:
-        """Take note of a state; those before `base` cannot change any more."""
+        """Record a state; those before `base` cannot change any more."""
         at = offset - self.base
         if at < 0:
             return
@@ -49,7 +49,7 @@ class HalfStates:
         self._states[at] = state
 
     def open_from(self, start: int, stop: int) -> Iterator[tuple[int, int]]:
-        """Give offset and number of checks of open half messages, from one offset to another."""
+        """Yield offset and number of checks of open half messages, from one offset to another."""
         start = max(start, self.base)
         known = bytes(self._states[start - self.base : max(stop - self.base, 0)])
         for found in _OPEN.finditer(known):
@@ -64,7 +64,7 @@ class HalfStates:
         return len(known) - ended + max(stop - self.end, 0)
 
     def first_open(self, stop: int) -> int:
-        """Give the first open half message before `stop`, or `stop`."""
+        """Return the first open half message before `stop`, or `stop`."""
         return next((offset for offset, _ in self.open_from(self.base, stop)), stop)
 
     def cut(self, first: int, end: int) -> None:
@@ -86,7 +86,7 @@ class HalfStates:
             del self._states[: ended - _REMEMBERED]
 
     def copy(self) -> bytes:
-        """Give the states from `base` on."""
+        """Return the states from `base` on."""
         return bytes(self._states)
 
 

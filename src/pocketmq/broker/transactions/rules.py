@@ -55,7 +55,7 @@ class HalfEnding(NamedTuple):
 
 
 def is_half(draft: Draft) -> bool:
-    """Tell whether a message begins a transaction.
+    """Return whether a message begins a transaction.
 
     Clients before 4.6.1 send a committed message back to be consumed later as if it did.
     """
@@ -81,7 +81,7 @@ def prepare(draft: Draft, now_ms: int) -> None:
 
 
 def half_tag(half: RecordView) -> int:
-    """Give what the queue keeps beside a half message, as recovery finds it."""
+    """Return what the queue keeps beside a half message, as recovery finds it."""
     asked = find_property(half.property_bytes, names.CHECK_IMMUNITY_SECONDS.encode())
     text = None if asked is None else asked.decode("utf-8", "replace")
     return _tag(half.born_timestamp_ms, half.store_timestamp_ms, text)
@@ -96,13 +96,13 @@ def _tag(born_ms: int, stored_ms: int, asked: str | None) -> int:
 
 
 def custom_immunity_ms(asked: str | None) -> int | None:
-    """Give how long a producer does not want to be asked; None if that is for the broker to say."""
+    """Return how long a producer does not want to be asked; None if that is for the broker to say."""
     seconds = read_int64(asked) if asked else None
     return None if seconds is None or seconds == -1 else seconds * 1000
 
 
 def check_due_ms(tag: int, timeout_ms: int) -> int:
-    """Give from when on a producer is asked about a half message, by what the queue keeps."""
+    """Return from when on a producer is asked about a half message, by what the queue keeps."""
     return -tag if tag < 0 else tag + timeout_ms
 
 
@@ -115,7 +115,7 @@ def is_check_due(tag: int, timeout_ms: int, now_ms: int) -> bool:
 
 
 def comes_too_late(half: RecordView, now_ms: int, timeout_ms: int) -> bool:
-    """Tell whether a producer that chose when to be asked may no longer end it unasked."""
+    """Return whether a producer that chose when to be asked may no longer end it unasked."""
     asked = find_property(half.property_bytes, names.CHECK_IMMUNITY_SECONDS.encode())
     if asked is None:
         return False
@@ -125,7 +125,7 @@ def comes_too_late(half: RecordView, now_ms: int, timeout_ms: int) -> bool:
 
 
 def committed(half: RecordView, checks: int) -> HalfEnding | None:
-    """Give the message that consumers see; None for a half message without a topic to go to."""
+    """Return the message that consumers see; None for a half message without a topic to go to."""
     text = half.property_bytes
     place = real_place(text)
     if place is None:
@@ -137,7 +137,7 @@ def committed(half: RecordView, checks: int) -> HalfEnding | None:
 
 
 def given_up(half: RecordView, checks: int) -> HalfEnding:
-    """Give the message as it is kept when nobody knows what became of its transaction."""
+    """Return the message as it is kept when nobody knows what became of its transaction."""
     text = _with_checks(half.property_bytes, checks)
     record = _copy(half, TRANSACTION_GAVE_UP_TOPIC, 0, half.sys_flag, text)
     return HalfEnding(TRANSACTION_GAVE_UP_TOPIC, 0, record)
@@ -178,7 +178,7 @@ def _with_checks(text: bytes, checks: int) -> bytes:
 
 
 def op_record(offsets: list[int], state: int, now_ms: int, host: bytes) -> Record:
-    """Give the record that marks half messages as ended, as Java's brokers write it.
+    """Return the record that marks half messages as ended, as Java's brokers write it.
 
     RocketMQ does not say how each ended; we do, in a property of our own.
     """
@@ -192,7 +192,7 @@ def op_record(offsets: list[int], state: int, now_ms: int, host: bytes) -> Recor
 
 
 def read_op(op: RecordView) -> tuple[list[int], int]:
-    """Give the half messages that a record marks as ended, and how."""
+    """Return the half messages that a record marks as ended, and how."""
     body = op.stored_body.decode("utf-8", "replace")
     offsets = [read_int64(part) for part in body.split(",")]
     state = read_int32((find_property(op.property_bytes, _STATE) or b"").decode("utf-8", "replace"))
@@ -202,7 +202,7 @@ def read_op(op: RecordView) -> tuple[list[int], int]:
 
 
 def check_request(half: RecordView, checks: int, broker_name: str) -> tuple[str, bytes] | None:
-    """Give a producer group, and the frame that asks one of its members about a half message.
+    """Return a producer group, and the frame that asks one of its members about a half message.
 
     None for a half message that nobody can be asked about.
     """

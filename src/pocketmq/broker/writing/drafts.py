@@ -73,7 +73,7 @@ _UNKNOWN = bytes(V4_SIZE)
 
 
 def born_host(connection: Connection) -> bytes:
-    """Give a connection's address, 8 bytes for IPv4, 20 for IPv6."""
+    """Return a connection's address, 8 bytes for IPv4, 20 for IPv6."""
     try:
         host: bytes = connection.context[_KEY]
     except KeyError:
