@@ -45,7 +45,7 @@ async def test_what_is_given_at_the_start_counts_before_what_was_changed(
     try:
         now = broker.state.config
         assert (now.max_message_size, now.file_reserved_time) == (2000, 5)
-        assert "maxMessageSize is as given at the start" in caplog.text
+        assert "setting maxMessageSize given at startup overrides" in caplog.text
     finally:
         await broker.stop()
 
@@ -106,7 +106,7 @@ async def test_a_kept_setting_that_cannot_be_any_more_is_passed_over(
             "04",
         ]
     for key in ("maxMessageSize", "listenPort", "deleteWhen"):
-        assert f"kept setting {key} is ignored" in caplog.text
+        assert f"ignoring invalid saved value of {key}" in caplog.text
 
 
 def test_of_the_command_options_win_and_its_file_does_not(tmp_path: Path) -> None:

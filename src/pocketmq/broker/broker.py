@@ -164,7 +164,7 @@ class Broker:
             await save_offsets(parts.state)
         finally:
             parts.state.store.close()
-        logger.info("broker %s has stopped", self.config.broker_name)
+        logger.info("broker %s stopped", self.config.broker_name)
 
     async def abort(self) -> None:
         """End as a killed broker does, as others see it: reset, no answer, no name server told.

@@ -85,7 +85,7 @@ def submit_offsets(state: BrokerState, done: Outcome = lambda _: None) -> bool:
     try:
         write_log(state)  # an offset may be that of a message appended in this turn
     except StoreError as error:
-        logger.error("offsets could not be saved: %s", error)  # noqa: TRY400
+        logger.error("save of offsets failed: error=%s; retrying", error)  # noqa: TRY400
         return False
     unsaved = state.offsets.take_unsaved()
     if unsaved:
@@ -112,7 +112,7 @@ def _save(state: BrokerState, unsaved: Unsaved, done: Outcome) -> None:
 
     def saved(error: Exception | None) -> None:
         if error is not None and unsaved:
-            logger.error("offsets could not be saved: %s", error)
+            logger.error("save of offsets failed: error=%s; retrying", error)
             state.offsets.not_saved(unsaved)
         done(error)
 

@@ -51,10 +51,12 @@ def update_config(state: BrokerState, connection: Connection, request: Command) 
         for key, value in state.config.shown_properties().items()
         if value != before.shown_properties()[key]
     ]
-    logger.info("%s changed settings: %s", connection.remote_address, ", ".join(changed) or "none")
+    logger.info(
+        "settings changed by %s: %s", connection.remote_address, ", ".join(changed) or "none"
+    )
     unknown = sorted(key[:_SHOWN] for key in wanted if key not in properties)[:_SHOWN]
     if unknown:
-        logger.warning("settings nobody knows were to be changed: %s", ", ".join(unknown))
+        logger.warning("ignored unknown settings: %s", ", ".join(unknown))
     if state.config.broker_permission != before.broker_permission:
         _announce(state)
     return request.reply(ResponseCode.SUCCESS)
@@ -93,12 +95,12 @@ def with_kept(config: BrokerConfig, store: MessageStore, given: Collection[str])
     """
     for key, document in store.metadata.documents(KIND):
         if key in given:
-            logger.info("%s is as given at the start, whatever it was changed to before", key)
+            logger.info("setting %s given at startup overrides the saved value", key)
             continue
         try:
             config = config.updated({key: msgspec.json.decode(document, type=str)})
         except (InvalidInput, msgspec.DecodeError) as error:
-            logger.warning("kept setting %s is ignored: %s", key, error)
+            logger.warning("ignoring invalid saved value of %s: %s", key, error)
     return config
 
 

@@ -57,7 +57,7 @@ class ConfigTable(Generic[V]):
         return True
 
     def page(self, start: int, count: int, version: DataVersion | None) -> dict[str, V]:
-        """Return `count` entries by name from a position on, or from the first if the version moved.
+        """Return `count` entries by name from a position on; from the first if the version moved.
 
         Callers read a large table in pages and hand back the version they began with.
         """

@@ -113,7 +113,7 @@ class LateSaving:
             write_log(self._state)
             snapshot = self._capture()
         except Exception:
-            logger.exception("%s could not be saved", self._kind)
+            logger.exception("save failed: %s; retrying", self._kind)
             self.changed()
             return
         metadata, kind = self._state.store.metadata, self._kind
@@ -130,7 +130,7 @@ class LateSaving:
         saving, self._saving = self._saving, None
         self._done(error)
         if error is not None:
-            logger.error("%s could not be saved: %s", self._kind, error)
+            logger.error("save failed: %s: error=%s; retrying", self._kind, error)
             self._changed = True
         if self._changed:
             self.changed()

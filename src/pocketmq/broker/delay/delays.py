@@ -107,7 +107,7 @@ class Delays:
         if delivered.runs:
             self._saving.changed()
         if delivered.error is not None:
-            logger.error("delayed messages have to wait: %s", delivered.error)
+            logger.error("delivery of delayed messages failed: error=%s; retrying", delivered.error)
         return delivered.error is None
 
     # Saving

@@ -155,7 +155,10 @@ def _deliveries(read: Read) -> list[tuple[int, DueMessage]]:
         waiting = RecordView(piece, 0)
         delivery = delivery_of(waiting)
         if delivery is None:
-            logger.error("delayed message at %d has no topic to go to", waiting.commit_log_offset)
+            logger.error(
+                "delayed message has no target topic: position=%d; skipped",
+                waiting.commit_log_offset,
+            )
         else:
             found.append((waiting.queue_offset, delivery))
     return found

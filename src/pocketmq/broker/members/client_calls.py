@@ -167,7 +167,7 @@ class _Gathering:
         self._table: dict[str, dict[MessageQueue, int]] = {}
 
     def part(self, client_id: str) -> Answered:
-        """Return what takes one client's answer; one that cannot be read is left out, as in Java."""
+        """Return a callback for one client's answer; a malformed one is left out, as in Java."""
 
         def answered(result: Command | TransportError) -> None:
             self._missing -= 1

@@ -184,7 +184,9 @@ def expire(state: BrokerState) -> None:
     silent = [*state.producers.expire(now, timeout), *state.consumers.expire(now, timeout)]
     for connection in dict.fromkeys(silent):
         logger.warning(
-            "%s sent no heartbeat for %g s and is disconnected", connection.remote_address, timeout
+            "client disconnected: address=%s, no heartbeat for %g s",
+            connection.remote_address,
+            timeout,
         )
         connection.close()
     state.locks.expire(now)

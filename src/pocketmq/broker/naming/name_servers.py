@@ -93,7 +93,9 @@ class RouteQuestions:
                 if answer.code == ResponseCode.SUCCESS:
                     return decode_body(answer.body, TopicRoute)
             except MQError as error:
-                logger.info("name server %s gave no route of %s: %s", address, topic, error)
+                logger.info(
+                    "route request failed: name_server=%s topic=%s error=%s", address, topic, error
+                )
             else:
                 return None
         return None

@@ -142,7 +142,7 @@ class SuspendedPulls:
         return ready
 
     def take_due(self, now: float) -> list[SuspendedPull]:
-        """Return the pulls whose time is over, and those whose queues have grown long enough ago."""
+        """Return the pulls that timed out, and those whose queues have grown long enough ago."""
         ready = []
         for lane in tuple(self._lanes.values()):
             for pull in lane:

@@ -49,7 +49,9 @@ class ReplyDelivery:
         try:
             answer = await client.request(request, TIMEOUT)
         except MQError as error:
-            logger.warning("a reply did not reach %s: %s", client.remote_address, error)
+            logger.warning(
+                "push of a reply failed: client=%s error=%s", client.remote_address, error
+            )
             pushed(False)
         else:
             pushed(answer.code == ResponseCode.SUCCESS)

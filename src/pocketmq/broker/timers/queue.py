@@ -185,7 +185,10 @@ class TimerQueue:
             if waiting is not None:
                 due = due_message(waiting, now_ms)
                 if due is None:
-                    logger.error("timed message at %d has no topic", waiting.commit_log_offset)
+                    logger.error(
+                        "timed message has no target topic: position=%d; skipped",
+                        waiting.commit_log_offset,
+                    )
                 else:
                     runs.setdefault(due[:2], []).append(due.record)
                     size -= len(due.record.body)
@@ -203,7 +206,7 @@ class TimerQueue:
         for due_ms, offset in entries:
             record = found.get(offset)
             if record is None:
-                logger.error("timed message %d is lost", offset)
+                logger.error("timed message is lost: offset=%d; skipped", offset)
                 yield None
             else:
                 recalled = self.recalls.get(due_ms)

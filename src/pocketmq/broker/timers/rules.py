@@ -108,7 +108,7 @@ def _illegal(limits: TimerLimits) -> ServerError:
 
 
 def timer_tag(waiting: RecordView) -> int:
-    """Return what the queue keeps beside a timed message, as recovery finds it; 0 if it has none."""
+    """Return what the queue keeps beside a timed message, as recovery finds it; 0 for nothing."""
     text = waiting.property_bytes
     due_ms = read_int64((find_property(text, _OUT) or b"").decode("utf-8", "replace")) or 0
     return due_ms if find_property(text, _TAKES_BACK) is None else -due_ms
@@ -149,7 +149,7 @@ def due_message(waiting: RecordView, now_ms: int) -> Due | None:
 
 
 def moved(waiting: RecordView) -> Record:
-    """Return a waiting message as it goes to the end of its queue, away from a file to be deleted."""
+    """Return a copy of a waiting message for the end of its queue: its file is to be deleted."""
     return _copy(waiting, TIMER_TOPIC, 0, waiting.property_bytes)
 
 

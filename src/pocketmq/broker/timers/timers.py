@@ -50,7 +50,7 @@ class Timers:
         documents = dict(state.store.metadata.documents(KIND))
         self._queue.recover(documents.get(KIND))
         if self._queue.wheel.count:
-            logger.info("%d timed messages wait", self._queue.wheel.count)
+            logger.info("timed messages waiting: count=%d", self._queue.wheel.count)
             self._saving.changed()
         for name in TIMED:
             state.redirects[name] = self._hold_back
@@ -121,7 +121,7 @@ class Timers:
         if queue.done != done or delivered.by_queue or stale:
             self._saving.changed()
         if delivered.error is not None:
-            logger.error("timed messages have to wait: %s", delivered.error)
+            logger.error("delivery of timed messages failed: error=%s; retrying", delivered.error)
             return None
         return behind
 

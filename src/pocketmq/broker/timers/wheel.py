@@ -90,7 +90,7 @@ class TimerWheel:
             self._add_second(*entry)
 
     def prepare(self, now_ms: int, limit: int) -> bool:
-        """Cut up to `limit` entries of the minutes to come into seconds; return whether more remain.
+        """Split up to `limit` entries of coming minutes into seconds; return whether more remain.
 
         Call it now and then; what was not cut in time is cut when it is due.
         """

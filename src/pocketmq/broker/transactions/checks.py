@@ -68,7 +68,7 @@ class TransactionChecks:
         documents = dict(state.store.metadata.documents(KIND))
         opened = self._halves.recover(documents.get(KIND), state.clock.now_ms())
         if opened:
-            logger.info("%d transactions are open", opened)
+            logger.info("open transactions: count=%d", opened)
             self._saving.changed()
         self._halves.changed = self._saving.changed
         state.halves = self._halves
@@ -162,7 +162,7 @@ class TransactionChecks:
             pieces = state.store.read(queue, offset, 1, 1).pieces
             half = RecordView(bytes(pieces[0]), 0) if pieces else None
             if half is None or half.queue_offset != offset:
-                logger.error("half message %d is lost", offset)
+                logger.error("half message is lost: offset=%d; transaction discarded", offset)
                 halves.states.set(offset, GIVEN_UP)
             elif checks >= state.config.transaction_check_max or self._is_old(half, now_ms):
                 self._give_up(half, checks, now_ms)
@@ -177,13 +177,20 @@ class TransactionChecks:
 
     def _give_up(self, half: RecordView, checks: int, now_ms: int) -> None:
         state = self._state
-        logger.error("nobody knows what became of the transaction at %d", half.commit_log_offset)
+        logger.error(
+            "transaction unresolved: position=%d checks=%d; moving it to %s",
+            half.commit_log_offset,
+            checks,
+            TRANSACTION_GAVE_UP_TOPIC,
+        )
         state.topics.create_for_group(TRANSACTION_GAVE_UP_TOPIC, 1, now_ms=now_ms)
         save_changes(state)
         try:
             queue = self._halves.end(half, GIVEN_UP, given_up(half, checks), now_ms)
         except StoreError as error:
-            logger.error("it could not be given up: %s", error)  # noqa: TRY400 - comes again
+            logger.error(  # noqa: TRY400 - the next round tries again
+                "could not discard half message %d: error=%s; retrying", half.queue_offset, error
+            )
         else:
             state.turn.appended(queue, 1, half.body_size)
 
@@ -205,13 +212,13 @@ class TransactionChecks:
     def _ask(self, half: RecordView, checks: int) -> None:
         request = check_request(half, checks, self._state.config.broker_name)
         if request is None:
-            logger.warning("half message %d names no producer or topic", half.queue_offset)
+            logger.warning("half message %d has no producer group or topic", half.queue_offset)
             return
         group, frame = request
         connection = self._state.producers.available(group, self._allowed(half))
         if connection is None:
             if group not in self._absent:  # once a round, not for every transaction
-                logger.warning("nobody of %s is there to be asked about a transaction", group)
+                logger.warning("no producer of group %s online for a transaction check", group)
             self._absent.add(group)
         elif connection.unsent < _CLOGGED:
             connection.write(frame)

@@ -200,7 +200,9 @@ class HalfMessages:
         topic = TRANSACTION_GAVE_UP_TOPIC.encode()
         kept = {copy.origin for copy in copies_since(self._store, position, topic)}
         for origin in marked.keys() - kept:
-            logger.warning("the end of the transaction at %d is lost: it is open again", origin)
+            logger.warning(
+                "transaction lost its end to a power cut: position=%d; open again", origin
+            )
             self.states.set(marked[origin], OPEN)
 
     def _find_endings(self, position: int, now_ms: int) -> None:
@@ -223,7 +225,7 @@ class HalfMessages:
                 host = half.store_host_bytes
         ops = self._store.make_queue(OP_HALF_TOPIC, 0)
         for state, offsets in unmarked.items():
-            logger.info("%d transactions ended just before the broker did", len(offsets))
+            logger.info("transactions ended just before the last crash: count=%d", len(offsets))
             for start in range(0, len(offsets), _MARKED_AT_ONCE):
                 mark = op_record(offsets[start : start + _MARKED_AT_ONCE], state, now_ms, host)
                 self._store.append(ops, [mark], [_OP_TAG], now_ms)

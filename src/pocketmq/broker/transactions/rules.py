@@ -96,7 +96,7 @@ def _tag(born_ms: int, stored_ms: int, asked: str | None) -> int:
 
 
 def custom_immunity_ms(asked: str | None) -> int | None:
-    """Return how long a producer does not want to be asked; None if that is for the broker to say."""
+    """Return how long a producer must not be asked; None if the broker decides."""
     seconds = read_int64(asked) if asked else None
     return None if seconds is None or seconds == -1 else seconds * 1000
 

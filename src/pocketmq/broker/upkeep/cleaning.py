@@ -94,7 +94,7 @@ def delete_old_messages(state: BrokerState, connection: Connection, request: Com
     """Delete what is older than it is kept, whatever the hour."""
     state.writer.end_turn()  # so that what the store does concerns nobody's answer
     dropped = clean_store(state, asked=True)
-    logger.info("%s had %d old files deleted", connection.remote_address, dropped)
+    logger.info("old log files deleted: count=%d by=%s", dropped, connection.remote_address)
     return request.reply(ResponseCode.SUCCESS)
 
 
@@ -110,7 +110,7 @@ def delete_unused_topics(state: BrokerState, connection: Connection, request: Co
     state.writer.end_turn()
     for topic in state.store.queues.topics():
         if topic not in state.topics and not state.topics.is_system(topic):
-            logger.info("%s had the queues of %s deleted", connection.remote_address, topic)
+            logger.info("unused queues deleted: topic=%s by=%s", topic, connection.remote_address)
             state.store.delete_topic(topic)
             state.offsets.remove_topic(topic)
     submit_offsets(state)

@@ -44,7 +44,7 @@ class Housekeeping:
 
     def start(self) -> None:
         """Begin with the chores."""
-        self._every(EXPIRE_PERIOD, "expire clients", lambda: expire(self._state))
+        self._every(EXPIRE_PERIOD, "expire silent clients", lambda: expire(self._state))
         self._every(MAINTAIN_PERIOD, "maintain the store", self._maintain)
         self._every(
             self._state.config.flush_consumer_offset_interval / 1000, "save offsets", self._save
@@ -68,7 +68,7 @@ class Housekeeping:
             try:
                 chore()
             except Exception:
-                logger.exception("the broker could not %s", name)
+                logger.exception("periodic task failed: %s; it runs again next time", name)
 
         self._timers[name] = self._loop.call_later(period, run)
 
