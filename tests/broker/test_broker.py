@@ -279,14 +279,17 @@ async def test_settings_that_cannot_be_change_nothing() -> None:
         for body, reason in (
             (
                 b"maxMessageSize=0\nbrokerPermission=4",
-                "a broker cannot have maxMessageSize=0: it is a number from 1 to 15728640",
+                "invalid setting maxMessageSize=0: must be a number from 1 to 15728640",
             ),
             (
                 b"shortPollingTimeMills=x",
-                "shortPollingTimeMills is a number from 1 to 600000, not 'x'",
+                "shortPollingTimeMills must be a number from 1 to 600000, not 'x'",
             ),
-            (b"longPollingEnable=perhaps", "longPollingEnable is true or false, not 'perhaps'"),
-            (b"listenPort=1", "listenPort counts when a broker starts, not while it runs"),
+            (
+                b"longPollingEnable=perhaps",
+                "longPollingEnable must be true or false, not 'perhaps'",
+            ),
+            (b"listenPort=1", "listenPort can only be set at startup"),
         ):
             refused = await peer.ask(UPDATE_CONFIG, {}, body)
             assert (refused.code, refused.remark) == (29, reason)

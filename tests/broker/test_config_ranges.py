@@ -119,6 +119,6 @@ async def test_what_an_earlier_version_kept_and_is_not_allowed_is_ignored_with_a
             shown = (await peer.ask(Code.GET_BROKER_CONFIG)).body.splitlines()
             assert {b"defaultTopicQueueNums=8", b"maxMessageSize=1000"} <= set(shown)
     assert (
-        "ignoring invalid saved value of defaultTopicQueueNums: a broker cannot have "
-        "defaultTopicQueueNums=-1: it is a number from 1 to 65536" in caplog.messages
+        "ignoring invalid saved value of defaultTopicQueueNums: invalid setting "
+        "defaultTopicQueueNums=-1: must be a number from 1 to 65536" in caplog.messages
     )

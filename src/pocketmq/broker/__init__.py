@@ -1,1 +1,1 @@
-"""A RocketMQ broker: keeps messages, and tells the members of groups about each other."""
+"""A RocketMQ broker: stores messages and serves them to consumer groups, whose members it lists."""

@@ -1,7 +1,7 @@
 """A broker from start to stop.
 
-Start: the port, the store, everything that works by itself, name servers. Stop: nobody new, answers
-to those who wait, everything on the device, out of the routes.
+Start: the port, the store, everything that works by itself, name servers. Stop: no new connections,
+answers to requests that wait, everything synced, out of the routes.
 """
 
 import asyncio
@@ -50,7 +50,7 @@ class Broker:
     ) -> None:
         """Take settings, a directory (None: only memory) and the name servers' addresses.
 
-        What was changed while the broker ran before counts again, but for the keys in `given`.
+        Settings that were changed in an earlier run override `config`, but for the keys in `given`.
 
         `own_process` says that nothing else runs here, so that the garbage collector may forget
         about everything that exists after the start.
@@ -69,16 +69,16 @@ class Broker:
         self._parts: BrokerParts | None = None
         self._metrics: MetricsServer | None = None
         self.metrics_address: Address | None = None  # where Prometheus finds it
-        self.bound: Address | None = None  # where it listens, which need not be what it tells
+        self.bound: Address | None = None  # where it listens, which need not be what it advertises
 
     @property
     def state(self) -> BrokerState:
-        """What a running broker knows."""
+        """The state of a running broker."""
         assert self._parts is not None, "the broker is not running"
         return self._parts.state
 
     async def start(self) -> Address:
-        """Open the store, serve clients, register; return the address clients are told.
+        """Open the store, serve clients, register; return the address that clients use.
 
         Name servers that are down are tried again later. Raises `ListenFailed` for a port that is
         not free, `StoreError` for a store that cannot be opened, `InvalidInput` for settings.
@@ -167,7 +167,7 @@ class Broker:
         logger.info("broker %s stopped", self.config.broker_name)
 
     async def abort(self) -> None:
-        """End as a killed broker does, as others see it: reset, no answer, no name server told.
+        """Stop as a killed broker does, as clients see it: connections reset, nothing unregistered.
 
         Only within the process it differs: what was stored is closed in good order.
         """
@@ -178,7 +178,7 @@ class Broker:
 
 
 def _nobody(_: str) -> None:
-    """Tell nobody."""
+    """Ignore it."""
 
 
 class _Deaf:
@@ -194,7 +194,7 @@ class _Deaf:
         """Leave questions without an answer."""
 
     def connection_closed(self, connection: Connection, cause: Exception | None) -> None:
-        """Tell who lost it: a name server forgets a broker with its connection."""
+        """Report the loss: a name server drops a broker with its connection."""
         del cause
         self.lost(connection.remote_address)
 
@@ -223,7 +223,7 @@ def _listed(addresses: str) -> list[str]:
 
 
 async def _looked_up(host: str) -> str:
-    """Return the IP of a host; a name is looked up once, at the start."""
+    """Return the IP of a host; a name is resolved once, at startup."""
     try:
         return str(ipaddress.ip_address(host))
     except ValueError:

@@ -20,9 +20,9 @@ from pocketmq.store.retention import parse_hours
 
 
 class BrokerConfig(AccessSettings, frozen=True, kw_only=True, rename="camel"):
-    """What a broker can be told. Keys RocketMQ has and PocketMQ does not need are left out."""
+    """The settings of a broker. Keys of RocketMQ that PocketMQ does not need are left out."""
 
-    # Who it is, and where
+    # Identity and addresses
     broker_cluster_name: str = "DefaultCluster"
     broker_name: str = "broker-a"
     broker_id: int = 0
@@ -151,7 +151,7 @@ class BrokerConfig(AccessSettings, frozen=True, kw_only=True, rename="camel"):
 
     @classmethod
     def from_properties(cls, properties: Mapping[str, str]) -> Self:
-        """Read `key=value` settings; keys that are not known here are passed over, as in Java.
+        """Read `key=value` settings; unknown keys are ignored, as in Java.
 
         Raises `InvalidInput` for a value that does not fit its key.
         """
@@ -161,13 +161,13 @@ class BrokerConfig(AccessSettings, frozen=True, kw_only=True, rename="camel"):
         """Return the settings after a change at run time.
 
         As in Java, unknown keys change nothing. Raises `InvalidInput` for a value that does not
-        fit its key, and for another value of a key that counts only when a broker starts.
+        fit its key, and for a change of a key that can only be set at startup.
         """
         changes = _read(properties)
         for name, value in changes.items():
             if name in _FIXED and value != getattr(self, name):
                 key = next(key for key, known in _BY_KEY.items() if known == name)
-                raise InvalidInput(f"{key} counts when a broker starts, not while it runs")
+                raise InvalidInput(f"{key} can only be set at startup")
         return msgspec.structs.replace(self, **changes)
 
     def to_properties(self) -> dict[str, str]:
@@ -237,10 +237,10 @@ def _read_value(key: str, text: str) -> Any:
         return text
     if kind is bool:
         if text.lower() not in {"true", "false"}:
-            raise InvalidInput(f"{key} is true or false, not {text[:40]!r}")
+            raise InvalidInput(f"{key} must be true or false, not {text[:40]!r}")
         return text.lower() == "true"
     if not text.isascii() or not text.removeprefix("-").isdecimal() or len(text) > 20:
-        raise InvalidInput(f"{key} is {range_text(key)}, not {text[:40]!r}")
+        raise InvalidInput(f"{key} must be {range_text(key)}, not {text[:40]!r}")
     return int(text)
 
 

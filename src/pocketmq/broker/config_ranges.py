@@ -86,25 +86,25 @@ def check_value(key: str, value: object) -> None:
     if isinstance(value, int):
         low, high = RANGES.get(key, USUAL)
         if not low <= value <= high:
-            raise _refused(f"{key}={value}", f"it is {range_text(key)}")
+            raise _refused(f"{key}={value}", f"must be {range_text(key)}")
     elif key in CHOICES and value not in CHOICES[key]:
-        raise _refused(f"{key}={str(value)[:80]}", f"it is {' or '.join(CHOICES[key])}")
+        raise _refused(f"{key}={str(value)[:80]}", f"must be {' or '.join(CHOICES[key])}")
     elif key in _TEXTS:
         fault = _TEXTS[key](str(value))
         if fault is not None:
-            raise _refused(f"{key}={str(value)[:80]!r}" if value else f"no {key}", fault)
+            raise _refused(f"{key}={str(value)[:80]!r}" if value else f"empty {key}", fault)
 
 
 def _refused(what: str, why: str) -> InvalidInput:
-    return InvalidInput(f"a broker cannot have {what}: {why}")
+    return InvalidInput(f"invalid setting {what}: {why}")
 
 
 def _name_fault(text: str) -> str | None:
     """Say what name servers and scripts stumble over in a name."""
     if not text:
-        return "it is a name"
+        return "must be a name"
     if len(text) > 255 or not text.isprintable() or any(c.isspace() or c in ",;" for c in text):
-        return "it is a name of at most 255 characters, without blanks, commas and semicolons"
+        return "must be a name of at most 255 characters, without blanks, commas and semicolons"
     return None
 
 

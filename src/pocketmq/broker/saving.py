@@ -1,4 +1,4 @@
-"""From the tables to the store and the name servers: called by whoever changed something.
+"""From the tables to the store and the name servers: called by code that changed something.
 
 Topics and groups are saved before their change is answered, offsets every few seconds. Offsets
 refer to messages, so the log is synced before they are saved.
@@ -51,7 +51,7 @@ def load_tables(state: BrokerState) -> None:
 
 
 def _lower_offsets(state: BrokerState) -> None:
-    """Lower offsets beyond the end of their queues, or new messages there would be passed over."""
+    """Lower offsets beyond the end of their queues, or new messages there would be skipped."""
     ends = state.store.queues.ends() if state.offsets.committed else {}
     for lowered in state.offsets.lower(ends):
         logger.warning(
@@ -65,7 +65,7 @@ def _lower_offsets(state: BrokerState) -> None:
 
 
 def save_changes(state: BrokerState) -> None:
-    """Save what changed in topics, groups and modes, and tell the name servers of topics."""
+    """Save what changed in topics, groups and modes, and announce topics to the name servers."""
     for table in _tables(state):
         changed = table.unsaved()
         if changed:

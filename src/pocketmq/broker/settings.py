@@ -26,9 +26,9 @@ from pocketmq.store import MessageStore, StoreOptions
 logger = logging.getLogger("pocketmq.broker")
 
 _GUARDED = ("brokerConfigPath", "rocketmqHome", "configBlackList")
-"""What Java lets nobody change from afar."""
+"""Keys that Java does not let clients change."""
 _SHOWN = 40
-"""Characters of an unknown key, and keys, that are told."""
+"""Characters of an unknown key, and unknown keys, that are logged."""
 _FOR_TOOLS = {"filterServerNums": "0", "slaveReadEnable": "false"}
 """Settings without a meaning here; `mqadmin exportConfigs` of 4.9 fails without them."""
 
@@ -63,7 +63,7 @@ def update_config(state: BrokerState, connection: Connection, request: Command) 
 
 
 def _announce(state: BrokerState) -> None:
-    """Tell name servers of all topics anew: what they may be used for is what the broker may."""
+    """Register all topics again: their permissions are limited by the broker's."""
     state.topics.version = state.topics.version.following(state.clock.now_ms())
     save_changes(state)
     state.announcements.announce(list(state.topics.entries))
@@ -89,9 +89,9 @@ def keep_settings(store: MessageStore, changed: dict[str, str]) -> None:
 
 
 def with_kept(config: BrokerConfig, store: MessageStore, given: Collection[str]) -> BrokerConfig:
-    """Return the settings a broker starts with: those kept before, unless they were `given` now.
+    """Return the settings a broker starts with: those saved before, unless they are `given` now.
 
-    One that cannot be any more, as after a change of version, is told and passed over.
+    One that is no longer valid, as after a change of version, is logged and ignored.
     """
     for key, document in store.metadata.documents(KIND):
         if key in given:

@@ -66,7 +66,7 @@ class PopConsumption(Protocol):
         ...
 
     def topics_changed(self) -> None:
-        """Look again at what waits: topics were made, changed or deleted."""
+        """Check again what waits: topics were created, changed or deleted."""
         ...
 
     def drop(self, connection: Connection) -> None:

@@ -31,7 +31,7 @@ def share(
     queues: Collection[MessageQueue],
     members: Collection[str],
 ) -> list[MessageQueue] | None:
-    """Give a member's queues; None if nothing can be said and it keeps what it has."""
+    """Return a member's queues; None if the member should keep those it has."""
     strategy = _STRATEGIES.get(strategy_name or "")
     if strategy is None:
         return None

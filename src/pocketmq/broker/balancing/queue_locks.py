@@ -16,7 +16,7 @@ MAX_LOCKS = 200_000
 
 
 class GroupQueueLocks:
-    """Who holds which queue, by group."""
+    """Queue locks of orderly consumers, by group."""
 
     def __init__(self, lease: float = LEASE, limit: int = MAX_LOCKS) -> None:
         self._lease = lease
@@ -27,7 +27,7 @@ class GroupQueueLocks:
     def lock(
         self, group: str, client_id: str, queues: Iterable[MessageQueue], now: float
     ) -> list[MessageQueue]:
-        """Lock queues, or renew the locks; give those that are the member's now."""
+        """Lock queues, or renew the locks; return those that the member owns now."""
         held = self._groups.setdefault(group, {})
         granted = []
         for queue in queues:

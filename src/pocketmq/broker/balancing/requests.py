@@ -23,7 +23,7 @@ from pocketmq.protocol.json_values import decode_body, encode_body
 
 
 def query(state: BrokerState, connection: Connection, request: Command) -> Command | None:
-    """Give a member its queues; the answer may have to wait for a name server."""
+    """Answer with a member's queues; the answer may have to wait for a name server."""
     wanted = decode_body(request.body, AssignmentQuery)
     answers: list[Command] = []
     waits = False
@@ -102,7 +102,7 @@ def lock(state: BrokerState, _: Connection, request: Command) -> Command:
 
 
 def unlock(state: BrokerState, _: Connection, request: Command) -> Command | None:
-    """Give queues back; what the member does not hold stays as it is."""
+    """Release a member's locks; locks of other members stay."""
     given = decode_body(request.body, UnlockQueues)
     state.locks.unlock(given.consumer_group, given.client_id, given.mq_set)
     return request.reply(ResponseCode.SUCCESS)

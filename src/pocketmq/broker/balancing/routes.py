@@ -38,9 +38,9 @@ class RouteCache:
         self._waiting: dict[str, list[Waiter]] = {}
 
     def find(self, topic: str, now: float, waiter: Waiter) -> None:
-        """Tell `waiter` a topic's queues: at once if they are known, else when they are.
+        """Call `waiter` with a topic's queues: at once if they are cached, else when they are.
 
-        It is told None for a topic without a route, or if no name server answers.
+        It gets None for a topic without a route, or if no name server answers.
         """
         known = self._known.get(topic)
         if known is not None:

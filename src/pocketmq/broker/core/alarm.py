@@ -1,7 +1,7 @@
 """One timer for work that is due at moments of the wall clock, such as delivering messages.
 
 Nothing is polled: an alarm that is not set has no timer. The work sets the alarm again itself, once
-it knows when more is due. Knows nothing of the work. Belongs to the broker's loop.
+more is due. Independent of the work. Belongs to the broker's loop.
 """
 
 import asyncio
@@ -13,12 +13,12 @@ logger = logging.getLogger("pocketmq.broker")
 RETRY_AFTER = 1.0
 """Seconds until work that failed is tried again."""
 LONGEST_SLEEP = 5.0
-"""Seconds after which the work looks at the wall clock, because that may be set forward."""
+"""Seconds after which the work checks the wall clock, because that may be set forward."""
 _NEVER = float("inf")
 
 
 class Alarm:
-    """Calls `work` at the earliest moment it was set for."""
+    """Calls `work` at the earliest time it was set for."""
 
     def __init__(
         self, name: str, work: Callable[[], None], loop: asyncio.AbstractEventLoop
@@ -53,7 +53,7 @@ class Alarm:
         self.wake_by(self._loop.time() + wait)
 
     def wake_by(self, moment: float) -> None:
-        """Call the work at a moment of the loop's clock. An earlier moment that was set stays."""
+        """Call the work at a time of the loop's clock. An earlier time that was set stays."""
         if moment < self._moment and self._open:
             if self._timer is not None:
                 self._timer.cancel()

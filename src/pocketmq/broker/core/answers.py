@@ -31,7 +31,7 @@ def _quoted(text: str) -> str:
 
 
 class SendAnswers:
-    """What senders are told. Made once the broker's address and region are known."""
+    """Answers to sends, as templates for one broker's address and region."""
 
     __slots__ = ("_host", "_many", "_one", "_recallable", "_region", "_trace_on")
 
@@ -105,7 +105,7 @@ class SendAnswers:
         return encode_frame(_JSON, self._recallable % fields)
 
     def refused(self, request: Command, code: int, remark: str | None) -> Command:
-        """Make a refusal; clients look for region and trace switch in it, too (seen in Go)."""
+        """Make a refusal; clients read region and trace switch in it, too (seen in Go)."""
         trace = "true" if self._trace_on else "false"
         return request.reply(code, remark, {TRACE_ON: trace, MSG_REGION: self._region})
 
@@ -177,7 +177,7 @@ def pull_answer(  # noqa: PLR0917 - the answer's fields
     group_flag: int = 0,
     body_size: int = 0,
 ) -> bytes:
-    """Return the beginning of a frame that answers a pull; a body of `body_size` bytes follows."""
+    """Return the start of a frame that answers a pull; a body of `body_size` bytes follows."""
     if request.serialize != _JSON:
         header = PullResponse(
             suggest_which_broker_id=0,

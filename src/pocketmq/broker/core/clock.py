@@ -40,7 +40,7 @@ SMALLEST_JUMP = 3.0
 
 
 class ClockWatch:
-    """Looks at one clock. Belongs to the broker's loop."""
+    """Notices jumps of the wall clock. Belongs to the broker's loop."""
 
     def __init__(self, clock: WallClock, steady: Callable[[], float]) -> None:
         self._clock = clock

@@ -1,7 +1,7 @@
 """Set-ups by name with a version: what the tables of topics and groups have in common.
 
 The table in memory is the truth while the broker runs. It remembers which entries differ from what
-was saved last; whoever owns the store saves them. Knows neither store nor wire.
+was saved last; the owner of the store saves them. Independent of store and wire.
 """
 
 from collections.abc import Iterable

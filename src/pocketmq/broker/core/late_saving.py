@@ -1,8 +1,8 @@
 """Saving what a feature has done, a little later and off the loop, for recovery to begin from.
 
 What is saved speaks of messages in the log, so the log is synced before it is saved: after a crash
-nothing saved is ahead of the log. Whatever fails is tried again with the state of that moment.
-Knows nothing of what it saves. Belongs to the broker's loop.
+nothing saved is ahead of the log. A save that fails is retried with the then current state.
+Independent of what it saves. Belongs to the broker's loop.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ SAVE_AFTER = 1.0
 Documents: TypeAlias = dict[str, bytes | None]
 """The documents to save by their names, None for those to delete."""
 Snapshot: TypeAlias = Callable[[], bytes | Documents]
-"""Gives what was captured: several documents, or the one that is named like its kind.
+"""Returns what was captured: several documents, or the one that is named like its kind.
 
 It is called on another thread, where time matters less.
 """

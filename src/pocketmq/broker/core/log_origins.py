@@ -35,8 +35,8 @@ class Copy(NamedTuple):
 def copies_since(store: MessageStore, position: int, topic: bytes = b"") -> Iterator[Copy]:
     """Yield the messages of the log, from a position on, that name another one.
 
-    One that names the very first of the log looks as if it named none: so all committed ones are
-    given, and all of a topic that holds nothing but copies.
+    A copy of the very first message of the log looks like an original. So all committed messages
+    are returned, and all messages of a topic that holds nothing but copies.
     """
     end = store.log.tail
     while position < end:

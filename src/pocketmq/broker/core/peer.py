@@ -1,10 +1,10 @@
-"""What the tables and handlers need to know of a connection; `pocketmq.net.Connection` has it."""
+"""What tables and handlers need of a connection; `pocketmq.net.Connection` has it."""
 
 from typing import Protocol
 
 
 class ClientPeer(Protocol):
-    """The other end of a connection. Peers are told apart by identity."""
+    """The client at the other end of a connection; compared by identity."""
 
     @property
     def closed(self) -> bool:

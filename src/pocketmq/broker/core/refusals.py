@@ -1,4 +1,4 @@
-"""What a client is told when its request met an error."""
+"""Answers to requests that raised an error."""
 
 from pocketmq.errors import (
     FilterSyntaxError,
@@ -27,7 +27,7 @@ REFUSING = frozenset(
         ResponseCode.ILLEGAL_OPERATION,
     }
 )
-"""Codes that refuse; the others that are not success say what there is not, which is no news."""
+"""Codes that are logged as refusals; other failures say that something does not exist."""
 _CARRYING = frozenset(code for code, row in REQUESTS.items() if row.body in (RAW, BATCH))
 """Requests whose body is a message: only stored, and with a limit of its own."""
 STORE_UNAVAILABLE = (
@@ -39,7 +39,7 @@ OVERLOADED = "[OVERLOAD]system busy, start flow control for a while"
 MORE_HELP = "\nSee https://rocketmq.apache.org/docs/bestPractice/06FAQ for further details."
 """What Java adds to some refusals; people search for these words."""
 FAILED = "the broker failed on this request; see its log"
-"""Said of a mistake of ours; what it was is nobody else's business."""
+"""The remark for an unexpected exception; its details are for the log, not for clients."""
 
 _CODES: tuple[tuple[type[MQError], ResponseCode], ...] = (
     (StoreError, ResponseCode.SERVICE_NOT_AVAILABLE),
@@ -53,7 +53,7 @@ _CODES: tuple[tuple[type[MQError], ResponseCode], ...] = (
 def check_size(request: Command, largest: int) -> None:
     """Raise `InvalidInput` for a request with a body it would take too long to read.
 
-    All clients wait while a heartbeat or a list of locks of many megabytes is understood.
+    All clients wait while a heartbeat or a list of locks of many megabytes is decoded.
     """
     if len(request.body) > largest and request.code not in _CARRYING:
         raise InvalidInput(

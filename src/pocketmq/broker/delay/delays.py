@@ -30,7 +30,7 @@ logger = logging.getLogger("pocketmq.broker")
 
 
 def delay_tag_rules(message_delay_level: str) -> dict[str, TagRule]:
-    """Return what a store must know to recover delayed messages. Raises `InvalidInput`."""
+    """Return what a store needs to recover delayed messages. Raises `InvalidInput`."""
     return {SCHEDULE_TOPIC: tag_rule(DelayLevels.parse(message_delay_level))}
 
 
@@ -99,7 +99,7 @@ class Delays:
     def _deliver(self) -> bool:
         """Deliver a part of what is due; return whether the store took it."""
         writer, turn = self._state.writer, self._state.turn
-        writer.end_turn()  # if the store refuses, it shall be nobody else's message
+        writer.end_turn()  # a write that fails must not drop clients' messages
         delivered = self._queues.deliver(self._state.clock.now_ms(), self._budget)
         for queue, (count, size) in delivered.by_queue().items():
             turn.appended(queue, count, size)

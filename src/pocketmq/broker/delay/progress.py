@@ -1,7 +1,7 @@
 """How far each delay level has been delivered, and what of that has been saved.
 
-A saved document holds a level's next offset and the end of the commit log at that moment: whatever
-was delivered later lies behind it, which is where `delay_recovery` looks after a crash. Knows
+A saved document holds a level's next offset and the end of the commit log at that time: whatever
+was delivered later lies behind it, which is where `delay.recovery` searches after a crash. Knows
 neither store nor clock. Belongs to the broker's loop.
 """
 
@@ -46,7 +46,7 @@ class DelayProgress:
             self.offsets[level] = saved.offset
 
     def saved(self, level: int) -> SavedProgress:
-        """Return a level's progress as it was saved last; the very beginning if it never was."""
+        """Return a level's progress as it was saved last; zero if it never was."""
         return self._saved.get(level, SavedProgress(0, 0))
 
     def offset(self, level: int) -> int:
@@ -67,7 +67,7 @@ class DelayProgress:
     def take_unsaved(self, position: int, now_ms: int) -> dict[int, SavedProgress]:
         """Return what has changed, for a commit log that ends at this position.
 
-        It may be saved once the log is safe up to there, and is told by `were_saved` or
+        It may be saved once the log is safe up to there, and is confirmed by `were_saved` or
         `not_saved`.
         """
         changed = {

@@ -1,6 +1,6 @@
 """Delivering delayed messages that are due: from the levels' queues to those they were sent to.
 
-Works on the store with `now` as an argument; knows no timers and no connections. A message is
+Works on the store with `now` as an argument, without timers and connections. A message is
 delivered after all that came before it in its level. Belongs to the broker's loop.
 """
 
@@ -94,7 +94,7 @@ class DelayQueues:
     def deliver(self, now_ms: int, budget: DeliveryBudget) -> DeliveredDelays:
         """Deliver what is due, as much as the budget allows, and write it.
 
-        Nobody else's messages may be waiting to be written: a write that fails fails for all.
+        No other messages may be waiting to be written: a write that fails drops all of them.
         """
         runs: list[DeliveryRun] = []
         error = None
@@ -131,7 +131,7 @@ class DelayQueues:
     def _append_read(self, level: int, read: Read, now_ms: int, runs: list[DeliveryRun]) -> None:
         """Append messages of a level, one run for each stretch that goes to the same queue.
 
-        Messages that were lost or do not know their queue are passed with those before them.
+        Messages that are lost or name no queue are skipped with those before them.
         """
         found = _deliveries(read)
         if not found:

@@ -38,7 +38,7 @@ class _Suspect(NamedTuple):
 
 
 class _Seen(NamedTuple):
-    """What is looked at of a record."""
+    """What recovery compares of a record."""
 
     offset: int
     position: int
@@ -56,7 +56,7 @@ def recover_progress(
         if queue is None:
             continue
         saved = progress.saved(level)
-        # Java's rule, too: the log may have lost its beginning to retention, or its end to a crash.
+        # Java's rule, too: the log may have lost its start to retention, or its end to a crash.
         offset = min(max(saved.offset, queue.min_offset), queue.next_offset)
         progress.reached(level, offset)
         for due_ms in queue.tags(offset, 1):
@@ -91,7 +91,7 @@ class _Copies:
         self._found: dict[QueueIndex, dict[Look, list[int]]] = {}
 
     def find(self, queue: QueueIndex, look: Look, behind: int) -> int | None:
-        """Return the first position of a copy behind another one, and do not give it again."""
+        """Return the first position of a copy behind another one, each only once."""
         found = self._found.get(queue)
         if found is None:
             found = self._found[queue] = self._read(queue)
@@ -120,7 +120,7 @@ class _Copies:
 
 
 def _records(store: MessageStore, queue: QueueIndex, offset: int) -> Iterator[_Seen]:
-    """Look at a queue's messages from an offset on."""
+    """Read a queue's messages from an offset on."""
     while offset < queue.next_offset:
         read = store.read(queue, offset, _CHUNK, _CHUNK_SIZE)
         for piece in read.pieces:

@@ -1,7 +1,7 @@
 """The rules of delay levels: where a delayed message waits, when it is due, what it is afterwards.
 
 Pure decisions over values and `now`. A message that asks for level n waits in queue n - 1 of
-SCHEDULE_TOPIC_XXXX; beside it the queue keeps the moment at which it is due instead of a tag code.
+SCHEDULE_TOPIC_XXXX; beside it the queue keeps its due time instead of a tag code.
 """
 
 from collections.abc import Sequence
@@ -37,7 +37,7 @@ class DelayLevels(msgspec.Struct, frozen=True):
         return cls(tuple([int(seconds * 1000) for seconds in parse_delay_levels(text)]))
 
     def due_ms(self, level: int, stored_ms: int) -> int:
-        """Return when a message stored at a moment is due; Java's second for an unknown level."""
+        """Return when a stored message is due; an unknown level means a second, as in Java."""
         known = 0 < level <= len(self.delays_ms)
         return stored_ms + (self.delays_ms[level - 1] if known else _UNKNOWN_LEVEL_MS)
 
@@ -45,7 +45,7 @@ class DelayLevels(msgspec.Struct, frozen=True):
         """Return how long a message still has to wait, 0 if it is due.
 
         If that were longer than its level the clock was set back, and it counts as due (Java's
-        rule). A level that is no longer configured waits as it was told to.
+        rule). A level that is no longer configured keeps its due time.
         """
         wait = due_ms - now_ms
         if wait <= 0 or (level <= len(self.delays_ms) and wait > self.delays_ms[level - 1]):

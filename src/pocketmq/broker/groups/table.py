@@ -34,7 +34,7 @@ class GroupConfigTable(ConfigTable[GroupConfig]):
         self.forbidden = ForbiddenTable()
 
     def find(self, group: str, *, auto_create: bool, now_ms: int) -> GroupConfig | None:
-        """Give a group, made if it is missing and may be; None if there is and will be none.
+        """Return a group, created if it is missing and may be; None if there is and will be none.
 
         RocketMQ's own groups may always be made.
         """

@@ -1,4 +1,4 @@
-"""What only a client can tell: the broker asks it and passes the answer on (223, 307, 309).
+"""Requests relayed to clients: running info, consume directly, offsets in memory (223, 307, 309).
 
 Owns Java's words for clients that are gone, too old or silent. A client that never answers costs
 the caller an answer with code 207, never the broker anything.
@@ -69,7 +69,7 @@ def _ask(client: ClientPeer, request: Command, timeout: float, answered: Answere
 
 
 def running_info(state: BrokerState, connection: Connection, request: Command) -> Answer:
-    """Let a consumer tell what it is doing, with the stacks of its threads if wanted."""
+    """Relay a request for a consumer's running info, with its threads' stacks if requested."""
     header = request.header(GetConsumerRunningInfoRequest)
     passed_on = Command.request(request.code, 0, unsigned(request.ext), request.body)
     _relay(state, connection, request, passed_on, (header.consumer_group, header.client_id))

@@ -1,4 +1,4 @@
-"""Who is connected: the members of a group (203, 204), and all producers (328)."""
+"""Connections: the members of a group (203, 204), and all producers (328)."""
 
 from collections.abc import Mapping
 
@@ -55,7 +55,7 @@ def producer_connections(state: BrokerState, _: Connection, request: Command) ->
 
 def all_producers(state: BrokerState, _: Connection, request: Command) -> Command:
     """List every producer by its group."""
-    since_ms = state.clock.now_ms() - int(state.steady() * 1000)  # from steady to told time
+    since_ms = state.clock.now_ms() - int(state.steady() * 1000)  # steady to wall clock
     table = {
         group: [
             ProducerInfo(

@@ -1,6 +1,6 @@
-"""Who consumes: the members of every group, what the group subscribes, and whom to tell of changes.
+"""Consumers online: the members of every group, its subscriptions, and whom to notify of changes.
 
-The heart of RocketMQ's balancing on the broker's side: members learn from here who else is there.
+The broker's side of client-side balancing: members get the list of members from here.
 Pure rules over a table in memory with `now` as an argument; what must be sent comes back as a
 `Change`. Belongs to the broker's loop.
 """
@@ -56,7 +56,7 @@ class ConsumerGroup:
 
     @property
     def broadcasting(self) -> bool:
-        """Whether every member gets every message, so that members need not know each other."""
+        """Whether every member gets every message, so that members need no list of each other."""
         return self.message_model is MessageModel.BROADCASTING
 
     def client_ids(self) -> list[str]:
@@ -72,7 +72,7 @@ class ConsumerGroup:
 
 
 class Change(msgspec.Struct, frozen=True):
-    """What became of a group: whether anything changed, and which connections to tell."""
+    """A change of a group's members or subscriptions, and the connections to notify."""
 
     group: str
     updated: bool
@@ -88,7 +88,7 @@ class OnlineConsumers:
         self._fingerprints: dict[str, int] = {}
 
     def get(self, group: str) -> ConsumerGroup | None:
-        """Give a group that has members."""
+        """Return a group that has members."""
         return self.groups.get(group)
 
     def subscription(self, group: str, topic: str) -> TopicSubscription | None:
@@ -113,7 +113,7 @@ class OnlineConsumers:
         """Record one group in a heartbeat.
 
         `notify` is the group's own switch. `keep_subscriptions` is for a heartbeat that says it
-        leaves the known ones out (version 2). A further connection is a change; so are topics that
+        leaves unchanged ones out (version 2). A further connection is a change; so are topics that
         came or went. A newer version of a known subscription replaces it and is no change.
         """
         group = self.groups.get(data.group_name)
@@ -131,7 +131,7 @@ class OnlineConsumers:
     def unregister(self, group: str, connection: ClientPeer, *, notify: bool) -> Change:
         """Take a connection out of a group.
 
-        The rest is told even if the connection was no member, as in Java.
+        The other members are notified even if the connection was no member, as in Java.
         """
         found = self.groups.get(group)
         if found is None:
@@ -143,7 +143,7 @@ class OnlineConsumers:
     def closed(self, connection: ClientPeer) -> list[Change]:
         """Take a closed connection out of all its groups.
 
-        The rest is told whatever the group's own switch says, as in Java.
+        The other members are notified whatever the group's own switch says, as in Java.
         """
         changes = []
         for name in tuple(self._groups_of.get(connection, ())):
@@ -154,9 +154,9 @@ class OnlineConsumers:
         return changes
 
     def expire(self, now: float, timeout: float) -> list[ClientPeer]:
-        """Take out connections without a heartbeat for too long; give those to be closed.
+        """Remove connections without a heartbeat for too long; return those to be closed.
 
-        Nobody is told: closing finds them gone already, and members learn at their own next
+        No member is notified: closing finds them gone already, and members learn at their own next
         rebalance, as in Java.
         """
         silent: dict[ClientPeer, None] = {}
@@ -168,7 +168,7 @@ class OnlineConsumers:
         return list(silent)
 
     def fingerprint(self, group: str, fingerprint: int) -> bool:
-        """Keep the fingerprint of a group's heartbeats; return whether another one was known.
+        """Keep the fingerprint of a group's heartbeats; return whether it has changed.
 
         A plain heartbeat has fingerprint 0.
         """

@@ -1,4 +1,4 @@
-"""Who produces: the connections of every producer group.
+"""Producers online: the connections of every producer group.
 
 Transaction checks and replies to requests find their way to a client through here. Pure rules over
 a table in memory with `now` as an argument. Belongs to the broker's loop.
@@ -39,8 +39,8 @@ class OnlineProducers:
         """Record one producer group in a heartbeat.
 
         A connection stays the client it first was, as in Java. Unless it `replaces` another open
-        connection with its client id, that one goes on to get what is for this id. A new group is
-        passed over if there are `MAX_MEMBERSHIPS` and the connection has some already.
+        connection with its client id, that one keeps receiving what is for this id. A new group is
+        ignored if there are `MAX_MEMBERSHIPS` and the connection has some already.
         """
         member = self.groups.get(group, {}).get(connection)
         if member is not None:
@@ -69,7 +69,7 @@ class OnlineProducers:
             self._forget(group, connection)
 
     def expire(self, now: float, timeout: float) -> list[ClientPeer]:
-        """Take out connections without a heartbeat for too long; give those to be closed."""
+        """Remove connections without a heartbeat for too long; return those to be closed."""
         silent: dict[ClientPeer, None] = {}
         for group, members in tuple(self.groups.items()):
             for connection, member in tuple(members.items()):

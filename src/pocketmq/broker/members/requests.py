@@ -1,7 +1,7 @@
-"""Heartbeats and leaving: who is a member of which group, and who is told.
+"""Heartbeats and leaving: the members of each group, and notifying them of changes.
 
 Every way in and out of a group ends here: heartbeats (34), leaving (35), lost connections, silence.
-Members are told of changes with NOTIFY_CONSUMER_IDS_CHANGED (40), which makes them rebalance.
+Members are notified of changes with NOTIFY_CONSUMER_IDS_CHANGED (40), which makes them rebalance.
 """
 
 import logging
@@ -95,8 +95,8 @@ def _register(
     """Register one group; return whether the client shall send its subscriptions in full again.
 
     Besides Java's case, another member with other subscriptions, that is so when a short heartbeat
-    (version 2) comes and nothing is known, as after a restart of the broker: otherwise the group's
-    pulls would be refused until somebody changes a subscription.
+    (version 2) comes to a broker without the subscriptions, as after a restart: otherwise the
+    group's pulls would be refused until a subscription changes.
     """
     name, now_ms = data.group_name, state.clock.now_ms()
     config = state.groups.find(
@@ -169,16 +169,16 @@ def check_client(state: BrokerState, _: Connection, request: Command) -> Command
 
 
 def connection_closed(state: BrokerState, connection: ClientPeer) -> None:
-    """Take a lost connection out of everything, and tell those who are left."""
+    """Remove a lost connection from everything, and notify the members that are left."""
     state.producers.closed(connection)
     for change in state.consumers.closed(connection):
         tell(state, change)
 
 
 def expire(state: BrokerState) -> None:
-    """Let go of clients that no longer send heartbeats, and of locks that are over.
+    """Disconnect clients that no longer send heartbeats, and drop expired locks.
 
-    By the steady clock: Java goes by the machine's, and one that is set forward throws all out.
+    By the steady clock: Java uses the machine's, and setting that forward disconnects everyone.
     """
     now, timeout = state.steady(), state.config.channel_expired_timeout / 1000
     silent = [*state.producers.expire(now, timeout), *state.consumers.expire(now, timeout)]

@@ -1,8 +1,8 @@
 """Changed topics on their way to the name servers, and the answers that wait until they are there.
 
-Whoever changes topics calls `announce`; each link to a name server is attached here and reports
-back. Changes are numbered, so that it is known which of them every name server has been sent.
-Knows neither links nor sockets. Belongs to the broker's loop.
+Code that changes topics calls `announce`; each link to a name server is attached here and reports
+back. Changes are numbered, to compare them with what each name server was sent. Independent of
+sockets. Belongs to the broker's loop.
 """
 
 from collections.abc import Callable, Iterable
@@ -40,7 +40,7 @@ class TopicAnnouncements:
         self._running = True
 
     def stop(self) -> None:
-        """Call back everyone who waits; nobody waits from now on."""
+        """Call back all that wait; none waits from now on."""
         self._running = False
         self._release(self._last)
 
@@ -58,7 +58,7 @@ class TopicAnnouncements:
             self._waiting.append((self._last, then))
 
     def progressed(self) -> None:
-        """Call back those who waited for a link that has now done what it could."""
+        """Call back what waited for a link that has now done what it could."""
         if self._waiting:
             self._release(self._sent())
 

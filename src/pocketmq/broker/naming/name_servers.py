@@ -24,7 +24,7 @@ _TIMEOUT = 3.0
 
 
 class NameServerCalls(Protocol):
-    """Whoever brings a request to an address and its answer back; `pocketmq.net.Dialer` does."""
+    """Sends a request to an address and returns the answer; `pocketmq.net.Dialer` does."""
 
     async def request(self, address: str, request: Command, timeout: float) -> Command:  # noqa: ASYNC109 - the request's own
         """Ask an address. Raises `MQError` if no answer comes."""
@@ -50,7 +50,7 @@ class SignedCalls:
 
 
 def calls_of(calls: NameServerCalls, user: InnerCredentials | None) -> NameServerCalls:
-    """Return the way to name servers for a broker that is this user, or nobody."""
+    """Return calls that are signed by a user, or unsigned for None."""
     return calls if user is None else SignedCalls(calls, user)
 
 
@@ -63,7 +63,7 @@ class RouteQuestions:
         self._tasks: set[asyncio.Task[None]] = set()
 
     def fetch(self, topic: str, found: Found) -> None:
-        """Ask for a route and call back later; with None if there is none or nobody answers."""
+        """Ask for a route and call back later; with None without a route or an answer."""
         if not self._name_servers:
             found(None)
             return
@@ -72,7 +72,7 @@ class RouteQuestions:
         task.add_done_callback(self._tasks.discard)
 
     async def stop(self) -> None:
-        """Ask no more; whoever waits is told None."""
+        """Stop asking; callbacks that wait get None."""
         for task in tuple(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)

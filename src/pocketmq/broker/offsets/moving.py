@@ -1,4 +1,4 @@
-"""Moving groups: reset to a moment or an offset (222), clone (314), compare (308).
+"""Moving groups: reset to a time or an offset (222), clone (314), compare (308).
 
 A reset is carried out by the broker, at the next pull of each queue, or by the group's clients if
 the broker is configured so (`useServerSideResetOffset`), as 4.x always does.
@@ -29,7 +29,7 @@ _LONGEST = 2**63 - 1
 
 
 def reset(state: BrokerState, _: Connection, request: Command) -> Command:
-    """Send a group to another place in a topic; return where it goes on in each queue."""
+    """Move a group to another place in a topic; answer with its new offset in each queue."""
     header = ResetOffsetRequest.from_ext({"isForce": "false"} | request.ext)
     if state.config.use_server_side_reset_offset:
         targets = _reset_here(state, header)
@@ -85,7 +85,7 @@ def _by_time(state: BrokerState, topic: str, number: int, moment_ms: int) -> int
 
 
 def _wake(state: BrokerState, topic: str, targets: Mapping[int, int]) -> None:
-    """Let pulls that wait learn of a reset now. Java's learn when something comes, or they end."""
+    """Answer suspended pulls, so that a reset takes effect now. Java's go on waiting."""
     for number in targets:
         queue = state.store.queue(topic, number)
         if queue is not None and queue.waiting:
@@ -97,7 +97,7 @@ def _wake(state: BrokerState, topic: str, targets: Mapping[int, int]) -> None:
 def _reset_by_clients(
     state: BrokerState, header: ResetOffsetRequest, *, listed: bool
 ) -> dict[int, int]:
-    """Have the group's clients move; without `isForce` only backwards."""
+    """Ask the group's clients to move; without `isForce` only backwards."""
     topic, group, moment_ms = header.topic, header.group, header.timestamp
     config = state.topics.get(topic)
     if config is None:
@@ -138,12 +138,12 @@ def _reset_by_clients(
 
 
 def too_old(version: int) -> str:
-    """Say that a client does not know a request yet, in Java's words."""
+    """Return Java's remark for a client too old for a request."""
     return f"the client does not support this feature. version={version_name(version)}"
 
 
 def clone(state: BrokerState, _: Connection, request: Command) -> Command:
-    """Give a group the offsets of another, in one topic or in all."""
+    """Copy the offsets of a group to another, in one topic or in all."""
     header = request.header(CloneGroupOffsetRequest)
     source, target = header.src_group, header.dest_group
     named = (header.topic or "").strip()

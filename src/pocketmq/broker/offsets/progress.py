@@ -1,4 +1,4 @@
-"""How far groups are: in messages (208, 317), in time (303), and who reads what (300, 343, 345)."""
+"""Progress of groups: in messages (208, 317), in time (303); subscriptions (300, 343, 345)."""
 
 import time
 
@@ -102,7 +102,7 @@ def all_progress(state: BrokerState, _: Connection, request: Command) -> Command
 
 
 def time_spans(state: BrokerState, _: Connection, request: Command) -> Command:
-    """Tell for each queue from when to when its messages are, and how late a group is."""
+    """Answer with the time span of each queue's messages, and a group's delay in it."""
     header = request.header(QueryConsumeTimeSpanRequest)
     config = state.topics.get(header.topic)
     if config is None:

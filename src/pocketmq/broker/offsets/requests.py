@@ -72,10 +72,10 @@ def _refuse_update(state: BrokerState, request: Command) -> Command:
 
 
 def query(state: BrokerState, _: Connection, request: Command) -> Command:
-    """Give a group's progress in a queue.
+    """Answer with a group's committed offset in a queue.
 
     A group without any begins at 0 where the first message is still there, so a consumer that
-    starts at the end reads a young topic from its beginning, as with Java.
+    starts at the end reads a young topic from its first message, as with Java.
     """
     # Java does without the group: no group has no progress.
     header = QueryConsumerOffsetRequest.from_ext({"consumerGroup": ""} | request.ext)
@@ -92,7 +92,7 @@ def query(state: BrokerState, _: Connection, request: Command) -> Command:
 
 
 def search(state: BrokerState, _: Connection, request: Command) -> Command:
-    """Find the first message at or after a moment, or with UPPER the last at or before it."""
+    """Find the first message at or after a time, or with UPPER the last at or before it."""
     header = request.header(SearchOffsetRequest)
     queue = state.store.queue(header.topic, header.queue_id)
     upper = (header.boundary_type or "").upper() == "UPPER"
@@ -103,7 +103,7 @@ def search(state: BrokerState, _: Connection, request: Command) -> Command:
 
 
 def maximum(state: BrokerState, _: Connection, request: Command) -> Command:
-    """Return the offset of the next message to come; 0 for a queue nobody has used."""
+    """Return the offset of the next message to come; 0 for a queue that was never used."""
     header = request.header(GetMaxOffsetRequest)
     queue = state.store.queue(header.topic, header.queue_id)
     offset = 0 if queue is None else queue.next_offset

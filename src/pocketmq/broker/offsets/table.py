@@ -1,4 +1,4 @@
-"""How far every group has come: committed, pulled, and where a reset sends it next.
+"""Offsets of every group: committed, pulled, and the target of a reset.
 
 The table in memory is the truth; changes are saved every few seconds, in one transaction for all of
 them. Commits come by the thousand a second, so `commit` does as little as can be. Belongs to the
@@ -56,7 +56,7 @@ class ConsumerOffsetTable:
     # Commits and queries
 
     def commit(self, group: str, topic: str, queue_id: int, offset: int) -> None:
-        """Record where a group goes on in a queue; also a smaller offset than before."""
+        """Record a group's next offset in a queue; also one smaller than before."""
         try:
             self.committed[topic, group][queue_id] = offset
         except KeyError:
@@ -65,7 +65,7 @@ class ConsumerOffsetTable:
         self._commits += 1
 
     def query(self, group: str, topic: str, queue_id: int) -> int | None:
-        """Return where a group goes on in a queue; a reset not yet carried out comes first."""
+        """Return a group's next offset in a queue; a pending reset comes first."""
         pair = topic, group
         if self._resets:
             target = self._resets.get(pair, _NONE).get(queue_id)
@@ -88,7 +88,7 @@ class ConsumerOffsetTable:
     # Resets
 
     def reset(self, group: str, topic: str, queue_id: int, offset: int) -> None:
-        """Send a group to another place: commits are ignored until its next pull carries it out."""
+        """Move a group: commits are ignored until its next pull carries the reset out."""
         self._resets.setdefault((topic, group), {})[queue_id] = offset
         self.commit(group, topic, queue_id, offset)
 
@@ -123,7 +123,7 @@ class ConsumerOffsetTable:
         return self.committed.get((topic, group), _NONE)
 
     def clone(self, source: str, target: str, topic: str) -> None:
-        """Give a group the offsets another one has in a topic."""
+        """Copy the offsets of a group in a topic to another group."""
         offsets = self.committed.get((topic, source))
         if offsets is not None:
             self._remove([(topic, target)])

@@ -1,6 +1,6 @@
 """Giving messages out: pulls (11) and lite pulls (361), with Java's checks, codes and words (5.x).
 
-A pull that finds nothing may wait; whoever wakes it calls `resume`, which goes through all checks
+A pull that finds nothing may wait; what wakes it calls `resume`, which goes through all checks
 again, as in Java: the topic or the group may be gone by then.
 """
 
@@ -77,11 +77,11 @@ def resume(state: BrokerState, held: SuspendedPull) -> None:
 
 
 def has_match(state: BrokerState, held: SuspendedPull) -> bool:
-    """Return whether messages that came since the last look match a pull that waits."""
+    """Return whether messages that came since the last check match a suspended pull."""
     try:
         selection = _select(state, held.header)
     except ServerError:
-        return True  # it has something to be told
+        return True  # it is to be refused
     read = state.store.read(held.queue, held.checked, 1, 1, matches=selection.matches)
     return read.status is ReadStatus.FOUND
 
@@ -153,7 +153,7 @@ def _read(
     size = config.max_transfer_bytes_on_message_in_memory
     asked = header.max_msg_bytes
     if asked is not None and asked > size and not connection.pressed:
-        # Java answers no more than usual; a client that asks for more in so many words gets it.
+        # Java answers no more than usual; here a client gets what it asks for explicitly.
         count = config.max_transfer_count_on_request
         size = min(asked, config.max_transfer_bytes_on_request)
     count = min(count, max(header.max_msg_nums, 1))

@@ -1,7 +1,7 @@
 """Which messages a pull gets: from the group's heartbeats, or from the pull itself.
 
 Owns how a subscription becomes tag codes or a function over messages, and the refusals of pulls
-whose subscription the broker does not know or understand, in Java's words.
+whose subscription the broker does not have or cannot parse, in Java's words.
 """
 
 from collections.abc import Callable
@@ -38,8 +38,8 @@ EVERYTHING = Selection("TAG", by_tag=True)
 def carried_selection(topic: str, expression: str | None, kind: str | None) -> Selection:
     """Return the selection that a pull carries itself.
 
-    Raises `ServerError`, also for an expression Java would answer with everything: who sends one
-    has made a mistake, and is told.
+    Raises `ServerError`, also for an expression Java would answer with everything: it is a mistake
+    of the client, which should be reported.
     """
     remembered = len(expression or "") + len(kind or "") <= _REMEMBERED_SIZE
     read = _read_carried if remembered else _read_carried.__wrapped__
@@ -96,7 +96,7 @@ def _ahead_of_heartbeat(known: TopicSubscription, header: PullRequest) -> Select
     """Serve a pull whose subscription is newer than the last heartbeat, if that is safe.
 
     Java refuses all of them (25), and a group that just started may then stand still for 30 s.
-    Clients look at the tag of every message again themselves, so by tags everything may be given
+    Clients check the tag of every message again themselves, so by tags everything may be returned
     whatever the new expression is; by SQL they cannot.
     """
     if known.by_tag and is_tag_kind(header.expression_type):

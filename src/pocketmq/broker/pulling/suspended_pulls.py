@@ -16,7 +16,7 @@ from pocketmq.store import QueueIndex
 
 SWEEP_PERIOD = 5.0
 CLOGGED_RETRY = 0.05
-"""Seconds until a pull is looked at again whose client has not taken earlier answers."""
+"""Seconds until a pull is retried whose client has not taken earlier answers."""
 _ROUNDING = 0.25
 _OVERHEAD = 1024
 """Bytes a waiting pull is taken to need besides its fields."""
@@ -83,13 +83,13 @@ class SuspendedPulls:
         self._size = 0
         self._count = 0
         self.wake_at = NEVER
-        """No pull is due before this moment."""
+        """No pull is due before this time."""
 
     def __len__(self) -> int:
         return self._count
 
     def hold(self, pull: SuspendedPull, wait: float, now: float) -> bool:
-        """Let a pull wait for so many seconds; False if too many wait already."""
+        """Suspend a pull for `wait` seconds; return False if too many wait already."""
         connection = pull.connection
         mine = self._by_connection.get(connection, ())
         size = self._sizes.get(connection, 0) + pull.size
@@ -122,7 +122,7 @@ class SuspendedPulls:
     ) -> list[SuspendedPull]:
         """Return the pulls for which messages with these tag codes are reason to try again.
 
-        `found` looks at the messages themselves, for pulls that need it. The others stay.
+        `found` reads the messages themselves, for pulls that need it. The others stay.
         """
         ready = []
         for pull in self._by_queue.get(queue, ()):
@@ -160,7 +160,7 @@ class SuspendedPulls:
         return ready
 
     def put_back(self, pull: SuspendedPull, now: float) -> None:
-        """Keep a pull whose client must take earlier answers first; look again soon."""
+        """Suspend a pull again whose client must take earlier answers first; retry soon."""
         if self.hold(pull, max(pull.deadline - now, 2 * CLOGGED_RETRY), now):
             self._pass(pull, now + CLOGGED_RETRY)
 

@@ -1,4 +1,4 @@
-"""When a message that failed comes back, when it is given up, and what its copy carries.
+"""When a failed message is redelivered, when it becomes a dead letter, and what its copy carries.
 
 The rules for all ways a message fails: a consumer sends it back (`handlers.retry`), a consumer
 sends the retry itself (`dead_letters`), a popped message is not acknowledged (`pop.reviving`).
@@ -20,7 +20,7 @@ from pocketmq.protocol.record_scan import RecordView
 DEAD_LETTER_QUEUES = 1
 _MOST_TRIES = 2**31 - 1
 _ORIGIN_GROUP = "ORIGIN_GROUP"
-"""The property by which brokers of 5.5 say who had the message."""
+"""The property in which brokers of 5.5 name the consumer that failed."""
 
 
 class PopOfFailed(msgspec.Struct, frozen=True):
@@ -33,15 +33,15 @@ class PopOfFailed(msgspec.Struct, frozen=True):
 
 
 def is_given_up(tries: int, limit: int) -> bool:
-    """Return whether a message that failed once more, after `tries` times, is given up."""
+    """Return whether a message that failed after `tries` retries becomes a dead letter."""
     return tries >= limit
 
 
 def level_of_retry(tries: int, limit: int, asked: int) -> int | None:
-    """Return the delay level at which a message comes back; None if it is given up.
+    """Return the delay level of a message's redelivery; None if it becomes a dead letter.
 
     `tries` counts those that failed before this one. The consumer may ask for a level, or for none
-    with 0; a negative one gives the message up.
+    with 0; a negative one makes it a dead letter.
     """
     if asked < 0 or is_given_up(tries, limit):
         return None
@@ -58,7 +58,7 @@ def retry_limit(
 
 
 def retry_of(failed: RecordView, level: int | None) -> Draft:
-    """Make the copy of a failed message that comes back, or is given up if there is no level.
+    """Build the copy of a failed message for redelivery, or for the dead letters without a level.
 
     Its topic is the one it first came from; the caller sends it elsewhere.
     """
@@ -80,7 +80,7 @@ def retry_of_popped(failed: RecordView, topic: str, pop: PopOfFailed, *, given_u
     if failed.reconsume_times == 0 or names.FIRST_POP_TIME not in properties:
         properties[names.FIRST_POP_TIME] = str(pop.time_ms)
     properties[_ORIGIN_GROUP] = pop.group
-    if given_up:  # whoever looks at dead letters wants to know where they are from
+    if given_up:  # shown to operators: where a dead letter is from
         properties.setdefault(names.RETRY_TOPIC, pop.topic)
     return _one_more_try(failed, topic, properties)
 

@@ -1,7 +1,7 @@
-"""Bringing replies to the clients that wait for them.
+"""Pushing replies to the clients that wait for them.
 
-A reply is pushed to the connection on which its client came as a producer, and whoever replied
-learns whether that client took it. Belongs to the broker's loop.
+A reply is pushed to the connection on which its client registered as a producer, and the sender of
+the reply learns whether that client took it. Belongs to the broker's loop.
 """
 
 import asyncio
@@ -30,14 +30,14 @@ class ReplyDelivery:
         """Nothing to do before the first reply."""
 
     async def stop(self) -> None:
-        """Leave replies that are on their way to themselves."""
+        """Cancel replies that are in flight."""
         pushes = list(self._pushes)
         for push in pushes:
             push.cancel()
         await asyncio.gather(*pushes, return_exceptions=True)
 
     def push(self, client: ClientPeer, request: Command, pushed: Callable[[bool], None]) -> None:
-        """Bring a reply to a client, and tell whether it took it."""
+        """Push a reply to a client, then call `pushed` with whether it took it."""
         task = self._loop.create_task(self._push(client, request, pushed))
         self._pushes.add(task)
         task.add_done_callback(self._pushes.discard)

@@ -1,7 +1,7 @@
 """Replies to requests (324, 325): pushed to the client that asked, and stored if so configured.
 
-Owns Java's checks, codes and words. Whoever replies is answered when the client that asked has, or
-when it is known that it never will.
+Owns Java's checks, codes and words. The sender of a reply is answered when the client that waits
+for it has taken it, or cannot be reached.
 """
 
 import logging
@@ -78,7 +78,7 @@ def _store(  # noqa: PLR0917 - all there is of a reply
     target: SendTarget,
     text: bytes,
 ) -> SendResponse:
-    """Store a reply if the broker is to; whether it can does not matter to who waits for it."""
+    """Store a reply if so configured; a failure does not keep it from being pushed."""
     queue = target.queue
     answer = SendResponse(
         msg_id="0",  # clients cannot do without

@@ -1,6 +1,6 @@
 """Taking messages in: one at a time or in batches, with Java's checks, codes and words (5.x).
 
-A plain message takes the short way: its target is known, its properties are only looked at, and the
+A plain message takes the short way: its target is cached, its properties are only searched, and the
 answer is a template. Whatever asks for more (retries, delays, transactions) becomes a draft.
 """
 

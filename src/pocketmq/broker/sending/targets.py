@@ -1,6 +1,6 @@
 """Where a send goes: the checks on topic and queue, made once and kept until topics change.
 
-Owns Java's order of checks and its words. Knows nothing of the message itself.
+Owns Java's order of checks and its words. Independent of the message itself.
 """
 
 import random

@@ -104,7 +104,7 @@ class Dispatcher:
         self._settle()
 
     def connection_closed(self, connection: Connection, cause: Exception | None) -> None:
-        """Forget what the connection waited for and whom it stood for."""
+        """Forget what the connection waited for, and its memberships."""
         logger.debug("%s: closed, %s", connection.remote_address, cause)
         self._state.writer.forget(connection)
         self._state.waiting.drop(connection)

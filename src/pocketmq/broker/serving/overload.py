@@ -1,7 +1,7 @@
 """Requests under load: refused after waiting too long, or put off while answers pile up.
 
 Java's rule (BrokerFastFailure): an answer that says "busy" at once is worth more than one that
-comes when the client no longer waits, and a send that is carried out after its sender has given up
+comes when the client no longer waits, and a send that is carried out after its sender timed out
 would be stored twice. Here a request waits only in what was read from its own connection and is
 handed over in turns with the others'; beyond that the socket holds its sender back. Requests with
 large answers wait, too, while their client or the server has too many unsent bytes; how many is
@@ -19,7 +19,7 @@ from pocketmq.protocol.forms import NOTHING
 from pocketmq.protocol.request import RequestQueue
 
 SHORT = 0.01
-"""Seconds nobody needs to look at."""
+"""Seconds of waiting that are not worth a check."""
 
 
 def _setting(queue: RequestQueue) -> str | None:
@@ -32,7 +32,7 @@ _OF_TOOLS = _setting(RequestQueue.ADMIN)
 
 
 def longest_wait(config: BrokerConfig, code: int) -> float | None:
-    """Return the seconds a request of this code may wait; None for one that may for ever."""
+    """Return the seconds a request of this code may wait; None for one without a limit."""
     setting = _SETTINGS.get(code, _OF_TOOLS)
     if setting is None or not config.broker_fast_failure_enable:
         return None

@@ -1,7 +1,7 @@
 """Requests for what this broker has not: replicas, a controller, RocksDB, cold data, lite topics.
 
-Refused with the code Java gives for a request it does not know, and the reason. Where the truth
-about a single broker is an answer (it is the master, it has no slaves), that is given.
+Refused with the code Java gives for a request it does not know, and the reason. Where a
+single broker has an answer (it is the master, it has no slaves), it answers.
 """
 
 from pocketmq.broker.state import BrokerState, Handler
@@ -64,7 +64,7 @@ def epochs(_: BrokerState, __: Connection, request: Command) -> Command:
 
 
 def replication_status(state: BrokerState, _: Connection, request: Command) -> Command:
-    """Tell that this is a master without slaves."""
+    """Answer that this is a master without slaves."""
     status = HAStatus(
         master=True,
         master_commit_log_max_offset=state.store.log.tail,
@@ -79,7 +79,7 @@ def take_note(_: BrokerState, __: Connection, request: Command) -> Command:
 
 
 def compare_queues(_: BrokerState, __: Connection, request: Command) -> Command:
-    """Tell that there is one index of the queues, and no second one that could differ."""
+    """Answer that there is one index of the queues, and no second one that could differ."""
     body = StoreCheck(check_result="there is no RocksDB here, no need check", check_status=0)
     return request.reply(ResponseCode.SUCCESS, body=encode_body(body))
 

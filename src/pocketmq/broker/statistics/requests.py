@@ -111,7 +111,7 @@ def earliest_time(state: BrokerState) -> int:
 
 
 def _waiting(state: BrokerState) -> dict[str, str]:
-    """Tell of messages that wait for their time: by level, and for a moment."""
+    """Return figures of messages that wait: by delay level, and timed ones."""
     figures = {}
     for level, offset in sorted(state.delay_progress.offsets.items()):
         queue = state.store.queue(SCHEDULE_TOPIC, level - 1)

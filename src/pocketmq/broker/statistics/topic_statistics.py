@@ -95,7 +95,7 @@ class TopicStatistics:
     def count(
         self, table: dict[Pair, CountSeries], topic: str, group: str, messages: int = 1
     ) -> None:
-        """Count what is rare: sent back, given up, acknowledged."""
+        """Count what is rare: requeued messages, dead letters, acknowledgements."""
         table.setdefault((topic, group), CountSeries()).add(messages, 0)
 
     def stored_rate(self, topic: str) -> float:

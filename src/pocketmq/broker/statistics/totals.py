@@ -49,7 +49,7 @@ class BrokerTotals:
         self.slowest_ms = max(self.slowest_ms, elapsed_ms)
 
     def sample(self, now: float) -> None:
-        """Remember the totals as they are at this moment."""
+        """Store a sample of the totals."""
         self._samples.append(
             (now, self.messages_in, self.messages_out, self.pulls_found, self.pulls_missed)
         )

@@ -76,18 +76,18 @@ class Recalls:
         self._moments: list[int] = []
 
     def add(self, due_ms: int, key: bytes) -> None:
-        """Record a message that is due at a moment and shall not be delivered."""
+        """Record the key of a message that must not be delivered when it is due."""
         if due_ms not in self._keys:
             heapq.heappush(self._moments, due_ms)
             self._keys[due_ms] = set()
         self._keys[due_ms].add(key)
 
     def get(self, due_ms: int) -> AbstractSet[bytes] | None:
-        """Return the keys taken back of those due at a moment."""
+        """Return the recalled keys of those due at a time."""
         return self._keys.get(due_ms)
 
     def forget(self, done_ms: int) -> None:
-        """Forget what would have been due up to a moment."""
+        """Forget what would have been due up to a time."""
         while self._moments and self._moments[0] <= done_ms:
             del self._keys[heapq.heappop(self._moments)]
 
@@ -119,7 +119,7 @@ def delivered_since(store: MessageStore, position: int) -> set[int]:
 
 
 def first_due_from(queue: QueueIndex, offset: int, moment_ms: int) -> int | None:
-    """Return the first message, or taking back of one, that is due at a moment or after it."""
+    """Return the first message, or recall of one, that is due at a time or after it."""
     while offset < queue.next_offset:
         tags = queue.tags(offset, CHUNK)
         for number, tag in enumerate(tags, offset):

@@ -2,7 +2,7 @@
 
 The queue of rmq_sys_wheel_timer is the truth, the wheel a view of it; `timer_progress` says what
 has been delivered. What was delivered after that was saved is found in the log: it names the
-message that waited. Works with `now` as an argument; knows no timers and no connections.
+message that waited. Works with `now` as an argument, without timers and connections.
 Belongs to the broker's loop.
 """
 
@@ -42,9 +42,9 @@ class SavedTimers(msgspec.Struct, frozen=True):
     """What is kept of the timed messages."""
 
     done_ms: int = 0
-    """Everything due before this moment has been delivered, or taken back; ..."""
+    """Everything due before this time has been delivered or recalled; ..."""
     done_offset: int = -1
-    """... of what is due at this moment, everything up to this offset; ..."""
+    """... of what is due at this time, everything up to this offset; ..."""
     ahead: dict[int, int] = {}
     """... and some of what comes later, by offset; ..."""
     position: int = 0
@@ -52,7 +52,7 @@ class SavedTimers(msgspec.Struct, frozen=True):
     offset: int = 0
     """Messages before this one do not wait any more: they were moved."""
     scope: int = -1
-    """The moment above counts for messages before this offset; -1 for all; ..."""
+    """The time above holds for messages before this offset; -1 for all; ..."""
     older: list[OlderMark] = []
     """... and these for those before theirs."""
 
@@ -170,9 +170,9 @@ class TimerQueue:
     # Delivering
 
     def deliver(self, now_ms: int, messages: int, size: int) -> DeliveredTimers:
-        """Deliver what is due, at most so many messages and about so many bytes, and write it.
+        """Deliver what is due, at most `messages` messages and about `size` bytes, and write it.
 
-        Nobody else's messages may be waiting to be written: a write that fails fails for all.
+        No other messages may be waiting to be written: a write that fails drops all of them.
         """
         entries = self.wheel.take_due(now_ms, messages)
         queue = self.queue
@@ -266,7 +266,7 @@ class TimerQueue:
         return lambda: msgspec.json.encode(saved)
 
     def recover(self, document: bytes | None) -> None:
-        """Go on from what was saved and what the log says since. Raises `BodyMalformed`."""
+        """Resume from what was saved and what the log has since. Raises `BodyMalformed`."""
         saved = SavedTimers()
         if document is not None:
             try:

@@ -30,7 +30,7 @@ _TAG = "_RECALL_TAG_"
 
 
 def recall(state: BrokerState, connection: Connection, request: Command) -> Answer:
-    """Have a message not delivered; it is not looked whether there is one, as in RocketMQ."""
+    """Recall a message; whether there is one is not checked, as in RocketMQ."""
     header = request.header(RecallRequest)
     now_ms = state.turn.now_ms
     handle = _checked(state, header, now_ms)
@@ -84,7 +84,7 @@ def _checked(state: BrokerState, header: RecallRequest, now_ms: int) -> RecallHa
 
 
 _AT_ONCE = 1000
-"""Messages that are looked at before others have their turn."""
+"""Messages that are counted before other requests are served."""
 
 
 def checkpoint(state: BrokerState, _: Connection, request: Command) -> Command:

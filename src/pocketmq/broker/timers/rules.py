@@ -1,8 +1,8 @@
 """The rules of timed messages: when one is due, where it waits, what it is afterwards.
 
 Pure decisions over values and `now`. A timed message waits in the one queue of rmq_sys_wheel_timer;
-beside it the queue keeps the moment at which it is due, to the millisecond, where RocketMQ's wheel
-knows whole seconds. A message that takes another one back waits there, too, with the same moment
+beside it the queue keeps its due time, to the millisecond, where RocketMQ's wheel has whole
+seconds. A message that recalls another one waits there, too, with the same due time
 made negative.
 """
 
@@ -22,7 +22,7 @@ from pocketmq.protocol.record_scan import RecordView
 from pocketmq.protocol.records import Record
 
 TIMED = (names.TIMER_DELAY_SEC, names.TIMER_DELAY_MS, names.TIMER_DELIVER_MS)
-"""The properties that ask for a moment, in the order in which RocketMQ looks at them."""
+"""The properties that ask for a delivery time, in the order in which RocketMQ reads them."""
 _TIMEABLE = (0, int(SysFlag.COMMITTED))
 _OUT = names.TIMER_OUT_MS.encode()
 _TAKES_BACK = names.TIMER_DELETE_UNIQUE_KEY.encode()
@@ -39,7 +39,7 @@ class TimerLimits(NamedTuple):
 
 
 class Due(NamedTuple):
-    """A timed message whose moment has come, as it goes to its queue."""
+    """A timed message that is due, as it goes to its queue."""
 
     topic: str
     queue_id: int
@@ -47,9 +47,9 @@ class Due(NamedTuple):
 
 
 def hold_back(draft: Draft, limits: TimerLimits, now_ms: int) -> int | None:
-    """Send a draft to the timed messages if its moment is still to come; give when it is due.
+    """Send a draft to the timed messages unless it is due already; return its due time.
 
-    What is due now goes straight to its topic, as in RocketMQ. Raises `ServerError` for a moment
+    What is due now goes straight to its topic, as in RocketMQ. Raises `ServerError` for a time
     that is no number or too far away, and if the broker keeps no timed messages.
     """
     properties = draft.properties
@@ -89,7 +89,7 @@ def hold_back(draft: Draft, limits: TimerLimits, now_ms: int) -> int | None:
 
 
 def asked_ms(properties: dict[str, str], now_ms: int) -> int | None:
-    """Return the moment a message asks for; None if that is no number."""
+    """Return the delivery time a message asks for; None if that is not a number."""
     for name, start_ms, unit in zip(TIMED, (now_ms, now_ms, 0), (1000, 1, 1), strict=True):
         text = properties.get(name)
         if text is not None:

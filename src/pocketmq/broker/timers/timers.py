@@ -30,7 +30,7 @@ _STALE = 64 << 20
 
 
 def timer_tag_rules() -> dict[str, TagRule]:
-    """Return what a store must know to recover timed messages."""
+    """Return what a store needs to recover timed messages."""
     return {TIMER_TOPIC: timer_tag}
 
 
@@ -106,7 +106,7 @@ class Timers:
     def _deliver(self, now_ms: int) -> bool | None:
         """Deliver a part of what is due; return whether there is more to do, None if it failed."""
         queue, writer, turn = self._queue, self._state.writer, self._state.turn
-        writer.end_turn()  # if the store refuses, it shall be nobody else's message
+        writer.end_turn()  # a write that fails must not drop clients' messages
         self._new = 0
         behind = queue.take_in(_TAKEN_AT_ONCE)
         behind |= queue.wheel.prepare(now_ms, _TAKEN_AT_ONCE)

@@ -3,7 +3,7 @@
 Entries gather unsorted by the minute; the minutes that come next are cut into seconds a little at a
 time, and a second is sorted when it begins. So a tick costs the same however many messages wait.
 Pure bookkeeping: moments in milliseconds and offsets in the queue, in and out. What is kept here
-can be built again from the queue, which keeps each moment beside its message.
+can be rebuilt from the queue, which keeps the due time beside each message.
 """
 
 import heapq
@@ -23,7 +23,7 @@ Entry = tuple[int, int]
 
 
 class TimerWheel:
-    """Timed messages by the moment at which they are due."""
+    """Timed messages by due time."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -32,8 +32,8 @@ class TimerWheel:
         self._seconds: dict[int, array[int]] = {}
         self._second_heap: list[int] = []
         self._ready: list[Entry] = []  # sorted, the last is due first: those of one second
-        self._ready_end = 0  # entries due before this moment go to the ready ones
-        self._near = 0  # entries due before this moment go by the second
+        self._ready_end = 0  # entries due before this time go to the ready ones
+        self._near = 0  # entries due before this time go by the second
 
     def __len__(self) -> int:
         return self.count
@@ -74,7 +74,7 @@ class TimerWheel:
         return found
 
     def put_back(self, entries: list[Entry]) -> None:
-        """Take in again what was given out."""
+        """Add entries again that were taken."""
         self.count += len(entries)
         for entry in entries:
             if entry[0] < self._ready_end:
@@ -110,7 +110,7 @@ class TimerWheel:
         return False
 
     def next_look_ms(self) -> int | None:
-        """Return when to look again: at the latest when the next message is due; None for never."""
+        """Return when to check again, at the latest when a message is due; None for never."""
         if self._ready:
             return self._ready[-1][0]
         looks = [heap[0] * unit for heap, unit in self._heaps() if heap]
@@ -142,7 +142,7 @@ class TimerWheel:
         return counts[:-1]
 
     def before(self, offset: int) -> list[Entry]:
-        """Return the messages with lower offsets, which costs a look at each; they stay."""
+        """Return the messages with lower offsets, in time linear to all; they stay."""
         found = [entry for entry in self._ready if entry[1] < offset]
         for buckets, unit in ((self._seconds, _SECOND), (self._minutes, _MINUTE)):
             for number, packed in buckets.items():

@@ -16,7 +16,7 @@ Check = Callable[[str], str | None]
 
 
 class Attribute(msgspec.Struct, frozen=True):
-    """What is known of one attribute."""
+    """The rules of one attribute."""
 
     fault: Check
     changeable: bool = True  # after the topic or group was made

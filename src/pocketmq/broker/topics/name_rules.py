@@ -1,6 +1,6 @@
 """What is wrong with a topic or group name, in the words Java's broker answers with.
 
-Tools show these words. The rules are those of `pocketmq.model.names`, which knows them for callers.
+Tools show these words. `pocketmq.model.names` has the same rules for clients.
 """
 
 import re

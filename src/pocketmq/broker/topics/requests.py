@@ -45,7 +45,7 @@ def create(state: BrokerState, _: Connection, request: Command) -> Command:
     try:
         changes = parse_changes(header.attributes or "")
     except AttributeRefused as refused:
-        fault = topic_fault(header.topic)  # Java looks at the name first
+        fault = topic_fault(header.topic)  # Java checks the name first
         if fault is not None:
             return request.reply(ResponseCode.INVALID_PARAMETER, fault)
         return request.reply(ResponseCode.SYSTEM_ERROR, refused.reason)

@@ -1,4 +1,4 @@
-"""The topics a broker makes for itself at start, and the groups it knows from the beginning."""
+"""The topics and groups that every broker has from the start."""
 
 from pocketmq.broker.config import BrokerConfig
 from pocketmq.model.flags import Permission
@@ -65,7 +65,7 @@ def system_topics(config: BrokerConfig) -> list[TopicConfig]:
 
 
 def system_groups() -> list[GroupConfig]:
-    """Return the groups every broker knows."""
+    """Return the groups every broker has."""
     return [GroupConfig(group_name=name) for name in SYSTEM_GROUP_NAMES]
 
 

@@ -1,7 +1,7 @@
 """The topics of a broker: made by operators, by sends, for groups, and by the broker for itself.
 
-Pure rules over a table in memory. Names are checked by the callers (`name_rules`), who also save
-what changed and tell the name servers (`saving`).
+Pure rules over a table in memory. Names are checked by the callers (`name_rules`), which also save
+what changed and announce it to the name servers (`saving`).
 """
 
 from collections.abc import Iterable

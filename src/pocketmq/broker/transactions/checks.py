@@ -1,8 +1,8 @@
-"""Asking producers what became of their transactions, round after round, until they are given up.
+"""Transaction checks: asking producers for the outcome, round after round, until it is discarded.
 
-A round looks at every open half message, a few at a time so that clients do not have to wait. Who
-is due is read from the queue's own entries: half messages that are not, cost nothing. A round
-counts against a half message whether or not anybody could be asked, as in RocketMQ. Belongs to the
+A round checks every open half message, a few at a time so that clients do not have to wait. Which
+are due is read from the queue's own entries: half messages that are not, cost nothing. A round
+counts against a half message whether or not a producer was online, as in RocketMQ. Belongs to the
 broker's loop.
 """
 
@@ -37,9 +37,9 @@ from pocketmq.store import QueueIndex, TagRule
 logger = logging.getLogger("pocketmq.broker")
 
 _WINDOW = 16_384
-"""Entries of the queue looked at together."""
+"""Entries of the queue read together."""
 _AT_ONCE = 64
-"""Half messages dealt with before clients have their turn again."""
+"""Half messages checked before clients are served again."""
 _CLOGGED = 4 << 20
 """Unsent bytes from which a producer is not asked any more."""
 _STALE = 64 << 20
@@ -47,7 +47,7 @@ _STALE = 64 << 20
 
 
 def half_tag_rules() -> dict[str, TagRule]:
-    """Return what a store must know to recover half messages."""
+    """Return what a store needs to recover half messages."""
     return {HALF_TOPIC: half_tag}
 
 
@@ -60,7 +60,7 @@ class TransactionChecks:
         self._saving = LateSaving(state, loop, kind=KIND, capture=self._halves.snapshot)
         self._alarm = Alarm("check of transactions", self._run, loop)
         self._round: Iterator[None] | None = None
-        self._absent: set[str] = set()  # groups of which nobody was there in this round
+        self._absent: set[str] = set()  # groups without a producer online in this round
 
     def start(self) -> None:
         """Resume where the broker stopped, and take half messages from now on."""
@@ -77,7 +77,7 @@ class TransactionChecks:
         self._sleep()
 
     async def stop(self) -> None:
-        """Ask nobody any more, and save; call before the store is closed."""
+        """Stop checking, and save; call before the store is closed."""
         self._alarm.stop()
         await self._saving.stop()
 
@@ -98,7 +98,7 @@ class TransactionChecks:
         self._alarm.wake_after(interval)
 
     def _run(self) -> None:
-        """Go on with the round, or begin one; sleep when it is over.
+        """Continue the round, or start one; sleep when it is over.
 
         A round that raises is over: the retry finds nothing left of it, and sleeps.
         """
@@ -119,7 +119,7 @@ class TransactionChecks:
         self._sleep()
 
     def _look_at_all(self) -> Iterator[None]:
-        """One round; gives way to others now and then."""
+        """Check all once, yielding now and then so that clients are served."""
         halves, queue = self._halves, self._halves.queue
         if queue is None:
             return
@@ -147,13 +147,13 @@ class TransactionChecks:
             each
             for each in found
             if is_check_due(tag := tags[each - first], timeout_ms, now_ms)
-            # Of one with a moment of its own the tag does not tell when it was stored.
+            # If the producer chose the time, the tag does not say when it was stored.
             or (tag < 0 and store.store_time(queue, each) > now_ms)
         ]
 
     def _deal_with(self, queue: QueueIndex, offsets: list[int]) -> None:
         state, halves = self._state, self._halves
-        self._state.writer.end_turn()  # if the store refuses, it shall be nobody else's message
+        self._state.writer.end_turn()  # a write that fails must not drop clients' messages
         now_ms = state.turn.now_ms = state.clock.now_ms()
         for offset in offsets:
             checks = halves.state(offset)
@@ -224,7 +224,7 @@ class TransactionChecks:
             connection.write(frame)
 
     def _allowed(self, half: RecordView) -> Callable[[ClientPeer], bool] | None:
-        """Return who may be shown a half message: users that may send to its topic."""
+        """Return which producers may receive a half message: users that may send to its topic."""
         gate, place = self._state.gate, real_place(half.property_bytes)
         if gate is None or place is None:
             return None

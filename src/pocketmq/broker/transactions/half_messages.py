@@ -4,7 +4,7 @@ Ending one appends what becomes of it together with a record that marks it as en
 are stored or neither. What a crash tears apart all the same is put together again from the log:
 a committed message names its half message. Half messages stay where they are however often their
 producers are asked; so a transaction has one offset and one position, and cannot be ended twice.
-Works on the store with `now` as an argument; knows no timers and no connections. Belongs to the
+Works on the store with `now` as an argument, without timers and connections. Belongs to the
 broker's loop.
 """
 
@@ -40,7 +40,7 @@ _MARKED_AT_ONCE = 10_000
 
 
 def _nobody() -> None:
-    """Tell nobody."""
+    """Ignore it."""
 
 
 class SavedStates(msgspec.Struct, frozen=True):
@@ -51,7 +51,7 @@ class SavedStates(msgspec.Struct, frozen=True):
     op_offset: int = 0
     """Records from here on may mark others as ended."""
     position: int = 0
-    """Messages committed before this place of the log are known to be."""
+    """Messages committed before this position of the log are in `states`."""
 
 
 class HalfMessages:
@@ -85,7 +85,7 @@ class HalfMessages:
         return half if half.topic_bytes == HALF_TOPIC.encode() else None
 
     def state(self, offset: int) -> int | None:
-        """Return the state of a half message; None if it ended too long ago to tell how."""
+        """Return the state of a half message; None if it ended too long ago."""
         self._take_back()
         return self.states.get(offset)
 
@@ -146,7 +146,7 @@ class HalfMessages:
         )
 
     def recover(self, document: bytes | None, now_ms: int) -> int:
-        """Go on from what was saved and what the log says since; return how many are open.
+        """Resume from what was saved and what the log has since; return how many are open.
 
         Raises `BodyMalformed` for a document that is none, `StoreError` if marks are missing and
         cannot be written.
@@ -206,7 +206,7 @@ class HalfMessages:
             self.states.set(marked[origin], OPEN)
 
     def _find_endings(self, position: int, now_ms: int) -> None:
-        """Mark what was ended in the last moment before a crash, which cost it its mark."""
+        """Mark what ended just before a crash that took the mark."""
         unmarked: dict[int, list[int]] = {}
         host = b""
         for copy in copies_since(self._store, position, TRANSACTION_GAVE_UP_TOPIC.encode()):

@@ -17,7 +17,7 @@ COMMITTED = 255
 
 _OPEN = re.compile(b"[\\x00-\\xfa]")
 _REMEMBERED = 65_536
-"""Ended ones that are kept at least, so that who ends one twice is told what became of it."""
+"""Ended ones that are kept at least: a producer may end one twice, and gets the same answer."""
 
 
 class HalfStates:
@@ -29,11 +29,11 @@ class HalfStates:
 
     @property
     def end(self) -> int:
-        """The offset behind the last half message of which anything is known."""
+        """The offset behind the last half message with a state."""
         return self.base + len(self._states)
 
     def get(self, offset: int) -> int | None:
-        """Return a half message's state; None if it ended too long ago to tell how."""
+        """Return a half message's state; None if it ended too long ago."""
         at = offset - self.base
         if at < 0:
             return None

@@ -1,6 +1,6 @@
-"""Ending transactions (37), and taking up again those that were given up (323).
+"""Ending transactions (37), and resuming checks of discarded ones (323).
 
-Owns Java's checks, codes and words. Nobody is answered who says that he does not know yet.
+Owns Java's checks, codes and words. UNKNOWN gets no response; the broker checks back later.
 """
 
 from pocketmq.broker.measures import Measures
@@ -32,7 +32,7 @@ def end(state: BrokerState, connection: Connection, request: Command) -> Answer:
     """Commit or roll back."""
     header = request.header(EndTransactionRequest)
     wanted = _STATES.get(header.commit_or_rollback)
-    if wanted is None:  # not known yet, or nothing that Java answers
+    if wanted is None:  # UNKNOWN, or nothing that Java answers
         return None
     halves = state.halves
     half = None if halves is None else halves.at(header.commit_log_offset)
@@ -85,7 +85,7 @@ def _check(half: RecordView, header: EndTransactionRequest) -> None:
 
 
 def resume(state: BrokerState, connection: Connection, request: Command) -> Answer:
-    """Begin anew to ask about a transaction that was given up."""
+    """Check a discarded transaction again."""
     header = request.header(ResumeCheckHalfMessageRequest)
     try:
         position = parse_offset_id(header.msg_id or "").commit_log_offset

@@ -2,7 +2,7 @@
 
 Pure decisions over values and `now`. A half message waits in the one queue of
 RMQ_SYS_TRANS_HALF_TOPIC until its producer says what became of the transaction; beside it the
-queue keeps what decides when to ask: the moment it began, or, negative, the one from which its
+queue keeps what decides when to ask: the time it began, or, negative, the one from which its
 producer wants to be asked.
 """
 
@@ -47,7 +47,7 @@ _LATEST = 1 << 62
 
 
 class HalfEnding(NamedTuple):
-    """A half message as it goes to its topic, or to those that were given up."""
+    """What a half message becomes: a message of its topic, or of the discarded ones."""
 
     topic: str
     queue_id: int
@@ -137,7 +137,7 @@ def committed(half: RecordView, checks: int) -> HalfEnding | None:
 
 
 def given_up(half: RecordView, checks: int) -> HalfEnding:
-    """Return the message as it is kept when nobody knows what became of its transaction."""
+    """Return the message as it is kept when its transaction stays unresolved."""
     text = _with_checks(half.property_bytes, checks)
     record = _copy(half, TRANSACTION_GAVE_UP_TOPIC, 0, half.sys_flag, text)
     return HalfEnding(TRANSACTION_GAVE_UP_TOPIC, 0, record)
@@ -204,7 +204,7 @@ def read_op(op: RecordView) -> tuple[list[int], int]:
 def check_request(half: RecordView, checks: int, broker_name: str) -> tuple[str, bytes] | None:
     """Return a producer group, and the frame that asks one of its members about a half message.
 
-    None for a half message that nobody can be asked about.
+    None for a half message without a producer group or topic.
     """
     properties = decode_properties(half.property_bytes)
     group, place = properties.get(names.PRODUCER_GROUP), real_place(half.property_bytes)

@@ -31,7 +31,7 @@ Lowest = dict[tuple[str, int], int]
 def clean_store(state: BrokerState, *, asked: bool = False) -> int:
     """Delete the files that retention lets go; warn of those that only a full disk does.
 
-    Return how many were deleted. `asked` is for somebody who does not want to wait for the hour.
+    Return how many were deleted. `asked`: an operator requested it, whatever the hour.
     """
     store = state.store
     full = 1 - store.disk.free_ratio() > store.options.disk_force_ratio
@@ -87,12 +87,12 @@ def _listed(words: Iterable[str]) -> str:
 
 
 _TRIMMED_AT_ONCE = 1000
-"""Topics whose index is looked at while the caller waits; the rest is done by and by."""
+"""Topics whose index is trimmed while the caller waits; the rest is trimmed later."""
 
 
 def delete_old_messages(state: BrokerState, connection: Connection, request: Command) -> Command:
     """Delete what is older than it is kept, whatever the hour."""
-    state.writer.end_turn()  # so that what the store does concerns nobody's answer
+    state.writer.end_turn()  # a store that fails here must not drop clients' messages
     dropped = clean_store(state, asked=True)
     logger.info("old log files deleted: count=%d by=%s", dropped, connection.remote_address)
     return request.reply(ResponseCode.SUCCESS)

@@ -1,6 +1,6 @@
-"""What a broker does by the clock: silent clients, offsets, the store's own upkeep, samples.
+"""Periodic tasks: silent clients, offsets, the store's own upkeep, samples.
 
-A few short timers; between them the broker sleeps. A chore that fails is logged and comes again.
+A few short timers; between them the broker sleeps. A task that fails is logged and runs again.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ INDEX_BUSY_PAUSE = 0.1
 
 
 class Housekeeping:
-    """The chores of one broker. Belongs to its loop."""
+    """The periodic tasks of one broker. Belongs to its loop."""
 
     def __init__(self, state: BrokerState, loop: asyncio.AbstractEventLoop) -> None:
         self._state = state
@@ -43,7 +43,7 @@ class Housekeeping:
         self._catching_up: asyncio.TimerHandle | None = None
 
     def start(self) -> None:
-        """Begin with the chores."""
+        """Start the periodic tasks."""
         self._every(EXPIRE_PERIOD, "expire silent clients", lambda: expire(self._state))
         self._every(MAINTAIN_PERIOD, "maintain the store", self._maintain)
         self._every(
@@ -77,7 +77,7 @@ class Housekeeping:
             self._state.pops.clock_was_set_back()
 
     def _maintain(self) -> None:
-        self._state.writer.end_turn()  # so that what the store does concerns nobody's answer
+        self._state.writer.end_turn()  # a store that fails here must not drop clients' messages
         store = self._state.store
         store.maintain(self._loop.time())
         if store.log.tail > self._indexed and self._catching_up is None:
@@ -107,7 +107,7 @@ class Housekeeping:
         self._state.stats.sample(now)
 
     def _save(self) -> None:
-        """Save offsets on the flusher's thread; what cannot be saved comes again."""
+        """Save offsets on the flusher's thread; what cannot be saved is retried."""
         if not self._saving:
             self._saving = True
             if not submit_offsets(self._state, self._saved):

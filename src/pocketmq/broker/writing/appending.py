@@ -50,7 +50,7 @@ def append_batch(state: BrokerState, queue: QueueIndex, body: bytes, like: Recor
 def place(state: BrokerState, draft: Draft, redirecting: Sequence[str] = REDIRECTING) -> Placed:
     """Send a draft through the redirects it asks for, and store it.
 
-    The topic it ends up in is made by whoever sends it there. Raises `ServerError` for a draft
+    The caller creates the topic it ends up in. Raises `ServerError` for a draft
     that is refused, `StoreFull` if there is no room.
     """
     for name in redirecting:

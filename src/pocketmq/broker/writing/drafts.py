@@ -1,6 +1,6 @@
 """What sending works with: drafts, where they went, redirects, and the queues sends may go to.
 
-Plain values. Knows neither the store nor the broker's state.
+Plain values, independent of the broker's state.
 """
 
 from collections.abc import Callable
@@ -33,7 +33,7 @@ class Draft(msgspec.Struct, kw_only=True):
     tag: int | None = None
     """What the queue keeps beside the message; None for the hash of its tag."""
     recall_handle: str | None = None
-    """What the sender is given to take the message back."""
+    """The handle by which the sender can recall the message."""
 
 
 class Placed(msgspec.Struct, frozen=True, gc=False):
@@ -53,7 +53,7 @@ REDIRECTING = (
     names.TIMER_DELAY_MS,
     names.TIMER_DELIVER_MS,
 )
-"""Properties that send a message elsewhere first, in the order in which they are looked at."""
+"""Properties that send a message elsewhere first, in the order in which they are applied."""
 
 
 class SendTarget(msgspec.Struct, frozen=True, gc=False):

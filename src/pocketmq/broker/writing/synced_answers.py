@@ -20,7 +20,7 @@ logger = logging.getLogger("pocketmq.broker")
 
 
 Send: TypeAlias = Callable[[Answers, float, int], None]
-"""Sends answers to requests that came at a moment, all with one code."""
+"""Sends answers, all with one code, to requests of one event-loop iteration."""
 
 
 def release(answers: Answers) -> None:
