@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, cast
 
+from pocketmq.broker import by_code
 from pocketmq.broker.balancing import requests as balancing
 from pocketmq.broker.balancing.queue_locks import GroupQueueLocks
 from pocketmq.broker.config import BrokerConfig
@@ -24,7 +25,7 @@ from pocketmq.broker.offsets import requests as offsets
 from pocketmq.broker.offsets.table import ConsumerOffsetTable
 from pocketmq.broker.pulling.suspended_pulls import SuspendedPulls
 from pocketmq.broker.saving import load_tables
-from pocketmq.broker.state import BrokerState, Handler
+from pocketmq.broker.state import BrokerState
 from pocketmq.broker.statistics import requests as statistics
 from pocketmq.broker.statistics.topic_statistics import TopicStatistics
 from pocketmq.broker.statistics.totals import BrokerTotals
@@ -43,16 +44,12 @@ from pocketmq.store import Flusher, MessageStore, StoreOptions
 from pocketmq.store.disk import FileSystem
 from tests.broker.wire import Wire
 
-HANDLERS: dict[RequestCode, Handler] = {
-    **balancing.HANDLERS,
-    **connections.HANDLERS,
-    **groups.HANDLERS,
-    **members.HANDLERS,
-    **offsets.HANDLERS,
-    **statistics.HANDLERS,
-    **topics.HANDLERS,
+HANDLERS = {
+    int(code)
+    for feature in (balancing, connections, groups, members, offsets, statistics, topics)
+    for code in feature.HANDLERS
 }
-TOOLS = HANDLERS | moving.HANDLERS | progress.HANDLERS
+TOOLS = HANDLERS | {int(code) for feature in (moving, progress) for code in feature.HANDLERS}
 """With what only tools ask."""
 
 
@@ -168,7 +165,8 @@ class Desk:
         (received,) = FrameReader(1 << 24).feed(frame)
         request = read_command(received)
         try:
-            return TOOLS[code](self.state, cast("Connection", wire or Wire()), request)
+            assert code in TOOLS
+            return by_code.HANDLERS[code](self.state, cast("Connection", wire or Wire()), request)
         except MQError as error:
             return request.reply(ResponseCode.SYSTEM_ERROR, str(error))
 

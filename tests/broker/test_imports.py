@@ -37,7 +37,8 @@ def test_no_module_imports_another_in_a_circle() -> None:
 def test_what_the_state_holds_does_not_know_the_state() -> None:
     """Tables and rules of the features can be read, used and tested alone."""
     graph = {name: imported(path) for name, path in MODULES.items()}
-    seen, todo = set(), ["pocketmq.broker.state"]
+    seen: set[str] = set()
+    todo = ["pocketmq.broker.state"]
     while todo:
         for name in graph[todo.pop()] - seen:
             seen.add(name)

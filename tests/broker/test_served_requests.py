@@ -1,9 +1,11 @@
 """What the broker and the name server serve is what the catalogue says, with a right for each."""
 
+from typing import Any
+
 import pytest
 
 from pocketmq.broker.access.needs_by_code import NEEDS
-from pocketmq.broker.by_code import HANDLERS
+from pocketmq.broker.by_code import HANDLERS, with_header
 from pocketmq.broker.config import BrokerConfig
 from pocketmq.broker.serving.overload import longest_wait
 from pocketmq.client.brokers import main_port
@@ -12,6 +14,7 @@ from pocketmq.nameserver.dispatch import HANDLERS as NAME_SERVER_HANDLERS
 from pocketmq.protocol.catalogue import REQUESTS, request_of
 from pocketmq.protocol.codes import RequestCode as Code
 from pocketmq.protocol.request import Peer, RequestQueue
+from pocketmq.protocol.requests.offsets import GetMaxOffsetRequest
 
 
 def served_by(peer: Peer) -> set[int]:
@@ -34,6 +37,14 @@ def test_every_request_to_a_broker_has_a_row_a_right_and_a_queue(code: int) -> N
     assert code in NEEDS
     limit = longest_wait(BrokerConfig(), code)
     assert (limit is None) == (row.queue is RequestQueue.UNLIMITED)
+
+
+def test_a_handler_that_takes_another_header_than_its_row_has_is_refused() -> None:
+    def handle(state: Any, connection: Any, request: Any, header: GetMaxOffsetRequest) -> None: ...
+
+    assert with_header(Code.GET_MAX_OFFSET, handle) is not handle
+    with pytest.raises(TypeError, match="handle does not take GetMinOffsetRequest, as its row"):
+        with_header(Code.GET_MIN_OFFSET, handle)
 
 
 def test_rights_are_for_requests_that_are_in_the_catalogue() -> None:

@@ -1,4 +1,11 @@
-"""Every request a broker answers, and the function that does."""
+"""Every request a broker answers, and the function that does.
+
+Handlers of features take a request, and its header if they want it decoded: the row of the request
+in the catalogue has the type. Hot paths, sends and pulls, decode it themselves.
+"""
+
+from types import FunctionType
+from typing import cast
 
 from pocketmq.broker import settings
 from pocketmq.broker.access import account_requests, user_requests
@@ -16,13 +23,17 @@ from pocketmq.broker.retry import requests as retry
 from pocketmq.broker.sending import reply_requests
 from pocketmq.broker.sending import requests as sending
 from pocketmq.broker.serving import unserved
-from pocketmq.broker.state import Handler
+from pocketmq.broker.state import Answer, AnyHandler, BrokerState, Handler, HeaderHandler
 from pocketmq.broker.statistics import requests as statistics
 from pocketmq.broker.timers import requests as timers
 from pocketmq.broker.topics import requests as topics
 from pocketmq.broker.transactions import requests as transactions
 from pocketmq.broker.upkeep import cleaning
+from pocketmq.net import Connection
+from pocketmq.protocol.catalogue import REQUESTS
+from pocketmq.protocol.command import Command
 
+_WITHOUT_HEADER = 3  # parameters: state, connection, request
 _FEATURES = (
     sending, reply_requests, retry, delays, timers, transactions,
     pulling, queries, pop, offsets, progress, moving,
@@ -31,6 +42,27 @@ _FEATURES = (
     user_requests, account_requests, unserved,
 )  # fmt: skip
 
+
+def with_header(code: int, handler: AnyHandler) -> Handler:
+    """Return a handler that reads the header its row names; as it is, if it takes none.
+
+    Raises `TypeError` if the handler takes another type than its row has.
+    """
+    function = cast("FunctionType", handler)
+    if function.__code__.co_argcount == _WITHOUT_HEADER:
+        return cast("Handler", handler)
+    kind, call = REQUESTS[code].header, cast("HeaderHandler", handler)
+    if function.__annotations__["header"] is not kind:
+        raise TypeError(f"{function.__qualname__} does not take {kind.__name__}, as its row says")
+
+    def handle(state: BrokerState, connection: Connection, request: Command) -> Answer:
+        return call(state, connection, request, request.header(kind))
+
+    return handle
+
+
 HANDLERS: dict[int, Handler] = {
-    int(code): handler for feature in _FEATURES for code, handler in feature.HANDLERS.items()
+    int(code): with_header(code, handler)
+    for feature in _FEATURES
+    for code, handler in feature.HANDLERS.items()
 }

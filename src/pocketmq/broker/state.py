@@ -8,7 +8,7 @@ them. Nothing here is set later but what a feature opens when it starts.
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 from pocketmq.broker.access.account_files import AccountFiles
 from pocketmq.broker.access.gate import Gate
@@ -161,3 +161,7 @@ class BrokerState:
 Answer: TypeAlias = Command | bytes | None
 """What a handler returns: a response, a whole frame, or None if it answers later."""
 Handler: TypeAlias = Callable[[BrokerState, Connection, Command], Answer]
+HeaderHandler: TypeAlias = Callable[[BrokerState, Connection, Command, Any], Answer]
+"""A handler that also receives the request's header, of the type its row in the catalogue has."""
+AnyHandler: TypeAlias = Handler | HeaderHandler
+"""What features list in their `HANDLERS`; `by_code` makes a `Handler` of each."""

@@ -1,7 +1,7 @@
 """Groups as tools manage them: make or change (200, 225, 353), delete (207), show (201, 352)."""
 
 from pocketmq.broker.saving import save_changes
-from pocketmq.broker.state import BrokerState, Handler
+from pocketmq.broker.state import AnyHandler, BrokerState
 from pocketmq.broker.topics.name_rules import group_fault
 from pocketmq.broker.topics.requests import PAGE, known_version
 from pocketmq.errors import AttributeRefused, ResponseCode
@@ -54,9 +54,10 @@ def _update(state: BrokerState, request: Command, wanted: list[GroupConfig]) -> 
     return request.reply(ResponseCode.SUCCESS)
 
 
-def delete(state: BrokerState, _: Connection, request: Command) -> Command:
+def delete(
+    state: BrokerState, _: Connection, request: Command, header: DeleteSubscriptionGroupRequest
+) -> Command:
     """Delete a group, and its offsets if wanted; one that is not there is deleted, too."""
-    header = request.header(DeleteSubscriptionGroupRequest)
     state.groups.remove(header.group_name, state.clock.now_ms())
     if state.pops is not None:
         state.pops.forget(group=header.group_name)
@@ -67,9 +68,11 @@ def delete(state: BrokerState, _: Connection, request: Command) -> Command:
     return request.reply(ResponseCode.SUCCESS)
 
 
-def get(state: BrokerState, _: Connection, request: Command) -> Command:
+def get(
+    state: BrokerState, _: Connection, request: Command, header: GetSubscriptionGroupConfigRequest
+) -> Command:
     """Return how a group is set up, making it if groups come by themselves."""
-    name = request.header(GetSubscriptionGroupConfigRequest).group
+    name = header.group
     auto_create, now_ms = state.config.auto_create_subscription_group, state.clock.now_ms()
     config = state.groups.find(name, auto_create=auto_create, now_ms=now_ms)
     if config is None:
@@ -79,9 +82,10 @@ def get(state: BrokerState, _: Connection, request: Command) -> Command:
     return request.reply(ResponseCode.SUCCESS, None, None, encode_body(config))
 
 
-def get_all(state: BrokerState, _: Connection, request: Command) -> Command:
+def get_all(
+    state: BrokerState, _: Connection, request: Command, header: GetAllSubscriptionGroupRequest
+) -> Command:
     """Return how all groups are set up, or a page of them if the caller says where to begin."""
-    header = request.header(GetAllSubscriptionGroupRequest)
     table = state.groups
     entries, forbidden = table.entries, table.forbidden.entries
     if (header.group_seq, header.data_version, header.max_group_num) != (None, None, None):
@@ -96,9 +100,10 @@ def get_all(state: BrokerState, _: Connection, request: Command) -> Command:
     return request.reply(ResponseCode.SUCCESS, None, total, encode_body(body))
 
 
-def forbid(state: BrokerState, _: Connection, request: Command) -> Command:
+def forbid(
+    state: BrokerState, _: Connection, request: Command, header: UpdateGroupForbiddenRequest
+) -> Command:
     """Forbid a group to read a topic, allow it again, or just say which it is."""
-    header = request.header(UpdateGroupForbiddenRequest)
     group, topic = header.group, header.topic
     if header.readable is not None and group in state.groups and topic in state.topics:
         state.groups.allow_reading(
@@ -110,7 +115,7 @@ def forbid(state: BrokerState, _: Connection, request: Command) -> Command:
     return request.reply(ResponseCode.SUCCESS, "", None, body)
 
 
-HANDLERS: dict[RequestCode, Handler] = {
+HANDLERS: dict[RequestCode, AnyHandler] = {
     RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP: update,
     RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST: update_several,
     RequestCode.DELETE_SUBSCRIPTIONGROUP: delete,

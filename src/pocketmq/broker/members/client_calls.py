@@ -10,7 +10,7 @@ import msgspec
 
 from pocketmq.broker.core.peer import ClientPeer
 from pocketmq.broker.offsets.moving import too_old
-from pocketmq.broker.state import Answer, BrokerState, Handler
+from pocketmq.broker.state import Answer, AnyHandler, BrokerState
 from pocketmq.errors import (
     BodyMalformed,
     InvalidInput,
@@ -68,17 +68,22 @@ def _ask(client: ClientPeer, request: Command, timeout: float, answered: Answere
     client.post(opaque, msgspec.structs.replace(request, opaque=opaque).encode())
 
 
-def running_info(state: BrokerState, connection: Connection, request: Command) -> Answer:
+def running_info(
+    state: BrokerState,
+    connection: Connection,
+    request: Command,
+    header: GetConsumerRunningInfoRequest,
+) -> Answer:
     """Relay a request for a consumer's running info, with its threads' stacks if requested."""
-    header = request.header(GetConsumerRunningInfoRequest)
     passed_on = Command.request(request.code, 0, unsigned(request.ext), request.body)
     _relay(state, connection, request, passed_on, (header.consumer_group, header.client_id))
     return None
 
 
-def consume_directly(state: BrokerState, connection: Connection, request: Command) -> Answer:
+def consume_directly(
+    state: BrokerState, connection: Connection, request: Command, header: ConsumeDirectlyRequest
+) -> Answer:
     """Have a consumer handle one message of the log now."""
-    header = request.header(ConsumeDirectlyRequest)
     try:
         position = parse_offset_id(header.msg_id or "").commit_log_offset
     except InvalidInput as error:
@@ -135,9 +140,10 @@ def _relay(
     _ask(client, passed_on, CALL_TIMEOUT, answered)
 
 
-def consumer_status(state: BrokerState, connection: Connection, request: Command) -> Answer:
+def consumer_status(
+    state: BrokerState, connection: Connection, request: Command, header: GetConsumerStatusRequest
+) -> Answer:
     """Gather the offsets that a group's clients hold in memory, of all of them or of one."""
-    header = request.header(GetConsumerStatusRequest)
     known = state.consumers.get(header.group)
     if known is None:
         remark = f"No Any Consumer online in the consumer group: [{header.group}]"
@@ -189,7 +195,7 @@ class _Gathering:
         return self._request.reply(ResponseCode.SUCCESS, body=body)
 
 
-HANDLERS: dict[RequestCode, Handler] = {
+HANDLERS: dict[RequestCode, AnyHandler] = {
     RequestCode.GET_CONSUMER_RUNNING_INFO: running_info,
     RequestCode.CONSUME_MESSAGE_DIRECTLY: consume_directly,
     RequestCode.INVOKE_BROKER_TO_GET_CONSUMER_STATUS: consumer_status,

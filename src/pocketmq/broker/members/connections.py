@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from pocketmq.broker.core.peer import ClientPeer
 from pocketmq.broker.members.consumers import OnlineConsumer
-from pocketmq.broker.state import BrokerState, Handler
+from pocketmq.broker.state import AnyHandler, BrokerState
 from pocketmq.errors import ResponseCode
 from pocketmq.net import Connection
 from pocketmq.protocol.bodies.connections import (
@@ -23,9 +23,11 @@ from pocketmq.protocol.requests.groups import (
 )
 
 
-def consumer_connections(state: BrokerState, _: Connection, request: Command) -> Command:
+def consumer_connections(
+    state: BrokerState, _: Connection, request: Command, header: GetConsumerConnectionsRequest
+) -> Command:
     """Describe a consumer group as the latest heartbeats left it."""
-    name = request.header(GetConsumerConnectionsRequest).consumer_group
+    name = header.consumer_group
     group = state.consumers.get(name)
     if group is None:
         remark = f"the consumer group[{name}] not online"
@@ -42,9 +44,11 @@ def consumer_connections(state: BrokerState, _: Connection, request: Command) ->
     return request.reply(ResponseCode.SUCCESS, body=encode_body(body))
 
 
-def producer_connections(state: BrokerState, _: Connection, request: Command) -> Command:
+def producer_connections(
+    state: BrokerState, _: Connection, request: Command, header: GetProducerConnectionsRequest
+) -> Command:
     """List the connections of a producer group."""
-    name = request.header(GetProducerConnectionsRequest).producer_group
+    name = header.producer_group
     members = state.producers.groups.get(name)
     if members is None:
         remark = f"the producer group[{name}] not exist"
@@ -84,7 +88,7 @@ def _connections(members: Mapping[ClientPeer, OnlineConsumer]) -> list[ClientCon
     ]
 
 
-HANDLERS: dict[RequestCode, Handler] = {
+HANDLERS: dict[RequestCode, AnyHandler] = {
     RequestCode.GET_CONSUMER_CONNECTION_LIST: consumer_connections,
     RequestCode.GET_PRODUCER_CONNECTION_LIST: producer_connections,
     RequestCode.GET_ALL_PRODUCER_INFO: all_producers,

@@ -10,7 +10,7 @@ from pocketmq.broker.core.peer import ClientPeer
 from pocketmq.broker.members.consumers import Change, ClientInfo
 from pocketmq.broker.members.subscriptions import expression_fault
 from pocketmq.broker.saving import save_changes
-from pocketmq.broker.state import BrokerState, Handler
+from pocketmq.broker.state import AnyHandler, BrokerState
 from pocketmq.errors import ResponseCode
 from pocketmq.model.members import ConsumerData
 from pocketmq.model.names import retry_topic
@@ -140,9 +140,11 @@ def unregister(state: BrokerState, connection: Connection, request: Command) -> 
     return request.reply(ResponseCode.SUCCESS, None, EmptyResponse())
 
 
-def list_members(state: BrokerState, _: Connection, request: Command) -> Command:
+def list_members(
+    state: BrokerState, _: Connection, request: Command, header: GetConsumerListRequest
+) -> Command:
     """Return the client ids of a group; a client without them does not rebalance."""
-    name = request.header(GetConsumerListRequest).consumer_group
+    name = header.consumer_group
     group = state.consumers.get(name)
     if group is None:
         remark = f"no consumer for this group, {name}"
@@ -203,7 +205,7 @@ def tell(state: BrokerState, change: Change) -> None:
         connection.write(frame)
 
 
-HANDLERS: dict[RequestCode, Handler] = {
+HANDLERS: dict[RequestCode, AnyHandler] = {
     RequestCode.HEART_BEAT: heartbeat,
     RequestCode.UNREGISTER_CLIENT: unregister,
     RequestCode.GET_CONSUMER_LIST_BY_GROUP: list_members,

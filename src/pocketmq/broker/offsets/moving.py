@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pocketmq.broker.offsets.progress import subscribed_topics
 from pocketmq.broker.pulling.requests import resume
 from pocketmq.broker.saving import submit_offsets
-from pocketmq.broker.state import BrokerState, Handler
+from pocketmq.broker.state import AnyHandler, BrokerState
 from pocketmq.broker.topics.table import MAX_QUEUES
 from pocketmq.errors import ResponseCode, server_error
 from pocketmq.model.queue import MessageQueue
@@ -142,9 +142,10 @@ def too_old(version: int) -> str:
     return f"the client does not support this feature. version={version_name(version)}"
 
 
-def clone(state: BrokerState, _: Connection, request: Command) -> Command:
+def clone(
+    state: BrokerState, _: Connection, request: Command, header: CloneGroupOffsetRequest
+) -> Command:
     """Copy the offsets of a group to another, in one topic or in all."""
-    header = request.header(CloneGroupOffsetRequest)
     source, target = header.src_group, header.dest_group
     named = (header.topic or "").strip()
     topics = [header.topic or ""] if named else state.offsets.topics_of(source)
@@ -157,12 +158,13 @@ def clone(state: BrokerState, _: Connection, request: Command) -> Command:
     return request.reply(ResponseCode.SUCCESS)
 
 
-def correct(state: BrokerState, _: Connection, request: Command) -> Command:
+def correct(
+    state: BrokerState, _: Connection, request: Command, header: QueryCorrectionOffsetRequest
+) -> Command:
     """Return the lowest offsets of a topic's groups; the highest number where one group is lower.
 
     Java also deletes the offsets of the groups that are left out; here they stay.
     """
-    header = request.header(QueryCorrectionOffsetRequest)
     topic, left_out = header.topic, set((header.filter_groups or "").split(","))
     lowest: dict[int, int] = {}
     for group in state.offsets.groups_of(topic):
@@ -179,7 +181,7 @@ def correct(state: BrokerState, _: Connection, request: Command) -> Command:
     return request.reply(ResponseCode.SUCCESS, body=body)
 
 
-HANDLERS: dict[RequestCode, Handler] = {
+HANDLERS: dict[RequestCode, AnyHandler] = {
     RequestCode.INVOKE_BROKER_TO_RESET_OFFSET: reset,
     RequestCode.CLONE_GROUP_OFFSET: clone,
     RequestCode.QUERY_CORRECTION_OFFSET: correct,

@@ -2,7 +2,7 @@
 
 import time
 
-from pocketmq.broker.state import BrokerState, Handler
+from pocketmq.broker.state import AnyHandler, BrokerState
 from pocketmq.errors import ResponseCode
 from pocketmq.model.queue import MessageQueue
 from pocketmq.net import Connection
@@ -27,9 +27,10 @@ from pocketmq.protocol.requests.stats import GetBrokerConsumeStatsRequest, GetCo
 from pocketmq.protocol.requests.topics import QueryTopicConsumersRequest
 
 
-def group_progress(state: BrokerState, _: Connection, request: Command) -> Command:
+def group_progress(
+    state: BrokerState, _: Connection, request: Command, header: GetConsumeStatsRequest
+) -> Command:
     """Return how far a group is in its topics, in one, or in some that the caller lists."""
-    header = request.header(GetConsumeStatsRequest)
     group = header.consumer_group
     listed = [topic for topic in (header.topic_list or "").split(";") if topic]
     if listed:
@@ -79,9 +80,11 @@ def queue_progress(
     return table
 
 
-def all_progress(state: BrokerState, _: Connection, request: Command) -> Command:
+def all_progress(
+    state: BrokerState, _: Connection, request: Command, header: GetBrokerConsumeStatsRequest
+) -> Command:
     """Return how far every group is in every topic it has committed something of."""
-    only_order = request.header(GetBrokerConsumeStatsRequest).is_order
+    only_order = header.is_order
     by_group: dict[str, list[ConsumeStats]] = {group: [] for group in state.groups.entries}
     for topic, group in state.offsets.committed:
         config = state.topics.get(topic)
@@ -101,9 +104,10 @@ def all_progress(state: BrokerState, _: Connection, request: Command) -> Command
     return request.reply(ResponseCode.SUCCESS, body=encode_body(body))
 
 
-def time_spans(state: BrokerState, _: Connection, request: Command) -> Command:
+def time_spans(
+    state: BrokerState, _: Connection, request: Command, header: QueryConsumeTimeSpanRequest
+) -> Command:
     """Answer with the time span of each queue's messages, and a group's delay in it."""
-    header = request.header(QueryConsumeTimeSpanRequest)
     config = state.topics.get(header.topic)
     if config is None:
         remark = f"topic[{header.topic}] not exist"
@@ -149,25 +153,30 @@ def _shown(moment_ms: int) -> str:
     return f"{shown},{milliseconds:03d}"
 
 
-def consumers_of_topic(state: BrokerState, _: Connection, request: Command) -> Command:
+def consumers_of_topic(
+    state: BrokerState, _: Connection, request: Command, header: QueryTopicConsumersRequest
+) -> Command:
     """List the groups that subscribe a topic, or have committed something of it."""
-    topic = request.header(QueryTopicConsumersRequest).topic
+    topic = header.topic
     groups = dict.fromkeys(state.consumers.groups_subscribing(topic))
     groups |= dict.fromkeys(state.offsets.groups_of(topic))
     body = encode_body(GroupNames(group_list=list(groups)))
     return request.reply(ResponseCode.SUCCESS, body=body)
 
 
-def topics_of_group(state: BrokerState, _: Connection, request: Command) -> Command:
+def topics_of_group(
+    state: BrokerState, _: Connection, request: Command, header: QueryTopicsByConsumerRequest
+) -> Command:
     """List the topics of which a group has committed something."""
-    group = request.header(QueryTopicsByConsumerRequest).group
+    group = header.group
     topics = TopicNames(topic_list=state.offsets.topics_of(group), broker_addr=state.address)
     return request.reply(ResponseCode.SUCCESS, body=encode_body(topics))
 
 
-def subscription(state: BrokerState, _: Connection, request: Command) -> Command:
+def subscription(
+    state: BrokerState, _: Connection, request: Command, header: QuerySubscriptionByConsumerRequest
+) -> Command:
     """Return what a group with members subscribes of a topic, if anything."""
-    header = request.header(QuerySubscriptionByConsumerRequest)
     known = state.consumers.subscription(header.group, header.topic or "")
     body = GroupSubscription(
         group=header.group,
@@ -177,7 +186,7 @@ def subscription(state: BrokerState, _: Connection, request: Command) -> Command
     return request.reply(ResponseCode.SUCCESS, body=encode_body(body))
 
 
-HANDLERS: dict[RequestCode, Handler] = {
+HANDLERS: dict[RequestCode, AnyHandler] = {
     RequestCode.GET_CONSUME_STATS: group_progress,
     RequestCode.GET_BROKER_CONSUME_STATS: all_progress,
     RequestCode.QUERY_CONSUME_TIME_SPAN: time_spans,

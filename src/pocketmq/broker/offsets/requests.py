@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from pocketmq.broker.state import BrokerState, Handler
+from pocketmq.broker.state import AnyHandler, BrokerState
 from pocketmq.broker.topics.table import MAX_QUEUES
 from pocketmq.errors import HeaderMalformed, ResponseCode
 from pocketmq.net import Connection
@@ -91,9 +91,10 @@ def query(state: BrokerState, _: Connection, request: Command) -> Command:
     return request.reply(ResponseCode.SUCCESS, None, QueryConsumerOffsetResponse(offset=offset))
 
 
-def search(state: BrokerState, _: Connection, request: Command) -> Command:
+def search(
+    state: BrokerState, _: Connection, request: Command, header: SearchOffsetRequest
+) -> Command:
     """Find the first message at or after a time, or with UPPER the last at or before it."""
-    header = request.header(SearchOffsetRequest)
     queue = state.store.queue(header.topic, header.queue_id)
     upper = (header.boundary_type or "").upper() == "UPPER"
     offset = 0
@@ -102,25 +103,28 @@ def search(state: BrokerState, _: Connection, request: Command) -> Command:
     return request.reply(ResponseCode.SUCCESS, None, SearchOffsetResponse(offset=offset))
 
 
-def maximum(state: BrokerState, _: Connection, request: Command) -> Command:
+def maximum(
+    state: BrokerState, _: Connection, request: Command, header: GetMaxOffsetRequest
+) -> Command:
     """Return the offset of the next message to come; 0 for a queue that was never used."""
-    header = request.header(GetMaxOffsetRequest)
     queue = state.store.queue(header.topic, header.queue_id)
     offset = 0 if queue is None else queue.next_offset
     return request.reply(ResponseCode.SUCCESS, None, GetMaxOffsetResponse(offset=offset))
 
 
-def minimum(state: BrokerState, _: Connection, request: Command) -> Command:
+def minimum(
+    state: BrokerState, _: Connection, request: Command, header: GetMinOffsetRequest
+) -> Command:
     """Return the first offset a queue still holds."""
-    header = request.header(GetMinOffsetRequest)
     queue = state.store.queue(header.topic, header.queue_id)
     offset = _min_offset(state, header.topic, queue)
     return request.reply(ResponseCode.SUCCESS, "", GetMinOffsetResponse(offset=offset))
 
 
-def earliest(state: BrokerState, _: Connection, request: Command) -> Command:
+def earliest(
+    state: BrokerState, _: Connection, request: Command, header: GetEarliestStoreTimeRequest
+) -> Command:
     """Return when the first message a queue still holds was stored; -1 if there is none."""
-    header = request.header(GetEarliestStoreTimeRequest)
     queue = state.store.queue(header.topic, header.queue_id)
     moment = -1 if queue is None else state.store.earliest_time(queue)
     return request.reply(ResponseCode.SUCCESS, None, GetEarliestStoreTimeResponse(timestamp=moment))
@@ -160,7 +164,7 @@ def _topics_by_group(pairs: Mapping[tuple[str, str], object]) -> dict[str, list[
     return result
 
 
-HANDLERS: dict[RequestCode, Handler] = {
+HANDLERS: dict[RequestCode, AnyHandler] = {
     RequestCode.UPDATE_CONSUMER_OFFSET: update,
     RequestCode.QUERY_CONSUMER_OFFSET: query,
     RequestCode.SEARCH_OFFSET_BY_TIMESTAMP: search,

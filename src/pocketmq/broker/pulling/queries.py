@@ -3,7 +3,7 @@
 import asyncio
 
 from pocketmq.broker.core.refusals import refusal
-from pocketmq.broker.state import BrokerState, Handler
+from pocketmq.broker.state import AnyHandler, BrokerState
 from pocketmq.errors import MQError, ResponseCode
 from pocketmq.net import Connection
 from pocketmq.protocol.bodies.consume_queue import ConsumeQueueEntry, ConsumeQueuePage
@@ -25,9 +25,11 @@ _LARGEST_BODY = 15 * 1024 * 1024
 """Clients take frames up to 16 MiB; messages that would make one larger are left out."""
 
 
-def view(state: BrokerState, _: Connection, request: Command) -> Command:
+def view(
+    state: BrokerState, _: Connection, request: Command, header: ViewMessageRequest
+) -> Command:
     """Return the message at a place of the commit log."""
-    offset = request.header(ViewMessageRequest).offset
+    offset = header.offset
     record = state.store.record_at(offset) if offset >= 0 else None
     if record is None:
         return request.reply(
@@ -36,13 +38,14 @@ def view(state: BrokerState, _: Connection, request: Command) -> Command:
     return request.reply(ResponseCode.SUCCESS, body=record)
 
 
-def query(state: BrokerState, connection: Connection, request: Command) -> Command | None:
+def query(
+    state: BrokerState, connection: Connection, request: Command, header: QueryMessageRequest
+) -> Command | None:
     """Return the latest messages of a topic with a key, as many as Java would.
 
     The key index may be far behind after many sends. Then it catches up in slices, between which
     other requests are served.
     """
-    header = request.header(QueryMessageRequest)
     if state.store.keys.catch_up(_SLICE):
         return _find(state, request, header)
 
@@ -97,9 +100,10 @@ def _joined(records: list[bytes]) -> bytes:
     return b"".join(fitting)
 
 
-def look_at_queue(state: BrokerState, _: Connection, request: Command) -> Command:
+def look_at_queue(
+    state: BrokerState, _: Connection, request: Command, header: QueryConsumeQueueRequest
+) -> Command:
     """Show entries of a queue, and which of them a group's tags let through."""
-    header = request.header(QueryConsumeQueueRequest)
     topic, group = header.topic or "", header.consumer_group or ""
     queue = state.store.queue(topic, header.queue_id)
     if queue is None:
@@ -127,7 +131,7 @@ def look_at_queue(state: BrokerState, _: Connection, request: Command) -> Comman
     return request.reply(ResponseCode.SUCCESS, "not set any response code", None, encode_body(page))
 
 
-HANDLERS: dict[RequestCode, Handler] = {
+HANDLERS: dict[RequestCode, AnyHandler] = {
     RequestCode.VIEW_MESSAGE_BY_ID: view,
     RequestCode.QUERY_MESSAGE: query,
     RequestCode.QUERY_CONSUME_QUEUE: look_at_queue,

@@ -18,7 +18,7 @@ from pocketmq.broker.retry.rules import (
     retry_of,
 )
 from pocketmq.broker.saving import save_changes
-from pocketmq.broker.state import Answer, BrokerState, Handler
+from pocketmq.broker.state import Answer, AnyHandler, BrokerState
 from pocketmq.broker.writing.appending import place
 from pocketmq.broker.writing.drafts import Draft
 from pocketmq.errors import ResponseCode, server_error
@@ -36,9 +36,10 @@ from pocketmq.protocol.requests.sending import SendBackRequest
 _UNIT_SUB = 2
 
 
-def send_back(state: BrokerState, connection: Connection, request: Command) -> Answer:
+def send_back(
+    state: BrokerState, connection: Connection, request: Command, header: SendBackRequest
+) -> Answer:
     """Have a message delivered again later, or put it to the dead letters."""
-    header = request.header(SendBackRequest)
     if state.turn.overloaded:
         raise server_error(ResponseCode.SYSTEM_BUSY, OVERLOADED)
     group = _checked_group(state, header.group)
@@ -146,4 +147,4 @@ def give_up_retries(
     give_up_sent(draft, group)
 
 
-HANDLERS: dict[RequestCode, Handler] = {RequestCode.CONSUMER_SEND_MSG_BACK: send_back}
+HANDLERS: dict[RequestCode, AnyHandler] = {RequestCode.CONSUMER_SEND_MSG_BACK: send_back}

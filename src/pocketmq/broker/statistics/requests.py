@@ -5,7 +5,7 @@ Thread pools and their queues are Java's; there are none here, so they are alway
 
 import shutil
 
-from pocketmq.broker.state import BrokerState, Handler
+from pocketmq.broker.state import AnyHandler, BrokerState
 from pocketmq.errors import ResponseCode
 from pocketmq.model.names import SCHEDULE_TOPIC
 from pocketmq.model.queue import MessageQueue
@@ -149,9 +149,11 @@ def _span(milliseconds: int) -> str:
     return f"[ {days} days, {hours} hours, {minutes} minutes, {seconds} seconds ]"
 
 
-def topic(state: BrokerState, _: Connection, request: Command) -> Command:
+def topic(
+    state: BrokerState, _: Connection, request: Command, header: GetTopicStatsRequest
+) -> Command:
     """Return the bounds of a topic's queues here, and when the last message of each was stored."""
-    name = request.header(GetTopicStatsRequest).topic
+    name = header.topic
     config = state.topics.get(name)
     if config is None:
         return request.reply(ResponseCode.TOPIC_NOT_EXIST, f"topic[{name}] not exist")
@@ -173,9 +175,10 @@ def _held(state: BrokerState, name: str, number: int) -> OffsetRange:
     )
 
 
-def view(state: BrokerState, _: Connection, request: Command) -> Command:
+def view(
+    state: BrokerState, _: Connection, request: Command, header: ViewBrokerStatsRequest
+) -> Command:
     """Return sums and rates of one statistic over the last minute, hour and day."""
-    header = request.header(ViewBrokerStatsRequest)
     found = state.stats.view(header.stats_name, header.stats_key)
     if found is None:
         remark = f"The stats <{header.stats_name}> <{header.stats_key}> not exist"
@@ -183,7 +186,7 @@ def view(state: BrokerState, _: Connection, request: Command) -> Command:
     return request.reply(ResponseCode.SUCCESS, body=encode_body(found))
 
 
-HANDLERS: dict[RequestCode, Handler] = {
+HANDLERS: dict[RequestCode, AnyHandler] = {
     RequestCode.GET_BROKER_RUNTIME_INFO: runtime_info,
     RequestCode.GET_TOPIC_STATS_INFO: topic,
     RequestCode.VIEW_BROKER_STATS_DATA: view,

@@ -6,7 +6,7 @@ Owns Java's checks, codes and words.
 import asyncio
 
 from pocketmq.broker.core.refusals import refusal
-from pocketmq.broker.state import Answer, BrokerState, Handler
+from pocketmq.broker.state import Answer, AnyHandler, BrokerState
 from pocketmq.broker.timers.queue import TimerQueue
 from pocketmq.broker.writing.appending import place
 from pocketmq.broker.writing.drafts import Draft, born_host
@@ -29,9 +29,10 @@ from pocketmq.protocol.requests.sending import RecallRequest, RecallResponse
 _TAG = "_RECALL_TAG_"
 
 
-def recall(state: BrokerState, connection: Connection, request: Command) -> Answer:
+def recall(
+    state: BrokerState, connection: Connection, request: Command, header: RecallRequest
+) -> Answer:
     """Recall a message; whether there is one is not checked, as in RocketMQ."""
-    header = request.header(RecallRequest)
     now_ms = state.turn.now_ms
     handle = _checked(state, header, now_ms)
     draft = Draft(
@@ -145,7 +146,7 @@ def _timed(state: BrokerState, otherwise: str) -> TimerQueue:
     return state.timed
 
 
-HANDLERS: dict[RequestCode, Handler] = {
+HANDLERS: dict[RequestCode, AnyHandler] = {
     RequestCode.RECALL_MESSAGE: recall,
     RequestCode.GET_TIMER_CHECK_POINT: checkpoint,
     RequestCode.GET_TIMER_METRICS: waiting,

@@ -1,7 +1,7 @@
 """Topics as tools manage them: make or change (17, 18), delete (215), show (21, 305, 351)."""
 
 from pocketmq.broker.saving import save_changes, submit_offsets
-from pocketmq.broker.state import BrokerState, Handler
+from pocketmq.broker.state import AnyHandler, BrokerState
 from pocketmq.broker.topics.attributes import parse_changes
 from pocketmq.broker.topics.name_rules import topic_fault
 from pocketmq.broker.topics.table import MAX_QUEUES
@@ -132,9 +132,11 @@ def _pop_retry_topics(state: BrokerState, topic: str) -> list[str]:
     return [name for name in names if name in state.topics]
 
 
-def get(state: BrokerState, _: Connection, request: Command) -> Command:
+def get(
+    state: BrokerState, _: Connection, request: Command, header: GetTopicConfigRequest
+) -> Command:
     """Return how a topic is set up."""
-    topic = request.header(GetTopicConfigRequest).topic
+    topic = header.topic
     config = state.topics.get(topic)
     if config is None:
         remark = f"No topic in this broker. topic: {topic}"
@@ -142,9 +144,10 @@ def get(state: BrokerState, _: Connection, request: Command) -> Command:
     return request.reply(ResponseCode.SUCCESS, None, None, encode_body(config))
 
 
-def get_all(state: BrokerState, _: Connection, request: Command) -> Command:
+def get_all(
+    state: BrokerState, _: Connection, request: Command, header: GetAllTopicConfigRequest
+) -> Command:
     """Return how all topics are set up, or a page of them if the caller says where to begin."""
-    header = request.header(GetAllTopicConfigRequest)
     table = state.topics
     entries = table.entries
     if (header.topic_seq, header.data_version, header.max_topic_num) != (None, None, None):
@@ -178,7 +181,7 @@ def known_version(text: str | None) -> DataVersion | None:
         return None
 
 
-HANDLERS: dict[RequestCode, Handler] = {
+HANDLERS: dict[RequestCode, AnyHandler] = {
     RequestCode.UPDATE_AND_CREATE_TOPIC: create,
     RequestCode.UPDATE_AND_CREATE_TOPIC_LIST: create_several,
     RequestCode.DELETE_TOPIC_IN_BROKER: delete,

@@ -4,7 +4,7 @@ Owns Java's checks, codes and words. UNKNOWN gets no response; the broker checks
 """
 
 from pocketmq.broker.measures import Measures
-from pocketmq.broker.state import Answer, BrokerState, Handler
+from pocketmq.broker.state import Answer, AnyHandler, BrokerState
 from pocketmq.broker.transactions.half_states import COMMITTED, MOST_CHECKS, ROLLED_BACK
 from pocketmq.broker.transactions.rules import comes_too_late, committed, prepare
 from pocketmq.broker.writing.appending import place
@@ -28,9 +28,10 @@ _STATES = {int(TransactionState.COMMIT): COMMITTED, int(TransactionState.ROLLBAC
 _NOT_FOUND = "Find prepared transaction message failed"
 
 
-def end(state: BrokerState, connection: Connection, request: Command) -> Answer:
+def end(
+    state: BrokerState, connection: Connection, request: Command, header: EndTransactionRequest
+) -> Answer:
     """Commit or roll back."""
-    header = request.header(EndTransactionRequest)
     wanted = _STATES.get(header.commit_or_rollback)
     if wanted is None:  # UNKNOWN, or nothing that Java answers
         return None
@@ -84,9 +85,13 @@ def _check(half: RecordView, header: EndTransactionRequest) -> None:
         raise server_error(ResponseCode.SYSTEM_ERROR, "The transaction state table offset wrong")
 
 
-def resume(state: BrokerState, connection: Connection, request: Command) -> Answer:
+def resume(
+    state: BrokerState,
+    connection: Connection,
+    request: Command,
+    header: ResumeCheckHalfMessageRequest,
+) -> Answer:
     """Check a discarded transaction again."""
-    header = request.header(ResumeCheckHalfMessageRequest)
     try:
         position = parse_offset_id(header.msg_id or "").commit_log_offset
     except InvalidInput as error:
@@ -115,7 +120,7 @@ def resume(state: BrokerState, connection: Connection, request: Command) -> Answ
     return None
 
 
-HANDLERS: dict[RequestCode, Handler] = {
+HANDLERS: dict[RequestCode, AnyHandler] = {
     RequestCode.END_TRANSACTION: end,
     RequestCode.RESUME_CHECK_HALF_MESSAGE: resume,
 }
