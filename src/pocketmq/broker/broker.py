@@ -52,8 +52,8 @@ class Broker:
 
         Settings that were changed in an earlier run override `config`, but for the keys in `given`.
 
-        `own_process` says that nothing else runs here, so that the garbage collector may forget
-        about everything that exists after the start.
+        `own_process`: nothing else runs in this process, so that the garbage collector may ignore
+        everything that exists after the start.
         """
         self.config = config or BrokerConfig()
         self._data = data
@@ -80,8 +80,8 @@ class Broker:
     async def start(self) -> Address:
         """Open the store, serve clients, register; return the address that clients use.
 
-        Name servers that are down are tried again later. Raises `ListenFailed` for a port that is
-        not free, `StoreError` for a store that cannot be opened, `InvalidInput` for settings.
+        Name servers that are down are retried later. Raises `ListenFailed` for a port in use,
+        `StoreError` for a store that cannot be opened, `InvalidInput` for invalid settings.
         """
         config = self.config
         known_ip = await _looked_up(config.broker_ip1) if config.broker_ip1 else None
@@ -144,7 +144,7 @@ class Broker:
         return parts
 
     async def stop(self, grace: float = 1.0) -> None:
-        """Leave cleanly; answers that are on their way get `grace` seconds."""
+        """Shut down gracefully; answers that are in flight get `grace` seconds."""
         parts, self._parts = self._parts, None
         if parts is None:
             return
@@ -169,7 +169,7 @@ class Broker:
     async def abort(self) -> None:
         """Stop as a killed broker does, as clients see it: connections reset, nothing unregistered.
 
-        Only within the process it differs: what was stored is closed in good order.
+        Only within the process it differs: the store is closed.
         """
         for connection in self._server.connections:
             connection.abort()
@@ -191,7 +191,7 @@ class _Deaf:
         """Nothing to do."""
 
     def requests_received(self, connection: Connection, requests: list[Command]) -> None:
-        """Leave questions without an answer."""
+        """Ignore requests."""
 
     def connection_closed(self, connection: Connection, cause: Exception | None) -> None:
         """Report the loss: a name server drops a broker with its connection."""
@@ -200,7 +200,7 @@ class _Deaf:
 
 
 class _Front:
-    """Owner of the clients' connections until the parts are there that really are."""
+    """Owner of the clients' connections, which hands them to the dispatcher once that is built."""
 
     def __init__(self) -> None:
         self.owner: Owner = _Deaf()
@@ -231,5 +231,5 @@ async def _looked_up(host: str) -> str:
     try:
         found = await asyncio.get_running_loop().getaddrinfo(host, 0, type=socket.SOCK_STREAM)
     except OSError as error:
-        raise InvalidInput(f"brokerIP1={host} is no address: {error}") from error
+        raise InvalidInput(f"brokerIP1={host} is not an address: {error}") from error
     return str(found[0][4][0])

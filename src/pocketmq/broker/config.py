@@ -1,7 +1,7 @@
 """A broker's settings, by RocketMQ's own keys, with Java's defaults unless a comment says why not.
 
-Owns names, types and what may change while the broker runs. Times have the unit RocketMQ's key has
-(mostly milliseconds); the rest of the broker asks the properties here for seconds.
+Owns names, types and what may change while the broker runs. Times have the unit of RocketMQ's key,
+mostly milliseconds.
 """
 
 from collections.abc import Mapping
@@ -67,7 +67,7 @@ class BrokerConfig(AccessSettings, frozen=True, kw_only=True, rename="camel"):
     message_delay_level: str = "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h"
     timer_wheel_enable: bool = True
     timer_max_delay_sec: int = 3 * 24 * 3600
-    recall_message_enable: bool = True  # Java: false; taking back should simply work
+    recall_message_enable: bool = True  # Java: false; recalling should simply work
     transaction_time_out: int = 6_000
     transaction_check_max: int = 15
     transaction_check_interval: int = 30_000
@@ -96,27 +96,27 @@ class BrokerConfig(AccessSettings, frozen=True, kw_only=True, rename="camel"):
     wait_time_mills_in_ack_queue: int = 3_000
     wait_time_mills_in_admin_broker_queue: int = 5_000
     max_connection_memory: int = 128 * 1024 * 1024  # ours; see `pocketmq.net.budget`
-    max_request_body_size: int = 2 * 1024 * 1024  # ours; of requests whose body is no message
+    max_request_body_size: int = 2 * 1024 * 1024  # ours; of requests whose body is not a message
 
     # Popping
     revive_queue_num: int = 8
     enable_retry_topic_v2: bool = False
     retrieve_message_from_pop_retry_topic_v1: bool = True
     pop_response_return_actual_retry_topic: bool = False
-    pop_from_retry_probability: int = 20  # of a hundred pops, look for retries first
+    pop_from_retry_probability: int = 20  # percentage of pops that read the retry topic first
     pop_polling_size: int = 1024  # pops of one topic, group and queue that may wait
     max_pop_polling_size: int = 100_000
-    enable_pop_message_threshold: bool = True  # Java: false; memory must end somewhere
+    enable_pop_message_threshold: bool = True  # Java: false; bounds the memory
     pop_inflight_message_threshold: int = 100_000  # Java: 10 000; of one queue and group
     enable_pop_buffer_merge: bool = False
     pop_consumer_kv_service_enable: bool = msgspec.field(
         name="popConsumerKVServiceEnable", default=False
     )
 
-    # Keeping
+    # Storage
     flush_disk_type: str = "ASYNC_FLUSH"
     sync_flush_timeout: int = 5_000
-    max_unsynced_messages: int = 100_000  # more than that waiting for the device: code 2
+    max_unsynced_messages: int = 100_000  # beyond that, sends are refused with code 2
     max_unsynced_bytes: int = 64 * 1024 * 1024
     file_reserved_time: int = 72  # hours
     file_reserved_bytes: int = 0  # ours; 0: as the disk allows, or a quarter of the memory
@@ -126,7 +126,7 @@ class BrokerConfig(AccessSettings, frozen=True, kw_only=True, rename="camel"):
     disk_space_clean_forcibly_ratio: int = 85
     disk_space_warning_level_ratio: int = 90
     # Metrics
-    metrics_exporter_type: str = "DISABLE"  # or PROM: Prometheus asks for them
+    metrics_exporter_type: str = "DISABLE"  # or PROM: exported to Prometheus
     metrics_prom_exporter_host: str = "127.0.0.1"  # Java: brokerIP1
     metrics_prom_exporter_port: int = 5557
 
@@ -141,12 +141,12 @@ class BrokerConfig(AccessSettings, frozen=True, kw_only=True, rename="camel"):
 
     @property
     def sync_flush(self) -> bool:
-        """Whether a message is acknowledged only once it is on the device."""
+        """Whether a message is acknowledged only once it is synced to the device."""
         return self.flush_disk_type == "SYNC_FLUSH"
 
     @property
     def delete_hours(self) -> tuple[int, ...]:
-        """The hours of the day at which messages older than `fileReservedTime` go."""
+        """The hours of the day at which messages older than `fileReservedTime` are deleted."""
         return parse_hours(self.delete_when)
 
     @classmethod
@@ -176,7 +176,7 @@ class BrokerConfig(AccessSettings, frozen=True, kw_only=True, rename="camel"):
         return {key: _write_value(pairs[key]) for key in sorted(pairs)}
 
     def shown_properties(self) -> dict[str, str]:
-        """Write every setting for the eyes of others: secrets are hidden."""
+        """Write every setting with its secrets hidden."""
         properties = self.to_properties()
         return properties | {key: HIDDEN for key in SECRET_SETTINGS if properties[key]}
 

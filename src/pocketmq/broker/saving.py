@@ -43,7 +43,7 @@ def _tables(state: BrokerState) -> tuple[SavedTable, ...]:
 
 
 def load_tables(state: BrokerState) -> None:
-    """Fill the tables with what was saved. Raises `BodyMalformed` for documents that are none."""
+    """Fill the tables with what was saved. Raises `BodyMalformed` for malformed documents."""
     for table in _tables(state):
         table.load(state.store.metadata.documents(table.kind))
     state.offsets.load(state.store.metadata.consumer_offsets())
@@ -83,7 +83,7 @@ def submit_offsets(state: BrokerState, done: Outcome = lambda _: None) -> bool:
     Offsets that cannot be saved stay for the next call. Calls `done` with the error, if any.
     """
     try:
-        write_log(state)  # an offset may be that of a message appended in this turn
+        write_log(state)  # an offset may be that of a message that is not written yet
     except StoreError as error:
         logger.error("save of offsets failed: error=%s; retrying", error)  # noqa: TRY400
         return False

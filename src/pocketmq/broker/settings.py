@@ -36,7 +36,7 @@ _FOR_TOOLS = {"filterServerNums": "0", "slaveReadEnable": "false"}
 def update_config(state: BrokerState, connection: Connection, request: Command) -> Command:
     """Change settings, all of them or none, for this run and the next; unknown keys change nothing.
 
-    A value that cannot be is refused and said so. Java says success and keeps the old one.
+    An invalid value is refused with the reason. Java answers success and keeps the old one.
     """
     wanted = read_properties(request.body) if request.body else {}
     if any(key in wanted for key in _GUARDED):
@@ -70,7 +70,7 @@ def _announce(state: BrokerState) -> None:
 
 
 def get_config(state: BrokerState, _: Connection, request: Command) -> Command:
-    """Return every setting as text."""
+    """Answer with every setting as text."""
     version = encode_body(state.topics.version).decode()
     tls = {"useTLS": str(state.config.client_tls() is not None).lower()}
     body = write_properties(state.config.shown_properties() | _FOR_TOOLS | tls)
@@ -105,7 +105,7 @@ def with_kept(config: BrokerConfig, store: MessageStore, given: Collection[str])
 
 
 def store_options(config: BrokerConfig, *, in_memory: bool) -> StoreOptions:
-    """Return the store's options that the settings stand for."""
+    """Return the store's options that follow from the settings."""
     kept = _share_of_memory(config) if in_memory else 0
     return StoreOptions(
         segment_size=config.mapped_file_size_commit_log,
@@ -120,7 +120,7 @@ def store_options(config: BrokerConfig, *, in_memory: bool) -> StoreOptions:
 
 
 def _share_of_memory(config: BrokerConfig) -> int:
-    """Return how much a broker without a disk keeps: the oldest messages make room for new ones."""
+    """Return how many bytes a broker in memory keeps; then it deletes the oldest messages."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return max(memory // 4, 2 * config.mapped_file_size_commit_log)
 

@@ -1,7 +1,7 @@
 """Balancing by the broker (5.x): a member's share of a topic, and the mode it gets messages by.
 
 Clients that do not balance themselves ask for their queues. The rules are those of `balance`, so
-both kinds of members come to the same shares. `RequestModes` remembers operators' choices.
+both kinds of members come to the same shares. `RequestModeTable` keeps operators' choices.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -54,7 +54,7 @@ def _pop_share(
 ) -> list[MessageQueue]:
     """Return the queues a member pops from: its own, and those of the next members it shares with.
 
-    Without sharing, or if it would reach everybody, members pop from whole brokers. With fewer
+    Without sharing, or if it would reach all members, members pop from whole brokers. With fewer
     queues than members, each member has one, in turn.
     """
     group, sharing = mode.consumer_group or "", mode.pop_share_queue_num
@@ -76,7 +76,7 @@ def _pop_share(
 
 
 class RequestModeTable:
-    """How groups get the messages of topics, where an operator has said so."""
+    """How groups get the messages of topics, where an operator has chosen it."""
 
     kind = "request_mode"
 

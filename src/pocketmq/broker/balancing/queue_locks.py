@@ -12,7 +12,7 @@ from pocketmq.model.queue import MessageQueue
 LEASE = 60.0
 """Seconds a lock lives without being renewed."""
 MAX_LOCKS = 200_000
-"""Locks of all groups; further ones are not granted. Those that are over count until `expire`."""
+"""Locks of all groups; further ones are not granted. Expired ones count until `expire`."""
 
 
 class GroupQueueLocks:
@@ -59,7 +59,7 @@ class GroupQueueLocks:
         return all(self._over(renewed, now) for _, renewed in held.values())
 
     def expire(self, now: float) -> None:
-        """Forget locks that are over. They are free either way; this only saves room."""
+        """Drop expired locks. They are free either way; this only saves memory."""
         for group, held in tuple(self._groups.items()):
             left = {queue: each for queue, each in held.items() if not self._over(each[1], now)}
             if left:

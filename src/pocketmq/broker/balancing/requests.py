@@ -65,7 +65,7 @@ def _own(
 
 
 def set_mode(state: BrokerState, _: Connection, request: Command) -> Command:
-    """Choose how a group gets a topic's messages."""
+    """Set how a group gets a topic's messages."""
     mode = decode_body(request.body, RequestMode)
     topic, group = mode.topic, mode.consumer_group
     if topic is None or group is None:
@@ -85,7 +85,7 @@ def set_mode(state: BrokerState, _: Connection, request: Command) -> Command:
 
 
 def list_modes(state: BrokerState, _: Connection, request: Command) -> Command:
-    """Return every such choice, as a slave would copy them."""
+    """Answer with all request modes, as a slave copies them."""
     body = encode_body(RequestModes(message_request_mode_map=state.modes.entries))
     return request.reply(ResponseCode.SUCCESS, None, None, body)
 

@@ -1,8 +1,8 @@
 """Where the queues of a topic are in the whole cluster, as the name servers say.
 
-Only brokers that balance for their clients ask. An answer is kept and served while it is renewed;
-who asks first for a topic has to wait for it. Belongs to the broker's loop; asking the name servers
-is somebody else's business.
+Only brokers that assign queues to their clients ask. A cached answer is served while it is
+refreshed; the first request for a topic waits for it. Belongs to the broker's loop;
+`naming.name_servers` asks.
 """
 
 from collections.abc import Callable

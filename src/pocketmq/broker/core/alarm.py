@@ -1,4 +1,4 @@
-"""One timer for work that is due at moments of the wall clock, such as delivering messages.
+"""One timer for work that is due at times of the wall clock, such as delivering messages.
 
 Nothing is polled: an alarm that is not set has no timer. The work sets the alarm again itself, once
 more is due. Independent of the work. Belongs to the broker's loop.
@@ -11,7 +11,7 @@ from collections.abc import Callable
 logger = logging.getLogger("pocketmq.broker")
 
 RETRY_AFTER = 1.0
-"""Seconds until work that failed is tried again."""
+"""Seconds until work that failed is retried."""
 LONGEST_SLEEP = 5.0
 """Seconds after which the work checks the wall clock, because that may be set forward."""
 _NEVER = float("inf")
@@ -23,7 +23,7 @@ class Alarm:
     def __init__(
         self, name: str, work: Callable[[], None], loop: asyncio.AbstractEventLoop
     ) -> None:
-        """Take the work and its name, which begins the log line if the work raises."""
+        """Take the work and its name, which starts the log line if the work raises."""
         self._name = name
         self._work = work
         self._loop = loop

@@ -1,4 +1,4 @@
-"""Answers by template: what a broker says a hundred thousand times is not built field by field.
+"""Answers by template: frequent answers are not built field by field.
 
 Owns the bytes of answers to sends and pulls in the JSON serialisation; the binary one, which few
 clients use, goes the general way. The fields are Java's (5.x), all of them in every answer.
@@ -105,7 +105,7 @@ class SendAnswers:
         return encode_frame(_JSON, self._recallable % fields)
 
     def refused(self, request: Command, code: int, remark: str | None) -> Command:
-        """Make a refusal; clients read region and trace switch in it, too (seen in Go)."""
+        """Build a refusal; clients read region and trace switch in it, too (seen in Go)."""
         trace = "true" if self._trace_on else "false"
         return request.reply(code, remark, {TRACE_ON: trace, MSG_REGION: self._region})
 
@@ -156,7 +156,7 @@ def with_code(frame: bytes, code: int) -> bytes:
 
 @lru_cache(maxsize=256)
 def _pull_parts(code: int, status: str, topic_flag: int, group_flag: int) -> tuple[str, str]:
-    """Return what stands before and behind the numbers of an answer to a pull."""
+    """Return the parts of an answer to a pull before and behind its numbers."""
     start = (
         f'{{"code":{code},"extFields":{{"suggestWhichBrokerId":"0","topicSysFlag":"{topic_flag}",'
         f'"groupSysFlag":"{group_flag}","nextBeginOffset":"'

@@ -36,7 +36,7 @@ class SystemWallClock:
 logger = logging.getLogger("pocketmq.broker")
 
 SMALLEST_JUMP = 3.0
-"""Seconds from which a change of the clock is worth a line."""
+"""Seconds from which a jump of the clock is logged."""
 
 
 class ClockWatch:
@@ -47,7 +47,7 @@ class ClockWatch:
         self._steady = steady
         self._difference = clock.now() - steady()
         self.when_set_back: list[Callable[[], None]] = []
-        """Called after the clock was set back: what was to end by it would last too long."""
+        """Called after the clock was set back: what ends by it would last too long."""
 
     def look(self) -> None:
         """Compare the clocks; call this about once a second."""

@@ -1,4 +1,4 @@
-"""Set-ups by name with a version: what the tables of topics and groups have in common.
+"""Settings by name with a version: what the tables of topics and groups have in common.
 
 The table in memory is the truth while the broker runs. It remembers which entries differ from what
 was saved last; the owner of the store saves them. Independent of store and wire.
@@ -36,12 +36,12 @@ class ConfigTable(Generic[V]):
         return len(self.entries)
 
     def get(self, name: str) -> V | None:
-        """Return the set-up of that name."""
+        """Return the settings of that name."""
         return self.entries.get(name)
 
     @property
     def full(self) -> bool:
-        """Whether there is no room for a further name."""
+        """Whether the table has reached its limit."""
         return len(self.entries) >= self._limit
 
     def put(self, name: str, value: V, now_ms: int) -> None:
@@ -59,7 +59,7 @@ class ConfigTable(Generic[V]):
     def page(self, start: int, count: int, version: DataVersion | None) -> dict[str, V]:
         """Return `count` entries by name from a position on; from the first if the version moved.
 
-        Callers read a large table in pages and hand back the version they began with.
+        Callers read a large table in pages and pass the version of the first page.
         """
         begin = max(start, 0) if version == self.version else 0
         names = java_sorted(tuple(self.entries))[begin : begin + max(count, 0)]

@@ -1,6 +1,6 @@
-"""Saving what a feature has done, a little later and off the loop, for recovery to begin from.
+"""Saving what a feature has done, a little later and off the loop, as a start for recovery.
 
-What is saved speaks of messages in the log, so the log is synced before it is saved: after a crash
+What is saved refers to messages in the log, so the log is synced before it is saved: after a crash
 nothing saved is ahead of the log. A save that fails is retried with the then current state.
 Independent of what it saves. Belongs to the broker's loop.
 """
@@ -38,9 +38,9 @@ class LogOwner(Protocol):
 
 
 def write_log(state: LogOwner) -> None:
-    """Write what was appended in this turn, before a save that may speak of it.
+    """Write what was appended in this event-loop iteration, before a save that may refer to it.
 
-    Raises `StoreError`; the messages that the store dropped are refused at the end of the turn.
+    Raises `StoreError`; the messages that the store dropped are refused when the batch ends.
     """
     try:
         state.store.write()
@@ -94,7 +94,7 @@ class LateSaving:
             self._timer = self._loop.call_later(SAVE_AFTER, self._save)
 
     async def stop(self) -> None:
-        """Save what has changed, once more, and no more after that."""
+        """Save what has changed a last time."""
         self._open = False
         if self._timer is not None:
             self._timer.cancel()

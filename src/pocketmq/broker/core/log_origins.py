@@ -1,9 +1,8 @@
-"""Which messages of the log were made from others: after a crash, the proof of what was done.
+"""Which messages of the log are copies of others: after a crash, the proof of what was done.
 
-A committed message, one whose time has come and a popped one that comes back are copies of others.
+Committed messages, timed ones that were due and redelivered ones that were popped are copies.
 Each copy names where its original lies: in the field RocketMQ has for the half message of a
-committed one. Clients cannot write that field, so a copy is never mistaken. Knows neither
-transactions, timers nor pops.
+committed one. Clients cannot write that field, so a copy is never mistaken.
 """
 
 import struct
@@ -60,7 +59,7 @@ def origin_of_timer(position: int) -> int:
 
 
 def timer_of_origin(origin: int) -> int | None:
-    """Undo `origin_of_timer`; None for what is no timed message's copy."""
+    """Undo `origin_of_timer`; None for what is not a timed message's copy."""
     return ~origin if -_POPPED <= origin < 0 else None
 
 

@@ -8,7 +8,7 @@ class ClientPeer(Protocol):
 
     @property
     def closed(self) -> bool:
-        """Whether it is gone."""
+        """Whether the connection is closed."""
         ...
 
     @property
@@ -18,7 +18,7 @@ class ClientPeer(Protocol):
 
     @property
     def remote_address(self) -> str:
-        """Where it is, as host:port."""
+        """The client's address, as host:port."""
         ...
 
     def write(self, *pieces: bytes) -> None:
@@ -26,5 +26,5 @@ class ClientPeer(Protocol):
         ...
 
     def close(self) -> None:
-        """End the connection, after what is on its way."""
+        """Close the connection, after what is in flight."""
         ...

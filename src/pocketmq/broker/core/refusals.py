@@ -47,11 +47,11 @@ _CODES: tuple[tuple[type[MQError], ResponseCode], ...] = (
     (FilterSyntaxError, ResponseCode.SUBSCRIPTION_PARSE_FAILED),
     (InvalidInput, ResponseCode.INVALID_PARAMETER),
 )
-"""Codes of errors that do not have one themselves; the first that fits counts."""
+"""Codes of errors that have none themselves; the first that matches is used."""
 
 
 def check_size(request: Command, largest: int) -> None:
-    """Raise `InvalidInput` for a request with a body it would take too long to read.
+    """Raise `InvalidInput` for a request whose body would take too long to decode.
 
     All clients wait while a heartbeat or a list of locks of many megabytes is decoded.
     """
@@ -62,7 +62,7 @@ def check_size(request: Command, largest: int) -> None:
 
 
 def refusal(request: Command, error: MQError) -> Command:
-    """Return the answer to a request that met an error."""
+    """Return the answer to a request that raised an error."""
     if isinstance(error, ServerError):
         return request.reply(error.code, error.remark)
     for kind, code in _CODES:

@@ -1,7 +1,7 @@
 """What the requests of one event-loop iteration leave to be done once their messages are written.
 
-Handlers put answers here that promise a message is stored, and the queues that grew; `BatchWriter`
-takes all of it, writes, and lets the answers go. Belongs to the broker's loop.
+Handlers put answers here that promise a message is stored, and the queues that grew;
+`CommitLogWriter` takes all of it, writes, and lets the answers go. Belongs to the broker's loop.
 """
 
 from typing import TypeAlias
@@ -25,13 +25,13 @@ class WriteBatch:
     def __init__(self) -> None:
         self.now_ms = 0
         self.began = 0.0  # by the loop's clock, when its first request came; 0 without metrics
-        self.overloaded = False  # too much waits for the device: refuse what is to be stored
+        self.overloaded = False  # too much waits for a sync: refuse sends
         self.ready: Answers = {}  # leave once written
         self.held: Answers = {}  # leave once written, and synced if the broker syncs
         self.messages = 0
         self.size = 0
-        self.notes = 0  # changes that are to be put down in the journal of pops
-        self.arrivals: dict[QueueIndex, int] = {}  # queues with waiting pulls, and what is new from
+        self.notes = 0  # changes for the journal of pops
+        self.arrivals: dict[QueueIndex, int] = {}  # queues with waiting pulls, new from
         self.last: tuple[QueueIndex, int] | None = None  # the latest append, and where it ended
         self.failed = False  # the store has dropped what this batch appended
         self.topics: dict[str, list[int]] = {}  # messages, bytes and batches of each
@@ -41,7 +41,7 @@ class WriteBatch:
     ) -> None:
         """Answer when the messages appended so far are safe.
 
-        `wait=False` is for senders that do not want to wait for the device (property WAIT).
+        `wait=False` is for senders that do not want to wait for a sync (property WAIT).
         """
         answers = self.held if wait else self.ready
         try:
@@ -66,9 +66,11 @@ class WriteBatch:
             self.arrivals[queue] = end - count
 
     def doubt(self) -> None:
-        """Find out, right after the store refused something, whether it dropped what waited.
+        """Check, right after the store refused something, whether it dropped what was not written.
 
-        A store that cannot write takes back all that was appended since it last could.
+        A store that cannot write drops all that was appended since its last write. The queues
+        shrink by that; the end of the latest append tells. Without this check senders would get
+        a receipt for a message that is gone.
         """
         if self.last is not None and self.last[0].next_offset < self.last[1]:
             self.failed = True

@@ -44,7 +44,7 @@ class Delays:
         *,
         budget: DeliveryBudget = DeliveryBudget(),  # noqa: B008 - a value
     ) -> None:
-        """Take the levels from the state's settings; raise `InvalidInput` if they are none."""
+        """Take the levels from the state's settings; raise `InvalidInput` if they are malformed."""
         self._state = state
         self._budget = budget
         self._levels = DelayLevels.parse(state.config.message_delay_level)
@@ -69,7 +69,7 @@ class Delays:
         self._set_alarm()
 
     async def stop(self) -> None:
-        """Deliver no more, and save how far it came; call before the store is closed."""
+        """Stop delivering, and save the progress; call before the store is closed."""
         self._alarm.stop()
         if self._state.delay_progress.has_unsaved:  # recovery may have moved it
             self._saving.changed()

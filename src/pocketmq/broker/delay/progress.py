@@ -1,4 +1,4 @@
-"""How far each delay level has been delivered, and what of that has been saved.
+"""Delivery progress of each delay level, and what of it has been saved.
 
 A saved document holds a level's next offset and the end of the commit log at that time: whatever
 was delivered later lies behind it, which is where `delay.recovery` searches after a crash. Knows
@@ -15,7 +15,7 @@ from pocketmq.protocol.bodies.offsets import DelayOffsets
 
 
 class SavedProgress(msgspec.Struct, frozen=True):
-    """A level's progress as it is kept."""
+    """A level's progress as it is saved."""
 
     offset: int
     """The next message to deliver."""

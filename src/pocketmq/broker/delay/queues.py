@@ -38,7 +38,7 @@ class DeliveryRun(NamedTuple):
 
 
 class DeliveredDelays(NamedTuple):
-    """What a delivery came to."""
+    """What was delivered."""
 
     runs: list[DeliveryRun]
     error: StoreError | None
@@ -60,7 +60,7 @@ class DelayQueues:
         self._store = store
         self._levels = levels
         self._progress = progress
-        self._first = 0  # which level is served first: each in turn, so that none starves
+        self._first = 0  # the level served first: round robin, so that none starves
         known = len(levels.delays_ms)
         self.levels = [
             level
@@ -106,7 +106,7 @@ class DelayQueues:
             self._store.write()
         except StoreError as failed:
             error = failed
-        # The store has taken back from its queue whatever it could not write.
+        # The store has removed from its queue what it could not write.
         kept = [run for run in runs if run.queue.next_offset > run.offset]
         for run in kept:
             self._progress.reached(run.level, run.reached)

@@ -4,8 +4,8 @@ A delivered message is a copy of the one that waited: same properties, body and 
 it was sent to. Each level delivers in order, so the messages that were delivered after the saved
 offset are the first ones from there on, and their copies lie in the log in the same order. Copies
 lie behind the saved position, and were stored no earlier than their messages were due; where the
-clock was set back, or a topic was deleted meanwhile, one may be missed: that message then comes a
-second time. Only an exact copy that a client made itself can be taken for a delivery.
+clock was set back, or a topic was deleted meanwhile, one may be missed: that message is then
+delivered twice. Only an exact copy that a client made itself can be taken for a delivery.
 """
 
 import struct

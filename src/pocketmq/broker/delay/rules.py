@@ -56,7 +56,7 @@ class DelayLevels(msgspec.Struct, frozen=True):
 def asked_level(properties: dict[str, str]) -> int:
     """Return the delay level a message asks for, 0 if none.
 
-    Raises `ServerError` if it is no number.
+    Raises `ServerError` if it is not a number.
     """
     text = properties.get(names.DELAY_LEVEL)
     if text is None:
@@ -73,12 +73,12 @@ def asked_level(properties: dict[str, str]) -> int:
 def hold_back(draft: Draft, levels: DelayLevels, now_ms: int) -> bool:
     """Send a draft to the queue of the level it asks for; return whether it asks for one.
 
-    Raises `ServerError` if its level is no number.
+    Raises `ServerError` if its level is not a number.
     """
     level = asked_level(draft.properties)
     if level <= 0 or draft.sys_flag & TRANSACTION_MASK not in _DELAYABLE:
         return False
-    if draft.topic == HALF_TOPIC:  # 5.x delays it and throws it away; 4.9 forgets the delay
+    if draft.topic == HALF_TOPIC:  # 5.x delays it and discards it; 4.9 ignores the delay
         del draft.properties[names.DELAY_LEVEL]
         return False
     if level > len(levels.delays_ms):
@@ -94,7 +94,7 @@ def hold_back(draft: Draft, levels: DelayLevels, now_ms: int) -> bool:
 
 
 def tag_rule(levels: DelayLevels) -> TagRule:
-    """Make the rule by which recovery finds when a delayed record is due."""
+    """Build the rule by which recovery finds when a delayed record is due."""
 
     def due_ms(record: RecordView) -> int:
         return levels.due_ms(record.queue_id + 1, record.store_timestamp_ms)
@@ -103,7 +103,7 @@ def tag_rule(levels: DelayLevels) -> TagRule:
 
 
 class DueMessage(NamedTuple):
-    """A delayed message whose time has come, as it goes to its queue."""
+    """A delayed message that is due, as it goes to its queue."""
 
     topic: str
     queue_id: int

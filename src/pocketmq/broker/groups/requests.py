@@ -1,4 +1,4 @@
-"""Groups as tools manage them: make or change (200, 225, 353), delete (207), show (201, 352)."""
+"""Consumer groups: create or change (200, 225, 353), delete (207), show (201, 352)."""
 
 from pocketmq.broker.saving import save_changes
 from pocketmq.broker.state import AnyHandler, BrokerState
@@ -22,7 +22,7 @@ from pocketmq.protocol.requests.groups import (
 
 
 def update(state: BrokerState, _: Connection, request: Command) -> Command:
-    """Make a group, or replace how it is set up."""
+    """Create a group, or replace its settings."""
     if not request.body:
         return request.reply(ResponseCode.SUCCESS)  # as in Java
     value = loads(request.body, "GroupConfig")
@@ -32,7 +32,7 @@ def update(state: BrokerState, _: Connection, request: Command) -> Command:
 
 
 def update_several(state: BrokerState, _: Connection, request: Command) -> Command:
-    """Make or replace groups, unless one of them cannot have its name."""
+    """Create or replace groups, unless a name is invalid."""
     return _update(state, request, decode_body(request.body, GroupConfigs).group_config_list)
 
 
@@ -57,7 +57,7 @@ def _update(state: BrokerState, request: Command, wanted: list[GroupConfig]) -> 
 def delete(
     state: BrokerState, _: Connection, request: Command, header: DeleteSubscriptionGroupRequest
 ) -> Command:
-    """Delete a group, and its offsets if wanted; one that is not there is deleted, too."""
+    """Delete a group, and its offsets if requested; succeeds also for an unknown group."""
     state.groups.remove(header.group_name, state.clock.now_ms())
     if state.pops is not None:
         state.pops.forget(group=header.group_name)
@@ -71,7 +71,7 @@ def delete(
 def get(
     state: BrokerState, _: Connection, request: Command, header: GetSubscriptionGroupConfigRequest
 ) -> Command:
-    """Return how a group is set up, making it if groups come by themselves."""
+    """Answer with a group's settings, creating it if groups are created automatically."""
     name = header.group
     auto_create, now_ms = state.config.auto_create_subscription_group, state.clock.now_ms()
     config = state.groups.find(name, auto_create=auto_create, now_ms=now_ms)
@@ -85,7 +85,7 @@ def get(
 def get_all(
     state: BrokerState, _: Connection, request: Command, header: GetAllSubscriptionGroupRequest
 ) -> Command:
-    """Return how all groups are set up, or a page of them if the caller says where to begin."""
+    """Answer with the settings of all groups, or of a page if the caller names its start."""
     table = state.groups
     entries, forbidden = table.entries, table.forbidden.entries
     if (header.group_seq, header.data_version, header.max_group_num) != (None, None, None):
@@ -103,7 +103,7 @@ def get_all(
 def forbid(
     state: BrokerState, _: Connection, request: Command, header: UpdateGroupForbiddenRequest
 ) -> Command:
-    """Forbid a group to read a topic, allow it again, or just say which it is."""
+    """Forbid a group to read a topic, allow it again, or just answer which it is."""
     group, topic = header.group, header.topic
     if header.readable is not None and group in state.groups and topic in state.topics:
         state.groups.allow_reading(

@@ -1,4 +1,4 @@
-"""The consumer groups of a broker: how each is set up, and which topics it may not read.
+"""The consumer groups of a broker: their settings, and which topics each may not read.
 
 Pure rules over a table in memory; saving what changed is the callers' business (`saving`).
 """
@@ -16,7 +16,7 @@ from pocketmq.model.names import is_system_group
 from pocketmq.protocol.json_values import decode_body, encode_body
 
 MAX_GROUPS = 50_000
-"""As for topics: a loop of random names must end somewhere."""
+"""As for topics: a client with random names must not fill the memory."""
 
 _READ = int(Permission.READ)
 
@@ -36,7 +36,7 @@ class GroupConfigTable(ConfigTable[GroupConfig]):
     def find(self, group: str, *, auto_create: bool, now_ms: int) -> GroupConfig | None:
         """Return a group, created if it is missing and may be; None if there is and will be none.
 
-        RocketMQ's own groups may always be made.
+        RocketMQ's own groups may always be created.
         """
         known = self.entries.get(group)
         if known is not None:
@@ -49,7 +49,7 @@ class GroupConfigTable(ConfigTable[GroupConfig]):
         return config
 
     def update(self, wanted: GroupConfig, now_ms: int) -> None:
-        """Make or replace a group; its attributes are changes, with signed keys.
+        """Create or replace a group; its attributes are changes, with signed keys.
 
         Raises `AttributeRefused`.
         """
@@ -60,7 +60,7 @@ class GroupConfigTable(ConfigTable[GroupConfig]):
         self.put(name, msgspec.structs.replace(wanted, attributes=attributes), now_ms)
 
     def remove(self, name: str, now_ms: int) -> bool:
-        """Forget a group and what it was forbidden."""
+        """Remove a group and what it was forbidden."""
         self.forbidden.clear(name)
         return super().remove(name, now_ms)
 

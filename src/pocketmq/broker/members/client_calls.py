@@ -83,7 +83,7 @@ def running_info(
 def consume_directly(
     state: BrokerState, connection: Connection, request: Command, header: ConsumeDirectlyRequest
 ) -> Answer:
-    """Have a consumer handle one message of the log now."""
+    """Ask a consumer to handle one message of the log now."""
     try:
         position = parse_offset_id(header.msg_id or "").commit_log_offset
     except InvalidInput as error:
@@ -190,7 +190,7 @@ class _Gathering:
         return answered
 
     def answer(self) -> Command:
-        """Return everything that came."""
+        """Return the answer with all that was gathered."""
         body = encode_body(ConsumerStatus(consumer_table=self._table))
         return self._request.reply(ResponseCode.SUCCESS, body=body)
 

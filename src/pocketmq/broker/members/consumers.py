@@ -1,4 +1,4 @@
-"""Consumers online: the members of every group, its subscriptions, and whom to notify of changes.
+"""Consumers online: the members of every group, its subscriptions, and notifications of changes.
 
 The broker's side of client-side balancing: members get the list of members from here.
 Pure rules over a table in memory with `now` as an argument; what must be sent comes back as a
@@ -18,7 +18,7 @@ from pocketmq.protocol.peers import Language
 
 
 class ClientInfo(msgspec.Struct, frozen=True):
-    """What a heartbeat says of its sender."""
+    """The sender of a heartbeat: client id, language and version."""
 
     client_id: str
     language: Language | None
@@ -38,7 +38,7 @@ class OnlineConsumer:
 class ConsumerGroup:
     """A group with at least one member.
 
-    Its subscriptions and the way it consumes are what the latest heartbeat of any member said:
+    Its subscriptions and the way it consumes are those of the latest heartbeat of any member:
     members that disagree overwrite each other, as in Java.
     """
 
@@ -114,7 +114,7 @@ class OnlineConsumers:
 
         `notify` is the group's own switch. `keep_subscriptions` is for a heartbeat that says it
         leaves unchanged ones out (version 2). A further connection is a change; so are topics that
-        came or went. A newer version of a known subscription replaces it and is no change.
+        came or went. A newer version of a subscription replaces it and is not a change.
         """
         group = self.groups.get(data.group_name)
         if group is None:
@@ -129,7 +129,7 @@ class OnlineConsumers:
         return Change(group.name, updated, tuple(group.members) if told else ())
 
     def unregister(self, group: str, connection: ClientPeer, *, notify: bool) -> Change:
-        """Take a connection out of a group.
+        """Remove a connection from a group.
 
         The other members are notified even if the connection was no member, as in Java.
         """
@@ -141,7 +141,7 @@ class OnlineConsumers:
         return Change(group, removed, tuple(found.members) if told else ())
 
     def closed(self, connection: ClientPeer) -> list[Change]:
-        """Take a closed connection out of all its groups.
+        """Remove a closed connection from all its groups.
 
         The other members are notified whatever the group's own switch says, as in Java.
         """
@@ -186,12 +186,12 @@ class OnlineConsumers:
             self._groups_of.setdefault(connection, {})[group.name] = None
             return True
         if member.client.client_id != client.client_id:
-            member.client = client  # another client on the same connection is no change
+            member.client = client  # another client on the same connection is not a change
         member.last_seen = now
         return False
 
     def _forget(self, group: ConsumerGroup, connection: ClientPeer) -> bool:
-        """Take a connection out of a group, and the group away with its last one."""
+        """Remove a connection from a group, and the group with its last one."""
         if group.members.pop(connection, None) is None:
             return False
         names = self._groups_of[connection]

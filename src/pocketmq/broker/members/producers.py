@@ -10,7 +10,7 @@ from pocketmq.broker.core.peer import ClientPeer
 from pocketmq.broker.members.consumers import ClientInfo, OnlineConsumer
 
 MAX_MEMBERSHIPS = 65_536
-"""Producer groups of all connections together, those that every connection may have aside."""
+"""Producer groups of all connections together, besides one that each connection may have."""
 _OWN_SHARE = 16
 _TRIES = 3
 _WRITABLE_BELOW = 64 * 1024
@@ -59,12 +59,12 @@ class OnlineProducers:
         return len(self._groups_of.get(connection, ()))
 
     def unregister(self, group: str, connection: ClientPeer) -> None:
-        """Take a connection out of a group."""
+        """Remove a connection from a group."""
         if connection in self.groups.get(group, ()):
             self._forget(group, connection)
 
     def closed(self, connection: ClientPeer) -> None:
-        """Take a closed connection out of all its groups."""
+        """Remove a closed connection from all its groups."""
         for group in tuple(self._groups_of.get(connection, ())):
             self._forget(group, connection)
 
@@ -79,7 +79,7 @@ class OnlineProducers:
         return list(silent)
 
     def find(self, client_id: str) -> ClientPeer | None:
-        """Return the connection on which a client last came as a producer."""
+        """Return the connection on which a client last registered as a producer."""
         return self._by_client.get(client_id)
 
     def available(
@@ -115,7 +115,7 @@ class OnlineProducers:
         names = self._groups_of[connection]
         del names[group]
         if names:
-            return  # still there for other groups, so replies still find it
+            return  # still in other groups, so replies still find it
         del self._groups_of[connection]
         client_id = member.client.client_id
         if self._by_client.get(client_id) is connection:

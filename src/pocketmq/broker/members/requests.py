@@ -34,13 +34,13 @@ logger = logging.getLogger("pocketmq.broker")
 _GROUPS_OF_CLIENT = 4096
 """Far more than any client has; one client must not fill the tables of topics and groups."""
 _LONGEST_NAME = 1024
-"""Characters of a client id or a producer group; clients have no use for a quarter of it."""
+"""Characters of a client id or a producer group; real ones are far shorter."""
 _UNIT_SUBSCRIBED = 2
 """Bit of a topic's system flag: it is subscribed by consumers of other units."""
 
 
 def heartbeat(state: BrokerState, connection: Connection, request: Command) -> Command:
-    """Record a client's groups, making what they need: the group and its retry topic."""
+    """Record a client's groups, creating what they need: the group and its retry topic."""
     beat = decode_body(request.body, Heartbeat)
     fault = _excess(state, connection, beat)
     if fault is not None:
@@ -78,7 +78,7 @@ def _excess(state: BrokerState, connection: Connection, beat: Heartbeat) -> str 
 
 
 def _may_replace(state: BrokerState, connection: ClientPeer, client_id: str) -> bool:
-    """Return whether replies to a client id may go to a connection: those of others may not."""
+    """Return whether replies to a client id may go to a connection: not if another user has it."""
     known = state.producers.find(client_id)
     if known is None or known is connection or known.closed or state.gate is None:
         return True
@@ -127,7 +127,7 @@ def _register(
 
 
 def unregister(state: BrokerState, connection: Connection, request: Command) -> Command:
-    """Take a client out of its groups, at once for everybody."""
+    """Remove a client from its groups, and notify the other members at once."""
     header = UnregisterClientRequest.from_ext({"clientID": ""} | request.ext)
     if header.producer_group is not None:
         state.producers.unregister(header.producer_group, connection)

@@ -26,7 +26,7 @@ def subscribed(
 ) -> TopicSubscription:
     """Prepare a subscription, reusing the filter of an older version with the same expression.
 
-    An expression that does not parse is kept without a filter, as Java keeps it: pulls then say so.
+    An expression that does not parse is kept without a filter, as in Java: pulls are then refused.
     """
     sql = None
     if not is_tag_kind(subscription.expression_type):
@@ -38,7 +38,7 @@ def subscribed(
 
 
 def expression_fault(subscription: Subscription) -> str | None:
-    """Say why a broker cannot filter by this subscription; None if it can."""
+    """Return why a broker cannot filter by this subscription; None if it can."""
     if is_tag_kind(subscription.expression_type):
         return None
     if subscription.expression_type != SQL92:

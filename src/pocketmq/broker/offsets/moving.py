@@ -85,7 +85,7 @@ def _by_time(state: BrokerState, topic: str, number: int, moment_ms: int) -> int
 
 
 def _wake(state: BrokerState, topic: str, targets: Mapping[int, int]) -> None:
-    """Answer suspended pulls, so that a reset takes effect now. Java's go on waiting."""
+    """Answer suspended pulls, so that a reset takes effect now. Java's keep waiting."""
     for number in targets:
         queue = state.store.queue(topic, number)
         if queue is not None and queue.waiting:

@@ -132,7 +132,7 @@ def _time_span(state: BrokerState, topic: str, group: str, number: int) -> Queue
         if committed > 0:
             consumed = store.store_time(queue, committed - 1)
         if committed < queue.next_offset:
-            # A group that is nowhere has all of it before it; Java counts from 1970 then.
+            # A group without an offset has everything ahead of it; Java counts from 1970 then.
             waiting = store.store_time(queue, max(committed, queue.min_offset))
             delay = state.clock.now_ms() - waiting if waiting >= 0 else 0
     return QueueTimeSpan(

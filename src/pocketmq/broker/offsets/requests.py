@@ -32,7 +32,7 @@ _NOT_WANTED = "Not found, do not set to zero, maybe this group boot first"
 
 
 def update(state: BrokerState, _: Connection, request: Command) -> Command | None:
-    """Record a group's progress in a queue. Clients commit one-way, thousands a second."""
+    """Commit a group's offset in a queue. Clients commit one-way, thousands a second."""
     try:
         header = request.header(UpdateConsumerOffsetRequest)
     except HeaderMalformed:
@@ -54,7 +54,7 @@ def update(state: BrokerState, _: Connection, request: Command) -> Command | Non
 
 
 def _refuse_update(state: BrokerState, request: Command) -> Command:
-    """Say what is wrong with a commit, checking in Java's order."""
+    """Return what is wrong with a commit, checking in Java's order."""
     ext = request.ext
     group, topic = ext.get("consumerGroup"), ext.get("topic")
     code = ResponseCode.INVALID_PARAMETER
@@ -77,7 +77,7 @@ def query(state: BrokerState, _: Connection, request: Command) -> Command:
     A group without any begins at 0 where the first message is still there, so a consumer that
     starts at the end reads a young topic from its first message, as with Java.
     """
-    # Java does without the group: no group has no progress.
+    # Java accepts a missing group, which has no offset.
     header = QueryConsumerOffsetRequest.from_ext({"consumerGroup": ""} | request.ext)
     topic, queue_id = header.topic, header.queue_id
     offset = state.offsets.query(header.consumer_group, topic, queue_id)

@@ -1,7 +1,7 @@
 """Offsets of every group: committed, pulled, and the target of a reset.
 
 The table in memory is the truth; changes are saved every few seconds, in one transaction for all of
-them. Commits come by the thousand a second, so `commit` does as little as can be. Belongs to the
+them. Commits come by the thousand a second, so `commit` does as little as possible. Belongs to the
 broker's loop.
 """
 
@@ -38,7 +38,7 @@ class Lowered(NamedTuple):
     topic: str
     queue_ids: list[int]
     beyond: int
-    """By how much they were, in sum."""
+    """By how much they were beyond, in sum."""
 
 
 class ConsumerOffsetTable:
@@ -182,7 +182,7 @@ class ConsumerOffsetTable:
         return Unsaved(rows, list(gone))
 
     def not_saved(self, unsaved: Unsaved) -> None:
-        """Take back what could not be saved; what changed since stays as it is now."""
+        """Mark as unsaved what could not be saved; what changed since stays as it is now."""
         self._gone = dict.fromkeys(unsaved.gone) | self._gone
         for topic, group in unsaved.gone:  # rows saved since will be deleted with the others
             for queue_id in self.committed.get((topic, group), _NONE):

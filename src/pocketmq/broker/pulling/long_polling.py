@@ -47,7 +47,7 @@ class LongPolling:
                     self._resume(pull)
 
     def wake(self, arrivals: Mapping[QueueIndex, int]) -> None:
-        """Try again pulls of queues that grew, each from an offset on; pops that wait as well."""
+        """Retry pulls of queues that grew, each from an offset on; pops that wait as well."""
         state, now = self._state, self._loop.time()
         state.turn.now_ms = state.clock.now_ms()
         for queue, first in arrivals.items():
@@ -59,7 +59,7 @@ class LongPolling:
         self.set_timer()
 
     def set_timer(self) -> None:
-        """Be awake when the next waiting pull is due."""
+        """Set the timer for the next suspended pull that is due."""
         wake_at = self._state.waiting.wake_at
         if wake_at < self._timer_at and self._open:
             if self._timer is not None:

@@ -1,4 +1,4 @@
-"""Looking at single messages: by place (33), by key (12), and at the entries of a queue (321)."""
+"""Queries for single messages: by position (33), by key (12), and entries of a queue (321)."""
 
 import asyncio
 
@@ -28,7 +28,7 @@ _LARGEST_BODY = 15 * 1024 * 1024
 def view(
     state: BrokerState, _: Connection, request: Command, header: ViewMessageRequest
 ) -> Command:
-    """Return the message at a place of the commit log."""
+    """Answer with the message at a position of the commit log."""
     offset = header.offset
     record = state.store.record_at(offset) if offset >= 0 else None
     if record is None:
@@ -41,7 +41,7 @@ def view(
 def query(
     state: BrokerState, connection: Connection, request: Command, header: QueryMessageRequest
 ) -> Command | None:
-    """Return the latest messages of a topic with a key, as many as Java would.
+    """Answer with the latest messages of a topic with a key, as many as Java would.
 
     The key index may be far behind after many sends. Then it catches up in slices, between which
     other requests are served.

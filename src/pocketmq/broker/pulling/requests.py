@@ -1,4 +1,4 @@
-"""Giving messages out: pulls (11) and lite pulls (361), with Java's checks, codes and words (5.x).
+"""Handing messages out: pulls (11) and lite pulls (361), with Java's checks, codes and words (5.x).
 
 A pull that finds nothing may wait; what wakes it calls `resume`, which goes through all checks
 again, as in Java: the topic or the group may be gone by then.
@@ -49,7 +49,7 @@ class _Checked(NamedTuple):
 
 
 def pull(state: BrokerState, connection: Connection, request: Command) -> Answer:
-    """Answer a pull, or let it wait."""
+    """Answer a pull, or suspend it."""
     header = request.header(PullRequest)
     checked = _check(state, connection, request, header)
     read = _read(state, connection, header, checked)
@@ -62,7 +62,7 @@ def pull(state: BrokerState, connection: Connection, request: Command) -> Answer
 
 
 def resume(state: BrokerState, held: SuspendedPull) -> None:
-    """Answer a pull that has waited, with whatever there is now."""
+    """Answer a suspended pull with what there is now."""
     connection, request, header = held.connection, held.request, held.header
     try:
         checked = _check(state, connection, request, header)

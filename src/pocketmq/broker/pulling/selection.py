@@ -23,7 +23,7 @@ Matches: TypeAlias = Callable[[int, memoryview], bool]
 
 
 class Selection(msgspec.Struct, frozen=True):
-    """What a pull wants of its queue."""
+    """The messages a pull wants of its queue."""
 
     kind: str
     by_tag: bool
@@ -95,7 +95,7 @@ def group_selection(state: BrokerState, header: PullRequest) -> Selection:
 def _ahead_of_heartbeat(known: TopicSubscription, header: PullRequest) -> Selection:
     """Serve a pull whose subscription is newer than the last heartbeat, if that is safe.
 
-    Java refuses all of them (25), and a group that just started may then stand still for 30 s.
+    Java refuses all of them (25), and a group that just started may then get nothing for 30 s.
     Clients check the tag of every message again themselves, so by tags everything may be returned
     whatever the new expression is; by SQL they cannot.
     """

@@ -1,9 +1,9 @@
-"""Pulls that wait for messages: which ones to try again, and when.
+"""Pulls that wait for messages: which ones to retry, and when.
 
-Pure bookkeeping with `now` as an argument (any steady clock); trying again and the timers are the
-dispatcher's. As in Java a pull is tried again when a message arrives that its tags may match, when
-its time is over, and every five seconds if its queue has grown at all: then a consumer learns that
-it can skip what does not match. Belongs to the broker's loop.
+Pure bookkeeping with `now` as an argument (any steady clock); `long_polling` retries them and has
+the timer. As in Java a pull is retried when a message arrives that its tags may match, when it
+times out, and every five seconds if its queue has grown at all: then a consumer learns that it can
+skip what does not match. Belongs to the broker's loop.
 """
 
 from collections.abc import Callable, Iterable
@@ -19,7 +19,7 @@ CLOGGED_RETRY = 0.05
 """Seconds until a pull is retried whose client has not taken earlier answers."""
 _ROUNDING = 0.25
 _OVERHEAD = 1024
-"""Bytes a waiting pull is taken to need besides its fields."""
+"""Bytes that a waiting pull counts for besides its fields."""
 
 NEVER = float("inf")
 
@@ -27,7 +27,7 @@ K = TypeVar("K")
 
 
 class SuspendedPull:
-    """One pull that waits."""
+    """A pull that waits for messages."""
 
     __slots__ = (
         "checked", "codes", "connection", "deadline", "header", "lane", "queue", "request", "since",
@@ -120,7 +120,7 @@ class SuspendedPulls:
         found: Callable[[SuspendedPull], bool],
         now: float,
     ) -> list[SuspendedPull]:
-        """Return the pulls for which messages with these tag codes are reason to try again.
+        """Return the pulls for which messages with these tag codes are a reason to retry.
 
         `found` reads the messages themselves, for pulls that need it. The others stay.
         """

@@ -39,11 +39,11 @@ _UNIT_SUB = 2
 def send_back(
     state: BrokerState, connection: Connection, request: Command, header: SendBackRequest
 ) -> Answer:
-    """Have a message delivered again later, or put it to the dead letters."""
+    """Requeue a message for redelivery, or send it to the dead-letter topic."""
     if state.turn.overloaded:
         raise server_error(ResponseCode.SYSTEM_BUSY, OVERLOADED)
     group = _checked_group(state, header.group)
-    if group.retry_queue_nums <= 0:  # a group without retries: the message is done with
+    if group.retry_queue_nums <= 0:  # a group without retries: the message is discarded
         return request.reply(ResponseCode.SUCCESS)
     topic = _checked_topic(state, header, group.retry_queue_nums)
     found = state.store.record_at(header.offset)
@@ -60,7 +60,7 @@ def send_back(
         draft.topic = topic.topic_name
     else:
         draft.topic = topic.topic_name
-        # Java takes any of the group's number, and loses those the topic has no queue for.
+        # Java takes any of the group's number, and loses messages if the topic has fewer queues.
         queues = max(1, min(group.retry_queue_nums, topic.read_queue_nums))
         draft.queue_id = random.randrange(queues)  # noqa: S311 - which queue is no secret
     save_changes(state)
@@ -97,7 +97,7 @@ def _checked_topic(state: BrokerState, header: SendBackRequest, queues: int) -> 
 
 
 def origin_of(state: BrokerState, draft: Draft) -> str:
-    """Return the topic a retry first came from; clients write it, so it must be one there is."""
+    """Return the topic a retry first came from; clients write it, so it must exist."""
     topic = draft.properties.get(names.RETRY_TOPIC, draft.topic)
     return topic if topic in state.topics else draft.topic
 
@@ -131,10 +131,10 @@ def make_group_topic(
 def give_up_retries(
     state: BrokerState, draft: Draft, client_version: int, client_limit: int | None
 ) -> None:
-    """Point a draft for a retry topic at the dead letters if it has been tried often enough.
+    """Point a draft for a retry topic at the dead letters after its last retry.
 
-    So does a group that holds queue locks: it consumes in order, and has tried long enough before
-    it sends anything here. Raises `ServerError` for an unknown group.
+    Groups with queue locks consume in order and retry themselves: what they send here always goes
+    to the dead letters. Raises `ServerError` for an unknown group.
     """
     group = draft.topic.removeprefix(RETRY_PREFIX)
     limit = retry_limit(find_group(state, group), client_version, client_limit)

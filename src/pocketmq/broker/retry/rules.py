@@ -1,8 +1,8 @@
 """When a failed message is redelivered, when it becomes a dead letter, and what its copy carries.
 
-The rules for all ways a message fails: a consumer sends it back (`handlers.retry`), a consumer
-sends the retry itself (`dead_letters`), a popped message is not acknowledged (`pop.reviving`).
-Pure: they create the topics and store the copies.
+The rules for all ways a message fails: a consumer sends it back or sends the retry itself
+(`retry.requests`), or a popped message is not acknowledged (`pop`). Pure: the callers create the
+topics and store the copies.
 """
 
 import msgspec
@@ -51,7 +51,7 @@ def level_of_retry(tries: int, limit: int, asked: int) -> int | None:
 def retry_limit(
     group: GroupConfig, client_version: int = 0, client_limit: int | None = None
 ) -> int:
-    """Return how often a group tries: as its consumer says, if it is new enough to mean it."""
+    """Return how often a group retries: the number its consumer sends, if it is new enough."""
     if client_limit is not None and client_version >= Gate.MAX_RECONSUME_TIMES:
         return client_limit
     return group.retry_max_times

@@ -20,7 +20,7 @@ TIMEOUT = 10.0
 
 
 class ReplyDelivery:
-    """The replies of a running broker that are on their way."""
+    """The replies of a running broker that are in flight."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop

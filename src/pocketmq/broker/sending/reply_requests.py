@@ -32,7 +32,7 @@ COMPRESSION = int(SysFlag.COMPRESSED) | COMPRESSION_MASK
 
 
 def reply(state: BrokerState, connection: Connection, request: Command) -> Answer:
-    """Bring a reply to the client that asked."""
+    """Push a reply to the client that sent the request."""
     header = request.header(
         SendRequest if request.code == RequestCode.SEND_REPLY_MESSAGE else SendRequestV2
     )
@@ -62,7 +62,7 @@ def reply(state: BrokerState, connection: Connection, request: Command) -> Answe
 
 
 def _stamped(state: BrokerState, text: bytes) -> bytes:
-    """Add what every message gets, as long as there is room."""
+    """Add the properties every message gets, unless they exceed the limit."""
     trace_on = "true" if state.config.trace_on else "false"
     with suppress(InvalidInput):
         text = append_property(text, names.MSG_REGION, state.config.region_id)
@@ -81,7 +81,7 @@ def _store(  # noqa: PLR0917 - all there is of a reply
     """Store a reply if so configured; a failure does not keep it from being pushed."""
     queue = target.queue
     answer = SendResponse(
-        msg_id="0",  # clients cannot do without
+        msg_id="0",  # clients require one
         queue_id=queue.queue_id,
         queue_offset=0,
         region=state.config.region_id,
@@ -123,7 +123,7 @@ def _answer(
 def _push_of(
     state: BrokerState, connection: Connection, request: Command, header: SendRequest, text: bytes
 ) -> Command:
-    with suppress(InvalidInput):  # if there is no room for it
+    with suppress(InvalidInput):  # properties are limited in size
         text = append_property(text, names.PUSH_REPLY_TIME, str(state.turn.now_ms))
     push = PushReplyRequest(
         producer_group=header.producer_group,

@@ -110,7 +110,7 @@ def _take_one(
 
 
 def _asks_for_more(text: str) -> bool:
-    """Return whether properties may hold what a plain message has not; rarely a false alarm.
+    """Return whether properties may hold what a plain message has not; false positives are rare.
 
     TRACE_ON is there already when a consumed message is sent again: it must not be added twice.
     """
@@ -186,7 +186,7 @@ def _take_draft(
 
 
 def _check_takes_back(topic: str, properties: Mapping[str, str]) -> None:
-    """Refuse a message that takes back a timed one of another topic; see `RECALL_MESSAGE`."""
+    """Refuse a message that recalls a timed one of another topic; see `RECALL_MESSAGE`."""
     key = properties.get(names.TIMER_DELETE_UNIQUE_KEY)
     if key is not None and not key.startswith(f"{topic}+"):
         raise server_error(

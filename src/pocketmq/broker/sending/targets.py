@@ -28,7 +28,7 @@ _KEPT = 65_536
 
 
 def find_target(state: BrokerState, producer: str, header: SendRequest) -> SendTarget:
-    """Return the queue a send is for; the topic is made if it may be. Raises `ServerError`."""
+    """Return the queue of a send; its topic is created if that is allowed. Raises `ServerError`."""
     config = state.topics.get(header.topic)
     if config is not None and header.queue_id < 0 and config.write_queue_nums > 0:
         queue_id = random.randrange(config.write_queue_nums)  # noqa: S311 - which queue is no secret
@@ -66,7 +66,7 @@ def _checked_topic(state: BrokerState, header: SendRequest) -> TopicConfig:
     fault = topic_fault(topic)
     if fault is not None:
         raise server_error(ResponseCode.INVALID_PARAMETER, fault)
-    # Java stumbles over the latter two: what waits for its time, and the journal of pops.
+    # Java fails on the latter two: timed messages, and the journal of pops.
     own = topic == TIMER_TOPIC or topic.startswith(REVIVE_TOPIC_PREFIX)
     if topic in NOT_SENDABLE_TOPICS or own:
         raise server_error(
@@ -116,7 +116,7 @@ def _checked_queue(config: TopicConfig, queue_id: int, producer: str) -> int:
 
 
 def _shown(config: TopicConfig) -> str:
-    """Write a topic's set-up as Java prints it."""
+    """Write a topic's settings as Java prints them."""
     attributes = ", ".join(f"{key}={value}" for key, value in config.attributes.items())
     return (
         f"TopicConfig [topicName={config.topic_name}, readQueueNums={config.read_queue_nums}, "

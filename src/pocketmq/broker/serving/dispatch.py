@@ -1,8 +1,8 @@
 """From requests to answers.
 
-All requests that arrive in one event-loop iteration are handled as they come; `BatchWriter` then
-writes their messages and lets the answers go that promise they are stored. A handler that fails
-costs its own request an answer with code 1, never the broker.
+All requests that arrive in one event-loop iteration are handled as they come; `CommitLogWriter`
+then writes their messages and lets the answers go that promise they are stored. A handler that
+fails costs its own request an answer with code 1, never the broker.
 """
 
 import asyncio
@@ -64,7 +64,7 @@ class Dispatcher:
         """Nothing to do before the first request."""
 
     def requests_received(self, connection: Connection, requests: list[Command]) -> None:
-        """Handle requests; answers that depend on the store leave at the end of the turn."""
+        """Handle requests; answers that depend on the store leave when the batch is written."""
         state, handlers = self._state, self._handlers
         turn, gate = state.turn, state.gate
         turn.now_ms = state.clock.now_ms()
@@ -136,7 +136,7 @@ class Dispatcher:
     def _in_time(
         self, connection: Connection, requests: list[Command], waited: float
     ) -> list[Command]:
-        """Refuse those of requests that waited too long for their turn; return the others."""
+        """Refuse requests that waited too long; return the others."""
         state, wanted = self._state, []
         for request in requests:
             answer = busy_answer(state.config, request, waited, connection.waiting)

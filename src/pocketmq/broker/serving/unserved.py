@@ -1,6 +1,6 @@
-"""Requests for what this broker has not: replicas, a controller, RocksDB, cold data, lite topics.
+"""Requests for what this broker lacks: replicas, a controller, RocksDB, cold data, lite topics.
 
-Refused with the code Java gives for a request it does not know, and the reason. Where a
+Refused with Java's code for an unknown request, and the reason. Where a
 single broker has an answer (it is the master, it has no slaves), it answers.
 """
 
@@ -53,7 +53,7 @@ _REASONS: dict[Code, str] = {
 
 
 def refuse(_: BrokerState, __: Connection, request: Command) -> Command:
-    """Say what is missing."""
+    """Refuse a request with the reason."""
     remark = f" request type {request.code} not supported: {_REASONS[Code(request.code)]}"
     return request.reply(ResponseCode.REQUEST_CODE_NOT_SUPPORTED, remark)
 

@@ -2,7 +2,7 @@
 
 Counting is a few additions per batch or pull. What happened in the last minute, hour and day comes
 from samples, taken by housekeeping as Java takes them: every 10 s, 10 min and hour. Sizes are those
-of records as stored, for what waited here for its time those of bodies. Knows neither store nor
+of records as stored, for delayed and timed messages those of bodies. Independent of store and
 wire. Belongs to the broker's loop.
 """
 
@@ -23,7 +23,7 @@ Pair: TypeAlias = tuple[str, str]
 
 
 class CountSeries:
-    """What went one way: messages, their bytes, and in how many batches."""
+    """A count over time: messages, their bytes, and the number of batches."""
 
     __slots__ = ("_samples", "messages", "size", "times")
 
@@ -40,7 +40,7 @@ class CountSeries:
         self.times += times
 
     def sample(self, period: float, now: float) -> None:
-        """Remember the totals; a flow that is new began one period ago with nothing."""
+        """Store a sample of the totals; a new series starts one period ago with zero."""
         samples = self._samples.get(period)
         if samples is None:
             samples = deque([(now - period, 0, 0, 0)], _KEPT[period])
@@ -74,7 +74,7 @@ class TopicStatistics:
         self._sampled = dict.fromkeys(_KEPT, now)
 
     def were_stored(self, by_topic: Mapping[str, list[int]]) -> None:
-        """Count messages, bytes and batches that topics got in a turn."""
+        """Count messages, bytes and batches that topics got in one write."""
         everything = self._all_stored
         for topic, (messages, size, times) in by_topic.items():
             flow = self.stored.get(topic)

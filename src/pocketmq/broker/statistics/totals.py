@@ -1,6 +1,6 @@
-"""How much goes through a broker: totals, rates over the last while, and how long storing takes.
+"""A broker's throughput: totals, rates over the last minutes, and the time that storing takes.
 
-Counting is one addition per batch; rates come from samples that housekeeping takes now and then.
+Counting is one addition per batch; rates come from periodic samples.
 """
 
 from bisect import bisect_left

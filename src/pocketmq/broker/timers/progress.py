@@ -36,7 +36,7 @@ class TimerProgress:
         self.scope = scope
         """Messages from this offset on came after the mark was set."""
         self.older = list(older)
-        """Newest last: offsets rise from one to the next, moments fall."""
+        """Newest last: offsets rise from one to the next, due times fall."""
         self.ahead: dict[int, int] = {}
         """Messages that were delivered although others that are due before them were not."""
 

@@ -1,6 +1,6 @@
-"""Timed messages on the store: taken in, delivered when due, taken back, moved, found again.
+"""Timed messages on the store: taken in, delivered when due, recalled, moved, recovered.
 
-The queue of rmq_sys_wheel_timer is the truth, the wheel a view of it; `timer_progress` says what
+The queue of rmq_sys_wheel_timer is the truth, the wheel a view of it; `timers.progress` holds what
 has been delivered. What was delivered after that was saved is found in the log: it names the
 message that waited. Works with `now` as an argument, without timers and connections.
 Belongs to the broker's loop.
@@ -39,7 +39,7 @@ _MOVED_AT_ONCE = 256
 
 
 class SavedTimers(msgspec.Struct, frozen=True):
-    """What is kept of the timed messages."""
+    """What is saved of the timed messages."""
 
     done_ms: int = 0
     """Everything due before this time has been delivered or recalled; ..."""
@@ -58,7 +58,7 @@ class SavedTimers(msgspec.Struct, frozen=True):
 
 
 class DeliveredTimers(NamedTuple):
-    """What a delivery came to."""
+    """What was delivered."""
 
     by_queue: dict[QueueIndex, tuple[int, int]]
     """How many messages, and how many bytes, came to each queue."""
@@ -198,7 +198,7 @@ class TimerQueue:
         return self._append(entries[:taken], runs, now_ms)
 
     def _waiting(self, queue: QueueIndex, entries: list[Entry]) -> Iterator[RecordView | None]:
-        """Yield the messages of entries, None for those that are lost or were taken back."""
+        """Yield the messages of entries, None for those that are lost or were recalled."""
         found = {
             record.queue_offset: record
             for record in records_at(self._store, queue, [o for _, o in entries])
@@ -302,10 +302,10 @@ class TimerQueue:
             return scope if scope < queue.next_offset else found
         return found
 
-    # Making room
+    # Before a log file is deleted
 
     def move_before(self, position: int, now_ms: int) -> None:
-        """Append again the waiting messages that lie before a position: their file is to go.
+        """Append the waiting messages before a position again: their file is to be deleted.
 
         Raises `StoreError`.
         """

@@ -50,7 +50,7 @@ def hold_back(draft: Draft, limits: TimerLimits, now_ms: int) -> int | None:
     """Send a draft to the timed messages unless it is due already; return its due time.
 
     What is due now goes straight to its topic, as in RocketMQ. Raises `ServerError` for a time
-    that is no number or too far away, and if the broker keeps no timed messages.
+    that is not a number or too far away, and if timed messages are disabled.
     """
     properties = draft.properties
     if draft.topic in (TIMER_TOPIC, HALF_TOPIC) or names.TIMER_OUT_MS in properties:
@@ -115,17 +115,17 @@ def timer_tag(waiting: RecordView) -> int:
 
 
 def taken_back(takes_back: RecordView) -> bytes | None:
-    """Return the key of the message that another one takes back."""
+    """Return the key of the message that another one recalls."""
     return find_property(takes_back.property_bytes, _TAKES_BACK)
 
 
 def recall_key(topic: bytes, unique_key: bytes) -> bytes:
-    """Return the key by which a message is taken back, as RocketMQ builds it."""
+    """Return the key by which a message is recalled, as RocketMQ builds it."""
     return topic + b"+" + unique_key
 
 
 def key_of(waiting: RecordView) -> bytes:
-    """Return the key by which a waiting message can be taken back."""
+    """Return the key by which a waiting message can be recalled."""
     text = waiting.property_bytes
     topic, unique_key = find_property(text, _REAL_TOPIC), find_property(text, _UNIQUE_KEY)
     return recall_key(topic or b"", unique_key or b"")

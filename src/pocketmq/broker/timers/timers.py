@@ -1,7 +1,7 @@
 """Timed messages at work: one timer, set for the next message that is due.
 
-Without timed messages there is no timer at all (see `alarm`). Before a file of the log goes, what
-still waits in it is moved to the end. Belongs to the broker's loop.
+Without timed messages there is no timer at all (see `core.alarm`). Before a log file is
+deleted, what still waits in it is moved to the end. Belongs to the broker's loop.
 """
 
 import asyncio
@@ -21,12 +21,12 @@ logger = logging.getLogger("pocketmq.broker")
 
 _MESSAGES = 256
 _SIZE = 1 << 20
-"""What is delivered before clients have their turn again."""
+"""Limits of one delivery, after which clients are served again."""
 _TAKEN_AT_ONCE = 16_384
 _BEHIND = 1024
 """New messages that are taken into the wheel together."""
 _STALE = 64 << 20
-"""Bytes of the log behind what was saved, from which it is saved anew: recovery walks over them."""
+"""Bytes of the log behind what was saved, from which it is saved again: recovery reads them."""
 
 
 def timer_tag_rules() -> dict[str, TagRule]:
@@ -59,7 +59,7 @@ class Timers:
         self._set_alarm()
 
     async def stop(self) -> None:
-        """Deliver no more, and save how far it came; call before the store is closed."""
+        """Stop delivering, and save the progress; call before the store is closed."""
         self._alarm.stop()
         await self._saving.stop()
 
@@ -84,7 +84,7 @@ class Timers:
             self._new = 0
             self._queue.take_in(_TAKEN_AT_ONCE)
         if not self._alarm.is_set:
-            self._saving.changed()  # what happened while nothing waited need not be walked over
+            self._saving.changed()  # recovery need not read what happened while nothing waited
         self._alarm.wake_at(due_ms, now_ms)
 
     # Delivering
@@ -125,7 +125,7 @@ class Timers:
             return None
         return behind
 
-    # Making room
+    # Before a log file is deleted
 
     def _move_before(self, position: int) -> None:
         if self._queue.wheel.count or self._new:

@@ -2,7 +2,7 @@
 
 Entries gather unsorted by the minute; the minutes that come next are cut into seconds a little at a
 time, and a second is sorted when it begins. So a tick costs the same however many messages wait.
-Pure bookkeeping: moments in milliseconds and offsets in the queue, in and out. What is kept here
+Pure bookkeeping: due times in milliseconds and offsets in the queue, in and out. What is kept here
 can be rebuilt from the queue, which keeps the due time beside each message.
 """
 

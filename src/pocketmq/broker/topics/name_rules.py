@@ -15,7 +15,7 @@ _GROUP_LIMIT = 120
 
 
 def topic_fault(topic: str) -> str | None:
-    """Say why a topic cannot have this name; None if it can."""
+    """Return why a topic cannot have this name; None if it can."""
     if not topic.strip():
         return "The specified topic is blank."
     if not _ALLOWED.fullmatch(topic):
@@ -32,7 +32,7 @@ def topic_fault(topic: str) -> str | None:
 
 
 def group_fault(group: str) -> str | None:
-    """Say why a group cannot have this name; None if it can."""
+    """Return why a group cannot have this name; None if it can."""
     if not group.strip():
         return "The specified group is blank."
     if not _ALLOWED.fullmatch(group):

@@ -41,9 +41,9 @@ _WINDOW = 16_384
 _AT_ONCE = 64
 """Half messages checked before clients are served again."""
 _CLOGGED = 4 << 20
-"""Unsent bytes from which a producer is not asked any more."""
+"""Unsent bytes from which a producer is not asked."""
 _STALE = 64 << 20
-"""Bytes of the log behind what was saved, from which it is saved anew: recovery walks over them."""
+"""Bytes of the log behind what was saved, from which it is saved again: recovery reads them."""
 
 
 def half_tag_rules() -> dict[str, TagRule]:

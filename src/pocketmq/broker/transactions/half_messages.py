@@ -1,7 +1,7 @@
 """The half messages of a broker: which are open, and how each of them ends, exactly once.
 
 Ending one appends what becomes of it together with a record that marks it as ended, so that both
-are stored or neither. What a crash tears apart all the same is put together again from the log:
+are stored or neither. What a crash tears apart is repaired from the log:
 a committed message names its half message. Half messages stay where they are however often their
 producers are asked; so a transaction has one offset and one position, and cannot be ended twice.
 Works on the store with `now` as an argument, without timers and connections. Belongs to the
@@ -44,7 +44,7 @@ def _nobody() -> None:
 
 
 class SavedStates(msgspec.Struct, frozen=True):
-    """What is kept of the half messages."""
+    """What is saved of the half messages."""
 
     base: int = 0
     states: bytes = b""  # packed
@@ -120,7 +120,7 @@ class HalfMessages:
         self.changed()
 
     def _take_back(self) -> None:
-        """Open again what ended in a turn whose messages the store could not write."""
+        """Reopen what ended in a batch that the store could not write."""
         if not self._unsure:
             return
         ops = self._store.make_queue(OP_HALF_TOPIC, 0)
@@ -148,7 +148,7 @@ class HalfMessages:
     def recover(self, document: bytes | None, now_ms: int) -> int:
         """Resume from what was saved and what the log has since; return how many are open.
 
-        Raises `BodyMalformed` for a document that is none, `StoreError` if marks are missing and
+        Raises `BodyMalformed` for a malformed document, `StoreError` if marks are missing and
         cannot be written.
         """
         saved = SavedStates()
@@ -196,7 +196,7 @@ class HalfMessages:
         return marked
 
     def _open_again(self, marked: dict[int, int], position: int) -> None:
-        """Open what is marked as ended although the power cut took the message it ended with."""
+        """Reopen what is marked as ended if a power cut took the message it ended with."""
         topic = TRANSACTION_GAVE_UP_TOPIC.encode()
         kept = {copy.origin for copy in copies_since(self._store, position, topic)}
         for origin in marked.keys() - kept:

@@ -1,4 +1,4 @@
-"""What became of each half message, one byte for each: open, and how often asked about, or ended.
+"""The outcome of each half message in one byte: open, with the number of checks, or ended.
 
 Pure bookkeeping over queue offsets of RMQ_SYS_TRANS_HALF_TOPIC. Whatever lies before `base` ended
 long ago; whatever lies behind the last byte is open and was never asked about. A million open
@@ -69,7 +69,7 @@ class HalfStates:
 
     def cut(self, first: int, end: int) -> None:
         """Forget half messages that the queue does not have: it goes from `first` to `end`."""
-        if end < self.base:  # it was deleted and made anew
+        if end < self.base:  # it was deleted and created again
             self.base = end
             self._states.clear()
         del self._states[max(end - self.base, 0) :]
@@ -91,7 +91,7 @@ class HalfStates:
 
 
 def pack_states(states: bytes) -> bytes:
-    """Make states small enough to be kept."""
+    """Compress states to be saved."""
     return zlib.compress(states, 1)
 
 

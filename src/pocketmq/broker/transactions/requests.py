@@ -49,7 +49,7 @@ def end(
     if known is None or known > MOST_CHECKS:
         if known != wanted:
             raise server_error(ResponseCode.SYSTEM_ERROR, "The transaction has ended otherwise")
-        return request.reply(ResponseCode.SUCCESS)  # said again; nothing happens twice
+        return request.reply(ResponseCode.SUCCESS)  # ended twice alike: idempotent
     if wanted == COMMITTED:
         message = committed(half, known)
         if message is None:

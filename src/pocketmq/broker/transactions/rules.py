@@ -1,7 +1,7 @@
 """The rules of transactions: what a half message is, when to ask about it, what it becomes.
 
 Pure decisions over values and `now`. A half message waits in the one queue of
-RMQ_SYS_TRANS_HALF_TOPIC until its producer says what became of the transaction; beside it the
+RMQ_SYS_TRANS_HALF_TOPIC until its producer commits or rolls back; beside it the
 queue keeps what decides when to ask: the time it began, or, negative, the one from which its
 producer wants to be asked.
 """
@@ -28,12 +28,12 @@ from pocketmq.protocol.record_scan import RecordView
 from pocketmq.protocol.records import Record, encode_record
 from pocketmq.protocol.requests.transactions import CheckTransactionStateRequest
 
-_OURS = (  # nobody else decides about these
+_OURS = (  # only the broker sets these
     names.REAL_TOPIC,
     names.REAL_QUEUE_ID,
     names.TRANSACTION_CHECK_TIMES,
     names.PREPARED_QUEUE_OFFSET,
-    names.DELAY_LEVEL,  # 5.x delays a half message and throws it away; 4.9 forgets the delay
+    names.DELAY_LEVEL,  # 5.x delays a half message and discards it; 4.9 ignores the delay
     names.TIMER_DELAY_SEC,
     names.TIMER_DELAY_MS,
     names.TIMER_DELIVER_MS,
@@ -66,7 +66,7 @@ def is_half(draft: Draft) -> bool:
 
 
 def prepare(draft: Draft, now_ms: int) -> None:
-    """Send a draft to the half messages; delays are forgotten."""
+    """Send a draft to the half messages; delays are ignored."""
     properties = draft.properties
     for name in _OURS:
         properties.pop(name, None)
@@ -115,7 +115,7 @@ def is_check_due(tag: int, timeout_ms: int, now_ms: int) -> bool:
 
 
 def comes_too_late(half: RecordView, now_ms: int, timeout_ms: int) -> bool:
-    """Return whether a producer that chose when to be asked may no longer end it unasked."""
+    """Return whether a producer that set its own check time may no longer end it before a check."""
     asked = find_property(half.property_bytes, names.CHECK_IMMUNITY_SECONDS.encode())
     if asked is None:
         return False

@@ -20,16 +20,16 @@ from pocketmq.store.retention import Reason
 logger = logging.getLogger("pocketmq.broker")
 
 _TOPICS = 1000
-"""Topics whose messages are counted: the disk is full, and there are other things to do."""
+"""Topics whose messages are counted at most: counting must stay short on a full disk."""
 _NAMED = 10
-"""Groups that are named."""
+"""Topics and groups that are named."""
 
 Lowest = dict[tuple[str, int], int]
 """The oldest offset of queues by topic and queue id."""
 
 
 def clean_store(state: BrokerState, *, asked: bool = False) -> int:
-    """Delete the files that retention lets go; warn of those that only a full disk does.
+    """Delete expired files; log a warning if a full disk made others be deleted.
 
     Return how many were deleted. `asked`: an operator requested it, whatever the hour.
     """
@@ -91,7 +91,7 @@ _TRIMMED_AT_ONCE = 1000
 
 
 def delete_old_messages(state: BrokerState, connection: Connection, request: Command) -> Command:
-    """Delete what is older than it is kept, whatever the hour."""
+    """Delete what is older than `fileReservedTime`, whatever the hour."""
     state.writer.end_turn()  # a store that fails here must not drop clients' messages
     dropped = clean_store(state, asked=True)
     logger.info("old log files deleted: count=%d by=%s", dropped, connection.remote_address)

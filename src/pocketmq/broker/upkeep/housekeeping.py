@@ -55,7 +55,7 @@ class Housekeeping:
         self._sample()
 
     async def stop(self) -> None:
-        """Leave everything as it is."""
+        """Cancel all timers."""
         for timer in self._timers.values():
             timer.cancel()
         self._timers.clear()

@@ -41,7 +41,7 @@ def _read_states(_: str, document: bytes) -> None:
 
 
 def _waits_for(properties: bytes) -> tuple[str, int] | None:
-    """Return a place that may be: properties have no checksum."""
+    """Return the queue that properties name if it is valid: they have no checksum."""
     place = real_place(properties)
     if place is None or topic_fault(place[0]) is not None or place[1] >= MAX_QUEUES:
         return None

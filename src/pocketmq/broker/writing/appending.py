@@ -36,7 +36,7 @@ def append_batch(state: BrokerState, queue: QueueIndex, body: bytes, like: Recor
     """Store the messages of a batch's body, all or none, at consecutive offsets.
 
     Everything the batch does not say is as in `like`. Raises as `append` does, and
-    `MessageMalformed` or `InvalidInput` for a body that is no batch.
+    `MessageMalformed` or `InvalidInput` for a body that is not a batch.
     """
     stored = state.store.append_batch(queue, body, like, state.turn.now_ms)
     size = state.store.log.tail - stored.positions[0]
@@ -51,7 +51,7 @@ def place(state: BrokerState, draft: Draft, redirecting: Sequence[str] = REDIREC
     """Send a draft through the redirects it asks for, and store it.
 
     The caller creates the topic it ends up in. Raises `ServerError` for a draft
-    that is refused, `StoreFull` if there is no room.
+    that is refused, `StoreFull` if the disk is full.
     """
     for name in redirecting:
         if name in draft.properties:
@@ -86,7 +86,7 @@ _UNDELIVERED = (4, 12)
 
 
 def message_illegal(limit: int) -> ServerError:
-    """Make the refusal of a message that is too large in some way, in Java's words."""
+    """Build the refusal of a message that is too large in some way, in Java's words."""
     return server_error(
         ResponseCode.MESSAGE_ILLEGAL,
         "the message is illegal, maybe msg body or properties length not matched. "

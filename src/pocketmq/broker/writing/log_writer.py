@@ -44,7 +44,7 @@ class CommitLogWriter:
     """Writes the batch that handlers append to, and answers their requests.
 
     `before_write` is called when the batch has changes of pops, which must be in the log before
-    the messages they speak of are handed out. `arrived` is called after each write that brought
+    the messages they refer to are handed out. `arrived` is called after each write that brought
     messages for pulls that wait.
     """
 
@@ -166,7 +166,7 @@ class CommitLogWriter:
                 connection.write(answer.encode())
 
     def _wake(self, batch: WriteBatch) -> None:
-        """Try again the pulls that messages of this batch may be for."""
+        """Retry the pulls that messages of this batch may be for."""
         if batch.arrivals:
             for wake in self.arrived:
                 wake(batch.arrivals)
