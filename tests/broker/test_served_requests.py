@@ -7,7 +7,7 @@ import pytest
 from pocketmq.broker.access.needs_by_code import NEEDS
 from pocketmq.broker.by_code import HANDLERS, with_header
 from pocketmq.broker.config import BrokerConfig
-from pocketmq.broker.serving.overload import longest_wait
+from pocketmq.broker.serving.overload import longest_wait, with_back_pressure
 from pocketmq.client.brokers import main_port
 from pocketmq.nameserver.access.rights import RIGHTS
 from pocketmq.nameserver.dispatch import HANDLERS as NAME_SERVER_HANDLERS
@@ -45,6 +45,27 @@ def test_a_handler_that_takes_another_header_than_its_row_has_is_refused() -> No
     with_header(Code.GET_MAX_OFFSET, handle)
     with pytest.raises(TypeError, match="handle does not take GetMinOffsetRequest, as its row"):
         with_header(Code.GET_MIN_OFFSET, handle)
+
+
+PROMPT = (
+    Code.SEND_MESSAGE, Code.SEND_MESSAGE_V2, Code.SEND_BATCH_MESSAGE, Code.CONSUMER_SEND_MSG_BACK,
+    Code.END_TRANSACTION, Code.RECALL_MESSAGE, Code.SEND_REPLY_MESSAGE, Code.SEND_REPLY_MESSAGE_V2,
+    Code.ACK_MESSAGE, Code.BATCH_ACK_MESSAGE, Code.CHANGE_MESSAGE_INVISIBLETIME, Code.HEART_BEAT,
+    Code.UNREGISTER_CLIENT, Code.CHECK_CLIENT_CONFIG, Code.UPDATE_CONSUMER_OFFSET,
+    Code.QUERY_CONSUMER_OFFSET, Code.GET_MAX_OFFSET, Code.GET_MIN_OFFSET, Code.LOCK_BATCH_MQ,
+    Code.SEARCH_OFFSET_BY_TIMESTAMP, Code.UNLOCK_BATCH_MQ, Code.GET_CONSUMER_LIST_BY_GROUP,
+)  # fmt: skip
+LARGE = (
+    Code.PULL_MESSAGE, Code.LITE_PULL_MESSAGE, Code.POP_MESSAGE, Code.PEEK_MESSAGE,
+    Code.QUERY_MESSAGE, Code.VIEW_MESSAGE_BY_ID, Code.GET_ALL_TOPIC_CONFIG,
+    Code.GET_ALL_SUBSCRIPTIONGROUP_CONFIG, Code.GET_ALL_CONSUMER_OFFSET, Code.QUERY_ASSIGNMENT,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("code", PROMPT + LARGE, ids=lambda code: code.name)
+def test_only_requests_with_large_answers_wait_while_answers_pile_up(code: Code) -> None:
+    handler = HANDLERS[code]
+    assert (with_back_pressure(code, handler) is handler) == (code in PROMPT)
 
 
 def test_rights_are_for_requests_that_are_in_the_catalogue() -> None:

@@ -110,6 +110,8 @@ class LateSaving:
         self._timer = None
         self._changed = False
         try:
+            # The order matters: what is captured must be in the log that is synced before it is
+            # saved, or recovery would start behind the end of the log.
             write_log(self._state)
             snapshot = self._capture()
         except Exception:
@@ -127,7 +129,7 @@ class LateSaving:
         save_synced(self._state.store, save, self._saved)
 
     def _saved(self, error: Exception | None) -> None:
-        saving, self._saving = self._saving, None
+        saving, self._saving = self._saving, None  # first: `changed` sets no timer meanwhile
         self._done(error)
         if error is not None:
             logger.error("save failed: %s: error=%s; retrying", self._kind, error)

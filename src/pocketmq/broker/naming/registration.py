@@ -191,6 +191,8 @@ class _Link:
 
     async def register(self, topics: list[str] | None = None) -> None:
         """Send one registration; a failure is logged once and repaired by the next."""
+        # Both before the request is built: a change that comes while it is in flight wakes the
+        # link again, and is not counted as sent.
         self._woken.clear()
         asked = self._asked
         registrar = self._registrar

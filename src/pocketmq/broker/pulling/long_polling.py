@@ -80,6 +80,8 @@ class LongPolling:
 
     def _resume(self, pull: SuspendedPull) -> None:
         connection, measures = pull.connection, self._state.measures
+        # Back-pressure: a client that does not read must not make answers pile up in memory. When
+        # the broker stops, every pull is answered all the same.
         if connection.crowded and self._open:
             self._state.waiting.put_back(pull, self._loop.time())
             return

@@ -120,7 +120,11 @@ class HalfMessages:
         self.changed()
 
     def _take_back(self) -> None:
-        """Reopen what ended in a batch that the store could not write."""
+        """Reopen what ended in a batch that the store could not write.
+
+        Each ending appended one mark. If the queue of marks is shorter than after the last one,
+        the store has dropped that many, the latest first.
+        """
         if not self._unsure:
             return
         ops = self._store.make_queue(OP_HALF_TOPIC, 0)

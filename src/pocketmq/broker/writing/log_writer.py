@@ -114,6 +114,7 @@ class CommitLogWriter:
 
     def _write(self) -> None:
         self._ending = None
+        # Taken before the write: what `seal` or woken pulls append belongs to the next batch.
         batch = self.batch.take()
         try:
             if batch.notes:
@@ -121,8 +122,11 @@ class CommitLogWriter:
                     seal()
             self._store.write()
         except StoreError as error:
-            logger.warning("write to the commit log failed: messages=%d error=%s; senders are "
-                           "refused", batch.messages, error)  # fmt: skip
+            logger.warning(
+                "write to the commit log failed: messages=%d error=%s; refusing their senders",
+                batch.messages,
+                error,
+            )
             batch.failed = True
         if batch.failed:
             self._refuse(batch.held)

@@ -94,7 +94,7 @@ class SyncedAnswers:
 
     def _synced(self, error: Exception | None) -> None:
         group, self._syncing = self._syncing, None
-        self._start()
+        self._start()  # before the answers: the device shall not idle while they are sent
         if error is not None:
             logger.error(
                 "sync of the commit log failed: error=%s; answering FLUSH_DISK_TIMEOUT", error
@@ -117,6 +117,7 @@ class SyncedAnswers:
         if self._idle is not None and self._next is None and self._syncing is None:
             self._idle.set_result(None)
             self._idle = None
+        # Counts and answers are taken once: both the timeout and the sync come here.
         self.messages -= group.messages
         self.size -= group.size
         group.messages = group.size = 0
