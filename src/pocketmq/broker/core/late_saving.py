@@ -129,7 +129,7 @@ class LateSaving:
         save_synced(self._state.store, save, self._saved)
 
     def _saved(self, error: Exception | None) -> None:
-        saving, self._saving = self._saving, None  # first: `changed` sets no timer meanwhile
+        saving, self._saving = self._saving, None
         self._done(error)
         if error is not None:
             logger.error("save failed: %s: error=%s; retrying", self._kind, error)

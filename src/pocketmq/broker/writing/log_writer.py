@@ -114,7 +114,7 @@ class CommitLogWriter:
 
     def _write(self) -> None:
         self._ending = None
-        # Taken before the write: what `seal` or woken pulls append belongs to the next batch.
+        # Taken before the write: pops that it wakes put their changes into the next batch.
         batch = self.batch.take()
         try:
             if batch.notes:
