@@ -27,8 +27,7 @@ from pocketmq.broker.pulling.suspended_pulls import SuspendedPulls
 from pocketmq.broker.saving import load_tables
 from pocketmq.broker.state import BrokerState
 from pocketmq.broker.statistics import requests as statistics
-from pocketmq.broker.statistics.topic_statistics import TopicStatistics
-from pocketmq.broker.statistics.totals import BrokerTotals
+from pocketmq.broker.statistics.counters import BrokerTotals, TopicStatistics
 from pocketmq.broker.topics import requests as topics
 from pocketmq.broker.topics.system_topics import system_groups, system_topics
 from pocketmq.broker.topics.table import TopicConfigTable

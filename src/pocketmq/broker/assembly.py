@@ -11,7 +11,6 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from pocketmq.broker.balancing.routes import RouteCache
 from pocketmq.broker.by_code import HANDLERS
 from pocketmq.broker.config import BrokerConfig
 from pocketmq.broker.core.answers import SendAnswers
@@ -20,7 +19,7 @@ from pocketmq.broker.core.write_batch import WriteBatch
 from pocketmq.broker.delay.delays import Delays, delay_tag_rules
 from pocketmq.broker.groups.table import GroupConfigTable
 from pocketmq.broker.measures import Measures
-from pocketmq.broker.naming.name_servers import RouteQuestions, calls_of
+from pocketmq.broker.naming.name_servers import RouteCache, RouteQuestions, calls_of
 from pocketmq.broker.naming.registration import Registrar
 from pocketmq.broker.offsets.table import ConsumerOffsetTable
 from pocketmq.broker.pop.entry import has_popped, start_popping
@@ -30,8 +29,7 @@ from pocketmq.broker.sending.reply_delivery import ReplyDelivery
 from pocketmq.broker.serving.dispatch import Dispatcher
 from pocketmq.broker.settings import store_options
 from pocketmq.broker.state import BrokerState
-from pocketmq.broker.statistics.topic_statistics import TopicStatistics
-from pocketmq.broker.statistics.totals import BrokerTotals
+from pocketmq.broker.statistics.counters import BrokerTotals, TopicStatistics
 from pocketmq.broker.timers.timers import Timers, timer_tag_rules
 from pocketmq.broker.topics.system_topics import system_groups, system_topics
 from pocketmq.broker.topics.table import TopicConfigTable

@@ -11,8 +11,8 @@ from typing import TypeAlias
 from pocketmq.broker.metrics_measured import measured_lines
 from pocketmq.broker.metrics_text import Labels, header, sample
 from pocketmq.broker.state import BrokerState
+from pocketmq.broker.statistics.counters import Pair
 from pocketmq.broker.statistics.requests import earliest_time
-from pocketmq.broker.statistics.topic_statistics import Pair
 from pocketmq.model.kinds import ConsumeType
 from pocketmq.model.names import is_retry_topic, is_system_group
 from pocketmq.protocol.peers import Language, version_name

@@ -15,7 +15,6 @@ from pocketmq.broker.access.gate import Gate
 from pocketmq.broker.access.users import AclTable, UserTable
 from pocketmq.broker.balancing.assignment import RequestModeTable
 from pocketmq.broker.balancing.queue_locks import GroupQueueLocks
-from pocketmq.broker.balancing.routes import RouteCache
 from pocketmq.broker.config import BrokerConfig
 from pocketmq.broker.core.answers import SendAnswers
 from pocketmq.broker.core.clock import WallClock
@@ -26,11 +25,11 @@ from pocketmq.broker.measures import Measures
 from pocketmq.broker.members.consumers import OnlineConsumers
 from pocketmq.broker.members.producers import OnlineProducers
 from pocketmq.broker.naming.announcements import TopicAnnouncements
+from pocketmq.broker.naming.name_servers import RouteCache
 from pocketmq.broker.offsets.table import ConsumerOffsetTable
 from pocketmq.broker.pulling.suspended_pulls import SuspendedPulls
 from pocketmq.broker.sending.reply_delivery import ReplyDelivery
-from pocketmq.broker.statistics.topic_statistics import TopicStatistics
-from pocketmq.broker.statistics.totals import BrokerTotals
+from pocketmq.broker.statistics.counters import BrokerTotals, TopicStatistics
 from pocketmq.broker.timers.queue import TimerQueue
 from pocketmq.broker.topics.table import TopicConfigTable
 from pocketmq.broker.transactions.half_messages import HalfMessages

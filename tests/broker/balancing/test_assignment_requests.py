@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from pocketmq.broker.balancing.routes import Found
+from pocketmq.broker.naming.name_servers import Found
 from pocketmq.model.kinds import MessageRequestMode
 from pocketmq.model.queue import MessageQueue
 from pocketmq.model.route import QueueData, TopicRoute

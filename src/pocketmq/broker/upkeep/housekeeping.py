@@ -12,7 +12,7 @@ from pocketmq.broker.core.clock import ClockWatch
 from pocketmq.broker.members.requests import expire
 from pocketmq.broker.saving import submit_offsets
 from pocketmq.broker.state import BrokerState
-from pocketmq.broker.statistics.totals import SAMPLE_PERIOD
+from pocketmq.broker.statistics.counters import SAMPLE_PERIOD
 from pocketmq.broker.upkeep.cleaning import clean_store
 
 logger = logging.getLogger("pocketmq.broker")

@@ -18,8 +18,7 @@ from pocketmq.broker.core.clock import WallClock
 from pocketmq.broker.core.refusals import STORE_UNAVAILABLE
 from pocketmq.broker.core.write_batch import Answers, WriteBatch
 from pocketmq.broker.measures import Measures
-from pocketmq.broker.statistics.topic_statistics import TopicStatistics
-from pocketmq.broker.statistics.totals import BrokerTotals
+from pocketmq.broker.statistics.counters import BrokerTotals, TopicStatistics
 from pocketmq.broker.writing.synced_answers import SyncedAnswers, release
 from pocketmq.errors import ResponseCode, StoreError
 from pocketmq.net import Connection

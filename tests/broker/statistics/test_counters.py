@@ -1,6 +1,6 @@
 """Statistics by topic and group: what the last minute, hour and day brought, as Java counts it."""
 
-from pocketmq.broker.statistics.topic_statistics import TopicStatistics
+from pocketmq.broker.statistics.counters import TopicStatistics
 from pocketmq.protocol.bodies.stats import BrokerStats, StatsItem
 
 
