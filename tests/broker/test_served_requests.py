@@ -43,7 +43,7 @@ def test_a_handler_that_takes_another_header_than_its_row_has_is_refused() -> No
     def handle(state: Any, connection: Any, request: Any, header: GetMaxOffsetRequest) -> None: ...
 
     with_header(Code.GET_MAX_OFFSET, handle)
-    with pytest.raises(TypeError, match="handle does not take GetMinOffsetRequest, as its row"):
+    with pytest.raises(TypeError, match="handle at .* takes another header than the row"):
         with_header(Code.GET_MIN_OFFSET, handle)
 
 

@@ -4,7 +4,7 @@ Handlers of features take a request, and its header if they want it decoded: the
 in the catalogue has the type. Hot paths, sends and pulls, decode it themselves.
 """
 
-from types import FunctionType
+import inspect
 from typing import cast
 
 from pocketmq.broker import settings
@@ -33,7 +33,6 @@ from pocketmq.net import Connection
 from pocketmq.protocol.catalogue import REQUESTS
 from pocketmq.protocol.command import Command
 
-_WITHOUT_HEADER = 3  # parameters: state, connection, request
 _FEATURES = (
     sending, reply_requests, retry, delays, timers, transactions,
     pulling, queries, pop, offsets, progress, moving,
@@ -48,12 +47,12 @@ def with_header(code: int, handler: AnyHandler) -> Handler:
 
     Raises `TypeError` if the handler takes another type than its row has.
     """
-    function = cast("FunctionType", handler)
-    if function.__code__.co_argcount == _WITHOUT_HEADER:
+    kind = inspect.get_annotations(handler).get("header")
+    if kind is None:
         return cast("Handler", handler)
-    kind, call = REQUESTS[code].header, cast("HeaderHandler", handler)
-    if function.__annotations__["header"] is not kind:
-        raise TypeError(f"{function.__qualname__} does not take {kind.__name__}, as its row says")
+    if kind is not REQUESTS[code].header:
+        raise TypeError(f"{handler!r} takes another header than the row of its request has")
+    call = cast("HeaderHandler", handler)
 
     def handle(state: BrokerState, connection: Connection, request: Command) -> Answer:
         return call(state, connection, request, request.header(kind))
