@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from pocketmq.broker.access.needs_by_code import NEEDS
-from pocketmq.broker.by_code import HANDLERS, with_header
+from pocketmq.broker.by_code import FEATURES, HANDLERS, with_header
 from pocketmq.broker.config import BrokerConfig
 from pocketmq.broker.serving.overload import longest_wait, with_back_pressure
 from pocketmq.client.brokers import main_port
@@ -27,6 +27,10 @@ def test_a_broker_serves_what_the_catalogue_says_and_refuses_a_controllers_with_
     assert beyond == served_by(Peer.CONTROLLER) - served_by(Peer.NAME_SERVER)
 
 
+def test_no_request_has_two_handlers() -> None:
+    assert sum(len(feature.HANDLERS) for feature in FEATURES) == len(HANDLERS)
+
+
 def test_a_name_server_serves_what_the_catalogue_says() -> None:
     assert NAME_SERVER_HANDLERS.keys() == served_by(Peer.NAME_SERVER)
 
@@ -43,7 +47,7 @@ def test_a_handler_that_takes_another_header_than_its_row_has_is_refused() -> No
     def handle(state: Any, connection: Any, request: Any, header: GetMaxOffsetRequest) -> None: ...
 
     with_header(Code.GET_MAX_OFFSET, handle)
-    with pytest.raises(TypeError, match="handle at .* takes another header than the row"):
+    with pytest.raises(TypeError, match=r"handle at .* takes another header than the row"):
         with_header(Code.GET_MIN_OFFSET, handle)
 
 

@@ -33,7 +33,7 @@ from pocketmq.net import Connection
 from pocketmq.protocol.catalogue import REQUESTS
 from pocketmq.protocol.command import Command
 
-_FEATURES = (
+FEATURES = (
     sending, reply_requests, retry, delays, timers, transactions,
     pulling, queries, pop, offsets, progress, moving,
     members, connections, client_calls, balancing,
@@ -62,6 +62,6 @@ def with_header(code: int, handler: AnyHandler) -> Handler:
 
 HANDLERS: dict[int, Handler] = {
     int(code): with_header(code, handler)
-    for feature in _FEATURES
+    for feature in FEATURES
     for code, handler in feature.HANDLERS.items()
 }
