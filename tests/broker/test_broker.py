@@ -157,7 +157,7 @@ async def test_clients_of_the_fast_port_are_served_too() -> None:
             assert (await peer.ask(SEND, send_fields("T"), b"x")).code == 0
 
 
-async def test_the_address_told_may_differ_from_the_one_listened_on() -> None:
+async def test_the_advertised_address_may_differ_from_the_one_listened_on() -> None:
     settings: dict[str, Any] = {"broker_ip1": "192.0.2.7", "advertised_port": 12345}
     broker = Broker(here(**settings))
     assert await broker.start() == Address("192.0.2.7", 12345)
@@ -210,7 +210,7 @@ async def test_what_is_stored_is_answered_before_the_end(tmp_path: Path) -> None
         assert stored.ext["offset"] == str(answered)
 
 
-async def test_nobody_is_let_in_any_more() -> None:
+async def test_a_stopped_broker_accepts_no_connections() -> None:
     async with running() as (broker, address):
         await broker.stop()
         with pytest.raises(ConnectionRefusedError):

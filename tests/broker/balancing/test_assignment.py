@@ -88,7 +88,7 @@ def test_more_popping_members_than_queues_take_turns() -> None:
 
 
 @given(st.integers(1, 3), QUEUES, st.sets(st.sampled_from("abcde"), min_size=1))
-def test_every_queue_is_popped_by_somebody(
+def test_every_queue_is_popped_by_a_member(
     sharing: int, all_queues: set[MessageQueue], members: set[str]
 ) -> None:
     taken: set[MessageQueue] = set()
@@ -102,7 +102,7 @@ def test_every_queue_is_popped_by_somebody(
     assert sort_queues(taken)
 
 
-def test_the_standard_mode_holds_where_nobody_chose() -> None:
+def test_the_default_mode_holds_where_none_was_set() -> None:
     table = RequestModeTable()
 
     assert table.mode("T", "g", PULL) == mode()

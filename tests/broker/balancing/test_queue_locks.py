@@ -60,7 +60,7 @@ def test_unlocking_frees_a_queue_at_once() -> None:
     assert locks.lock("g", "b", [Q0, Q1], 0.0) == [Q0]
 
 
-def test_nobody_unlocks_for_another_member() -> None:
+def test_a_member_cannot_release_the_locks_of_another() -> None:
     locks = GroupQueueLocks()
     locks.lock("g", "a", [Q0], 0.0)
     locks.unlock("g", "b", [Q0, Q1])

@@ -8,7 +8,7 @@ from pocketmq.broker.core.clock import ClockWatch
 from tests.broker.tables import Clock
 
 
-def test_each_jump_of_the_clock_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
+def test_each_jump_of_the_clock_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
     clock = Clock()
     watch = ClockWatch(clock, clock.steady)
 

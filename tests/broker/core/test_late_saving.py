@@ -43,7 +43,7 @@ async def test_a_snapshot_is_saved_only_after_the_log_is_synced(tmp_path: Path) 
 
 
 @leaping
-async def test_without_a_sync_nothing_is_saved_and_the_outcome_is_told(
+async def test_without_a_sync_nothing_is_saved_and_the_error_is_passed_on(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     disk = FullDisk(tmp_path)

@@ -94,7 +94,7 @@ def test_half_of_a_transaction_is_not_delayed() -> None:
     assert message.properties == {"UNIQ_KEY": "K"}
 
 
-def test_a_level_wins_over_a_timer_and_nobody_chooses_where_it_came_from() -> None:
+def test_a_level_wins_over_a_timer_and_clients_cannot_choose_the_origin() -> None:
     message = draft("1", "T", 3)
     message.properties |= {
         "TIMER_DELAY_SEC": "3",

@@ -100,7 +100,7 @@ async def test_a_pull_that_waits_gets_a_delayed_message_when_it_is_due() -> None
 
 
 @leaping
-async def test_a_message_that_is_due_earlier_sets_the_timer_anew() -> None:
+async def test_a_message_that_is_due_earlier_sets_the_timer_again() -> None:
     async with running(message_delay_level=LEVELS) as (broker, address), client(address) as peer:
         await send(peer, 3, "late")
         await leap(1.5)
@@ -168,7 +168,7 @@ async def test_many_due_messages_are_delivered_in_pieces_between_which_clients_a
 
 
 @leaping
-async def test_delivery_goes_on_after_the_store_had_no_room() -> None:
+async def test_delivery_resumes_after_the_store_was_full() -> None:
     async with running(message_delay_level=LEVELS) as (broker, address), client(address) as peer:
         await send(peer, 1, "K")
         store = broker.state.store
@@ -258,6 +258,6 @@ async def test_a_delayed_message_without_a_number_is_refused() -> None:
         assert answer.remark == 'java.lang.NumberFormatException: For input string: "soon"'
 
 
-async def test_a_broker_with_levels_nobody_can_read_does_not_start() -> None:
+async def test_a_broker_with_malformed_levels_does_not_start() -> None:
     with pytest.raises(InvalidInput, match="messageDelayLevel"):
         await Broker(BrokerConfig(listen_port=0, message_delay_level="1s soon")).start()

@@ -91,7 +91,7 @@ async def test_a_client_that_never_answers_costs_the_caller_ten_seconds() -> Non
         assert (answer.remark or "").startswith("consumer <G> <c1> Timeout: ")
 
 
-async def test_a_client_that_leaves_instead_of_answering_is_told_of() -> None:
+async def test_a_client_that_leaves_instead_of_answering_is_reported() -> None:
     async with running() as (_, address), client(address) as tool:
         async with client(address) as member:
             await join(member)

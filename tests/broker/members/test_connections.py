@@ -30,7 +30,7 @@ def test_a_group_without_members_is_not_online() -> None:
     assert answer.code == ResponseCode.CONSUMER_NOT_ONLINE
 
 
-def test_producers_are_told_with_the_moment_of_their_last_heartbeat() -> None:
+def test_producers_are_listed_with_the_time_of_their_last_heartbeat() -> None:
     """The moment is the wall clock's, also after that one was set anew."""
     desk = Desk()
     beat(desk, Wire("a"), producerDataSet=[{"groupName": "PG"}], clientID="shop")

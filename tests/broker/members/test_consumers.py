@@ -62,7 +62,7 @@ def stage() -> Stage:
 BROADCASTING = MessageModel.BROADCASTING
 
 
-def test_a_new_connection_is_a_change_told_to_all_of_its_group(stage: Stage) -> None:
+def test_a_new_connection_is_a_change_that_notifies_its_whole_group(stage: Stage) -> None:
     assert stage.beat(stage.a, topic("T")) == Change("g", updated=True, notify=(stage.a,))
     assert stage.beat(stage.b, topic("T")) == Change("g", updated=True, notify=(stage.a, stage.b))
 
@@ -150,7 +150,7 @@ def test_a_group_that_wants_no_notice_gets_none_from_heartbeats(stage: Stage) ->
     assert stage.beat(stage.a, topic("T"), notify=False) == Change("g", updated=True)
 
 
-def test_broadcasting_members_are_not_told(stage: Stage) -> None:
+def test_broadcasting_members_are_not_notified(stage: Stage) -> None:
     assert stage.beat(stage.a, topic("T"), message_model=BROADCASTING) == Change("g", updated=True)
     assert stage.table.unregister("g", stage.b, notify=True) == Change("g", updated=False)
     stage.beat(stage.b, topic("T"), message_model=BROADCASTING)
@@ -165,7 +165,7 @@ def test_a_short_heartbeat_keeps_the_subscriptions(stage: Stage) -> None:
     assert stage.table.subscription("g", "T") is not None
 
 
-def test_who_leaves_is_gone_at_once_and_the_rest_told(stage: Stage) -> None:
+def test_a_client_that_leaves_is_removed_at_once_and_the_others_are_notified(stage: Stage) -> None:
     stage.beat(stage.a, topic("T"))
     stage.beat(stage.b, topic("T"))
 
@@ -180,7 +180,7 @@ def test_a_stranger_that_leaves_wakes_the_group_all_the_same(stage: Stage) -> No
     assert change == Change("g", updated=False, notify=(stage.a,))
 
 
-def test_leaving_a_group_nobody_is_in_changes_nothing(stage: Stage) -> None:
+def test_leaving_a_group_without_members_changes_nothing(stage: Stage) -> None:
     assert stage.table.unregister("g", stage.a, notify=True) == Change("g", updated=False)
 
 
@@ -193,7 +193,9 @@ def test_a_group_goes_with_its_last_member_and_its_subscriptions_too(stage: Stag
     assert stage.table.groups_subscribing("T") == []
 
 
-def test_a_closed_connection_leaves_every_group_and_the_rest_is_always_told(stage: Stage) -> None:
+def test_a_closed_connection_leaves_every_group_and_the_others_are_always_notified(
+    stage: Stage,
+) -> None:
     for group in ("g", "h", "i"):
         stage.beat(stage.a, topic("T"), group=group, notify=False)
     for group in ("g", "h"):

@@ -127,7 +127,7 @@ def test_three_connections_are_tried_and_no_more() -> None:
     assert table.available("g") is wires[4]  # tried 2, 3, 4
 
 
-def test_a_group_nobody_is_in_has_no_connection() -> None:
+def test_a_group_without_members_has_no_connection() -> None:
     assert OnlineProducers().available("g") is None
 
 

@@ -93,7 +93,7 @@ def test_producers_are_registered_beside_consumers() -> None:
     assert desk.state.producers.find("a") is wire
 
 
-def test_a_broker_told_not_to_notify_stays_silent() -> None:
+def test_a_broker_configured_not_to_notify_stays_silent() -> None:
     desk, wire = Desk(notify_consumer_ids_changed_enable=False), Wire("a")
     beat(desk, wire, consumer("CG", "T"))
 
@@ -127,7 +127,7 @@ def test_a_client_that_leaves_is_gone_for_everybody_at_once() -> None:
     assert desk.state.producers.groups == {}
 
 
-def test_silent_clients_are_disconnected_and_nobody_is_woken() -> None:
+def test_silent_clients_are_disconnected_without_notifying_the_others() -> None:
     desk, a, b = Desk(), Wire("a"), Wire("b")
     beat(desk, a, consumer("CG", "T"), producerDataSet=[{"groupName": "PG"}])
     desk.clock.time += 60
@@ -145,7 +145,7 @@ def test_silent_clients_are_disconnected_and_nobody_is_woken() -> None:
 
 
 @pytest.mark.parametrize("off", [86_400.0, -86_400.0])
-def test_a_clock_that_is_set_anew_throws_nobody_out_and_keeps_nobody(off: float) -> None:
+def test_setting_the_clock_neither_expires_nor_keeps_clients(off: float) -> None:
     desk, a = Desk(), Wire("a")
     beat(desk, a, consumer("CG", "T"), producerDataSet=[{"groupName": "PG"}])
     desk.clock.off = off
@@ -175,7 +175,7 @@ def test_a_short_heartbeat_asks_for_the_subscriptions_a_broker_has_lost() -> Non
 @pytest.mark.parametrize(
     "body", [b"", b"[]", b"{}", b'{"clientID":null}', b'{"clientID":"a","consumerDataSet":[{}]}']
 )
-def test_a_heartbeat_that_cannot_be_read_registers_nobody(body: bytes) -> None:
+def test_a_malformed_heartbeat_registers_no_client(body: bytes) -> None:
     desk, wire = Desk(), Wire("a")
     answer = desk.ask(Code.HEART_BEAT, {}, body, wire)
 

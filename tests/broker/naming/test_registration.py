@@ -286,7 +286,7 @@ async def test_a_refused_registration_is_tried_again_with_everything() -> None:
         assert listener.topics(before) == set(broker.state.topics.entries)
 
 
-async def test_leaving_is_told_to_those_who_know_the_broker() -> None:
+async def test_a_broker_unregisters_only_where_it_is_registered() -> None:
     listener, refusing = Listener(), Listener()
     refusing.code = 1
     async with listener as one, refusing as two:
@@ -302,7 +302,7 @@ async def test_the_same_name_server_twice_is_one() -> None:
         assert len(listener.requests) == 1
 
 
-async def test_a_lost_connection_is_mended_at_once() -> None:
+async def test_a_lost_connection_is_restored_at_once() -> None:
     """Name servers take a broker out of the routes when its connection ends."""
     async with name_server() as server, broker_at(server) as (broker, _), client(server) as asked:
         link = broker._dialer.known(str(server))

@@ -42,7 +42,7 @@ def test_who_asks_first_waits_for_the_name_server() -> None:
     assert names.told == [queues(), queues()]
 
 
-def test_a_known_route_is_told_at_once() -> None:
+def test_a_cached_route_is_returned_at_once() -> None:
     names = Names()
     names.find()
     names.answer(route())
@@ -52,7 +52,7 @@ def test_a_known_route_is_told_at_once() -> None:
     assert names.asked == []
 
 
-def test_an_old_route_is_told_while_a_new_one_is_asked_for() -> None:
+def test_an_old_route_is_returned_while_it_is_refreshed() -> None:
     names = Names()
     names.find()
     names.answer(route())

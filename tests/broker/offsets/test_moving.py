@@ -72,7 +72,7 @@ def by_clients(offset: int = 1) -> tuple[Desk, Wire]:
     return desk, wire
 
 
-def test_clients_are_told_where_to_go_on() -> None:
+def test_clients_are_sent_the_offsets_to_resume_from() -> None:
     desk, wire = by_clients()
     assert targets(reset(desk)) == {0: 2, 1: 0}
     (told,) = wire.take()
@@ -91,7 +91,7 @@ def test_without_force_clients_only_go_back() -> None:
     assert targets(reset(desk, isForce="false", timestamp=0)) == {0: 0, 1: 0}
 
 
-def test_clients_that_are_not_there_or_too_old_are_not_told() -> None:
+def test_a_reset_by_clients_is_refused_if_they_are_offline_or_too_old() -> None:
     desk, wire = by_clients()
     for member in desk.state.consumers.groups["G"].members.values():
         member.client = type(member.client)(member.client.client_id, Language.JAVA, 27)

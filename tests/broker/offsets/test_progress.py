@@ -62,7 +62,7 @@ def test_topics_that_a_group_has_left_are_not_counted() -> None:
     assert len(progress(desk, topicList="T;gone;U;").offset_table) == 6
 
 
-def test_nothing_is_told_of_a_group_that_never_committed() -> None:
+def test_there_is_no_progress_of_a_group_that_never_committed() -> None:
     assert progress(group_at(None)).offset_table == {}
     assert progress(group_at(None), topic="gone").offset_table == {}
 

@@ -293,7 +293,7 @@ async def test_sql_decides_about_waking() -> None:
 
 
 @leaping
-async def test_a_pull_that_waited_in_vain_is_told_so() -> None:
+async def test_a_pull_that_waited_in_vain_is_answered() -> None:
     async with running() as (_, address), client(address) as consumer:
         await consumer.ask(SEND, send_fields("T"), b"zero")
         number = consumer.post(PULL, pull_fields("T", 1, suspendTimeoutMillis="15000"))
@@ -349,7 +349,7 @@ async def test_a_lost_connection_is_forgotten() -> None:
         await producer.ask(SEND, send_fields("T"), b"one")
 
 
-async def test_a_pull_for_a_deleted_topic_is_told_so() -> None:
+async def test_a_suspended_pull_for_a_deleted_topic_is_refused() -> None:
     async with running() as (_, address), client(address) as consumer:
         await consumer.ask(SEND, send_fields("T"), b"zero")
         number = consumer.post(PULL, pull_fields("T", 1))
@@ -415,7 +415,7 @@ async def test_a_slow_reader_does_not_make_the_broker_hold_what_it_cannot_send()
         await consumer.close()
 
 
-async def test_fields_that_nobody_reads_count_as_memory_of_pulls_that_wait() -> None:
+async def test_unknown_fields_count_as_memory_of_suspended_pulls() -> None:
     """Of 40 MiB on one connection no more than 32 MiB wait."""
     async with running() as (broker, address), client(address) as peer:
         await peer.ask(SEND, send_fields("T"), b"x")

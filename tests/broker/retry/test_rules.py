@@ -35,7 +35,7 @@ def failed_record(properties: bytes, tries: int = 0) -> RecordView:
     ("tries", "limit", "given_up"),
     [(0, 0, True), (0, -1, True), (2, 3, False), (3, 3, True), (4, 3, True)],
 )
-def test_a_message_is_given_up_after_the_same_tries_whoever_asks(
+def test_a_message_becomes_a_dead_letter_after_the_same_retries_by_every_way(
     tries: int, limit: int, given_up: bool
 ) -> None:
     assert is_given_up(tries, limit) == given_up

@@ -73,7 +73,7 @@ async def refused(peer: Client, number: int) -> tuple[int, str | None]:
     return answer.code, answer.remark
 
 
-async def test_a_client_that_is_gone_is_told_in_javas_words() -> None:
+async def test_a_reply_to_a_client_that_is_gone_is_refused_in_javas_words() -> None:
     async with running() as (broker, address), client(address) as peer:
         unknown = "push reply message fail, channel of <asker> not found."
         assert await refused(peer, post(peer)) == (1, unknown)

@@ -320,7 +320,7 @@ def test_a_topic_of_many_tags_marks_its_messages(caller: Caller) -> None:
     assert decode_record(view.body).sys_flag == 2
 
 
-def test_a_deleted_topic_is_made_anew_by_the_next_send(caller: Caller) -> None:
+def test_a_deleted_topic_is_created_again_by_the_next_send(caller: Caller) -> None:
     assert caller.ask(SEND, send_fields("Gone"), b"old").ext["queueOffset"] == "0"
     assert caller.ask(SEND, send_fields("Gone"), b"old").ext["queueOffset"] == "1"
     assert caller.ask(215, {"topic": "Gone"}).code == 0

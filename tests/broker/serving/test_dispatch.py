@@ -299,7 +299,9 @@ async def test_a_synced_message_is_acknowledged_after_the_sync_and_not_before(
 
 
 @leaping
-async def test_a_sync_that_takes_too_long_is_told(slow_disk: Callable[[], SlowDisk]) -> None:
+async def test_a_slow_sync_is_answered_with_flush_disk_timeout(
+    slow_disk: Callable[[], SlowDisk],
+) -> None:
     async with running(flush_disk_type="SYNC_FLUSH") as (broker, address), client(address) as peer:
         number = peer.post(SEND, send_fields("T", "UNIQ_KEY\1K\2"), b"x")
         await until(lambda: slow_disk().syncs == 1, "the sync to begin")
@@ -315,7 +317,9 @@ async def test_a_sync_that_takes_too_long_is_told(slow_disk: Callable[[], SlowDi
         assert (await peer.ask(SEND, send_fields("T"), b"x")).code == 0
 
 
-async def test_a_sync_that_fails_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+async def test_a_failed_sync_is_answered_with_flush_disk_timeout(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     disks = put_store_on(monkeypatch, FullDisk, tmp_path / "store")
     async with running(flush_disk_type="SYNC_FLUSH") as (_, address), client(address) as peer:
         assert (await peer.ask(SEND, send_fields("T"), b"x")).code == 0

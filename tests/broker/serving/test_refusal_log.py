@@ -31,7 +31,7 @@ def test_a_refusal_names_peer_request_code_and_reason(caplog: pytest.LogCaptureF
     ]
 
 
-def test_of_very_many_a_few_are_told_and_the_others_counted(
+def test_of_very_many_refusals_a_few_are_logged_and_the_others_counted(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     log = RefusalLog(LOGGER)
@@ -54,7 +54,7 @@ def test_a_reason_of_any_length_takes_one_line(caplog: pytest.LogCaptureFixture)
 @pytest.mark.parametrize(
     "code", [Code.AUTH_CREATE_USER, Code.AUTH_UPDATE_USER, Code.UPDATE_AND_CREATE_ACL_CONFIG]
 )
-def test_where_a_request_carries_a_secret_the_reason_is_not_told(
+def test_where_a_request_carries_a_secret_the_reason_is_not_logged(
     caplog: pytest.LogCaptureFixture, code: Code
 ) -> None:
     RefusalLog(LOGGER).refused("p", code, 1, "malformed User: 'hunter2'", 1.0)
@@ -86,7 +86,7 @@ async def test_a_broker_tells_of_what_it_refuses_and_of_nothing_else(
         assert "does not tell cold data from other data" in told[3]
 
 
-async def test_refusals_of_access_control_are_told_without_signature_and_secret(
+async def test_refusals_of_access_control_are_logged_without_signature_and_secret(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     user = json.dumps({"username": "boss", "password": "hunter2"})

@@ -26,7 +26,7 @@ def test_every_queue_of_a_topic_tells_what_it_holds() -> None:
     }
 
 
-def test_nothing_is_told_of_a_topic_that_is_not_here() -> None:
+def test_there_are_no_statistics_of_an_unknown_topic() -> None:
     answer = Desk().ask(Code.GET_TOPIC_STATS_INFO, {"topic": "nobodys"})
 
     assert (answer.code, answer.remark) == (

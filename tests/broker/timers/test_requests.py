@@ -28,7 +28,7 @@ async def test_a_broker_without_timed_messages_says_so() -> None:
         assert (await peer.ask(METRICS)).remark == "The timer message store is null"
 
 
-async def test_delayed_messages_are_told_by_level() -> None:
+async def test_delayed_messages_are_listed_by_level() -> None:
     async with running() as (_, address), client(address) as peer:
         await peer.ask(SEND, send_fields("T", "UNIQ_KEY\1K\2DELAY\x013\2"), b"x")
         figures = json.loads((await peer.ask(RUNTIME)).body)["table"]

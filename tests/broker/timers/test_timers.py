@@ -249,7 +249,7 @@ async def test_what_still_waits_in_a_file_outlives_it(tmp_path: Path) -> None:
         await until(lambda: keys(broker) == ["kept"], "the message")
 
 
-def test_a_state_that_cannot_be_read_is_told(tmp_path: Path) -> None:
+def test_a_malformed_state_is_reported(tmp_path: Path) -> None:
     Timed(tmp_path).store.close()
     metadata = Metadata(tmp_path / METADATA)
     metadata.save_documents(KIND, {KIND: b"nonsense"})

@@ -59,7 +59,7 @@ def test_a_few_that_ended_are_remembered() -> None:
     assert states.get(0) == COMMITTED
 
 
-def test_states_follow_a_queue_that_was_cut_or_made_anew() -> None:
+def test_states_follow_a_queue_that_was_cut_or_created_again() -> None:
     states = HalfStates(10, b"\1\2\3\4")
     states.cut(11, 13)
     assert (states.base, states.copy()) == (11, b"\2\3")

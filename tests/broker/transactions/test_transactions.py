@@ -272,7 +272,7 @@ async def test_a_producer_is_asked_fifteen_times_and_no_more() -> None:
 
 
 @leaping
-async def test_a_round_counts_even_if_nobody_is_there_to_be_asked() -> None:
+async def test_a_round_counts_even_if_no_producer_is_online() -> None:
     settings: dict[str, Any] = {"transaction_check_interval": 1000, "transaction_check_max": 2}
     async with running(**settings) as (broker, address), client(address) as peer:
         await prepare(peer)
@@ -330,9 +330,7 @@ async def test_a_producer_may_choose_when_it_is_asked_and_is_bound_to_it() -> No
     ("text", "immunity"),
     [(None, None), ("", None), ("-1", None), ("x", None), ("0", 0), ("20", 20_000), ("-2", -2000)],
 )
-def test_the_time_in_which_nobody_is_asked_is_a_java_long(
-    text: str | None, immunity: int | None
-) -> None:
+def test_the_time_without_checks_is_a_java_long(text: str | None, immunity: int | None) -> None:
     assert custom_immunity_ms(text) == immunity
 
 
