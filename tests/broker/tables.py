@@ -115,7 +115,7 @@ class Desk:
             waiting=SuspendedPulls(),
             clock=self.clock,
             steady=self.clock.steady,
-            turn=batch,
+            batch=batch,
             writer=CommitLogWriter(
                 batch,
                 store,

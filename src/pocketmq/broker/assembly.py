@@ -137,7 +137,7 @@ def make_state(  # noqa: PLR0917 - what makes one broker differ from another
             limit=config.max_suspended_pulls,
             connection_limit=config.max_suspended_pulls_of_connection,
         ),
-        turn=batch,
+        batch=batch,
         writer=CommitLogWriter(
             batch, store, clock, config, steady=steady, answers=answers, counters=counters
         ),

@@ -159,7 +159,7 @@ class Broker:
         await parts.questions.stop()
         await self._dialer.close()
         try:
-            parts.state.writer.end_turn()
+            parts.state.writer.write_now()
             save_changes(parts.state)
             await save_offsets(parts.state)
         finally:

@@ -1,6 +1,6 @@
 """Everything a broker holds while it runs: what handlers work on.
 
-Belongs to the broker's loop. Tables are plain objects that never touch sockets. `turn` collects
+Belongs to the broker's loop. Tables are plain objects that never touch sockets. `batch` collects
 what must happen once the messages of this event-loop iteration are written, and `writer` writes
 them. Nothing here is set later but what a feature opens when it starts.
 """
@@ -105,10 +105,10 @@ class BrokerState:
     send_answers: SendAnswers
     unique_ids: UniqueIds
     waiting: SuspendedPulls
-    turn: WriteBatch
+    batch: WriteBatch
     """Collects what the requests of this event-loop iteration append."""
     writer: CommitLogWriter
-    """Writes `turn`, and lets the answers of stored messages go."""
+    """Writes `batch`, and lets the answers of stored messages go."""
     consumers: OnlineConsumers = field(default_factory=OnlineConsumers)
     producers: OnlineProducers = field(default_factory=OnlineProducers)
     locks: GroupQueueLocks = field(default_factory=GroupQueueLocks)

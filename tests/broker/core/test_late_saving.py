@@ -81,10 +81,10 @@ async def test_messages_that_a_save_could_not_write_are_not_confirmed(tmp_path: 
     saving = LateSaving(state, asyncio.get_running_loop(), kind=KIND, capture=capture)
     saving.changed()
     desk.store_message("T", 0)
-    state.turn.appended(state.store.make_queue("T", 0), 1, 1)
+    state.batch.appended(state.store.make_queue("T", 0), 1, 1)
     disk.full = True
     await leap(SAVE_AFTER)
-    assert state.turn.failed, "the senders of this turn must hear of it"
+    assert state.batch.failed, "the senders of this batch must be refused"
     disk.full = False
     await saving.stop()
     assert state.store.metadata.documents(KIND) == [(KIND, b"captured")]

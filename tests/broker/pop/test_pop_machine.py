@@ -74,7 +74,7 @@ class PopMachine(RuleBasedStateMachine):
     def tick(self, seconds: float) -> None:
         self.now += seconds
         self.desk.clock.time = self.now
-        self.desk.state.turn.now_ms = self.desk.clock.now_ms()
+        self.desk.state.batch.now_ms = self.desk.clock.now_ms()
 
     def write(self) -> None:
         """End a turn: from here on acknowledgements are promised."""
@@ -118,7 +118,7 @@ class PopMachine(RuleBasedStateMachine):
         for piece, (queue, offset) in zip(batch.pieces, where, strict=True):
             body = RecordView(bytes(piece), 0).stored_body
             assert body not in self.done, "acknowledged, and here again"
-            self.out.append(Out(body, queue, offset, self.desk.state.turn.now_ms))
+            self.out.append(Out(body, queue, offset, self.desk.state.batch.now_ms))
         return batch.count
 
     @rule(data=st.data(), written=st.booleans())

@@ -188,7 +188,7 @@ async def test_a_message_that_cannot_be_written_is_not_acknowledged(
 async def test_a_read_that_finds_the_disk_full_costs_the_sends_before_it(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """Reading writes first; when that fails the sends of the same turn must not be promised."""
+    """Reading writes first; when that fails the sends of the same batch must not be promised."""
     disks = put_store_on(monkeypatch, FullDisk, tmp_path / "store")
     async with running() as (_, address), client(address) as peer:
         assert (await peer.ask(SEND, send_fields("T"), b"before")).code == 0

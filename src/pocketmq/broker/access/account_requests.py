@@ -38,7 +38,7 @@ def put_account(state: BrokerState, _: Connection, request: Command) -> Command:
         group_perms=_listed(header.group_perms),
     )
     try:
-        files.put(account, state.turn.now_ms)
+        files.put(account, state.batch.now_ms)
     except InvalidInput as error:
         raise server_error(_UPDATE_FAILED, str(error)) from error
     return _changed(state, files, request)
@@ -48,7 +48,7 @@ def delete_account(state: BrokerState, _: Connection, request: Command) -> Comma
     """Forget an account."""
     files = _files(state, _DELETE_FAILED)
     key = request.header(DeleteAccessConfigRequest).access_key
-    if not files.remove(key, state.turn.now_ms):
+    if not files.remove(key, state.batch.now_ms):
         remark = f"The accessKey[{key}] corresponding to accessConfig has been deleted failed."
         raise server_error(_DELETE_FAILED, remark)
     return _changed(state, files, request)
@@ -65,7 +65,7 @@ def set_white_addresses(state: BrokerState, _: Connection, request: Command) -> 
         raise server_error(_WHITE_FAILED, "The globalWhiteAddresses[null] has been updated failed.")
     try:
         path = request.ext.get("aclFileFullPath", "")
-        files.set_white(listed, path, state.turn.now_ms)
+        files.set_white(listed, path, state.batch.now_ms)
     except InvalidInput as error:
         raise server_error(_WHITE_FAILED, str(error)) from error
     return _changed(state, files, request)

@@ -40,7 +40,7 @@ def create_user(state: BrokerState, _: Connection, request: Command) -> Command:
     user = _named_user(request)
     if UserType.named(user.user_type) is UserType.SUPER and not _by_super(state, request):
         raise server_error(ResponseCode.SYSTEM_ERROR, _ONLY_SUPER.format("create"))
-    state.users.create(user, state.turn.now_ms)
+    state.users.create(user, state.batch.now_ms)
     return _changed(state, request, f"user {user.username} created")
 
 
@@ -50,7 +50,7 @@ def update_user(state: BrokerState, _: Connection, request: Command) -> Command:
     if UserType.named(user.user_type) is UserType.SUPER and not _by_super(state, request):
         raise server_error(ResponseCode.SYSTEM_ERROR, _ONLY_SUPER.format("update"))
     _spare_super(state, request, user.username or "")
-    state.users.update(user, state.turn.now_ms)
+    state.users.update(user, state.batch.now_ms)
     return _changed(state, request, f"user {user.username} updated")
 
 
@@ -61,8 +61,8 @@ def delete_user(state: BrokerState, _: Connection, request: Command) -> Command:
         raise refused("username can not be blank")
     assert name is not None
     _spare_super(state, request, name)
-    if state.users.remove(name, state.turn.now_ms):
-        state.acls.remove(subject_of(name), state.turn.now_ms)
+    if state.users.remove(name, state.batch.now_ms):
+        state.acls.remove(subject_of(name), state.batch.now_ms)
     return _changed(state, request, f"user {name} deleted")
 
 
@@ -93,7 +93,7 @@ def set_acl(state: BrokerState, _: Connection, request: Command) -> Command:
         remark = "An system error occurred, please try again later."
         raise server_error(ResponseCode.SYSTEM_ERROR, remark)
     name = _existing(state, subject, in_full=True)
-    state.acls.merge(subject_of(name), acl, state.turn.now_ms)
+    state.acls.merge(subject_of(name), acl, state.batch.now_ms)
     return _changed(state, request, f"rules of user {name} changed")
 
 
@@ -102,7 +102,7 @@ def delete_acl(state: BrokerState, _: Connection, request: Command) -> Command:
     header = request.header(DeleteAclRequest)
     name = _existing(state, header.subject)
     kind, resource = header.policy_type, header.resource
-    state.acls.cut(subject_of(name), kind, resource, state.turn.now_ms)
+    state.acls.cut(subject_of(name), kind, resource, state.batch.now_ms)
     return _changed(state, request, f"rules of user {name} changed")
 
 

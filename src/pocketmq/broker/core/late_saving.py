@@ -34,7 +34,7 @@ class LogOwner(Protocol):
     """What saving needs of a broker; `BrokerState` has it."""
 
     store: MessageStore
-    turn: WriteBatch
+    batch: WriteBatch
 
 
 def write_log(state: LogOwner) -> None:
@@ -45,7 +45,7 @@ def write_log(state: LogOwner) -> None:
     try:
         state.store.write()
     except StoreError:
-        state.turn.doubt()
+        state.batch.doubt()
         raise
 
 

@@ -78,7 +78,7 @@ class Delays:
     # Delivering
 
     def _hold_back(self, draft: Draft) -> None:
-        now_ms = self._state.turn.now_ms
+        now_ms = self._state.batch.now_ms
         if hold_back(draft, self._levels, now_ms):
             due_ms = draft.tag
             if due_ms is not None:
@@ -98,12 +98,12 @@ class Delays:
 
     def _deliver(self) -> bool:
         """Deliver a part of what is due; return whether the store took it."""
-        writer, turn = self._state.writer, self._state.turn
-        writer.end_turn()  # a write that fails must not drop clients' messages
+        writer, batch = self._state.writer, self._state.batch
+        writer.write_now()  # a write that fails must not drop clients' messages
         delivered = self._queues.deliver(self._state.clock.now_ms(), self._budget)
         for queue, (count, size) in delivered.by_queue().items():
-            turn.appended(queue, count, size)
-        writer.end_turn()  # wakes the pulls that wait for them
+            batch.appended(queue, count, size)
+        writer.write_now()  # wakes the pulls that wait for them
         if delivered.runs:
             self._saving.changed()
         if delivered.error is not None:

@@ -115,9 +115,9 @@ class DelayQueues:
     def _append_due(self, now_ms: int, budget: DeliveryBudget, runs: list[DeliveryRun]) -> None:
         waiting = self.waiting()
         self._first += 1
-        turn = self._first % len(waiting) if waiting else 0
+        first = self._first % len(waiting) if waiting else 0
         messages, size = budget
-        for level, queue, offset in waiting[turn:] + waiting[:turn]:
+        for level, queue, offset in waiting[first:] + waiting[:first]:
             self._progress.reached(level, offset)
             due = count_due(self._levels, level, queue.tags(offset, messages), now_ms)
             if due:

@@ -51,7 +51,7 @@ class Popping:
         documents = dict(state.store.metadata.documents(KIND))
         now_ms = state.clock.now_ms()
         out = recover(pops.table.shelves, pops.journal, state.store, documents.get(KIND), now_ms)
-        state.turn.notes += 1  # recovery may have noted something
+        state.batch.notes += 1  # recovery may have noted something
         if out:
             logger.info("%d popped messages are not acknowledged", out)
             self._saving.changed()
@@ -81,18 +81,18 @@ class Popping:
             self._alarm.wake_at(due_ms, self._state.clock.now_ms())
 
     def _run(self) -> None:
-        self._state.turn.now_ms = self._state.clock.now_ms()
+        self._state.batch.now_ms = self._state.clock.now_ms()
         self._pops.serve_due()
         self._bring_back()
         self._set_alarm()
 
     def _bring_back(self) -> None:
         """Bring back a part of what is due, and serve those who wait for a locked queue."""
-        table, dispatcher, turn = self._pops.table, self._dispatcher, self._state.turn
+        table, dispatcher, turn = self._pops.table, self._dispatcher, self._state.batch
         due = table.deadlines.take_due(turn.now_ms)
         if not due:
             return
-        dispatcher.end_turn()  # if the store refuses, it shall be nobody else's message
+        dispatcher.write_now()  # if the store refuses, it shall be nobody else's message
         messages, size, later_ms = _MESSAGES, _SIZE, turn.now_ms
         for thing in due:
             if not isinstance(thing, Taken):
@@ -108,7 +108,7 @@ class Popping:
                     messages, later_ms = 0, turn.now_ms + int(RETRY_AFTER * 1000)
             if thing.left:
                 table.deadlines.add(thing, later_ms)
-        dispatcher.end_turn()  # wakes those who wait for them
+        dispatcher.write_now()  # wakes those who wait for them
 
     # Saving
 
@@ -120,7 +120,7 @@ class Popping:
             self._saving.changed()
         due_ms = self._pops.table.deadlines.next_ms
         if due_ms is not None:
-            self._alarm.wake_at(due_ms, self._state.turn.now_ms)
+            self._alarm.wake_at(due_ms, self._state.batch.now_ms)
 
     def _set_timer_for_saving(self) -> None:
         if self._save_timer is not None:

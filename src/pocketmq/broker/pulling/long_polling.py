@@ -49,7 +49,7 @@ class LongPolling:
     def wake(self, arrivals: Mapping[QueueIndex, int]) -> None:
         """Retry pulls of queues that grew, each from an offset on; pops that wait as well."""
         state, now = self._state, self._loop.time()
-        state.turn.now_ms = state.clock.now_ms()
+        state.batch.now_ms = state.clock.now_ms()
         for queue, first in arrivals.items():
             tags = queue.tags(first, queue.next_offset - first)
             for pull in state.waiting.take_arrived(queue, tags, self._has_match, now):
@@ -70,7 +70,7 @@ class LongPolling:
     def _look(self) -> None:
         self._timer = None
         self._timer_at = NEVER
-        self._state.turn.now_ms = self._state.clock.now_ms()
+        self._state.batch.now_ms = self._state.clock.now_ms()
         for pull in self._state.waiting.take_due(self._loop.time()):
             self._resume(pull)
         self.set_timer()
@@ -91,7 +91,7 @@ class LongPolling:
             resume(self._state, pull)
         except Exception as error:
             if isinstance(error, StoreError):
-                self._state.turn.doubt()
+                self._state.batch.doubt()
             logger.exception("%s: %r failed", connection.remote_address, pull.request)
             connection.write(pull.request.reply(ResponseCode.SYSTEM_ERROR, FAILED).encode())
         connection.flush()

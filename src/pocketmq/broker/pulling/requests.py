@@ -130,7 +130,7 @@ def _select(state: BrokerState, header: PullRequest) -> Selection:
 
 def _new_group(state: BrokerState, name: str) -> GroupConfig:
     group = state.groups.find(
-        name, auto_create=state.config.auto_create_subscription_group, now_ms=state.turn.now_ms
+        name, auto_create=state.config.auto_create_subscription_group, now_ms=state.batch.now_ms
     )
     if group is None:
         raise server_error(

@@ -40,7 +40,7 @@ def send_back(
     state: BrokerState, connection: Connection, request: Command, header: SendBackRequest
 ) -> Answer:
     """Requeue a message for redelivery, or send it to the dead-letter topic."""
-    if state.turn.overloaded:
+    if state.batch.overloaded:
         raise server_error(ResponseCode.SYSTEM_BUSY, OVERLOADED)
     group = _checked_group(state, header.group)
     if group.retry_queue_nums <= 0:  # a group without retries: the message is discarded
@@ -71,7 +71,7 @@ def send_back(
     state.stats.count(table, origin, header.group)
     if not request.flag & ONEWAY_FLAG:
         frame = request.reply(ResponseCode.SUCCESS).encode()
-        state.turn.answer_stored(connection, request, frame, wait=False)
+        state.batch.answer_stored(connection, request, frame, wait=False)
     return None
 
 
@@ -107,7 +107,7 @@ def find_group(state: BrokerState, name: str) -> GroupConfig:
     group = state.groups.find(
         name,
         auto_create=state.config.auto_create_subscription_group,
-        now_ms=state.turn.now_ms,
+        now_ms=state.batch.now_ms,
     )
     if group is None:
         raise server_error(
@@ -121,7 +121,7 @@ def make_group_topic(
     state: BrokerState, name: str, queues: int, *, sys_flag: int = 0
 ) -> TopicConfig:
     """Return a group's topic of retries or dead letters, which may be new. Raises `ServerError`."""
-    now_ms = state.turn.now_ms
+    now_ms = state.batch.now_ms
     topic = state.topics.create_for_group(name, queues, sys_flag=sys_flag, now_ms=now_ms)
     if topic is None:
         raise server_error(ResponseCode.SYSTEM_ERROR, f"topic[{name}] not exist")

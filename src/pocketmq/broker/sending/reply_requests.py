@@ -103,7 +103,7 @@ def _store(  # noqa: PLR0917 - all there is of a reply
         )
         stored = append(state, queue, record, tags_code(text))
     except (StoreError, InvalidInput) as error:
-        state.turn.doubt()
+        state.batch.doubt()
         logger.warning("store of a reply failed: error=%s; it is pushed all the same", error)
         return answer
     identity = state.send_answers.identity(stored.positions[0])
@@ -124,7 +124,7 @@ def _push_of(
     state: BrokerState, connection: Connection, request: Command, header: SendRequest, text: bytes
 ) -> Command:
     with suppress(InvalidInput):  # properties are limited in size
-        text = append_property(text, names.PUSH_REPLY_TIME, str(state.turn.now_ms))
+        text = append_property(text, names.PUSH_REPLY_TIME, str(state.batch.now_ms))
     push = PushReplyRequest(
         producer_group=header.producer_group,
         topic=header.topic,
@@ -139,7 +139,7 @@ def _push_of(
         unit_mode=bool(header.unit_mode),
         born_host=connection.remote_address,
         store_host=state.address,
-        store_timestamp=state.turn.now_ms,
+        store_timestamp=state.batch.now_ms,
     )
     return Command.request(RequestCode.PUSH_REPLY_MESSAGE_TO_CLIENT, 0, push, request.body)
 

@@ -41,9 +41,9 @@ def send(state: BrokerState, connection: Connection, request: Command) -> Answer
     header = request.header(
         SendRequest if request.code == RequestCode.SEND_MESSAGE else SendRequestV2
     )
-    turn = state.turn
+    batch = state.batch
     try:
-        if turn.overloaded:
+        if batch.overloaded:
             raise server_error(ResponseCode.SYSTEM_BUSY, OVERLOADED)
         target = state.targets.get((header.topic, header.queue_id))
         if target is None or target.version is not state.topics.version:
@@ -57,14 +57,14 @@ def send(state: BrokerState, connection: Connection, request: Command) -> Answer
         state.traffic.refused += 1
         return state.send_answers.refused(request, ResponseCode.MESSAGE_ILLEGAL, str(error))
     except StoreError:
-        turn.doubt()
+        batch.doubt()
         state.traffic.refused += 1
         return state.send_answers.refused(
             request, ResponseCode.SERVICE_NOT_AVAILABLE, STORE_UNAVAILABLE
         )
     if not request.flag & ONEWAY_FLAG:
         wait = header.properties is None or _NOT_WAITING not in header.properties
-        turn.answer_stored(connection, request, frame, wait=wait)
+        batch.answer_stored(connection, request, frame, wait=wait)
     return None
 
 
@@ -85,7 +85,7 @@ def _take_one(
         text += "\2"
     unique_key = _value(text, "UNIQ_KEY\1")
     if unique_key is None:
-        unique_key = state.unique_ids.next_id(state.turn.now_ms)
+        unique_key = state.unique_ids.next_id(state.batch.now_ms)
         text = f"{text}UNIQ_KEY\1{unique_key}\2"
     tag = _value(text, "TAGS\1")
     property_bytes = (text + state.stamp).encode("utf-8", "replace")
@@ -159,7 +159,7 @@ def _take_draft(
         _check_takes_back(header.topic, properties)
     unique_key = properties.get(names.UNIQUE_KEY)
     if unique_key is None:
-        unique_key = state.unique_ids.next_id(state.turn.now_ms)
+        unique_key = state.unique_ids.next_id(state.batch.now_ms)
         properties[names.UNIQUE_KEY] = unique_key
     draft = Draft(
         topic=header.topic,

@@ -90,11 +90,11 @@ def _created(state: BrokerState, header: SendRequest) -> TopicConfig | None:
         header.default_topic_queue_nums,
         flag,
         auto_create=state.config.auto_create_topic_enable,
-        now_ms=state.turn.now_ms,
+        now_ms=state.batch.now_ms,
     )
     if config is None and retry:
         config = state.topics.create_for_group(
-            header.topic, 1, sys_flag=flag, now_ms=state.turn.now_ms
+            header.topic, 1, sys_flag=flag, now_ms=state.batch.now_ms
         )
     save_changes(state)
     return config

@@ -66,9 +66,9 @@ class Dispatcher:
     def requests_received(self, connection: Connection, requests: list[Command]) -> None:
         """Handle requests; answers that depend on the store leave when the batch is written."""
         state, handlers = self._state, self._handlers
-        turn, gate = state.turn, state.gate
-        turn.now_ms = state.clock.now_ms()
-        turn.overloaded = state.writer.overloaded
+        batch, gate = state.batch, state.gate
+        batch.now_ms = state.clock.now_ms()
+        batch.overloaded = state.writer.overloaded
         waited = self._loop.time() - connection.waiting_since
         if waited > SHORT:
             requests = self._in_time(connection, requests, waited)
@@ -99,7 +99,7 @@ class Dispatcher:
                 answer = request.reply(ResponseCode.SYSTEM_ERROR, FAILED)
             if answer is not None:
                 self._answer(connection, request, answer)
-        if turn.messages or turn.notes:
+        if batch.messages or batch.notes:
             state.writer.schedule(connection)
         self._settle()
 
@@ -119,7 +119,7 @@ class Dispatcher:
 
         Requests that still come are served, but no pull waits any more.
         """
-        self._state.writer.end_turn()
+        self._state.writer.write_now()
         self._pulls.stop()
         if self._state.pops is not None:
             self._state.pops.close()
@@ -129,9 +129,9 @@ class Dispatcher:
 
     def _begin(self, measures: Measures) -> None:
         measures.began, measures.suspended = self._loop.time(), False
-        turn = self._state.turn
-        if not turn.began:
-            turn.began = measures.began
+        batch = self._state.batch
+        if not batch.began:
+            batch.began = measures.began
 
     def _in_time(
         self, connection: Connection, requests: list[Command], waited: float
@@ -151,7 +151,7 @@ class Dispatcher:
 
     def _refusal(self, connection: Connection, request: Command, error: MQError) -> Command:
         if isinstance(error, StoreError):
-            self._state.turn.doubt()
+            self._state.batch.doubt()
         answer = refusal(request, error)
         # Handlers also answer this code for what there is not; only what was raised is logged.
         if answer.code == ResponseCode.SYSTEM_ERROR:

@@ -33,7 +33,7 @@ def recall(
     state: BrokerState, connection: Connection, request: Command, header: RecallRequest
 ) -> Answer:
     """Recall a message; whether there is one is not checked, as in RocketMQ."""
-    now_ms = state.turn.now_ms
+    now_ms = state.batch.now_ms
     handle = _checked(state, header, now_ms)
     draft = Draft(
         topic=handle.topic,
@@ -56,7 +56,7 @@ def recall(
     if not request.flag & ONEWAY_FLAG:
         answer = RecallResponse(msg_id=handle.message_id, region=state.config.region_id)
         frame = request.reply(ResponseCode.SUCCESS, None, answer).encode()
-        state.turn.answer_stored(connection, request, frame)
+        state.batch.answer_stored(connection, request, frame)
     return None
 
 
@@ -106,7 +106,7 @@ def checkpoint(state: BrokerState, _: Connection, request: Command) -> Command:
 def waiting(state: BrokerState, connection: Connection, request: Command) -> None:
     """Count the messages that wait, by topic. There may be millions: others are served between."""
     timed = _timed(state, "The timer message store is null")
-    state.writer.end_turn()
+    state.writer.write_now()
     timed.take_in()
     entries = timed.wheel.before(1 << 62)
     counts: dict[str, int] = {}

@@ -71,7 +71,7 @@ class Timers:
         limits = TimerLimits(
             config.timer_wheel_enable, config.timer_max_delay_sec * 1000, config.broker_name
         )
-        now_ms = state.turn.now_ms
+        now_ms = state.batch.now_ms
         due_ms = hold_back(draft, limits, now_ms)
         if due_ms is None:
             return
@@ -105,18 +105,18 @@ class Timers:
 
     def _deliver(self, now_ms: int) -> bool | None:
         """Deliver a part of what is due; return whether there is more to do, None if it failed."""
-        queue, writer, turn = self._queue, self._state.writer, self._state.turn
-        writer.end_turn()  # a write that fails must not drop clients' messages
+        queue, writer, batch = self._queue, self._state.writer, self._state.batch
+        writer.write_now()  # a write that fails must not drop clients' messages
         self._new = 0
         behind = queue.take_in(_TAKEN_AT_ONCE)
         behind |= queue.wheel.prepare(now_ms, _TAKEN_AT_ONCE)
         done = queue.done
         delivered = queue.deliver(now_ms, _MESSAGES, _SIZE)
         for target, (count, size) in delivered.by_queue.items():
-            turn.appended(target, count, size)
+            batch.appended(target, count, size)
             if self._state.measures is not None:
                 self._state.measures.timed_out.add((target.topic,), count)
-        writer.end_turn()  # wakes the pulls that wait for them
+        writer.write_now()  # wakes the pulls that wait for them
         stale = self._state.store.log.written - queue.saved_position > _STALE
         if queue.done != done or delivered.by_queue or stale:
             self._saving.changed()
@@ -129,6 +129,6 @@ class Timers:
 
     def _move_before(self, position: int) -> None:
         if self._queue.wheel.count or self._new:
-            self._state.writer.end_turn()
+            self._state.writer.write_now()
             self._queue.move_before(position, self._state.clock.now_ms())
             self._saving.changed()

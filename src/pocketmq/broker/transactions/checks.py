@@ -91,7 +91,7 @@ class TransactionChecks:
                 ResponseCode.NO_PERMISSION,
                 f"the broker[{host}] sending transaction message is forbidden",
             )
-        prepare(draft, state.turn.now_ms)
+        prepare(draft, state.batch.now_ms)
 
     def _sleep(self) -> None:
         interval = max(self._state.config.transaction_check_interval, 10) / 1000
@@ -123,7 +123,7 @@ class TransactionChecks:
         halves, queue = self._halves, self._halves.queue
         if queue is None:
             return
-        self._state.writer.end_turn()
+        self._state.writer.write_now()
         offset, stop = max(halves.states.base, queue.min_offset), queue.next_offset
         while offset < stop:
             end = min(offset + _WINDOW, stop)
@@ -153,8 +153,8 @@ class TransactionChecks:
 
     def _deal_with(self, queue: QueueIndex, offsets: list[int]) -> None:
         state, halves = self._state, self._halves
-        self._state.writer.end_turn()  # a write that fails must not drop clients' messages
-        now_ms = state.turn.now_ms = state.clock.now_ms()
+        self._state.writer.write_now()  # a write that fails must not drop clients' messages
+        now_ms = state.batch.now_ms = state.clock.now_ms()
         for offset in offsets:
             checks = halves.state(offset)
             if checks is None or checks > MOST_CHECKS:
@@ -169,7 +169,7 @@ class TransactionChecks:
             else:
                 halves.checked(offset, checks + 1)
                 self._ask(half, checks + 1)
-        self._state.writer.end_turn()
+        self._state.writer.write_now()
 
     def _is_old(self, half: RecordView, now_ms: int) -> bool:
         kept_ms = self._state.config.file_reserved_time * 3_600_000
@@ -192,14 +192,14 @@ class TransactionChecks:
                 "could not discard half message %d: error=%s; retrying", half.queue_offset, error
             )
         else:
-            state.turn.appended(queue, 1, half.body_size)
+            state.batch.appended(queue, 1, half.body_size)
 
     def _give_up_before(self, position: int) -> None:
         """Discard what is still open in a log file to be deleted. Raises `StoreError`."""
         halves, queue = self._halves, self._halves.queue
         if queue is None or halves.states.first_open(queue.next_offset) == queue.next_offset:
             return
-        self._state.writer.end_turn()
+        self._state.writer.write_now()
         now_ms = self._state.clock.now_ms()
         for offset, checks in list(halves.states.open_from(queue.min_offset, queue.next_offset)):
             if (queue.position(offset) or 0) >= position:

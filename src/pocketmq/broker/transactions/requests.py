@@ -39,7 +39,7 @@ def end(
     half = None if halves is None else halves.at(header.commit_log_offset)
     if halves is None or half is None:
         raise server_error(ResponseCode.SYSTEM_ERROR, _NOT_FOUND)
-    now_ms = state.turn.now_ms
+    now_ms = state.batch.now_ms
     if not header.from_transaction_check and comes_too_late(
         half, now_ms, state.config.transaction_time_out
     ):
@@ -55,15 +55,15 @@ def end(
         if message is None:
             raise server_error(ResponseCode.SYSTEM_ERROR, _NOT_FOUND)
         queue = halves.end(half, wanted, message, now_ms)
-        state.turn.appended(queue, 1, half.body_size)
+        state.batch.appended(queue, 1, half.body_size)
     else:
         queue = halves.end(half, wanted, None, now_ms)
-        state.turn.appended(queue, 1, 0)
+        state.batch.appended(queue, 1, 0)
     if state.measures is not None:
         _measure(state.measures, half, now_ms, committed=wanted == COMMITTED)
     if not request.flag & ONEWAY_FLAG:
         frame = request.reply(ResponseCode.SUCCESS).encode()
-        state.turn.answer_stored(connection, request, frame, wait=False)
+        state.batch.answer_stored(connection, request, frame, wait=False)
     return None
 
 
@@ -112,11 +112,11 @@ def resume(
         born_host=lost.born_host_bytes,
         reconsume_times=lost.reconsume_times,
     )
-    prepare(draft, state.turn.now_ms)
+    prepare(draft, state.batch.now_ms)
     place(state, draft, ())
     if not request.flag & ONEWAY_FLAG:
         frame = request.reply(ResponseCode.SUCCESS).encode()
-        state.turn.answer_stored(connection, request, frame, wait=False)
+        state.batch.answer_stored(connection, request, frame, wait=False)
     return None
 
 

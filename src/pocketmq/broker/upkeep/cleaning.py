@@ -92,7 +92,7 @@ _TRIMMED_AT_ONCE = 1000
 
 def delete_old_messages(state: BrokerState, connection: Connection, request: Command) -> Command:
     """Delete what is older than `fileReservedTime`, whatever the hour."""
-    state.writer.end_turn()  # a store that fails here must not drop clients' messages
+    state.writer.write_now()  # a store that fails here must not drop clients' messages
     dropped = clean_store(state, asked=True)
     logger.info("old log files deleted: count=%d by=%s", dropped, connection.remote_address)
     return request.reply(ResponseCode.SUCCESS)
@@ -100,14 +100,14 @@ def delete_old_messages(state: BrokerState, connection: Connection, request: Com
 
 def trim_queues(state: BrokerState, _: Connection, request: Command) -> Command:
     """Free the index space of messages that are no longer kept."""
-    state.writer.end_turn()
+    state.writer.write_now()
     state.store.queues.trim(_TRIMMED_AT_ONCE)
     return request.reply(ResponseCode.SUCCESS)
 
 
 def delete_unused_topics(state: BrokerState, connection: Connection, request: Command) -> Command:
     """Delete the queues of topics that this broker no longer has."""
-    state.writer.end_turn()
+    state.writer.write_now()
     for topic in state.store.queues.topics():
         if topic not in state.topics and not state.topics.is_system(topic):
             logger.info("unused queues deleted: topic=%s by=%s", topic, connection.remote_address)

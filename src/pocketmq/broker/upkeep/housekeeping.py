@@ -77,7 +77,7 @@ class Housekeeping:
             self._state.pops.clock_was_set_back()
 
     def _maintain(self) -> None:
-        self._state.writer.end_turn()  # a store that fails here must not drop clients' messages
+        self._state.writer.write_now()  # a store that fails here must not drop clients' messages
         store = self._state.store
         store.maintain(self._loop.time())
         if store.log.tail > self._indexed and self._catching_up is None:
@@ -97,7 +97,7 @@ class Housekeeping:
         self._catching_up = self._loop.call_later(pause, self._catch_up)
 
     def _clean(self) -> None:
-        self._state.writer.end_turn()
+        self._state.writer.write_now()
         clean_store(self._state)
 
     def _sample(self) -> None:

@@ -19,14 +19,14 @@ from pocketmq.store import Appended, QueueIndex
 
 
 def append(state: BrokerState, queue: QueueIndex, record: Record, tag: int) -> Appended:
-    """Store one message; answer its sender through `state.turn.answer_stored`.
+    """Store one message; answer its sender through `state.batch.answer_stored`.
 
     Raises `StoreFull`, which is retryable.
     """
-    turn = state.turn
-    stored = state.store.append(queue, (record,), (tag,), turn.now_ms)
+    batch = state.batch
+    stored = state.store.append(queue, (record,), (tag,), batch.now_ms)
     size = state.store.log.tail - stored.positions[0]
-    turn.appended(queue, 1, size)
+    batch.appended(queue, 1, size)
     if state.measures is not None:
         state.measures.size.add((queue.topic,), size)
     return stored
@@ -38,10 +38,10 @@ def append_batch(state: BrokerState, queue: QueueIndex, body: bytes, like: Recor
     Everything the batch does not say is as in `like`. Raises as `append` does, and
     `MessageMalformed` or `InvalidInput` for a body that is not a batch.
     """
-    stored = state.store.append_batch(queue, body, like, state.turn.now_ms)
+    stored = state.store.append_batch(queue, body, like, state.batch.now_ms)
     size = state.store.log.tail - stored.positions[0]
     count = len(stored.positions)
-    state.turn.appended(queue, count, size)
+    state.batch.appended(queue, count, size)
     if state.measures is not None:
         state.measures.size.add((queue.topic,), size // count)
     return stored

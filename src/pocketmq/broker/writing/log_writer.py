@@ -96,7 +96,7 @@ class CommitLogWriter:
         if self._latest is connection:
             self._latest = None
 
-    def end_turn(self) -> None:
+    def write_now(self) -> None:
         """Write and answer what this iteration has collected, now.
 
         Code that appends outside of a request (a delay that is over, …) calls it afterwards. Code
