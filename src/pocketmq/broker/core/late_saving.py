@@ -45,7 +45,7 @@ def write_log(state: LogOwner) -> None:
     try:
         state.store.write()
     except StoreError:
-        state.batch.doubt()
+        state.batch.check_dropped()
         raise
 
 

@@ -65,7 +65,7 @@ class WriteBatch:
         if queue.waiting and queue not in self.arrivals:
             self.arrivals[queue] = end - count
 
-    def doubt(self) -> None:
+    def check_dropped(self) -> None:
         """Check, right after the store refused something, whether it dropped what was not written.
 
         A store that cannot write drops all that was appended since its last write. The queues

@@ -104,7 +104,7 @@ class Popping:
                     size -= revive(self._state, self._pops, thing, _MESSAGES)
                 except StoreError as error:
                     logger.error("popped messages have to stay out: %s", error)  # noqa: TRY400
-                    turn.doubt()
+                    turn.check_dropped()
                     messages, later_ms = 0, turn.now_ms + int(RETRY_AFTER * 1000)
             if thing.left:
                 table.deadlines.add(thing, later_ms)

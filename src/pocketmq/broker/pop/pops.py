@@ -227,7 +227,7 @@ class Pops:
         except (ServerError, StoreError) as error:
             self.waiting.remove(held)
             if isinstance(error, StoreError):
-                self._state.batch.doubt()
+                self._state.batch.check_dropped()
             code = error.code if isinstance(error, ServerError) else ResponseCode.SYSTEM_ERROR
             remark = error.remark if isinstance(error, ServerError) else FAILED
             self._answer(held, code, held.request.reply(code, remark, NO_POP).encode())

@@ -91,7 +91,7 @@ class LongPolling:
             resume(self._state, pull)
         except Exception as error:
             if isinstance(error, StoreError):
-                self._state.batch.doubt()
+                self._state.batch.check_dropped()
             logger.exception("%s: %r failed", connection.remote_address, pull.request)
             connection.write(pull.request.reply(ResponseCode.SYSTEM_ERROR, FAILED).encode())
         connection.flush()

@@ -103,7 +103,7 @@ def _store(  # noqa: PLR0917 - all there is of a reply
         )
         stored = append(state, queue, record, tags_code(text))
     except (StoreError, InvalidInput) as error:
-        state.batch.doubt()
+        state.batch.check_dropped()
         logger.warning("store of a reply failed: error=%s; it is pushed all the same", error)
         return answer
     identity = state.send_answers.identity(stored.positions[0])

@@ -57,7 +57,7 @@ def send(state: BrokerState, connection: Connection, request: Command) -> Answer
         state.traffic.refused += 1
         return state.send_answers.refused(request, ResponseCode.MESSAGE_ILLEGAL, str(error))
     except StoreError:
-        batch.doubt()
+        batch.check_dropped()
         state.traffic.refused += 1
         return state.send_answers.refused(
             request, ResponseCode.SERVICE_NOT_AVAILABLE, STORE_UNAVAILABLE

@@ -151,7 +151,7 @@ class Dispatcher:
 
     def _refusal(self, connection: Connection, request: Command, error: MQError) -> Command:
         if isinstance(error, StoreError):
-            self._state.batch.doubt()
+            self._state.batch.check_dropped()
         answer = refusal(request, error)
         # Handlers also answer this code for what there is not; only what was raised is logged.
         if answer.code == ResponseCode.SYSTEM_ERROR:
