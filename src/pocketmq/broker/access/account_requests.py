@@ -1,4 +1,4 @@
-"""The accounts of 4.x by admin requests (50–54): changes go to the file and count at once."""
+"""Requests that manage the accounts of 4.x (50–54): changes go to the file and apply at once."""
 
 import logging
 
@@ -24,7 +24,7 @@ _UPDATE_FAILED, _DELETE_FAILED, _WHITE_FAILED = 209, 210, 211  # 4.x; 5.x uses t
 
 
 def put_account(state: BrokerState, _: Connection, request: Command) -> Command:
-    """Add an account, or change what is given of one."""
+    """Add an account, or change the fields that are set."""
     files = _files(state, _UPDATE_FAILED)
     header = request.header(CreateAccessConfigRequest)
     account = Account(
@@ -45,7 +45,7 @@ def put_account(state: BrokerState, _: Connection, request: Command) -> Command:
 
 
 def delete_account(state: BrokerState, _: Connection, request: Command) -> Command:
-    """Forget an account."""
+    """Delete an account."""
     files = _files(state, _DELETE_FAILED)
     key = request.header(DeleteAccessConfigRequest).access_key
     if not files.remove(key, state.batch.now_ms):
@@ -55,9 +55,9 @@ def delete_account(state: BrokerState, _: Connection, request: Command) -> Comma
 
 
 def set_white_addresses(state: BrokerState, _: Connection, request: Command) -> Command:
-    """Replace the addresses from where nobody is asked.
+    """Replace the addresses that need no authentication.
 
-    Tools may leave out which file they mean, though Java's header says they must not.
+    Tools may leave out the file, though Java's header requires it.
     """
     files = _files(state, _WHITE_FAILED)
     listed = _listed(request.ext.get("globalWhiteAddrs"))
@@ -72,7 +72,7 @@ def set_white_addresses(state: BrokerState, _: Connection, request: Command) -> 
 
 
 def version(state: BrokerState, _: Connection, request: Command) -> Command:
-    """Tell how often the access files were changed."""
+    """Answer with the versions of the access files."""
     files = _files(state, ResponseCode.SYSTEM_ERROR)
     current = encode_body(files.own.version).decode()
     every = {path: msgspec.Raw(encode_body(each)) for path, each in files.versions.items()}
@@ -87,7 +87,7 @@ def version(state: BrokerState, _: Connection, request: Command) -> Command:
 
 
 def list_accounts(state: BrokerState, _: Connection, request: Command) -> Command:
-    """Give every account, with its secret, as Java does: for admins only."""
+    """Answer with every account and its secret, as Java does: for admins only."""
     files = _files(state, ResponseCode.SYSTEM_ERROR)
     table = AccountTable(global_white_addrs=files.white, plain_access_configs=files.listed)
     return request.reply(ResponseCode.SUCCESS, body=encode_body(table))
@@ -95,9 +95,7 @@ def list_accounts(state: BrokerState, _: Connection, request: Command) -> Comman
 
 def _files(state: BrokerState, code: int) -> AccountFiles:
     if state.account_files is None:
-        raise server_error(
-            code, "this broker has no access file; aclEnable and aclFile give it one"
-        )
+        raise server_error(code, "this broker has no access file; set aclEnable and aclFile")
     return state.account_files
 
 
@@ -108,7 +106,7 @@ def _listed(text: str | None) -> list[str] | None:
 def _changed(state: BrokerState, files: AccountFiles, request: Command) -> Command:
     if state.gate is not None:
         state.gate.accounts = files.accounts
-    logger.info("an access file was changed by %s", request.ext.get("AccessKey", "a white address"))
+    logger.info("access file changed by %s", request.ext.get("AccessKey", "a white-listed address"))
     return request.reply(ResponseCode.SUCCESS)
 
 

@@ -1,4 +1,4 @@
-"""Users and rules of 5.x by admin requests (3001–3010), in Java's codes and words."""
+"""Requests that manage users and rules of 5.x (3001–3010), in Java's codes and words."""
 
 import logging
 
@@ -36,7 +36,7 @@ _ONLY_SUPER = "The super user can only be {} by super user"
 
 
 def create_user(state: BrokerState, _: Connection, request: Command) -> Command:
-    """Add a user; only a super user makes another."""
+    """Add a user; only a super user can add a super user."""
     user = _named_user(request)
     if UserType.named(user.user_type) is UserType.SUPER and not _by_super(state, request):
         raise server_error(ResponseCode.SYSTEM_ERROR, _ONLY_SUPER.format("create"))
@@ -45,7 +45,7 @@ def create_user(state: BrokerState, _: Connection, request: Command) -> Command:
 
 
 def update_user(state: BrokerState, _: Connection, request: Command) -> Command:
-    """Change a user; only a super user touches another, or makes one of somebody."""
+    """Change a user; only a super user can change a super user, or make a user one."""
     user = _named_user(request)
     if UserType.named(user.user_type) is UserType.SUPER and not _by_super(state, request):
         raise server_error(ResponseCode.SYSTEM_ERROR, _ONLY_SUPER.format("update"))
@@ -55,7 +55,7 @@ def update_user(state: BrokerState, _: Connection, request: Command) -> Command:
 
 
 def delete_user(state: BrokerState, _: Connection, request: Command) -> Command:
-    """Forget a user with all rules; one that is not there is fine."""
+    """Delete a user with all rules; succeeds also for an unknown user."""
     name = request.header(DeleteUserRequest).username
     if not (name or "").strip():
         raise refused("username can not be blank")
@@ -67,7 +67,7 @@ def delete_user(state: BrokerState, _: Connection, request: Command) -> Command:
 
 
 def get_user(state: BrokerState, _: Connection, request: Command) -> Command:
-    """Give a user; nothing if there is none."""
+    """Answer with a user; without a body if there is none."""
     name = request.header(GetUserRequest).username
     if not (name or "").strip():
         raise server_error(ResponseCode.INVALID_PARAMETER, _BLANK_NAME)
@@ -76,7 +76,7 @@ def get_user(state: BrokerState, _: Connection, request: Command) -> Command:
 
 
 def list_users(state: BrokerState, _: Connection, request: Command) -> Command:
-    """Give the users whose name holds a text."""
+    """Answer with the users whose name contains a text."""
     part = request.header(ListUsersRequest).filter or ""
     users = [user for name, user in sorted(state.users.entries.items()) if part.strip() in name]
     return request.reply(ResponseCode.SUCCESS, body=encode_body(users) if users else b"")
@@ -107,14 +107,14 @@ def delete_acl(state: BrokerState, _: Connection, request: Command) -> Command:
 
 
 def get_acl(state: BrokerState, _: Connection, request: Command) -> Command:
-    """Give a user's rules; nothing if there are none."""
+    """Answer with a user's rules; without a body if there are none."""
     name = _existing(state, request.header(GetAclRequest).subject)
     acl = state.acls.get(subject_of(name))
     return request.reply(ResponseCode.SUCCESS, body=b"" if acl is None else encode_body(acl))
 
 
 def list_acls(state: BrokerState, _: Connection, request: Command) -> Command:
-    """Give the rules of subjects that hold one text, for resources that hold another."""
+    """Answer with the rules of subjects that contain one text, for resources with another."""
     header = request.header(ListAclsRequest)
     subject_part = (header.subject_filter or "").strip()
     resource_part = (header.resource_filter or "").strip()
@@ -145,7 +145,7 @@ def _named_user(request: Command) -> User:
 
 
 def _by_super(state: BrokerState, request: Command) -> bool:
-    """Tell whether a super user asks; whoever gives no name was not asked for one."""
+    """Return whether a super user asks; a request without a name needed no authentication."""
     name = request.ext.get(ACCESS_KEY)
     return not name or state.users.is_super(name)
 
@@ -167,7 +167,7 @@ def _existing(state: BrokerState, subject: str | None, *, in_full: bool = False)
 
 def _changed(state: BrokerState, request: Command, what: str) -> Command:
     save_changes(state)
-    logger.info("%s, by %s", what, request.ext.get(ACCESS_KEY, "somebody without a name"))
+    logger.info("%s, by %s", what, request.ext.get(ACCESS_KEY, "an unauthenticated client"))
     return request.reply(ResponseCode.SUCCESS)
 
 
