@@ -8,7 +8,6 @@ from pocketmq.broker.delay.queues import DelayQueues, DeliveredDelays, DeliveryB
 from pocketmq.broker.delay.recovery import recover_progress
 from pocketmq.broker.delay.rules import DelayLevels, hold_back
 from pocketmq.broker.writing.drafts import Draft
-
 from pocketmq.protocol.property_text import decode_properties, encode_properties
 from pocketmq.protocol.record_scan import RecordView
 from pocketmq.protocol.records import Record

@@ -7,7 +7,6 @@ from pocketmq.broker.transactions.half_messages import KIND, HalfMessages
 from pocketmq.broker.transactions.half_states import COMMITTED, GIVEN_UP, ROLLED_BACK
 from pocketmq.broker.transactions.rules import committed, given_up, prepare
 from pocketmq.broker.writing.drafts import Draft
-
 from pocketmq.protocol.property_text import decode_properties, encode_properties
 from pocketmq.protocol.record_scan import RecordView
 from pocketmq.protocol.records import Record

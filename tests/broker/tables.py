@@ -4,29 +4,34 @@ Peers are plain objects that keep what is written to them; store, tables and han
 """
 
 import json
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, cast
 
-from pocketmq.broker.balancing import requests
+from pocketmq.broker import by_code
+from pocketmq.broker.balancing import requests as balancing
 from pocketmq.broker.balancing.queue_locks import GroupQueueLocks
+from pocketmq.broker.config import BrokerConfig
 from pocketmq.broker.core.answers import SendAnswers
 from pocketmq.broker.core.write_batch import WriteBatch
+from pocketmq.broker.groups import requests as groups
 from pocketmq.broker.groups.table import GroupConfigTable
-from pocketmq.broker.members import connections, requests
+from pocketmq.broker.members import connections
+from pocketmq.broker.members import requests as members
 from pocketmq.broker.members.consumers import OnlineConsumers
 from pocketmq.broker.members.producers import OnlineProducers
+from pocketmq.broker.offsets import moving, progress
+from pocketmq.broker.offsets import requests as offsets
 from pocketmq.broker.offsets.table import ConsumerOffsetTable
 from pocketmq.broker.pulling.suspended_pulls import SuspendedPulls
-from pocketmq.broker.statistics import requests
+from pocketmq.broker.saving import load_tables
+from pocketmq.broker.state import BrokerState
+from pocketmq.broker.statistics import requests as statistics
+from pocketmq.broker.statistics.counters import BrokerTotals, TopicStatistics
+from pocketmq.broker.topics import requests as topics
 from pocketmq.broker.topics.system_topics import system_groups, system_topics
 from pocketmq.broker.topics.table import TopicConfigTable
-
-from pocketmq.broker.config import BrokerConfig
-from pocketmq.broker.groups import requests
-from pocketmq.broker.offsets import moving, progress, requests
-from pocketmq.broker.saving import load_tables
-from pocketmq.broker.state import BrokerState, Handler
-from pocketmq.broker.topics import requests
+from pocketmq.broker.writing.log_writer import CommitLogWriter, Counters
 from pocketmq.errors import MQError, ResponseCode
 from pocketmq.net import Connection
 from pocketmq.protocol.codes import RequestCode
@@ -38,17 +43,12 @@ from pocketmq.store import Flusher, MessageStore, StoreOptions
 from pocketmq.store.disk import FileSystem
 from tests.broker.wire import Wire
 
-HANDLERS: dict[RequestCode, Handler] = {
-    **requests.HANDLERS,
-    **connections.HANDLERS,
-    **requests.HANDLERS,
-    **requests.HANDLERS,
-    **requests.HANDLERS,
-    **requests.HANDLERS,
-    **requests.HANDLERS,
-    **requests.HANDLERS,
+HANDLERS = {
+    int(code)
+    for feature in (balancing, connections, groups, members, offsets, statistics, topics)
+    for code in feature.HANDLERS
 }
-TOOLS = HANDLERS | moving.HANDLERS | progress.HANDLERS
+TOOLS = HANDLERS | {int(code) for feature in (moving, progress) for code in feature.HANDLERS}
 """With what only tools ask."""
 
 
@@ -70,6 +70,19 @@ class Clock:
         return self.time
 
 
+class _NameServer:
+    """A name server that lists the topics it is sent."""
+
+    sent = 0
+
+    def __init__(self, announced: list[str]) -> None:
+        self._announced = announced
+
+    def announce(self, topics: Iterable[str], number: int) -> None:
+        del number
+        self._announced.extend(topics)
+
+
 class Desk:
     """A broker's tables and handlers, asked without a network."""
 
@@ -86,24 +99,39 @@ class Desk:
         self.announced: list[str] = []
         self.config = BrokerConfig(**settings)
         now_ms = self.clock.now_ms()
+        store = MessageStore.open(path, options, disk=disk, flusher=flusher)
+        batch = WriteBatch()
+        answers = SendAnswers("DefaultRegion", bytes(8), trace_on=True)
+        counters = Counters(traffic=BrokerTotals(), stats=TopicStatistics())
         self.state = BrokerState(
             config=self.config,
-            store=MessageStore.open(path, options, disk=disk, flusher=flusher),
-            requests=TopicConfigTable(system_topics(self.config), now_ms=now_ms),
-            requests=GroupConfigTable(system_groups(), now_ms=now_ms),
-            requests=ConsumerOffsetTable(now_ms=now_ms),
+            store=store,
+            topics=TopicConfigTable(system_topics(self.config), now_ms=now_ms),
+            groups=GroupConfigTable(system_groups(), now_ms=now_ms),
+            offsets=ConsumerOffsetTable(now_ms=now_ms),
             consumers=OnlineConsumers(),
             producers=OnlineProducers(),
-            requests=GroupQueueLocks(),
+            locks=GroupQueueLocks(),
             waiting=SuspendedPulls(),
             clock=self.clock,
             steady=self.clock.steady,
-            turn=WriteBatch(),
+            batch=batch,
+            writer=CommitLogWriter(
+                batch,
+                store,
+                self.clock,
+                self.config,
+                steady=self.clock.steady,
+                answers=answers,
+                counters=counters,
+            ),
+            traffic=counters.traffic,
+            stats=counters.stats,
             unique_ids=UniqueIds(bytes(4), 1, 1),
-            send_answers=SendAnswers("DefaultRegion", bytes(8), trace_on=True),
+            send_answers=answers,
             address="127.0.0.1:10911",
-            register_topics=self.announced.extend,
         )
+        self.state.announcements.attach(_NameServer(self.announced))
         load_tables(self.state)
 
     def ask(
@@ -136,7 +164,8 @@ class Desk:
         (received,) = FrameReader(1 << 24).feed(frame)
         request = read_command(received)
         try:
-            return TOOLS[code](self.state, cast("Connection", wire or Wire()), request)
+            assert code in TOOLS
+            return by_code.HANDLERS[code](self.state, cast("Connection", wire or Wire()), request)
         except MQError as error:
             return request.reply(ResponseCode.SYSTEM_ERROR, str(error))
 
@@ -150,7 +179,7 @@ class Desk:
     def disconnect(self, wire: Wire) -> None:
         """Close a connection from the client's side."""
         wire.closed = True
-        requests.connection_closed(self.state, wire)
+        members.connection_closed(self.state, wire)
 
     def store_message(self, topic: str, queue_id: int, body: bytes = b"x") -> None:
         """Put one message into a queue."""

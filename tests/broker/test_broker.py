@@ -157,7 +157,7 @@ async def test_clients_of_the_fast_port_are_served_too() -> None:
             assert (await peer.ask(SEND, send_fields("T"), b"x")).code == 0
 
 
-async def test_the_address_told_may_differ_from_the_one_listened_on() -> None:
+async def test_the_advertised_address_may_differ_from_the_one_listened_on() -> None:
     settings: dict[str, Any] = {"broker_ip1": "192.0.2.7", "advertised_port": 12345}
     broker = Broker(here(**settings))
     assert await broker.start() == Address("192.0.2.7", 12345)
@@ -210,7 +210,7 @@ async def test_what_is_stored_is_answered_before_the_end(tmp_path: Path) -> None
         assert stored.ext["offset"] == str(answered)
 
 
-async def test_nobody_is_let_in_any_more() -> None:
+async def test_a_stopped_broker_accepts_no_connections() -> None:
     async with running() as (broker, address):
         await broker.stop()
         with pytest.raises(ConnectionRefusedError):
@@ -279,14 +279,17 @@ async def test_settings_that_cannot_be_change_nothing() -> None:
         for body, reason in (
             (
                 b"maxMessageSize=0\nbrokerPermission=4",
-                "a broker cannot have maxMessageSize=0: it is a number from 1 to 15728640",
+                "invalid setting maxMessageSize=0: must be a number from 1 to 15728640",
             ),
             (
                 b"shortPollingTimeMills=x",
-                "shortPollingTimeMills is a number from 1 to 600000, not 'x'",
+                "shortPollingTimeMills must be a number from 1 to 600000, not 'x'",
             ),
-            (b"longPollingEnable=perhaps", "longPollingEnable is true or false, not 'perhaps'"),
-            (b"listenPort=1", "listenPort counts when a broker starts, not while it runs"),
+            (
+                b"longPollingEnable=perhaps",
+                "longPollingEnable must be true or false, not 'perhaps'",
+            ),
+            (b"listenPort=1", "listenPort can only be set at startup"),
         ):
             refused = await peer.ask(UPDATE_CONFIG, {}, body)
             assert (refused.code, refused.remark) == (29, reason)

@@ -8,6 +8,10 @@ from pocketmq.broker.metrics.families import metrics_text
 from pocketmq.broker.metrics.measures import Counts, Histogram
 from pocketmq.broker.timers.wheel import TimerWheel
 
+from pocketmq.broker.core.answers import answer_code
+from pocketmq.broker.measures import Counts, Histogram
+from pocketmq.broker.metrics import metrics_text
+from pocketmq.broker.timers.wheel import TimerWheel
 from pocketmq.protocol.codes import RequestCode as Code
 from pocketmq.protocol.command import Command
 from tests.broker.pop.counter import create, got, pop_fields, send, serving

@@ -63,7 +63,7 @@ async def test_what_goes_in_and_out_is_counted_by_topic_and_group() -> None:
         assert value(text, "rocketmq_half_messages") == 0
 
 
-async def test_the_lag_of_a_group_is_told_in_messages_and_in_time() -> None:
+async def test_the_lag_of_a_group_is_returned_in_messages_and_in_time() -> None:
     async with running() as (broker, address), client(address) as peer:
         for _ in range(3):
             await peer.ask(SEND, send_fields("T"), b"x")

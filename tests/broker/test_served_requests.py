@@ -1,17 +1,22 @@
 """What the broker and the name server serve is what the catalogue says, with a right for each."""
 
+from typing import Any
+
 import pytest
 from pocketmq.broker.by_code import HANDLERS
 from pocketmq.broker.serving.overload import longest_wait
 from pocketmq.nameserver.access_control import RIGHTS
 
 from pocketmq.broker.access.needs_by_code import NEEDS
+from pocketmq.broker.by_code import FEATURES, HANDLERS, with_header
 from pocketmq.broker.config import BrokerConfig
+from pocketmq.broker.serving.overload import longest_wait, with_back_pressure
 from pocketmq.client.brokers import main_port
 from pocketmq.nameserver.dispatch import HANDLERS as NAME_SERVER_HANDLERS
 from pocketmq.protocol.catalogue import REQUESTS, request_of
 from pocketmq.protocol.codes import RequestCode as Code
-from pocketmq.protocol.request import PeerKind, RequestQueue
+from pocketmq.protocol.request import Peer, RequestQueue
+from pocketmq.protocol.requests.offsets import GetMaxOffsetRequest
 
 
 def served_by(peer: PeerKind) -> set[int]:
@@ -24,6 +29,10 @@ def test_a_broker_serves_what_the_catalogue_says_and_refuses_a_controllers_with_
     assert beyond == served_by(PeerKind.CONTROLLER) - served_by(PeerKind.NAME_SERVER)
 
 
+def test_no_request_has_two_handlers() -> None:
+    assert sum(len(feature.HANDLERS) for feature in FEATURES) == len(HANDLERS)
+
+
 def test_a_name_server_serves_what_the_catalogue_says() -> None:
     assert NAME_SERVER_HANDLERS.keys() == served_by(PeerKind.NAME_SERVER)
 
@@ -34,6 +43,35 @@ def test_every_request_to_a_broker_has_a_row_a_right_and_a_queue(code: int) -> N
     assert code in NEEDS
     limit = longest_wait(BrokerConfig(), code)
     assert (limit is None) == (row.queue is RequestQueue.UNLIMITED)
+
+
+def test_a_handler_that_takes_another_header_than_its_row_has_is_refused() -> None:
+    def handle(state: Any, connection: Any, request: Any, header: GetMaxOffsetRequest) -> None: ...
+
+    with_header(Code.GET_MAX_OFFSET, handle)
+    with pytest.raises(TypeError, match=r"handle at .* takes another header than the row"):
+        with_header(Code.GET_MIN_OFFSET, handle)
+
+
+PROMPT = (
+    Code.SEND_MESSAGE, Code.SEND_MESSAGE_V2, Code.SEND_BATCH_MESSAGE, Code.CONSUMER_SEND_MSG_BACK,
+    Code.END_TRANSACTION, Code.RECALL_MESSAGE, Code.SEND_REPLY_MESSAGE, Code.SEND_REPLY_MESSAGE_V2,
+    Code.ACK_MESSAGE, Code.BATCH_ACK_MESSAGE, Code.CHANGE_MESSAGE_INVISIBLETIME, Code.HEART_BEAT,
+    Code.UNREGISTER_CLIENT, Code.CHECK_CLIENT_CONFIG, Code.UPDATE_CONSUMER_OFFSET,
+    Code.QUERY_CONSUMER_OFFSET, Code.GET_MAX_OFFSET, Code.GET_MIN_OFFSET, Code.LOCK_BATCH_MQ,
+    Code.SEARCH_OFFSET_BY_TIMESTAMP, Code.UNLOCK_BATCH_MQ, Code.GET_CONSUMER_LIST_BY_GROUP,
+)  # fmt: skip
+LARGE = (
+    Code.PULL_MESSAGE, Code.LITE_PULL_MESSAGE, Code.POP_MESSAGE, Code.PEEK_MESSAGE,
+    Code.QUERY_MESSAGE, Code.VIEW_MESSAGE_BY_ID, Code.GET_ALL_TOPIC_CONFIG,
+    Code.GET_ALL_SUBSCRIPTIONGROUP_CONFIG, Code.GET_ALL_CONSUMER_OFFSET, Code.QUERY_ASSIGNMENT,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("code", PROMPT + LARGE, ids=lambda code: code.name)
+def test_only_requests_with_large_answers_wait_while_answers_pile_up(code: Code) -> None:
+    handler = HANDLERS[code]
+    assert (with_back_pressure(code, handler) is handler) == (code in PROMPT)
 
 
 def test_rights_are_for_requests_that_are_in_the_catalogue() -> None:

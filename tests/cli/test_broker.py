@@ -109,7 +109,7 @@ WRONG = [
     ([], "name servers are missing; give --namesrv HOST:PORT"),
     (["-n", "localhost"], "'localhost' is not an address; write it as host:port"),
     (["-n", "a:1;b"], "'b' is not an address; write it as host:port"),
-    (["-n", "a:1", "--set", "brokerId=1"], "a broker cannot have brokerId=1: it is 0"),
+    (["-n", "a:1", "--set", "brokerId=1"], "invalid setting brokerId=1: must be 0"),
     (
         ["-n", "a:1", "--data", "x", "--memory"],
         "--data and --memory contradict each other; give one of them",

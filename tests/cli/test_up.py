@@ -299,11 +299,11 @@ WRONG = [
     ),
     (
         ["--set", "autoCreateTopicEnable=maybe"],
-        "autoCreateTopicEnable is true or false, not 'maybe'",
+        "autoCreateTopicEnable must be true or false, not 'maybe'",
     ),
     (
         ["--set", "flushDiskType=NEVER"],
-        "a broker cannot have flushDiskType=NEVER: it is ASYNC_FLUSH or SYNC_FLUSH",
+        "invalid setting flushDiskType=NEVER: must be ASYNC_FLUSH or SYNC_FLUSH",
     ),
     (
         ["--broker-port", "65530", "--brokers", "3"],

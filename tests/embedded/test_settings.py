@@ -40,14 +40,17 @@ def test_settings_become_text_as_rocketmq_writes_it() -> None:
             {"listenPort": 1},
             "listenPort cannot be set here: the cluster gives it to each broker",
         ),
-        ({"autoCreateTopicEnable": "maybe"}, "autoCreateTopicEnable is true or false, not 'maybe'"),
+        (
+            {"autoCreateTopicEnable": "maybe"},
+            "autoCreateTopicEnable must be true or false, not 'maybe'",
+        ),
         (
             {"defaultTopicQueueNums": "many"},
-            "defaultTopicQueueNums is a number from 1 to 65536, not 'many'",
+            "defaultTopicQueueNums must be a number from 1 to 65536, not 'many'",
         ),
         (
             {"diskMaxUsedSpaceRatio": 0},
-            "a broker cannot have diskMaxUsedSpaceRatio=0: it is a number from 10 to 100",
+            "invalid setting diskMaxUsedSpaceRatio=0: must be a number from 10 to 100",
         ),
     ],
 )

@@ -8,7 +8,7 @@ from pocketmq.errors import InvalidInput, StoreFull
 from pocketmq.protocol.record_scan import RecordView
 from pocketmq.protocol.records import Record
 from pocketmq.store import MessageStore, StoreOptions
-from tests.broker.test_delay_machine import Fault, FaultyDisk
+from tests.broker.delay.test_delay_machine import Fault, FaultyDisk
 from tests.store.messages import NOW_MS, kept, record
 
 

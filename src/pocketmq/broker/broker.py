@@ -1,7 +1,7 @@
 """A broker from start to stop.
 
-Start: the port, the store, everything that works by itself, name servers. Stop: nobody new, answers
-to those who wait, everything on the device, out of the routes.
+Start: the port, the store, everything that works by itself, name servers. Stop: no new connections,
+answers to requests that wait, everything synced, out of the routes.
 """
 
 import asyncio
@@ -50,10 +50,10 @@ class Broker:
     ) -> None:
         """Take settings, a directory (None: only memory) and the name servers' addresses.
 
-        What was changed while the broker ran before counts again, but for the keys in `given`.
+        Settings that were changed in an earlier run override `config`, but for the keys in `given`.
 
-        `own_process` says that nothing else runs here, so that the garbage collector may forget
-        about everything that exists after the start.
+        `own_process`: nothing else runs in this process, so that the garbage collector may ignore
+        everything that exists after the start.
         """
         self.config = config or BrokerConfig()
         self._data = data
@@ -69,19 +69,19 @@ class Broker:
         self._parts: BrokerParts | None = None
         self._metrics: MetricsServer | None = None
         self.metrics_address: Address | None = None  # where Prometheus finds it
-        self.bound: Address | None = None  # where it listens, which need not be what it tells
+        self.bound: Address | None = None  # where it listens, which need not be what it advertises
 
     @property
     def state(self) -> BrokerState:
-        """What a running broker knows."""
+        """The state of a running broker."""
         assert self._parts is not None, "the broker is not running"
         return self._parts.state
 
     async def start(self) -> Address:
-        """Open the store, serve clients, register; give the address clients are told.
+        """Open the store, serve clients, register; return the address that clients use.
 
-        Name servers that are down are tried again later. Raises `ListenFailed` for a port that is
-        not free, `StoreError` for a store that cannot be opened, `InvalidInput` for settings.
+        Name servers that are down are retried later. Raises `ListenFailed` for a port in use,
+        `StoreError` for a store that cannot be opened, `InvalidInput` for invalid settings.
         """
         config = self.config
         known_ip = await _looked_up(config.broker_ip1) if config.broker_ip1 else None
@@ -144,7 +144,7 @@ class Broker:
         return parts
 
     async def stop(self, grace: float = 1.0) -> None:
-        """Leave cleanly; answers that are on their way get `grace` seconds."""
+        """Shut down gracefully; answers that are in flight get `grace` seconds."""
         parts, self._parts = self._parts, None
         if parts is None:
             return
@@ -159,17 +159,17 @@ class Broker:
         await parts.questions.stop()
         await self._dialer.close()
         try:
-            parts.dispatcher.end_turn()
+            parts.state.writer.write_now()
             save_changes(parts.state)
             await save_offsets(parts.state)
         finally:
             parts.state.store.close()
-        logger.info("broker %s has stopped", self.config.broker_name)
+        logger.info("broker %s stopped", self.config.broker_name)
 
     async def abort(self) -> None:
-        """End as a killed broker does, as others see it: reset, no answer, no name server told.
+        """Stop as a killed broker does, as clients see it: connections reset, nothing unregistered.
 
-        Only within the process it differs: what was stored is closed in good order.
+        Only within the process it differs: the store is closed.
         """
         for connection in self._server.connections:
             connection.abort()
@@ -178,7 +178,7 @@ class Broker:
 
 
 def _nobody(_: str) -> None:
-    """Tell nobody."""
+    """Ignore it."""
 
 
 class _Deaf:
@@ -191,16 +191,16 @@ class _Deaf:
         """Nothing to do."""
 
     def requests_received(self, connection: Connection, requests: list[Command]) -> None:
-        """Leave questions without an answer."""
+        """Ignore requests."""
 
     def connection_closed(self, connection: Connection, cause: Exception | None) -> None:
-        """Tell who lost it: a name server forgets a broker with its connection."""
+        """Report the loss: a name server drops a broker with its connection."""
         del cause
         self.lost(connection.remote_address)
 
 
 class _Front:
-    """Owner of the clients' connections until the parts are there that really are."""
+    """Owner of the clients' connections, which hands them to the dispatcher once that is built."""
 
     def __init__(self) -> None:
         self.owner: Owner = _Deaf()
@@ -223,7 +223,7 @@ def _listed(addresses: str) -> list[str]:
 
 
 async def _looked_up(host: str) -> str:
-    """Give the IP of a host; a name is looked up once, at the start."""
+    """Return the IP of a host; a name is resolved once, at startup."""
     try:
         return str(ipaddress.ip_address(host))
     except ValueError:
@@ -231,5 +231,5 @@ async def _looked_up(host: str) -> str:
     try:
         found = await asyncio.get_running_loop().getaddrinfo(host, 0, type=socket.SOCK_STREAM)
     except OSError as error:
-        raise InvalidInput(f"brokerIP1={host} is no address: {error}") from error
+        raise InvalidInput(f"brokerIP1={host} is not an address: {error}") from error
     return str(found[0][4][0])

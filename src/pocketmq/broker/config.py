@@ -1,7 +1,7 @@
 """A broker's settings, by RocketMQ's own keys, with Java's defaults unless a comment says why not.
 
-Owns names, types and what may change while the broker runs. Times have the unit RocketMQ's key has
-(mostly milliseconds); the rest of the broker asks the properties here for seconds.
+Owns names, types and what may change while the broker runs. Times have the unit of RocketMQ's key,
+mostly milliseconds.
 """
 
 from collections.abc import Mapping
@@ -20,9 +20,9 @@ from pocketmq.store.retention import parse_hours
 
 
 class BrokerConfig(AccessSettings, frozen=True, kw_only=True, rename="camel"):
-    """What a broker can be told. Keys RocketMQ has and PocketMQ does not need are left out."""
+    """The settings of a broker. Keys of RocketMQ that PocketMQ does not need are left out."""
 
-    # Who it is, and where
+    # Identity and addresses
     broker_cluster_name: str = "DefaultCluster"
     broker_name: str = "broker-a"
     broker_id: int = 0
@@ -67,7 +67,7 @@ class BrokerConfig(AccessSettings, frozen=True, kw_only=True, rename="camel"):
     message_delay_level: str = "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h"
     timer_wheel_enable: bool = True
     timer_max_delay_sec: int = 3 * 24 * 3600
-    recall_message_enable: bool = True  # Java: false; taking back should simply work
+    recall_message_enable: bool = True  # Java: false; recalling should simply work
     transaction_time_out: int = 6_000
     transaction_check_max: int = 15
     transaction_check_interval: int = 30_000
@@ -96,27 +96,27 @@ class BrokerConfig(AccessSettings, frozen=True, kw_only=True, rename="camel"):
     wait_time_mills_in_ack_queue: int = 3_000
     wait_time_mills_in_admin_broker_queue: int = 5_000
     max_connection_memory: int = 128 * 1024 * 1024  # ours; see `pocketmq.net.budget`
-    max_request_body_size: int = 2 * 1024 * 1024  # ours; of requests whose body is no message
+    max_request_body_size: int = 2 * 1024 * 1024  # ours; of requests whose body is not a message
 
     # Popping
     revive_queue_num: int = 8
     enable_retry_topic_v2: bool = False
     retrieve_message_from_pop_retry_topic_v1: bool = True
     pop_response_return_actual_retry_topic: bool = False
-    pop_from_retry_probability: int = 20  # of a hundred pops, look for retries first
+    pop_from_retry_probability: int = 20  # percentage of pops that read the retry topic first
     pop_polling_size: int = 1024  # pops of one topic, group and queue that may wait
     max_pop_polling_size: int = 100_000
-    enable_pop_message_threshold: bool = True  # Java: false; memory must end somewhere
+    enable_pop_message_threshold: bool = True  # Java: false; bounds the memory
     pop_inflight_message_threshold: int = 100_000  # Java: 10 000; of one queue and group
     enable_pop_buffer_merge: bool = False
     pop_consumer_kv_service_enable: bool = msgspec.field(
         name="popConsumerKVServiceEnable", default=False
     )
 
-    # Keeping
+    # Storage
     flush_disk_type: str = "ASYNC_FLUSH"
     sync_flush_timeout: int = 5_000
-    max_unsynced_messages: int = 100_000  # more than that waiting for the device: code 2
+    max_unsynced_messages: int = 100_000  # beyond that, sends are refused with code 2
     max_unsynced_bytes: int = 64 * 1024 * 1024
     file_reserved_time: int = 72  # hours
     file_reserved_bytes: int = 0  # ours; 0: as the disk allows, or a quarter of the memory
@@ -126,7 +126,7 @@ class BrokerConfig(AccessSettings, frozen=True, kw_only=True, rename="camel"):
     disk_space_clean_forcibly_ratio: int = 85
     disk_space_warning_level_ratio: int = 90
     # Metrics
-    metrics_exporter_type: str = "DISABLE"  # or PROM: Prometheus asks for them
+    metrics_exporter_type: str = "DISABLE"  # or PROM: exported to Prometheus
     metrics_prom_exporter_host: str = "127.0.0.1"  # Java: brokerIP1
     metrics_prom_exporter_port: int = 5557
 
@@ -141,33 +141,33 @@ class BrokerConfig(AccessSettings, frozen=True, kw_only=True, rename="camel"):
 
     @property
     def sync_flush(self) -> bool:
-        """Whether a message is acknowledged only once it is on the device."""
+        """Whether a message is acknowledged only once it is synced to the device."""
         return self.flush_disk_type == "SYNC_FLUSH"
 
     @property
     def delete_hours(self) -> tuple[int, ...]:
-        """The hours of the day at which messages older than `fileReservedTime` go."""
+        """The hours of the day at which messages older than `fileReservedTime` are deleted."""
         return parse_hours(self.delete_when)
 
     @classmethod
     def from_properties(cls, properties: Mapping[str, str]) -> Self:
-        """Read `key=value` settings; keys that are not known here are passed over, as in Java.
+        """Read `key=value` settings; unknown keys are ignored, as in Java.
 
         Raises `InvalidInput` for a value that does not fit its key.
         """
         return msgspec.structs.replace(cls(), **_read(properties))
 
     def updated(self, properties: Mapping[str, str]) -> Self:
-        """Give the settings after a change at run time.
+        """Return the settings after a change at run time.
 
         As in Java, unknown keys change nothing. Raises `InvalidInput` for a value that does not
-        fit its key, and for another value of a key that counts only when a broker starts.
+        fit its key, and for a change of a key that can only be set at startup.
         """
         changes = _read(properties)
         for name, value in changes.items():
             if name in _FIXED and value != getattr(self, name):
                 key = next(key for key, known in _BY_KEY.items() if known == name)
-                raise InvalidInput(f"{key} counts when a broker starts, not while it runs")
+                raise InvalidInput(f"{key} can only be set at startup")
         return msgspec.structs.replace(self, **changes)
 
     def to_properties(self) -> dict[str, str]:
@@ -176,7 +176,7 @@ class BrokerConfig(AccessSettings, frozen=True, kw_only=True, rename="camel"):
         return {key: _write_value(pairs[key]) for key in sorted(pairs)}
 
     def shown_properties(self) -> dict[str, str]:
-        """Write every setting for the eyes of others: secrets are hidden."""
+        """Write every setting with its secrets hidden."""
         properties = self.to_properties()
         return properties | {key: HIDDEN for key in SECRET_SETTINGS if properties[key]}
 
@@ -237,10 +237,10 @@ def _read_value(key: str, text: str) -> Any:
         return text
     if kind is bool:
         if text.lower() not in {"true", "false"}:
-            raise InvalidInput(f"{key} is true or false, not {text[:40]!r}")
+            raise InvalidInput(f"{key} must be true or false, not {text[:40]!r}")
         return text.lower() == "true"
     if not text.isascii() or not text.removeprefix("-").isdecimal() or len(text) > 20:
-        raise InvalidInput(f"{key} is {range_text(key)}, not {text[:40]!r}")
+        raise InvalidInput(f"{key} must be {range_text(key)}, not {text[:40]!r}")
     return int(text)
 
 

@@ -1,7 +1,7 @@
-"""What each of a broker's settings may be: one table for files, options and changes at run time.
+"""Valid values of each setting: one table for files, options and changes at run time.
 
-A value outside would let a broker start that cannot register, store or answer. Numbers that are not
-listed have `USUAL`.
+With a value out of range a broker would start that cannot register, store or answer. Numbers that
+are not listed have `USUAL`.
 """
 
 from collections.abc import Callable
@@ -48,7 +48,7 @@ RANGES: dict[str, tuple[int, int]] = {
     "popInflightMessageThreshold": (1, _MOST),
     "popPollingSize": (1, _MOST),
     "registerBrokerTimeoutMills": (500, _MINUTES),
-    "registerNameServerPeriod": (1, _MOST),  # 10 s to 60 s count
+    "registerNameServerPeriod": (1, _MOST),  # used within 10 s to 60 s
     "reviveQueueNum": (1, 1024),
     "shortPollingTimeMills": (1, _MINUTES),
     "subscriptionExpiredTimeout": (1000, _MOST),
@@ -74,37 +74,37 @@ CHOICES: dict[str, tuple[str, ...]] = {
 
 
 def range_text(key: str) -> str:
-    """Return what a number may be, in words."""
+    """Return the valid range of a number, in words."""
     low, high = RANGES.get(key, USUAL)
     return f"a number from {low} to {high}" if low != high else str(low)
 
 
 def check_value(key: str, value: object) -> None:
-    """Raise `InvalidInput`, which names what is allowed, for a setting no broker could have."""
+    """Raise `InvalidInput`, which names what is allowed, for an invalid value."""
     if isinstance(value, bool):
         return
     if isinstance(value, int):
         low, high = RANGES.get(key, USUAL)
         if not low <= value <= high:
-            raise _refused(f"{key}={value}", f"it is {range_text(key)}")
+            raise _refused(f"{key}={value}", f"must be {range_text(key)}")
     elif key in CHOICES and value not in CHOICES[key]:
-        raise _refused(f"{key}={str(value)[:80]}", f"it is {' or '.join(CHOICES[key])}")
+        raise _refused(f"{key}={str(value)[:80]}", f"must be {' or '.join(CHOICES[key])}")
     elif key in _TEXTS:
         fault = _TEXTS[key](str(value))
         if fault is not None:
-            raise _refused(f"{key}={str(value)[:80]!r}" if value else f"no {key}", fault)
+            raise _refused(f"{key}={str(value)[:80]!r}" if value else f"empty {key}", fault)
 
 
 def _refused(what: str, why: str) -> InvalidInput:
-    return InvalidInput(f"a broker cannot have {what}: {why}")
+    return InvalidInput(f"invalid setting {what}: {why}")
 
 
 def _name_fault(text: str) -> str | None:
-    """Say what name servers and scripts stumble over in a name."""
+    """Return why name servers and scripts could not use a name; None if they can."""
     if not text:
-        return "it is a name"
+        return "must be a name"
     if len(text) > 255 or not text.isprintable() or any(c.isspace() or c in ",;" for c in text):
-        return "it is a name of at most 255 characters, without blanks, commas and semicolons"
+        return "must be a name of at most 255 characters, without blanks, commas and semicolons"
     return None
 
 

@@ -1,4 +1,4 @@
-"""From the tables to the store and the name servers: called by whoever changed something.
+"""From the tables to the store and the name servers: called by code that changed something.
 
 Topics and groups are saved before their change is answered, offsets every few seconds. Offsets
 refer to messages, so the log is synced before they are saved.
@@ -17,7 +17,7 @@ from pocketmq.errors import StoreError
 logger = logging.getLogger("pocketmq.broker")
 
 
-class Documents(Protocol):
+class SavedTable(Protocol):
     """A table whose entries are saved one by one."""
 
     @property
@@ -30,20 +30,20 @@ class Documents(Protocol):
         ...
 
     def unsaved(self) -> dict[str, bytes | None]:
-        """Give the documents to save, None for those to delete."""
+        """Return the documents to save, None for those to delete."""
         ...
 
     def saved(self, names: Iterable[str]) -> None:
-        """Take note that these were saved."""
+        """Record that these were saved."""
         ...
 
 
-def _tables(state: BrokerState) -> tuple[Documents, ...]:
+def _tables(state: BrokerState) -> tuple[SavedTable, ...]:
     return state.topics, state.groups, state.groups.forbidden, state.modes, state.users, state.acls
 
 
 def load_tables(state: BrokerState) -> None:
-    """Fill the tables with what was saved. Raises `BodyMalformed` for documents that are none."""
+    """Fill the tables with what was saved. Raises `BodyMalformed` for malformed documents."""
     for table in _tables(state):
         table.load(state.store.metadata.documents(table.kind))
     state.offsets.load(state.store.metadata.consumer_offsets())
@@ -51,7 +51,7 @@ def load_tables(state: BrokerState) -> None:
 
 
 def _lower_offsets(state: BrokerState) -> None:
-    """Lower offsets beyond the end of their queues, or new messages there would be passed over."""
+    """Lower offsets beyond the end of their queues, or new messages there would be skipped."""
     ends = state.store.queues.ends() if state.offsets.committed else {}
     for lowered in state.offsets.lower(ends):
         logger.warning(
@@ -65,7 +65,7 @@ def _lower_offsets(state: BrokerState) -> None:
 
 
 def save_changes(state: BrokerState) -> None:
-    """Save what changed in topics, groups and modes, and tell the name servers of topics."""
+    """Save what changed in topics, groups and modes, and announce topics to the name servers."""
     for table in _tables(state):
         changed = table.unsaved()
         if changed:
@@ -73,7 +73,7 @@ def save_changes(state: BrokerState) -> None:
             table.saved(changed)
     topics = state.topics.take_unannounced()
     if topics:
-        state.register_topics(topics)
+        state.announcements.announce(topics)
 
 
 def submit_offsets(state: BrokerState, done: Outcome = lambda _: None) -> bool:
@@ -83,9 +83,9 @@ def submit_offsets(state: BrokerState, done: Outcome = lambda _: None) -> bool:
     Offsets that cannot be saved stay for the next call. Calls `done` with the error, if any.
     """
     try:
-        write_log(state)  # an offset may be that of a message appended in this turn
+        write_log(state)  # an offset may be that of a message that is not written yet
     except StoreError as error:
-        logger.error("offsets could not be saved: %s", error)  # noqa: TRY400
+        logger.error("save of offsets failed: error=%s; retrying", error)  # noqa: TRY400
         return False
     unsaved = state.offsets.take_unsaved()
     if unsaved:
@@ -112,7 +112,7 @@ def _save(state: BrokerState, unsaved: Unsaved, done: Outcome) -> None:
 
     def saved(error: Exception | None) -> None:
         if error is not None and unsaved:
-            logger.error("offsets could not be saved: %s", error)
+            logger.error("save of offsets failed: error=%s; retrying", error)
             state.offsets.not_saved(unsaved)
         done(error)
 

@@ -1,16 +1,17 @@
-"""Everything a broker knows while it runs: what handlers work on.
+"""Everything a broker holds while it runs: what handlers work on.
 
-Belongs to the broker's loop. Tables are plain objects that never touch sockets; `turn` is where
-handlers leave what must happen once the messages of this turn of the loop are safe.
+Belongs to the broker's loop. Tables are plain objects that never touch sockets. `batch` collects
+what must happen once the messages of this event-loop iteration are written, and `writer` writes
+them. Nothing here is set later but what a feature opens when it starts.
 """
-
-from __future__ import annotations
 
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
+from pocketmq.broker.access.account_files import AccountFiles
+from pocketmq.broker.access.gate import Gate
 from pocketmq.broker.access.users import AclTable, UserTable
 from pocketmq.broker.balancing.assignment import RequestModeTable
 from pocketmq.broker.balancing.queue_locks import GroupQueueLocks
@@ -20,39 +21,72 @@ from pocketmq.broker.core.clock import WallClock
 from pocketmq.broker.core.write_batch import WriteBatch
 from pocketmq.broker.delay.progress import DelayProgress
 from pocketmq.broker.groups.table import GroupConfigTable
+from pocketmq.broker.measures import Measures
 from pocketmq.broker.members.consumers import OnlineConsumers
 from pocketmq.broker.members.producers import OnlineProducers
+from pocketmq.broker.naming.announcements import TopicAnnouncements
 from pocketmq.broker.naming.name_servers import RouteCache
 from pocketmq.broker.offsets.table import ConsumerOffsetTable
 from pocketmq.broker.pulling.suspended_pulls import SuspendedPulls
+from pocketmq.broker.sending.reply_delivery import ReplyDelivery
 from pocketmq.broker.statistics.counters import BrokerTotals, TopicStatistics
+from pocketmq.broker.timers.queue import TimerQueue
 from pocketmq.broker.topics.table import TopicConfigTable
+from pocketmq.broker.transactions.half_messages import HalfMessages
+from pocketmq.broker.writing.drafts import Redirect, SendTarget
+from pocketmq.broker.writing.log_writer import CommitLogWriter
 from pocketmq.net import Connection
 from pocketmq.protocol.command import Command
 from pocketmq.protocol.message_ids import UniqueIds
-from pocketmq.store import MessageStore
-
-if TYPE_CHECKING:
-    from pocketmq.broker.access.account_files import AccountFiles
-    from pocketmq.broker.access.gate import BrokerGate
-    from pocketmq.broker.metrics.measures import Measures
-    from pocketmq.broker.pop.pops import Pops
-    from pocketmq.broker.sending.reply_delivery import ReplyDelivery
-    from pocketmq.broker.timers.queue import TimerQueue
-    from pocketmq.broker.transactions.half_messages import HalfMessages
-    from pocketmq.broker.writing.drafts import Redirect, SendTarget
+from pocketmq.store import MessageStore, QueueIndex
 
 
-def _nobody(_: list[str]) -> None:
-    """Tell no name server."""
+class Feature(Protocol):
+    """A part that works by itself while the broker runs, such as delayed messages."""
+
+    def start(self) -> None:
+        """Start; called before the first request."""
+        ...
+
+    async def stop(self) -> None:
+        """Stop, leaving everything saved; called while the store is still open."""
+        ...
 
 
-def _nothing() -> None:
-    """Nothing is collected."""
+class PopConsumption(Protocol):
+    """Pop consumption as the rest of the broker sees it; `pop.pops.Pops` has it."""
 
+    def seal(self) -> None:
+        """Append to the log what changed in this batch. Raises `StoreError`."""
+        ...
 
-def _at_once(then: Callable[[], None]) -> None:
-    then()
+    def arrived(self, queue: QueueIndex) -> None:
+        """Serve pops that wait for messages of a queue."""
+        ...
+
+    def topics_changed(self) -> None:
+        """Check again what waits: topics were created, changed or deleted."""
+        ...
+
+    def drop(self, connection: Connection) -> None:
+        """Forget what a closed connection waited for."""
+        ...
+
+    def leave(self, connection: Connection, group: str) -> None:
+        """Forget what a client that leaves a group waited for."""
+        ...
+
+    def forget(self, *, topic: str | None = None, group: str | None = None) -> None:
+        """Forget a topic or a group that is deleted."""
+        ...
+
+    def clock_was_set_back(self) -> None:
+        """Shorten what would last too long by the wall clock."""
+        ...
+
+    def close(self) -> None:
+        """Answer everything that waits."""
+        ...
 
 
 @dataclass(slots=True, kw_only=True)
@@ -60,16 +94,21 @@ class BrokerState:
     """The parts of one broker."""
 
     config: BrokerConfig
+    """Replaced by `apply` when settings change."""
     store: MessageStore
     clock: WallClock
     address: str
-    """Where clients find the broker, as name servers are told."""
+    """Where clients reach the broker, as it registers with name servers."""
     topics: TopicConfigTable
     groups: GroupConfigTable
     offsets: ConsumerOffsetTable
     send_answers: SendAnswers
     unique_ids: UniqueIds
     waiting: SuspendedPulls
+    batch: WriteBatch
+    """Collects what the requests of this event-loop iteration append."""
+    writer: CommitLogWriter
+    """Writes `batch`, and lets the answers of stored messages go."""
     consumers: OnlineConsumers = field(default_factory=OnlineConsumers)
     producers: OnlineProducers = field(default_factory=OnlineProducers)
     locks: GroupQueueLocks = field(default_factory=GroupQueueLocks)
@@ -77,41 +116,41 @@ class BrokerState:
     users: UserTable = field(default_factory=UserTable)
     acls: AclTable = field(default_factory=AclTable)
     routes: RouteCache = field(default_factory=RouteCache)
+    announcements: TopicAnnouncements = field(default_factory=TopicAnnouncements)
     delay_progress: DelayProgress = field(default_factory=DelayProgress)
     traffic: BrokerTotals = field(default_factory=BrokerTotals)
     stats: TopicStatistics = field(default_factory=TopicStatistics)
-    turn: WriteBatch = field(default_factory=WriteBatch)
     booted_ms: int = 0
     stamp: str = ""
     """The properties every single message gets: region, trace switch and cluster."""
     targets: dict[tuple[str, int], SendTarget] = field(default_factory=dict)
-    """Where sends may go, checked already; see `targets`."""
+    """Queues that sends may go to, checked already; see `sending.targets`."""
     redirects: dict[str, Redirect] = field(default_factory=dict)
-    """By the property that asks for it: what sends a message elsewhere first; see `appending`."""
-    halves: HalfMessages | None = None
-    """Open transactions, once the broker has read which there are."""
-    timed: TimerQueue | None = None
-    """Messages that wait for their moment, while the broker runs."""
-    measures: Measures | None = None
-    """Figures for Prometheus, on a broker that shows them."""
-    pops: Pops | None = None
-    """Who has popped what, once the broker has read it."""
-    replies: ReplyDelivery | None = None
-    """Brings replies to those who asked, while the broker runs."""
-    gate: BrokerGate | None = None
-    """Whom requests have to pass; None on a broker without access control."""
-    account_files: AccountFiles | None = None
-    """The accounts of 4.x, if they count."""
+    """By the property that asks for it: what sends a message elsewhere first."""
     steady: Callable[[], float] = time.monotonic
     """Seconds for measuring waits: the loop's own clock."""
-    end_turn: Callable[[], None] = _nothing
-    """Writes and answers what this turn has collected, before work on the store itself."""
-    begin_popping: Callable[[], None] = _nothing
-    """Sets `pops`, when they are first asked for."""
-    call_soon: Callable[[Callable[[], None]], object] = _at_once
-    """Has something done in a later turn of the loop."""
-    register_topics: Callable[[list[str]], None] = _nobody
-    """Tells name servers of new and changed topics, soon."""
+    features: list[Feature] = field(default_factory=list)
+    """What works by itself, in the order of starting."""
+    measures: Measures | None = None
+    """Figures for Prometheus, on a broker that exports them."""
+    # Opened by the features they belong to, when these start:
+    halves: HalfMessages | None = None
+    """Open transactions."""
+    timed: TimerQueue | None = None
+    """Messages that wait for their delivery time."""
+    pops: PopConsumption | None = None
+    """Messages that were popped and are not acknowledged."""
+    replies: ReplyDelivery | None = None
+    """Delivers replies to the clients that sent the requests."""
+    gate: Gate | None = None
+    """Checks every request; None on a broker without access control."""
+    account_files: AccountFiles | None = None
+    """The accounts of 4.x, if the broker uses them."""
+
+    def apply(self, config: BrokerConfig) -> None:
+        """Use other settings from now on."""
+        self.config = self.writer.config = config
+        self.targets.clear()
 
     def save_documents(self, kind: str, changed: dict[str, bytes | None]) -> None:
         """Save settings; raises `StoreError` if they cannot be kept."""
@@ -119,5 +158,9 @@ class BrokerState:
 
 
 Answer: TypeAlias = Command | bytes | None
-"""What a handler gives: a response, a whole frame, or nothing (yet)."""
+"""What a handler returns: a response, a whole frame, or None if it answers later."""
 Handler: TypeAlias = Callable[[BrokerState, Connection, Command], Answer]
+HeaderHandler: TypeAlias = Callable[[BrokerState, Connection, Command, Any], Answer]
+"""A handler that also receives the request's header, of the type its row in the catalogue has."""
+AnyHandler: TypeAlias = Handler | HeaderHandler
+"""What features list in their `HANDLERS`; `by_code` makes a `Handler` of each."""

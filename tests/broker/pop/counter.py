@@ -4,6 +4,7 @@ import json
 from typing import Any, NamedTuple
 
 from pocketmq.broker.broker import Broker
+from pocketmq.broker.pop.entry import start_popping
 from pocketmq.broker.pop.pops import Pops
 from pocketmq.protocol.codes import RequestCode as Code
 from pocketmq.protocol.command import Command
@@ -32,8 +33,8 @@ class Got(NamedTuple):
 def serving(broker: Broker) -> Pops:
     """Give a broker's pops, begun if nobody has asked for any."""
     if broker.state.pops is None:
-        broker.state.begin_popping()
-    assert broker.state.pops is not None
+        start_popping(broker.state)
+    assert isinstance(broker.state.pops, Pops)
     return broker.state.pops
 
 

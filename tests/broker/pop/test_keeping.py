@@ -3,6 +3,7 @@
 import shutil
 from pathlib import Path
 
+from pocketmq.broker.pop.pops import Pops
 from tests.broker.pop.counter import ack, bodies, committed, create, hide, pop, send
 from tests.broker.running import LoopClock, client, running
 from tests.loops import leap, leaping, until
@@ -114,7 +115,7 @@ async def test_a_long_journal_is_replaced_by_what_it_came_to(tmp_path: Path) -> 
         await ack(peer, T, messages[2])
         killed = copy_of(data, "killed")
     async with running(killed, clock) as (broker, address), client(address) as peer:
-        assert broker.state.pops is not None
+        assert isinstance(broker.state.pops, Pops)
         shelf = broker.state.pops.table.shelves.find(T, "G", 0)
         assert shelf is not None
         assert list(shelf.held) == [1]

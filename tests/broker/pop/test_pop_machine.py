@@ -14,6 +14,7 @@ from pocketmq.broker.pop.keeping import recover, snapshot
 from pocketmq.broker.pop.popping import KIND, revive
 from pocketmq.broker.pop.pops import Pops
 from pocketmq.broker.pop.shelf import Taken
+from pocketmq.broker.pulling.selection import EVERYTHING
 from pocketmq.broker.saving import save_changes, submit_offsets
 from pocketmq.protocol.handles import PopQueue, TopicMark, read_message_offsets
 from pocketmq.protocol.record_scan import RecordView
@@ -73,7 +74,7 @@ class PopMachine(RuleBasedStateMachine):
     def tick(self, seconds: float) -> None:
         self.now += seconds
         self.desk.clock.time = self.now
-        self.desk.state.turn.now_ms = self.desk.clock.now_ms()
+        self.desk.state.batch.now_ms = self.desk.clock.now_ms()
 
     def write(self) -> None:
         """End a turn: from here on acknowledgements are promised."""
@@ -117,7 +118,7 @@ class PopMachine(RuleBasedStateMachine):
         for piece, (queue, offset) in zip(batch.pieces, where, strict=True):
             body = RecordView(bytes(piece), 0).stored_body
             assert body not in self.done, "acknowledged, and here again"
-            self.out.append(Out(body, queue, offset, self.desk.state.turn.now_ms))
+            self.out.append(Out(body, queue, offset, self.desk.state.batch.now_ms))
         return batch.count
 
     @rule(data=st.data(), written=st.booleans())

@@ -88,7 +88,7 @@ def too_late(state: "BrokerState") -> ServerError:
 
 def _new_group(state: "BrokerState", name: str) -> GroupConfig:
     group = state.groups.find(
-        name, auto_create=state.config.auto_create_subscription_group, now_ms=state.turn.now_ms
+        name, auto_create=state.config.auto_create_subscription_group, now_ms=state.batch.now_ms
     )
     if group is None:
         raise server_error(

@@ -16,6 +16,7 @@ from pocketmq.broker.pop.shelf import Taken
 from pocketmq.broker.saving import submit_offsets
 from pocketmq.broker.serving.dispatch import Dispatcher
 from pocketmq.broker.state import BrokerState
+from pocketmq.broker.writing.log_writer import CommitLogWriter
 from pocketmq.errors import StoreError
 
 logger = logging.getLogger("pocketmq.broker")
@@ -33,7 +34,7 @@ class Popping:
     """The pops of a running broker."""
 
     def __init__(
-        self, state: BrokerState, dispatcher: Dispatcher, loop: asyncio.AbstractEventLoop
+        self, state: BrokerState, dispatcher: CommitLogWriter, loop: asyncio.AbstractEventLoop
     ) -> None:
         self._state = state
         self._dispatcher = dispatcher
@@ -51,7 +52,7 @@ class Popping:
         documents = dict(state.store.metadata.documents(KIND))
         now_ms = state.clock.now_ms()
         out = recover(pops.table.shelves, pops.journal, state.store, documents.get(KIND), now_ms)
-        state.turn.notes += 1  # recovery may have noted something
+        state.batch.notes += 1  # recovery may have noted something
         if out:
             logger.info("%d popped messages are not acknowledged", out)
             self._saving.changed()
@@ -81,18 +82,18 @@ class Popping:
             self._alarm.wake_at(due_ms, self._state.clock.now_ms())
 
     def _run(self) -> None:
-        self._state.turn.now_ms = self._state.clock.now_ms()
+        self._state.batch.now_ms = self._state.clock.now_ms()
         self._pops.serve_due()
         self._bring_back()
         self._set_alarm()
 
     def _bring_back(self) -> None:
         """Bring back a part of what is due, and serve those who wait for a locked queue."""
-        table, dispatcher, turn = self._pops.table, self._dispatcher, self._state.turn
+        table, dispatcher, turn = self._pops.table, self._dispatcher, self._state.batch
         due = table.deadlines.take_due(turn.now_ms)
         if not due:
             return
-        dispatcher.end_turn()  # if the store refuses, it shall be nobody else's message
+        dispatcher.write_now()  # if the store refuses, it shall be nobody else's message
         messages, size, later_ms = _MESSAGES, _SIZE, turn.now_ms
         for thing in due:
             if not isinstance(thing, Taken):
@@ -104,11 +105,11 @@ class Popping:
                     size -= revive(self._state, self._pops, thing, _MESSAGES)
                 except StoreError as error:
                     logger.error("popped messages have to stay out: %s", error)  # noqa: TRY400
-                    turn.doubt()
+                    turn.check_dropped()
                     messages, later_ms = 0, turn.now_ms + int(RETRY_AFTER * 1000)
             if thing.left:
                 table.deadlines.add(thing, later_ms)
-        dispatcher.end_turn()  # wakes those who wait for them
+        dispatcher.write_now()  # wakes those who wait for them
 
     # Saving
 
@@ -120,7 +121,7 @@ class Popping:
             self._saving.changed()
         due_ms = self._pops.table.deadlines.next_ms
         if due_ms is not None:
-            self._alarm.wake_at(due_ms, self._state.turn.now_ms)
+            self._alarm.wake_at(due_ms, self._state.batch.now_ms)
 
     def _set_timer_for_saving(self) -> None:
         if self._save_timer is not None:

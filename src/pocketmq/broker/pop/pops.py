@@ -4,6 +4,7 @@ Whoever waits is served as soon as a message comes, a lock is released, or its t
 after another as they came. Timers are `popping`'s. Belongs to the broker's loop.
 """
 
+import asyncio
 import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -53,7 +54,7 @@ class Pops:
         batch = Taking(self._state, self.table, header, selection).run()
         if batch.count:
             state = self._state
-            state.turn.notes += 1
+            state.batch.notes += 1
             state.traffic.pulls_found += 1
             state.traffic.messages_out += batch.count
         return batch
@@ -78,7 +79,7 @@ class Pops:
         topic, group, queue_id = queue.topic, header.consumer_group, queue.queue_id
         if header.order:
             locked = self.table.locked(topic, group, queue_id)
-            if locked and locked.pop.is_blocked(header.attempt_id, self._state.turn.now_ms):
+            if locked and locked.pop.is_blocked(header.attempt_id, self._state.batch.now_ms):
                 return 0
         start = self.table.cursor(topic, group, queue_id)
         return max(queue.next_offset - (queue.min_offset if start is None else start), 0)
@@ -124,13 +125,13 @@ class Pops:
     def forget(self, topic: str | None = None, group: str | None = None) -> None:
         """Forget what is out of a topic, or of a group, that was deleted."""
         self.table.forget(topic, group)
-        self._state.turn.notes += 1
+        self._state.batch.notes += 1
 
     # What the dispatcher calls
 
     def seal(self) -> None:
         """Put the changes of this turn down; raises `StoreError`."""
-        self.sealed(self.journal.seal(self._state.turn.now_ms))
+        self.sealed(self.journal.seal(self._state.batch.now_ms))
 
     def arrived(self, queue: QueueIndex) -> None:
         """Serve those who wait for messages of a queue."""
@@ -152,7 +153,7 @@ class Pops:
 
     def clock_was_set_back(self) -> None:
         """Have messages come back that were popped in what is the future now."""
-        self._state.turn.now_ms = now_ms = self._state.clock.now_ms()
+        self._state.batch.now_ms = now_ms = self._state.clock.now_ms()
         self.table.shelves.limit_waits(now_ms)
         self.wake_by(self._state.steady())
 
@@ -162,7 +163,7 @@ class Pops:
 
     def serve_due(self) -> None:
         """Answer those whose time is over."""
-        self._state.turn.now_ms = self._state.clock.now_ms()
+        self._state.batch.now_ms = self._state.clock.now_ms()
         for held in self.waiting.take_due(self._state.steady()):
             self._answer_last(held)
 
@@ -226,7 +227,7 @@ class Pops:
         except (ServerError, StoreError) as error:
             self.waiting.remove(held)
             if isinstance(error, StoreError):
-                self._state.turn.doubt()
+                self._state.batch.check_dropped()
             code = error.code if isinstance(error, ServerError) else ResponseCode.SYSTEM_ERROR
             remark = error.remark if isinstance(error, ServerError) else FAILED
             self._answer(held, code, held.request.reply(code, remark, NO_POP).encode())
@@ -236,13 +237,13 @@ class Pops:
                 self._go_on_soon(line)
             return False
         self.waiting.remove(held)
-        answer = pop_answer(held.request, header, self._state.turn.now_ms, batch)
+        answer = pop_answer(held.request, header, self._state.batch.now_ms, batch)
         self._answer(held, ResponseCode.SUCCESS, *answer)
         return batch.rest > 0
 
     def _answer_last(self, held: HeldPop) -> None:
         """Answer one whose time is over, with whatever there is."""
-        header, now_ms = held.header, self._state.turn.now_ms
+        header, now_ms = held.header, self._state.batch.now_ms
         if isinstance(header, NotificationRequest):
             found = self.available(header) > 0
             self._answer(held, ResponseCode.SUCCESS, notified(held.request, found=found))
@@ -260,16 +261,16 @@ class Pops:
     def _go_on_soon(self, line: Line) -> None:
         """Look again when others have had their turn: not all could be looked at."""
         if not self._unfinished:
-            self._state.call_soon(self._go_on)
+            asyncio.get_running_loop().call_soon(self._go_on)
         self._unfinished[line] = None
 
     def _go_on(self) -> None:
         unfinished, self._unfinished = self._unfinished, {}
-        self._state.turn.now_ms = self._state.clock.now_ms()
+        self._state.batch.now_ms = self._state.clock.now_ms()
         for line in unfinished:
             if len(line):
                 self._serve(line)
-        self._state.end_turn()  # writes what was noted outside of a request
+        self._state.writer.write_now()  # writes what was noted outside of a request
 
 
 def _ready(line: Line) -> HeldPop | None:

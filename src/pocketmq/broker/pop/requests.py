@@ -50,7 +50,7 @@ _LONGEST_WAIT_MS = 3_600_000
 def pop(state: BrokerState, connection: Connection, request: Command) -> Answer:
     """Take messages, or wait for them."""
     header = request.header(PopRequest)
-    now_ms = state.turn.now_ms
+    now_ms = state.batch.now_ms
     born_ms = header.born_time or now_ms
     if now_ms - born_ms - header.poll_time > LATE_MS:
         raise too_late(state)
@@ -79,7 +79,7 @@ def notify(state: BrokerState, connection: Connection, request: Command) -> Answ
     """Tell whether there is something to take, once there is."""
     header = request.header(NotificationRequest)
     checked(state, connection, header)
-    pops, now_ms = _pops(state), state.turn.now_ms
+    pops, now_ms = _pops(state), state.batch.now_ms
     if pops.available(header):
         return notified(request, found=True)
     wait_ms = _wait_ms(header.born_time or now_ms, header.poll_time, now_ms)
@@ -106,7 +106,7 @@ def acknowledge(state: BrokerState, connection: Connection, request: Command) ->
     if revive_queue_id == ORDERED_REVIVE_QUEUE:
         _acknowledge_ordered(state, connection, (topic, group, queue_id), pop_time_ms, offset)
     elif _pops(state).table.settle(topic, group, queue_id, pop_time_ms, (offset,)):
-        state.turn.notes += 1
+        state.batch.notes += 1
     return _answered_later(state, connection, request)
 
 
@@ -141,7 +141,7 @@ def _acknowledge_batch(state: BrokerState, connection: Connection, ack: BatchAck
         for offset in offsets:
             _acknowledge_ordered(state, connection, (topic, group, queue_id), ack.pop_time, offset)
     elif _pops(state).table.settle(topic, group, queue_id, ack.pop_time, offsets):
-        state.turn.notes += 1
+        state.batch.notes += 1
 
 
 def _acknowledge_ordered(
@@ -152,7 +152,7 @@ def _acknowledge_ordered(
     offset: int,
 ) -> None:
     topic, group, queue_id = place
-    pops, now_ms = _pops(state), state.turn.now_ms
+    pops, now_ms = _pops(state), state.batch.now_ms
     committed = state.offsets.query(group, topic, queue_id) or 0
     locked = pops.table.locked(topic, group, queue_id)
     if offset < committed or locked is None:
@@ -165,7 +165,7 @@ def _acknowledge_ordered(
             f"commit:{offset}, next:-1, /{connection.remote_address}",
         )
     if verdict is None:
-        state.turn.notes += 1
+        state.batch.notes += 1
         if not locked.pop.is_blocked(None, now_ms):
             pops.unlocked(topic, group, queue_id)
 
@@ -180,12 +180,12 @@ def change_invisible(state: BrokerState, connection: Connection, request: Comman
     if not low <= offset < high:
         raise server_error(ResponseCode.NO_MESSAGE, UNSET)
     handle = PopHandle.parse(header.extra_info)
-    now_ms, table = state.turn.now_ms, _pops(state).table
+    now_ms, table = state.batch.now_ms, _pops(state).table
     until_ms = now_ms + min(header.invisible_time, LATEST_MS)
     if handle.is_ordered:
         locked = table.locked(topic, group, queue_id)
         if locked and table.change_ordered(locked, offset, handle.pop_time_ms, until_ms, now_ms):
-            state.turn.notes += 1
+            state.batch.notes += 1
             if not locked.pop.is_blocked(None, now_ms):
                 _pops(state).unlocked(topic, group, queue_id)
         pop_time_ms, invisible_ms = handle.pop_time_ms, until_ms - handle.pop_time_ms
@@ -195,7 +195,7 @@ def change_invisible(state: BrokerState, connection: Connection, request: Comman
             topic, group, queue_id, offset, handle.pop_time_ms, pop_time_ms, until_ms
         )
         if table.change(changed):
-            state.turn.notes += 1
+            state.batch.notes += 1
     answer = ChangeInvisibleTimeResponse(
         pop_time=pop_time_ms, invisible_time=invisible_ms, revive_qid=handle.revive_queue_id
     )
@@ -233,7 +233,7 @@ def _read_handle(text: str) -> tuple[int, int]:
 
 
 def _pops(state: BrokerState) -> Pops:
-    if state.pops is None:
+    if not isinstance(state.pops, Pops):
         raise server_error(ResponseCode.SERVICE_NOT_AVAILABLE, "pops are not served yet")
     return state.pops
 
@@ -269,10 +269,10 @@ def _answered_later(
         frame = done(request)
     else:
         frame = request.reply(ResponseCode.SUCCESS, UNSET, header).encode()
-    if not state.turn.notes:
+    if not state.batch.notes:
         return frame
     if not request.flag & ONEWAY_FLAG:
-        state.turn.answer_stored(connection, request, frame, wait=False)
+        state.batch.answer_stored(connection, request, frame, wait=False)
     return None
 
 

@@ -50,7 +50,7 @@ def revive(state: "BrokerState", pops: Pops, taken: Taken, most: int) -> int:
         else:
             place_of = shelf.topic, shelf.group, shelf.queue_id
             pops.table.settle(*place_of, taken.pop_time_ms, [offset])
-        state.turn.notes += 1
+        state.batch.notes += 1
     return size
 
 
@@ -79,7 +79,7 @@ def _send_again(  # noqa: PLR0917 - one step of bringing a message back
     given_up = is_given_up(failed.reconsume_times, retry_limit(group))
     topic = dead_letter_topic(shelf.group) if given_up else retry_topic_of(state, shelf)
     if topic not in state.topics:
-        made = state.topics.create_for_group(topic, _QUEUES, now_ms=state.turn.now_ms)
+        made = state.topics.create_for_group(topic, _QUEUES, now_ms=state.batch.now_ms)
         if made is None:
             logger.error("there is no room for the topic %s", topic)
         save_changes(state)

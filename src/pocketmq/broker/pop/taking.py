@@ -65,7 +65,7 @@ class Taking:
         self._table = table
         self._header = header
         self._selection = selection
-        self._now_ms = state.turn.now_ms
+        self._now_ms = state.batch.now_ms
         self._most = max(1, min(header.max_msg_nums, MOST_MESSAGES))
         self._attempt = None if header.attempt_id is None else header.attempt_id[:_ATTEMPT]
         self._batch = Batch()

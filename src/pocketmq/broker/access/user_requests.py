@@ -1,0 +1,187 @@
+"""Requests that manage users and rules of 5.x (3001–3010), in Java's codes and words."""
+
+import logging
+
+import msgspec
+
+from pocketmq.broker.access.users import UserType, refused, subject_of, user_of
+from pocketmq.broker.saving import save_changes
+from pocketmq.broker.state import BrokerState, Handler
+from pocketmq.errors import ResponseCode, server_error
+from pocketmq.net import Connection
+from pocketmq.protocol.codes import RequestCode
+from pocketmq.protocol.command import Command
+from pocketmq.protocol.json_values import decode_body, encode_body
+from pocketmq.protocol.requests.access import (
+    Acl,
+    CreateAclRequest,
+    CreateUserRequest,
+    DeleteAclRequest,
+    DeleteUserRequest,
+    GetAclRequest,
+    GetUserRequest,
+    ListAclsRequest,
+    ListUsersRequest,
+    Policy,
+    User,
+)
+from pocketmq.protocol.signature import ACCESS_KEY
+
+logger = logging.getLogger("pocketmq.broker")
+
+_BLANK_NAME = "The username is blank"
+_NO_RULES = (  # Java does not catch this one, and so names its class
+    "org.apache.rocketmq.auth.authorization.exception.AuthorizationException: "
+    "The body of acl is null"
+)
+_ONLY_SUPER = "The super user can only be {} by super user"
+
+
+def create_user(state: BrokerState, _: Connection, request: Command) -> Command:
+    """Add a user; only a super user can add a super user."""
+    user = _named_user(request)
+    if UserType.named(user.user_type) is UserType.SUPER and not _by_super(state, request):
+        raise server_error(ResponseCode.SYSTEM_ERROR, _ONLY_SUPER.format("create"))
+    state.users.create(user, state.batch.now_ms)
+    return _changed(state, request, f"user {user.username} created")
+
+
+def update_user(state: BrokerState, _: Connection, request: Command) -> Command:
+    """Change a user; only a super user can change a super user, or make a user one."""
+    user = _named_user(request)
+    if UserType.named(user.user_type) is UserType.SUPER and not _by_super(state, request):
+        raise server_error(ResponseCode.SYSTEM_ERROR, _ONLY_SUPER.format("update"))
+    _spare_super(state, request, user.username or "")
+    state.users.update(user, state.batch.now_ms)
+    return _changed(state, request, f"user {user.username} updated")
+
+
+def delete_user(state: BrokerState, _: Connection, request: Command) -> Command:
+    """Delete a user with all rules; succeeds also for an unknown user."""
+    name = request.header(DeleteUserRequest).username
+    if not (name or "").strip():
+        raise refused("username can not be blank")
+    assert name is not None
+    _spare_super(state, request, name)
+    if state.users.remove(name, state.batch.now_ms):
+        state.acls.remove(subject_of(name), state.batch.now_ms)
+    return _changed(state, request, f"user {name} deleted")
+
+
+def get_user(state: BrokerState, _: Connection, request: Command) -> Command:
+    """Answer with a user; without a body if there is none."""
+    name = request.header(GetUserRequest).username
+    if not (name or "").strip():
+        raise server_error(ResponseCode.INVALID_PARAMETER, _BLANK_NAME)
+    user = state.users.get(name or "")
+    return request.reply(ResponseCode.SUCCESS, body=b"" if user is None else encode_body(user))
+
+
+def list_users(state: BrokerState, _: Connection, request: Command) -> Command:
+    """Answer with the users whose name contains a text."""
+    part = request.header(ListUsersRequest).filter or ""
+    users = [user for name, user in sorted(state.users.entries.items()) if part.strip() in name]
+    return request.reply(ResponseCode.SUCCESS, body=encode_body(users) if users else b"")
+
+
+def set_acl(state: BrokerState, _: Connection, request: Command) -> Command:
+    """Add rules to a user's, or change them: creating and updating are the same, as in Java."""
+    acl = decode_body(request.body, Acl) if request.body else Acl()
+    if not acl.policies:
+        raise server_error(ResponseCode.SYSTEM_ERROR, _NO_RULES)
+    subject = acl.subject if user_of(acl.subject) is not None else None
+    subject = subject or request.header(CreateAclRequest).subject
+    if user_of(subject) is None:
+        remark = "An system error occurred, please try again later."
+        raise server_error(ResponseCode.SYSTEM_ERROR, remark)
+    name = _existing(state, subject, in_full=True)
+    state.acls.merge(subject_of(name), acl, state.batch.now_ms)
+    return _changed(state, request, f"rules of user {name} changed")
+
+
+def delete_acl(state: BrokerState, _: Connection, request: Command) -> Command:
+    """Delete a user's rule for a resource, or all rules."""
+    header = request.header(DeleteAclRequest)
+    name = _existing(state, header.subject)
+    kind, resource = header.policy_type, header.resource
+    state.acls.cut(subject_of(name), kind, resource, state.batch.now_ms)
+    return _changed(state, request, f"rules of user {name} changed")
+
+
+def get_acl(state: BrokerState, _: Connection, request: Command) -> Command:
+    """Answer with a user's rules; without a body if there are none."""
+    name = _existing(state, request.header(GetAclRequest).subject)
+    acl = state.acls.get(subject_of(name))
+    return request.reply(ResponseCode.SUCCESS, body=b"" if acl is None else encode_body(acl))
+
+
+def list_acls(state: BrokerState, _: Connection, request: Command) -> Command:
+    """Answer with the rules of subjects that contain one text, for resources with another."""
+    header = request.header(ListAclsRequest)
+    subject_part = (header.subject_filter or "").strip()
+    resource_part = (header.resource_filter or "").strip()
+    found = []
+    for subject, acl in sorted(state.acls.entries.items()):
+        if subject_part in subject:
+            part = "" if resource_part in subject else resource_part
+            policies = _with(acl.policies or [], part)
+            if policies:
+                found.append(msgspec.structs.replace(acl, policies=policies))
+    return request.reply(ResponseCode.SUCCESS, body=encode_body(found) if found else b"")
+
+
+def _with(policies: list[Policy], part: str) -> list[Policy]:
+    left = []
+    for policy in policies:
+        entries = [entry for entry in policy.entries or () if part in (entry.resource or "")]
+        if entries:
+            left.append(msgspec.structs.replace(policy, entries=entries))
+    return left
+
+
+def _named_user(request: Command) -> User:
+    name = request.header(CreateUserRequest).username
+    if not name:
+        raise server_error(ResponseCode.INVALID_PARAMETER, _BLANK_NAME)
+    return msgspec.structs.replace(decode_body(request.body, User), username=name)
+
+
+def _by_super(state: BrokerState, request: Command) -> bool:
+    """Return whether a super user asks; a request without a name needed no authentication."""
+    name = request.ext.get(ACCESS_KEY)
+    return not name or state.users.is_super(name)
+
+
+def _spare_super(state: BrokerState, request: Command, name: str) -> None:
+    if state.users.is_super(name) and not _by_super(state, request):
+        raise refused(_ONLY_SUPER.format("update"))
+
+
+def _existing(state: BrokerState, subject: str | None, *, in_full: bool = False) -> str:
+    name = user_of(subject)
+    if name is None:
+        raise refused("The subject is null.")
+    if name not in state.users:
+        shown = f"The subject of {subject_of(name)} is not exist." if in_full else None
+        raise refused(shown or "The subject is not exist.")
+    return name
+
+
+def _changed(state: BrokerState, request: Command, what: str) -> Command:
+    save_changes(state)
+    logger.info("%s, by %s", what, request.ext.get(ACCESS_KEY, "an unauthenticated client"))
+    return request.reply(ResponseCode.SUCCESS)
+
+
+HANDLERS: dict[RequestCode, Handler] = {
+    RequestCode.AUTH_CREATE_USER: create_user,
+    RequestCode.AUTH_UPDATE_USER: update_user,
+    RequestCode.AUTH_DELETE_USER: delete_user,
+    RequestCode.AUTH_GET_USER: get_user,
+    RequestCode.AUTH_LIST_USER: list_users,
+    RequestCode.AUTH_CREATE_ACL: set_acl,
+    RequestCode.AUTH_UPDATE_ACL: set_acl,
+    RequestCode.AUTH_DELETE_ACL: delete_acl,
+    RequestCode.AUTH_GET_ACL: get_acl,
+    RequestCode.AUTH_LIST_ACL: list_acls,
+}

@@ -1,0 +1,1 @@
+"""Queue assignment by the broker, and queue locks for orderly consumers."""

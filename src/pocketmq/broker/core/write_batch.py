@@ -1,0 +1,92 @@
+"""What the requests of one event-loop iteration leave to be done once their messages are written.
+
+Handlers put answers here that promise a message is stored, and the queues that grew;
+`CommitLogWriter` takes all of it, writes, and lets the answers go. Belongs to the broker's loop.
+"""
+
+from typing import TypeAlias
+
+from pocketmq.net import Connection
+from pocketmq.protocol.command import Command
+from pocketmq.store import QueueIndex
+
+Answers: TypeAlias = dict[Connection, list[tuple[Command, bytes]]]
+"""Frames by connection, each with the request it answers."""
+
+
+class WriteBatch:
+    """The appends of one event-loop iteration, and the answers that wait for them."""
+
+    __slots__ = (
+        "arrivals", "began", "failed", "held", "last", "messages", "notes", "now_ms", "overloaded",
+        "ready", "size", "topics",
+    )  # fmt: skip
+
+    def __init__(self) -> None:
+        self.now_ms = 0
+        self.began = 0.0  # by the loop's clock, when its first request came; 0 without metrics
+        self.overloaded = False  # too much waits for a sync: refuse sends
+        self.ready: Answers = {}  # leave once written
+        self.held: Answers = {}  # leave once written, and synced if the broker syncs
+        self.messages = 0
+        self.size = 0
+        self.notes = 0  # changes for the journal of pops
+        self.arrivals: dict[QueueIndex, int] = {}  # queues with waiting pulls, new from
+        self.last: tuple[QueueIndex, int] | None = None  # the latest append, and where it ended
+        self.failed = False  # the store has dropped what this batch appended
+        self.topics: dict[str, list[int]] = {}  # messages, bytes and batches of each
+
+    def answer_stored(
+        self, connection: Connection, request: Command, frame: bytes, *, wait: bool = True
+    ) -> None:
+        """Answer when the messages appended so far are safe.
+
+        `wait=False` is for senders that do not want to wait for a sync (property WAIT).
+        """
+        answers = self.held if wait else self.ready
+        try:
+            answers[connection].append((request, frame))
+        except KeyError:
+            answers[connection] = [(request, frame)]
+
+    def appended(self, queue: QueueIndex, count: int, size: int) -> None:
+        """Record new messages at the end of a queue."""
+        self.messages += count
+        self.size += size
+        counts = self.topics.get(queue.topic)
+        if counts is None:
+            self.topics[queue.topic] = [count, size, 1]
+        else:
+            counts[0] += count
+            counts[1] += size
+            counts[2] += 1
+        end = queue.next_offset
+        self.last = queue, end
+        if queue.waiting and queue not in self.arrivals:
+            self.arrivals[queue] = end - count
+
+    def check_dropped(self) -> None:
+        """Check, right after the store refused something, whether it dropped what was not written.
+
+        A store that cannot write drops all that was appended since its last write. The queues
+        shrink by that; the end of the latest append tells. Without this check senders would get
+        a receipt for a message that is gone.
+        """
+        if self.last is not None and self.last[0].next_offset < self.last[1]:
+            self.failed = True
+
+    def take(self) -> "WriteBatch":
+        """Return what was collected, and start empty."""
+        taken = WriteBatch()
+        taken.now_ms = self.now_ms
+        taken.began, self.began = self.began, 0.0
+        taken.ready, self.ready = self.ready, taken.ready
+        taken.held, self.held = self.held, taken.held
+        taken.arrivals, self.arrivals = self.arrivals, taken.arrivals
+        taken.messages, self.messages = self.messages, 0
+        taken.size, self.size = self.size, 0
+        taken.notes, self.notes = self.notes, 0
+        taken.topics, self.topics = self.topics, taken.topics
+        taken.last, self.last = self.last, None
+        taken.failed, self.failed = self.failed, False
+        return taken

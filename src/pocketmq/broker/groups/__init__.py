@@ -1,0 +1,1 @@
+"""Consumer groups: their table, and the requests that manage them."""

@@ -1,1 +1,0 @@
-"""What the broker answers to each request, one file a feature."""

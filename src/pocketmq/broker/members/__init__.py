@@ -1,0 +1,1 @@
+"""Consumers and producers that are connected, and requests relayed to them."""

@@ -1,0 +1,1 @@
+"""The broker and its name servers: registration, and the routes of topics."""

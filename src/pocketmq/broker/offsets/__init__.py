@@ -1,0 +1,1 @@
+"""Consumer offsets: their table, commits and queries, progress and resets."""

@@ -1,0 +1,1 @@
+"""Handing messages out: pulls, long polling, and queries for single messages."""

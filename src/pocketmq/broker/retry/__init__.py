@@ -1,0 +1,1 @@
+"""Messages that consumers could not handle: redelivered later, then sent to the dead letters."""

@@ -1,0 +1,1 @@
+"""Taking messages in: checks, storing, answers to producers, replies to requests."""

@@ -1,0 +1,1 @@
+"""Counters and rates, as tools ask for them."""

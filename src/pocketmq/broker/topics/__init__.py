@@ -1,0 +1,1 @@
+"""Topics: their table, names and attributes, and the requests that manage them."""

@@ -1,0 +1,1 @@
+"""Half messages, from prepare to commit or rollback."""

@@ -1,0 +1,123 @@
+"""Ending transactions (37), and resuming checks of discarded ones (323).
+
+Owns Java's checks, codes and words. UNKNOWN gets no response; the broker checks back later.
+"""
+
+from pocketmq.broker.measures import Measures
+from pocketmq.broker.state import Answer, AnyHandler, BrokerState
+from pocketmq.broker.transactions.half_states import COMMITTED, MOST_CHECKS, ROLLED_BACK
+from pocketmq.broker.transactions.rules import comes_too_late, committed, prepare
+from pocketmq.broker.writing.appending import place
+from pocketmq.broker.writing.drafts import Draft
+from pocketmq.errors import InvalidInput, ResponseCode, server_error
+from pocketmq.model import properties as names
+from pocketmq.model.kinds import TransactionState
+from pocketmq.model.names import TRANSACTION_GAVE_UP_TOPIC
+from pocketmq.net import Connection
+from pocketmq.protocol.codes import RequestCode
+from pocketmq.protocol.command import ONEWAY_FLAG, Command
+from pocketmq.protocol.message_ids import parse_offset_id
+from pocketmq.protocol.property_text import decode_properties, find_property
+from pocketmq.protocol.record_scan import RecordView
+from pocketmq.protocol.requests.sending import EndTransactionRequest, ResumeCheckHalfMessageRequest
+
+_STATES = {int(TransactionState.COMMIT): COMMITTED, int(TransactionState.ROLLBACK): ROLLED_BACK}
+_NOT_FOUND = "Find prepared transaction message failed"
+
+
+def end(
+    state: BrokerState, connection: Connection, request: Command, header: EndTransactionRequest
+) -> Answer:
+    """Commit or roll back."""
+    wanted = _STATES.get(header.commit_or_rollback)
+    if wanted is None:  # UNKNOWN, or nothing that Java answers
+        return None
+    halves = state.halves
+    half = None if halves is None else halves.at(header.commit_log_offset)
+    if halves is None or half is None:
+        raise server_error(ResponseCode.SYSTEM_ERROR, _NOT_FOUND)
+    now_ms = state.batch.now_ms
+    if not header.from_transaction_check and comes_too_late(
+        half, now_ms, state.config.transaction_time_out
+    ):
+        return request.reply(ResponseCode.ILLEGAL_OPERATION)
+    _check(half, header)
+    known = halves.state(half.queue_offset)
+    if known is None or known > MOST_CHECKS:
+        if known != wanted:
+            raise server_error(ResponseCode.SYSTEM_ERROR, "The transaction has ended otherwise")
+        return request.reply(ResponseCode.SUCCESS)  # ended twice alike: idempotent
+    if wanted == COMMITTED:
+        message = committed(half, known)
+        if message is None:
+            raise server_error(ResponseCode.SYSTEM_ERROR, _NOT_FOUND)
+        queue = halves.end(half, wanted, message, now_ms)
+        state.batch.appended(queue, 1, half.body_size)
+    else:
+        queue = halves.end(half, wanted, None, now_ms)
+        state.batch.appended(queue, 1, 0)
+    if state.measures is not None:
+        _measure(state.measures, half, now_ms, committed=wanted == COMMITTED)
+    if not request.flag & ONEWAY_FLAG:
+        frame = request.reply(ResponseCode.SUCCESS).encode()
+        state.batch.answer_stored(connection, request, frame, wait=False)
+    return None
+
+
+def _measure(measures: Measures, half: RecordView, now_ms: int, *, committed: bool) -> None:
+    name = find_property(half.property_bytes, names.REAL_TOPIC.encode()) or b""
+    topic = (name.decode("utf-8", "replace"),)
+    if committed:
+        measures.committed.add(topic)
+        measures.finished.add(topic, max(now_ms - half.born_timestamp_ms, 0) // 1000)
+    else:
+        measures.rolled_back.add(topic)
+
+
+def _check(half: RecordView, header: EndTransactionRequest) -> None:
+    group = find_property(half.property_bytes, names.PRODUCER_GROUP.encode())
+    if group != header.producer_group.encode("utf-8", "replace"):
+        raise server_error(ResponseCode.SYSTEM_ERROR, "The producer group wrong")
+    if half.queue_offset != header.tran_state_table_offset:
+        raise server_error(ResponseCode.SYSTEM_ERROR, "The transaction state table offset wrong")
+
+
+def resume(
+    state: BrokerState,
+    connection: Connection,
+    request: Command,
+    header: ResumeCheckHalfMessageRequest,
+) -> Answer:
+    """Check a discarded transaction again."""
+    try:
+        position = parse_offset_id(header.msg_id or "").commit_log_offset
+    except InvalidInput as error:
+        raise server_error(ResponseCode.SYSTEM_ERROR, str(error)) from error
+    found = state.store.record_at(position) if position >= 0 else None
+    lost = None if found is None else RecordView(found, 0)
+    if lost is None or lost.topic_bytes != TRANSACTION_GAVE_UP_TOPIC.encode():
+        raise server_error(ResponseCode.SYSTEM_ERROR, "Put message back to half topic failed")
+    properties = decode_properties(lost.property_bytes)
+    draft = Draft(
+        topic=properties.get(names.REAL_TOPIC, ""),
+        queue_id=int(properties.get(names.REAL_QUEUE_ID, "0")),
+        body=lost.stored_body,
+        properties=properties,
+        flag=lost.flag,
+        sys_flag=lost.sys_flag,
+        born_timestamp_ms=lost.born_timestamp_ms,
+        born_host=lost.born_host_bytes,
+        reconsume_times=lost.reconsume_times,
+    )
+    prepare(draft, state.batch.now_ms)
+    place(state, draft, ())
+    if not request.flag & ONEWAY_FLAG:
+        frame = request.reply(ResponseCode.SUCCESS).encode()
+        state.batch.answer_stored(connection, request, frame, wait=False)
+    return None
+
+
+HANDLERS: dict[RequestCode, AnyHandler] = {
+    RequestCode.END_TRANSACTION: end,
+    RequestCode.RESUME_CHECK_HALF_MESSAGE: resume,
+}

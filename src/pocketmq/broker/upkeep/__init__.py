@@ -1,0 +1,1 @@
+"""Periodic work: saving, expiry, deleting old messages, checks of the store."""

@@ -1,0 +1,177 @@
+"""Writing what one event-loop iteration has appended, then letting its answers go.
+
+All requests of an iteration are handled as they come. At its end their messages are written with
+one call, and only then do the answers leave that promise they are stored; with synchronous flush
+they leave after the sync. The order is what makes an acknowledgement true: journal of pops, log,
+answers, then the pulls that waited for the messages. Belongs to the broker's loop.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from pocketmq.broker.config import BrokerConfig
+from pocketmq.broker.core.answers import SendAnswers
+from pocketmq.broker.core.clock import WallClock
+from pocketmq.broker.core.refusals import STORE_UNAVAILABLE
+from pocketmq.broker.core.write_batch import Answers, WriteBatch
+from pocketmq.broker.measures import Measures
+from pocketmq.broker.statistics.counters import BrokerTotals, TopicStatistics
+from pocketmq.broker.writing.synced_answers import SyncedAnswers, release
+from pocketmq.errors import ResponseCode, StoreError
+from pocketmq.net import Connection
+from pocketmq.store import MessageStore, QueueIndex
+
+logger = logging.getLogger("pocketmq.broker")
+
+Arrivals: TypeAlias = Mapping[QueueIndex, int]
+"""Queues that grew while pulls wait for them, each with the offset from which it is new."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counters:
+    """Where a broker counts what it stores and answers."""
+
+    traffic: BrokerTotals
+    stats: TopicStatistics
+    measures: Measures | None = None
+
+
+class CommitLogWriter:
+    """Writes the batch that handlers append to, and answers their requests.
+
+    `before_write` is called when the batch has changes of pops, which must be in the log before
+    the messages they refer to are handed out. `arrived` is called after each write that brought
+    messages for pulls that wait.
+    """
+
+    def __init__(
+        self,
+        batch: WriteBatch,
+        store: MessageStore,
+        clock: WallClock,
+        config: BrokerConfig,
+        *,
+        steady: Callable[[], float],
+        answers: SendAnswers,
+        counters: Counters,
+    ) -> None:
+        self.batch = batch
+        self.config = config
+        """Says whether answers wait for a sync; replaced when the settings change."""
+        self.before_write: list[Callable[[], None]] = []
+        self.arrived: list[Callable[[Arrivals], None]] = []
+        self._store = store
+        self._clock = clock
+        self._steady = steady
+        self._answers = answers
+        self._counters = counters
+        self._synced = SyncedAnswers(store, self._send)
+        self._ending: asyncio.Handle | None = None
+        self._latest: Connection | None = None  # the client that sent messages last
+
+    @property
+    def overloaded(self) -> bool:
+        """Whether more messages wait for a sync than the broker should promise to its senders."""
+        return self._synced.messages > 0 and self._synced.exceeds(self.config)
+
+    def schedule(self, connection: Connection) -> None:
+        """Write soon what a connection's requests have appended.
+
+        A single client that sends one message after another is answered at once: waiting would
+        cost it two more iterations of the loop. Many clients share one write.
+        """
+        if self._ending is not None:
+            return
+        if connection is self._latest:
+            self._write()
+        else:
+            self._latest = connection
+            self._ending = asyncio.get_running_loop().call_soon(self._write)
+
+    def forget(self, connection: Connection) -> None:
+        """Hold no reference to a connection that was closed."""
+        if self._latest is connection:
+            self._latest = None
+
+    def write_now(self) -> None:
+        """Write and answer what this iteration has collected, now.
+
+        Code that appends outside of a request (a delay that is over, …) calls it afterwards. Code
+        that works on the store otherwise calls it before: if the store then fails and drops what
+        was not written, no client's message is among it.
+        """
+        if self._ending is not None:
+            self._ending.cancel()
+        self._write()
+
+    async def drained(self) -> None:
+        """Wait until no answer waits for a sync; no longer than senders would."""
+        await self._synced.drained()
+
+    def _write(self) -> None:
+        self._ending = None
+        # Taken before the write: pops that it wakes put their changes into the next batch.
+        batch = self.batch.take()
+        try:
+            if batch.notes:
+                for seal in self.before_write:
+                    seal()
+            self._store.write()
+        except StoreError as error:
+            logger.warning(
+                "write to the commit log failed: messages=%d error=%s; refusing their senders",
+                batch.messages,
+                error,
+            )
+            batch.failed = True
+        if batch.failed:
+            self._refuse(batch.held)
+            self._refuse(batch.ready)
+            self._wake(batch)  # what came after the failure may be stored all the same
+            return
+        if batch.messages:
+            counters, elapsed_ms = self._counters, self._clock.now_ms() - batch.now_ms
+            counters.traffic.took(batch.messages, batch.size, elapsed_ms)
+            counters.stats.were_stored(batch.topics)
+        self._release(batch)
+        self._wake(batch)
+
+    def _release(self, batch: WriteBatch) -> None:
+        config = self.config
+        self._send(batch.ready, batch.began)
+        if not config.sync_flush:
+            self._send(batch.held, batch.began)
+        elif batch.held:
+            timeout = config.sync_flush_timeout / 1000
+            self._synced.hold(batch.held, batch.messages, batch.size, timeout, batch.began)
+
+    def _send(self, answers: Answers, began: float, code: int = 0) -> None:
+        """Send answers, each connection's in one piece."""
+        release(answers)
+        measures = self._counters.measures
+        if measures is not None and answers:
+            measures.began, measures.suspended = began, False
+            now = self._steady()
+            for entries in answers.values():
+                for request, _ in entries:
+                    measures.answered(request.code, code, now)
+
+    def _refuse(self, answers: Answers) -> None:
+        for connection, entries in answers.items():
+            for request, _ in entries:
+                self._counters.traffic.refused += 1
+                answer = self._answers.refused(
+                    request, ResponseCode.SERVICE_NOT_AVAILABLE, STORE_UNAVAILABLE
+                )
+                connection.write(answer.encode())
+
+    def _wake(self, batch: WriteBatch) -> None:
+        """Retry the pulls that messages of this batch may be for."""
+        if batch.arrivals:
+            for wake in self.arrived:
+                wake(batch.arrivals)
+            if self.batch.notes:
+                self._write()  # what was popped is journalled before its answers leave

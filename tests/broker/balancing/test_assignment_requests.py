@@ -1,0 +1,101 @@
+"""Assignments as requests: routes that come later, broadcasting, modes."""
+
+from typing import Any
+
+from pocketmq.broker.naming.name_servers import Found
+from pocketmq.model.kinds import MessageRequestMode
+from pocketmq.model.queue import MessageQueue
+from pocketmq.model.route import QueueData, TopicRoute
+from pocketmq.protocol.codes import RequestCode as Code
+from pocketmq.protocol.command import Command
+from pocketmq.protocol.json_values import decode_body
+from pocketmq.protocol.requests.assignment import Assignments
+from tests.broker.tables import Desk
+from tests.broker.wire import Wire
+
+
+def route(**queues: int) -> TopicRoute:
+    return TopicRoute(
+        queue_datas=[
+            QueueData(broker_name=name, read_queue_nums=count, write_queue_nums=count, perm=6)
+            for name, count in queues.items()
+        ]
+    )
+
+
+def desk_with(*members: str, topic: str = "T", **settings: Any) -> Desk:
+    desk = Desk(**settings)
+    for member in members:
+        data = {"groupName": "g", "subscriptionDataSet": [{"topic": topic}]}
+        body = {"clientID": member, "consumerDataSet": [data], "producerDataSet": []}
+        desk.ask(Code.HEART_BEAT, {}, body, Wire(member))
+    return desk
+
+
+def question(member: str, **fields: str) -> dict[str, str]:
+    base = {"topic": "T", "consumerGroup": "g", "clientId": member, "strategyName": "AVG"}
+    return base | {"messageModel": "CLUSTERING"} | fields
+
+
+def queues(answer: Command) -> set[MessageQueue] | None:
+    assignments = decode_body(answer.body, Assignments).message_queue_assignments
+    if assignments is None:
+        return None
+    return {each.message_queue for each in assignments if each.message_queue is not None}
+
+
+def test_members_share_the_queues_of_all_brokers() -> None:
+    desk = desk_with("m1", "m2")
+    desk.state.routes.fetch = lambda _, found: found(route(a=2, b=2))
+    shares = [queues(desk.ask(Code.QUERY_ASSIGNMENT, {}, question(each))) for each in ("m1", "m2")]
+
+    assert shares == [
+        {MessageQueue("T", "a", 0), MessageQueue("T", "a", 1)},
+        {MessageQueue("T", "b", 0), MessageQueue("T", "b", 1)},
+    ]
+
+
+def test_an_answer_waits_for_the_name_server_and_is_then_sent() -> None:
+    desk, wire, waiting = desk_with("m1"), Wire("m1"), list[Found]()
+    desk.state.routes.fetch = lambda _, found: waiting.append(found)
+
+    assert desk.try_ask(Code.QUERY_ASSIGNMENT, {}, question("m1"), wire) is None
+    assert wire.take() == []
+    waiting[0](route(a=1))
+    (answer,) = wire.take()
+
+    assert answer.is_response
+    assert answer.opaque == 7
+    assert queues(answer) == {MessageQueue("T", "a", 0)}
+
+
+def test_a_topic_without_a_route_leaves_the_member_as_it_is() -> None:
+    desk = desk_with("m1")
+
+    assert queues(desk.ask(Code.QUERY_ASSIGNMENT, {}, question("m1"))) is None
+
+
+def test_an_unknown_message_model_gets_no_answer() -> None:
+    desk = desk_with("m1")
+    desk.state.routes.fetch = lambda _, found: found(route(a=1))
+    asked = question("m1", messageModel="LITE_SELECTIVE")
+
+    assert queues(desk.ask(Code.QUERY_ASSIGNMENT, {}, asked)) is None
+
+
+def test_a_broker_that_pops_by_default_says_so() -> None:
+    desk = desk_with("m1", default_message_request_mode="POP")
+    desk.state.routes.fetch = lambda _, found: found(route(a=3))
+    answer = desk.ask(Code.QUERY_ASSIGNMENT, {}, question("m1"))
+    assignments = decode_body(answer.body, Assignments).message_queue_assignments
+
+    assert assignments is not None
+    assert [(each.message_queue, each.mode) for each in assignments] == [
+        (MessageQueue("T", "a", -1), MessageRequestMode.POP)
+    ]
+
+
+def test_a_mode_without_a_topic_is_refused() -> None:
+    answer = Desk().ask(Code.SET_MESSAGE_REQUEST_MODE, {}, {"consumerGroup": "g", "mode": "POP"})
+
+    assert answer.code == 1
