@@ -4,9 +4,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from pocketmq.broker.by_code import HANDLERS
-
 from pocketmq.broker.access.needs_by_code import NEEDS
+from pocketmq.broker.by_code import HANDLERS
 from pocketmq.protocol.catalogue import REQUESTS
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import Command

@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pocketmq.broker.by_code import HANDLERS
 
 from pocketmq.broker.access.needs_by_code import NEEDS, READING
+from pocketmq.broker.by_code import HANDLERS
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.signature import SigningUser
 from pocketmq.protocol.signature import sign as sign_bound

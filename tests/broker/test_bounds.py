@@ -6,8 +6,6 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from pocketmq.broker.assembly import open_store
-from pocketmq.broker.balancing.queue_locks import LEASE, GroupQueueLocks
 
 from pocketmq.broker.assembly import open_store
 from pocketmq.broker.balancing.queue_locks import LEASE, GroupQueueLocks

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from pocketmq.broker.settings import keep_settings
 
 from pocketmq.broker.broker import Broker
 from pocketmq.broker.config import CHANGEABLE, BrokerConfig

@@ -3,14 +3,10 @@
 from typing import Any
 
 import pytest
-from pocketmq.broker.core.answers import answer_code
 from pocketmq.broker.metrics.families import metrics_text
 from pocketmq.broker.metrics.measures import Counts, Histogram
-from pocketmq.broker.timers.wheel import TimerWheel
 
 from pocketmq.broker.core.answers import answer_code
-from pocketmq.broker.measures import Counts, Histogram
-from pocketmq.broker.metrics import metrics_text
 from pocketmq.broker.timers.wheel import TimerWheel
 from pocketmq.protocol.codes import RequestCode as Code
 from pocketmq.protocol.command import Command

@@ -3,8 +3,6 @@
 from typing import Any
 
 import pytest
-from pocketmq.broker.by_code import HANDLERS
-from pocketmq.broker.serving.overload import longest_wait
 from pocketmq.nameserver.access_control import RIGHTS
 
 from pocketmq.broker.access.needs_by_code import NEEDS
@@ -15,7 +13,7 @@ from pocketmq.client.brokers import main_port
 from pocketmq.nameserver.dispatch import HANDLERS as NAME_SERVER_HANDLERS
 from pocketmq.protocol.catalogue import REQUESTS, request_of
 from pocketmq.protocol.codes import RequestCode as Code
-from pocketmq.protocol.request import Peer, RequestQueue
+from pocketmq.protocol.request import PeerKind, RequestQueue
 from pocketmq.protocol.requests.offsets import GetMaxOffsetRequest
 
 

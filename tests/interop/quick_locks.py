@@ -3,7 +3,6 @@
 import sys
 
 from pocketmq.broker.balancing.queue_locks import MAX_LOCKS, GroupQueueLocks
-
 from pocketmq.cli import main
 
 LEASE = 8.0

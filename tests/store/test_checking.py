@@ -5,9 +5,9 @@ import sqlite3
 from pathlib import Path
 
 import pytest
-from pocketmq.broker.upkeep.stored_forms import FORMS
 from pocketmq.store.check_values import CheckReport, Severity
 
+from pocketmq.broker.upkeep.stored_forms import FORMS
 from pocketmq.errors import InvalidInput, StoreCorrupt, StoreInUse
 from pocketmq.model.topics import TopicConfig
 from pocketmq.protocol.json_values import encode_body

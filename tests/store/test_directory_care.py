@@ -10,9 +10,9 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from pocketmq.broker.upkeep.stored_forms import FORMS
 from pocketmq.store.check_values import Severity
 
+from pocketmq.broker.upkeep.stored_forms import FORMS
 from pocketmq.errors import StoreCorrupt, StoreFailed
 from pocketmq.store import MessageStore, StoreOptions
 from pocketmq.store.checking import check_store

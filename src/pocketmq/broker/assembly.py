@@ -18,7 +18,7 @@ from pocketmq.broker.core.clock import WallClock
 from pocketmq.broker.core.write_batch import WriteBatch
 from pocketmq.broker.delay.delays import Delays, delay_tag_rules
 from pocketmq.broker.groups.table import GroupConfigTable
-from pocketmq.broker.measures import Measures
+from pocketmq.broker.metrics.measures import Measures
 from pocketmq.broker.naming.name_servers import RouteCache, RouteQuestions, calls_of
 from pocketmq.broker.naming.registration import Registrar
 from pocketmq.broker.offsets.table import ConsumerOffsetTable

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
 from pocketmq.broker.access.account_files import AccountFiles
-from pocketmq.broker.access.gate import Gate
+from pocketmq.broker.access.gate import BrokerGate
 from pocketmq.broker.access.users import AclTable, UserTable
 from pocketmq.broker.balancing.assignment import RequestModeTable
 from pocketmq.broker.balancing.queue_locks import GroupQueueLocks
@@ -21,9 +21,9 @@ from pocketmq.broker.core.clock import WallClock
 from pocketmq.broker.core.write_batch import WriteBatch
 from pocketmq.broker.delay.progress import DelayProgress
 from pocketmq.broker.groups.table import GroupConfigTable
-from pocketmq.broker.measures import Measures
 from pocketmq.broker.members.consumers import OnlineConsumers
 from pocketmq.broker.members.producers import OnlineProducers
+from pocketmq.broker.metrics.measures import Measures
 from pocketmq.broker.naming.announcements import TopicAnnouncements
 from pocketmq.broker.naming.name_servers import RouteCache
 from pocketmq.broker.offsets.table import ConsumerOffsetTable
@@ -142,7 +142,7 @@ class BrokerState:
     """Messages that were popped and are not acknowledged."""
     replies: ReplyDelivery | None = None
     """Delivers replies to the clients that sent the requests."""
-    gate: Gate | None = None
+    gate: BrokerGate | None = None
     """Checks every request; None on a broker without access control."""
     account_files: AccountFiles | None = None
     """The accounts of 4.x, if the broker uses them."""

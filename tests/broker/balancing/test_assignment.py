@@ -3,7 +3,6 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pocketmq.broker.balancing.assignment import RequestModeTable, share
 
 from pocketmq.balance.allocation import allocate, strategy_by_name
 from pocketmq.broker.balancing.assignment import RequestModeTable, share

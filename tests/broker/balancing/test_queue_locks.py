@@ -2,7 +2,6 @@
 
 from hypothesis import given
 from hypothesis import strategies as st
-from pocketmq.broker.balancing.queue_locks import LEASE, GroupQueueLocks
 
 from pocketmq.broker.balancing.queue_locks import LEASE, GroupQueueLocks
 from pocketmq.model.queue import MessageQueue

@@ -4,7 +4,6 @@ import asyncio
 import logging
 
 import pytest
-from pocketmq.broker.core.alarm import LONGEST_SLEEP, RETRY_AFTER, Alarm
 
 from pocketmq.broker.core.alarm import LONGEST_SLEEP, RETRY_AFTER, Alarm
 from tests.loops import leap, leaping

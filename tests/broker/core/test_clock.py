@@ -3,7 +3,6 @@
 import logging
 
 import pytest
-from pocketmq.broker.core.clock import ClockWatch
 
 from pocketmq.broker.core.clock import ClockWatch
 from tests.broker.tables import Clock

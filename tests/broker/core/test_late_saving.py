@@ -5,7 +5,6 @@ import logging
 from pathlib import Path
 
 import pytest
-from pocketmq.broker.core.late_saving import SAVE_AFTER, LateSaving, Snapshot
 
 from pocketmq.broker.core.late_saving import SAVE_AFTER, LateSaving, Snapshot
 from tests.broker.tables import Desk

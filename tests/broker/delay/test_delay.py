@@ -14,7 +14,6 @@ from pocketmq.broker.delay.rules import (
     hold_back,
     tag_rule,
 )
-
 from pocketmq.errors import BodyMalformed, ServerError, StoreFull
 from pocketmq.model.names import HALF_TOPIC, SCHEDULE_TOPIC
 from pocketmq.model.value import DataVersion

@@ -7,7 +7,6 @@ from pathlib import Path
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
-from pocketmq.broker.delay.queues import DeliveryBudget
 
 from pocketmq.broker.delay.queues import DeliveryBudget
 from pocketmq.errors import StoreFull

@@ -5,10 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pocketmq.broker.core import alarm, late_saving
-from pocketmq.broker.delay.delays import Delays
-from pocketmq.broker.delay.progress import DelayProgress
-from pocketmq.broker.upkeep.housekeeping import Housekeeping
 
 from pocketmq.broker.broker import Broker
 from pocketmq.broker.config import BrokerConfig

@@ -1,8 +1,6 @@
 """The table of groups: made by themselves or by operators, and what they may not read."""
 
 import pytest
-from pocketmq.broker.groups.table import GroupConfigTable
-from pocketmq.broker.topics.system_topics import SYSTEM_GROUP_NAMES, system_groups
 
 from pocketmq.broker.groups.table import GroupConfigTable
 from pocketmq.broker.topics.system_topics import SYSTEM_GROUP_NAMES, system_groups

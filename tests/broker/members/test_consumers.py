@@ -6,7 +6,6 @@ import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
-from pocketmq.broker.members.consumers import Change, ClientInfo, OnlineConsumers
 
 from pocketmq.broker.members.consumers import Change, ClientInfo, OnlineConsumers
 from pocketmq.model.kinds import ConsumeFromWhere, ConsumeType, MessageModel

@@ -3,7 +3,6 @@
 from typing import Any
 
 import pytest
-from pocketmq.broker.members.requests import expire
 
 from pocketmq.broker.members.requests import expire
 from pocketmq.errors import ResponseCode

@@ -13,9 +13,7 @@ from pocketmq.protocol.requests.stats import (
     QueueProgress,
     TimeSpans,
 )
-from pocketmq.protocol.bodies.topics import TopicNames
-from pocketmq.protocol.codes import RequestCode as Code
-from pocketmq.protocol.json_values import decode_body
+from pocketmq.protocol.requests.topics import TopicNames
 from tests.broker.members.test_requests import beat, consumer
 from tests.broker.tables import Desk
 from tests.broker.wire import Wire

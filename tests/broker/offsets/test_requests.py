@@ -1,7 +1,6 @@
 """Requests about offsets: what the session with Java leaves open."""
 
 import pytest
-from pocketmq.broker.topics.table import MAX_QUEUES
 
 from pocketmq.broker.topics.table import MAX_QUEUES
 from pocketmq.errors import ResponseCode

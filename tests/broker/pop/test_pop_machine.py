@@ -7,7 +7,6 @@ from pathlib import Path
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
-from pocketmq.broker.pulling.selection import EVERYTHING
 
 from pocketmq.broker.pop.journal import VisibilityChanged
 from pocketmq.broker.pop.keeping import recover, snapshot

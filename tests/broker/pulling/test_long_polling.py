@@ -7,7 +7,6 @@ from typing import Any, cast
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pocketmq.broker.pulling.suspended_pulls import NEVER, SuspendedPull, SuspendedPulls
 
 from pocketmq.broker.pulling.suspended_pulls import NEVER, SuspendedPull, SuspendedPulls
 from pocketmq.net import Connection

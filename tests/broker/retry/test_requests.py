@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pocketmq.broker.retry.rules import level_of_retry, retry_limit, retry_of
 
 from pocketmq.broker.retry.rules import level_of_retry, retry_limit, retry_of
 from pocketmq.model.delay import DELAY_LEVELS

@@ -12,7 +12,7 @@ from pocketmq.broker.retry.rules import (
     retry_of_popped,
 )
 from pocketmq.broker.writing.drafts import Draft
-from pocketmq.model.group_config import GroupConfig
+from pocketmq.model.groups import GroupConfig
 from pocketmq.protocol.record_scan import RecordView
 from pocketmq.protocol.records import Record, encode_record
 

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pocketmq.broker.writing.drafts import encode_peer
 
 from pocketmq.broker.writing.drafts import encode_peer
 from pocketmq.net import Address

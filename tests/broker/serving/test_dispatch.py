@@ -8,8 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pocketmq.broker.core.answers import with_code
-from pocketmq.broker.core.refusals import refusal
 
 from pocketmq.broker import broker as broker_module
 from pocketmq.broker.config import BrokerConfig

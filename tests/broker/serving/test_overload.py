@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 import pytest
-from pocketmq.broker.serving.overload import busy_answer, longest_wait
 
 from pocketmq.broker.broker import Broker
 from pocketmq.broker.config import BrokerConfig

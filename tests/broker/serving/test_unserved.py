@@ -3,7 +3,6 @@
 import json
 
 import pytest
-from pocketmq.broker.by_code import HANDLERS
 
 from pocketmq.broker.by_code import HANDLERS
 from pocketmq.protocol.catalogue import REQUESTS

@@ -1,9 +1,8 @@
 """Statistics by topic and group: what the last minute, hour and day brought, as Java counts it."""
 
 from pocketmq.broker.statistics.counters import TopicStatistics
-from pocketmq.protocol.bodies.stats import BrokerStats, StatsItem
-
 from pocketmq.protocol.requests.stats import BrokerStats, StatsItem
+
 
 def seen(stats: TopicStatistics, name: str, key: str) -> BrokerStats:
     found = stats.view(name, key)

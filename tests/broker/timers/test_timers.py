@@ -5,8 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pocketmq.broker.timers.queue import KIND
-from pocketmq.broker.timers.timers import Timers
 
 from pocketmq.broker.broker import Broker
 from pocketmq.broker.timers.queue import KIND

@@ -10,7 +10,6 @@ from pocketmq.broker.topics.attributes import (
     apply_changes,
     parse_changes,
 )
-
 from pocketmq.errors import AttributeRefused
 
 Changes = dict[str, str]

@@ -5,7 +5,6 @@ from collections.abc import Callable
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pocketmq.broker.topics.name_rules import group_fault, topic_fault
 
 from pocketmq.broker.topics.name_rules import group_fault, topic_fault
 from pocketmq.errors import NameInvalid

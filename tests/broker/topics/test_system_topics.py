@@ -1,7 +1,5 @@
 """The topics a broker makes for itself."""
 
-from pocketmq.broker.topics.system_topics import system_topics
-
 from pocketmq.broker.config import BrokerConfig
 from pocketmq.broker.topics.system_topics import system_topics
 

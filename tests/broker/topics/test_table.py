@@ -4,7 +4,6 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pocketmq.broker.topics.table import MAX_QUEUES, TopicConfigTable
 
 from pocketmq.broker.topics.table import MAX_QUEUES, TopicConfigTable
 from pocketmq.errors import AttributeRefused

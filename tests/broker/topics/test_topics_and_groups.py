@@ -1,8 +1,6 @@
 """Topics and groups as requests: limits, and what the session with Java leaves open."""
 
 import pytest
-from pocketmq.broker.groups.table import GroupConfigTable
-from pocketmq.broker.topics.table import MAX_QUEUES, TopicConfigTable
 
 from pocketmq.broker.groups.table import GroupConfigTable
 from pocketmq.broker.topics.table import MAX_QUEUES, TopicConfigTable

@@ -7,7 +7,6 @@ import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
-from pocketmq.broker.transactions.half_states import COMMITTED, GIVEN_UP, MOST_CHECKS, ROLLED_BACK
 
 from pocketmq.broker.transactions.half_states import COMMITTED, GIVEN_UP, MOST_CHECKS, ROLLED_BACK
 from pocketmq.errors import StoreFull

@@ -4,7 +4,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pocketmq.broker.transactions.rules import custom_immunity_ms, is_check_due
 
 from pocketmq.broker.broker import Broker
 from pocketmq.broker.transactions.rules import custom_immunity_ms, is_check_due

@@ -4,8 +4,6 @@ import time
 from pathlib import Path
 from typing import Any
 
-from pocketmq.broker.upkeep.housekeeping import CLEAN_PERIOD
-
 from pocketmq.broker.broker import Broker
 from pocketmq.broker.upkeep.housekeeping import CLEAN_PERIOD
 from tests.broker.running import START, Client, LoopClock, client, running, send_fields

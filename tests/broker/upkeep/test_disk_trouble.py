@@ -4,7 +4,6 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from pocketmq.broker.upkeep.cleaning import clean_store
 
 from pocketmq.broker.upkeep.cleaning import clean_store
 from pocketmq.protocol.codes import RequestCode as Code

@@ -4,7 +4,6 @@ import ast
 from pathlib import Path
 
 import pytest
-from pocketmq.broker.upkeep.stored_forms import FORMS, check_broker_store
 
 import pocketmq.broker
 from pocketmq.broker.upkeep.stored_forms import FORMS, check_broker_store

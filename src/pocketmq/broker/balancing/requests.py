@@ -15,14 +15,13 @@ from pocketmq.protocol.json_values import decode_body, encode_body
 from pocketmq.protocol.requests.assignment import (
     AssignmentQuery,
     Assignments,
+    LockedQueues,
+    LockQueues,
     QueueAssignment,
     RequestMode,
     RequestModes,
+    UnlockQueues,
 )
-from pocketmq.protocol.bodies.locks import LockedQueues, LockQueues, UnlockQueues
-from pocketmq.protocol.codes import RequestCode
-from pocketmq.protocol.command import Command
-from pocketmq.protocol.json_values import decode_body, encode_body
 
 
 def query(state: BrokerState, connection: Connection, request: Command) -> Command | None:

@@ -11,7 +11,7 @@ from pocketmq.errors import (
 )
 from pocketmq.protocol.catalogue import REQUESTS
 from pocketmq.protocol.command import Command
-from pocketmq.protocol.forms import BATCH, RAW
+from pocketmq.protocol.request import BATCH, RAW
 
 REFUSING = frozenset(
     {

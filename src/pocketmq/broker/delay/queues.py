@@ -14,7 +14,7 @@ from pocketmq.errors import StoreError
 from pocketmq.model.delay import MOST_LEVELS
 from pocketmq.model.names import SCHEDULE_TOPIC
 from pocketmq.protocol.record_scan import RecordView, tags_code
-from pocketmq.store import MessageStore, QueueIndex, QueueRead
+from pocketmq.store import MessageStore, QueueIndex
 
 logger = logging.getLogger("pocketmq.broker")
 

@@ -14,7 +14,7 @@ from typing import Protocol, TypeAlias
 from pocketmq.errors import BodyMalformed, MQError, ResponseCode
 from pocketmq.model.queue import MessageQueue
 from pocketmq.model.route import TopicRoute
-from pocketmq.model.start_users import InnerCredentials
+from pocketmq.model.secrets import InnerCredentials
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import Command
 from pocketmq.protocol.json_values import decode_body

@@ -28,9 +28,9 @@ def _loaded(code: int) -> Handler:
 
 def start_popping(state: BrokerState) -> None:
     """Read what was popped before, and serve pops from now on."""
-    from pocketmq.broker.pop.popping import Popping
+    from pocketmq.broker.pop.popping import PopLifecycle
 
-    popping = Popping(state, state.writer, asyncio.get_running_loop())
+    popping = PopLifecycle(state, state.writer, asyncio.get_running_loop())
     popping.start()
     assert state.pops is not None
     state.writer.before_write.append(state.pops.seal)

@@ -14,7 +14,6 @@ from pocketmq.broker.pop.popping import revive
 from pocketmq.broker.pop.pops import Pops
 from pocketmq.broker.pop.shelf import Taken
 from pocketmq.broker.saving import submit_offsets
-from pocketmq.broker.serving.dispatch import Dispatcher
 from pocketmq.broker.state import BrokerState
 from pocketmq.broker.writing.log_writer import CommitLogWriter
 from pocketmq.errors import StoreError

@@ -23,10 +23,10 @@ from pocketmq.broker.writing.appending import place
 from pocketmq.broker.writing.drafts import Draft
 from pocketmq.errors import ResponseCode, server_error
 from pocketmq.model import properties as names
-from pocketmq.model.flags import Permission
-from pocketmq.model.group_config import GroupConfig
+from pocketmq.model.groups import GroupConfig
+from pocketmq.model.kinds import Permission
 from pocketmq.model.names import RETRY_PREFIX, dead_letter_topic, retry_topic
-from pocketmq.model.topic_config import TopicConfig
+from pocketmq.model.topics import TopicConfig
 from pocketmq.net import Connection
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import ONEWAY_FLAG, Command

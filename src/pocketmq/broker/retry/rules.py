@@ -13,7 +13,6 @@ from pocketmq.model.delay import retry_level
 from pocketmq.model.groups import GroupConfig
 from pocketmq.model.names import dead_letter_topic
 from pocketmq.protocol.message_ids import encode_offset_id
-from pocketmq.protocol.peers import VersionGate
 from pocketmq.protocol.property_text import decode_properties
 from pocketmq.protocol.record_scan import RecordView
 

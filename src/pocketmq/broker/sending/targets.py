@@ -11,8 +11,7 @@ from pocketmq.broker.state import BrokerState
 from pocketmq.broker.topics.name_rules import topic_fault
 from pocketmq.broker.writing.drafts import SendTarget
 from pocketmq.errors import ResponseCode, server_error
-from pocketmq.model.flags import Permission, SysFlag
-from pocketmq.model.kinds import TopicFilterType
+from pocketmq.model.kinds import Permission, SysFlag, TopicFilterType
 from pocketmq.model.names import (
     NOT_SENDABLE_TOPICS,
     REVIVE_TOPIC_PREFIX,
@@ -20,7 +19,6 @@ from pocketmq.model.names import (
     is_retry_topic,
 )
 from pocketmq.model.topics import TopicConfig
-from pocketmq.model.value import DataVersion
 from pocketmq.protocol.requests.sending import SendRequest
 
 _UNIT = 1

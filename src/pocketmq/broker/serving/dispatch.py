@@ -12,8 +12,8 @@ from functools import partial
 
 from pocketmq.broker.core.answers import answer_code
 from pocketmq.broker.core.refusals import FAILED, REFUSING, check_size, refusal
-from pocketmq.broker.measures import Measures
 from pocketmq.broker.members.requests import connection_closed
+from pocketmq.broker.metrics.measures import Measures
 from pocketmq.broker.pulling.long_polling import LongPolling
 from pocketmq.broker.serving.overload import (
     SHORT,

@@ -15,8 +15,7 @@ from pocketmq.net import Connection
 from pocketmq.protocol.catalogue import REQUESTS
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import Command
-from pocketmq.protocol.forms import NOTHING
-from pocketmq.protocol.request import RequestQueue
+from pocketmq.protocol.request import NOTHING, RequestQueue
 
 SHORT = 0.01
 """Seconds of waiting that are not worth a check."""

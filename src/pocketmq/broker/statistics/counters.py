@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Mapping
 from typing import TypeAlias
 
-from pocketmq.protocol.bodies.stats import BrokerStats, StatsItem
+from pocketmq.protocol.requests.stats import BrokerStats, StatsItem
 
 SAMPLE_PERIOD = 10.0
 """Seconds between samples; tools show rates over 10 s, 1 min and 10 min."""

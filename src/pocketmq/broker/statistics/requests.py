@@ -10,13 +10,12 @@ from pocketmq.errors import ResponseCode
 from pocketmq.model.names import SCHEDULE_TOPIC
 from pocketmq.model.queue import MessageQueue
 from pocketmq.net import Connection
-from pocketmq.protocol.bodies.cluster import KVTable
-from pocketmq.protocol.bodies.stats import OffsetRange, TopicStats
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import Command
 from pocketmq.protocol.json_values import encode_body
 from pocketmq.protocol.peers import CURRENT_VERSION, version_name
-from pocketmq.protocol.requests.stats import ViewBrokerStatsRequest
+from pocketmq.protocol.requests.key_values import KVTable
+from pocketmq.protocol.requests.stats import OffsetRange, TopicStatsBody, ViewBrokerStatsRequest
 from pocketmq.protocol.requests.topics import GetTopicStatsRequest
 
 _POOLS = {"send": 10_000, "pull": 100_000, "query": 20_000, "litePull": 100_000, "ack": 100_000}
@@ -160,7 +159,7 @@ def topic(
     ids = range(max(config.read_queue_nums, config.write_queue_nums))
     broker = state.config.broker_name
     table = {MessageQueue(name, broker, number): _held(state, name, number) for number in ids}
-    body = TopicStats(offset_table=table, topic_put_tps=state.stats.stored_rate(name))
+    body = TopicStatsBody(offset_table=table, topic_put_tps=state.stats.stored_rate(name))
     return request.reply(ResponseCode.SUCCESS, None, None, encode_body(body))
 
 

@@ -12,18 +12,18 @@ from pocketmq.broker.writing.appending import place
 from pocketmq.broker.writing.drafts import Draft, born_host
 from pocketmq.errors import HeaderMalformed, MQError, ResponseCode, server_error
 from pocketmq.model import properties as names
-from pocketmq.model.data_version import DataVersion
+from pocketmq.model.value import DataVersion
 from pocketmq.net import Connection
-from pocketmq.protocol.bodies.timer import (
+from pocketmq.protocol.codes import RequestCode
+from pocketmq.protocol.command import ONEWAY_FLAG, Command
+from pocketmq.protocol.handles import RecallHandle
+from pocketmq.protocol.json_values import encode_body
+from pocketmq.protocol.requests.broker_admin import (
     TimerCheckpoint,
     TimerMetric,
     TimerMetrics,
     encode_timer_checkpoint,
 )
-from pocketmq.protocol.codes import RequestCode
-from pocketmq.protocol.command import ONEWAY_FLAG, Command
-from pocketmq.protocol.json_values import encode_body
-from pocketmq.protocol.recall_handle import RecallHandle
 from pocketmq.protocol.requests.sending import RecallRequest, RecallResponse
 
 _TAG = "_RECALL_TAG_"

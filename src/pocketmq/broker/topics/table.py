@@ -10,7 +10,7 @@ import msgspec
 
 from pocketmq.broker.core.config_table import ConfigTable
 from pocketmq.broker.topics.attributes import TOPIC_ATTRIBUTES, apply_changes
-from pocketmq.model.flags import Permission
+from pocketmq.model.kinds import Permission
 from pocketmq.model.names import AUTO_CREATE_TOPIC, is_system_topic
 from pocketmq.model.topics import TopicConfig
 

@@ -3,7 +3,7 @@
 Owns Java's checks, codes and words. UNKNOWN gets no response; the broker checks back later.
 """
 
-from pocketmq.broker.measures import Measures
+from pocketmq.broker.metrics.measures import Measures
 from pocketmq.broker.state import Answer, AnyHandler, BrokerState
 from pocketmq.broker.transactions.half_states import COMMITTED, MOST_CHECKS, ROLLED_BACK
 from pocketmq.broker.transactions.rules import comes_too_late, committed, prepare

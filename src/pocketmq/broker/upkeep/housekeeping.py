@@ -11,7 +11,6 @@ from collections.abc import Callable
 from pocketmq.broker.core.clock import ClockWatch
 from pocketmq.broker.members.requests import expire
 from pocketmq.broker.saving import submit_offsets
-from pocketmq.broker.serving.dispatch import Dispatcher
 from pocketmq.broker.state import BrokerState
 from pocketmq.broker.statistics.counters import SAMPLE_PERIOD
 from pocketmq.broker.upkeep.cleaning import clean_store

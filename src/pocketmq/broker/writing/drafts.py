@@ -10,8 +10,8 @@ import msgspec
 
 from pocketmq.errors import InvalidInput
 from pocketmq.model import properties as names
-from pocketmq.model.data_version import DataVersion
-from pocketmq.model.topic_config import TopicConfig
+from pocketmq.model.topics import TopicConfig
+from pocketmq.model.value import DataVersion
 from pocketmq.net import Connection
 from pocketmq.protocol.hosts import V4_SIZE, encode_host
 from pocketmq.store import QueueIndex

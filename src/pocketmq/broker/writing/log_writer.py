@@ -17,7 +17,7 @@ from pocketmq.broker.core.answers import SendAnswers
 from pocketmq.broker.core.clock import WallClock
 from pocketmq.broker.core.refusals import STORE_UNAVAILABLE
 from pocketmq.broker.core.write_batch import Answers, WriteBatch
-from pocketmq.broker.measures import Measures
+from pocketmq.broker.metrics.measures import Measures
 from pocketmq.broker.statistics.counters import BrokerTotals, TopicStatistics
 from pocketmq.broker.writing.synced_answers import SyncedAnswers, release
 from pocketmq.errors import ResponseCode, StoreError
