@@ -15,8 +15,7 @@ from pocketmq.protocol.records import Record, pack_record
 from pocketmq.store.commit_log import CommitLog
 from pocketmq.store.disk import Disk
 from pocketmq.store.flusher import Flusher
-from pocketmq.store.key_index import KeyIndex
-from pocketmq.store.key_index_lookup import KeyQuery
+from pocketmq.store.key_index import KeyIndex, KeyQuery
 
 NOW_MS = 1_700_000_000_000
 MODULUS = 536_870_909

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from pocketmq.broker.access.migration import acl_of_account, user_of_account
+from pocketmq.broker.access.opening import acl_of_account, user_of_account
 from pocketmq.broker.config import BrokerConfig
 from pocketmq.errors import InvalidInput
 from pocketmq.protocol.bodies.access import Account, User

@@ -7,7 +7,7 @@ from pocketmq.broker.config import BrokerConfig
 from pocketmq.broker.handlers.by_code import HANDLERS
 from pocketmq.broker.patience import longest_wait
 from pocketmq.client.brokers import main_port
-from pocketmq.nameserver.access.rights import RIGHTS
+from pocketmq.nameserver.access_control import RIGHTS
 from pocketmq.nameserver.dispatch import HANDLERS as NAME_SERVER_HANDLERS
 from pocketmq.protocol.catalogue import REQUESTS, request_of
 from pocketmq.protocol.codes import RequestCode as Code

@@ -2,8 +2,8 @@
 
 from pocketmq.model.data_version import DataVersion
 from pocketmq.model.topic_config import TopicConfig
+from pocketmq.nameserver.registrations import Announcement, Topics
 from pocketmq.nameserver.route_table import RouteTable
-from pocketmq.nameserver.values import Announcement, Topics
 from pocketmq.protocol.bodies.topics import TopicTable
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from pocketmq.errors import InvalidInput
 from pocketmq.nameserver import NameServer, NameServerConfig
-from pocketmq.nameserver.access.rights import RIGHTS, Right
+from pocketmq.nameserver.access_control import RIGHTS, Right
 from pocketmq.nameserver.dispatch import HANDLERS
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import Command

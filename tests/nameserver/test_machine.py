@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from pocketmq.errors import ServerError
+from pocketmq.nameserver.registrations import Announcement, BrokerKey
 from pocketmq.nameserver.route_table import RouteTable
-from pocketmq.nameserver.values import Announcement, BrokerKey
 from tests.nameserver.shapes import broker, config, topics
 
 TOPICS = ("t", "u", "v", "w")

@@ -8,8 +8,7 @@ from pocketmq.errors import ServerError
 from pocketmq.model.data_version import DataVersion
 from pocketmq.model.route import BrokerData, QueueData
 from pocketmq.model.topic_mapping import TopicMapping
-from pocketmq.nameserver.route_table import RouteTable
-from pocketmq.nameserver.values import (
+from pocketmq.nameserver.registrations import (
     Announcement,
     BrokerKey,
     NotifyMinBrokerId,
@@ -17,6 +16,7 @@ from pocketmq.nameserver.values import (
     TableLimits,
     Topics,
 )
+from pocketmq.nameserver.route_table import RouteTable
 from pocketmq.protocol.bodies.topics import TopicTable
 from tests.nameserver.shapes import addresses, broker, config, permissions, queue_counts, topics
 

@@ -9,7 +9,7 @@ from pocketmq.protocol.hosts import V6_SIZE
 from pocketmq.protocol.record_scan import RecordView
 from pocketmq.protocol.records import Record, pack_record
 from pocketmq.store import MessageStore
-from pocketmq.store.key_index_lookup import MOST_BYTES
+from pocketmq.store.key_index import MOST_BYTES
 from pocketmq.store.key_index_words import (
     KeyHash,
 )

@@ -12,8 +12,7 @@ from pocketmq.protocol.records import Record, pack_record
 from pocketmq.store import Flusher, MessageStore
 from pocketmq.store.commit_log import CommitLog
 from pocketmq.store.disk import Disk
-from pocketmq.store.key_index import FAN, KeyIndex
-from pocketmq.store.key_index_lookup import KeyQuery
+from pocketmq.store.key_index import FAN, KeyIndex, KeyQuery
 from tests.store.faults import FullDisk, PowerDisk, SteppedFlusher, abandon
 from tests.store.keyed import (
     MODULUS,

@@ -8,8 +8,8 @@ from pocketmq.protocol.record_scan import RecordView
 from pocketmq.protocol.records import Record
 from pocketmq.store.disk import Disk, DiskFile
 from pocketmq.store.key_index import FAN
-from pocketmq.store.key_index_merge import choose
 from pocketmq.store.key_index_run import Run, RunInfo
+from pocketmq.store.key_index_runs import choose
 from pocketmq.store.no_disk import MemoryFile
 from tests.store.faults import PowerFile
 from tests.store.keyed import (

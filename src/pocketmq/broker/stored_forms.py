@@ -31,8 +31,7 @@ from pocketmq.model.group_config import GroupConfig
 from pocketmq.model.topic_config import TopicConfig
 from pocketmq.protocol.bodies.access import Acl, User
 from pocketmq.protocol.json_values import decode_body
-from pocketmq.store.check_forms import StoredForms
-from pocketmq.store.check_report import CheckReport
+from pocketmq.store.check_values import CheckReport, StoredForms
 from pocketmq.store.checking import check_store
 from pocketmq.store.repair import Repaired, repair_store
 

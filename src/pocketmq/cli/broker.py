@@ -105,8 +105,8 @@ async def _serve(
     given: Collection[str],
 ) -> None:
     from pocketmq.broker.broker import Broker
-    from pocketmq.embedded.hosts import resolved, told_host, warn_if_open
-    from pocketmq.embedded.starting import told_as_cannot_start
+    from pocketmq.embedded.broker_runner import told_as_cannot_start
+    from pocketmq.embedded.listening import resolved, told_host, warn_if_open
     from pocketmq.embedded.stopping import serve_until_asked
     from pocketmq.net import Address
     from pocketmq.net.address import parse_addresses

@@ -17,8 +17,8 @@ from pocketmq.cli.server_options import (
     listening_options,
     logging_options,
 )
+from pocketmq.embedded.child import die_with_parent
 from pocketmq.embedded.early_stop import remember_stop_signals
-from pocketmq.embedded.lifeline import die_with_parent
 from pocketmq.embedded.server_logging import StderrLines, set_up_logging
 from pocketmq.errors import CannotStart
 

@@ -65,8 +65,8 @@ def command(
 
 
 async def _serve(host: str, port: int, server: NameServer, log: StderrLines) -> None:
-    from pocketmq.embedded.hosts import NAME_SERVER_ADVICE, resolved, told_host, warn_if_open
-    from pocketmq.embedded.starting import told_as_cannot_start
+    from pocketmq.embedded.broker_runner import told_as_cannot_start
+    from pocketmq.embedded.listening import NAME_SERVER_ADVICE, resolved, told_host, warn_if_open
     from pocketmq.embedded.stopping import serve_until_asked
     from pocketmq.net import Address, ClientAuth, TlsMode
 

@@ -26,7 +26,7 @@ def check(*, directory: Path, repair: bool, as_json: bool) -> int:
     --repair, which moves files aside and deletes none. Exits with 1 if something is wrong.
     """
     from pocketmq.broker.stored_forms import check_broker_store
-    from pocketmq.store.check_report import CheckReport
+    from pocketmq.store.check_values import CheckReport
     from pocketmq.store.checking import find_stores
 
     def show(report: CheckReport) -> None:
@@ -48,7 +48,7 @@ def check(*, directory: Path, repair: bool, as_json: bool) -> int:
 
 
 def _show(report: object) -> None:
-    from pocketmq.store.check_report import CheckReport
+    from pocketmq.store.check_values import CheckReport
 
     assert isinstance(report, CheckReport)
     click.echo(f"store {printable(report.path)}")

@@ -1,4 +1,10 @@
-"""A broker's process within a cluster: `python -m pocketmq.embedded.child NAME`.
+"""A child's tie to its parent: it does not outlive it, however the parent ends.
+
+On Linux the kernel sends the child a signal; everywhere the child's standard input, which only the
+parent holds open, comes to its end.
+
+----
+A broker's process within a cluster: `python -m pocketmq.embedded.child NAME`.
 
 It imports its parts while the parent prepares, reads one order from its standard input, runs that
 broker and stops cleanly on SIGTERM or when its standard input ends. The name is only for those who
@@ -7,23 +13,48 @@ look at the list of processes.
 
 import asyncio
 import os
+import signal
 import sys
 from pathlib import Path
 
 from pocketmq.broker.broker import Broker
 from pocketmq.broker.config import BrokerConfig
-from pocketmq.embedded.lifeline import die_with_parent, name_process
-from pocketmq.embedded.orders import (
+from pocketmq.embedded.broker_runner import (
     BrokerOrder,
     BrokerReady,
     BrokerRefused,
     read_order,
+    told_as_cannot_start,
     write_line,
 )
 from pocketmq.embedded.server_logging import StderrLines, set_up_logging
-from pocketmq.embedded.starting import told_as_cannot_start
 from pocketmq.embedded.stopping import serve_until_asked
 from pocketmq.errors import CannotStart
+
+_PR_SET_PDEATHSIG = 1
+_PR_SET_NAME = 15
+
+
+def die_with_parent() -> None:
+    """Ask Linux for SIGTERM once the thread that started this process is gone."""
+    _prctl(_PR_SET_PDEATHSIG, int(signal.SIGTERM))
+
+
+def name_process(name: str) -> None:
+    """Show a name, of which 15 bytes count, in Linux's list of processes."""
+    _prctl(_PR_SET_NAME, name.encode())
+
+
+def _prctl(option: int, value: int | bytes) -> None:
+    if sys.platform != "linux":
+        return
+    import ctypes
+
+    try:
+        ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
+    except (OSError, AttributeError):  # a C library without it: nothing depends on it alone
+        return
+
 
 _STDIN, _STDOUT = 0, 1
 

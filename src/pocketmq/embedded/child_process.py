@@ -15,8 +15,7 @@ import sys
 from pathlib import Path
 from typing import IO, Protocol
 
-from pocketmq.embedded.orders import BrokerOrder, BrokerReady, read_report, write_line
-from pocketmq.embedded.runner import Ended
+from pocketmq.embedded.broker_runner import BrokerOrder, BrokerReady, Ended, read_report, write_line
 from pocketmq.errors import CannotStart, PartEnded
 
 logger = logging.getLogger("pocketmq.cluster")

@@ -1,15 +1,96 @@
-"""One broker of a cluster over its whole time there, through several lives."""
+"""When to start a broker again that ended by itself. Pure: time is an argument.
+----
+A broken network around one broker: all its connections pass through proxies that can fail.
+
+One proxy stands before the broker, and the broker tells clients its address; the other stands
+before the name server, for this broker alone.
+
+----
+One broker of a cluster over its whole time there, through several lives."""
 
 import msgspec
 
+from pocketmq.embedded.broker_runner import BrokerOrder, Ended, InProcessBroker, Runner
 from pocketmq.embedded.child_process import ChildBroker, Process
-from pocketmq.embedded.faults import BrokerNetwork
-from pocketmq.embedded.orders import BrokerOrder
-from pocketmq.embedded.ports import wished_port
-from pocketmq.embedded.runner import Ended, Runner
+from pocketmq.embedded.fault_proxy import FaultProxy, Way
+from pocketmq.embedded.listening import wished_port
 from pocketmq.embedded.server_logging import LogSettings
 from pocketmq.embedded.settings import ClusterSettings
 from pocketmq.net import Address, parse_address
+
+FIRST_WAIT = 0.1
+LONGEST_WAIT = 30.0
+STEADY = 60.0
+"""Seconds a broker has to live for its past to be forgotten."""
+
+
+def restart_wait(failures: int) -> float:
+    """Give the seconds to wait before a start, after so many failures in a row."""
+    return min(LONGEST_WAIT, FIRST_WAIT * 2.0 ** min(max(0, failures - 1), 30))
+
+
+def failures_after(failures: int, lived: float) -> int:
+    """Count a further failure of a broker that had lived for so many seconds."""
+    return 1 if lived >= STEADY else failures + 1
+
+
+class BrokerNetwork:
+    """The ways from clients to a broker and from the broker to the name server."""
+
+    def __init__(self, host: str, nameserver: str) -> None:
+        self._nowhere = str(Address(host, 1))  # nobody listens on port 1
+        self._front = FaultProxy(self._nowhere, host)
+        self._behind = FaultProxy(nameserver, host)
+        self.cut_off = False
+
+    async def open(self) -> None:
+        """Listen on both sides; clients wait until `lead_to` says where the broker is."""
+        self._behind.accept()
+        self._front.accept()
+        await self._front.stop_accepting()
+
+    @property
+    def address(self) -> str:
+        """Where clients find the broker."""
+        return self._front.address
+
+    @property
+    def nameserver(self) -> str:
+        """Where the broker finds the name server."""
+        return self._behind.address
+
+    def lead_to(self, broker: str) -> None:
+        """Let clients through to where the broker listens now."""
+        self._front.target = broker
+        if not self.cut_off:
+            self._front.accept()
+
+    async def partition(self) -> None:
+        """Let nothing pass, in silence: no end, no reset, newcomers hear nothing."""
+        self.cut_off = True
+        for proxy in (self._front, self._behind):
+            proxy.hold(Way.BOTH)
+            await proxy.stop_accepting()
+
+    def heal(self) -> None:
+        """Let everything pass at full speed; what was held back arrives now."""
+        self.cut_off = False
+        for proxy in (self._front, self._behind):
+            proxy.pass_through()
+            proxy.accept()
+
+    def slow(self, delay: float) -> None:
+        """Hold every piece back for so long, between clients and broker, each way."""
+        self._front.delay(delay)
+
+    def lead_nowhere(self) -> None:
+        """Reset whoever comes, while the broker is down; the port stays ours."""
+        self._front.target = self._nowhere
+
+    async def close(self) -> None:
+        """End every connection."""
+        await self._front.close()
+        await self._behind.close()
 
 
 class Place(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,8 +118,6 @@ class Member:
     def prepare(self, ended: Ended, process: Process | None = None) -> None:
         """Get a place for its next life; a process begins to load its parts, unless given."""
         if self._settings.in_process:
-            from pocketmq.embedded.in_process import InProcessBroker  # brings the broker's parts
-
             self.runner = InProcessBroker(self.name)
         else:
             self.runner = ChildBroker(self.name, ended, process)

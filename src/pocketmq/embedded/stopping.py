@@ -7,7 +7,7 @@ from types import TracebackType
 from typing import Self, TypeVar
 
 from pocketmq.embedded.early_stop import STOP_SIGNALS, was_asked_to_stop
-from pocketmq.net.descriptors import raise_descriptor_limit
+from pocketmq.net.limits import raise_descriptor_limit
 
 T = TypeVar("T")
 

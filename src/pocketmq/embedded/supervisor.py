@@ -10,15 +10,20 @@ from collections.abc import Awaitable, Callable, Mapping
 
 from pocketmq.broker.config import BrokerConfig
 from pocketmq.embedded.asking import Asker
-from pocketmq.embedded.backoff import failures_after, restart_wait
+from pocketmq.embedded.broker_runner import told_as_cannot_start
 from pocketmq.embedded.child_process import ChildBroker, Process
-from pocketmq.embedded.faults import BrokerNetwork
-from pocketmq.embedded.hosts import own_host, resolved, told_host, warn_if_open
-from pocketmq.embedded.member import Member, Place
-from pocketmq.embedded.name_server_access import nameserver_settings, nameserver_supers
-from pocketmq.embedded.ports import FIRST_BROKER_PORT, read_ports, usual_port, write_ports
-from pocketmq.embedded.settings import ClusterSettings
-from pocketmq.embedded.starting import told_as_cannot_start
+from pocketmq.embedded.listening import (
+    FIRST_BROKER_PORT,
+    own_host,
+    read_ports,
+    resolved,
+    told_host,
+    usual_port,
+    warn_if_open,
+    write_ports,
+)
+from pocketmq.embedded.member import BrokerNetwork, Member, Place, failures_after, restart_wait
+from pocketmq.embedded.settings import ClusterSettings, nameserver_settings, nameserver_supers
 from pocketmq.errors import CannotStart, InvalidInput, MQError
 from pocketmq.nameserver import NameServer
 from pocketmq.net import Address

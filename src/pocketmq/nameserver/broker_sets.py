@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from pocketmq.model.route import MASTER_ID, BrokerData
-from pocketmq.nameserver.values import Announcement, NotifyMinBrokerId
+from pocketmq.nameserver.registrations import Announcement, NotifyMinBrokerId
 
 
 class BrokerSet:

@@ -4,16 +4,15 @@ import logging
 from collections.abc import Hashable
 
 from pocketmq.errors import MQError, NoPermission, ResponseCode, ServerError
-from pocketmq.nameserver.handlers import brokers, key_values, routes, settings, topics
-from pocketmq.nameserver.handlers.handler import Handler
-from pocketmq.nameserver.state import NameServerState
+from pocketmq.nameserver.handlers import brokers, routes, settings
+from pocketmq.nameserver.state import Handler, NameServerState
 from pocketmq.protocol.command import Command
 
 _log = logging.getLogger("pocketmq.nameserver")
 
 HANDLERS: dict[int, Handler] = {
     int(code): handler
-    for part in (brokers, key_values, routes, settings, topics)
+    for part in (brokers, routes, settings)
     for code, handler in part.HANDLERS.items()
 }
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 import msgspec
 
 from pocketmq.model.value import WireValue
-from pocketmq.nameserver.checks import refused
+from pocketmq.nameserver.registrations import refused
 from pocketmq.protocol.bodies.cluster import KVTable
 from pocketmq.protocol.json_values import decode_body, encode_body
 

@@ -15,17 +15,15 @@ from pocketmq.model.data_version import DataVersion
 from pocketmq.model.flags import Permission
 from pocketmq.model.route import MASTER_ID, QueueData
 from pocketmq.nameserver.broker_sets import BrokerSet, BrokerSets, Entered
-from pocketmq.nameserver.checks import check_announcement, check_queue_data, check_topics, refused
-from pocketmq.nameserver.live_brokers import LiveBrokers
-from pocketmq.nameserver.ownership import (
+from pocketmq.nameserver.live_brokers import (
     Asker,
+    LiveBrokers,
     check_departure,
     check_registration,
     is_same_peer,
     owner_of,
 )
-from pocketmq.nameserver.routes import Routes
-from pocketmq.nameserver.values import (
+from pocketmq.nameserver.registrations import (
     Announcement,
     BrokerKey,
     Departed,
@@ -34,7 +32,12 @@ from pocketmq.nameserver.values import (
     Registered,
     TableLimits,
     Topics,
+    check_announcement,
+    check_queue_data,
+    check_topics,
+    refused,
 )
+from pocketmq.nameserver.topic_routes import Routes
 
 _WRITE = int(Permission.WRITE)
 _READ_WRITE = int(Permission.READ | Permission.WRITE)

@@ -21,15 +21,15 @@ from pocketmq.errors import (
 from pocketmq.nameserver.config import NameServerConfig
 from pocketmq.nameserver.dispatch import answer
 from pocketmq.nameserver.key_values import KeyValues
+from pocketmq.nameserver.registrations import NotifyMinBrokerId
 from pocketmq.nameserver.saved_file import read_saved, replace_saved
 from pocketmq.nameserver.state import NameServerState
-from pocketmq.nameserver.values import NotifyMinBrokerId
 from pocketmq.net import Address, Connection, Dialer, Limits, Server
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import Command
 
 if TYPE_CHECKING:
-    from pocketmq.nameserver.access.gate import Gate
+    from pocketmq.nameserver.access_control import Gate
 
 DEFAULT_PORT = 9876
 KEY_VALUES_FILE = "kvConfig.json"
@@ -151,8 +151,7 @@ class NameServer:
         config = self.config  # as given: access control cannot be changed over the wire
         if not config.authentication_enabled:
             return None
-        from pocketmq.nameserver.access.gate import Gate
-        from pocketmq.nameserver.access.users import Users
+        from pocketmq.nameserver.access_control import Gate, Users
 
         path = config.authentication_users_file
         return Gate(config, Users(self._supers, Path(path) if path else None))

@@ -1,19 +1,24 @@
-"""Everything a name server's handlers work on."""
+"""Everything a name server's handlers work on.
+----
+What every handler looks like."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING
 
+from pocketmq.errors import ResponseCode
 from pocketmq.model.route import TopicRoute
 from pocketmq.nameserver.config import NameServerConfig
 from pocketmq.nameserver.key_values import ORDER_NAMESPACE, KeyValues
-from pocketmq.nameserver.route_bodies import RouteBodies
+from pocketmq.nameserver.registrations import NotifyMinBrokerId
+from pocketmq.nameserver.route_answers import RouteBodies
 from pocketmq.nameserver.route_table import RouteTable
-from pocketmq.nameserver.values import NotifyMinBrokerId
 from pocketmq.net.refusal_log import RefusalLog
+from pocketmq.protocol.command import Command
 
 if TYPE_CHECKING:
-    from pocketmq.nameserver.access.gate import Gate  # few name servers have one
+    from pocketmq.nameserver.access_control import Gate  # few name servers have one
+
 
 SaveProperties = Callable[[dict[str, str]], None]
 
@@ -64,3 +69,9 @@ class NameServerState:
         if kept is None or kept[0] != version:
             kept = self._bodies[name] = (version, make())
         return kept[1]
+
+
+Handler = Callable[[NameServerState, Hashable, Command], Command]
+"""Takes the state, the connection a request came on, and the request."""
+
+SUCCESS = int(ResponseCode.SUCCESS)

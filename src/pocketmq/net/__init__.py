@@ -8,8 +8,8 @@ from pocketmq.net.connection import Connection
 from pocketmq.net.dialer import Dialer
 from pocketmq.net.door_settings import DoorSettings
 from pocketmq.net.doorway import Doorway, parse_networks
+from pocketmq.net.inbox import Owner
 from pocketmq.net.limits import Limits
-from pocketmq.net.owner import Owner
 from pocketmq.net.server import Server, reachable_host
 from pocketmq.net.tls import ClientAuth, ServerTls, Tls, TlsMode
 

@@ -14,9 +14,8 @@ import msgspec
 from pocketmq.errors import ConnectionLost, ProtocolError
 from pocketmq.net.address import socket_name
 from pocketmq.net.budget import SMALL
-from pocketmq.net.inbox import Inbox
+from pocketmq.net.inbox import Inbox, Owner
 from pocketmq.net.outbox import Outbox
-from pocketmq.net.owner import Owner
 from pocketmq.net.reasons import reason_of, untraced
 from pocketmq.net.shared import Shared
 from pocketmq.net.waiters import Sink, Waiters

@@ -6,11 +6,10 @@ from typing import Any
 from pocketmq.errors import ConnectFailed, ConnectionLost, RequestTimedOut
 from pocketmq.net.address import parse_address
 from pocketmq.net.connection import Connection
+from pocketmq.net.inbox import Owner
 from pocketmq.net.limits import Limits
-from pocketmq.net.owner import Owner
 from pocketmq.net.reasons import reason_of, untraced
-from pocketmq.net.roster import Roster
-from pocketmq.net.shared import Shared
+from pocketmq.net.shared import Roster, Shared
 from pocketmq.net.tls import Contexts, Tls
 from pocketmq.protocol.command import Command
 

@@ -1,4 +1,6 @@
-"""Requests of one connection on their way to its owner: in turns with the others', none too long.
+"""Who answers what comes in.
+----
+Requests of one connection on their way to its owner: in turns with the others', none too long.
 
 Owns what was read and not handed over yet, and when to stop reading. Belongs to the connection,
 which it is given with every call and never keeps.
@@ -6,15 +8,36 @@ which it is given with every call and never keeps.
 
 import asyncio
 from collections import deque
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from pocketmq.net.limits import Limits
 from pocketmq.net.outbox import PORTION, Outbox
-from pocketmq.net.owner import Owner
 from pocketmq.protocol.command import Command
 
 if TYPE_CHECKING:
     from pocketmq.net.connection import Connection
+
+
+class Owner(Protocol):
+    """Whoever answers what comes in. Methods are called on the loop and must not block.
+
+    An exception that leaves a method is logged and costs the connection it was called for.
+    """
+
+    def connection_opened(self, connection: "Connection") -> None:
+        """Note that a connection is ready for use."""
+
+    def requests_received(self, connection: "Connection", requests: list[Command]) -> None:
+        """Answer requests, now or later: those of one read, in order.
+
+        One read with very many comes in several batches. Answers never go through here.
+        """
+
+    def connection_closed(self, connection: "Connection", cause: Exception | None) -> None:
+        """Note that a connection is gone; its waiters have been told. Called once.
+
+        `cause` is None only if this side closed it without giving one.
+        """
 
 
 class Inbox:

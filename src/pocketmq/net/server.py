@@ -10,14 +10,12 @@ from pocketmq.errors import ConnectionLost, ListenFailed
 from pocketmq.net.address import Address
 from pocketmq.net.budget import Budget
 from pocketmq.net.connection import Connection
-from pocketmq.net.descriptors import for_connections
 from pocketmq.net.doorway import Doorway
-from pocketmq.net.limits import Limits
+from pocketmq.net.inbox import Owner
+from pocketmq.net.limits import Limits, for_connections
 from pocketmq.net.listener import Listener, bind
-from pocketmq.net.owner import Owner
 from pocketmq.net.reasons import reason_of
-from pocketmq.net.roster import Roster
-from pocketmq.net.shared import Shared
+from pocketmq.net.shared import Roster, Shared
 from pocketmq.protocol.command import Command
 
 logger = logging.getLogger("pocketmq.net")

@@ -1,10 +1,18 @@
-"""What all connections of one server or dialer have in common."""
+"""What all connections of one server or dialer have in common.
+----
+The open connections of one server or dialer, and their joint end."""
 
+import asyncio
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from pocketmq.net.budget import Budget
 from pocketmq.net.limits import Limits
 from pocketmq.protocol.command import OpaqueCounter
+
+if TYPE_CHECKING:
+    from pocketmq.net.connection import Connection
 
 _READ = 256 * 1024
 
@@ -26,3 +34,44 @@ class Shared:
     room: memoryview = field(default_factory=_room)
     """Where every read goes first. One is enough, as a read is handled before the next is made;
     letting asyncio allocate as much for each small read costs it more than all the rest."""
+
+
+class Roster:
+    """Who is connected. Belongs to one event loop."""
+
+    def __init__(self) -> None:
+        self._connections: set[Connection] = set()
+        self._empty = asyncio.Event()
+        self._empty.set()
+
+    def __len__(self) -> int:
+        return len(self._connections)
+
+    def __iter__(self) -> Iterator["Connection"]:
+        return iter(tuple(self._connections))
+
+    def __contains__(self, connection: object) -> bool:
+        return connection in self._connections
+
+    def add(self, connection: "Connection") -> None:
+        """Someone came."""
+        self._connections.add(connection)
+        self._empty.clear()
+
+    def discard(self, connection: "Connection") -> None:
+        """Someone is gone, socket and all."""
+        self._connections.discard(connection)
+        if not self._connections:
+            self._empty.set()
+
+    async def close(self, grace: float) -> None:
+        """Close all; after `grace` seconds drop what has not left. Returns when all are gone."""
+        for connection in self:
+            connection.close()
+        try:
+            async with asyncio.timeout(grace):
+                await self._empty.wait()
+        except TimeoutError:
+            for connection in self:
+                connection.abort()
+            await self._empty.wait()

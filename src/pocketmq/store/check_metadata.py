@@ -9,16 +9,10 @@ from urllib.parse import quote
 import msgspec
 
 from pocketmq.errors import MQError
-from pocketmq.store.check_forms import (
-    NO_FORMS,
-    REPAIR_KIND,
-    RepairNote,
-    StoredForms,
-    read_repair_note,
-)
-from pocketmq.store.check_report import Findings, Severity
+from pocketmq.store.check_values import NO_FORMS, Findings, Severity, StoredForms
 from pocketmq.store.extents import ENTRY_BYTES, FILE_BYTES, ExtentRow
 from pocketmq.store.metadata import APPLICATION, FORMAT, OffsetRow, QueueRow
+from pocketmq.store.recovery import REPAIR_KIND, RepairNote, read_repair_note
 
 PART = "metadata"
 

@@ -7,9 +7,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from pocketmq.protocol.record_scan import RecordView, tags_code
-from pocketmq.store.check_forms import StoredForms
 from pocketmq.store.check_metadata import SeenMetadata
-from pocketmq.store.check_report import Findings, Severity
+from pocketmq.store.check_values import Findings, Severity, StoredForms
 from pocketmq.store.extents import FILE_BYTES
 from pocketmq.store.log_scan import Sound
 

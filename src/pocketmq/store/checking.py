@@ -13,10 +13,9 @@ from pathlib import Path
 
 from pocketmq.errors import InvalidInput, StoreError, StoreInUse
 from pocketmq.protocol.record_scan import RecordView
-from pocketmq.store.check_forms import NO_FORMS, StoredForms
 from pocketmq.store.check_metadata import SeenMetadata, read_metadata
 from pocketmq.store.check_queues import QueueCheck
-from pocketmq.store.check_report import CheckReport, Findings, Severity
+from pocketmq.store.check_values import NO_FORMS, CheckReport, Findings, Severity, StoredForms
 from pocketmq.store.directory import METADATA
 from pocketmq.store.disk import OWNER_ONLY, Disk, store_error
 from pocketmq.store.key_index_run import FOLDER, read_run

@@ -17,27 +17,23 @@ from pocketmq.errors import InvalidInput, StoreError, StoreFailed
 from pocketmq.protocol.records import Record
 from pocketmq.store.appending import Appended, Appender, Entry
 from pocketmq.store.by_time import offset_by_time, store_time
-from pocketmq.store.checkpoints import Checkpoints
 from pocketmq.store.commit_log import CommitLog
 from pocketmq.store.directory import METADATA, Directory
 from pocketmq.store.disk import Disk, FileSystem, store_error
+from pocketmq.store.durability import Checkpoints, GroupCommit, Synced, Upkeep
 from pocketmq.store.extents import ExtentFiles
 from pocketmq.store.flusher import Flusher, Outcome
-from pocketmq.store.group_commit import GroupCommit, Synced
-from pocketmq.store.key_index import KeyIndex
-from pocketmq.store.key_index_lookup import KeyQuery
+from pocketmq.store.key_index import KeyIndex, KeyQuery
 from pocketmq.store.key_index_words import choose_modulus
 from pocketmq.store.log_scan import Sound, record_bytes, walk_log
 from pocketmq.store.metadata import LOG_FIRST, Metadata
 from pocketmq.store.no_disk import NoDisk
-from pocketmq.store.opening import take_up
 from pocketmq.store.options import StoreOptions
 from pocketmq.store.queue_index import QueueIndex
 from pocketmq.store.queues import Queues
 from pocketmq.store.reading import Matches, Read, read_queue
-from pocketmq.store.recovery import Recovered, TagRule
+from pocketmq.store.recovery import Recovered, TagRule, take_up
 from pocketmq.store.retention import Drop, Retention
-from pocketmq.store.upkeep import Upkeep
 
 log = logging.getLogger("pocketmq.store")
 

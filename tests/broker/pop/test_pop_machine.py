@@ -10,9 +10,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 
 from pocketmq.broker.pop.journal import Changed
 from pocketmq.broker.pop.keeping import recover, snapshot
-from pocketmq.broker.pop.popping import KIND
+from pocketmq.broker.pop.popping import KIND, revive
 from pocketmq.broker.pop.pops import Pops
-from pocketmq.broker.pop.reviving import revive
 from pocketmq.broker.pop.shelf import Taken
 from pocketmq.broker.saving import save_changes, submit_offsets
 from pocketmq.broker.selection import EVERYTHING

@@ -4,9 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pocketmq.broker.offsets import OffsetTable
-from pocketmq.broker.pop.deadlines import Deadlines
 from pocketmq.broker.pop.journal import Popped
-from pocketmq.broker.pop.shelf import Shelf
+from pocketmq.broker.pop.shelf import Deadlines, Shelf
 from pocketmq.broker.pop.shelves import Shelves
 
 

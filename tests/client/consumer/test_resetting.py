@@ -2,7 +2,7 @@
 
 from pocketmq.balance.allocation import Average
 from pocketmq.embedded.aio import Cluster
-from pocketmq.embedded.in_process import InProcessBroker
+from pocketmq.embedded.broker_runner import InProcessBroker
 from pocketmq.model.queue import MessageQueue
 from pocketmq.protocol.bodies.offsets import ResetOffset
 from pocketmq.protocol.codes import RequestCode

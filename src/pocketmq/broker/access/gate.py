@@ -20,8 +20,14 @@ from pocketmq.broker.access.accounts import (
     may_publish,
 )
 from pocketmq.broker.access.needs import ANYBODY, PUB, Need, topic_resource
-from pocketmq.broker.access.needs_by_code import NEEDS, READING, deciding_fields, needs_of
-from pocketmq.broker.access.records import Records, needs_on_record
+from pocketmq.broker.access.needs_by_code import (
+    NEEDS,
+    READING,
+    Records,
+    deciding_fields,
+    needs_of,
+    needs_on_record,
+)
 from pocketmq.broker.access.rules import Rules, decide
 from pocketmq.broker.access.settings import AccessSettings
 from pocketmq.broker.access.users import (

@@ -1,4 +1,6 @@
-"""The rules of 5.x: which policy decides about an action on a resource. Pure.
+"""Enumerations whose members Java finds by name in any case.
+----
+The rules of 5.x: which policy decides about an action on a resource. Pure.
 
 A subject's `Custom` rules count before its `Default` ones; of those that match, the one for the
 most precise resource decides, and of two for the same resource the one that denies.
@@ -7,11 +9,19 @@ most precise resource decides, and of two for the same resource the one that den
 import ipaddress
 from collections.abc import Iterable
 from enum import StrEnum
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import msgspec
 
-from pocketmq.broker.access.named import Named
+
+class Named(StrEnum):
+    """Members are written as Java writes them, and read in upper or lower case."""
+
+    @classmethod
+    def named(cls, text: str | None) -> Self | None:
+        """Give the member of that name; None if there is none."""
+        return next((each for each in cls if each.lower() == (text or "").lower()), None)
+
 
 NO_RULE = "no matched policies."
 DENIED = "the decision is deny."

@@ -4,8 +4,7 @@ Rules over tables in memory, in Java's words; whoever changes them has them save
 readable, since signatures are checked with them: the store's file is for its owner only.
 """
 
-from pocketmq.broker.access.named import Named
-from pocketmq.broker.access.rules import Action, Rule, Rules, is_source, parse_resource
+from pocketmq.broker.access.rules import Action, Named, Rule, Rules, is_source, parse_resource
 from pocketmq.broker.config_table import ConfigTable
 from pocketmq.errors import ResponseCode, ServerError, server_error
 from pocketmq.protocol.bodies.access import Acl, Policy, PolicyEntry, User

@@ -8,8 +8,6 @@ from collections.abc import Callable, Iterator
 import msgspec
 
 from pocketmq.broker.offsets import OffsetTable
-from pocketmq.broker.pop.bounds import bounded
-from pocketmq.broker.pop.copied import Copied
 from pocketmq.broker.pop.journal import (
     Changed,
     Cleared,
@@ -20,6 +18,7 @@ from pocketmq.broker.pop.journal import (
     Popped,
     Settled,
 )
+from pocketmq.broker.pop.journal_repair import Copied, bounded
 from pocketmq.broker.pop.shelf import Shelf, Taken
 from pocketmq.broker.pop.shelves import Shelves
 from pocketmq.errors import BodyMalformed

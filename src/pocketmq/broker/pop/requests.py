@@ -10,12 +10,12 @@ from pocketmq.broker.pop.answers import (
     done,
     nothing_popped,
     notified,
+    peeked,
     pop_answer,
 )
 from pocketmq.broker.pop.checks import LATE_MS, checked, checked_place, too_late
 from pocketmq.broker.pop.journal import Changed
 from pocketmq.broker.pop.ordered import Verdict
-from pocketmq.broker.pop.peeking import peeked
 from pocketmq.broker.pop.pops import Pops
 from pocketmq.broker.pop.table import LATEST_MS
 from pocketmq.broker.pop.waiting import HeldPop

@@ -9,10 +9,9 @@ from collections.abc import Iterable
 from typing import TypeVar
 
 from pocketmq.broker.offsets import OffsetTable
-from pocketmq.broker.pop.deadlines import Deadlines
 from pocketmq.broker.pop.journal import Changed, Popped
 from pocketmq.broker.pop.ordered import OrderedPop
-from pocketmq.broker.pop.shelf import Shelf, Taken
+from pocketmq.broker.pop.shelf import Deadlines, Shelf, Taken
 
 T = TypeVar("T")
 

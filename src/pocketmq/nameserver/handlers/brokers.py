@@ -7,10 +7,9 @@ from hashlib import blake2b
 
 from pocketmq.errors import ResponseCode, server_error
 from pocketmq.model.data_version import DataVersion
-from pocketmq.nameserver.handlers.handler import SUCCESS, Handler
 from pocketmq.nameserver.key_values import ORDER_NAMESPACE
-from pocketmq.nameserver.state import NameServerState
-from pocketmq.nameserver.values import SILENCE, Announcement, BrokerKey, Topics
+from pocketmq.nameserver.registrations import SILENCE, Announcement, BrokerKey, Topics
+from pocketmq.nameserver.state import SUCCESS, Handler, NameServerState
 from pocketmq.protocol.bodies.cluster import MemberGroup, MemberGroupAnswer
 from pocketmq.protocol.bodies.registration import Registration, decode_registration
 from pocketmq.protocol.codes import RequestCode

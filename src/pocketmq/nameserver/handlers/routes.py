@@ -1,19 +1,25 @@
-"""Clients ask where a topic is; tools ask for the whole cluster."""
+"""Clients ask where a topic is; tools ask for the whole cluster.
+----
+Tools list topics; brokers and tools make single ones known or forgotten."""
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable, Iterable, Mapping
 
 from pocketmq.errors import ResponseCode, server_error
-from pocketmq.model.route import TopicRoute
-from pocketmq.nameserver.handlers.handler import SUCCESS, Handler
-from pocketmq.nameserver.route_bodies import encode_route
-from pocketmq.nameserver.state import NameServerState
-from pocketmq.nameserver.views import in_zone, with_acting_masters
+from pocketmq.model.route import QueueData, TopicRoute
+from pocketmq.nameserver.route_answers import encode_route, in_zone, with_acting_masters
+from pocketmq.nameserver.state import SUCCESS, Handler, NameServerState
 from pocketmq.protocol.bodies.cluster import ClusterInfo
+from pocketmq.protocol.bodies.topics import TopicNames
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import Command
-from pocketmq.protocol.json_values import encode_body
+from pocketmq.protocol.json_values import decode_body, encode_body
 from pocketmq.protocol.peers import Gate
-from pocketmq.protocol.requests.nameserver import GetRouteRequest
+from pocketmq.protocol.requests.nameserver import (
+    DeleteTopicInNameServerRequest,
+    GetRouteRequest,
+    GetTopicsByClusterRequest,
+    RegisterTopicRequest,
+)
 
 _ZONE_MODE = "__ZONE_MODE"
 _ZONE = "__ZONE_NAME"
@@ -70,7 +76,109 @@ def _cluster_body(state: NameServerState) -> bytes:
     return encode_body(info, bare_integer_keys=True)
 
 
+_UNIT = 1
+_UNIT_SUBSCRIBED = 2
+
+
+def all_topics(state: NameServerState, _: Hashable, request: Command) -> Command:
+    """Give every topic."""
+    _check_enabled(allowed=state.config.enable_all_topic_list)
+    body = state.body("topics", lambda: _names(state.table.routes.queues.topics()))
+    return request.reply(SUCCESS, body=body)
+
+
+def topics_of_cluster(state: NameServerState, _: Hashable, request: Command) -> Command:
+    """Give the topics that some broker of a cluster holds; none for an unknown cluster."""
+    _check_enabled(allowed=state.config.enable_topic_list)
+    cluster = request.header(GetTopicsByClusterRequest).cluster
+    queues = state.table.routes.queues
+    names = dict.fromkeys(
+        topic
+        for broker in state.table.brokers.in_cluster(cluster)
+        for topic in queues.of_broker(broker)
+    )
+    return request.reply(SUCCESS, body=_names(names))
+
+
+def system_topics(state: NameServerState, _: Hashable, request: Command) -> Command:
+    """Give the names of clusters and brokers, which are topics, too, and some broker's address."""
+    brokers = state.table.brokers
+    names = dict.fromkeys(
+        name for cluster, members in brokers.clusters().items() for name in (cluster, *members)
+    )
+    first = next(iter(brokers.all()), None)
+    address = None if first is None else first.addresses[first.lowest]
+    body = encode_body(TopicNames(topic_list=list(names), broker_addr=address))
+    return request.reply(SUCCESS, body=body)
+
+
+def _by_flag(wanted: Callable[[int], bool]) -> Handler:
+    """Make the handler for topics whose system flag is of a kind."""
+
+    def handler(state: NameServerState, _: Hashable, request: Command) -> Command:
+        _check_enabled(allowed=state.config.enable_topic_list)
+        queues = state.table.routes.queues
+        names = [topic for topic in queues.topics() if wanted(_flag(queues.of_topic(topic)))]
+        return request.reply(SUCCESS, body=_names(names))
+
+    return handler
+
+
+def _flag(datas: Mapping[str, QueueData]) -> int:
+    """Give a topic's flag; brokers should agree, so one is asked, as in Java."""
+    return next(iter(datas.values())).topic_sys_flag
+
+
+def _names(names: Iterable[str]) -> bytes:
+    return encode_body(TopicNames(topic_list=list(names)))
+
+
+def _check_enabled(*, allowed: bool) -> None:
+    if not allowed:
+        raise server_error(ResponseCode.SYSTEM_ERROR, "disable")
+
+
+def add_topic(state: NameServerState, _: Hashable, request: Command) -> Command:
+    """Make one topic known; brokers of 5.x use this instead of registering everything again."""
+    topic = request.header(RegisterTopicRequest).topic
+    if request.body:
+        route = decode_body(request.body, TopicRoute)
+        state.table.add_topic(topic, [_bare(data) for data in route.queue_datas])
+    return request.reply(SUCCESS)
+
+
+def _bare(data: QueueData) -> QueueData:
+    """Give queue data without what a peer may have added to it."""
+    return QueueData(
+        broker_name=data.broker_name,
+        read_queue_nums=data.read_queue_nums,
+        write_queue_nums=data.write_queue_nums,
+        perm=data.perm,
+        topic_sys_flag=data.topic_sys_flag,
+    )
+
+
+def delete_topic(state: NameServerState, _: Hashable, request: Command) -> Command:
+    """Forget a topic, everywhere or in one cluster. Brokers that still hold it bring it back."""
+    header = request.header(DeleteTopicInNameServerRequest)
+    brokers = None
+    if header.cluster_name:
+        brokers = state.table.brokers.in_cluster(header.cluster_name)
+    state.table.remove_topic(header.topic, brokers)
+    return request.reply(SUCCESS)
+
+
 HANDLERS: dict[RequestCode, Handler] = {
     RequestCode.GET_ROUTEINFO_BY_TOPIC: route,
     RequestCode.GET_BROKER_CLUSTER_INFO: cluster_info,
+    RequestCode.GET_ALL_TOPIC_LIST_FROM_NAMESERVER: all_topics,
+    RequestCode.GET_TOPICS_BY_CLUSTER: topics_of_cluster,
+    RequestCode.GET_SYSTEM_TOPIC_LIST_FROM_NS: system_topics,
+    RequestCode.GET_UNIT_TOPIC_LIST: _by_flag(lambda flag: bool(flag & _UNIT)),
+    RequestCode.GET_HAS_UNIT_SUB_TOPIC_LIST: _by_flag(lambda flag: bool(flag & _UNIT_SUBSCRIBED)),
+    RequestCode.GET_HAS_UNIT_SUB_UNUNIT_TOPIC_LIST: _by_flag(
+        lambda flag: bool(flag & _UNIT_SUBSCRIBED) and not flag & _UNIT
+    ),
+    RequestCode.REGISTER_TOPIC_IN_NAMESRV: add_topic,
+    RequestCode.DELETE_TOPIC_IN_NAMESRV: delete_topic,
 }

@@ -1,14 +1,23 @@
 """Operators read the name server's settings and change them while it runs.
 
 That is rare, so the reader of settings is imported when it is needed.
-"""
+
+----
+Values are stored, read, listed and deleted by namespace and key."""
 
 from collections.abc import Hashable
 
-from pocketmq.nameserver.handlers.handler import SUCCESS, Handler
-from pocketmq.nameserver.state import NameServerState
+from pocketmq.errors import ResponseCode, server_error
+from pocketmq.nameserver.state import SUCCESS, Handler, NameServerState
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import Command
+from pocketmq.protocol.requests.key_values import (
+    DeleteKVConfigRequest,
+    GetKVConfigRequest,
+    GetKVConfigResponse,
+    GetKVListRequest,
+    PutKVConfigRequest,
+)
 
 
 def read(state: NameServerState, _: Hashable, request: Command) -> Command:
@@ -33,7 +42,45 @@ def update(state: NameServerState, _: Hashable, request: Command) -> Command:
     return request.reply(SUCCESS)
 
 
+def put(state: NameServerState, _: Hashable, request: Command) -> Command:
+    """Store a value; it is saved when the answer leaves."""
+    header = request.header(PutKVConfigRequest)
+    state.key_values.put(header.namespace, header.key, header.value)
+    return request.reply(SUCCESS)
+
+
+def get(state: NameServerState, _: Hashable, request: Command) -> Command:
+    """Give a value."""
+    header = request.header(GetKVConfigRequest)
+    value = state.key_values.get(header.namespace, header.key)
+    if value is None:
+        remark = f"No config item, Namespace: {header.namespace} Key: {header.key}"
+        raise server_error(ResponseCode.QUERY_NOT_FOUND, remark)
+    return request.reply(SUCCESS, ext=GetKVConfigResponse(value=value))
+
+
+def delete(state: NameServerState, _: Hashable, request: Command) -> Command:
+    """Delete a value; one that is not there is as good as deleted."""
+    header = request.header(DeleteKVConfigRequest)
+    state.key_values.delete(header.namespace, header.key)
+    return request.reply(SUCCESS)
+
+
+def of_namespace(state: NameServerState, _: Hashable, request: Command) -> Command:
+    """Give all values of a namespace."""
+    namespace = request.header(GetKVListRequest).namespace
+    body = state.key_values.encoded(namespace)
+    if body is None:
+        remark = f"No config item, Namespace: {namespace}"
+        raise server_error(ResponseCode.QUERY_NOT_FOUND, remark)
+    return request.reply(SUCCESS, body=body)
+
+
 HANDLERS: dict[RequestCode, Handler] = {
     RequestCode.GET_NAMESRV_CONFIG: read,
     RequestCode.UPDATE_NAMESRV_CONFIG: update,
+    RequestCode.PUT_KV_CONFIG: put,
+    RequestCode.GET_KV_CONFIG: get,
+    RequestCode.DELETE_KV_CONFIG: delete,
+    RequestCode.GET_KVLIST_BY_NAMESPACE: of_namespace,
 }

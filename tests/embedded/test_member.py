@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pocketmq.embedded.backoff import LONGEST_WAIT, STEADY, failures_after, restart_wait
+from pocketmq.embedded.member import LONGEST_WAIT, STEADY, failures_after, restart_wait
 
 
 def test_waits_double_up_to_a_bound() -> None:

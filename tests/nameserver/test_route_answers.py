@@ -1,8 +1,10 @@
+""""""
+
 import msgspec
 import pytest
 
 from pocketmq.model.route import BrokerData, QueueData, TopicRoute
-from pocketmq.nameserver.views import in_zone, with_acting_masters
+from pocketmq.nameserver.route_answers import RouteBodies, in_zone, with_acting_masters
 
 
 def data(
@@ -61,3 +63,45 @@ def test_brokers_of_other_zones_are_left_out_with_all_that_is_theirs() -> None:
 def test_a_far_broker_without_master_stays_in_the_route() -> None:
     found = route(data("b", (0,), zone="z"), data("d", (1,), zone="y"))
     assert in_zone("z", found) is found
+
+
+def whole_route() -> TopicRoute:
+    return TopicRoute(
+        broker_datas=[
+            BrokerData(
+                cluster="é", broker_name="b", broker_addrs={0: "x:1"}, enable_acting_master=False
+            )
+        ],
+        queue_datas=[QueueData(broker_name="b", read_queue_nums=4, write_queue_nums=4, perm=6)],
+    )
+
+
+STANDARD = (
+    rb'{"brokerDatas":[{"brokerAddrs":{"0":"x:1"},"brokerName":"b","cluster":"\u00E9",'
+    rb'"enableActingMaster":false}],"filterServerTable":{},"queueDatas":[{"brokerName":"b",'
+    rb'"perm":6,"readQueueNums":4,"topicSysFlag":0,"writeQueueNums":4}]}'
+)
+
+
+def test_new_clients_get_standard_json_and_old_ones_bare_keys() -> None:
+    bodies, found = RouteBodies(), whole_route()
+    assert bodies.get("t", found, None, standard=True) == STANDARD
+    legacy = STANDARD.replace(b'{"0":', b"{0:").replace(rb"\u00E9", "é".encode())
+    assert bodies.get("t", found, None, standard=False) == legacy
+
+
+def test_a_body_is_written_once_for_all_who_ask() -> None:
+    bodies, found = RouteBodies(), whole_route()
+    first = bodies.get("t", found, None, standard=True)
+    assert bodies.get("t", found, None, standard=True) is first
+    assert bodies.get("t", whole_route(), None, standard=True) is not first
+    bodies.forget("t")
+    assert bodies.get("t", found, None, standard=True) is not first
+
+
+def test_an_order_configuration_comes_and_goes_with_the_route() -> None:
+    bodies, found = RouteBodies(), whole_route()
+    plain = bodies.get("t", found, None, standard=True)
+    ordered = bodies.get("t", found, "b:4", standard=True)
+    assert b'"orderTopicConf":"b:4"' in ordered
+    assert bodies.get("t", found, None, standard=True) == plain

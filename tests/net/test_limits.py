@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from pocketmq.net.descriptors import for_connections, raise_descriptor_limit
+from pocketmq.net.limits import for_connections, raise_descriptor_limit
 
 
 @pytest.fixture

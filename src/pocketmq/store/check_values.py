@@ -1,8 +1,38 @@
-"""What a check of a store found, as values."""
+"""What a check of a store must be told by whoever wrote it: forms of documents, tag codes.
 
+The store keeps documents and tag codes without knowing what they mean. The broker does, see
+`pocketmq.broker.stored_forms`. Also the one document that the store itself keeps.
+
+----
+What a check of a store found, as values."""
+
+from collections.abc import Callable, Mapping
 from enum import Enum
+from types import MappingProxyType
 
 import msgspec
+
+from pocketmq.store.recovery import TagRule
+
+ReadDocument = Callable[[str, bytes], object]
+"""Reads a document by its key and bytes; raises whatever if it cannot be read."""
+
+WaitsFor = Callable[[bytes], tuple[str, int] | None]
+"""Returns the topic and queue that a message of a system topic will go to, by its properties."""
+
+
+class StoredForms(msgspec.Struct, frozen=True):
+    """How to read what a store only keeps. Without it, neither documents nor codes are checked."""
+
+    documents: Mapping[str, ReadDocument] = MappingProxyType({})
+    """How documents of each kind are read."""
+    tag_rules: Mapping[str, TagRule | None] | None = None
+    """Topics whose codes are not the hash of the tag; None for codes that nobody can check."""
+    waits_for: WaitsFor = lambda _: None
+    """Where messages go that wait in system topics: delayed, timed and half ones."""
+
+
+NO_FORMS = StoredForms()
 
 
 class Severity(Enum):

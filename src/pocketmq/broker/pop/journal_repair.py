@@ -1,4 +1,11 @@
-"""Popped messages whose copies are in the log, but not the note in the journal that they were made.
+"""What the journal of pops says, held against the queues as they were when it was written.
+
+A power cut can take messages and leave a record of the journal behind them. Their offsets go to
+other messages then, of which the journal says nothing: an entry counts only for messages that lie
+before it in the log. If it took a copy, the original is still out.
+
+----
+Popped messages whose copies are in the log, but not the note in the journal that they were made.
 
 Copies and note are written together. If a power cut leaves only the copies, the originals would be
 copied once more; so whatever has a copy is done with. A copy names its original. Only copies behind
@@ -7,14 +14,68 @@ the pop count: a message can be popped again after a reset.
 
 from collections.abc import Iterator
 
+import msgspec
+
 from pocketmq.broker.log_origins import origin_of_popped
-from pocketmq.broker.pop.journal import Changed, Entry, Journal, Popped
+from pocketmq.broker.pop.journal import Changed, Cleared, Entry, Journal, Locked, Popped, Settled
 from pocketmq.broker.pop.shelf import Shelf, Taken
 from pocketmq.broker.pop.shelves import Shelves
 from pocketmq.model.names import dead_letter_topic
 from pocketmq.protocol.pop_handles import TopicMark
 from pocketmq.protocol.record_scan import RecordView
 from pocketmq.store import MessageStore
+
+
+def bounded(store: MessageStore, entry: Entry, position: int) -> Entry:
+    """Return an entry of the journal, found at a position of the log, without what was lost."""
+    match entry:
+        case Popped():
+            following = _end(store, entry, entry.following, position)
+            if following < entry.following:
+                offsets = [offset for offset in entry.all_offsets() if offset < following]
+                return msgspec.structs.replace(entry, following=following, offsets=offsets)
+        case Locked():
+            last = max(entry.pop.offsets, default=-1) + 1
+            if _end(store, entry, last, position) < last:  # all of it comes again
+                entry.pop = msgspec.structs.replace(entry.pop, offsets=[])
+            entry.committed = _end(store, entry, entry.committed, position)
+        case Settled():
+            if entry.copies:
+                kept = [
+                    offset
+                    for offset, copy in zip(entry.offsets, entry.copies, strict=False)
+                    if _has_copy(store, entry, offset, copy)
+                ]
+                return msgspec.structs.replace(entry, offsets=kept)
+        case Cleared():
+            entry.target = _end(store, entry, entry.target, position)
+    return entry
+
+
+def _end(store: MessageStore, entry: Popped | Locked | Cleared, offset: int, position: int) -> int:
+    """Return an offset, or where the queue ended at the position if that was before it."""
+    queue = store.queue(entry.topic, entry.queue_id)
+    if queue is None:
+        return min(offset, 0)
+    if offset <= queue.min_offset:
+        return offset
+    last = queue.position(offset - 1)
+    if last is not None and last < position:
+        return offset
+    return min(offset, queue.first_behind(position))
+
+
+def _has_copy(store: MessageStore, settled: Settled, offset: int, copy: int) -> bool:
+    """Return whether the copy of a message is in the log, or was until it grew too old."""
+    queue = store.queue(settled.topic, settled.queue_id)
+    position = None if queue is None else queue.position(offset)
+    if copy < store.log.first or position is None:
+        return True
+    record = store.record_at(copy)
+    return record is not None and RecordView(
+        record, 0
+    ).prepared_transaction_offset == origin_of_popped(position)
+
 
 _CHUNK = 512
 _CHUNK_SIZE = 4 << 20

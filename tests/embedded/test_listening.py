@@ -1,20 +1,63 @@
-"""Which ports brokers get, and keep."""
+"""Where to listen and what to tell clients. Which ports brokers get, and keep."""
 
 import logging
 import socket
+import threading
 from pathlib import Path
 
 import pytest
 
-from pocketmq.embedded.ports import (
+from pocketmq.embedded.listening import (
     PORTS_FILE,
     is_free,
+    own_host,
     read_ports,
+    resolved,
+    told_host,
     usual_port,
+    warn_if_open,
     wished_port,
     write_ports,
 )
-from pocketmq.errors import StoreError
+from pocketmq.errors import CannotStart, StoreError
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "0.0.0.0", "::1", "::", "192.0.2.7"])
+async def test_an_address_is_itself_and_costs_no_thread(host: str) -> None:
+    threads = threading.active_count()
+    assert await resolved(host, "the part") == host
+    assert threading.active_count() == threads
+
+
+async def test_a_name_becomes_an_ipv4_address_if_it_has_one() -> None:
+    assert await resolved("localhost", "the part") == "127.0.0.1"
+
+
+@pytest.mark.parametrize("host", ["no.such.host.invalid", "a" * 70 + ".invalid", "a..b", "\0", ""])
+async def test_a_name_that_does_not_resolve_is_told(host: str) -> None:
+    with pytest.raises(CannotStart) as caught:
+        await resolved(host, "the part")
+    assert caught.value.part == "the part"
+    assert repr(host) in caught.value.reason
+
+
+def test_every_interface_is_told_as_one_that_works() -> None:
+    assert (own_host("0.0.0.0"), own_host("::")) == ("127.0.0.1", "::1")
+    assert told_host("0.0.0.0") not in {"", "0.0.0.0"}
+    for host in ("127.0.0.1", "192.0.2.7"):
+        assert (own_host(host), told_host(host)) == (host, host)
+
+
+@pytest.mark.parametrize(
+    ("host", "warnings"),
+    [("127.0.0.1", 0), ("127.9.9.9", 0), ("::1", 0), ("0.0.0.0", 1), ("::", 1)],
+)
+def test_only_what_others_can_reach_is_warned_about(
+    host: str, warnings: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.WARNING):
+        warn_if_open(host)
+    assert len(caplog.records) == warnings
 
 
 def test_brokers_keep_the_distance_java_brokers_need() -> None:

@@ -1,0 +1,246 @@
+"""Which right each request to a name server needs. A request that is not listed needs `CHANGE`.
+----
+The users a name server knows: those of its settings, and those of a file that may change.
+
+The file is a JSON array of objects with the fields of RocketMQ's users: `username`, `password`,
+`userType` (`Super` or `Normal`, the default) and `userStatus` (`enable`, the default, or
+`disable`). A file that cannot be read changes nothing; the log says so.
+
+----
+The check before every request of a name server with access control.
+
+A super user may do everything, a broker at a trusted address may register, a normal user may read.
+A name server without access control has no gate.
+"""
+
+import logging
+from collections.abc import Hashable, Mapping
+from enum import Enum
+from pathlib import Path
+
+import msgspec
+
+from pocketmq.errors import InvalidInput, NoPermission, ResponseCode
+from pocketmq.nameserver.config import NameServerAccess
+from pocketmq.nameserver.key_values import ORDER_NAMESPACE
+from pocketmq.nameserver.live_brokers import host_of
+from pocketmq.net.doorway import is_among
+from pocketmq.protocol.bodies.access import User
+from pocketmq.protocol.codes import RequestCode
+from pocketmq.protocol.command import Command
+from pocketmq.protocol.signature import ACCESS_KEY, Signed, check_signature
+
+
+class Right(Enum):
+    """What a peer has to be allowed."""
+
+    READ = "read routes and lists"
+    REGISTER = "register brokers"
+    CHANGE = "change the name server, or read what may be secret"
+
+
+RIGHTS: dict[int, Right] = {
+    RequestCode.GET_ROUTEINFO_BY_TOPIC: Right.READ,
+    RequestCode.GET_BROKER_CLUSTER_INFO: Right.READ,
+    RequestCode.GET_BROKER_MEMBER_GROUP: Right.READ,
+    RequestCode.GET_ALL_TOPIC_LIST_FROM_NAMESERVER: Right.READ,
+    RequestCode.GET_TOPICS_BY_CLUSTER: Right.READ,
+    RequestCode.GET_SYSTEM_TOPIC_LIST_FROM_NS: Right.READ,
+    RequestCode.GET_UNIT_TOPIC_LIST: Right.READ,
+    RequestCode.GET_HAS_UNIT_SUB_TOPIC_LIST: Right.READ,
+    RequestCode.GET_HAS_UNIT_SUB_UNUNIT_TOPIC_LIST: Right.READ,
+    RequestCode.REGISTER_BROKER: Right.REGISTER,
+    RequestCode.UNREGISTER_BROKER: Right.REGISTER,
+    RequestCode.BROKER_HEARTBEAT: Right.REGISTER,
+    RequestCode.QUERY_DATA_VERSION: Right.REGISTER,
+    RequestCode.REGISTER_TOPIC_IN_NAMESRV: Right.REGISTER,
+    RequestCode.WIPE_WRITE_PERM_OF_BROKER: Right.CHANGE,
+    RequestCode.ADD_WRITE_PERM_OF_BROKER: Right.CHANGE,
+    RequestCode.DELETE_TOPIC_IN_NAMESRV: Right.CHANGE,
+    RequestCode.PUT_KV_CONFIG: Right.CHANGE,
+    RequestCode.DELETE_KV_CONFIG: Right.CHANGE,
+    RequestCode.GET_KV_CONFIG: Right.CHANGE,
+    RequestCode.GET_KVLIST_BY_NAMESPACE: Right.CHANGE,
+    RequestCode.UPDATE_NAMESRV_CONFIG: Right.CHANGE,
+    RequestCode.GET_NAMESRV_CONFIG: Right.CHANGE,
+}
+_VALUES = frozenset({RequestCode.GET_KV_CONFIG, RequestCode.GET_KVLIST_BY_NAMESPACE})
+
+
+def right_for(request: Command) -> Right:
+    """Return the right a request needs; the order of topics is no secret, routes show it."""
+    if request.code in _VALUES and request.ext.get("namespace") == ORDER_NAMESPACE:
+        return Right.READ
+    return RIGHTS.get(request.code, Right.CHANGE)
+
+
+_log = logging.getLogger("pocketmq.nameserver")
+
+MAX_FILE_BYTES = 16 << 20
+
+
+class Known(msgspec.Struct, frozen=True):
+    """A user: the secret that signs, and whether everything is allowed."""
+
+    secret: bytes
+    is_super: bool
+
+    def __repr__(self) -> str:
+        return f"Known(is_super={self.is_super})"
+
+
+class Users:
+    """Users by name. Belongs to the name server's loop."""
+
+    def __init__(self, supers: Mapping[str, str], path: Path | None = None) -> None:
+        """Take super users, and a file of users. Raises `InvalidInput` if it cannot be read."""
+        self._fixed = {name: Known(word.encode(), True) for name, word in supers.items()}
+        self._path = path
+        self._seen: tuple[int, ...] | None = None
+        self._listed: dict[str, Known | None] = {}
+        if path is not None:
+            self._seen = _stamp(path)
+            self._listed = read_users(path)
+            _warn_if_readable(path)
+
+    def get(self, name: str) -> Known | None:
+        """Return a user; those of the file count first, so that it can replace a password."""
+        self._look()
+        return self._listed[name] if name in self._listed else self._fixed.get(name)
+
+    def _look(self) -> None:
+        if self._path is None:
+            return
+        stamp = _stamp(self._path)
+        if stamp == self._seen:
+            return
+        self._seen = stamp
+        try:
+            self._listed = read_users(self._path)
+        except InvalidInput as error:
+            _log.error("%s; the users known before stay", error)
+        else:
+            _log.info("users file read again: path=%s users=%d", self._path, len(self._listed))
+            _warn_if_readable(self._path)
+
+
+def read_users(path: Path) -> dict[str, Known | None]:
+    """Read a file of users, None for one that is disabled.
+
+    Raises `InvalidInput`, which never shows what the file holds.
+    """
+    try:
+        with path.open("rb") as file:
+            content = file.read(MAX_FILE_BYTES + 1)
+    except OSError as error:
+        raise InvalidInput(f"cannot read the users file {path}: {error.strerror}") from error
+    if len(content) > MAX_FILE_BYTES:
+        raise InvalidInput(f"the users file {path} is larger than {MAX_FILE_BYTES} bytes")
+    try:
+        listed = msgspec.json.decode(content, type=list[dict[str, str]])
+    except msgspec.DecodeError:
+        raise InvalidInput(f"the users file {path} is not a JSON array of objects") from None
+    known: dict[str, Known | None] = {}
+    for number, fields in enumerate(listed, 1):
+        name, user = _user(f"user {number} of the users file {path}", fields)
+        if name in known:
+            raise InvalidInput(f"user {number} of the users file {path} is there twice")
+        known[name] = user
+    return known
+
+
+_KEYS = {field.encode_name for field in msgspec.structs.fields(User)} - {"extra"}
+
+
+def _user(what: str, fields: dict[str, str]) -> tuple[str, Known | None]:
+    """Read one user; None for one that is disabled."""
+    if not fields.keys() <= _KEYS:
+        raise InvalidInput(f"{what} has a field that is none of {', '.join(sorted(_KEYS))}")
+    name, password = fields.get("username", "").strip(), fields.get("password", "")
+    if not name or not password.strip():
+        raise InvalidInput(f"{what} needs a username and a password")
+    kind = fields.get("userType", "Normal").lower()
+    status = fields.get("userStatus", "enable").lower()
+    if kind not in {"super", "normal"} or status not in {"enable", "disable"}:
+        raise InvalidInput(f"{what} needs userType Super or Normal, userStatus enable or disable")
+    return name, Known(password.encode(), kind == "super") if status == "enable" else None
+
+
+def _stamp(path: Path) -> tuple[int, ...] | None:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_ino, found.st_mtime_ns, found.st_size
+
+
+def _warn_if_readable(path: Path) -> None:
+    try:
+        mode = path.stat().st_mode
+    except OSError:
+        return
+    if mode & 0o077:
+        _log.warning(
+            "users file %s can be read by other users of this machine; run chmod 600 on it", path
+        )
+
+
+class Gate:
+    """Decides for one name server. Belongs to its loop."""
+
+    def __init__(self, settings: NameServerAccess, users: Users) -> None:
+        self._users = users
+        self._trusted = settings.trusted_brokers()
+        self._open_to_readers = not settings.read_authentication_enabled
+
+    def check(self, connection: Hashable, request: Command) -> bool:
+        """Return whether a super user signed a request. Raises `NoPermission` for who may not.
+
+        Where readers need no signature, none is checked: clients sign with the brokers' users.
+        """
+        fields = (
+            request.ext
+        )  # read once: handlers see the same, also of a field that is there twice
+        right = right_for(request)
+        if right is Right.READ and self._open_to_readers:
+            return False
+        name = fields.get(ACCESS_KEY, "")
+        user = self._signer(name, request) if name else None
+        if user is not None and (user.is_super or right is Right.READ):
+            return user.is_super
+        if right is not Right.CHANGE and self._is_trusted(connection):
+            return False
+        if not name:
+            lack = "the request is not signed"
+        elif user is None:
+            lack = f"user {name[:80]!r} is unknown here, or the signature is wrong"
+        else:
+            lack = f"user {name[:80]!r} is a normal user"
+        raise _refused(request, right, lack)
+
+    def _signer(self, name: str, request: Command) -> Known | None:
+        """Return the user who signed a request; unknown ones take as long as known ones."""
+        user = self._users.get(name)
+        secret = b"\0" if user is None else user.secret
+        signed = check_signature(secret, request.code, request.ext, request.body)
+        return None if signed is Signed.NOT else user
+
+    def _is_trusted(self, connection: Hashable) -> bool:
+        try:
+            return bool(self._trusted) and is_among(host_of(connection), self._trusted)
+        except ValueError:
+            return False
+
+
+def _refused(request: Command, right: Right, lack: str) -> NoPermission:
+    who = "a user" if right is Right.READ else "a super user"
+    also = " or an address in trustedBrokerAddresses" if right is Right.REGISTER else ""
+    text = f"{_name(request.code)} needs the signature of {who} of this name server{also}; {lack}"
+    return NoPermission(ResponseCode.NO_PERMISSION, text)
+
+
+def _name(code: int) -> str:
+    try:
+        return RequestCode(code).name
+    except ValueError:
+        return f"request {code}"
