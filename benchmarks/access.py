@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from pocketmq.broker.access.accounts import read_accounts
-from pocketmq.broker.access.gate import Gate
+from pocketmq.broker.access.gate import BrokerGate
 from pocketmq.broker.access.settings import AccessSettings
 from pocketmq.broker.access.users import AclTable, UserTable
 from pocketmq.broker.broker import Broker
@@ -78,24 +78,24 @@ def rules() -> Acl:
     return Acl(policies=[Policy(entries=[entry])])
 
 
-def with_users(*, java: bool = False) -> Gate:
+def with_users(*, java: bool = False) -> BrokerGate:
     users, acls = UserTable(), AclTable()
     users.create(User(username=NAME, password=SECRET), 0)
     acls.merge(f"User:{NAME}", rules(), 0)
     settings = AccessSettings(
         authentication_enabled=True, authorization_enabled=True, java_authorization=java
     )
-    return Gate(settings, "DefaultCluster", users, acls, NoRecords())
+    return BrokerGate(settings, "DefaultCluster", users, acls, NoRecords())
 
 
-def with_accounts() -> Gate:
-    gate = Gate(AccessSettings(), "DefaultCluster", UserTable(), AclTable(), NoRecords())
+def with_accounts() -> BrokerGate:
+    gate = BrokerGate(AccessSettings(), "DefaultCluster", UserTable(), AclTable(), NoRecords())
     account = Account(access_key=NAME, secret_key=SECRET, topic_perms=["orders=PUB"])
     gate.accounts = read_accounts([], [account])
     return gate
 
 
-def check_cost(gate: Gate | None, frame: bytes) -> float:
+def check_cost(gate: BrokerGate | None, frame: bytes) -> float:
     """Seconds of CPU to read a send's fields, checked before or not."""
     requests = [read_command(each) for each in FrameReader().feed(frame * COUNT)]
     started = time.process_time()

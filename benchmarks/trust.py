@@ -29,7 +29,7 @@ from pocketmq.embedded.aio import Cluster
 from pocketmq.model.kinds import ConsumeFromWhere
 from pocketmq.model.message import Message
 from pocketmq.net import Connection, Limits
-from pocketmq.net.budget import Budget
+from pocketmq.net.budget import MemoryBudget
 from pocketmq.net.shared import Shared
 from pocketmq.protocol.frame import FrameReader
 from pocketmq.protocol.pulled import decode_pulled
@@ -178,7 +178,7 @@ async def burst_cost(reader: asyncio.StreamReader, writer: asyncio.StreamWriter)
 async def show_transport(whole: float) -> None:
     """Echo requests through connections that count their memory, and through some that do not."""
     loop, limits = asyncio.get_running_loop(), Limits()
-    budget = Budget(limits.memory, limits.frame_stall)
+    budget = MemoryBudget(limits.memory, limits.frame_stall)
     streams, servers = [], []
     for shared in (Shared(limits), Shared(limits, budget)):
         server = await loop.create_server(partial(Connection, Echo(), shared, loop), "127.0.0.1", 0)

@@ -12,7 +12,7 @@ from pocketmq.broker.access.rules import (
     Pattern,
     Resource,
     Rule,
-    Rules,
+    SubjectRules,
     decide,
     parse_resource,
 )
@@ -34,7 +34,9 @@ def rule(text: str, *actions: Action, allow: bool = True, source: str = "") -> R
     return Rule(resource=resource, actions=frozenset(actions), sources=sources, allow=allow)
 
 
-def verdict(rules: Rules, text: str, *actions: Action, source: str = "10.0.0.1") -> str | None:
+def verdict(
+    rules: SubjectRules, text: str, *actions: Action, source: str = "10.0.0.1"
+) -> str | None:
     resource = parse_resource(text)
     assert resource is not None
     return decide(rules, resource, actions, source)
@@ -56,21 +58,23 @@ def test_case_does_not_matter_for_kinds_as_in_java() -> None:
 
 
 def test_without_a_rule_nothing_is_allowed() -> None:
-    assert verdict(Rules(), "Topic:t", Action.PUB) == NO_RULE
+    assert verdict(SubjectRules(), "Topic:t", Action.PUB) == NO_RULE
 
 
 def test_one_of_the_actions_is_enough() -> None:
-    rules = Rules(custom=(rule("Topic:t", Action.GET),))
+    rules = SubjectRules(custom=(rule("Topic:t", Action.GET),))
     assert verdict(rules, "Topic:t", Action.SUB, Action.GET) is None
     assert verdict(rules, "Topic:t", Action.SUB) == NO_RULE
 
 
 def test_all_is_every_action() -> None:
-    assert verdict(Rules(custom=(rule("*", Action.ALL),)), "Cluster:c", Action.UPDATE) is None
+    assert (
+        verdict(SubjectRules(custom=(rule("*", Action.ALL),)), "Cluster:c", Action.UPDATE) is None
+    )
 
 
 def test_custom_rules_count_before_default_ones() -> None:
-    rules = Rules(
+    rules = SubjectRules(
         custom=(rule("Topic:*", Action.PUB, allow=False),),
         default=(rule("Topic:t", Action.PUB), rule("Topic:t", Action.SUB)),
     )
@@ -87,13 +91,13 @@ def test_the_most_precise_rule_decides(allow: bool) -> None:
         stronger = rule(ladder[number], Action.PUB, allow=allow)
         for rules in ((*weaker, stronger), (stronger, *weaker)):
             expected = None if allow else DENIED
-            assert verdict(Rules(custom=rules), "Topic:orders", Action.PUB) == expected
+            assert verdict(SubjectRules(custom=rules), "Topic:orders", Action.PUB) == expected
 
 
 def test_of_two_for_the_same_resource_the_one_that_denies_decides() -> None:
     pair = (rule("Topic:t", Action.PUB), rule("Topic:t", Action.ALL, allow=False))
-    assert verdict(Rules(custom=pair), "Topic:t", Action.PUB) == DENIED
-    assert verdict(Rules(custom=pair[::-1]), "Topic:t", Action.PUB) == DENIED
+    assert verdict(SubjectRules(custom=pair), "Topic:t", Action.PUB) == DENIED
+    assert verdict(SubjectRules(custom=pair[::-1]), "Topic:t", Action.PUB) == DENIED
 
 
 @pytest.mark.parametrize(
@@ -110,7 +114,7 @@ def test_of_two_for_the_same_resource_the_one_that_denies_decides() -> None:
     ],
 )
 def test_rules_may_be_limited_to_places(place: str, source: str, inside: bool) -> None:
-    rules = Rules(custom=(rule("Topic:t", Action.PUB, source=place),))
+    rules = SubjectRules(custom=(rule("Topic:t", Action.PUB, source=place),))
     expected = None if inside else NO_RULE
     assert verdict(rules, "Topic:t", Action.PUB, source=source) == expected
 
@@ -134,11 +138,11 @@ RULES = st.builds(
 def test_the_order_of_rules_does_not_matter(rules: list[Rule], name: str, random: object) -> None:
     shuffled = sorted(rules, key=lambda _: random.random())  # type: ignore[attr-defined]
     for action in (Action.PUB, Action.SUB):
-        first = verdict(Rules(custom=tuple(rules)), f"Topic:{name}", action)
-        assert first == verdict(Rules(custom=tuple(shuffled)), f"Topic:{name}", action)
+        first = verdict(SubjectRules(custom=tuple(rules)), f"Topic:{name}", action)
+        assert first == verdict(SubjectRules(custom=tuple(shuffled)), f"Topic:{name}", action)
 
 
 @given(st.lists(RULES, max_size=6), NAMES)
 def test_who_has_no_rule_that_allows_is_never_allowed(rules: list[Rule], name: str) -> None:
-    denying = Rules(custom=tuple(each for each in rules if not each.allow))
+    denying = SubjectRules(custom=tuple(each for each in rules if not each.allow))
     assert verdict(denying, f"Topic:{name}", Action.PUB) in {DENIED, NO_RULE}

@@ -2,8 +2,8 @@
 
 from pocketmq.model.data_version import DataVersion
 from pocketmq.model.topic_config import TopicConfig
-from pocketmq.nameserver.registrations import Announcement, Topics
-from pocketmq.nameserver.route_table import RouteTable
+from pocketmq.nameserver.registrations import Announcement, RegisteredTopics
+from pocketmq.nameserver.route_registry import RouteRegistry
 from pocketmq.protocol.bodies.topics import TopicTable
 
 
@@ -38,27 +38,27 @@ def config(name: str, queues: int = 4, perm: int = 6) -> TopicConfig:
 
 def topics(
     *names: str | TopicConfig, version: int = 1, state: int = 0, digest: bytes = b""
-) -> Topics:
+) -> RegisteredTopics:
     """Topics by name, each with four queues and permission 6, or as configured."""
     configs = [each if isinstance(each, TopicConfig) else config(each) for each in names]
     table = TopicTable(
         data_version=DataVersion(counter=version, timestamp=version, state_version=state),
         topic_config_table={each.topic_name: each for each in configs},
     )
-    return Topics(table=table, digest=digest)
+    return RegisteredTopics(table=table, digest=digest)
 
 
-def addresses(table: RouteTable, name: str = "b") -> dict[int, str]:
+def addresses(table: RouteRegistry, name: str = "b") -> dict[int, str]:
     known = table.brokers.get(name)
     return {} if known is None else dict(known.addresses)
 
 
-def permissions(table: RouteTable, topic: str) -> dict[str, int]:
+def permissions(table: RouteRegistry, topic: str) -> dict[str, int]:
     route = table.routes.get(topic)
     return {} if route is None else {each.broker_name: each.perm for each in route.queue_datas}
 
 
-def queue_counts(table: RouteTable, topic: str) -> dict[str, int]:
+def queue_counts(table: RouteRegistry, topic: str) -> dict[str, int]:
     route = table.routes.get(topic)
     if route is None:
         return {}

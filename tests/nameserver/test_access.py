@@ -9,7 +9,7 @@ import pytest
 
 from pocketmq.errors import InvalidInput
 from pocketmq.nameserver import NameServer, NameServerConfig
-from pocketmq.nameserver.access_control import RIGHTS, Right
+from pocketmq.nameserver.access_control import RIGHTS, NeededRight
 from pocketmq.nameserver.dispatch import HANDLERS
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import Command
@@ -133,8 +133,8 @@ async def test_each_served_code_is_open_to_strangers_only_if_it_reads_routes() -
     async with guarded() as (_, _, stranger):
         for code, right in RIGHTS.items():
             answer = await stranger.ask(code)
-            assert (answer.code == 16) == (right is not Right.READ), RequestCode(code)
-            if right is Right.READ:  # clients sign with users that only brokers know
+            assert (answer.code == 16) == (right is not NeededRight.READ), RequestCode(code)
+            if right is NeededRight.READ:  # clients sign with users that only brokers know
                 of_brokers = await stranger.ask(*signed((code, {}, b""), "alice", "x"))
                 assert of_brokers.code != 16
 

@@ -6,7 +6,7 @@ import pytest
 
 from pocketmq.errors import NoPermission
 from pocketmq.nameserver import NameServer, NameServerConfig
-from pocketmq.nameserver.route_table import RouteTable
+from pocketmq.nameserver.route_registry import RouteRegistry
 from tests.loops import leap, leaping
 from tests.nameserver.shapes import addresses, broker, topics
 from tests.nameserver.wire import Peer, broker_fields, running
@@ -163,8 +163,8 @@ async def test_with_the_setting_the_last_to_register_is_found_as_in_java() -> No
 class TestTerms:
     """A controller counts the terms of masters; the later one is right."""
 
-    def registered(self, term: int) -> RouteTable:
-        table = RouteTable()
+    def registered(self, term: int) -> RouteRegistry:
+        table = RouteRegistry()
         table.register(broker(address="old:1"), topics("t", "u", state=term), 1, 0.0)
         return table
 
@@ -183,7 +183,7 @@ class TestTerms:
 
     def test_a_replica_of_some_time_may_become_master_while_the_old_one_lives(self) -> None:
         """Leaders of a DLedger group change so; one that has just come as a replica does not."""
-        table = RouteTable()
+        table = RouteRegistry()
         replica, master = broker(broker_id=1, address="r:1"), broker(address="old:1")
         table.register(replica, topics("t", "u"), 2, 0.0, take_over=False)
         table.register(master, topics("t", "u"), 1, 0.0, take_over=False)

@@ -9,7 +9,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from pocketmq.errors import ServerError
 from pocketmq.nameserver.registrations import Announcement, BrokerKey
-from pocketmq.nameserver.route_table import RouteTable
+from pocketmq.nameserver.route_registry import RouteRegistry
 from tests.nameserver.shapes import broker, config, topics
 
 TOPICS = ("t", "u", "v", "w")
@@ -80,7 +80,7 @@ class Model:
 class Machine(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
-        self.table = RouteTable()
+        self.table = RouteRegistry()
         self.model = Model()
         self.now = 0.0
         self.said: list[tuple[Announcement, dict[str, tuple[int, int]], int, int]] = []

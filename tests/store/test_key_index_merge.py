@@ -8,7 +8,7 @@ from pocketmq.protocol.record_scan import RecordView
 from pocketmq.protocol.records import Record
 from pocketmq.store.disk import Disk, DiskFile
 from pocketmq.store.key_index import FAN
-from pocketmq.store.key_index_run import Run, RunInfo
+from pocketmq.store.key_index_run import KeyRun, RunInfo
 from pocketmq.store.key_index_runs import choose
 from pocketmq.store.no_disk import MemoryFile
 from tests.store.faults import PowerFile
@@ -109,13 +109,13 @@ def test_a_clock_that_went_back_between_runs_is_remembered_when_they_are_merged(
     store.close()
 
 
-def make_run(start: int, end: int, *, merged: bool = False, in_file: bool = True) -> Run:
+def make_run(start: int, end: int, *, merged: bool = False, in_file: bool = True) -> KeyRun:
     info = RunInfo(start=start, end=end, oldest_ms=0, newest_ms=0, time_ordered=True, merged=merged)
-    return Run(info, [], file=MemoryFile(64) if in_file else None)
+    return KeyRun(info, [], file=MemoryFile(64) if in_file else None)
 
 
 REGION = 1 << 32
-MERGING: list[tuple[str, list[Run], list[int]]] = [
+MERGING: list[tuple[str, list[KeyRun], list[int]]] = [
     ("too few", [make_run(0, 1), make_run(1, 2)], []),
     ("enough", [make_run(0, 1), make_run(1, 2), make_run(2, 3), make_run(3, 4)], [0, 1, 2]),
     ("a gap", [make_run(0, 1), make_run(2, 3), make_run(3, 4)], []),
@@ -139,7 +139,7 @@ MERGING: list[tuple[str, list[Run], list[int]]] = [
 @pytest.mark.parametrize(
     ("runs", "starts"), [row[1:] for row in MERGING], ids=[r[0] for r in MERGING]
 )
-def test_runs_are_merged_that_lie_side_by_side(runs: list[Run], starts: list[int]) -> None:
+def test_runs_are_merged_that_lie_side_by_side(runs: list[KeyRun], starts: list[int]) -> None:
     assert [run.info.start for run in choose(runs, 3)] == starts
 
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from pocketmq.protocol.records import Record, pack_record
 from pocketmq.store import MessageStore
-from pocketmq.store.key_index_run import Run, RunInfo
+from pocketmq.store.key_index_run import KeyRun, RunInfo
 from pocketmq.store.key_index_words import (
     HASH_LIMIT,
     KeyHash,
@@ -24,7 +24,7 @@ def test_many_entries_of_one_key_are_searched_by_time_not_one_by_one() -> None:
     for number in range(10_000):
         words.take(number * 100, b"T", text(None, "k"), 1000 + number)
     info = RunInfo(start=0, end=1_000_000, oldest_ms=1000, newest_ms=10_999, time_ordered=True)
-    run = Run(info, sorted(words.words))
+    run = KeyRun(info, sorted(words.words))
     asked = []
 
     def time_at(position: int) -> int:

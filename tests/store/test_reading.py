@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pocketmq.protocol.record_scan import RecordView, tags_code
-from pocketmq.store import MessageStore, Read, ReadStatus, StoreOptions
+from pocketmq.store import MessageStore, QueueRead, ReadStatus, StoreOptions
 from pocketmq.store.reading import SCAN_LIMIT, _long_stretches, _stretches
 from tests.store.faults import abandon
 from tests.store.messages import NOW_MS, put, record
@@ -17,7 +17,7 @@ from tests.store.messages import NOW_MS, put, record
 SMALL = StoreOptions(segment_size=4096)
 
 
-def found(read: Read) -> list[bytes]:
+def found(read: QueueRead) -> list[bytes]:
     return [RecordView(piece, 0).stored_body for piece in read.pieces]
 
 

@@ -14,7 +14,7 @@ from pocketmq.errors import StoreError
 from pocketmq.model.delay import MOST_LEVELS
 from pocketmq.model.names import SCHEDULE_TOPIC
 from pocketmq.protocol.record_scan import RecordView, tags_code
-from pocketmq.store import MessageStore, QueueIndex, Read
+from pocketmq.store import MessageStore, QueueIndex, QueueRead
 
 logger = logging.getLogger("pocketmq.broker")
 
@@ -128,7 +128,7 @@ class DelayQueues:
                 if messages <= 0 or size <= 0:
                     return
 
-    def _append_read(self, level: int, read: Read, now_ms: int, runs: list[Run]) -> None:
+    def _append_read(self, level: int, read: QueueRead, now_ms: int, runs: list[Run]) -> None:
         """Append messages of a level, one run for each stretch that goes to the same queue.
 
         Messages that were lost or do not know their queue are passed with those before them.
@@ -148,7 +148,7 @@ class DelayQueues:
             runs.append(Run(level, reached, queue, offset, len(records), size))
 
 
-def _deliveries(read: Read) -> list[tuple[int, Delivery]]:
+def _deliveries(read: QueueRead) -> list[tuple[int, Delivery]]:
     """Give what waiting messages become, each with its offset."""
     found = []
     for piece in read.pieces:

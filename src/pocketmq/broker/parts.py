@@ -112,9 +112,9 @@ class Parts:
             self._begin_popping()
 
     def _begin_popping(self) -> None:
-        from pocketmq.broker.pop.popping import Popping  # most brokers do without
+        from pocketmq.broker.pop.popping import PopLifecycle  # most brokers do without
 
-        popping = Popping(self.state, self.dispatcher, asyncio.get_running_loop())
+        popping = PopLifecycle(self.state, self.dispatcher, asyncio.get_running_loop())
         popping.start()
         self.features.append(popping)
 

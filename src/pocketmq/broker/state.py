@@ -35,7 +35,7 @@ from pocketmq.store import MessageStore
 
 if TYPE_CHECKING:
     from pocketmq.broker.access.account_files import AccountFiles
-    from pocketmq.broker.access.gate import Gate
+    from pocketmq.broker.access.gate import BrokerGate
     from pocketmq.broker.appending import Redirect
     from pocketmq.broker.half_messages import HalfMessages
     from pocketmq.broker.measures import Measures
@@ -100,7 +100,7 @@ class BrokerState:
     """Who has popped what, once the broker has read it."""
     replies: Replies | None = None
     """Brings replies to those who asked, while the broker runs."""
-    gate: Gate | None = None
+    gate: BrokerGate | None = None
     """Whom requests have to pass; None on a broker without access control."""
     account_files: AccountFiles | None = None
     """The accounts of 4.x, if they count."""

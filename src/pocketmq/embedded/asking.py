@@ -19,7 +19,7 @@ from pocketmq.protocol.requests.topics import CreateTopicRequest
 TIMEOUT = 5.0
 
 
-class Asker:
+class ClusterQueries:
     """Sends single requests to the name server and the brokers."""
 
     def __init__(self, tls: Tls | None, users: list[tuple[str, str]]) -> None:

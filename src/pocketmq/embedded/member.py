@@ -93,7 +93,7 @@ class BrokerNetwork:
         await self._behind.close()
 
 
-class Place(msgspec.Struct, frozen=True, kw_only=True):
+class ClusterHosts(msgspec.Struct, frozen=True, kw_only=True):
     """Where a cluster's parts are to each other and to their clients."""
 
     listening: str  # host
@@ -101,7 +101,7 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
     nameserver: str  # address, as this machine reaches it
 
 
-class Member:
+class BrokerMember:
     """A broker's place in the cluster: name, port, data, and whether it runs now."""
 
     def __init__(self, name: str, settings: ClusterSettings, port: int) -> None:
@@ -122,7 +122,7 @@ class Member:
         else:
             self.runner = ChildBroker(self.name, ended, process)
 
-    async def start(self, place: Place) -> None:
+    async def start(self, place: ClusterHosts) -> None:
         """Let it serve. Raises `CannotStart` or `PartEnded`."""
         assert self.runner is not None, "prepare it first"
         try:
@@ -158,7 +158,7 @@ class Member:
             self.network.lead_nowhere()
         return runner
 
-    def _order(self, place: Place) -> BrokerOrder:
+    def _order(self, place: ClusterHosts) -> BrokerOrder:
         settings = self._settings
         network = self.network
         if network is not None:

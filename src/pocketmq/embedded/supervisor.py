@@ -9,7 +9,7 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping
 
 from pocketmq.broker.config import BrokerConfig
-from pocketmq.embedded.asking import Asker
+from pocketmq.embedded.asking import ClusterQueries
 from pocketmq.embedded.broker_runner import told_as_cannot_start
 from pocketmq.embedded.child_process import ChildBroker, Process
 from pocketmq.embedded.listening import (
@@ -22,7 +22,13 @@ from pocketmq.embedded.listening import (
     warn_if_open,
     write_ports,
 )
-from pocketmq.embedded.member import BrokerNetwork, Member, Place, failures_after, restart_wait
+from pocketmq.embedded.member import (
+    BrokerMember,
+    BrokerNetwork,
+    ClusterHosts,
+    failures_after,
+    restart_wait,
+)
 from pocketmq.embedded.settings import ClusterSettings, nameserver_settings, nameserver_supers
 from pocketmq.errors import CannotStart, InvalidInput, MQError
 from pocketmq.nameserver import NameServer
@@ -47,10 +53,10 @@ class Supervisor:
         self.settings = settings
         self._processes = dict(processes or {})
         self.address = ""
-        self.members: dict[str, Member] = {}
-        self._place: Place | None = None
+        self.members: dict[str, BrokerMember] = {}
+        self._place: ClusterHosts | None = None
         self._nameserver: NameServer | None = None
-        self._asker: Asker | None = None
+        self._asker: ClusterQueries | None = None
         self._reviving: dict[str, asyncio.Task[None]] = {}
 
     async def start(self) -> str:
@@ -127,7 +133,7 @@ class Supervisor:
             raise InvalidInput("only a cluster made with faults=True has a network to break")
         return network
 
-    def member(self, name: str) -> Member:
+    def member(self, name: str) -> BrokerMember:
         """Find a broker."""
         if self._place is None:
             raise InvalidInput("the cluster is not running; start it first")
@@ -163,7 +169,7 @@ class Supervisor:
         if first is None:
             first = FIRST_BROKER_PORT if settings.port else 0
         self.members = {
-            name: Member(name, settings, ports.get(name, usual_port(first, number)))
+            name: BrokerMember(name, settings, ports.get(name, usual_port(first, number)))
             for number, name in enumerate(settings.names)
         }
 
@@ -181,12 +187,12 @@ class Supervisor:
         told = settings.advertise or told_host(host)
         self.address = str(Address(told, port))
         warn_if_open(host, guarded=config.guarded)
-        self._place = Place(
+        self._place = ClusterHosts(
             listening=host, told=told, nameserver=str(Address(own_host(host), port))
         )
         own = config.name_server_user()
         users = config.initial_users() or ([(own.access_key, own.secret_key)] if own else [])
-        self._asker = Asker(config.client_tls(), users)
+        self._asker = ClusterQueries(config.client_tls(), users)
         if settings.faults:
             for member in self.members.values():
                 member.network = BrokerNetwork(own_host(host), self._place.nameserver)
@@ -198,12 +204,12 @@ class Supervisor:
             if outcome is not None:
                 raise outcome
 
-    def _prepare(self, member: Member) -> None:
+    def _prepare(self, member: BrokerMember) -> None:
         process = self._processes.pop(member.name, None)
         with told_as_cannot_start(member.name):
             member.prepare(lambda how: self._ended(member, how), process)
 
-    async def _start(self, member: Member) -> None:
+    async def _start(self, member: BrokerMember) -> None:
         assert self._place is not None
         await member.start(self._place)
         member.started_at = asyncio.get_running_loop().time()
@@ -226,7 +232,7 @@ class Supervisor:
             with told_as_cannot_start("the cluster"):
                 write_ports(self.settings.data, ports)
 
-    def _ended(self, member: Member, how: str) -> None:
+    def _ended(self, member: BrokerMember, how: str) -> None:
         """Take note of a broker process that is gone though nobody asked for it."""
         lived = asyncio.get_running_loop().time() - member.started_at
         runner = member.ended()
@@ -238,7 +244,7 @@ class Supervisor:
             task = asyncio.get_running_loop().create_task(self._revive(member))
             self._reviving[member.name] = task
 
-    async def _revive(self, member: Member) -> None:
+    async def _revive(self, member: BrokerMember) -> None:
         while True:
             wait = restart_wait(member.failures)
             logger.warning("%s is started again in %g s", member.name, wait)
@@ -253,7 +259,7 @@ class Supervisor:
                 logger.info("%s serves again at %s", member.name, member.address)
                 return
 
-    def _leave_dead(self, member: Member) -> None:
+    def _leave_dead(self, member: BrokerMember) -> None:
         task = self._reviving.pop(member.name, None)
         if task is not None:
             task.cancel()

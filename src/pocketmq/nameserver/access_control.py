@@ -31,7 +31,7 @@ from pocketmq.protocol.command import Command
 from pocketmq.protocol.signature import ACCESS_KEY, Signed, check_signature
 
 
-class Right(Enum):
+class NeededRight(Enum):
     """What a peer has to be allowed."""
 
     READ = "read routes and lists"
@@ -39,39 +39,39 @@ class Right(Enum):
     CHANGE = "change the name server, or read what may be secret"
 
 
-RIGHTS: dict[int, Right] = {
-    RequestCode.GET_ROUTEINFO_BY_TOPIC: Right.READ,
-    RequestCode.GET_BROKER_CLUSTER_INFO: Right.READ,
-    RequestCode.GET_BROKER_MEMBER_GROUP: Right.READ,
-    RequestCode.GET_ALL_TOPIC_LIST_FROM_NAMESERVER: Right.READ,
-    RequestCode.GET_TOPICS_BY_CLUSTER: Right.READ,
-    RequestCode.GET_SYSTEM_TOPIC_LIST_FROM_NS: Right.READ,
-    RequestCode.GET_UNIT_TOPIC_LIST: Right.READ,
-    RequestCode.GET_HAS_UNIT_SUB_TOPIC_LIST: Right.READ,
-    RequestCode.GET_HAS_UNIT_SUB_UNUNIT_TOPIC_LIST: Right.READ,
-    RequestCode.REGISTER_BROKER: Right.REGISTER,
-    RequestCode.UNREGISTER_BROKER: Right.REGISTER,
-    RequestCode.BROKER_HEARTBEAT: Right.REGISTER,
-    RequestCode.QUERY_DATA_VERSION: Right.REGISTER,
-    RequestCode.REGISTER_TOPIC_IN_NAMESRV: Right.REGISTER,
-    RequestCode.WIPE_WRITE_PERM_OF_BROKER: Right.CHANGE,
-    RequestCode.ADD_WRITE_PERM_OF_BROKER: Right.CHANGE,
-    RequestCode.DELETE_TOPIC_IN_NAMESRV: Right.CHANGE,
-    RequestCode.PUT_KV_CONFIG: Right.CHANGE,
-    RequestCode.DELETE_KV_CONFIG: Right.CHANGE,
-    RequestCode.GET_KV_CONFIG: Right.CHANGE,
-    RequestCode.GET_KVLIST_BY_NAMESPACE: Right.CHANGE,
-    RequestCode.UPDATE_NAMESRV_CONFIG: Right.CHANGE,
-    RequestCode.GET_NAMESRV_CONFIG: Right.CHANGE,
+RIGHTS: dict[int, NeededRight] = {
+    RequestCode.GET_ROUTEINFO_BY_TOPIC: NeededRight.READ,
+    RequestCode.GET_BROKER_CLUSTER_INFO: NeededRight.READ,
+    RequestCode.GET_BROKER_MEMBER_GROUP: NeededRight.READ,
+    RequestCode.GET_ALL_TOPIC_LIST_FROM_NAMESERVER: NeededRight.READ,
+    RequestCode.GET_TOPICS_BY_CLUSTER: NeededRight.READ,
+    RequestCode.GET_SYSTEM_TOPIC_LIST_FROM_NS: NeededRight.READ,
+    RequestCode.GET_UNIT_TOPIC_LIST: NeededRight.READ,
+    RequestCode.GET_HAS_UNIT_SUB_TOPIC_LIST: NeededRight.READ,
+    RequestCode.GET_HAS_UNIT_SUB_UNUNIT_TOPIC_LIST: NeededRight.READ,
+    RequestCode.REGISTER_BROKER: NeededRight.REGISTER,
+    RequestCode.UNREGISTER_BROKER: NeededRight.REGISTER,
+    RequestCode.BROKER_HEARTBEAT: NeededRight.REGISTER,
+    RequestCode.QUERY_DATA_VERSION: NeededRight.REGISTER,
+    RequestCode.REGISTER_TOPIC_IN_NAMESRV: NeededRight.REGISTER,
+    RequestCode.WIPE_WRITE_PERM_OF_BROKER: NeededRight.CHANGE,
+    RequestCode.ADD_WRITE_PERM_OF_BROKER: NeededRight.CHANGE,
+    RequestCode.DELETE_TOPIC_IN_NAMESRV: NeededRight.CHANGE,
+    RequestCode.PUT_KV_CONFIG: NeededRight.CHANGE,
+    RequestCode.DELETE_KV_CONFIG: NeededRight.CHANGE,
+    RequestCode.GET_KV_CONFIG: NeededRight.CHANGE,
+    RequestCode.GET_KVLIST_BY_NAMESPACE: NeededRight.CHANGE,
+    RequestCode.UPDATE_NAMESRV_CONFIG: NeededRight.CHANGE,
+    RequestCode.GET_NAMESRV_CONFIG: NeededRight.CHANGE,
 }
 _VALUES = frozenset({RequestCode.GET_KV_CONFIG, RequestCode.GET_KVLIST_BY_NAMESPACE})
 
 
-def right_for(request: Command) -> Right:
+def right_for(request: Command) -> NeededRight:
     """Return the right a request needs; the order of topics is no secret, routes show it."""
     if request.code in _VALUES and request.ext.get("namespace") == ORDER_NAMESPACE:
-        return Right.READ
-    return RIGHTS.get(request.code, Right.CHANGE)
+        return NeededRight.READ
+    return RIGHTS.get(request.code, NeededRight.CHANGE)
 
 
 _log = logging.getLogger("pocketmq.nameserver")
@@ -79,7 +79,7 @@ _log = logging.getLogger("pocketmq.nameserver")
 MAX_FILE_BYTES = 16 << 20
 
 
-class Known(msgspec.Struct, frozen=True):
+class KnownUser(msgspec.Struct, frozen=True):
     """A user: the secret that signs, and whether everything is allowed."""
 
     secret: bytes
@@ -94,16 +94,16 @@ class Users:
 
     def __init__(self, supers: Mapping[str, str], path: Path | None = None) -> None:
         """Take super users, and a file of users. Raises `InvalidInput` if it cannot be read."""
-        self._fixed = {name: Known(word.encode(), True) for name, word in supers.items()}
+        self._fixed = {name: KnownUser(word.encode(), True) for name, word in supers.items()}
         self._path = path
         self._seen: tuple[int, ...] | None = None
-        self._listed: dict[str, Known | None] = {}
+        self._listed: dict[str, KnownUser | None] = {}
         if path is not None:
             self._seen = _stamp(path)
             self._listed = read_users(path)
             _warn_if_readable(path)
 
-    def get(self, name: str) -> Known | None:
+    def get(self, name: str) -> KnownUser | None:
         """Return a user; those of the file count first, so that it can replace a password."""
         self._look()
         return self._listed[name] if name in self._listed else self._fixed.get(name)
@@ -124,7 +124,7 @@ class Users:
             _warn_if_readable(self._path)
 
 
-def read_users(path: Path) -> dict[str, Known | None]:
+def read_users(path: Path) -> dict[str, KnownUser | None]:
     """Read a file of users, None for one that is disabled.
 
     Raises `InvalidInput`, which never shows what the file holds.
@@ -140,7 +140,7 @@ def read_users(path: Path) -> dict[str, Known | None]:
         listed = msgspec.json.decode(content, type=list[dict[str, str]])
     except msgspec.DecodeError:
         raise InvalidInput(f"the users file {path} is not a JSON array of objects") from None
-    known: dict[str, Known | None] = {}
+    known: dict[str, KnownUser | None] = {}
     for number, fields in enumerate(listed, 1):
         name, user = _user(f"user {number} of the users file {path}", fields)
         if name in known:
@@ -152,7 +152,7 @@ def read_users(path: Path) -> dict[str, Known | None]:
 _KEYS = {field.encode_name for field in msgspec.structs.fields(User)} - {"extra"}
 
 
-def _user(what: str, fields: dict[str, str]) -> tuple[str, Known | None]:
+def _user(what: str, fields: dict[str, str]) -> tuple[str, KnownUser | None]:
     """Read one user; None for one that is disabled."""
     if not fields.keys() <= _KEYS:
         raise InvalidInput(f"{what} has a field that is none of {', '.join(sorted(_KEYS))}")
@@ -163,7 +163,7 @@ def _user(what: str, fields: dict[str, str]) -> tuple[str, Known | None]:
     status = fields.get("userStatus", "enable").lower()
     if kind not in {"super", "normal"} or status not in {"enable", "disable"}:
         raise InvalidInput(f"{what} needs userType Super or Normal, userStatus enable or disable")
-    return name, Known(password.encode(), kind == "super") if status == "enable" else None
+    return name, KnownUser(password.encode(), kind == "super") if status == "enable" else None
 
 
 def _stamp(path: Path) -> tuple[int, ...] | None:
@@ -185,7 +185,7 @@ def _warn_if_readable(path: Path) -> None:
         )
 
 
-class Gate:
+class NameServerGate:
     """Decides for one name server. Belongs to its loop."""
 
     def __init__(self, settings: NameServerAccess, users: Users) -> None:
@@ -202,13 +202,13 @@ class Gate:
             request.ext
         )  # read once: handlers see the same, also of a field that is there twice
         right = right_for(request)
-        if right is Right.READ and self._open_to_readers:
+        if right is NeededRight.READ and self._open_to_readers:
             return False
         name = fields.get(ACCESS_KEY, "")
         user = self._signer(name, request) if name else None
-        if user is not None and (user.is_super or right is Right.READ):
+        if user is not None and (user.is_super or right is NeededRight.READ):
             return user.is_super
-        if right is not Right.CHANGE and self._is_trusted(connection):
+        if right is not NeededRight.CHANGE and self._is_trusted(connection):
             return False
         if not name:
             lack = "the request is not signed"
@@ -218,7 +218,7 @@ class Gate:
             lack = f"user {name[:80]!r} is a normal user"
         raise _refused(request, right, lack)
 
-    def _signer(self, name: str, request: Command) -> Known | None:
+    def _signer(self, name: str, request: Command) -> KnownUser | None:
         """Return the user who signed a request; unknown ones take as long as known ones."""
         user = self._users.get(name)
         secret = b"\0" if user is None else user.secret
@@ -232,9 +232,9 @@ class Gate:
             return False
 
 
-def _refused(request: Command, right: Right, lack: str) -> NoPermission:
-    who = "a user" if right is Right.READ else "a super user"
-    also = " or an address in trustedBrokerAddresses" if right is Right.REGISTER else ""
+def _refused(request: Command, right: NeededRight, lack: str) -> NoPermission:
+    who = "a user" if right is NeededRight.READ else "a super user"
+    also = " or an address in trustedBrokerAddresses" if right is NeededRight.REGISTER else ""
     text = f"{_name(request.code)} needs the signature of {who} of this name server{also}; {lack}"
     return NoPermission(ResponseCode.NO_PERMISSION, text)
 

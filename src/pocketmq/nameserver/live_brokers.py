@@ -14,27 +14,27 @@ from typing import NamedTuple
 
 from pocketmq.errors import NoPermission, ResponseCode, ServerError
 from pocketmq.nameserver.broker_sets import BrokerSet
-from pocketmq.nameserver.registrations import Announcement, BrokerKey, Live
+from pocketmq.nameserver.registrations import Announcement, BrokerKey, LiveBroker
 
 
 class LiveBrokers:
     """Every broker that has registered and has neither left nor been lost."""
 
     def __init__(self) -> None:
-        self._live: dict[BrokerKey, Live] = {}
+        self._live: dict[BrokerKey, LiveBroker] = {}
         self._by_connection: dict[Hashable, set[BrokerKey]] = {}
 
-    def get(self, key: BrokerKey) -> Live | None:
+    def get(self, key: BrokerKey) -> LiveBroker | None:
         """Give what is known of a broker."""
         return self._live.get(key)
 
-    def put(self, key: BrokerKey, live: Live) -> None:
+    def put(self, key: BrokerKey, live: LiveBroker) -> None:
         """Set what is known; a broker that comes back on another connection moves to it."""
         self.remove(key)
         self._live[key] = live
         self._by_connection.setdefault(live.connection, set()).add(key)
 
-    def remove(self, key: BrokerKey) -> Live | None:
+    def remove(self, key: BrokerKey) -> LiveBroker | None:
         """Forget a broker; give what was known."""
         live = self._live.pop(key, None)
         if live is not None:
@@ -70,7 +70,7 @@ Brokers register every 60 s or more often. A machine that lost its power leaves 
 """
 
 
-class Asker(NamedTuple):
+class RegisteringPeer(NamedTuple):
     """A peer that registers or unregisters a broker: its connection, and when."""
 
     connection: Hashable
@@ -83,12 +83,12 @@ def host_of(connection: Hashable) -> str:
     return address.rpartition(":")[0].strip("[]")
 
 
-def is_same_peer(owner: Live, connection: Hashable) -> bool:
+def is_same_peer(owner: LiveBroker, connection: Hashable) -> bool:
     """Tell whether a connection is an owner's own, or comes from the owner's host."""
     return owner.connection == connection or host_of(owner.connection) == host_of(connection)
 
 
-def owner_of(live: LiveBrokers, clusters: Iterable[str], address: str) -> Live | None:
+def owner_of(live: LiveBrokers, clusters: Iterable[str], address: str) -> LiveBroker | None:
     """Return the live broker of an address that is registered in one of these clusters."""
     found = (live.get(BrokerKey(cluster, address)) for cluster in clusters)
     return next((each for each in found if each is not None), None)
@@ -99,7 +99,7 @@ def check_registration(
     known: BrokerSet | None,
     broker: Announcement,
     state_version: int,
-    asker: Asker,
+    asker: RegisteringPeer,
 ) -> None:
     """Raise `ServerError` if a registration would take something from a live owner.
 
@@ -133,7 +133,7 @@ def check_departure(
     live: LiveBrokers,
     clusters: Iterable[str],
     address: str,
-    asker: Asker,
+    asker: RegisteringPeer,
 ) -> None:
     """Raise `ServerError` if a broker is unregistered by a peer that is not the broker."""
     owner = owner_of(live, clusters, address)
@@ -144,24 +144,24 @@ def check_departure(
         )
 
 
-def _is_kept_from(owner: Live | None, asker: Asker) -> bool:
+def _is_kept_from(owner: LiveBroker | None, asker: RegisteringPeer) -> bool:
     """Tell whether an owner is alive and another than the peer that asks."""
     if owner is None or owner.connection == asker.connection:
         return False
     return asker.now < owner.heard + OWNER_SILENCE
 
 
-def _same_host(owner: Live | None, asker: Asker) -> bool:
+def _same_host(owner: LiveBroker | None, asker: RegisteringPeer) -> bool:
     return owner is not None and is_same_peer(owner, asker.connection)
 
 
-def _is_of_another_term(state_version: int, owner: Live | None) -> bool:
+def _is_of_another_term(state_version: int, owner: LiveBroker | None) -> bool:
     """Tell whether a controller appointed both, and not for the same term."""
     term = 0 if owner is None else owner.version.state_version
     return state_version < term or 0 < term < state_version
 
 
-def _is_replica(own: Live | None, broker: Announcement, asker: Asker) -> bool:
+def _is_replica(own: LiveBroker | None, broker: Announcement, asker: RegisteringPeer) -> bool:
     """Tell whether a peer has been a broker of this name, with another id, for a while.
 
     DLedger's new leader may register before the old one has given up the id.

@@ -48,7 +48,7 @@ class Announcement(msgspec.Struct, frozen=True, kw_only=True):
         return BrokerKey(self.cluster, self.address)
 
 
-class Topics(msgspec.Struct, frozen=True, kw_only=True):
+class RegisteredTopics(msgspec.Struct, frozen=True, kw_only=True):
     """The topics of a registration; `digest` tells its bytes from those of another."""
 
     table: TopicTable
@@ -94,7 +94,7 @@ class TableLimits(msgspec.Struct, frozen=True, kw_only=True):
     name_length: int = 255
 
 
-class Live(msgspec.Struct, kw_only=True):
+class LiveBroker(msgspec.Struct, kw_only=True):
     """A broker that was heard of. Changed by the table only."""
 
     name: str

@@ -29,7 +29,7 @@ from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import Command
 
 if TYPE_CHECKING:
-    from pocketmq.nameserver.access_control import Gate
+    pass
 
 DEFAULT_PORT = 9876
 KEY_VALUES_FILE = "kvConfig.json"
@@ -147,14 +147,14 @@ class NameServer:
 
     # Inside
 
-    def _make_gate(self) -> "Gate | None":
+    def _make_gate(self) -> "NameServerGate | None":
         config = self.config  # as given: access control cannot be changed over the wire
         if not config.authentication_enabled:
             return None
-        from pocketmq.nameserver.access_control import Gate, Users
+        from pocketmq.nameserver.access_control import NameServerGate, Users
 
         path = config.authentication_users_file
-        return Gate(config, Users(self._supers, Path(path) if path else None))
+        return NameServerGate(config, Users(self._supers, Path(path) if path else None))
 
     def _open_state(self) -> NameServerState:
         clock = asyncio.get_running_loop().time

@@ -12,12 +12,12 @@ from pocketmq.nameserver.config import NameServerConfig
 from pocketmq.nameserver.key_values import ORDER_NAMESPACE, KeyValues
 from pocketmq.nameserver.registrations import NotifyMinBrokerId
 from pocketmq.nameserver.route_answers import RouteBodies
-from pocketmq.nameserver.route_table import RouteTable
+from pocketmq.nameserver.route_registry import RouteRegistry
 from pocketmq.net.refusal_log import RefusalLog
 from pocketmq.protocol.command import Command
 
 if TYPE_CHECKING:
-    from pocketmq.nameserver.access_control import Gate  # few name servers have one
+    from pocketmq.nameserver.access_control import NameServerGate  # few name servers have one
 
 
 SaveProperties = Callable[[dict[str, str]], None]
@@ -36,12 +36,12 @@ class NameServerState:
         self.config = config
         self.clock = clock  # seconds, never going back
         self.started = clock()
-        self.table = RouteTable()
+        self.table = RouteRegistry()
         self.key_values = key_values or KeyValues()
         self.route_bodies = RouteBodies()
         self.place: dict[str, str] = {}  # where it listens and saves, shown beside the settings
         self.save_properties = save_properties
-        self.gate: Gate | None = None  # None: there is no access control
+        self.gate: NameServerGate | None = None  # None: there is no access control
         self.asked_by_super = False  # whether a super user signed the present request
         self.refusals = RefusalLog(logging.getLogger("pocketmq.nameserver"))
         self.notifications: list[NotifyMinBrokerId] = []  # to be sent after the present batch

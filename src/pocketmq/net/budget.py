@@ -49,7 +49,7 @@ class Holding:
         return self.frame + self.unsent
 
 
-class Budget:
+class MemoryBudget:
     """The bytes one server holds for its peers."""
 
     def __init__(self, limit: int, frame_stall: float) -> None:

@@ -19,7 +19,7 @@ from pocketmq.net.outbox import Outbox
 from pocketmq.net.reasons import reason_of, untraced
 from pocketmq.net.shared import Shared
 from pocketmq.net.waiters import Sink, Waiters
-from pocketmq.net.watch import Watch
+from pocketmq.net.watch import ConnectionWatch
 from pocketmq.protocol.command import (
     ONEWAY_FLAG,
     RESPONSE_FLAG,
@@ -66,7 +66,7 @@ class Connection(asyncio.BufferedProtocol):
         self._reader = FrameReader(limits.frame)
         self._waiters = Waiters(loop, dialled)
         self._outbox = Outbox(loop, limits, requesting=not self.accepted)
-        self._watch = Watch(loop, limits, self._outbox, self._close_for, self._abort_for)
+        self._watch = ConnectionWatch(loop, limits, self._outbox, self._close_for, self._abort_for)
         self._transport: asyncio.Transport | None = None
         self._cause: Exception | None = None
         self._inbox = Inbox(loop, limits, owner, self._outbox)

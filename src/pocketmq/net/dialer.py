@@ -9,7 +9,7 @@ from pocketmq.net.connection import Connection
 from pocketmq.net.inbox import Owner
 from pocketmq.net.limits import Limits
 from pocketmq.net.reasons import reason_of, untraced
-from pocketmq.net.shared import Roster, Shared
+from pocketmq.net.shared import OpenConnections, Shared
 from pocketmq.net.tls import Contexts, Tls
 from pocketmq.protocol.command import Command
 
@@ -20,7 +20,7 @@ class Dialer:
     def __init__(self, owner: Owner, limits: Limits | None = None, tls: Tls | None = None) -> None:
         """Take whom to tell, bounds, and how to speak TLS (None: not at all)."""
         self.limits = limits or Limits()
-        self.connections = Roster()
+        self.connections = OpenConnections()
         self._owner = owner
         self._shared = Shared(self.limits)
         self._open: dict[str, Connection] = {}

@@ -8,14 +8,14 @@ from typing import Any
 
 from pocketmq.errors import ConnectionLost, ListenFailed
 from pocketmq.net.address import Address
-from pocketmq.net.budget import Budget
+from pocketmq.net.budget import MemoryBudget
 from pocketmq.net.connection import Connection
 from pocketmq.net.doorway import Doorway
 from pocketmq.net.inbox import Owner
 from pocketmq.net.limits import Limits, for_connections
 from pocketmq.net.listener import Listener, bind
 from pocketmq.net.reasons import reason_of
-from pocketmq.net.shared import Roster, Shared
+from pocketmq.net.shared import OpenConnections, Shared
 from pocketmq.protocol.command import Command
 
 logger = logging.getLogger("pocketmq.net")
@@ -26,9 +26,11 @@ class Server:
 
     def __init__(self, owner: Owner, limits: Limits | None = None) -> None:
         self.limits = limits or Limits()
-        self.connections = Roster()
+        self.connections = OpenConnections()
         self._owner = owner
-        self._shared = Shared(self.limits, Budget(self.limits.memory, self.limits.frame_stall))
+        self._shared = Shared(
+            self.limits, MemoryBudget(self.limits.memory, self.limits.frame_stall)
+        )
         self._listeners: list[Listener] = []
         self._arriving: set[asyncio.Task[None]] = set()  # accepted, not yet made known
         self._doorway: Doorway | None = None
@@ -45,8 +47,8 @@ class Server:
         To be called before the first connection; `Connection.trust` ends it for one peer.
         """
         memory, stall = self.limits.memory, self.limits.frame_stall
-        self._shared.strangers = Budget(memory // 4, stall)
-        self._shared.budget = Budget(memory - memory // 4, stall)
+        self._shared.strangers = MemoryBudget(memory // 4, stall)
+        self._shared.budget = MemoryBudget(memory - memory // 4, stall)
 
     async def listen(self, host: str, port: int) -> Address:
         """Start accepting; port 0 takes any free one. Gives the address listened on.

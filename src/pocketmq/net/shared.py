@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from pocketmq.net.budget import Budget
+from pocketmq.net.budget import MemoryBudget
 from pocketmq.net.limits import Limits
 from pocketmq.protocol.command import OpaqueCounter
 
@@ -26,9 +26,9 @@ class Shared:
     """Belongs to one event loop."""
 
     limits: Limits
-    budget: Budget | None = None
+    budget: MemoryBudget | None = None
     """Memory for the peers of a server; a client chooses its own peers and has none."""
-    strangers: Budget | None = None
+    strangers: MemoryBudget | None = None
     """The part of it for peers that have not authenticated, if they have to."""
     opaque: OpaqueCounter = field(default_factory=OpaqueCounter)
     room: memoryview = field(default_factory=_room)
@@ -36,7 +36,7 @@ class Shared:
     letting asyncio allocate as much for each small read costs it more than all the rest."""
 
 
-class Roster:
+class OpenConnections:
     """Who is connected. Belongs to one event loop."""
 
     def __init__(self) -> None:

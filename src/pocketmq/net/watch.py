@@ -12,7 +12,7 @@ from pocketmq.net.outbox import Outbox
 _SLACK = 0.001  # loops count in milliseconds at worst: a timer may fire this much early
 
 
-class Watch:
+class ConnectionWatch:
     """Calls `close` with the reason for a quiet connection, `cut` for a stuck one."""
 
     __slots__ = (

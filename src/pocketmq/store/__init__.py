@@ -4,7 +4,7 @@ from pocketmq.store.appending import Appended
 from pocketmq.store.flusher import Flusher
 from pocketmq.store.options import StoreOptions
 from pocketmq.store.queue_index import QueueIndex
-from pocketmq.store.reading import Read, ReadStatus
+from pocketmq.store.reading import QueueRead, ReadStatus
 from pocketmq.store.recovery import Damage, Recovered, TagRule
 from pocketmq.store.store import MessageStore
 
@@ -14,7 +14,7 @@ __all__ = [
     "Flusher",
     "MessageStore",
     "QueueIndex",
-    "Read",
+    "QueueRead",
     "ReadStatus",
     "Recovered",
     "StoreOptions",

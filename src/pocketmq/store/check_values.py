@@ -43,7 +43,7 @@ class Severity(Enum):
     NOTE = "note"  # nothing is wrong
 
 
-class Finding(msgspec.Struct, frozen=True):
+class CheckFinding(msgspec.Struct, frozen=True):
     """One thing that a check came across."""
 
     severity: Severity
@@ -56,7 +56,7 @@ class CheckReport(msgspec.Struct, frozen=True):
 
     path: str
     figures: dict[str, str]
-    findings: list[Finding]
+    findings: list[CheckFinding]
 
     @property
     def sound(self) -> bool:
@@ -68,7 +68,7 @@ class Findings:
     """Collects findings; of those that are alike only the first few."""
 
     def __init__(self) -> None:
-        self.listed: list[Finding] = []
+        self.listed: list[CheckFinding] = []
         self._counts: dict[tuple[Severity, str, str], int] = {}
 
     def add(self, severity: Severity, part: str, text: str, *, kind: str = "") -> None:
@@ -76,16 +76,16 @@ class Findings:
         key = severity, part, kind or text
         count = self._counts[key] = self._counts.get(key, 0) + 1
         if count <= _SHOWN:
-            self.listed.append(Finding(severity, part, text))
+            self.listed.append(CheckFinding(severity, part, text))
 
     def error(self, part: str, text: str, *, kind: str = "") -> None:
         """Take note of an error."""
         self.add(Severity.ERROR, part, text, kind=kind)
 
-    def finished(self) -> list[Finding]:
+    def finished(self) -> list[CheckFinding]:
         """Give what was found, and how much more of a kind there was."""
         more = [
-            Finding(severity, part, f"{count - _SHOWN} more of this kind: {kind}")
+            CheckFinding(severity, part, f"{count - _SHOWN} more of this kind: {kind}")
             for (severity, part, kind), count in self._counts.items()
             if count > _SHOWN
         ]

@@ -18,7 +18,7 @@ Synced = Callable[[Exception | None], None]
 """Called with None once everything asked for is safe, else with why nobody knows."""
 
 
-class GroupCommit:
+class LogSync:
     """Syncs the log through the flusher. Belongs to the writer's thread."""
 
     def __init__(self, log: CommitLog, flusher: Flusher) -> None:
@@ -159,7 +159,7 @@ class Upkeep:
         commit_log: CommitLog,
         queues: Queues,
         *,
-        group_commit: GroupCommit,
+        group_commit: LogSync,
         checkpoints: Checkpoints,
         checkpoint: Callable[[], object],
     ) -> None:

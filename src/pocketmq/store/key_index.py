@@ -25,9 +25,9 @@ from pocketmq.protocol.property_text import find_property
 from pocketmq.store.commit_log import CommitLog
 from pocketmq.store.disk import FileSystem
 from pocketmq.store.key_index_files import RunFiles, Submit
-from pocketmq.store.key_index_run import Run
+from pocketmq.store.key_index_run import KeyRun
 from pocketmq.store.key_index_runs import Runs
-from pocketmq.store.key_index_stretch import Stretch
+from pocketmq.store.key_index_stretch import LogStretch
 from pocketmq.store.key_index_words import KeyHash
 from pocketmq.store.log_scan import SegmentScan, Sound
 
@@ -64,7 +64,7 @@ class Lookup:
         self._key = query.key.encode("utf-8", "replace")
         self._bounds = key_hash.bounds(self._topic, self._key)
 
-    def run(self, newest_first: Iterable[Run], wanted: Wanted | None) -> list[bytes]:
+    def run(self, newest_first: Iterable[KeyRun], wanted: Wanted | None) -> list[bytes]:
         """Give the newest records that match, at most `limit`, in the order of the log.
 
         That is what a Java broker gives: it takes the newest of a chain, then sorts by position.
@@ -86,7 +86,7 @@ class Lookup:
         found.reverse()
         return found
 
-    def _places(self, newest_first: Iterable[Run]) -> Iterator[int]:
+    def _places(self, newest_first: Iterable[KeyRun]) -> Iterator[int]:
         """Give where records may match, the newest first."""
         begin, end = self._query.begin_ms, self._query.end_ms
         last = -1
@@ -150,13 +150,13 @@ class KeyIndex:
         self._hash = KeyHash(modulus)
         self._first = commit_log.first
         self._runs = Runs(RunFiles(disk, submit, modulus), fan, self._first, recovered_end)
-        self._gaps: list[Stretch] = []  # parts that no run covers
+        self._gaps: list[LogStretch] = []  # parts that no run covers
         covered = self._first
         for run in self._runs.all:
             if run.info.start > covered:
-                self._gaps.append(Stretch(self._hash, covered, run.info.start))
+                self._gaps.append(LogStretch(self._hash, covered, run.info.start))
             covered = run.info.end
-        self._newest = Stretch(self._hash, covered)
+        self._newest = LogStretch(self._hash, covered)
 
     @property
     def behind(self) -> int:
@@ -182,7 +182,7 @@ class KeyIndex:
         `catch_up` for doing that piece by piece.
         """
         self.catch_up()
-        runs: list[Run] = [self._newest.as_run(), *reversed(self._runs.all)]
+        runs: list[KeyRun] = [self._newest.as_run(), *reversed(self._runs.all)]
         return Lookup(self._log, self._hash, query).run(runs, wanted)
 
     def catch_up(self, seconds: float | None = None) -> bool:
@@ -208,12 +208,12 @@ class KeyIndex:
         self._first = first
         self._runs.drop_before(first)
         self._gaps = [
-            gap if gap.position >= first else Stretch(self._hash, first, gap.stop)
+            gap if gap.position >= first else LogStretch(self._hash, first, gap.stop)
             for gap in self._gaps
             if gap.stop is not None and gap.stop > first
         ]
         if self._newest.position < first:
-            self._newest = Stretch(self._hash, first)
+            self._newest = LogStretch(self._hash, first)
 
     def stop(self) -> None:
         """Begin nothing more that waits for the device; called before the flusher is closed."""
@@ -230,7 +230,7 @@ class KeyIndex:
         filled = stretch.stop is not None and (not moved or stretch.position >= stretch.stop)
         full = len(stretch.words) >= self._run_words or stretch.records >= RUN_RECORDS
         if filled or full or stretch.left_region:
-            rest = Stretch(self._hash, stretch.position, stretch.stop)
+            rest = LogStretch(self._hash, stretch.position, stretch.stop)
             if filled:
                 self._gaps.pop(0)
             elif self._gaps:
@@ -247,6 +247,6 @@ class KeyIndex:
         if damaged is not None:
             start = max(damaged.info.start, self._first)
             insort(
-                self._gaps, Stretch(self._hash, start, damaged.info.end), key=attrgetter("start")
+                self._gaps, LogStretch(self._hash, start, damaged.info.end), key=attrgetter("start")
             )
         return more

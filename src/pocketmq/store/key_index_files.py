@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pocketmq.errors import StoreError
 from pocketmq.store.disk import FileSystem, StoredFile
 from pocketmq.store.flusher import Outcome
-from pocketmq.store.key_index_run import FOLDER, HEAD_BYTES, Run, RunInfo, pack_head, read_run
+from pocketmq.store.key_index_run import FOLDER, HEAD_BYTES, KeyRun, RunInfo, pack_head, read_run
 
 log = logging.getLogger("pocketmq.store")
 
@@ -29,14 +29,14 @@ class RunFiles:
         self._modulus = modulus
         self.stopped = False  # nothing more that waits for the device may begin
 
-    def load(self, first: int, end: int) -> list[Run]:
+    def load(self, first: int, end: int) -> list[KeyRun]:
         """Give the runs of an earlier time, in order, that cover different parts of the log.
 
         Others are removed: not sealed, damaged, made with another modulus, below what the log
         still keeps, merged into a larger one, or beyond the end that recovery found: what the log
         holds there now is not what they were made of.
         """
-        found: list[Run] = []
+        found: list[KeyRun] = []
         for short_name in self._disk.sizes(FOLDER):
             name = f"{FOLDER}/{short_name}"
             run = self._read(name)
@@ -44,7 +44,7 @@ class RunFiles:
                 self.remove(name)
             else:
                 found.append(run)
-        kept: list[Run] = []
+        kept: list[KeyRun] = []
         for run in sorted(found, key=lambda run: (run.info.start, -run.info.end)):
             info = run.info
             merged = kept and info.start < kept[-1].info.end
@@ -71,7 +71,7 @@ class RunFiles:
 
         self._begin(job, outcome)
 
-    def seal(self, run: Run, file: StoredFile, sealed: Made) -> None:
+    def seal(self, run: KeyRun, file: StoredFile, sealed: Made) -> None:
         """Bring a file that holds a run's words to the device, then declare it valid."""
         head = pack_head(run.info, self._modulus, len(run.words), run.crc)
 
@@ -92,7 +92,7 @@ class RunFiles:
 
         self._begin(job, outcome)
 
-    def save(self, run: Run, saved: Made) -> None:
+    def save(self, run: KeyRun, saved: Made) -> None:
         """Make a file of a run that is in memory, and seal it."""
 
         def made(file: StoredFile | None) -> None:
@@ -124,7 +124,7 @@ class RunFiles:
         if not self.stopped:
             self._submit(job, outcome)
 
-    def _read(self, name: str) -> Run | None:
+    def _read(self, name: str) -> KeyRun | None:
         try:
             file = self._disk.open(name)
         except StoreError:  # e.g. empty: a crash while it was being made

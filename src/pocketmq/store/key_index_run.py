@@ -58,7 +58,7 @@ class RunInfo(msgspec.Struct, frozen=True, kw_only=True):
         return self.start >> REGION_BITS << REGION_BITS
 
 
-class Run:
+class KeyRun:
     """Words that can be searched. Belongs to the writer's thread."""
 
     __slots__ = ("_checked", "_crc", "crc", "file", "info", "words")
@@ -158,7 +158,7 @@ def pack_head(info: RunInfo, modulus: int, count: int, crc: int) -> bytes:
     return fields + _CRC.pack(crc32(fields))
 
 
-def read_run(file: StoredFile, name: str, modulus: int) -> Run | None:
+def read_run(file: StoredFile, name: str, modulus: int) -> KeyRun | None:
     """Give the run in a file, or None if it is unsealed, damaged, or of another modulus."""
     view = file.view
     if len(view) < HEAD_BYTES:
@@ -179,4 +179,4 @@ def read_run(file: StoredFile, name: str, modulus: int) -> Run | None:
         return None
     if len(view) != HEAD_BYTES + 8 * count:
         return None
-    return Run(info, words_of(file), crc, file)
+    return KeyRun(info, words_of(file), crc, file)

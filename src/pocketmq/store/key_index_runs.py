@@ -16,18 +16,18 @@ from zlib import crc32
 
 from pocketmq.store.disk import StoredFile
 from pocketmq.store.key_index_files import RunFiles
-from pocketmq.store.key_index_run import HEAD_BYTES, Run, RunInfo, words_of
+from pocketmq.store.key_index_run import HEAD_BYTES, KeyRun, RunInfo, words_of
 
 _SLICE = 2048  # words of each run that one step takes at most
 
 
-def choose(runs: Sequence[Run], fan: int) -> list[Run]:
+def choose(runs: Sequence[KeyRun], fan: int) -> list[KeyRun]:
     """Give runs that should become one: neighbours, not merged before, in files and in one region.
 
     There are `fan` of them; fewer are enough if the next one lies in another region, since they
     would stay alone then.
     """
-    group: list[Run] = []
+    group: list[KeyRun] = []
     for run in runs:
         info = run.info
         if info.merged or run.file is None:
@@ -48,7 +48,7 @@ def choose(runs: Sequence[Run], fan: int) -> list[Run]:
 class Merge:
     """One merge under way: `step` until it is done."""
 
-    def __init__(self, sources: list[Run]) -> None:
+    def __init__(self, sources: list[KeyRun]) -> None:
         infos = [run.info for run in sources]
         self.sources = sources
         self.count = sum(len(run.words) for run in sources)
@@ -92,10 +92,10 @@ class Merge:
         self._written += len(raw)
         return bound is not None
 
-    def run(self) -> Run:
+    def run(self) -> KeyRun:
         """Give the finished run."""
         assert self.file is not None
-        return Run(self.info, words_of(self.file), self._crc, self.file)
+        return KeyRun(self.info, words_of(self.file), self._crc, self.file)
 
 
 def _follow_in_time(infos: list[RunInfo]) -> bool:
@@ -120,11 +120,11 @@ class Runs:
         self._files = files
         self._fan = fan
         self._unchecked = list(self.all)
-        self._unsaved: list[Run] = []  # could not be written; tried again once another could
+        self._unsaved: list[KeyRun] = []  # could not be written; tried again once another could
         self._merge: Merge | None = None
         self._may_merge = True
 
-    def add(self, run: Run) -> None:
+    def add(self, run: KeyRun) -> None:
         """Take a new run and put it into a file."""
         insort(self.all, run, key=_start)
         self._save(run)
@@ -134,7 +134,7 @@ class Runs:
         while self.all and self.all[0].info.end <= position:
             self._drop(self.all[0])
 
-    def tidy(self) -> tuple[bool, Run | None]:
+    def tidy(self) -> tuple[bool, KeyRun | None]:
         """Do a little of what can wait: check runs of an earlier time, merge neighbours.
 
         Tells whether there is more to do right now, and gives a run that was found damaged: it is
@@ -165,7 +165,7 @@ class Runs:
         if self._merge is not None and self._merge.file is not None:
             self._merge.file.close()
 
-    def _save(self, run: Run) -> None:
+    def _save(self, run: KeyRun) -> None:
         def saved(file: StoredFile | None) -> None:
             if file is None:
                 self._unsaved.append(run)
@@ -181,7 +181,7 @@ class Runs:
 
         self._files.save(run, saved)
 
-    def _drop(self, run: Run) -> None:
+    def _drop(self, run: KeyRun) -> None:
         """Take a run out of the index, with its file."""
         merge = self._merge
         if merge is not None and run in merge.sources and not merge.sealing:
@@ -194,7 +194,7 @@ class Runs:
             run.close()
             self._files.remove(run.info.name)
 
-    def _check(self, run: Run) -> Run | None:
+    def _check(self, run: KeyRun) -> KeyRun | None:
         sound = run.check_more()
         if sound is not None:
             self._unchecked.remove(run)

@@ -3,7 +3,7 @@
 from pocketmq.errors import MessageMalformed
 from pocketmq.protocol.record_scan import RecordView, scan_records
 from pocketmq.store.commit_log import CommitLog
-from pocketmq.store.key_index_run import REGION_BITS, Run, RunInfo
+from pocketmq.store.key_index_run import REGION_BITS, KeyRun, RunInfo
 from pocketmq.store.key_index_words import KeyHash, KeyWords, is_rolled_back
 from pocketmq.store.log_scan import SegmentScan
 from pocketmq.store.segments import Segment
@@ -12,7 +12,7 @@ _WINDOW = 1 << 17  # bytes taken at once: about half a millisecond's work with s
 _SINGLE = 256  # records taken one by one before trying many at once again
 
 
-class Stretch(KeyWords):
+class LogStretch(KeyWords):
     """A part of the log that is being indexed: up to `stop`, or for None as far as it will grow."""
 
     __slots__ = ("_sorted", "position", "start", "stop")
@@ -44,7 +44,7 @@ class Stretch(KeyWords):
             self._take_singly(segment, min(segment.end, stop), region_end)
         return True
 
-    def as_run(self) -> Run:
+    def as_run(self) -> KeyRun:
         """Give what has been collected so far, to be searched before anything is added."""
         if self._sorted < len(self.words):
             self.words.sort()
@@ -56,7 +56,7 @@ class Stretch(KeyWords):
             newest_ms=self.newest_ms,
             time_ordered=self.time_ordered,
         )
-        return Run(info, self.words)
+        return KeyRun(info, self.words)
 
     def _take_singly(self, segment: Segment, stop: int, region_end: int) -> None:
         """Take records of any form and size; pass over a blank, or damage."""

@@ -51,7 +51,7 @@ class ReadStatus(Enum):
     OFFSET_RESET = "OFFSET_RESET"
 
 
-class Read(msgspec.Struct, gc=False):
+class QueueRead(msgspec.Struct, gc=False):
     """What a read found, and where to go on.
 
     There is one piece for each record, unless the read was told that they may be joined.
@@ -77,7 +77,7 @@ def read_queue(
     matches: Matches | None = None,
     tags: AbstractSet[int] | None = None,
     joined: bool = False,
-) -> Read:
+) -> QueueRead:
     """Read up to `max_count` records and about `max_bytes`; the first always comes, however large.
 
     `tags` are the codes wanted, looked up in the index alone; `matches` sees whole records. With
@@ -85,17 +85,17 @@ def read_queue(
     thousands of views are much of the work for whoever only sends them on.
     """
     if queue is None:
-        return Read(ReadStatus.NO_MATCHED_LOGIC_QUEUE, 0, 0, 0)
+        return QueueRead(ReadStatus.NO_MATCHED_LOGIC_QUEUE, 0, 0, 0)
     low, high = queue.min_offset, queue.next_offset
     if high == 0:
-        return Read(ReadStatus.NO_MESSAGE_IN_QUEUE, 0, 0, 0)
+        return QueueRead(ReadStatus.NO_MESSAGE_IN_QUEUE, 0, 0, 0)
     if offset < low:
-        return Read(ReadStatus.OFFSET_TOO_SMALL, low, low, high)
+        return QueueRead(ReadStatus.OFFSET_TOO_SMALL, low, low, high)
     if offset == high:
-        return Read(ReadStatus.OFFSET_OVERFLOW_ONE, offset, low, high)
+        return QueueRead(ReadStatus.OFFSET_OVERFLOW_ONE, offset, low, high)
     if offset > high:
-        return Read(ReadStatus.OFFSET_OVERFLOW_BADLY, high, low, high)
-    result = Read(ReadStatus.FOUND, offset, low, high)
+        return QueueRead(ReadStatus.OFFSET_OVERFLOW_BADLY, high, low, high)
+    result = QueueRead(ReadStatus.FOUND, offset, low, high)
     if matches is None and tags is None:
         _read_all(log, queue, max_count, max_bytes, result, joined=joined)
     else:
@@ -109,7 +109,7 @@ def _read_all(
     queue: QueueIndex,
     max_count: int,
     max_bytes: int,
-    result: Read,
+    result: QueueRead,
     *,
     joined: bool,
 ) -> None:
@@ -260,7 +260,7 @@ def _read_matching(
     queue: QueueIndex,
     max_count: int,
     max_bytes: int,
-    result: Read,
+    result: QueueRead,
     *,
     matches: Matches | None,
     tags: AbstractSet[int] | None,

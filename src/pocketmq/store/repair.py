@@ -28,8 +28,7 @@ from pocketmq.store.log_scan import Sound
 from pocketmq.store.metadata import Metadata
 from pocketmq.store.recovery import REPAIR_KIND, RepairNote
 
-
-Place = tuple[int, int]
+RecordSpan = tuple[int, int]
 """A record's first byte and the one behind its last."""
 
 
@@ -46,21 +45,21 @@ class LivedQueue(msgspec.Struct):
     """The offset of the last record, ..."""
     before: int
     """... and of the one before it, if offsets are missing between them."""
-    newest: Place
-    anew: Place | None = None
+    newest: RecordSpan
+    anew: RecordSpan | None = None
     """A record with offset 0 that may be the first after a deletion."""
 
 
-class Life(msgspec.Struct):
+class TopicLife(msgspec.Struct):
     """A topic as its records tell of it."""
 
     begins: int = 0
     """Its records before this position are of a topic of that name that was deleted."""
     queues: dict[int, LivedQueue] = {}
-    misfits: list[Place] = []
+    misfits: list[RecordSpan] = []
     """Records whose offset cannot be: a bit of it was flipped."""
 
-    def see(self, queue_id: int, offset: int, place: Place) -> None:
+    def see(self, queue_id: int, offset: int, place: RecordSpan) -> None:
         """Take note of the next record."""
         known = self.queues.get(queue_id)
         if known is not None and known.anew is not None:
@@ -87,7 +86,7 @@ class Life(msgspec.Struct):
                 self._decide(queue_id, known, known.anew, is_first=is_first)
 
     def _decide(
-        self, queue_id: int, known: LivedQueue, place: Place, *, is_first: bool
+        self, queue_id: int, known: LivedQueue, place: RecordSpan, *, is_first: bool
     ) -> LivedQueue:
         """Settle whether a record with offset 0 began the queue anew, or has a damaged offset."""
         known.anew = None
@@ -97,7 +96,7 @@ class Life(msgspec.Struct):
         self._begin_anew(known.ends, place[0])
         return self._begin(queue_id, 0, place)
 
-    def _begin(self, queue_id: int, offset: int, place: Place) -> LivedQueue:
+    def _begin(self, queue_id: int, offset: int, place: RecordSpan) -> LivedQueue:
         queue = LivedQueue(offset, place[0], place[0], offset, offset - 1, place)
         self.queues[queue_id] = queue
         return queue
@@ -133,15 +132,15 @@ def noting_waits(
 
 def read_lives(
     records: Iterable[Sound], next_offsets: Mapping[str, Mapping[int, int]] | None
-) -> dict[str, Life]:
+) -> dict[str, TopicLife]:
     """Find out which queues there are, and where each begins.
 
     `next_offsets` are those that metadata knew by topic and queue, None if there is no metadata.
     """
-    lives: dict[str, Life] = {}
+    lives: dict[str, TopicLife] = {}
     for position, size, queue_id, offset, _, topic, _ in records:
         name = topic.decode("utf-8", "replace")
-        lives.setdefault(name, Life()).see(queue_id, offset, (position, position + size))
+        lives.setdefault(name, TopicLife()).see(queue_id, offset, (position, position + size))
     for name, life in lives.items():
         life.finish(None if next_offsets is None else next_offsets.get(name, {}))
     return lives
@@ -210,7 +209,7 @@ def _move_aside(path: Path) -> Path:
 def _write(
     path: Path,
     reader: LogReader,
-    lives: dict[str, Life],
+    lives: dict[str, TopicLife],
     seen: SeenMetadata | None,
     made: dict[str, int],
 ) -> None:
@@ -251,7 +250,7 @@ def _take_over(metadata: Metadata, seen: SeenMetadata) -> None:
         metadata.set_number("key_modulus", modulus)
 
 
-def _note(reader: LogReader, lives: dict[str, Life], seen: SeenMetadata | None) -> RepairNote:
+def _note(reader: LogReader, lives: dict[str, TopicLife], seen: SeenMetadata | None) -> RepairNote:
     """Return what the next start and later checks must know of the damage."""
     damage = [*reader.damage, *(place for life in lives.values() for place in life.misfits)]
     if seen is None:
@@ -267,7 +266,7 @@ def _note(reader: LogReader, lives: dict[str, Life], seen: SeenMetadata | None) 
     return RepairNote(reader.first, tail, ends, damage)
 
 
-def _topics(lives: dict[str, Life], waiting: dict[str, int]) -> dict[str, int]:
+def _topics(lives: dict[str, TopicLife], waiting: dict[str, int]) -> dict[str, int]:
     """Return the queues of topics to be set up again; the broker's own it makes for itself."""
     counts = {topic: max(life.queues, default=0) + 1 for topic, life in lives.items()}
     for topic, count in waiting.items():

@@ -20,7 +20,7 @@ from pocketmq.store.by_time import offset_by_time, store_time
 from pocketmq.store.commit_log import CommitLog
 from pocketmq.store.directory import METADATA, Directory
 from pocketmq.store.disk import Disk, FileSystem, store_error
-from pocketmq.store.durability import Checkpoints, GroupCommit, Synced, Upkeep
+from pocketmq.store.durability import Checkpoints, LogSync, Synced, Upkeep
 from pocketmq.store.extents import ExtentFiles
 from pocketmq.store.flusher import Flusher, Outcome
 from pocketmq.store.key_index import KeyIndex, KeyQuery
@@ -31,7 +31,7 @@ from pocketmq.store.no_disk import NoDisk
 from pocketmq.store.options import StoreOptions
 from pocketmq.store.queue_index import QueueIndex
 from pocketmq.store.queues import Queues
-from pocketmq.store.reading import Matches, Read, read_queue
+from pocketmq.store.reading import Matches, QueueRead, read_queue
 from pocketmq.store.recovery import Recovered, TagRule, take_up
 from pocketmq.store.retention import Drop, Retention
 
@@ -65,7 +65,7 @@ class MessageStore:
         self._appender = Appender(self.log, self.queues.index, store_host)
         self._directory = directory
         self._flusher = flusher
-        self._group_commit = GroupCommit(self.log, flusher)
+        self._group_commit = LogSync(self.log, flusher)
         self._checkpoints = Checkpoints(self.log, self.queues, metadata, flusher)
         self._upkeep = Upkeep(
             options,
@@ -205,7 +205,7 @@ class MessageStore:
         *,
         tags: AbstractSet[int] | None = None,
         joined: bool = False,
-    ) -> Read:
+    ) -> QueueRead:
         """Read a queue from an offset on; see `read_queue`. Only what was written can be read."""
         self.write()
         return read_queue(

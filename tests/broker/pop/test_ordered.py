@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from pocketmq.broker.pop.ordered import Verdict, ordered_pop
+from pocketmq.broker.pop.ordered import OrderedAckRefusal, ordered_pop
 from pocketmq.protocol.codes import RequestCode as Code
 from pocketmq.protocol.pop_handles import PopPlace, PopQueue, TopicMark, read_order_counts
 from tests.broker.pop.counter import (
@@ -34,8 +34,8 @@ def test_a_queue_is_free_when_all_is_acknowledged_or_hidden_no_more() -> None:
     assert not taken.is_blocked(None, 1500)
     assert taken.ack(5, 1000) is None
     assert taken.next_offset == 4
-    assert taken.ack(4, 999) is Verdict.STALE
-    assert taken.ack(6, 1000) is Verdict.UNKNOWN
+    assert taken.ack(4, 999) is OrderedAckRefusal.STALE
+    assert taken.ack(6, 1000) is OrderedAckRefusal.UNKNOWN
     assert taken.change(7, 1000, 9000)
     assert not taken.change(6, 1000, 9000)
     assert taken.ack(4, 1000) is None

@@ -8,7 +8,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
-from pocketmq.broker.pop.journal import Changed
+from pocketmq.broker.pop.journal import VisibilityChanged
 from pocketmq.broker.pop.keeping import recover, snapshot
 from pocketmq.broker.pop.popping import KIND, revive
 from pocketmq.broker.pop.pops import Pops
@@ -142,7 +142,9 @@ class PopMachine(RuleBasedStateMachine):
         now_ms = self.desk.clock.now_ms()
         until_ms = now_ms + seconds * 1000
         times = out.pop_time_ms, now_ms, until_ms
-        if self.pops.table.change(Changed(out.topic, GROUP, out.queue_id, out.offset, *times)):
+        if self.pops.table.change(
+            VisibilityChanged(out.topic, GROUP, out.queue_id, out.offset, *times)
+        ):
             out.pop_time_ms = now_ms
             self.write()
 

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pocketmq.broker.offsets import OffsetTable
-from pocketmq.broker.pop.journal import Popped
+from pocketmq.broker.pop.journal import MessagesPopped
 from pocketmq.broker.pop.shelf import Deadlines, Shelf
 from pocketmq.broker.pop.shelves import Shelves
 
@@ -68,7 +68,7 @@ def test_what_is_due_comes_by_its_moment_and_what_was_discarded_does_not(
 def test_many_settled_pops_leave_nothing_behind() -> None:
     shelves = Shelves(OffsetTable())
     for n in range(5000):
-        shelves.take(Popped("T", "G", 0, n, n + 1, n, 60_000 + 100 * n))
+        shelves.take(MessagesPopped("T", "G", 0, n, n + 1, n, 60_000 + 100 * n))
         shelf = shelves.find("T", "G", 0)
         assert shelf is not None
         assert shelves.settle(shelf, n, [n]) == [n]
@@ -81,7 +81,7 @@ def test_many_settled_pops_leave_nothing_behind() -> None:
 def test_a_commit_never_goes_back_nor_against_a_reset() -> None:
     offsets = OffsetTable()
     shelves = Shelves(offsets)
-    shelves.take(Popped("T", "G", 0, 0, 10, 1, 100))
+    shelves.take(MessagesPopped("T", "G", 0, 0, 10, 1, 100))
     offsets.commit("G", "T", 0, 50)  # a member that pulls
     shelf = shelves.find("T", "G", 0)
     assert shelf is not None

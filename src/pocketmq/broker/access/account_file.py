@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from pocketmq.broker.access.accounts import Accounts, read_accounts
+from pocketmq.broker.access.accounts import PlainAccounts, read_accounts
 from pocketmq.errors import InvalidInput
 from pocketmq.model.data_version import DataVersion
 from pocketmq.protocol.bodies.access import Account
@@ -177,7 +177,7 @@ def _write(path: Path, content: dict[str, Any]) -> None:
         raise InvalidInput(f"cannot write the access file {path}: {error.strerror}") from error
 
 
-def _understood(content: dict[str, Any]) -> Accounts:
+def _understood(content: dict[str, Any]) -> PlainAccounts:
     return read_accounts(_lines(content.get(_WHITE)), _accounts(content))
 
 

@@ -10,7 +10,7 @@ import os
 from pathlib import Path
 
 from pocketmq.broker.access.account_file import AccountFile
-from pocketmq.broker.access.accounts import Accounts, read_accounts
+from pocketmq.broker.access.accounts import PlainAccounts, read_accounts
 from pocketmq.errors import InvalidInput
 from pocketmq.model.data_version import DataVersion
 from pocketmq.protocol.bodies.access import Account
@@ -133,7 +133,7 @@ class AccountFiles:
         self._others = dict(sorted(self._others.items()))
         return True
 
-    def _joined(self) -> Accounts:
+    def _joined(self) -> PlainAccounts:
         return read_accounts(self.white, self.listed)
 
 

@@ -14,8 +14,8 @@ from msgspec import Raw
 
 from pocketmq.broker.access.accounts import (
     UNBOUND,
-    Accounts,
-    Asked,
+    CheckedRequest,
+    PlainAccounts,
     check_account,
     may_publish,
 )
@@ -28,7 +28,7 @@ from pocketmq.broker.access.needs_by_code import (
     needs_of,
     needs_on_record,
 )
-from pocketmq.broker.access.rules import Rules, decide
+from pocketmq.broker.access.rules import SubjectRules, decide
 from pocketmq.broker.access.settings import AccessSettings
 from pocketmq.broker.access.users import (
     AclTable,
@@ -47,7 +47,7 @@ from pocketmq.protocol.signature import ACCESS_KEY, Signed, check_signature
 _REMEMBERED = 10_000
 
 
-class Peer(Protocol):
+class RequestPeer(Protocol):
     """Where a request came from."""
 
     @property
@@ -56,7 +56,7 @@ class Peer(Protocol):
         ...
 
 
-class Gate:
+class BrokerGate:
     """Decides for one broker. Belongs to its loop."""
 
     def __init__(
@@ -67,7 +67,7 @@ class Gate:
         acls: AclTable,
         records: Records,
     ) -> None:
-        self.accounts: Accounts | None = None
+        self.accounts: PlainAccounts | None = None
         """Those of the access file, if it counts."""
         self._cluster = cluster
         self._users = users
@@ -76,7 +76,7 @@ class Gate:
         self.strict = not settings.java_authorization
         """Whether more is asked for than a Java broker asks."""
         self._binds = settings.require_signed_code
-        self._users_of: WeakKeyDictionary[Peer, str] = WeakKeyDictionary()
+        self._users_of: WeakKeyDictionary[RequestPeer, str] = WeakKeyDictionary()
         self._authenticates = settings.authentication_enabled
         self._authorizes = settings.authorization_enabled
         self._unauthenticated = _codes(settings.authentication_whitelist)
@@ -84,7 +84,7 @@ class Gate:
         self._allowed: set[tuple[object, ...]] = set()  # what was asked and may pass again
         self._seen = acls.version, users.version
 
-    def check(self, peer: Peer, request: Command, *, served: bool = True) -> bool:
+    def check(self, peer: RequestPeer, request: Command, *, served: bool = True) -> bool:
         """Raise `ServerError` with Java's code and words unless a request may pass.
 
         One that is not `served` needs no right: it is answered that nobody knows it. Return whether
@@ -96,7 +96,7 @@ class Gate:
         bound = self._binds and code not in READING
         first: ServerError | None = None
         if self.accounts is not None:
-            asked = Asked(
+            asked = CheckedRequest(
                 request,
                 fields,
                 source,
@@ -120,7 +120,7 @@ class Gate:
             self._take_note(peer, fields)
         return proven
 
-    def may_send(self, peer: Peer, topic: str) -> bool:
+    def may_send(self, peer: RequestPeer, topic: str) -> bool:
         """Tell whether the user whose heartbeats come from a peer may send to a topic.
 
         Members of a producer group are asked about half messages, which they are shown.
@@ -141,11 +141,11 @@ class Gate:
             return False
         return True
 
-    def same_user(self, peer: Peer, other: Peer) -> bool:
+    def same_user(self, peer: RequestPeer, other: RequestPeer) -> bool:
         """Tell whether the heartbeats of two peers come from the same user."""
         return not self.strict or self._users_of.get(peer) == self._users_of.get(other)
 
-    def _take_note(self, peer: Peer, fields: Mapping[str, str]) -> None:
+    def _take_note(self, peer: RequestPeer, fields: Mapping[str, str]) -> None:
         """Remember who is behind a peer; a name that went unchecked, though others are, is none."""
         checked = self.accounts is not None or not (
             self._authenticates and RequestCode.HEART_BEAT in self._unauthenticated
@@ -216,7 +216,7 @@ class Gate:
         if needs is None:
             raise refused(f"{subject_of(name)} is no super user, which this request needs")
         acl = self._acls.entries.get(subject_of(name))
-        rules = Rules() if acl is None else compiled(acl)
+        rules = SubjectRules() if acl is None else compiled(acl)
         for need in needs:
             if need is ANYBODY:
                 continue
@@ -250,7 +250,7 @@ def _fields_of(request: Command) -> dict[str, str]:
     return request.ext
 
 
-def _host(peer: Peer) -> str:
+def _host(peer: RequestPeer) -> str:
     return peer.remote_address.rpartition(":")[0].strip("[]")
 
 

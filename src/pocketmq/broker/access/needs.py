@@ -32,17 +32,17 @@ class Need(NamedTuple):
     actions: tuple[Action, ...]
 
 
-Read: TypeAlias = Callable[[Command, str], list[Need]]
+ReadNeeds: TypeAlias = Callable[[Command, str], list[Need]]
 """Reads the needs of a request to a broker of a cluster; may raise `MQError`."""
 
 
 class Needs(NamedTuple):
     """How the needs of one kind of request are found."""
 
-    read: Read
+    read: ReadNeeds
     keys: tuple[str, ...] | None
     """The fields they depend on; None if something else counts, too."""
-    java: Read
+    java: ReadNeeds
     """As Java reads them."""
     position: Callable[[Command], int | None] | None = None
     """Where the commit log has the record that the request is about."""

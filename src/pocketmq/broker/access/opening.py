@@ -10,9 +10,9 @@ import logging
 from pathlib import Path
 
 from pocketmq.broker.access.account_files import AccountFiles
-from pocketmq.broker.access.gate import Gate
+from pocketmq.broker.access.gate import BrokerGate
 from pocketmq.broker.access.rules import Action, Kind
-from pocketmq.broker.access.users import Decision, PolicyType, UserType, subject_of
+from pocketmq.broker.access.users import PolicyDecision, PolicyType, UserType, subject_of
 from pocketmq.broker.saving import save_changes
 from pocketmq.broker.state import BrokerState
 from pocketmq.errors import InvalidInput, ServerError
@@ -47,7 +47,7 @@ class AccessControl:
         _add_initial_users(state)
         save_changes(state)
         if config.acl_enable or config.authentication_enabled or config.authorization_enabled:
-            state.gate = Gate(
+            state.gate = BrokerGate(
                 config, config.broker_cluster_name, state.users, state.acls, state.store
             )
             if state.account_files is not None:
@@ -155,5 +155,5 @@ def _entry(resource: str, right: str) -> PolicyEntry:
     return PolicyEntry(
         resource=resource,
         actions=[str(action) for action in actions or [Action.ALL]],
-        decision=str(Decision.DENY if actions is None else Decision.ALLOW),
+        decision=str(PolicyDecision.DENY if actions is None else PolicyDecision.ALLOW),
     )

@@ -14,7 +14,7 @@ from typing import NamedTuple, Self
 import msgspec
 
 
-class Named(StrEnum):
+class NamedEnum(StrEnum):
     """Members are written as Java writes them, and read in upper or lower case."""
 
     @classmethod
@@ -27,7 +27,7 @@ NO_RULE = "no matched policies."
 DENIED = "the decision is deny."
 
 
-class Kind(Named):
+class Kind(NamedEnum):
     """What is guarded."""
 
     ANY = "Any"
@@ -37,7 +37,7 @@ class Kind(Named):
     GROUP = "Group"
 
 
-class Action(Named):
+class Action(NamedEnum):
     """What is done with it."""
 
     ALL = "All"
@@ -122,14 +122,16 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
         return not self.sources or any(is_within(source, each) for each in self.sources)
 
 
-class Rules(msgspec.Struct, frozen=True, kw_only=True):
+class SubjectRules(msgspec.Struct, frozen=True, kw_only=True):
     """All rules of one subject."""
 
     custom: tuple[Rule, ...] = ()
     default: tuple[Rule, ...] = ()
 
 
-def decide(rules: Rules, resource: Resource, actions: Iterable[Action], source: str) -> str | None:
+def decide(
+    rules: SubjectRules, resource: Resource, actions: Iterable[Action], source: str
+) -> str | None:
     """Give why a subject may not do any of these actions; None if it may."""
     for stage in (rules.custom, rules.default):
         matching = [rule for rule in stage if rule.matches(resource, actions, source)]

@@ -4,7 +4,14 @@ Rules over tables in memory, in Java's words; whoever changes them has them save
 readable, since signatures are checked with them: the store's file is for its owner only.
 """
 
-from pocketmq.broker.access.rules import Action, Named, Rule, Rules, is_source, parse_resource
+from pocketmq.broker.access.rules import (
+    Action,
+    NamedEnum,
+    Rule,
+    SubjectRules,
+    is_source,
+    parse_resource,
+)
 from pocketmq.broker.config_table import ConfigTable
 from pocketmq.errors import ResponseCode, ServerError, server_error
 from pocketmq.protocol.bodies.access import Acl, Policy, PolicyEntry, User
@@ -14,28 +21,28 @@ MAX_USERS = 100_000
 _SUBJECT = "User:"
 
 
-class UserType(Named):
+class UserType(NamedEnum):
     """What a user is allowed by being one."""
 
     SUPER = "Super"
     NORMAL = "Normal"
 
 
-class UserStatus(Named):
+class UserStatus(NamedEnum):
     """Whether a user is let in."""
 
     ENABLE = "enable"
     DISABLE = "disable"
 
 
-class PolicyType(Named):
+class PolicyType(NamedEnum):
     """Which rules count first."""
 
     CUSTOM = "Custom"
     DEFAULT = "Default"
 
 
-class Decision(Named):
+class PolicyDecision(NamedEnum):
     """What a rule says."""
 
     ALLOW = "Allow"
@@ -143,13 +150,15 @@ def user_of(subject: str | None) -> str | None:
     return name if colon and kind.lower() == "user" else None
 
 
-def compiled(acl: Acl) -> Rules:
+def compiled(acl: Acl) -> SubjectRules:
     """Make rules of what was saved."""
     found: dict[str, list[Rule]] = {PolicyType.CUSTOM: [], PolicyType.DEFAULT: []}
     for policy in acl.policies or ():
         rules = found[PolicyType.named(policy.policy_type) or PolicyType.CUSTOM]
         rules += [rule for entry in policy.entries or () if (rule := _rule(entry)) is not None]
-    return Rules(custom=tuple(found[PolicyType.CUSTOM]), default=tuple(found[PolicyType.DEFAULT]))
+    return SubjectRules(
+        custom=tuple(found[PolicyType.CUSTOM]), default=tuple(found[PolicyType.DEFAULT])
+    )
 
 
 def refused(remark: str) -> ServerError:
@@ -193,7 +202,7 @@ def _checked_entry(entry: PolicyEntry) -> PolicyEntry:
             raise refused("The source ip is empty.")
         if not is_source(source):
             raise refused("The source ip is invalid.")
-    decision = Decision.named(entry.decision)
+    decision = PolicyDecision.named(entry.decision)
     if decision is None:
         raise refused("The decision is null or illegal.")
     return PolicyEntry(
@@ -212,5 +221,5 @@ def _rule(entry: PolicyEntry) -> Rule | None:
         resource=resource,
         actions=frozenset(found for text in entry.actions or () if (found := Action.named(text))),
         sources=tuple(entry.source_ips or ()),
-        allow=Decision.named(entry.decision) is Decision.ALLOW,
+        allow=PolicyDecision.named(entry.decision) is PolicyDecision.ALLOW,
     )

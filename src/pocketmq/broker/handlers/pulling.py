@@ -20,7 +20,7 @@ from pocketmq.net import Connection
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import Command
 from pocketmq.protocol.requests.pulling import PullRequest
-from pocketmq.store import QueueIndex, Read, ReadStatus
+from pocketmq.store import QueueIndex, QueueRead, ReadStatus
 
 _LONGEST_WAIT = 3600.0
 
@@ -143,12 +143,12 @@ def _new_group(state: BrokerState, name: str) -> GroupConfig:
 
 def _read(
     state: BrokerState, connection: Connection, header: PullRequest, checked: _Checked
-) -> Read:
+) -> QueueRead:
     config, queue = state.config, checked.queue
     if config.use_server_side_reset_offset:
         target = state.offsets.take_reset(header.consumer_group, header.topic, header.queue_id)
         if target is not None:
-            return Read(ReadStatus.OFFSET_RESET, target, queue.min_offset, queue.next_offset)
+            return QueueRead(ReadStatus.OFFSET_RESET, target, queue.min_offset, queue.next_offset)
     count = config.max_transfer_count_on_message_in_memory
     size = config.max_transfer_bytes_on_message_in_memory
     asked = header.max_msg_bytes
@@ -169,13 +169,13 @@ def _read(
     )
 
 
-def _code(read: Read, header: PullRequest) -> int:
+def _code(read: QueueRead, header: PullRequest) -> int:
     if read.status in _EMPTY and header.queue_offset != 0:
         return ResponseCode.PULL_OFFSET_MOVED
     return _CODES[read.status]
 
 
-def _commit(state: BrokerState, header: PullRequest, read: Read) -> None:
+def _commit(state: BrokerState, header: PullRequest, read: QueueRead) -> None:
     group, topic, queue_id = header.consumer_group, header.topic, header.queue_id
     state.offsets.record_pull(group, topic, queue_id, read.next_offset)
     if header.sys_flag & PullFlag.COMMIT_OFFSET and header.commit_offset >= 0:
@@ -207,7 +207,7 @@ def _answer(  # noqa: PLR0917 - one step of the two ways to an answer
     request: Command,
     checked: _Checked,
     code: int,
-    read: Read,
+    read: QueueRead,
 ) -> None:
     head = pull_answer(
         request,

@@ -11,7 +11,7 @@ from pocketmq.broker.pop.table import PopTable
 from pocketmq.broker.pop.taking import (
     MOST_MESSAGES,
     REVIVE_QUEUE,
-    Batch,
+    PopBatch,
     first_offset,
     retry_topics,
 )
@@ -27,7 +27,7 @@ from pocketmq.protocol.requests.pop import (
     PopRequest,
     PopResponse,
 )
-from pocketmq.store import Read
+from pocketmq.store import QueueRead
 
 if TYPE_CHECKING:
     from pocketmq.broker.state import BrokerState
@@ -52,7 +52,7 @@ _DONE = (
 
 
 def pop_answer(
-    request: Command, header: PopRequest, pop_time_ms: int, batch: Batch
+    request: Command, header: PopRequest, pop_time_ms: int, batch: PopBatch
 ) -> list[bytes | memoryview]:
     """Give the frame that brings messages, in pieces."""
     if request.serialize != _JSON:  # cannot be: no other form has room for the code
@@ -71,7 +71,7 @@ def nothing_popped(
     request: Command, code: int, header: PopRequest, pop_time_ms: int, rest: int
 ) -> bytes:
     """Give the frame that says why there are no messages."""
-    batch = Batch()
+    batch = PopBatch()
     batch.rest = rest
     return _general(request, code, header, pop_time_ms, batch)
 
@@ -90,7 +90,7 @@ def notified(request: Command, *, found: bool, full: bool = False) -> bytes:
 
 
 def _general(
-    request: Command, code: int, header: PopRequest, pop_time_ms: int, batch: Batch
+    request: Command, code: int, header: PopRequest, pop_time_ms: int, batch: PopBatch
 ) -> bytes:
     response = PopResponse(
         pop_time=pop_time_ms,
@@ -143,7 +143,7 @@ def peeked(
 
 def _read(  # noqa: PLR0917 - a place
     state: "BrokerState", table: PopTable, group: str, topic: str, queue_id: int, most: int
-) -> tuple[Read | None, int]:
+) -> tuple[QueueRead | None, int]:
     """Give what a pop would find in a queue, and how much is there with it."""
     queue = state.store.queue(topic, queue_id)
     if queue is None:

@@ -27,7 +27,7 @@ _RECORD = 64 << 10
 _NOBODY = bytes(8)
 
 
-class Popped(msgspec.Struct, tag="p", array_like=True, gc=False):
+class MessagesPopped(msgspec.Struct, tag="p", array_like=True, gc=False):
     """Messages were taken; the next pop goes on at `following`."""
 
     topic: str
@@ -45,7 +45,7 @@ class Popped(msgspec.Struct, tag="p", array_like=True, gc=False):
         return range(self.first, self.following) if self.offsets is None else self.offsets
 
 
-class Settled(msgspec.Struct, tag="a", array_like=True, gc=False):
+class MessagesSettled(msgspec.Struct, tag="a", array_like=True, gc=False):
     """Messages of one pop were acknowledged, or copied to a retry topic."""
 
     topic: str
@@ -57,7 +57,7 @@ class Settled(msgspec.Struct, tag="a", array_like=True, gc=False):
     """Where the copies of those offsets lie in the log; empty if they were acknowledged."""
 
 
-class Changed(msgspec.Struct, tag="c", array_like=True, gc=False):
+class VisibilityChanged(msgspec.Struct, tag="c", array_like=True, gc=False):
     """A message is hidden until another moment."""
 
     topic: str
@@ -69,7 +69,7 @@ class Changed(msgspec.Struct, tag="c", array_like=True, gc=False):
     until_ms: int
 
 
-class Locked(msgspec.Struct, tag="o", array_like=True, gc=False):
+class QueueLocked(msgspec.Struct, tag="o", array_like=True, gc=False):
     """The state of a queue that is popped in order, and what is committed of it."""
 
     topic: str
@@ -79,7 +79,7 @@ class Locked(msgspec.Struct, tag="o", array_like=True, gc=False):
     pop: OrderedPop
 
 
-class Cleared(msgspec.Struct, tag="r", array_like=True, gc=False):
+class QueueCleared(msgspec.Struct, tag="r", array_like=True, gc=False):
     """The group was sent elsewhere in a queue: what it had out does not count any more."""
 
     topic: str
@@ -88,14 +88,21 @@ class Cleared(msgspec.Struct, tag="r", array_like=True, gc=False):
     target: int
 
 
-class Forgotten(msgspec.Struct, tag="g", array_like=True, gc=False):
+class PopsForgotten(msgspec.Struct, tag="g", array_like=True, gc=False):
     """A topic or a group was deleted."""
 
     topic: str | None
     group: str | None
 
 
-Entry: TypeAlias = Popped | Settled | Changed | Locked | Cleared | Forgotten
+Entry: TypeAlias = (
+    MessagesPopped
+    | MessagesSettled
+    | VisibilityChanged
+    | QueueLocked
+    | QueueCleared
+    | PopsForgotten
+)
 
 _encode = msgspec.msgpack.Encoder().encode
 _decoder = msgspec.msgpack.Decoder(list[Entry])
@@ -133,7 +140,7 @@ class Journal:
         if pending:
             last = pending[-1]
             if (
-                type(last) is Settled
+                type(last) is MessagesSettled
                 and bool(last.copies) == bool(copies)
                 and last.pop_time_ms == pop_time_ms
                 and last.queue_id == queue_id
@@ -143,7 +150,7 @@ class Journal:
                 last.offsets += offsets
                 last.copies += copies
                 return
-        pending.append(Settled(topic, group, queue_id, pop_time_ms, offsets, [*copies]))
+        pending.append(MessagesSettled(topic, group, queue_id, pop_time_ms, offsets, [*copies]))
 
     def seal(self, now_ms: int) -> int:
         """Append what was noted, to be written with the messages of this turn; tell how much.

@@ -17,7 +17,15 @@ from collections.abc import Iterator
 import msgspec
 
 from pocketmq.broker.log_origins import origin_of_popped
-from pocketmq.broker.pop.journal import Changed, Cleared, Entry, Journal, Locked, Popped, Settled
+from pocketmq.broker.pop.journal import (
+    Entry,
+    Journal,
+    MessagesPopped,
+    MessagesSettled,
+    QueueCleared,
+    QueueLocked,
+    VisibilityChanged,
+)
 from pocketmq.broker.pop.shelf import Shelf, Taken
 from pocketmq.broker.pop.shelves import Shelves
 from pocketmq.model.names import dead_letter_topic
@@ -29,17 +37,17 @@ from pocketmq.store import MessageStore
 def bounded(store: MessageStore, entry: Entry, position: int) -> Entry:
     """Return an entry of the journal, found at a position of the log, without what was lost."""
     match entry:
-        case Popped():
+        case MessagesPopped():
             following = _end(store, entry, entry.following, position)
             if following < entry.following:
                 offsets = [offset for offset in entry.all_offsets() if offset < following]
                 return msgspec.structs.replace(entry, following=following, offsets=offsets)
-        case Locked():
+        case QueueLocked():
             last = max(entry.pop.offsets, default=-1) + 1
             if _end(store, entry, last, position) < last:  # all of it comes again
                 entry.pop = msgspec.structs.replace(entry.pop, offsets=[])
             entry.committed = _end(store, entry, entry.committed, position)
-        case Settled():
+        case MessagesSettled():
             if entry.copies:
                 kept = [
                     offset
@@ -47,12 +55,17 @@ def bounded(store: MessageStore, entry: Entry, position: int) -> Entry:
                     if _has_copy(store, entry, offset, copy)
                 ]
                 return msgspec.structs.replace(entry, offsets=kept)
-        case Cleared():
+        case QueueCleared():
             entry.target = _end(store, entry, entry.target, position)
     return entry
 
 
-def _end(store: MessageStore, entry: Popped | Locked | Cleared, offset: int, position: int) -> int:
+def _end(
+    store: MessageStore,
+    entry: MessagesPopped | QueueLocked | QueueCleared,
+    offset: int,
+    position: int,
+) -> int:
     """Return an offset, or where the queue ended at the position if that was before it."""
     queue = store.queue(entry.topic, entry.queue_id)
     if queue is None:
@@ -65,7 +78,7 @@ def _end(store: MessageStore, entry: Popped | Locked | Cleared, offset: int, pos
     return min(offset, queue.first_behind(position))
 
 
-def _has_copy(store: MessageStore, settled: Settled, offset: int, copy: int) -> bool:
+def _has_copy(store: MessageStore, settled: MessagesSettled, offset: int, copy: int) -> bool:
     """Return whether the copy of a message is in the log, or was until it grew too old."""
     queue = store.queue(settled.topic, settled.queue_id)
     position = None if queue is None else queue.position(offset)
@@ -81,7 +94,7 @@ _CHUNK = 512
 _CHUNK_SIZE = 4 << 20
 
 
-class Copied:
+class CopyFinder:
     """Finds copies while a broker's pops are recovered."""
 
     def __init__(self, store: MessageStore, position: int) -> None:
@@ -93,12 +106,14 @@ class Copied:
 
     def replayed(self, shelves: Shelves, entry: Entry, position: int) -> None:
         """Take note of an entry of the journal that was done again."""
-        if not isinstance(entry, Popped | Changed):
+        if not isinstance(entry, MessagesPopped | VisibilityChanged):
             return
         shelf = shelves.find(entry.topic, entry.group, entry.queue_id)
         if shelf is not None:
             offset = (
-                entry.offset if isinstance(entry, Changed) else next(iter(entry.all_offsets()), -1)
+                entry.offset
+                if isinstance(entry, VisibilityChanged)
+                else next(iter(entry.all_offsets()), -1)
             )
             taken = shelf.held.get(offset)
             if taken is not None:

@@ -9,16 +9,16 @@ import msgspec
 
 from pocketmq.broker.offsets import OffsetTable
 from pocketmq.broker.pop.journal import (
-    Changed,
-    Cleared,
     Entry,
-    Forgotten,
     Journal,
-    Locked,
-    Popped,
-    Settled,
+    MessagesPopped,
+    MessagesSettled,
+    PopsForgotten,
+    QueueCleared,
+    QueueLocked,
+    VisibilityChanged,
 )
-from pocketmq.broker.pop.journal_repair import Copied, bounded
+from pocketmq.broker.pop.journal_repair import CopyFinder, bounded
 from pocketmq.broker.pop.shelf import Shelf, Taken
 from pocketmq.broker.pop.shelves import Shelves
 from pocketmq.errors import BodyMalformed
@@ -41,7 +41,7 @@ class SavedPops(msgspec.Struct, gc=False):
     journal: int = 0
     """Everything in the journal before this record is in here."""
     shelves: list[SavedShelf] = []
-    locked: list[Locked] = []
+    locked: list[QueueLocked] = []
 
 
 def snapshot(shelves: Shelves, journal: Journal) -> Callable[[], bytes]:
@@ -54,7 +54,9 @@ def snapshot(shelves: Shelves, journal: Journal) -> Callable[[], bytes]:
             for shelf in by_queue.values()
         ],
         [
-            Locked(queue.topic, queue.group, queue.queue_id, -1, msgspec.structs.replace(queue.pop))
+            QueueLocked(
+                queue.topic, queue.group, queue.queue_id, -1, msgspec.structs.replace(queue.pop)
+            )
             for queues in shelves.locked.values()
             for queue in queues.values()
         ],
@@ -91,7 +93,7 @@ def recover(
     # offsets that were saved later than it was written win.
     known, shelves.offsets = shelves.offsets, OffsetTable()
     sent: set[tuple[str, str, int]] = set()
-    copied = Copied(store, journal.position_before(min(saved.journal, journal.end)))
+    copied = CopyFinder(store, journal.position_before(min(saved.journal, journal.end)))
     try:
         for locked in saved.locked:
             _do_again(shelves, locked, now_ms)
@@ -99,7 +101,7 @@ def recover(
             entry = bounded(store, found_entry, position)
             _do_again(shelves, entry, now_ms)
             copied.replayed(shelves, entry, position)
-            if type(entry) is Cleared:
+            if type(entry) is QueueCleared:
                 sent.add((entry.topic, entry.group, entry.queue_id))
     finally:
         found, shelves.offsets = shelves.offsets, known
@@ -116,25 +118,25 @@ def recover(
 
 def _do_again(shelves: Shelves, entry: Entry, now_ms: int) -> None:
     match entry:
-        case Popped():
+        case MessagesPopped():
             shelves.take(entry)
-        case Settled():
+        case MessagesSettled():
             shelf = shelves.find(entry.topic, entry.group, entry.queue_id)
             if shelf is not None:
                 shelves.settle(shelf, entry.pop_time_ms, entry.offsets)
-        case Changed():
+        case VisibilityChanged():
             shelves.change(entry)
-        case Locked():
+        case QueueLocked():
             if entry.committed >= 0:
                 shelves.commit(entry.topic, entry.group, entry.queue_id, entry.committed)
             if entry.pop.offsets:
                 shelves.lock(entry.topic, entry.group, entry.queue_id, entry.pop, now_ms)
             else:
                 shelves.clear(entry.topic, entry.group, entry.queue_id)
-        case Cleared():
+        case QueueCleared():
             shelves.clear(entry.topic, entry.group, entry.queue_id)
             shelves.offsets.commit(entry.group, entry.topic, entry.queue_id, entry.target)
-        case Forgotten():
+        case PopsForgotten():
             shelves.forget(entry.topic, entry.group)
             if entry.topic is not None:
                 shelves.offsets.remove_topic(entry.topic)

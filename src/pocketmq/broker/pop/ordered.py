@@ -11,7 +11,7 @@ from enum import Enum
 import msgspec
 
 
-class Verdict(Enum):
+class OrderedAckRefusal(Enum):
     """Why an acknowledgement moves nothing."""
 
     STALE = "stale"  # of an earlier pop: no harm
@@ -57,12 +57,12 @@ class OrderedPop(msgspec.Struct, array_like=True):
                 return offset
         return self.offsets[-1] + 1
 
-    def ack(self, offset: int, pop_time_ms: int) -> Verdict | None:
+    def ack(self, offset: int, pop_time_ms: int) -> OrderedAckRefusal | None:
         """Note an acknowledgement; None if it counts."""
         if pop_time_ms != self.pop_time_ms:
-            return Verdict.STALE
+            return OrderedAckRefusal.STALE
         if offset not in self.offsets:
-            return Verdict.UNKNOWN
+            return OrderedAckRefusal.UNKNOWN
         self.acked |= 1 << self.offsets.index(offset)
         return None
 

@@ -49,7 +49,7 @@ _SAVE_AFTER = 30.0
 """Entries of the journal, and seconds, after which everything is saved anew."""
 
 
-class Popping:
+class PopLifecycle:
     """The pops of a running broker."""
 
     def __init__(

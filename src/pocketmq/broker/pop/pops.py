@@ -12,7 +12,7 @@ from pocketmq.broker.pop.answers import NO_POP, nothing_popped, notified, pop_an
 from pocketmq.broker.pop.checks import checked
 from pocketmq.broker.pop.journal import Journal
 from pocketmq.broker.pop.table import PopTable
-from pocketmq.broker.pop.taking import Batch, Taking, retry_topics
+from pocketmq.broker.pop.taking import PopBatch, Taking, retry_topics
 from pocketmq.broker.pop.waiting import ANY_QUEUE, HeldPop, Line, WaitingPops
 from pocketmq.broker.refusals import FAILED
 from pocketmq.broker.selection import Selection
@@ -48,7 +48,7 @@ class Pops:
 
     # What handlers call
 
-    def take(self, header: PopRequest, selection: Selection) -> Batch:
+    def take(self, header: PopRequest, selection: Selection) -> PopBatch:
         """Take messages. Raises `StoreError`."""
         batch = Taking(self._state, self.table, header, selection).run()
         if batch.count:

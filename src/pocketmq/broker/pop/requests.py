@@ -14,8 +14,8 @@ from pocketmq.broker.pop.answers import (
     pop_answer,
 )
 from pocketmq.broker.pop.checks import LATE_MS, checked, checked_place, too_late
-from pocketmq.broker.pop.journal import Changed
-from pocketmq.broker.pop.ordered import Verdict
+from pocketmq.broker.pop.journal import VisibilityChanged
+from pocketmq.broker.pop.ordered import OrderedAckRefusal
 from pocketmq.broker.pop.pops import Pops
 from pocketmq.broker.pop.table import LATEST_MS
 from pocketmq.broker.pop.waiting import HeldPop
@@ -157,7 +157,7 @@ def _acknowledge_ordered(
     if offset < committed or locked is None:
         return  # it was done with before
     verdict = pops.table.ack_ordered(locked, offset, pop_time_ms, now_ms)
-    if verdict is Verdict.UNKNOWN:
+    if verdict is OrderedAckRefusal.UNKNOWN:
         raise server_error(
             ResponseCode.MESSAGE_ILLEGAL,
             f"offset is illegal, key:{topic}@{group}@{queue_id}, old:{committed}, "
@@ -190,7 +190,9 @@ def change_invisible(state: BrokerState, connection: Connection, request: Comman
         pop_time_ms, invisible_ms = handle.pop_time_ms, until_ms - handle.pop_time_ms
     else:
         pop_time_ms, invisible_ms = now_ms, header.invisible_time
-        changed = Changed(topic, group, queue_id, offset, handle.pop_time_ms, pop_time_ms, until_ms)
+        changed = VisibilityChanged(
+            topic, group, queue_id, offset, handle.pop_time_ms, pop_time_ms, until_ms
+        )
         if table.change(changed):
             state.turn.notes += 1
     answer = ChangeInvisibleTimeResponse(

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import TypeVar
 
 from pocketmq.broker.offsets import OffsetTable
-from pocketmq.broker.pop.journal import Changed, Popped
+from pocketmq.broker.pop.journal import MessagesPopped, VisibilityChanged
 from pocketmq.broker.pop.ordered import OrderedPop
 from pocketmq.broker.pop.shelf import Deadlines, Shelf, Taken
 
@@ -56,7 +56,7 @@ class Shelves:
             shelf = shelves[queue_id] = Shelf(topic, group, queue_id)
         return shelf
 
-    def take(self, popped: Popped) -> None:
+    def take(self, popped: MessagesPopped) -> None:
         """Put out what was popped."""
         topic, group, queue_id = popped.topic, popped.group, popped.queue_id
         shelf = self.make(topic, group, queue_id)
@@ -81,7 +81,7 @@ class Shelves:
             self._advance(shelf)
         return settled
 
-    def change(self, changed: Changed) -> bool:
+    def change(self, changed: VisibilityChanged) -> bool:
         """Hide a message until another moment; False if it is not out with the pop named."""
         shelf = self.find(changed.topic, changed.group, changed.queue_id)
         if shelf is None:

@@ -10,14 +10,14 @@ import msgspec
 
 from pocketmq.broker.offsets import OffsetTable
 from pocketmq.broker.pop.journal import (
-    Changed,
-    Cleared,
-    Forgotten,
     Journal,
-    Locked,
-    Popped,
+    MessagesPopped,
+    PopsForgotten,
+    QueueCleared,
+    QueueLocked,
+    VisibilityChanged,
 )
-from pocketmq.broker.pop.ordered import OrderedPop, Verdict
+from pocketmq.broker.pop.ordered import OrderedAckRefusal, OrderedPop
 from pocketmq.broker.pop.shelf import Shelf, Taken
 from pocketmq.broker.pop.shelves import LockedQueue, Shelves
 from pocketmq.store import QueueIndex
@@ -78,7 +78,7 @@ class PopTable:
 
     # Changing
 
-    def take(self, popped: Popped) -> None:
+    def take(self, popped: MessagesPopped) -> None:
         """Note messages that are given out."""
         self._journal.note(popped)
         self.shelves.take(popped)
@@ -110,7 +110,7 @@ class PopTable:
             place = shelf.topic, shelf.group, shelf.queue_id, taken.pop_time_ms
             self._journal.note_settled(*place, [offset], [copy])
 
-    def change(self, changed: Changed) -> bool:
+    def change(self, changed: VisibilityChanged) -> bool:
         """Hide a message until another moment; False if it is not out with the pop named."""
         if not self.shelves.change(changed):
             return False
@@ -126,7 +126,7 @@ class PopTable:
 
     def ack_ordered(
         self, queue: LockedQueue, offset: int, pop_time_ms: int, now_ms: int
-    ) -> Verdict | None:
+    ) -> OrderedAckRefusal | None:
         """Note an acknowledgement of an ordered pop; None if it counts."""
         verdict = queue.pop.ack(offset, pop_time_ms)
         if verdict is None:
@@ -148,7 +148,7 @@ class PopTable:
     def clear(self, topic: str, group: str, queue_id: int, target: int) -> None:
         """Forget what a group has out of a queue: it is sent elsewhere."""
         self.shelves.clear(topic, group, queue_id)
-        self._journal.note(Cleared(topic, group, queue_id, target))
+        self._journal.note(QueueCleared(topic, group, queue_id, target))
 
     def forget(self, topic: str | None = None, group: str | None = None) -> None:
         """Forget all of a topic, or of a group, that was deleted.
@@ -156,14 +156,14 @@ class PopTable:
         That is noted also if nothing is out: what the journal says of offsets must go with it.
         """
         self.shelves.forget(topic, group)
-        self._journal.note(Forgotten(topic, group))
+        self._journal.note(PopsForgotten(topic, group))
 
     def _note_locked(self, queue: LockedQueue) -> None:
         topic, group, queue_id = queue.topic, queue.group, queue.queue_id
         committed = self.shelves.offsets.committed.get((topic, group), _NONE).get(queue_id, -1)
         pop = msgspec.structs.replace(queue.pop)  # as it is now: it may change before it is sealed
         pop.visible_ms = dict(pop.visible_ms)
-        self._journal.note(Locked(topic, group, queue_id, committed, pop))
+        self._journal.note(QueueLocked(topic, group, queue_id, committed, pop))
 
 
 _NONE: dict[int, int] = {}

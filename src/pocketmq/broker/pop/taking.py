@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from pocketmq.broker.pop.journal import Popped
+from pocketmq.broker.pop.journal import MessagesPopped
 from pocketmq.broker.pop.ordered import OrderedPop, ordered_pop
 from pocketmq.broker.pop.table import LATEST_MS, PopTable
 from pocketmq.broker.selection import Selection
@@ -21,7 +21,7 @@ from pocketmq.protocol.pop_handles import ORDERED_REVIVE_QUEUE, PopHandle, Topic
 from pocketmq.protocol.property_text import append_property, find_property
 from pocketmq.protocol.records import decode_record, encode_record
 from pocketmq.protocol.requests.pop import PopRequest
-from pocketmq.store import QueueIndex, Read
+from pocketmq.store import QueueIndex, QueueRead
 
 if TYPE_CHECKING:
     from pocketmq.broker.state import BrokerState
@@ -35,7 +35,7 @@ _OFFSET: Callable[[memoryview, int], tuple[int]] = struct.Struct(">q").unpack_fr
 _ATTEMPT = 256
 
 
-class Batch:
+class PopBatch:
     """What a pop has found so far."""
 
     __slots__ = (
@@ -68,9 +68,9 @@ class Taking:
         self._now_ms = state.turn.now_ms
         self._most = max(1, min(header.max_msg_nums, MOST_MESSAGES))
         self._attempt = None if header.attempt_id is None else header.attempt_id[:_ATTEMPT]
-        self._batch = Batch()
+        self._batch = PopBatch()
 
-    def run(self) -> Batch:
+    def run(self) -> PopBatch:
         """Take what there is, up to what was asked for."""
         header, config, batch = self._header, self._state.config, self._batch
         chance = random.randrange(100)  # noqa: S311 - where to begin is no secret
@@ -163,7 +163,7 @@ class Taking:
 
     def _read(
         self, topic: str, queue: QueueIndex, start: int, count: int, most_bytes: int
-    ) -> tuple[Read, int]:
+    ) -> tuple[QueueRead, int]:
         """Read what matches; also give where that read began."""
         store, wanted = self._state.store, self._selection
         offset = start
@@ -193,7 +193,7 @@ class Taking:
             return
         whole = following - offsets[0] == len(offsets)
         table.take(
-            Popped(
+            MessagesPopped(
                 topic,
                 group,
                 queue_id,
@@ -205,7 +205,7 @@ class Taking:
             )
         )
 
-    def _add(self, read: Read, mark: TopicMark, queue_id: int, offsets: Sequence[int]) -> None:
+    def _add(self, read: QueueRead, mark: TopicMark, queue_id: int, offsets: Sequence[int]) -> None:
         batch, start = self._batch, offsets[0]
         batch.starts.append(f"{mark.value} {queue_id} {start}")
         batch.places.append(f"{mark.value} {queue_id} {','.join(map(str, offsets))}")
@@ -272,7 +272,7 @@ def as_first_sent(piece: memoryview, topic: str, handle: str) -> bytes | memoryv
     return encode_record(msgspec.structs.replace(record, **changes))
 
 
-def _offsets_of(read: Read, first: int) -> Sequence[int]:
+def _offsets_of(read: QueueRead, first: int) -> Sequence[int]:
     if read.next_offset - first == len(read.pieces):
         return range(first, read.next_offset)
     return [_OFFSET(piece, 20)[0] for piece in read.pieces]

@@ -8,7 +8,7 @@ from hashlib import blake2b
 from pocketmq.errors import ResponseCode, server_error
 from pocketmq.model.data_version import DataVersion
 from pocketmq.nameserver.key_values import ORDER_NAMESPACE
-from pocketmq.nameserver.registrations import SILENCE, Announcement, BrokerKey, Topics
+from pocketmq.nameserver.registrations import SILENCE, Announcement, BrokerKey, RegisteredTopics
 from pocketmq.nameserver.state import SUCCESS, Handler, NameServerState
 from pocketmq.protocol.bodies.cluster import MemberGroup, MemberGroupAnswer
 from pocketmq.protocol.bodies.registration import Registration, decode_registration
@@ -48,7 +48,7 @@ def register(state: NameServerState, connection: Hashable, request: Command) -> 
     topics = None
     if delete_absent or not state.table.holds(broker, digest):
         registration = _read(request, header)
-        topics = Topics(table=registration.topics, digest=digest)
+        topics = RegisteredTopics(table=registration.topics, digest=digest)
         if request.version >= Gate.REGISTER_BODY:
             broker = _announcement(request, header, tuple(registration.filter_server_list))
     rival = state.table.rival(broker)

@@ -16,8 +16,8 @@ from pocketmq.model.flags import Permission
 from pocketmq.model.route import MASTER_ID, QueueData
 from pocketmq.nameserver.broker_sets import BrokerSet, BrokerSets, Entered
 from pocketmq.nameserver.live_brokers import (
-    Asker,
     LiveBrokers,
+    RegisteringPeer,
     check_departure,
     check_registration,
     is_same_peer,
@@ -27,11 +27,11 @@ from pocketmq.nameserver.registrations import (
     Announcement,
     BrokerKey,
     Departed,
-    Live,
+    LiveBroker,
     NotifyMinBrokerId,
     Registered,
+    RegisteredTopics,
     TableLimits,
-    Topics,
     check_announcement,
     check_queue_data,
     check_topics,
@@ -46,7 +46,7 @@ _DIGESTS_KEPT = 256
 """Registrations remembered of a broker; one that splits its topics sends several in turn."""
 
 
-class RouteTable:
+class RouteRegistry:
     """All a name server knows of brokers and topics. Belongs to one thread."""
 
     def __init__(self, limits: TableLimits | None = None) -> None:
@@ -75,7 +75,7 @@ class RouteTable:
     def register(
         self,
         broker: Announcement,
-        topics: Topics | None,
+        topics: RegisteredTopics | None,
         connection: Hashable,
         now: float,
         *,
@@ -92,7 +92,7 @@ class RouteTable:
         version = self._version(broker.key) if topics is None else topics.table.data_version
         if not take_over:
             known = self.brokers.get(broker.name)
-            asker = Asker(connection, now)
+            asker = RegisteringPeer(connection, now)
             check_registration(self._live, known, broker, version.state_version, asker)
         self._move(broker)
         if self._outdated(broker, version):
@@ -108,7 +108,7 @@ class RouteTable:
                 digests.add(topics.digest)
         before = self._live.get(broker.key)
         same = before is not None and before.connection == connection
-        live = Live(
+        live = LiveBroker(
             name=broker.name,
             connection=connection,
             since=before.since if before is not None and same else now,
@@ -123,7 +123,7 @@ class RouteTable:
             self.routes.set_filter_servers(broker.key, broker.name, broker.filter_servers)
         return self._registered(broker, entered)
 
-    def _check(self, broker: Announcement, topics: Topics | None) -> None:
+    def _check(self, broker: Announcement, topics: RegisteredTopics | None) -> None:
         check_announcement(broker, self.limits)
         known = self.brokers.get(broker.name)
         if known is None and len(self.brokers) >= self.limits.brokers:
@@ -156,7 +156,7 @@ class RouteTable:
         holder = None if known is None else known.addresses.get(broker.broker_id)
         return None if self._rival(broker) is None else holder
 
-    def _rival(self, broker: Announcement) -> Live | None:
+    def _rival(self, broker: Announcement) -> LiveBroker | None:
         known = self.brokers.get(broker.name)
         holder = None if known is None else known.addresses.get(broker.broker_id)
         if known is None or holder is None or holder == broker.address:
@@ -184,7 +184,12 @@ class RouteTable:
         return live.digests if live is not None and unchanged else set()
 
     def _take(
-        self, broker: Announcement, topics: Topics, entered: Entered, *, delete_absent: bool
+        self,
+        broker: Announcement,
+        topics: RegisteredTopics,
+        entered: Entered,
+        *,
+        delete_absent: bool,
     ) -> None:
         """Take in topics. A table of the same version as before only adds what is missing here."""
         table, routes = topics.table, self.routes
@@ -251,7 +256,7 @@ class RouteTable:
         """Raise `ServerError` if the peer on a connection may not unregister this broker."""
         known = self.brokers.get(name)
         clusters = {key.cluster} | (set() if known is None else known.clusters)
-        check_departure(self._live, clusters, key.address, Asker(connection, now))
+        check_departure(self._live, clusters, key.address, RegisteringPeer(connection, now))
 
     def unregister(self, key: BrokerKey, name: str, broker_id: int) -> Departed:
         """Forget a broker that says it leaves."""

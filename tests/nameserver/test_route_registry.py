@@ -13,18 +13,18 @@ from pocketmq.nameserver.registrations import (
     BrokerKey,
     NotifyMinBrokerId,
     Registered,
+    RegisteredTopics,
     TableLimits,
-    Topics,
 )
-from pocketmq.nameserver.route_table import RouteTable
+from pocketmq.nameserver.route_registry import RouteRegistry
 from pocketmq.protocol.bodies.topics import TopicTable
 from tests.nameserver.shapes import addresses, broker, config, permissions, queue_counts, topics
 
-Change = Callable[[RouteTable], object]
+Change = Callable[[RouteRegistry], object]
 
 
-def table_with(*brokers: Announcement, known: Topics | None = None) -> RouteTable:
-    table = RouteTable()
+def table_with(*brokers: Announcement, known: RegisteredTopics | None = None) -> RouteRegistry:
+    table = RouteRegistry()
     for each in brokers:
         table.register(each, known or topics("t", "u"), each.address, 0.0)
     return table
@@ -57,7 +57,7 @@ class TestRegistering:
         assert table.routes.get("nobody's") is None
 
     def test_one_lone_topic_of_an_unknown_broker_is_refused_and_leaves_no_trace(self) -> None:
-        table = RouteTable()
+        table = RouteRegistry()
         with pytest.raises(ServerError) as refusal:
             table.register(broker(), topics("t"), "x", 0.0)
         assert (refusal.value.code, refusal.value.remark) == (1, "register broker failed")
@@ -77,7 +77,7 @@ class TestRegistering:
         assert queue_counts(table, "t") == {"b": 4}
 
     def test_no_topics_at_all_are_welcome(self) -> None:
-        table = RouteTable()
+        table = RouteRegistry()
         assert table.register(broker(), topics(), "x", 0.0) == Registered(first=True)
         assert addresses(table) == {0: "b-0:1"}
 
@@ -90,17 +90,19 @@ class TestRegistering:
         ],
     )
     def test_topics_change_with_the_version_of_their_table(
-        self, known: Topics, counts: int, why: str
+        self, known: RegisteredTopics, counts: int, why: str
     ) -> None:
         table = table_with(broker())
         table.register(broker(), known, "x", 1.0)
         assert queue_counts(table, "t") == {"b": counts}, why
 
     def test_a_table_without_a_version_is_new_every_time(self) -> None:
-        table = table_with(broker(), known=Topics(table=TopicTable()))
+        table = table_with(broker(), known=RegisteredTopics(table=TopicTable()))
         for count in (5, 7):
             configs = {each: config(each, count) for each in ("t", "u")}
-            known = Topics(table=TopicTable(topic_config_table=configs), digest=b"%d" % count)
+            known = RegisteredTopics(
+                table=TopicTable(topic_config_table=configs), digest=b"%d" % count
+            )
             table.register(broker(), known, "x", 1.0)
             assert queue_counts(table, "t") == {"b": count}
 
@@ -131,7 +133,7 @@ class TestRegistering:
             data_version=known.table.data_version,
             topic_queue_mapping_info_map=mapping,
         )
-        table.register(broker(), Topics(table=static), "x", 1.0, delete_absent=True)
+        table.register(broker(), RegisteredTopics(table=static), "x", 1.0, delete_absent=True)
         assert queue_counts(table, "u") == {"b": 4}
         route = table.routes.get("t")
         assert route is not None
@@ -153,7 +155,7 @@ class TestRegistering:
         assert permissions(table, "t") == {"b": 5}
 
     def test_a_slave_learns_where_its_master_is(self) -> None:
-        table = RouteTable()
+        table = RouteRegistry()
         assert table.register(broker("b", 1), topics(), 1, 0.0) == Registered(first=True)
         table.register(broker("b", 0), topics(), 0, 0.0)
         assert table.register(broker("b", 1), topics(), 1, 1.0) == Registered(
@@ -171,7 +173,7 @@ class TestRegistering:
         assert addresses(table) == {0: "y:1"}
 
     def test_a_master_of_an_earlier_term_is_not_heard(self) -> None:
-        table = RouteTable()
+        table = RouteRegistry()
         table.register(broker("b", 0, "x:1"), topics("t", "u", state=2), "x", 0.0)
         table.register(broker("b", 1, "y:1"), topics("t", "u", state=1), "y", 0.0)
         assert (
@@ -219,7 +221,7 @@ class TestVersions:
         assert table.changed(BrokerKey("c", "stranger:1"), same)
 
     def test_a_registration_that_is_known_need_not_be_read_again(self) -> None:
-        table = RouteTable()
+        table = RouteRegistry()
         known = topics("t", "u", digest=b"1")
         assert not table.holds(broker(), b"1")
         table.register(broker(), known, "x", 0.0)
@@ -244,19 +246,19 @@ class TestVersions:
     def test_a_registration_must_be_read_again_once_something_has_changed(
         self, change: Change
     ) -> None:
-        table = RouteTable()
+        table = RouteRegistry()
         table.register(broker(), topics("t", "u", digest=b"1"), "x", 0.0)
         change(table)
         assert not table.holds(broker(), b"1")
 
     def test_topics_that_did_not_count_are_read_when_they_do(self) -> None:
-        table = RouteTable()
+        table = RouteRegistry()
         table.register(broker("b", 0), topics("t", "u", digest=b"0"), 0, 0.0)
         table.register(broker("b", 1), topics("t", "v", digest=b"1"), 1, 0.0)
         assert not table.holds(broker("b", 1), b"1")
 
     def test_parts_of_a_split_registration_are_all_remembered(self) -> None:
-        table = RouteTable()
+        table = RouteRegistry()
         table.register(broker(), topics("t", "u", digest=b"1"), "x", 0.0)
         table.register(broker(), topics("v", "w", digest=b"2"), "x", 0.0)
         assert table.holds(broker(), b"1")
@@ -283,7 +285,7 @@ class TestLeaving:
         assert table.routes.version == before
 
     def test_a_lost_connection_takes_every_broker_that_used_it_last(self) -> None:
-        table = RouteTable()
+        table = RouteRegistry()
         for name in ("b", "d", "e"):
             table.register(broker(name), topics("t", "u"), "shared", 0.0)
         table.register(broker("e"), topics("t", "u"), "own", 1.0)
@@ -299,7 +301,7 @@ class TestLeaving:
         assert permissions(table, "t") == {"b": 6}
 
     def test_silence_is_counted_from_the_last_sign_of_life(self) -> None:
-        table = RouteTable()
+        table = RouteRegistry()
         table.register(broker("b"), topics("t", "u"), "x", 0.0)
         table.register(broker("d", silence=10.0), topics("t", "u"), "y", 0.0)
         assert table.next_deadline() == 10.0
@@ -331,12 +333,12 @@ class TestLeaving:
 class TestNotifications:
     """Expected as a Java 5.5.0 name server was seen to send them."""
 
-    def come(self, table: RouteTable, broker_id: int, *, acting: bool = True) -> object:
+    def come(self, table: RouteRegistry, broker_id: int, *, acting: bool = True) -> object:
         announced = broker("b", broker_id, acting=acting)
         return table.register(announced, topics("t", "u"), broker_id, 0.0).notify
 
     def test_the_others_are_told_of_one_with_a_lower_id(self) -> None:
-        table = RouteTable()
+        table = RouteRegistry()
         assert self.come(table, 2) is None
         assert self.come(table, 1) == NotifyMinBrokerId(
             receivers=("b-2:1",), broker_id=1, address="b-1:1", ha_address="ha-of-b-1:1"
@@ -347,7 +349,7 @@ class TestNotifications:
         assert self.come(table, 0) is None
 
     def test_all_that_are_left_are_told_when_the_lowest_goes(self) -> None:
-        table = RouteTable()
+        table = RouteRegistry()
         for broker_id in (0, 1, 2):
             self.come(table, broker_id)
         (departed,) = table.connection_lost(0)
@@ -358,7 +360,7 @@ class TestNotifications:
         assert table.unregister(BrokerKey("c", "b-1:1"), "b", 1).notify is None
 
     def test_without_stand_ins_only_who_comes_is_told_of(self) -> None:
-        table = RouteTable()
+        table = RouteRegistry()
         self.come(table, 1, acting=False)
         assert self.come(table, 0, acting=False) is not None
         (departed,) = table.connection_lost(0)
@@ -427,9 +429,9 @@ class TestLimits:
         ],
     )
     def test_too_much_is_refused_and_changes_nothing(
-        self, announced: Announcement, known: Topics
+        self, announced: Announcement, known: RegisteredTopics
     ) -> None:
-        table = RouteTable(self.limits)
+        table = RouteRegistry(self.limits)
         for each in (broker("b", 0), broker("b", 1), broker("d")):
             table.register(each, topics("t", "u"), each.address, 0.0)
         before = (table.routes.version, table.brokers.clusters(), addresses(table))
@@ -439,7 +441,7 @@ class TestLimits:
         assert table.next_deadline() == 120.0
 
     def test_too_many_single_topics_and_mappings_are_refused(self) -> None:
-        table = RouteTable(self.limits)
+        table = RouteRegistry(self.limits)
         table.register(broker(), topics("t", "u", "v"), "x", 0.0)
         with pytest.raises(ServerError, match="more than 3 topics"):
             table.add_topic("w", [QueueData(broker_name="b", perm=6)])
@@ -448,10 +450,10 @@ class TestLimits:
         mappings = {f"m{number}": TopicMapping() for number in range(4)}
         mapped = TopicTable(topic_queue_mapping_info_map=mappings)
         with pytest.raises(ServerError, match="more than 3 topics"):
-            table.register(broker(), Topics(table=mapped), "x", 0.0)
+            table.register(broker(), RegisteredTopics(table=mapped), "x", 0.0)
 
     def test_host_names_are_good_broker_names_and_topics(self) -> None:
-        table = RouteTable()
+        table = RouteRegistry()
         table.register(broker("node1.example.com"), topics("node1.example.com", "t"), "x", 0.0)
         assert queue_counts(table, "node1.example.com") == {"node1.example.com": 4}
 
