@@ -132,7 +132,7 @@ async def test_a_connection_silent_for_a_whole_request_is_given_up() -> None:
         proxy.swallow()
         task = asyncio.create_task(dialer.request(proxy.address, ask(), 3))
         connection = await dialer.connect(proxy.address)
-        await until(lambda: len(connection._waiters) == 1, "the request")
+        await until(lambda: len(connection._requests) == 1, "the request")
         await leap(3.1)
         with pytest.raises(RequestTimedOut):
             await task

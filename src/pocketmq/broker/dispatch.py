@@ -24,7 +24,7 @@ from pocketmq.broker.turn import Answers, Turn
 from pocketmq.broker.waiting_pulls import WaitingPulls
 from pocketmq.errors import MQError, ResponseCode, StoreError
 from pocketmq.net import Connection
-from pocketmq.net.refusal_log import RefusalLog
+from pocketmq.net.limited_logs import RefusalLog
 from pocketmq.protocol.catalogue import REQUESTS
 from pocketmq.protocol.command import ONEWAY_FLAG, Command
 

@@ -131,7 +131,7 @@ class Cluster:
         self._supervisor.network(broker).slow(delay)
 
     async def create_topic(self, name: str, queues: int = 8) -> str:
-        """Make a topic with so many queues on each running broker, and give its name.
+        """Make a topic with so many queues on each running broker, and return its name.
 
         Clients can find it when this returns. Raises `ServerError` if a broker refuses.
         """

@@ -38,7 +38,7 @@ class ClusterQueries:
         await self._dialer.close(0.0)
 
     async def brokers(self, nameserver: str) -> dict[str, str]:
-        """Give the masters a name server knows: address by name."""
+        """Return the masters a name server knows: address by name."""
         answer = await self._ask(nameserver, RequestCode.GET_BROKER_CLUSTER_INFO)
         table = decode_body(answer.body, ClusterInfo).broker_addr_table
         return {
@@ -60,7 +60,7 @@ class ClusterQueries:
         await self._ask(broker, RequestCode.UPDATE_AND_CREATE_TOPIC, header)
 
     async def brokers_of(self, nameserver: str, topic: str) -> set[str]:
-        """Give the names of the brokers in a topic's route; none if there is no route."""
+        """Return the names of the brokers in a topic's route; none if there is no route."""
         header = GetRouteRequest(topic=topic)
         try:
             answer = await self._ask(nameserver, RequestCode.GET_ROUTEINFO_BY_TOPIC, header)

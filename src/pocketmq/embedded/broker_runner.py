@@ -32,7 +32,7 @@ class Runner(Protocol):
         """The process it runs in."""
 
     async def start(self, order: "BrokerOrder") -> str:
-        """Start it and give the address it serves at. Raises `CannotStart`, `PartEnded`."""
+        """Start it and return the address it serves at. Raises `CannotStart`, `PartEnded`."""
 
     async def stop(self) -> None:
         """Let it finish: everything written, name servers told."""

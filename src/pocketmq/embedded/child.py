@@ -60,7 +60,7 @@ _STDIN, _STDOUT = 0, 1
 
 
 def run() -> int:
-    """Take the order, carry it out and give the exit code."""
+    """Take the order, carry it out and return the exit code."""
     die_with_parent()
     line = _first_line()
     if not line:

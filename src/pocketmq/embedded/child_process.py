@@ -42,7 +42,7 @@ class Process(Protocol):
         """Our end of its standard output."""
 
     def poll(self) -> int | None:
-        """Give its exit code, once it has ended."""
+        """Return its exit code, once it has ended."""
 
     def kill(self) -> None:
         """Send SIGKILL."""

@@ -106,7 +106,7 @@ class Cluster:
         self._running.call(self._cluster.slow(broker, delay))
 
     def create_topic(self, name: str, queues: int = 8) -> str:
-        """Make a topic with so many queues on each running broker, and give its name."""
+        """Make a topic with so many queues on each running broker, and return its name."""
         return self._running.call(self._cluster.create_topic(name, queues))
 
     @property

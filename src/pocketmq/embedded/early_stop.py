@@ -22,7 +22,7 @@ def remember_stop_signals() -> None:
 
 
 def was_asked_to_stop() -> bool:
-    """Tell whether a signal came before the loop could take it."""
+    """Return whether a signal came before the loop could take it."""
     return _asked
 
 

@@ -25,7 +25,7 @@ class ForkedProcess:
         self.returncode: int | None = None
 
     def poll(self) -> int | None:
-        """Give the exit code once there is one, negative for a signal."""
+        """Return the exit code once there is one, negative for a signal."""
         if self.returncode is None:
             pid, status = os.waitpid(self.pid, os.WNOHANG)
             if pid:

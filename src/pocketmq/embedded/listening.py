@@ -24,7 +24,7 @@ WILDCARDS = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - compared, not 
 
 
 async def resolved(host: str, part: str) -> str:
-    """Give the address of a host name, IPv4 before IPv6. Raises `CannotStart`."""
+    """Return the address of a host name, IPv4 before IPv6. Raises `CannotStart`."""
     for family in (socket.AF_INET, socket.AF_INET6):
         with suppress(OSError, ValueError):
             socket.inet_pton(family, host)
@@ -40,12 +40,12 @@ async def resolved(host: str, part: str) -> str:
 
 
 def told_host(listening: str) -> str:
-    """Give the host clients are told for a part that listens there."""
+    """Return the host clients are told for a part that listens there."""
     return reachable_host(listening) if listening in WILDCARDS else listening
 
 
 def own_host(listening: str) -> str:
-    """Give the host by which this machine reaches a part that listens there."""
+    """Return the host by which this machine reaches a part that listens there."""
     return WILDCARDS.get(listening, listening)
 
 
@@ -71,12 +71,12 @@ PORT_STEP = 10
 
 
 def usual_port(first: int, number: int) -> int:
-    """Give the port of the n-th broker, counting from 0; 0 stays any free one."""
+    """Return the port of the n-th broker, counting from 0; 0 stays any free one."""
     return first + PORT_STEP * number if first else 0
 
 
 def is_free(host: str, port: int) -> bool:
-    """Tell whether a server could listen there now."""
+    """Return whether a server could listen there now."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(family, socket.SOCK_STREAM) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as asyncio's servers do
@@ -88,7 +88,7 @@ def is_free(host: str, port: int) -> bool:
 
 
 def wished_port(host: str, port: int, name: str) -> int:
-    """Give the wished port if it is free, else 0 for any."""
+    """Return the wished port if it is free, else 0 for any."""
     if port == 0 or is_free(host, port):
         return port
     logger.warning("port %d is in use: %s takes any free one", port, name)
@@ -96,7 +96,7 @@ def wished_port(host: str, port: int, name: str) -> int:
 
 
 def read_ports(data: Path | None) -> dict[str, int]:
-    """Give the ports brokers had the last time; a missing or broken file is no reason to stop."""
+    """Return the ports brokers had the last time; a missing or broken file is no reason to stop."""
     if data is None:
         return {}
     path = data / PORTS_FILE

@@ -25,7 +25,7 @@ STEADY = 60.0
 
 
 def restart_wait(failures: int) -> float:
-    """Give the seconds to wait before a start, after so many failures in a row."""
+    """Return the seconds to wait before a start, after so many failures in a row."""
     return min(LONGEST_WAIT, FIRST_WAIT * 2.0 ** min(max(0, failures - 1), 30))
 
 
@@ -151,7 +151,7 @@ class BrokerMember:
             await runner.kill()
 
     def ended(self) -> Runner | None:
-        """Note that this life is over, and give what led it."""
+        """Note that this life is over, and return what led it."""
         runner, self.runner = self.runner, None
         self.running = False
         if self.network is not None:

@@ -106,7 +106,7 @@ class JsonLines(logging.Formatter):
 
 
 def escaped(text: str) -> str:
-    """Give text that is safe within one line on a terminal."""
+    """Return text that is safe within one line on a terminal."""
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)

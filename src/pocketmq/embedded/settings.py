@@ -112,7 +112,7 @@ class ClusterSettings(msgspec.Struct, frozen=True, kw_only=True):
             )
 
     def metrics(self, name: str) -> dict[str, str]:
-        """Give where a broker shows its metrics: each one port after the one before it."""
+        """Return where a broker shows its metrics: each one port after the one before it."""
         port = self.config.get(METRICS_PORT, "0")
         if not port.isdecimal() or port == "0":  # what is wrong is told by who reads it
             return {}
@@ -125,7 +125,7 @@ class ClusterSettings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def inner_tls(config: Mapping[str, str]) -> dict[str, str]:
-    """Give what lets the parts of a cluster talk to each other when plain words are refused.
+    """Return what lets the parts of a cluster talk to each other when plain words are refused.
 
     They show the certificate they have, and do not check each other's: they are on one machine.
     """

@@ -60,7 +60,7 @@ class Supervisor:
         self._reviving: dict[str, asyncio.Task[None]] = {}
 
     async def start(self) -> str:
-        """Start everything and give the name server's address; brokers are registered then.
+        """Start everything and return the name server's address; brokers are registered then.
 
         Raises `CannotStart` or `PartEnded`, and leaves nothing running.
         """
@@ -127,7 +127,7 @@ class Supervisor:
             await self._until_registered({name})
 
     def network(self, name: str) -> BrokerNetwork:
-        """Give what can break the network around a broker."""
+        """Return what can break the network around a broker."""
         network = self.member(name).network
         if network is None:
             raise InvalidInput("only a cluster made with faults=True has a network to break")

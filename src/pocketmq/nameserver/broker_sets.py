@@ -24,7 +24,7 @@ class BrokerSet:
         self.addresses: dict[int, str] = {}  # never empty once the set is known
 
     def data(self) -> BrokerData:
-        """Give it as routes carry it."""
+        """Return it as routes carry it."""
         return BrokerData(
             cluster=self.cluster,
             broker_name=self.name,
@@ -34,7 +34,7 @@ class BrokerSet:
         )
 
     def id_of(self, address: str) -> int | None:
-        """Give the id an address has here."""
+        """Return the id an address has here."""
         return next((each for each, known in self.addresses.items() if known == address), None)
 
     @property
@@ -83,23 +83,23 @@ class BrokerSets:
         return len(self._sets)
 
     def get(self, name: str) -> BrokerSet | None:
-        """Give the brokers of a name."""
+        """Return the brokers of a name."""
         return self._sets.get(name)
 
     def all(self) -> Iterable[BrokerSet]:
-        """Give all, the longest known first."""
+        """Return all, the longest known first."""
         return self._sets.values()
 
     def clusters(self) -> dict[str, list[str]]:
-        """Give every cluster's broker names."""
+        """Return every cluster's broker names."""
         return {cluster: list(names) for cluster, names in self._clusters.items()}
 
     def in_cluster(self, cluster: str) -> list[str]:
-        """Give a cluster's broker names, none if nobody knows it."""
+        """Return a cluster's broker names, none if nobody knows it."""
         return list(self._clusters.get(cluster, ()))
 
     def enter(self, broker: Announcement) -> Entered:
-        """Give a broker's id its address."""
+        """Return a broker's id its address."""
         brokers = self._sets.get(broker.name)
         if brokers is None:
             brokers = self._sets[broker.name] = BrokerSet(broker.name, broker.cluster)

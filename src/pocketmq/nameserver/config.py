@@ -122,15 +122,15 @@ class NameServerConfig(NameServerAccess, frozen=True, kw_only=True, rename="came
     at the start."""
 
     def properties(self) -> dict[str, str]:
-        """Give all settings as text."""
+        """Return all settings as text."""
         return {name: _text(value) for name, value in msgspec.to_builtins(self).items()}
 
     def kept_properties(self) -> dict[str, str]:
-        """Give the settings that outlive a name server: not who may reach it, and how."""
+        """Return the settings that outlive a name server: not who may reach it, and how."""
         return {name: text for name, text in self.properties().items() if name not in _AT_START}
 
     def shown_properties(self) -> dict[str, str]:
-        """Give all settings for the eyes of others: secrets are hidden."""
+        """Return all settings for the eyes of others: secrets are hidden."""
         properties = self.properties()
         return properties | {key: HIDDEN for key in _SECRET_KEYS if properties[key]}
 
@@ -139,7 +139,7 @@ class NameServerConfig(NameServerAccess, frozen=True, kw_only=True, rename="came
         return f"NameServerConfig({shown})"
 
     def updated(self, properties: Mapping[str, str]) -> "NameServerConfig":
-        """Give the settings with these changes; names that are not settings are passed over.
+        """Return the settings with these changes; names that are not settings are passed over.
 
         Raises `InvalidInput` for a value that does not fit; Java would keep the old one in silence.
         """

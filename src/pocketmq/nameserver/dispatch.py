@@ -21,7 +21,7 @@ _CONTROLLER = range(1001, 1014)
 
 
 def answer(state: NameServerState, connection: Hashable, request: Command) -> Command:
-    """Give the answer to a request, whatever it is. Never raises."""
+    """Return the answer to a request, whatever it is. Never raises."""
     handler = HANDLERS.get(request.code)
     if handler is None:
         remark = f" request type {request.code} not supported"  # the blank is Java's
@@ -46,5 +46,5 @@ def answer(state: NameServerState, connection: Hashable, request: Command) -> Co
 
 
 def _peer(connection: Hashable) -> object:
-    """Give the name of a peer for the log."""
+    """Return the name of a peer for the log."""
     return getattr(connection, "remote_address", connection)

@@ -41,7 +41,7 @@ class KeyValues:
         self._size = sum(_size(name, values) for name, values in self._table.items())
 
     def get(self, namespace: str, key: str) -> str | None:
-        """Give a value."""
+        """Return a value."""
         return self._table.get(namespace, {}).get(key)
 
     def put(self, namespace: str, key: str, value: str) -> None:
@@ -56,7 +56,7 @@ class KeyValues:
             self._change(namespace, {name: each for name, each in values.items() if name != key})
 
     def encoded(self, namespace: str) -> bytes | None:
-        """Give a namespace as a body, or None if there never was one."""
+        """Return a namespace as a body, or None if there never was one."""
         values = self._table.get(namespace)
         if values is None:
             return None

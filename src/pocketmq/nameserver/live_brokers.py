@@ -25,7 +25,7 @@ class LiveBrokers:
         self._by_connection: dict[Hashable, set[BrokerKey]] = {}
 
     def get(self, key: BrokerKey) -> LiveBroker | None:
-        """Give what is known of a broker."""
+        """Return what is known of a broker."""
         return self._live.get(key)
 
     def put(self, key: BrokerKey, live: LiveBroker) -> None:
@@ -35,7 +35,7 @@ class LiveBrokers:
         self._by_connection.setdefault(live.connection, set()).add(key)
 
     def remove(self, key: BrokerKey) -> LiveBroker | None:
-        """Forget a broker; give what was known."""
+        """Forget a broker; return what was known."""
         live = self._live.pop(key, None)
         if live is not None:
             keys = self._by_connection[live.connection]
@@ -45,7 +45,7 @@ class LiveBrokers:
         return live
 
     def on(self, connection: Hashable) -> list[BrokerKey]:
-        """Give the brokers that registered last on this connection."""
+        """Return the brokers that registered last on this connection."""
         return sorted(self._by_connection.get(connection, ()))
 
     def forget_digests(self, name: str) -> None:
@@ -55,11 +55,11 @@ class LiveBrokers:
                 live.digests.clear()
 
     def silent(self, now: float) -> list[BrokerKey]:
-        """Give those whose time is over."""
+        """Return those whose time is over."""
         return [key for key, live in self._live.items() if live.deadline <= now]
 
     def next_deadline(self) -> float | None:
-        """Tell when the first of them will have been silent for too long."""
+        """Return when the first of them will have been silent for too long."""
         return min((live.deadline for live in self._live.values()), default=None)
 
 
@@ -84,7 +84,7 @@ def host_of(connection: Hashable) -> str:
 
 
 def is_same_peer(owner: LiveBroker, connection: Hashable) -> bool:
-    """Tell whether a connection is an owner's own, or comes from the owner's host."""
+    """Return whether a connection is an owner's own, or comes from the owner's host."""
     return owner.connection == connection or host_of(owner.connection) == host_of(connection)
 
 
@@ -145,7 +145,7 @@ def check_departure(
 
 
 def _is_kept_from(owner: LiveBroker | None, asker: RegisteringPeer) -> bool:
-    """Tell whether an owner is alive and another than the peer that asks."""
+    """Return whether an owner is alive and another than the peer that asks."""
     if owner is None or owner.connection == asker.connection:
         return False
     return asker.now < owner.heard + OWNER_SILENCE
@@ -156,13 +156,13 @@ def _same_host(owner: LiveBroker | None, asker: RegisteringPeer) -> bool:
 
 
 def _is_of_another_term(state_version: int, owner: LiveBroker | None) -> bool:
-    """Tell whether a controller appointed both, and not for the same term."""
+    """Return whether a controller appointed both, and not for the same term."""
     term = 0 if owner is None else owner.version.state_version
     return state_version < term or 0 < term < state_version
 
 
 def _is_replica(own: LiveBroker | None, broker: Announcement, asker: RegisteringPeer) -> bool:
-    """Tell whether a peer has been a broker of this name, with another id, for a while.
+    """Return whether a peer has been a broker of this name, with another id, for a while.
 
     DLedger's new leader may register before the old one has given up the id.
     """

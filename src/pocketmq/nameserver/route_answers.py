@@ -71,7 +71,7 @@ class RouteBodies:
         self._kept: dict[str, _Kept] = {}
 
     def get(self, topic: str, route: TopicRoute, order: str | None, *, standard: bool) -> bytes:
-        """Give a route's body; `order` is the topic's order configuration."""
+        """Return a route's body; `order` is the topic's order configuration."""
         kept = self._kept.get(topic)
         if kept is None or kept.route is not route or kept.order != order:
             kept = self._kept[topic] = _Kept(route, order)

@@ -58,7 +58,7 @@ class RouteRegistry:
     # Brokers come
 
     def holds(self, broker: Announcement, digest: bytes) -> bool:
-        """Tell whether taking in a registration's topics again would change nothing.
+        """Return whether taking in a registration's topics again would change nothing.
 
         Brokers repeat their registration every 30 s; what is known need not be read again.
         """
@@ -151,7 +151,7 @@ class RouteRegistry:
         return _NO_VERSION if live is None else live.version
 
     def rival(self, broker: Announcement) -> str | None:
-        """Give the address of another broker that has this name and id, and is alive."""
+        """Return the address of another broker that has this name and id, and is alive."""
         known = self.brokers.get(broker.name)
         holder = None if known is None else known.addresses.get(broker.broker_id)
         return None if self._rival(broker) is None else holder
@@ -164,7 +164,7 @@ class RouteRegistry:
         return owner_of(self._live, {broker.cluster, *known.clusters}, holder)
 
     def _outdated(self, broker: Announcement, version: DataVersion) -> bool:
-        """Tell whether another address has this id with a later state: a master of a later term."""
+        """Return whether another address has this id with a later state: a master of a later term."""
         rival = self._rival(broker)
         return rival is not None and rival.version.state_version > version.state_version
 
@@ -241,12 +241,12 @@ class RouteRegistry:
             live.heard = now
 
     def data_version(self, key: BrokerKey) -> DataVersion | None:
-        """Give the version of a broker's topics as it registered them last."""
+        """Return the version of a broker's topics as it registered them last."""
         live = self._live.get(key)
         return None if live is None else live.version
 
     def changed(self, key: BrokerKey, version: DataVersion | None) -> bool:
-        """Tell whether a broker's topics are of another version than it registered last."""
+        """Return whether a broker's topics are of another version than it registered last."""
         known = self.data_version(key)
         return known is None or known != version
 
@@ -271,7 +271,7 @@ class RouteRegistry:
         return self._lose(self._live.silent(now))
 
     def next_deadline(self) -> float | None:
-        """Tell when `expire` is to be called next."""
+        """Return when `expire` is to be called next."""
         return self._live.next_deadline()
 
     def _lose(self, keys: list[BrokerKey]) -> list[Departed]:
@@ -334,7 +334,7 @@ class RouteRegistry:
             self._live.forget_digests(name)
 
     def wipe_write_permission(self, broker: str) -> int:
-        """Make all topics of a broker read-only; give how many they are."""
+        """Make all topics of a broker read-only; return how many they are."""
         return self.routes.change_permissions(broker, _without_write)
 
     def add_write_permission(self, broker: str) -> int:

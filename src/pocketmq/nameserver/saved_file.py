@@ -7,7 +7,7 @@ from pocketmq.errors import StoreError
 
 
 def read_saved(path: Path) -> bytes | None:
-    """Give the file's content, or None if there is none. Raises `StoreError`."""
+    """Return the file's content, or None if there is none. Raises `StoreError`."""
     try:
         return path.read_bytes()
     except FileNotFoundError:

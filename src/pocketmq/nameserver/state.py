@@ -13,7 +13,7 @@ from pocketmq.nameserver.key_values import ORDER_NAMESPACE, KeyValues
 from pocketmq.nameserver.registrations import NotifyMinBrokerId
 from pocketmq.nameserver.route_answers import RouteBodies
 from pocketmq.nameserver.route_registry import RouteRegistry
-from pocketmq.net.refusal_log import RefusalLog
+from pocketmq.net.limited_logs import RefusalLog
 from pocketmq.protocol.command import Command
 
 if TYPE_CHECKING:
@@ -48,11 +48,11 @@ class NameServerState:
         self._bodies: dict[str, tuple[int, bytes]] = {}
 
     def route(self, topic: str) -> TopicRoute | None:
-        """Give a topic's route as it is."""
+        """Return a topic's route as it is."""
         return self.table.routes.get(topic)
 
     def order_of(self, topic: str) -> str | None:
-        """Give a topic's order configuration, if routes are to carry it."""
+        """Return a topic's order configuration, if routes are to carry it."""
         if not self.config.order_message_enable:
             return None
         return self.key_values.get(ORDER_NAMESPACE, topic)
@@ -63,7 +63,7 @@ class NameServerState:
             self.notifications.append(notification)
 
     def body(self, name: str, make: Callable[[], bytes]) -> bytes:
-        """Give a body that depends on the table alone; it is made anew when that has changed."""
+        """Return a body that depends on the table alone; it is made anew when that has changed."""
         version = self.table.routes.version
         kept = self._bodies.get(name)
         if kept is None or kept[0] != version:

@@ -39,19 +39,19 @@ class TopicQueues:
         return self._by_topic.keys()
 
     def of_topic(self, topic: str) -> Mapping[str, QueueData]:
-        """Give a topic's queue data by broker name, the longest known first."""
+        """Return a topic's queue data by broker name, the longest known first."""
         return self._by_topic.get(topic, _NONE)
 
     def of_broker(self, broker: str) -> Collection[str]:
-        """Give the topics a broker name holds queues of; a view, not to be kept."""
+        """Return the topics a broker name holds queues of; a view, not to be kept."""
         return self._by_broker.get(broker, {}).keys()
 
     def holds(self, topic: str, broker: str) -> bool:
-        """Tell whether a broker name holds queues of a topic."""
+        """Return whether a broker name holds queues of a topic."""
         return broker in self._by_topic.get(topic, _NONE)
 
     def put(self, topic: str, data: QueueData) -> bool:
-        """Set what one broker holds; tell whether that is news."""
+        """Set what one broker holds; return whether that is news."""
         brokers = self._by_topic.setdefault(topic, {})
         if brokers.get(data.broker_name) == data:
             return False
@@ -60,7 +60,7 @@ class TopicQueues:
         return True
 
     def remove(self, topic: str, brokers: Iterable[str]) -> list[str]:
-        """Forget that these brokers hold a topic; give those that did."""
+        """Forget that these brokers hold a topic; return those that did."""
         holders = self._by_topic.get(topic, {})
         gone = [broker for broker in brokers if holders.pop(broker, None) is not None]
         for broker in gone:
@@ -73,14 +73,14 @@ class TopicQueues:
         return gone
 
     def remove_broker(self, broker: str) -> list[str]:
-        """Forget all that a broker name holds; give the topics."""
+        """Forget all that a broker name holds; return the topics."""
         topics = list(self.of_broker(broker))
         for topic in topics:
             self.remove(topic, [broker])
         return topics
 
     def change_permissions(self, broker: str, change: Callable[[int], int]) -> list[str]:
-        """Change the permissions of all that a broker name holds; give the topics."""
+        """Change the permissions of all that a broker name holds; return the topics."""
         topics = list(self.of_broker(broker))
         for topic in topics:
             data = self._by_topic[topic][broker]
@@ -100,7 +100,7 @@ class Routes:
         self._made: dict[str, TopicRoute] = {}
 
     def get(self, topic: str) -> TopicRoute | None:
-        """Give a topic's route: the same object until it changes."""
+        """Return a topic's route: the same object until it changes."""
         route = self._made.get(topic)
         if route is None and topic in self.queues:
             route = self._made[topic] = self._make(topic)
@@ -125,14 +125,14 @@ class Routes:
         )
 
     def put(self, topic: str, data: QueueData) -> bool:
-        """Set what a broker holds of a topic; tell whether that is news."""
+        """Set what a broker holds of a topic; return whether that is news."""
         news = self.queues.put(topic, data)
         if news:
             self._touch([topic])
         return news
 
     def remove(self, topic: str, brokers: Iterable[str]) -> list[str]:
-        """Forget that brokers hold a topic; give those that did."""
+        """Forget that brokers hold a topic; return those that did."""
         gone = self.queues.remove(topic, brokers)
         if gone:
             self._touch([topic])
@@ -143,7 +143,7 @@ class Routes:
         self._touch(self.queues.remove_broker(broker))
 
     def change_permissions(self, broker: str, change: Callable[[int], int]) -> int:
-        """Change the permissions of all a broker name holds; give the number of topics."""
+        """Change the permissions of all a broker name holds; return the number of topics."""
         topics = self.queues.change_permissions(broker, change)
         self._touch(topics)
         return len(topics)

@@ -35,7 +35,7 @@ class Dialer:
         return self._tls
 
     async def connect(self, address: str, timeout: float | None = None) -> Connection:  # noqa: ASYNC109 - the dial outlives it
-        """Give an open connection, waiting for it at most `timeout` or `limits.connect` seconds.
+        """Return an open connection, waiting for it at most `timeout` or `limits.connect` seconds.
 
         Raises `ConnectFailed` if there is no way to the address, `InvalidInput` if it is none or
         the certificates for TLS cannot be used.
@@ -91,7 +91,7 @@ class Dialer:
             connection.close(ConnectionLost(connection.remote_address, reason))
 
     def known(self, address: str) -> Connection | None:
-        """Give the connection to an address if there is one already."""
+        """Return the connection to an address if there is one already."""
         connection = self._open.get(address)
         return None if connection is None or connection.closed else connection
 
@@ -104,6 +104,7 @@ class Dialer:
         if tasks:
             await asyncio.wait(tasks)
         await self.connections.close(grace)
+        self._shared.close()
 
     async def _dial(self, address: str, host: str, port: int) -> Connection | ConnectFailed:
         loop = asyncio.get_running_loop()
@@ -130,7 +131,7 @@ class Dialer:
             self._contexts = Contexts(self._tls, asyncio.get_running_loop().time)
 
     def _speaking(self, host: str) -> dict[str, Any]:
-        """Give what asyncio wants to know of TLS, which is nothing for a plain connection."""
+        """Return what asyncio wants to know of TLS, which is nothing for a plain connection."""
         if self._tls is None or self._contexts is None:
             return {}
         return {

@@ -42,7 +42,7 @@ class DoorSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """Load balancers that tell whom they speak for (PROXY protocol); Java believes everybody."""
 
     def server_tls(self) -> ServerTls | None:
-        """Give how it is spoken to; None without a certificate, or if TLS is disabled.
+        """Return how it is spoken to; None without a certificate, or if TLS is disabled.
 
         Raises `InvalidInput` for a choice that cannot work.
         """
@@ -73,7 +73,7 @@ class DoorSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
         )
 
     def client_tls(self) -> Tls | None:
-        """Give how it speaks to others; as in Java the host's name is not checked."""
+        """Return how it speaks to others; as in Java the host's name is not checked."""
         if not self.tls_enable:
             return None
         return Tls(
@@ -86,7 +86,7 @@ class DoorSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
         )
 
     def doorway(self, limits: Limits) -> Doorway | None:
-        """Give what a server's new connections pass, on its loop; None if that is nothing.
+        """Return what a server's new connections pass, on its loop; None if that is nothing.
 
         Raises `InvalidInput` for settings or certificates that cannot be used.
         """

@@ -59,7 +59,7 @@ def read_text(line: bytes) -> Address | None:
 
 
 def addresses_size(prefix: bytes) -> int:
-    """Give how many bytes follow the first 16 of version 2. Raises `GreetingMalformed`."""
+    """Return how many bytes follow the first 16 of version 2. Raises `GreetingMalformed`."""
     if prefix[:12] != SIGNATURE or prefix[12] >> 4 != 2 or prefix[12] & 15 > _PROXY:
         raise GreetingMalformed("not a PROXY header of version 2")
     size = int.from_bytes(prefix[14:16], "big")
@@ -170,7 +170,7 @@ class Doorway:
         return taken
 
     async def _look(self, peer: socket.socket, size: int) -> bytes:
-        """Give what is there, at least one byte, and leave it there."""
+        """Return what is there, at least one byte, and leave it there."""
         while True:
             try:
                 seen = peer.recv(size, socket.MSG_PEEK)
@@ -206,6 +206,6 @@ def parse_networks(text: str) -> Networks:
 
 
 def is_among(host: str, networks: Networks) -> bool:
-    """Tell whether an address belongs to one of these networks. Raises `ValueError`."""
+    """Return whether an address belongs to one of these networks. Raises `ValueError`."""
     address = ipaddress.ip_address(host.partition("%")[0])
     return any(address in network for network in networks)

@@ -87,7 +87,7 @@ def raise_descriptor_limit() -> None:
 
 
 def for_connections(wanted: int) -> int:
-    """Give how many connections a server may have: `wanted`, or what leaves some for files."""
+    """Return how many connections a server may have: `wanted`, or what leaves some for files."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == resource.RLIM_INFINITY:
         return wanted

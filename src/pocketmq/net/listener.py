@@ -99,7 +99,7 @@ Place = tuple[int, Address]
 
 
 async def _resolve(host: str, port: int) -> list[Place]:
-    """Give families and addresses; only a name that needs it costs a look-up in a thread."""
+    """Return families and addresses; only a name that needs it costs a look-up in a thread."""
     kind, passive = socket.SOCK_STREAM, socket.AI_PASSIVE
     try:
         numeric = passive | socket.AI_NUMERICHOST

@@ -81,9 +81,7 @@ class Server:
                     task.cancel()
             await asyncio.wait(self._arriving)
         await self.connections.close(grace)
-        for budget in (self._shared.budget, self._shared.strangers):
-            if budget is not None:
-                budget.close()
+        self._shared.close()
 
     def _take(self, peer: socket.socket) -> None:
         """Take a socket in, or turn it away when there are too many."""
@@ -116,7 +114,7 @@ class Server:
             raise
 
     def _speaking(self, context: ssl.SSLContext | None) -> dict[str, Any]:
-        """Give what asyncio wants to know of TLS, which is nothing for a plain connection."""
+        """Return what asyncio wants to know of TLS, which is nothing for a plain connection."""
         if context is None:
             return {}
         limits = self.limits
@@ -149,7 +147,7 @@ class Server:
 
 
 def reachable_host(listen_host: str) -> str:
-    """Give the address others can use when a server listens on every interface."""
+    """Return the address others can use when a server listens on every interface."""
     if listen_host not in {"0.0.0.0", "::", ""}:  # noqa: S104 - compared, not bound
         return listen_host
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:

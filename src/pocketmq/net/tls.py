@@ -144,7 +144,7 @@ class Contexts:
             raise InvalidInput(f"TLS cannot use {_named(tls.files)}: {_reason(error)}") from error
 
     def current(self) -> ssl.SSLContext:
-        """Give the context for a new connection."""
+        """Return the context for a new connection."""
         now = self._clock()
         if now - self._looked >= _LOOK_AGAIN:
             self._looked = now

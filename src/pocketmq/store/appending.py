@@ -112,7 +112,7 @@ class Appender:
         return self._append_packed(queue, pack)
 
     def write(self) -> None:
-        """Give everything appended to the operating system; see `MessageStore.write`."""
+        """Return everything appended to the operating system; see `MessageStore.write`."""
         if not self._unwritten:
             return
         unwritten, self._unwritten = self._unwritten, []

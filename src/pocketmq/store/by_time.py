@@ -16,7 +16,7 @@ _LOOK = 1024
 
 
 def store_time(log: CommitLog, queue: QueueIndex, offset: int) -> int:
-    """Give when a message was stored, in milliseconds; -1 if it is not there.
+    """Return when a message was stored, in milliseconds; -1 if it is not there.
 
     For one that was lost or damaged it is the time of the next.
     """

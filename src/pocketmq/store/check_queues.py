@@ -27,7 +27,7 @@ class IndexFiles:
         self._maps: dict[int, Columns | None] = {}
 
     def columns(self, number: int) -> Columns | None:
-        """Give positions, sizes and tag codes of a file; None if it is missing or too short."""
+        """Return positions, sizes and tag codes of a file; None if it is missing or too short."""
         if number not in self._maps:
             if len(self._maps) >= _MOST_OPEN:
                 del self._maps[next(iter(self._maps))]
@@ -84,7 +84,7 @@ class SeenQueue:
             findings.error(PART, text, kind="gaps in an index")
 
     def entry(self, offset: int, files: IndexFiles) -> tuple[int, int, int] | None:
-        """Give position, size and tag code of an entry; None if its file is not there."""
+        """Return position, size and tag code of an entry; None if its file is not there."""
         index = bisect_right(self._firsts, offset) - 1
         if index < 0:
             return None
@@ -102,7 +102,7 @@ class SeenQueue:
         self._borne_out[offset - self.low] = 1
 
     def others(self) -> Iterator[int]:
-        """Give the offsets of entries without a record."""
+        """Return the offsets of entries without a record."""
         at = self._borne_out.find(0)
         while at >= 0:
             yield self.low + at

@@ -83,7 +83,7 @@ class Findings:
         self.add(Severity.ERROR, part, text, kind=kind)
 
     def finished(self) -> list[CheckFinding]:
-        """Give what was found, and how much more of a kind there was."""
+        """Return what was found, and how much more of a kind there was."""
         more = [
             CheckFinding(severity, part, f"{count - _SHOWN} more of this kind: {kind}")
             for (severity, part, kind), count in self._counts.items()

@@ -27,7 +27,7 @@ LOG = "commitlog"
 
 
 def find_stores(path: Path) -> list[Path]:
-    """Give the stores in a directory: itself, or those of a cluster's brokers below it.
+    """Return the stores in a directory: itself, or those of a cluster's brokers below it.
 
     Raises `InvalidInput` if there is none.
     """
@@ -84,12 +84,12 @@ class LogReader:
         return self.segments[-1].end if self.segments else 0
 
     def holes(self) -> list[tuple[int, int]]:
-        """Give the bytes between files that are missing."""
+        """Return the bytes between files that are missing."""
         pairs = zip(self.segments, self.segments[1:], strict=False)
         return [(one.end, other.start) for one, other in pairs if one.end != other.start]
 
     def read(self) -> Iterator[Sound]:
-        """Give every sound record."""
+        """Return every sound record."""
         for segment in self.segments:
             self._segment = segment
             self.tail = max(self.tail, segment.start)

@@ -43,7 +43,7 @@ class CommitLog:
         return self.segments.first
 
     def begin(self, tail: int, synced: int) -> bool:
-        """Go on at a position that recovery found; tell whether anything lay behind it."""
+        """Go on at a position that recovery found; return whether anything lay behind it."""
         cut = self.segments.drop_after(tail)
         self.tail = self.written = self.recent = self._soon_old = tail
         self.synced = synced
@@ -92,7 +92,7 @@ class CommitLog:
         self.written = self.tail
 
     def view(self, position: int, size: int) -> memoryview | None:
-        """Give bytes of the log, or None if they are not (or no longer) kept."""
+        """Return bytes of the log, or None if they are not (or no longer) kept."""
         segment = self.segments.at(position)
         if segment is None or position + size > segment.end:
             return None
@@ -100,7 +100,7 @@ class CommitLog:
         return segment.view[start : start + size]
 
     def unsynced(self) -> tuple[list[StoredFile], int]:
-        """Give the files a flusher must sync, and how far the log is safe once it has."""
+        """Return the files a flusher must sync, and how far the log is safe once it has."""
         if self.written <= self.synced:
             return [], self.written
         return [segment.file for segment in self.segments.from_position(self.synced)], self.written

@@ -54,10 +54,10 @@ class StoredFile(Protocol):
         """
 
     def cut(self, position: int) -> bool:
-        """Make everything from a position on zero, and sync; tell whether it was not."""
+        """Make everything from a position on zero, and sync; return whether it was not."""
 
     def data_end(self, position: int) -> int:
-        """Give where the last byte behind a position ends that is not zero, or the position."""
+        """Return where the last byte behind a position ends that is not zero, or the position."""
 
     def rest(self) -> None:
         """Nothing will be written for now: hold as little as possible."""
@@ -82,13 +82,13 @@ class FileSystem(Protocol):
         """Open an existing file at the size it has."""
 
     def sizes(self, folder: str) -> dict[str, int]:
-        """Give a folder's files and their sizes, in order of their names."""
+        """Return a folder's files and their sizes, in order of their names."""
 
     def remove(self, name: str) -> None:
         """Delete a file for good."""
 
     def free_ratio(self) -> float:
-        """Give the part of the file system that is free, from 0 to 1."""
+        """Return the part of the file system that is free, from 0 to 1."""
 
 
 class DiskFile:
@@ -175,7 +175,7 @@ class DiskFile:
         return end
 
     def rest(self) -> None:
-        """Give the descriptor back; the mapping has its own, and `write` takes a new one."""
+        """Return the descriptor back; the mapping has its own, and `write` takes a new one."""
         if self._lock.acquire(blocking=False):  # a sync under way is not worth waiting for
             try:
                 self._drop_descriptor()
@@ -193,7 +193,7 @@ class DiskFile:
                     self.map.close()
 
     def __del__(self) -> None:
-        """Give the descriptor back if a sync was under way when everybody let go of the file."""
+        """Return the descriptor back if a sync was under way when everybody let go of the file."""
         if getattr(self, "_fd", -1) >= 0:
             os.close(self._fd)
 
@@ -269,7 +269,7 @@ class Disk:
             raise store_error(error, 0) from error
 
     def free_ratio(self) -> float:
-        """Give the part of the file system that is free, from 0 to 1.
+        """Return the part of the file system that is free, from 0 to 1.
 
         As Java and `df` count it: of what is in use and what we may still take, without the
         blocks kept for the system's administrator.

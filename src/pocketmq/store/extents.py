@@ -92,7 +92,7 @@ class ExtentFiles:
             self._free.setdefault(entries, []).append((file, place))
 
     def file(self, number: int) -> IndexFile:
-        """Give a file, opened or made when it is first needed."""
+        """Return a file, opened or made when it is first needed."""
         found = self._files.get(number)
         if found is None:
             name = f"{self._folder}/{number:08d}"
@@ -109,7 +109,7 @@ class ExtentFiles:
         return found
 
     def allocate(self, queue: int, first: int, entries: int) -> Extent:
-        """Give a run of entries; raise `StoreFull` if a new file is needed and there is no room."""
+        """Return a run of entries; raise `StoreFull` if a new file is needed and there is no room."""
         file, place = self._take(entries)
         self._changes.rows[file, place] = (entries, queue, first)
         return Extent(first, entries, file, place)
@@ -121,7 +121,7 @@ class ExtentFiles:
             self._changes.freed.append((extent.entries, extent.file, extent.place))
 
     def take_changes(self) -> Changes:
-        """Give what a checkpoint must record, and begin anew."""
+        """Return what a checkpoint must record, and begin anew."""
         taken, self._changes = self._changes, Changes({}, [])
         return taken
 

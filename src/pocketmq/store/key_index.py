@@ -65,7 +65,7 @@ class Lookup:
         self._bounds = key_hash.bounds(self._topic, self._key)
 
     def run(self, newest_first: Iterable[KeyRun], wanted: Wanted | None) -> list[bytes]:
-        """Give the newest records that match, at most `limit`, in the order of the log.
+        """Return the newest records that match, at most `limit`, in the order of the log.
 
         That is what a Java broker gives: it takes the newest of a chain, then sorts by position.
         """
@@ -87,7 +87,7 @@ class Lookup:
         return found
 
     def _places(self, newest_first: Iterable[KeyRun]) -> Iterator[int]:
-        """Give where records may match, the newest first."""
+        """Return where records may match, the newest first."""
         begin, end = self._query.begin_ms, self._query.end_ms
         last = -1
         for run in newest_first:
@@ -97,7 +97,7 @@ class Lookup:
                 last = position
 
     def _matching(self, position: int) -> Sound | None:
-        """Give the record at a position if it is what was asked for."""
+        """Return the record at a position if it is what was asked for."""
         query = self._query
         segment = self._log.segments.at(position)
         if segment is None or position >= self._log.written:
@@ -115,7 +115,7 @@ class Lookup:
         return record if self._key in keys.split(b" ") else None
 
     def _store_time(self, position: int) -> int:
-        """Give when a record was stored; -1 if it is no longer kept."""
+        """Return when a record was stored; -1 if it is no longer kept."""
         view = self._log.view(position, 76)
         if view is None:
             return -1
@@ -176,7 +176,7 @@ class KeyIndex:
         return self._newest.position
 
     def find(self, query: KeyQuery, wanted: Wanted | None = None) -> list[bytes]:
-        """Give the newest records that match, at most `limit`, in the order of the log.
+        """Return the newest records that match, at most `limit`, in the order of the log.
 
         Those that `wanted` refuses do not count. Everything written is taken in first; see
         `catch_up` for doing that piece by piece.
@@ -186,7 +186,7 @@ class KeyIndex:
         return Lookup(self._log, self._hash, query).run(runs, wanted)
 
     def catch_up(self, seconds: float | None = None) -> bool:
-        """Take in what was written, for about so many seconds; tell whether that was all.
+        """Take in what was written, for about so many seconds; return whether that was all.
 
         Without `seconds` it goes on to the end. Time that is left is used to tidy up: runs of an
         earlier time are checked, small ones merged.
@@ -224,7 +224,7 @@ class KeyIndex:
         self._runs.close()
 
     def _advance(self) -> bool:
-        """Take in a little, of the oldest part that is missing; tell whether there was anything."""
+        """Take in a little, of the oldest part that is missing; return whether there was anything."""
         stretch = self._gaps[0] if self._gaps else self._newest
         moved = stretch.advance(self._log)
         filled = stretch.stop is not None and (not moved or stretch.position >= stretch.stop)

@@ -30,7 +30,7 @@ class RunFiles:
         self.stopped = False  # nothing more that waits for the device may begin
 
     def load(self, first: int, end: int) -> list[KeyRun]:
-        """Give the runs of an earlier time, in order, that cover different parts of the log.
+        """Return the runs of an earlier time, in order, that cover different parts of the log.
 
         Others are removed: not sealed, damaged, made with another modulus, below what the log
         still keeps, merged into a larger one, or beyond the end that recovery found: what the log

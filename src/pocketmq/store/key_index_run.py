@@ -103,7 +103,7 @@ class KeyRun:
     def places(
         self, bounds: Bounds, begin_ms: int, end_ms: int, time_at: Callable[[int], int]
     ) -> Iterator[int]:
-        """Give the positions of a key's entries, the highest first.
+        """Return the positions of a key's entries, the highest first.
 
         Those stored outside of the moments asked for may be among them. `time_at` gives when the
         record at a position was stored.
@@ -136,13 +136,13 @@ class KeyRun:
 
 
 def words_of(file: StoredFile) -> "memoryview[float]":
-    """Give the words of a run's file."""
+    """Return the words of a run's file."""
     raw = file.view[HEAD_BYTES:].toreadonly()
     return raw.cast("d") if raw else memoryview(array("d"))  # nothing cannot be cast
 
 
 def pack_head(info: RunInfo, modulus: int, count: int, crc: int) -> bytes:
-    """Give the bytes that seal a run's file."""
+    """Return the bytes that seal a run's file."""
     fields = _FIELDS.pack(
         _MAGIC,
         info.start,
@@ -159,7 +159,7 @@ def pack_head(info: RunInfo, modulus: int, count: int, crc: int) -> bytes:
 
 
 def read_run(file: StoredFile, name: str, modulus: int) -> KeyRun | None:
-    """Give the run in a file, or None if it is unsealed, damaged, or of another modulus."""
+    """Return the run in a file, or None if it is unsealed, damaged, or of another modulus."""
     view = file.view
     if len(view) < HEAD_BYTES:
         return None

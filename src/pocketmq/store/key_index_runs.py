@@ -22,7 +22,7 @@ _SLICE = 2048  # words of each run that one step takes at most
 
 
 def choose(runs: Sequence[KeyRun], fan: int) -> list[KeyRun]:
-    """Give runs that should become one: neighbours, not merged before, in files and in one region.
+    """Return runs that should become one: neighbours, not merged before, in files and in one region.
 
     There are `fan` of them; fewer are enough if the next one lies in another region, since they
     would stay alone then.
@@ -67,7 +67,7 @@ class Merge:
         self._crc = 0
 
     def step(self) -> bool:
-        """Merge a further slice; tell whether there are more."""
+        """Merge a further slice; return whether there are more."""
         assert self.file is not None
         # The lowest word that some run has just behind its next slice bounds what all may give:
         # then that run gives its whole slice, and nobody more.
@@ -93,7 +93,7 @@ class Merge:
         return bound is not None
 
     def run(self) -> KeyRun:
-        """Give the finished run."""
+        """Return the finished run."""
         assert self.file is not None
         return KeyRun(self.info, words_of(self.file), self._crc, self.file)
 

@@ -29,7 +29,7 @@ class LogStretch(KeyWords):
         return self.position >> REGION_BITS != self.start >> REGION_BITS
 
     def advance(self, log: CommitLog) -> bool:
-        """Take in a little more; tell whether there was anything."""
+        """Take in a little more; return whether there was anything."""
         stop = log.written if self.stop is None else self.stop
         segment = log.segments.at(self.position) if self.position < stop else None
         if segment is None:
@@ -45,7 +45,7 @@ class LogStretch(KeyWords):
         return True
 
     def as_run(self) -> KeyRun:
-        """Give what has been collected so far, to be searched before anything is added."""
+        """Return what has been collected so far, to be searched before anything is added."""
         if self._sorted < len(self.words):
             self.words.sort()
             self._sorted = len(self.words)

@@ -86,7 +86,7 @@ class Metadata:
     # Single facts
 
     def number(self, name: str) -> int | None:
-        """Give a number kept under a name."""
+        """Return a number kept under a name."""
         rows: list[tuple[int]] = self._rows("select value from store where name = ?", name)
         return rows[0][0] if rows else None
 
@@ -98,7 +98,7 @@ class Metadata:
     # Documents: topics, groups and whatever else is one text under a name
 
     def documents(self, kind: str) -> list[tuple[str, bytes]]:
-        """Give every document of a kind, with its key."""
+        """Return every document of a kind, with its key."""
         return self._rows("select key, value from document where kind = ?", kind)
 
     def save_documents(self, kind: str, changed: dict[str, bytes | None]) -> None:
@@ -112,7 +112,7 @@ class Metadata:
     # Consumer offsets
 
     def consumer_offsets(self) -> list[OffsetRow]:
-        """Give every stored offset."""
+        """Return every stored offset."""
         return self._rows(
             "select topic, consumer_group, queue_id, next_offset from consumer_offset"
         )
@@ -132,12 +132,12 @@ class Metadata:
     # The store's own state
 
     def topics(self) -> list[str]:
-        """Give the topics that had queues at the last checkpoint."""
+        """Return the topics that had queues at the last checkpoint."""
         rows: list[tuple[str]] = self._rows("select distinct topic from queue")
         return [topic for (topic,) in rows]
 
     def queues_of(self, topic: str) -> list[QueueRow]:
-        """Give a topic's queues as of the last checkpoint."""
+        """Return a topic's queues as of the last checkpoint."""
         return self._rows("select * from queue where topic = ? order by queue_id", topic)
 
     def queue_ends(self) -> list[tuple[str, int, int]]:
@@ -145,11 +145,11 @@ class Metadata:
         return self._rows("select topic, queue_id, next_offset from queue")
 
     def extents_of(self, queue: int) -> list[ExtentRow]:
-        """Give a queue's extents as of the last checkpoint, oldest first; 0 for what is free."""
+        """Return a queue's extents as of the last checkpoint, oldest first; 0 for what is free."""
         return self._rows("select * from extent where queue = ? order by first", queue)
 
     def deleted_topics(self) -> dict[str, int]:
-        """Give the topics whose deletion no checkpoint knows of, and how far the log was then."""
+        """Return the topics whose deletion no checkpoint knows of, and how far the log was then."""
         rows: list[tuple[str, int]] = self._rows("select topic, position from deleted_topic")
         return dict(rows)
 

@@ -97,7 +97,7 @@ class QueueIndex:
             raise
 
     def place(self, offset: int, position: int, size: int, tag: int, *, losses: int) -> bool:
-        """Put a message found by recovery at its own offset; tell whether it belongs there.
+        """Put a message found by recovery at its own offset; return whether it belongs there.
 
         Before it at most `losses` others may be missing. A place that is taken stays as it is.
         """
@@ -132,7 +132,7 @@ class QueueIndex:
             self._rest_on_nothing()
 
     def entries(self, offset: int, count: int) -> tuple[list[int], list[int]]:
-        """Give positions and sizes of up to `count` messages from an offset on."""
+        """Return positions and sizes of up to `count` messages from an offset on."""
         positions: list[int] = []
         sizes: list[int] = []
         for extent, start, stop in self._runs(offset, count):
@@ -144,7 +144,7 @@ class QueueIndex:
         return positions, sizes
 
     def tags(self, offset: int, count: int) -> list[int]:
-        """Give the tag codes of up to `count` messages from an offset on."""
+        """Return the tag codes of up to `count` messages from an offset on."""
         tags: list[int] = []
         for extent, start, stop in self._runs(offset, count):
             at = extent.place // 8 + extent.entries - extent.first
@@ -152,7 +152,7 @@ class QueueIndex:
         return tags
 
     def position(self, offset: int) -> int | None:
-        """Give where a message lies in the log (or the next one, if it was lost)."""
+        """Return where a message lies in the log (or the next one, if it was lost)."""
         positions, _ = self.entries(offset, 1) if offset >= self._min else ([], [])
         return positions[0] if positions else None
 
@@ -190,7 +190,7 @@ class QueueIndex:
             self._use(extents[-1])
 
     def forget(self) -> None:
-        """Give everything back: the queue was deleted, and reads as empty from now on."""
+        """Return everything back: the queue was deleted, and reads as empty from now on."""
         self._index.files.free(self.extents)
         self._index.dirty.discard(self)
         self.extents = []
@@ -215,7 +215,7 @@ class QueueIndex:
             self._rest_on_nothing()
 
     def files_in_use(self) -> set[int]:
-        """Give the number of the file that is being written to."""
+        """Return the number of the file that is being written to."""
         return {self.extents[-1].file} if self.extents else set()
 
     def _first_from(self, kept: int, lowest: int, high: int) -> int:
@@ -239,7 +239,7 @@ class QueueIndex:
                 return low
 
     def _runs(self, offset: int, count: int) -> list[tuple[Extent, int, int]]:
-        """Give the extents that hold a range, each with the part of it that it holds."""
+        """Return the extents that hold a range, each with the part of it that it holds."""
         stop = min(offset + count, self.next_offset)
         if offset >= stop:
             return []

@@ -217,7 +217,7 @@ def _lying_together(positions: list[int], sizes: list[int]) -> int:
 
 
 def _stretches(positions: list[int], sizes: list[int]) -> tuple[list[int], list[int]]:
-    """Give positions and sizes of what lies side by side, instead of those of records."""
+    """Return positions and sizes of what lies side by side, instead of those of records."""
     ends = list(map(add, positions, sizes))
     gaps = map(ne, ends, islice(positions, 1, None))
     firsts = [0, *compress(range(1, len(positions)), gaps)]
@@ -227,7 +227,7 @@ def _stretches(positions: list[int], sizes: list[int]) -> tuple[list[int], list[
 
 
 def _long_stretches(positions: list[int], sizes: list[int]) -> tuple[list[int], list[int]]:
-    """Give the same without a look at each, which is quicker where stretches are long.
+    """Return the same without a look at each, which is quicker where stretches are long.
 
     A position less the sizes of all before it stays the same as long as there is no gap, so that
     the end of a stretch can be searched for; most are as long as the one before.

@@ -86,7 +86,7 @@ class _Place(msgspec.Struct, gc=False):
     tag: int = 0
 
     def learn(self, text: bytes) -> int:
-        """Give the tag code of properties, and remember it for others that end in the same way."""
+        """Return the tag code of properties, and remember it for others that end in the same way."""
         _, found, rest = text.rpartition(b"\x02TAGS\x01")
         self.ending, self.tag = (found + rest if found else None), tags_code(text)
         return self.tag
@@ -99,7 +99,7 @@ def recover(
     deleted: Mapping[str, int],
     rules: Mapping[str, TagRule],
 ) -> Recovered:
-    """Index every sound record from `start` on; give where the log ends."""
+    """Index every sound record from `start` on; return where the log ends."""
     return _Recovery(queues, deleted, rules, start).run(segments)
 
 

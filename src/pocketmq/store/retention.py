@@ -67,7 +67,7 @@ class Conditions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def plan(files: Sequence[LogFile], options: StoreOptions, conditions: Conditions) -> list[Drop]:
-    """Give the files to delete now, from the oldest on.
+    """Return the files to delete now, from the oldest on.
 
     Age alone counts at certain hours of the day, or when asked, or while more than
     `disk_clean_ratio` of the disk is in use. Above `disk_force_ratio` one file goes whatever its
@@ -89,12 +89,12 @@ def plan(files: Sequence[LogFile], options: StoreOptions, conditions: Conditions
 
 
 def at_once(conditions: Conditions) -> int:
-    """Give how many files may go in one pass."""
+    """Return how many files may go in one pass."""
     return ASKED_AT_ONCE if conditions.asked else FILES_AT_ONCE
 
 
 def refuses_messages(options: StoreOptions, disk_used: float, *, refused: bool) -> bool:
-    """Tell whether there is too little space left to take messages.
+    """Return whether there is too little space left to take messages.
 
     Once refused, they are taken again when no file has to go for the sake of space.
     """
@@ -119,7 +119,7 @@ class LogFiles:
         self._closed: dict[int, int] = {}
 
     def list(self, segments: Sequence[Segment], look_at: int) -> list[LogFile]:
-        """Give the files; when they were closed is found out for so many of the oldest."""
+        """Return the files; when they were closed is found out for so many of the oldest."""
         kept = {segment.start for segment in segments}
         self._closed = {start: time for start, time in self._closed.items() if start in kept}
         files = []
@@ -131,7 +131,7 @@ class LogFiles:
         return files
 
     def _closed_ms(self, segment: Segment, following: Segment) -> int | None:
-        """Tell when the first message went into the next file."""
+        """Return when the first message went into the next file."""
         if segment.start not in self._closed:
             first = next(iter(SegmentScan(following, following.start)), None)
             if first is None:
@@ -156,7 +156,7 @@ class Retention:
         self._asked = False
 
     def clean(self, now_ms: int, *, asked: bool = False) -> list[Drop]:
-        """Delete file after file, measuring the disk in between; give what was deleted.
+        """Delete file after file, measuring the disk in between; return what was deleted.
 
         Some cannot be deleted yet: what was asked for once is tried again until all are gone.
         """

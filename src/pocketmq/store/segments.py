@@ -133,14 +133,14 @@ class Segments:
         return self._list[0] if self._list else None
 
     def at(self, position: int) -> Segment | None:
-        """Give the file that holds a position, if it is still kept."""
+        """Return the file that holds a position, if it is still kept."""
         index = bisect_right(self._starts, position) - 1
         if index < 0 or position >= self._list[index].end:
             return None
         return self._list[index]
 
     def from_position(self, position: int) -> list[Segment]:
-        """Give the files that hold bytes at or behind a position."""
+        """Return the files that hold bytes at or behind a position."""
         return self._list[max(0, bisect_right(self._starts, position) - 1) :]
 
     def prepare(self) -> None:

@@ -138,11 +138,11 @@ class MessageStore:
     # Queues
 
     def queue(self, topic: str, queue_id: int) -> QueueIndex | None:
-        """Give a queue that has or had messages."""
+        """Return a queue that has or had messages."""
         return self.queues.get(topic, queue_id)
 
     def make_queue(self, topic: str, queue_id: int) -> QueueIndex:
-        """Give a queue, making it if it is new. The caller has checked that the topic has it.
+        """Return a queue, making it if it is new. The caller has checked that the topic has it.
 
         Raises `InvalidInput` for a topic that no record can hold.
         """
@@ -189,7 +189,7 @@ class MessageStore:
         return self._appender.append_batch(queue, body, like, now_ms)
 
     def write(self) -> None:
-        """Give everything appended to the operating system.
+        """Return everything appended to the operating system.
 
         Raises `StoreFull` or `StoreFailed` if it refuses: then nothing of it has been appended.
         """
@@ -220,7 +220,7 @@ class MessageStore:
         )
 
     def record_at(self, position: int) -> bytes | None:
-        """Give the record that begins at a position of the log, if one does."""
+        """Return the record that begins at a position of the log, if one does."""
         if position >= self.log.written:
             self.write()
         return record_bytes(self.log.segments, position)
@@ -235,12 +235,12 @@ class MessageStore:
         return walk_log(self.log.segments, start, self.log.tail, limit)
 
     def store_time(self, queue: QueueIndex, offset: int) -> int:
-        """Give when a message was stored, in milliseconds; -1 if it is not there."""
+        """Return when a message was stored, in milliseconds; -1 if it is not there."""
         self.write()
         return store_time(self.log, queue, offset)
 
     def earliest_time(self, queue: QueueIndex) -> int:
-        """Give when the oldest message still kept was stored; -1 if there is none."""
+        """Return when the oldest message still kept was stored; -1 if there is none."""
         return self.store_time(queue, queue.min_offset)
 
     def offset_by_time(self, queue: QueueIndex, moment_ms: int, *, upper: bool = False) -> int:
@@ -270,7 +270,7 @@ class MessageStore:
     def find_by_key(
         self, topic: str, key: str, begin_ms: int, end_ms: int, limit: int, *, unique: bool = False
     ) -> list[bytes]:
-        """Give the newest messages with a key, in the order of the log; see `KeyQuery`.
+        """Return the newest messages with a key, in the order of the log; see `KeyQuery`.
 
         It sees everything appended, and nothing of a topic that was deleted. After much was
         appended it can take long: whoever must not be held up calls `keys.catch_up` in slices
@@ -341,7 +341,7 @@ class MessageStore:
         self._flusher.submit(job, outcome)
 
     def drop_first_segment(self) -> bool:
-        """Delete the oldest file of the log; tell whether that was possible.
+        """Delete the oldest file of the log; return whether that was possible.
 
         It is not for the file in use, and not before a checkpoint has left the file behind.
         """
@@ -413,7 +413,7 @@ class MessageStore:
                 log.error("no more messages are taken: %s", error)  # noqa: TRY400 - no fault of ours
 
     def _is_kept(self, record: Sound) -> bool:
-        """Tell whether a queue still has a record of the log: its topic may have been deleted."""
+        """Return whether a queue still has a record of the log: its topic may have been deleted."""
         position, _, queue_id, queue_offset, _, topic, _ = record
         queue = self.queue(topic.decode("utf-8", "replace"), queue_id)
         return queue is not None and queue.position(queue_offset) == position

@@ -54,7 +54,7 @@ class AccountFile:
         return DataVersion(timestamp=timestamp, counter=counter)
 
     def reload(self) -> bool:
-        """Read the file again if it changed; tell whether it did.
+        """Read the file again if it changed; return whether it did.
 
         Raises `InvalidInput` if it cannot be read; what was read before stays.
         """
@@ -80,7 +80,7 @@ class AccountFile:
         self._save(self._content | {_ACCOUNTS: entries}, now_ms)
 
     def remove(self, access_key: str, now_ms: int) -> bool:
-        """Delete an account; tell whether there was one."""
+        """Delete an account; return whether there was one."""
         entries = [dict(entry) for entry in _entries(self._content)]
         left = [entry for entry in entries if entry.get("accessKey") != access_key]
         if len(left) == len(entries):

@@ -89,7 +89,7 @@ class AccountFiles:
         self.accounts = self._joined()
 
     def remove(self, access_key: str, now_ms: int) -> bool:
-        """Delete an account; tell whether there was one."""
+        """Delete an account; return whether there was one."""
         file = self._file_of(access_key)
         if file is None or not file.remove(access_key, now_ms):
             return False

@@ -65,7 +65,7 @@ class Holder(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     rights: dict[str, AccountRight]
 
     def may(self, wanted: "_Wanted") -> bool:
-        """Tell whether it has a right."""
+        """Return whether it has a right."""
         default = self.groups if is_retry_topic(wanted.name) else self.topics
         owned = self.rights.get(wanted.name, default)
         return bool(not owned & AccountRight.DENY and owned & wanted.right)
@@ -83,7 +83,7 @@ class PlainAccounts(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """What was asked and may pass again."""
 
     def is_white(self, source: str) -> bool:
-        """Tell whether nobody is asked who comes from an address."""
+        """Return whether nobody is asked who comes from an address."""
         return any(pattern(source) for pattern in self.white)
 
 
@@ -143,7 +143,7 @@ def check_account(
 
 
 def may_publish(accounts: PlainAccounts, name: str | None, source: str, topic: str) -> bool:
-    """Tell whether an account may send to a topic."""
+    """Return whether an account may send to a topic."""
     holder = accounts.holders.get(name or "")
     if accounts.is_white(source):
         return True
@@ -159,7 +159,7 @@ class _Wanted(NamedTuple):
 
 
 def _wanted(need: Need) -> _Wanted | None:
-    """Give the right an account can have that a need stands for; None if only an admin has it."""
+    """Return the right an account can have that a need stands for; None if only an admin has it."""
     (kind, name, _), actions = need
     if name is None or kind not in (Kind.TOPIC, Kind.GROUP):
         return None

@@ -121,7 +121,7 @@ class BrokerGate:
         return proven
 
     def may_send(self, peer: RequestPeer, topic: str) -> bool:
-        """Tell whether the user whose heartbeats come from a peer may send to a topic.
+        """Return whether the user whose heartbeats come from a peer may send to a topic.
 
         Members of a producer group are asked about half messages, which they are shown.
         """
@@ -142,7 +142,7 @@ class BrokerGate:
         return True
 
     def same_user(self, peer: RequestPeer, other: RequestPeer) -> bool:
-        """Tell whether the heartbeats of two peers come from the same user."""
+        """Return whether the heartbeats of two peers come from the same user."""
         return not self.strict or self._users_of.get(peer) == self._users_of.get(other)
 
     def _take_note(self, peer: RequestPeer, fields: Mapping[str, str]) -> None:
@@ -187,7 +187,7 @@ class BrokerGate:
             self._allowed.add(asked)
 
     def _needs(self, request: Command) -> list[Need] | None:
-        """Give what a request needs, by its fields and by the record it is about."""
+        """Return what a request needs, by its fields and by the record it is about."""
         needs = needs_of(request, self._cluster, java=not self.strict)
         if not self.strict:
             return needs or [ANYBODY]
@@ -235,7 +235,7 @@ class BrokerGate:
 
 
 def _fields_of(request: Command) -> dict[str, str]:
-    """Give a request's fields; if they leave no doubt they are not kept.
+    """Return a request's fields; if they leave no doubt they are not kept.
 
     Whoever reads the header then reads it from what came, which costs half as much. With a field
     that is there twice the two might see different values: such a request is read once for all.

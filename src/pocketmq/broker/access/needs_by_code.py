@@ -32,11 +32,11 @@ class Records(Protocol):
     """What is asked of a store; `MessageStore` has it."""
 
     def record_at(self, position: int) -> bytes | None:
-        """Give the record that begins at a position of the log, if one does."""
+        """Return the record that begins at a position of the log, if one does."""
         ...
 
     def queue(self, topic: str, queue_id: int) -> QueueIndex | None:
-        """Give a queue, if there is one."""
+        """Return a queue, if there is one."""
         ...
 
 
@@ -56,7 +56,7 @@ def at_message_id(request: Command) -> int | None:
 def needs_on_record(
     records: Records, position: int, actions: tuple[Action, ...]
 ) -> list[Need] | None:
-    """Give what is needed on the topic of the record at a position; nothing if there is none.
+    """Return what is needed on the topic of the record at a position; nothing if there is none.
 
     A message's body can look like a record that reaches into the next ones. So a record counts
     only if its queue has it at that position. None for any other: only super users may read it,
@@ -93,7 +93,7 @@ _LONGEST_REMEMBERED = 512
 
 
 def needs_of(request: Command, cluster: str, *, java: bool = False) -> list[Need] | None:
-    """Give what a request needs by its fields and body; None if there is no row for it.
+    """Return what a request needs by its fields and body; None if there is no row for it.
 
     Raises `ServerError` in Java's words if it cannot be told.
     """
@@ -108,7 +108,7 @@ def needs_of(request: Command, cluster: str, *, java: bool = False) -> list[Need
 
 
 def deciding_fields(code: int, fields: Mapping[str, str]) -> tuple[str | None, ...] | None:
-    """Give the fields that alone decide what a request needs; None if more does.
+    """Return the fields that alone decide what a request needs; None if more does.
 
     Decisions are remembered by them, so longer ones than names have count as None.
     """

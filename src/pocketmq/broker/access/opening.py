@@ -110,7 +110,7 @@ _ACTIONS = {
 
 
 def user_of_account(account: Account) -> User:
-    """Give the user an account becomes; an admin can do everything."""
+    """Return the user an account becomes; an admin can do everything."""
     return User(
         username=account.access_key,
         password=account.secret_key,
@@ -119,7 +119,7 @@ def user_of_account(account: Account) -> User:
 
 
 def acl_of_account(account: Account) -> Acl:
-    """Give the rules an account's permissions become; white addresses have no counterpart."""
+    """Return the rules an account's permissions become; white addresses have no counterpart."""
     custom = [
         *_listed(Kind.TOPIC, account.topic_perms),
         *_listed(Kind.GROUP, account.group_perms),

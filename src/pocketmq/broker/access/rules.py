@@ -19,7 +19,7 @@ class NamedEnum(StrEnum):
 
     @classmethod
     def named(cls, text: str | None) -> Self | None:
-        """Give the member of that name; None if there is none."""
+        """Return the member of that name; None if there is none."""
         return next((each for each in cls if each.lower() == (text or "").lower()), None)
 
 
@@ -77,7 +77,7 @@ class Resource(NamedTuple):
         return f"{self.kind}:{self.name}" + ("*" if self.pattern is Pattern.PREFIXED else "")
 
     def covers(self, other: "Resource") -> bool:
-        """Tell whether a rule for this one is a rule for the other."""
+        """Return whether a rule for this one is a rule for the other."""
         if self.kind is Kind.ANY:
             return True
         if self.kind is not other.kind:
@@ -114,7 +114,7 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
     allow: bool
 
     def matches(self, resource: Resource, actions: Iterable[Action], source: str) -> bool:
-        """Tell whether it has something to say about one of these actions."""
+        """Return whether it has something to say about one of these actions."""
         if not self.resource.covers(resource):
             return False
         if Action.ALL not in self.actions and self.actions.isdisjoint(actions):
@@ -132,7 +132,7 @@ class SubjectRules(msgspec.Struct, frozen=True, kw_only=True):
 def decide(
     rules: SubjectRules, resource: Resource, actions: Iterable[Action], source: str
 ) -> str | None:
-    """Give why a subject may not do any of these actions; None if it may."""
+    """Return why a subject may not do any of these actions; None if it may."""
     for stage in (rules.custom, rules.default):
         matching = [rule for rule in stage if rule.matches(resource, actions, source)]
         if matching:
@@ -147,7 +147,7 @@ def _rank(rule: Rule) -> tuple[bool, int, int, bool]:
 
 
 def is_source(text: str) -> bool:
-    """Tell whether a text is an address or a network."""
+    """Return whether a text is an address or a network."""
     try:
         ipaddress.ip_network(text, strict=False)
     except ValueError:
@@ -156,7 +156,7 @@ def is_source(text: str) -> bool:
 
 
 def is_within(source: str, place: str) -> bool:
-    """Tell whether an address is a place or lies in it."""
+    """Return whether an address is a place or lies in it."""
     try:
         return ipaddress.ip_address(source) in ipaddress.ip_network(place, strict=False)
     except ValueError:

@@ -51,7 +51,7 @@ class AccessSettings(DoorSettings, frozen=True, kw_only=True, rename="camel"):
         return enabled or bool(self.initial_users())
 
     def initial_users(self) -> list[tuple[str, str]]:
-        """Give names and passwords of the super users a broker begins with.
+        """Return names and passwords of the super users a broker begins with.
 
         Raises `InvalidInput` for what cannot be read; it may be a secret and is not shown.
         """

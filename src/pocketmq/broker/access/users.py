@@ -58,7 +58,7 @@ class UserTable(ConfigTable[User]):
         super().__init__(User, MAX_USERS, now_ms)
 
     def is_super(self, name: str) -> bool:
-        """Tell whether a user may do everything."""
+        """Return whether a user may do everything."""
         user = self.entries.get(name)
         return user is not None and UserType.named(user.user_type) is UserType.SUPER
 
@@ -140,12 +140,12 @@ class AclTable(ConfigTable[Acl]):
 
 
 def subject_of(name: str) -> str:
-    """Give the subject that a user is."""
+    """Return the subject that a user is."""
     return _SUBJECT + name
 
 
 def user_of(subject: str | None) -> str | None:
-    """Give the user that a subject is; None for what is no user."""
+    """Return the user that a subject is; None for what is no user."""
     kind, colon, name = (subject or "").partition(":")
     return name if colon and kind.lower() == "user" else None
 

@@ -54,7 +54,7 @@ _DONE = (
 def pop_answer(
     request: Command, header: PopRequest, pop_time_ms: int, batch: PopBatch
 ) -> list[bytes | memoryview]:
-    """Give the frame that brings messages, in pieces."""
+    """Return the frame that brings messages, in pieces."""
     if request.serialize != _JSON:  # cannot be: no other form has room for the code
         return [_general(request, ResponseCode.SUCCESS, header, pop_time_ms, batch)]
     counts = f'","orderCountInfo":"{";".join(batch.order_counts)}' if header.order else ""
@@ -70,21 +70,21 @@ def pop_answer(
 def nothing_popped(
     request: Command, code: int, header: PopRequest, pop_time_ms: int, rest: int
 ) -> bytes:
-    """Give the frame that says why there are no messages."""
+    """Return the frame that says why there are no messages."""
     batch = PopBatch()
     batch.rest = rest
     return _general(request, code, header, pop_time_ms, batch)
 
 
 def done(request: Command) -> bytes:
-    """Give the frame that says that something was done, and no more."""
+    """Return the frame that says that something was done, and no more."""
     if request.serialize != _JSON:
         return request.reply(ResponseCode.SUCCESS).encode()
     return encode_frame(_JSON, _DONE % request.opaque)
 
 
 def notified(request: Command, *, found: bool, full: bool = False) -> bytes:
-    """Give the frame that answers a notification."""
+    """Return the frame that answers a notification."""
     header = NotificationResponse(has_msg=found, polling_full=full)
     return request.reply(ResponseCode.SUCCESS, UNSET, header).encode()
 
@@ -117,7 +117,7 @@ def _start(invisible_ms: int, ordered: bool) -> str:  # noqa: FBT001 - a key of 
 def peeked(
     state: "BrokerState", table: PopTable, request: Command, header: PeekRequest, topic: TopicConfig
 ) -> list[Buffer]:
-    """Give the frame that shows messages, in pieces."""
+    """Return the frame that shows messages, in pieces."""
     group = header.consumer_group
     start = random.randrange(100)  # noqa: S311 - where to begin is no secret
     places = [
@@ -144,7 +144,7 @@ def peeked(
 def _read(  # noqa: PLR0917 - a place
     state: "BrokerState", table: PopTable, group: str, topic: str, queue_id: int, most: int
 ) -> tuple[QueueRead | None, int]:
-    """Give what a pop would find in a queue, and how much is there with it."""
+    """Return what a pop would find in a queue, and how much is there with it."""
     queue = state.store.queue(topic, queue_id)
     if queue is None:
         return None, 0

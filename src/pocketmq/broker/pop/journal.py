@@ -41,7 +41,7 @@ class MessagesPopped(msgspec.Struct, tag="p", array_like=True, gc=False):
     """None for all from `first` to `following`."""
 
     def all_offsets(self) -> list[int] | range:
-        """Give the offsets taken."""
+        """Return the offsets taken."""
         return range(self.first, self.following) if self.offsets is None else self.offsets
 
 
@@ -153,7 +153,7 @@ class Journal:
         pending.append(MessagesSettled(topic, group, queue_id, pop_time_ms, offsets, [*copies]))
 
     def seal(self, now_ms: int) -> int:
-        """Append what was noted, to be written with the messages of this turn; tell how much.
+        """Append what was noted, to be written with the messages of this turn; return how much.
 
         Raises `StoreError`; what was noted is not tried again then.
         """

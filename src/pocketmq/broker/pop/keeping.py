@@ -73,7 +73,7 @@ def recover(
     document: bytes | None,
     now_ms: int,
 ) -> int:
-    """Go on from what was saved and what the journal says since; give how many are out.
+    """Go on from what was saved and what the journal says since; return how many are out.
 
     The journal may have new notes afterwards, to be sealed with those of the next turn.
     Raises `BodyMalformed` for a document that is none.

@@ -30,13 +30,13 @@ class OrderedPop(msgspec.Struct, array_like=True):
     counts: dict[int, int] = {}  # earlier tries, by offset
 
     def is_blocked(self, attempt_id: str | None, now_ms: int) -> bool:
-        """Tell whether another pop has to wait."""
+        """Return whether another pop has to wait."""
         if self.attempt_id is not None and self.attempt_id == attempt_id:
             return False
         return self.free_at_ms(now_ms) > now_ms
 
     def free_at_ms(self, now_ms: int) -> int:
-        """Give when the queue is free, now if it is."""
+        """Return when the queue is free, now if it is."""
         standard = self.pop_time_ms + self.invisible_ms
         latest = now_ms
         for place, offset in enumerate(self.offsets):
@@ -95,7 +95,7 @@ class OrderedPop(msgspec.Struct, array_like=True):
         }
 
     def count_of_queue(self) -> int:
-        """Give the smallest count, for clients that look at the queue's alone."""
+        """Return the smallest count, for clients that look at the queue's alone."""
         if len(self.counts) != len(self.offsets):
             return 0  # some come for the first time
         return min(self.counts.values(), default=0)

@@ -148,7 +148,7 @@ class PopLifecycle:
         self._save_timer = self._loop.call_later(_SAVE_AFTER, self._saving.changed)
 
     def _capture(self) -> Callable[[], bytes]:
-        """Give everything as it is; offsets are saved before it, which it relies on."""
+        """Return everything as it is; offsets are saved before it, which it relies on."""
         self._unsaved = 0
         submit_offsets(self._state)
         return snapshot(self._pops.table.shelves, self._pops.journal)
@@ -158,7 +158,7 @@ _QUEUES = 1
 
 
 def revive(state: "BrokerState", pops: Pops, taken: Taken, most: int) -> int:
-    """Bring back what is still out of a pop, at most so many; give how many bytes that were.
+    """Bring back what is still out of a pop, at most so many; return how many bytes that were.
 
     Raises `StoreError`; what was not brought back is still out then.
     """
@@ -181,7 +181,7 @@ def revive(state: "BrokerState", pops: Pops, taken: Taken, most: int) -> int:
 
 
 def _record(state: "BrokerState", shelf: Shelf, offset: int) -> RecordView | None:
-    """Give a popped message; None if the log does not keep it any more."""
+    """Return a popped message; None if the log does not keep it any more."""
     queue = state.store.queue(shelf.topic, shelf.queue_id)
     read = state.store.read(queue, offset, 1, 1)
     found = RecordView(bytes(read.pieces[0]), 0) if read.pieces else None
@@ -225,7 +225,7 @@ def _send_again(  # noqa: PLR0917 - one step of bringing a message back
 
 
 def retry_topic_of(state: "BrokerState", shelf: Shelf) -> str:
-    """Give where a message goes that was popped from this queue; retries stay where they are."""
+    """Return where a message goes that was popped from this queue; retries stay where they are."""
     if TopicMark.of(shelf.topic) is not TopicMark.NORMAL:
         return shelf.topic
     mark = TopicMark.RETRY_V2 if state.config.enable_retry_topic_v2 else TopicMark.RETRY
@@ -233,6 +233,6 @@ def retry_topic_of(state: "BrokerState", shelf: Shelf) -> str:
 
 
 def first_topic(shelf: Shelf) -> str:
-    """Give the topic a message was first popped from."""
+    """Return the topic a message was first popped from."""
     mark = TopicMark.of(shelf.topic)
     return shelf.topic.removeprefix(mark.real_topic("", shelf.group))

@@ -59,7 +59,7 @@ class Pops:
         return batch
 
     def available(self, header: NotificationRequest) -> int:
-        """Give how many messages there are to take, whatever a filter would say to them."""
+        """Return how many messages there are to take, whatever a filter would say to them."""
         state, group, topic = self._state, header.consumer_group, header.topic
         names = [topic] if header.order else [topic, *_retries(state, topic, group)]
         found = 0
@@ -110,7 +110,7 @@ class Pops:
         return True
 
     def waiting_for(self, topic: str, group: str, queue_id: int) -> int:
-        """Give how many pops wait for a queue."""
+        """Return how many pops wait for a queue."""
         line = self.waiting.lines.get((topic, group, queue_id))
         return 0 if line is None else len(line.pops)
 
@@ -217,7 +217,7 @@ class Pops:
             self._answer(held, ResponseCode.SUCCESS, notified(held.request, found=True))
 
     def _try(self, held: HeldPop, line: Line) -> bool:
-        """Answer one if there is something for it; tell whether there may be more."""
+        """Answer one if there is something for it; return whether there may be more."""
         header = held.header
         assert isinstance(header, PopRequest)
         try:
@@ -273,7 +273,7 @@ class Pops:
 
 
 def _ready(line: Line) -> HeldPop | None:
-    """Give the first pop of a line whose client takes answers."""
+    """Return the first pop of a line whose client takes answers."""
     for held in line.pops:
         if not held.connection.clogged:
             return held

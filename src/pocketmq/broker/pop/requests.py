@@ -75,7 +75,7 @@ def pop(state: BrokerState, connection: Connection, request: Command) -> Answer:
 
 
 def notify(state: BrokerState, connection: Connection, request: Command) -> Answer:
-    """Tell whether there is something to take, once there is."""
+    """Return whether there is something to take, once there is."""
     header = request.header(NotificationRequest)
     checked(state, connection, header)
     pops, now_ms = _pops(state), state.turn.now_ms
@@ -212,7 +212,7 @@ def peek(state: BrokerState, connection: Connection, request: Command) -> Answer
 
 
 def polling_info(state: BrokerState, connection: Connection, request: Command) -> Answer:
-    """Tell how many pops wait for a queue."""
+    """Return how many pops wait for a queue."""
     header = request.header(PollingInfoRequest)
     del connection
     waiting = _pops(state).waiting_for(header.topic, header.consumer_group, header.queue_id)
@@ -220,7 +220,7 @@ def polling_info(state: BrokerState, connection: Connection, request: Command) -
 
 
 def _read_handle(text: str) -> tuple[int, int]:
-    """Give when a message was popped and its revive queue; raises `HeaderMalformed`.
+    """Return when a message was popped and its revive queue; raises `HeaderMalformed`.
 
     Acknowledgements are many: of a handle that looks right no more is read.
     """
@@ -250,7 +250,7 @@ def _selection(state: BrokerState, header: PopRequest) -> Selection:
 
 
 def _wait_ms(born_ms: int, poll_ms: int, now_ms: int) -> int:
-    """Give how long a request may wait; a client whose clock is ahead gains nothing by it."""
+    """Return how long a request may wait; a client whose clock is ahead gains nothing by it."""
     if poll_ms <= 0:
         return 0
     wait_ms = min(poll_ms, born_ms + poll_ms - now_ms, _LONGEST_WAIT_MS)

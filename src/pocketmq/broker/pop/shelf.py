@@ -65,7 +65,7 @@ class Deadlines(Generic[T]):
         return heap[0] * STEP_MS if heap else None
 
     def take_due(self, now_ms: int) -> list[T]:
-        """Give those of the earliest moment that is over; none if none is."""
+        """Return those of the earliest moment that is over; none if none is."""
         due_ms = self.next_ms
         if due_ms is None or due_ms > now_ms:
             return []
@@ -91,7 +91,7 @@ class Taken:
         self.bucket = 0  # see `deadlines`
 
     def out(self) -> list[int]:
-        """Give the offsets that are still out with this pop."""
+        """Return the offsets that are still out with this pop."""
         held = self.shelf.held
         return [offset for offset in self.offsets if held.get(offset) is self]
 
@@ -137,7 +137,7 @@ class Shelf:
         self._order = deque(sorted(self.held))
 
     def settle(self, offset: int, pop_time_ms: int) -> Taken | None:
-        """Note that a message is done with; give its pop, None if another one has it by now."""
+        """Note that a message is done with; return its pop, None if another one has it by now."""
         taken = self.held.get(offset)
         if taken is None or taken.pop_time_ms != pop_time_ms:
             return None
@@ -148,7 +148,7 @@ class Shelf:
     def change(
         self, offset: int, pop_time_ms: int, times: tuple[int, int]
     ) -> tuple[Taken, Taken] | None:
-        """Hide a message until another moment; give its old pop and its new one."""
+        """Hide a message until another moment; return its old pop and its new one."""
         taken = self.held.get(offset)
         if taken is None or taken.pop_time_ms != pop_time_ms:
             return None

@@ -39,17 +39,17 @@ class Shelves:
         self.deadlines: Deadlines[Taken | LockedQueue] = Deadlines()
 
     def find(self, topic: str, group: str, queue_id: int) -> Shelf | None:
-        """Give what a group has out of a queue; None if there is nothing."""
+        """Return what a group has out of a queue; None if there is nothing."""
         shelves = self.shelves.get((topic, group))
         return None if shelves is None else shelves.get(queue_id)
 
     def find_locked(self, topic: str, group: str, queue_id: int) -> LockedQueue | None:
-        """Give the latest ordered pop of a queue; None if all of it is acknowledged."""
+        """Return the latest ordered pop of a queue; None if all of it is acknowledged."""
         queues = self.locked.get((topic, group))
         return None if queues is None else queues.get(queue_id)
 
     def make(self, topic: str, group: str, queue_id: int) -> Shelf:
-        """Give what a group has out of a queue, to be added to."""
+        """Return what a group has out of a queue, to be added to."""
         shelves = self.shelves.setdefault((topic, group), {})
         shelf = shelves.get(queue_id)
         if shelf is None:
@@ -69,7 +69,7 @@ class Shelves:
         self.deadlines.add(taken, taken.until_ms)
 
     def settle(self, shelf: Shelf, pop_time_ms: int, offsets: Iterable[int]) -> list[int]:
-        """Be done with messages; give those that this pop still had out."""
+        """Be done with messages; return those that this pop still had out."""
         settled = []
         for offset in offsets:
             taken = shelf.settle(offset, pop_time_ms)

@@ -37,11 +37,11 @@ class PopTable:
     # Looking
 
     def locked(self, topic: str, group: str, queue_id: int) -> LockedQueue | None:
-        """Give the latest ordered pop of a queue."""
+        """Return the latest ordered pop of a queue."""
         return self.shelves.find_locked(topic, group, queue_id)
 
     def cursor(self, topic: str, group: str, queue_id: int) -> int | None:
-        """Give where the next pop of a queue begins; None for a group that is new to it."""
+        """Return where the next pop of a queue begins; None for a group that is new to it."""
         committed = self.shelves.offsets.query(group, topic, queue_id)
         shelf = self.shelves.find(topic, group, queue_id)
         if shelf is None:
@@ -49,7 +49,7 @@ class PopTable:
         return shelf.next if committed is None else max(shelf.next, committed)
 
     def left_of(self, topic: str, group: str) -> Callable[[QueueIndex], int | None]:
-        """Give what tells how much is left in a queue of a topic; None where one has to look.
+        """Return what tells how much is left in a queue of a topic; None where one has to look.
 
         Pops look at all queues of a topic, most of them in vain.
         """
@@ -72,7 +72,7 @@ class PopTable:
         return left
 
     def count(self, topic: str, group: str, queue_id: int) -> int:
-        """Give how many messages a group has out of a queue."""
+        """Return how many messages a group has out of a queue."""
         shelf = self.shelves.find(topic, group, queue_id)
         return 0 if shelf is None else len(shelf.held)
 
@@ -94,7 +94,7 @@ class PopTable:
     def settle(
         self, topic: str, group: str, queue_id: int, pop_time_ms: int, offsets: Iterable[int]
     ) -> int:
-        """Note messages that are done with; give how many of them this pop still had out."""
+        """Note messages that are done with; return how many of them this pop still had out."""
         shelf = self.shelves.find(topic, group, queue_id)
         if shelf is None:
             return 0

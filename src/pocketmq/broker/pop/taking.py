@@ -147,7 +147,7 @@ class Taking:
         self._add(read, mark, queue_id, offsets)
 
     def _start(self, topic: str, queue: QueueIndex) -> int:
-        """Give where to go on in a queue, or where a new group begins."""
+        """Return where to go on in a queue, or where a new group begins."""
         offsets, group = self._state.offsets, self._header.consumer_group
         target = offsets.take_reset(group, topic, queue.queue_id)
         if target is not None:
@@ -233,7 +233,7 @@ class Taking:
 
 
 def retry_topics(state: "BrokerState", topic: str, group: str) -> list[tuple[TopicMark, str]]:
-    """Give the retry topics of a topic and a group that there are, each with its mark."""
+    """Return the retry topics of a topic and a group that there are, each with its mark."""
     config = state.config
     marks = []
     if config.enable_retry_topic_v2:
@@ -245,7 +245,7 @@ def retry_topics(state: "BrokerState", topic: str, group: str) -> list[tuple[Top
 
 
 def first_offset(queue: QueueIndex, topic: str, init_mode: int) -> int:
-    """Give where a new group begins: at the first message, or at the last.
+    """Return where a new group begins: at the first message, or at the last.
 
     As with pulls a young queue, of which nothing was deleted yet, is always read from its start.
     """
@@ -256,7 +256,7 @@ def first_offset(queue: QueueIndex, topic: str, init_mode: int) -> int:
 
 
 def as_first_sent(piece: memoryview, topic: str, handle: str) -> bytes | memoryview:
-    """Give a message of a retry topic under the topic it is popped from, with its handle.
+    """Return a message of a retry topic under the topic it is popped from, with its handle.
 
     As in Java. One whose properties have no room for the handle stays as it is: clients can also
     make the handle themselves from what the answer tells.

@@ -85,7 +85,7 @@ class WaitingPops:
         return self._count
 
     def line(self, key: Key) -> Line:
-        """Give the line for a key; one that is new must be told where to `watch`."""
+        """Return the line for a key; one that is new must be told where to `watch`."""
         return self.lines.get(key) or Line(key)
 
     def watch(self, line: Line, queues: Iterable[QueueIndex]) -> None:
@@ -110,11 +110,11 @@ class WaitingPops:
         self._size += held.size
 
     def has_room_for(self, held: HeldPop) -> bool:
-        """Tell whether the memory of those who wait has room for one more."""
+        """Return whether the memory of those who wait has room for one more."""
         return self._size + held.size <= SIZE_LIMIT
 
     def watching(self, queue: QueueIndex) -> list[Line]:
-        """Give the lines that want to know of messages in a queue."""
+        """Return the lines that want to know of messages in a queue."""
         return list(self._by_queue.get(queue, ()))
 
     @property
@@ -125,7 +125,7 @@ class WaitingPops:
         return min([next(iter(lane)).deadline for lane in self._lanes.values()])
 
     def take_due(self, now: float) -> list[HeldPop]:
-        """Give those whose time is over."""
+        """Return those whose time is over."""
         due = []
         for lane in tuple(self._lanes.values()):
             for held in lane:
@@ -137,7 +137,7 @@ class WaitingPops:
         return due
 
     def of(self, connection: Connection) -> int:
-        """Give how many wait of one connection."""
+        """Return how many wait of one connection."""
         return len(self._by_connection.get(connection, ()))
 
     def take_group(self, connection: Connection, group: str) -> list[HeldPop]:
@@ -154,7 +154,7 @@ class WaitingPops:
             self.remove(held)
 
     def take_all(self) -> list[HeldPop]:
-        """Give everyone and keep none."""
+        """Return everyone and keep none."""
         everyone = [
             held for line in self.lines.values() for held in (*line.pops, *line.notifications)
         ]

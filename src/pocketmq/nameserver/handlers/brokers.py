@@ -143,7 +143,7 @@ def query_data_version(state: NameServerState, connection: Hashable, request: Co
 
 
 def member_group(state: NameServerState, _: Hashable, request: Command) -> Command:
-    """Give the addresses of all brokers of a name."""
+    """Return the addresses of all brokers of a name."""
     header = request.header(GetBrokerMemberGroupRequest)
     known = state.table.brokers.get(header.broker_name)
     group = MemberGroup(

@@ -26,7 +26,7 @@ _ZONE = "__ZONE_NAME"
 
 
 def route(state: NameServerState, _: Hashable, request: Command) -> Command:
-    """Give a topic's brokers and queues."""
+    """Return a topic's brokers and queues."""
     header = request.header(GetRouteRequest)
     config = state.config
     if config.need_wait_for_service:
@@ -52,7 +52,7 @@ def _unknown(topic: str) -> str:
 
 
 def _as_seen(state: NameServerState, request: Command, topic: str, found: TopicRoute) -> TopicRoute:
-    """Give the route as this client is to see it: mostly the route itself."""
+    """Return the route as this client is to see it: mostly the route itself."""
     seen = found
     if state.config.support_acting_master:
         seen = with_acting_masters(topic, seen)
@@ -63,7 +63,7 @@ def _as_seen(state: NameServerState, request: Command, topic: str, found: TopicR
 
 
 def cluster_info(state: NameServerState, _: Hashable, request: Command) -> Command:
-    """Give all brokers and clusters; always with bare keys, as in Java."""
+    """Return all brokers and clusters; always with bare keys, as in Java."""
     return request.reply(SUCCESS, body=state.body("cluster", lambda: _cluster_body(state)))
 
 
@@ -81,14 +81,14 @@ _UNIT_SUBSCRIBED = 2
 
 
 def all_topics(state: NameServerState, _: Hashable, request: Command) -> Command:
-    """Give every topic."""
+    """Return every topic."""
     _check_enabled(allowed=state.config.enable_all_topic_list)
     body = state.body("topics", lambda: _names(state.table.routes.queues.topics()))
     return request.reply(SUCCESS, body=body)
 
 
 def topics_of_cluster(state: NameServerState, _: Hashable, request: Command) -> Command:
-    """Give the topics that some broker of a cluster holds; none for an unknown cluster."""
+    """Return the topics that some broker of a cluster holds; none for an unknown cluster."""
     _check_enabled(allowed=state.config.enable_topic_list)
     cluster = request.header(GetTopicsByClusterRequest).cluster
     queues = state.table.routes.queues
@@ -101,7 +101,7 @@ def topics_of_cluster(state: NameServerState, _: Hashable, request: Command) -> 
 
 
 def system_topics(state: NameServerState, _: Hashable, request: Command) -> Command:
-    """Give the names of clusters and brokers, which are topics, too, and some broker's address."""
+    """Return the names of clusters and brokers, which are topics, too, and some broker's address."""
     brokers = state.table.brokers
     names = dict.fromkeys(
         name for cluster, members in brokers.clusters().items() for name in (cluster, *members)
@@ -125,7 +125,7 @@ def _by_flag(wanted: Callable[[int], bool]) -> Handler:
 
 
 def _flag(datas: Mapping[str, QueueData]) -> int:
-    """Give a topic's flag; brokers should agree, so one is asked, as in Java."""
+    """Return a topic's flag; brokers should agree, so one is asked, as in Java."""
     return next(iter(datas.values())).topic_sys_flag
 
 
@@ -148,7 +148,7 @@ def add_topic(state: NameServerState, _: Hashable, request: Command) -> Command:
 
 
 def _bare(data: QueueData) -> QueueData:
-    """Give queue data without what a peer may have added to it."""
+    """Return queue data without what a peer may have added to it."""
     return QueueData(
         broker_name=data.broker_name,
         read_queue_nums=data.read_queue_nums,

@@ -21,7 +21,7 @@ from pocketmq.protocol.requests.key_values import (
 
 
 def read(state: NameServerState, _: Hashable, request: Command) -> Command:
-    """Give all settings, sorted, and where this name server listens and saves."""
+    """Return all settings, sorted, and where this name server listens and saves."""
     from pocketmq.protocol.bodies.properties_text import write_properties
 
     shown = state.config.shown_properties() | state.place
@@ -50,7 +50,7 @@ def put(state: NameServerState, _: Hashable, request: Command) -> Command:
 
 
 def get(state: NameServerState, _: Hashable, request: Command) -> Command:
-    """Give a value."""
+    """Return a value."""
     header = request.header(GetKVConfigRequest)
     value = state.key_values.get(header.namespace, header.key)
     if value is None:
@@ -67,7 +67,7 @@ def delete(state: NameServerState, _: Hashable, request: Command) -> Command:
 
 
 def of_namespace(state: NameServerState, _: Hashable, request: Command) -> Command:
-    """Give all values of a namespace."""
+    """Return all values of a namespace."""
     namespace = request.header(GetKVListRequest).namespace
     body = state.key_values.encoded(namespace)
     if body is None:
