@@ -55,7 +55,7 @@ def test_log_lines_are_json_objects_if_asked_for() -> None:
     entries = [json.loads(line) for line in server.lines]
     assert entries[0]["area"] == "nameserver"
     assert entries[0]["level"] == "info"
-    assert entries[0]["message"] == f"name server listens on {server.namesrv}"
+    assert entries[0]["message"] == f"name server listening on {server.namesrv}"
 
 
 def test_listening_for_everybody_is_warned_about_and_a_usable_address_told() -> None:
@@ -87,7 +87,7 @@ WRONG = [
     ),
     (
         ["--set", "orderMessageEnable=yes"],
-        "orderMessageEnable cannot be 'yes'; it is true or false",
+        "orderMessageEnable must be true or false, not 'yes'",
     ),
     (
         ["--host", "no.such.host.invalid"],

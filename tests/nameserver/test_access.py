@@ -107,7 +107,7 @@ async def test_a_bad_signature_changes_nothing(name: str) -> None:
         for attack, request in forged(CHANGES[name]).items():
             answer = await stranger.ask(*request)
             assert answer.code == 16, attack
-            assert "is unknown here, or the signature is wrong" in str(answer.remark)
+            assert "is unknown, or the signature is wrong" in str(answer.remark)
         assert (await stranger.ask(*ROUTE)).body == before
 
 
@@ -251,7 +251,7 @@ class TestUsersFile:
         async with guarded(self.config(path)) as (_, _, stranger):
             path.write_text('[{"username":"ann","password":"hunter2"')
             assert (await stranger.ask(*signed(wipe, "ann", "hunter2"))).code == 0
-            assert "is not a JSON array of objects; the users known before stay" in caplog.text
+            assert "is not a JSON array of objects; keeping the users read before" in caplog.text
             assert "hunter2" not in caplog.text
 
     async def test_normal_users_read_where_reading_needs_a_signature(self, tmp_path: Path) -> None:
@@ -282,7 +282,7 @@ class TestUsersFile:
                 "needs userType Super or Normal",
             ),
             ('[{"username":"a","password":"x","usertype":"Super"}]', "has a field that is none of"),
-            ('[{"username":"a","password":"x"},{"username":"a","password":"y"}]', "is there twice"),
+            ('[{"username":"a","password":"x"},{"username":"a","password":"y"}]', "is a duplicate"),
         ],
     )
     async def test_a_file_that_is_wrong_at_the_start_is_refused(
@@ -304,7 +304,7 @@ class TestUsersFile:
 
 
 def test_access_control_that_lets_nobody_register_is_refused() -> None:
-    with pytest.raises(InvalidInput, match="nobody could register a broker"):
+    with pytest.raises(InvalidInput, match="no broker could register a broker"):
         NameServer(NameServerConfig(authentication_enabled=True))
     with pytest.raises(InvalidInput, match="needs authenticationEnabled=true"):
         NameServerConfig(read_authentication_enabled=True)

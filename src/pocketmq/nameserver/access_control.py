@@ -1,16 +1,13 @@
-"""Which right each request to a name server needs. A request that is not listed needs `CHANGE`.
-----
-The users a name server knows: those of its settings, and those of a file that may change.
-
-The file is a JSON array of objects with the fields of RocketMQ's users: `username`, `password`,
-`userType` (`Super` or `Normal`, the default) and `userStatus` (`enable`, the default, or
-`disable`). A file that cannot be read changes nothing; the log says so.
-
-----
-The check before every request of a name server with access control.
+"""Access control of a name server: users, the right each request needs, and the check.
 
 A super user may do everything, a broker at a trusted address may register, a normal user may read.
-A name server without access control has no gate.
+A request that is not listed in `RIGHTS` needs `CHANGE`, so that a new one is closed until it is
+listed. A name server without access control has no gate and does not import this module.
+
+Users come from the settings and from a JSON file, an array of objects with the fields of RocketMQ's
+users: `username`, `password`, `userType` (`Super` or `Normal`, the default) and `userStatus`
+(`enable`, the default, or `disable`). The file is read again when it changes; a file that cannot be
+read changes nothing, and that is logged.
 """
 
 import logging
@@ -30,9 +27,13 @@ from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import Command
 from pocketmq.protocol.signature import ACCESS_KEY, Signed, check_signature
 
+_log = logging.getLogger("pocketmq.nameserver")
+
+MAX_FILE_BYTES = 16 << 20
+
 
 class NeededRight(Enum):
-    """What a peer has to be allowed."""
+    """The right that a request needs."""
 
     READ = "read routes and lists"
     REGISTER = "register brokers"
@@ -74,19 +75,14 @@ def right_for(request: Command) -> NeededRight:
     return RIGHTS.get(request.code, NeededRight.CHANGE)
 
 
-_log = logging.getLogger("pocketmq.nameserver")
-
-MAX_FILE_BYTES = 16 << 20
-
-
 class KnownUser(msgspec.Struct, frozen=True):
-    """A user: the secret that signs, and whether everything is allowed."""
+    """A user: the secret that signs requests, and whether everything is allowed."""
 
     secret: bytes
     is_super: bool
 
     def __repr__(self) -> str:
-        return f"Known(is_super={self.is_super})"
+        return f"KnownUser(is_super={self.is_super})"
 
 
 class Users:
@@ -104,11 +100,11 @@ class Users:
             _warn_if_readable(path)
 
     def get(self, name: str) -> KnownUser | None:
-        """Return a user; those of the file count first, so that it can replace a password."""
-        self._look()
+        """Return a user; the file wins over the settings, so that it can replace a password."""
+        self._reload_if_changed()
         return self._listed[name] if name in self._listed else self._fixed.get(name)
 
-    def _look(self) -> None:
+    def _reload_if_changed(self) -> None:
         if self._path is None:
             return
         stamp = _stamp(self._path)
@@ -118,9 +114,9 @@ class Users:
         try:
             self._listed = read_users(self._path)
         except InvalidInput as error:
-            _log.error("%s; the users known before stay", error)
+            _log.error("%s; keeping the users read before", error)
         else:
-            _log.info("users file read again: path=%s users=%d", self._path, len(self._listed))
+            _log.info("users file reloaded: path=%s users=%d", self._path, len(self._listed))
             _warn_if_readable(self._path)
 
 
@@ -144,7 +140,7 @@ def read_users(path: Path) -> dict[str, KnownUser | None]:
     for number, fields in enumerate(listed, 1):
         name, user = _user(f"user {number} of the users file {path}", fields)
         if name in known:
-            raise InvalidInput(f"user {number} of the users file {path} is there twice")
+            raise InvalidInput(f"user {number} of the users file {path} is a duplicate")
         known[name] = user
     return known
 
@@ -186,7 +182,7 @@ def _warn_if_readable(path: Path) -> None:
 
 
 class NameServerGate:
-    """Decides for one name server. Belongs to its loop."""
+    """Checks the requests of one name server. Belongs to its loop."""
 
     def __init__(self, settings: NameServerAccess, users: Users) -> None:
         self._users = users
@@ -194,13 +190,13 @@ class NameServerGate:
         self._open_to_readers = not settings.read_authentication_enabled
 
     def check(self, connection: Hashable, request: Command) -> bool:
-        """Return whether a super user signed a request. Raises `NoPermission` for who may not.
+        """Return whether a super user signed a request. Raises `NoPermission` if it is refused.
 
         Where readers need no signature, none is checked: clients sign with the brokers' users.
         """
-        fields = (
-            request.ext
-        )  # read once: handlers see the same, also of a field that is there twice
+        # Read once, for the check and the handler: of a field that is there twice, both must see
+        # the same value, or the check could be bypassed.
+        fields = request.ext
         right = right_for(request)
         if right is NeededRight.READ and self._open_to_readers:
             return False
@@ -213,13 +209,16 @@ class NameServerGate:
         if not name:
             lack = "the request is not signed"
         elif user is None:
-            lack = f"user {name[:80]!r} is unknown here, or the signature is wrong"
+            lack = f"user {name[:80]!r} is unknown, or the signature is wrong"
         else:
             lack = f"user {name[:80]!r} is a normal user"
         raise _refused(request, right, lack)
 
     def _signer(self, name: str, request: Command) -> KnownUser | None:
-        """Return the user who signed a request; unknown ones take as long as known ones."""
+        """Return the user who signed a request.
+
+        An unknown user is checked against a dummy secret: the time does not reveal which exist.
+        """
         user = self._users.get(name)
         secret = b"\0" if user is None else user.secret
         signed = check_signature(secret, request.code, request.ext, request.body)

@@ -1,12 +1,8 @@
-"""The settings of a name server's access control. Read at the start, never changed over the wire.
+"""A name server's settings, under RocketMQ's names, and changing them while it runs.
 
-The keys are the broker's where they mean the same, so that one file serves a whole cluster.
-
-----
-A name server's settings, under RocketMQ's names, and changing them while it runs.
-
-Settings Java has for its thread pools are not here; updates that name them are passed over, as
-Java passes over names it does not know.
+Settings of access control and TLS are read at the start and never changed over the wire; their keys
+are the broker's where they mean the same, so that one file serves a whole cluster. Java's settings
+for its thread pools are not here; updates that name them are ignored, as Java ignores unknown ones.
 """
 
 from collections.abc import Mapping
@@ -26,7 +22,7 @@ _USER_KEYS = frozenset({"initAuthenticationUser", "innerClientAuthenticationCred
 
 
 class NameServerAccess(DoorSettings, frozen=True, kw_only=True, rename="camel"):
-    """Who may change what a name server knows; the defaults are Java's: everybody."""
+    """Settings of access control; the defaults are Java's: every client may change everything."""
 
     authentication_enabled: bool = False
     """Whether requests that change anything need a super user's signature."""
@@ -91,25 +87,25 @@ class NameServerConfig(NameServerAccess, frozen=True, kw_only=True, rename="came
     """Whether clients see a slave as the master when that is lost."""
 
     notify_min_broker_id_changed: bool = False
-    """Whether brokers are told when another of their name has the lowest id."""
+    """Whether brokers are notified when another of their name has the lowest id."""
 
     delete_topic_with_broker_registration: bool = False
-    """Whether a broker's topics are forgotten when it registers without them."""
+    """Whether a broker's topics are removed when it registers without them."""
 
     enable_topic_list: bool = True
-    """Whether lists of topics by cluster or unit are given out."""
+    """Whether clients may list topics by cluster or unit."""
 
     enable_all_topic_list: bool = True
-    """Whether the list of all topics is given out."""
+    """Whether clients may list all topics."""
 
     need_wait_for_service: bool = False
     """Whether routes are refused for a while after the start, until brokers have registered."""
 
     wait_seconds_for_service: int = 45
-    """How long, in seconds."""
+    """Seconds after the start for which routes are refused."""
 
     config_black_list: str = "configBlackList;configStorePath;kvConfigPath"
-    """Settings that cannot be updated over the wire, besides the same ones that never can."""
+    """Settings that cannot be updated over the wire, besides those that never can."""
 
     server_channel_max_idle_time_seconds: int = 120
     """Seconds without a byte until a connection is closed; read at the start."""
@@ -126,11 +122,11 @@ class NameServerConfig(NameServerAccess, frozen=True, kw_only=True, rename="came
         return {name: _text(value) for name, value in msgspec.to_builtins(self).items()}
 
     def kept_properties(self) -> dict[str, str]:
-        """Return the settings that outlive a name server: not who may reach it, and how."""
+        """Return the settings that are saved: not those of access control and TLS."""
         return {name: text for name, text in self.properties().items() if name not in _AT_START}
 
     def shown_properties(self) -> dict[str, str]:
-        """Return all settings for the eyes of others: secrets are hidden."""
+        """Return all settings with secrets hidden."""
         properties = self.properties()
         return properties | {key: HIDDEN for key in _SECRET_KEYS if properties[key]}
 
@@ -139,9 +135,9 @@ class NameServerConfig(NameServerAccess, frozen=True, kw_only=True, rename="came
         return f"NameServerConfig({shown})"
 
     def updated(self, properties: Mapping[str, str]) -> "NameServerConfig":
-        """Return the settings with these changes; names that are not settings are passed over.
+        """Return the settings with these changes; names that are not settings are ignored.
 
-        Raises `InvalidInput` for a value that does not fit; Java would keep the old one in silence.
+        Raises `InvalidInput` for an invalid value; Java would silently keep the old one.
         """
         changes: dict[str, Any] = {}
         for field in msgspec.structs.fields(self):
@@ -170,4 +166,4 @@ def _read(name: str, kind: Any, text: str) -> Any:
     if kind is int and text.isascii() and text.isdigit() and low <= int(text[:12]) <= high:
         return int(text)
     wanted = "true or false" if kind is bool else f"a whole number from {low} to {high}"
-    raise InvalidInput(f"{name} cannot be {text[:80]!r}; it is {wanted}")
+    raise InvalidInput(f"{name} must be {wanted}, not {text[:80]!r}")

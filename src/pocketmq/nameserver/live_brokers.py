@@ -1,12 +1,7 @@
-"""Who was heard of, when and on which connection.
-
-Brokers are found by key, by connection and by how long they have been silent. Knows no topics.
-
-----
-Which registered broker owns a name, an id or an address, and who may take it over.
+"""Live brokers: heartbeats, connections, and who owns a name, an id or an address.
 
 Java replaces whatever was registered before: the last peer that claims a name gets its clients.
-Here a broker that is alive keeps what it registered. Decides only; the route table carries it out.
+Here a broker that is alive keeps what it registered. Decides only; `route_registry` carries it out.
 """
 
 from collections.abc import Hashable, Iterable
@@ -25,17 +20,17 @@ class LiveBrokers:
         self._by_connection: dict[Hashable, set[BrokerKey]] = {}
 
     def get(self, key: BrokerKey) -> LiveBroker | None:
-        """Return what is known of a broker."""
+        """Return a live broker."""
         return self._live.get(key)
 
     def put(self, key: BrokerKey, live: LiveBroker) -> None:
-        """Set what is known; a broker that comes back on another connection moves to it."""
+        """Add or replace a broker; one that registers on another connection moves to it."""
         self.remove(key)
         self._live[key] = live
         self._by_connection.setdefault(live.connection, set()).add(key)
 
     def remove(self, key: BrokerKey) -> LiveBroker | None:
-        """Forget a broker; return what was known."""
+        """Remove a broker and return it."""
         live = self._live.pop(key, None)
         if live is not None:
             keys = self._by_connection[live.connection]
@@ -55,16 +50,16 @@ class LiveBrokers:
                 live.digests.clear()
 
     def silent(self, now: float) -> list[BrokerKey]:
-        """Return those whose time is over."""
+        """Return the brokers whose heartbeat deadline has passed."""
         return [key for key, live in self._live.items() if live.deadline <= now]
 
     def next_deadline(self) -> float | None:
-        """Return when the first of them will have been silent for too long."""
+        """Return the earliest heartbeat deadline; None without brokers."""
         return min((live.deadline for live in self._live.values()), default=None)
 
 
 OWNER_SILENCE = 70.0
-"""Seconds without a sign of life after which a broker on an open connection can be replaced.
+"""Seconds without a heartbeat after which a broker on an open connection can be replaced.
 
 Brokers register every 60 s or more often. A machine that lost its power leaves its connection open.
 """
@@ -78,7 +73,7 @@ class RegisteringPeer(NamedTuple):
 
 
 def host_of(connection: Hashable) -> str:
-    """Return the host a connection comes from, as its socket or the load balancer says."""
+    """Return the host a connection comes from, as the socket or the load balancer reports it."""
     address: str = getattr(connection, "remote_address", "")
     return address.rpartition(":")[0].strip("[]")
 
@@ -145,7 +140,7 @@ def check_departure(
 
 
 def _is_kept_from(owner: LiveBroker | None, asker: RegisteringPeer) -> bool:
-    """Return whether an owner is alive and another than the peer that asks."""
+    """Return whether an owner is alive and is not the peer that registers."""
     if owner is None or owner.connection == asker.connection:
         return False
     return asker.now < owner.heard + OWNER_SILENCE
@@ -164,7 +159,7 @@ def _is_of_another_term(state_version: int, owner: LiveBroker | None) -> bool:
 def _is_replica(own: LiveBroker | None, broker: Announcement, asker: RegisteringPeer) -> bool:
     """Return whether a peer has been a broker of this name, with another id, for a while.
 
-    DLedger's new leader may register before the old one has given up the id.
+    DLedger's new leader may register before the old one has released the id.
     """
     if own is None or own.name != broker.name or own.connection != asker.connection:
         return False

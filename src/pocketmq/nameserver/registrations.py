@@ -1,9 +1,8 @@
-"""What goes into the route table and what comes out of it, as values.
-----
-What a registration may say: sizes and names, checked before anything is stored.
+"""Registrations: the values that go into and come out of `route_registry`, and their checks.
 
-Java's name server stores whatever it is sent and hands it to every client. Names are not held to
-the rules for topics here: brokers register topics with their own names, which may be host names.
+Sizes and names are checked before anything is stored; Java's name server stores whatever it is sent
+and hands it to every client. Names need not follow the rules for topics: brokers register topics
+named after themselves, which may be host names.
 """
 
 import re
@@ -19,18 +18,18 @@ from pocketmq.model.route import MAX_ROUTE_QUEUES, QueueData
 from pocketmq.protocol.bodies.topics import TopicTable
 
 SILENCE = 120.0
-"""Seconds without a sign of life until a broker is forgotten, unless it names its own."""
+"""Seconds without a heartbeat until a broker is removed, unless it sets its own timeout."""
 
 
 class BrokerKey(NamedTuple):
-    """What a live broker is known by: as in Java its cluster and its address."""
+    """The key of a live broker: as in Java its cluster and its address."""
 
     cluster: str
     address: str
 
 
 class Announcement(msgspec.Struct, frozen=True, kw_only=True):
-    """What a broker says about itself when it registers."""
+    """A broker's description of itself when it registers."""
 
     cluster: str
     name: str
@@ -38,18 +37,18 @@ class Announcement(msgspec.Struct, frozen=True, kw_only=True):
     address: str
     ha_address: str = ""
     zone: str | None = None
-    acting_master: bool | None = None  # None: a 4.x broker, which does not know the word
+    acting_master: bool | None = None  # None: a 4.x broker, which does not have it
     silence: float = SILENCE
     filter_servers: tuple[str, ...] | None = None  # None: a 3.x broker, which does not list them
 
     @property
     def key(self) -> BrokerKey:
-        """What this broker is known by."""
+        """The key of this broker."""
         return BrokerKey(self.cluster, self.address)
 
 
 class RegisteredTopics(msgspec.Struct, frozen=True, kw_only=True):
-    """The topics of a registration; `digest` tells its bytes from those of another."""
+    """The topics of a registration; `digest` identifies its bytes."""
 
     table: TopicTable
     digest: bytes = b""
@@ -58,14 +57,14 @@ class RegisteredTopics(msgspec.Struct, frozen=True, kw_only=True):
 class Registered(msgspec.Struct, frozen=True, kw_only=True):
     """What a registration led to; the addresses are the master's, for a slave to follow."""
 
-    first: bool = False  # nobody had the broker's id before
+    first: bool = False  # no broker had this id before
     master_address: str | None = None
     master_ha_address: str | None = None
     notify: "NotifyMinBrokerId | None" = None
 
 
 class NotifyMinBrokerId(msgspec.Struct, frozen=True, kw_only=True):
-    """Tell brokers of one name which of them has the lowest id now (905)."""
+    """Notify brokers of one name which of them has the lowest id now (905)."""
 
     receivers: tuple[str, ...]
     broker_id: int
@@ -75,7 +74,7 @@ class NotifyMinBrokerId(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Departed(msgspec.Struct, frozen=True, kw_only=True):
-    """A broker that is no longer known, and the connection it registered on last."""
+    """A broker that was removed, and the connection it registered on last."""
 
     key: BrokerKey
     name: str
@@ -84,7 +83,7 @@ class Departed(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TableLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """How much the table takes in before it refuses; far above what clusters have."""
+    """Limits beyond which registrations are refused; far above what clusters have."""
 
     topics: int = 200_000
     brokers: int = 10_000
@@ -95,7 +94,7 @@ class TableLimits(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LiveBroker(msgspec.Struct, kw_only=True):
-    """A broker that was heard of. Changed by the table only."""
+    """A registered broker and its last heartbeat. Changed by `RouteRegistry` only."""
 
     name: str
     connection: Hashable
@@ -108,7 +107,7 @@ class LiveBroker(msgspec.Struct, kw_only=True):
 
     @property
     def deadline(self) -> float:
-        """When it will have been silent for too long."""
+        """When its heartbeat is overdue."""
         return self.heard + self.silence
 
 
@@ -116,7 +115,7 @@ _UNPRINTABLE = re.compile(r"[\x00-\x20\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 
 
 def refused(reason: str) -> ServerError:
-    """Make the error for what this name server does not take in."""
+    """Return the error for what this name server does not store."""
     return SystemFailure(ResponseCode.SYSTEM_ERROR, f"refused: {reason}")
 
 

@@ -1,12 +1,8 @@
-"""What a route looks like to one client: stand-ins for lost masters, and brokers of its own zone.
+"""A route as one client gets it: acting masters, brokers of its own zone, and the encoded body.
 
-Pure functions over routes; nothing here is stored.
-
-----
-Routes as bodies, encoded once for all who ask.
-
-Two forms: the standard one (quoted keys, ASCII) for clients from 4.9.4 on and all that ask for it,
-and fastjson's own with bare integer keys, which older clients were built with.
+Views are pure functions over routes. Bodies are encoded once for all clients, in two forms: the
+standard one (quoted keys, ASCII) for clients from 4.9.4 on and all that request it, and fastjson's
+own with bare integer keys, which older clients were built with.
 """
 
 import msgspec
@@ -16,7 +12,7 @@ from pocketmq.model.route import MASTER_ID, BrokerData, TopicRoute
 from pocketmq.protocol.json_values import encode_body
 
 MEMBER_GROUP_TOPIC_PREFIX = "rmq_sys_SYNC_BROKER_MEMBER_"
-"""Topics by whose routes brokers learn who their own replicas are, so they show the true ids."""
+"""Topics by whose routes brokers find their own replicas, so they show the true ids."""
 
 
 def with_acting_masters(topic: str, route: TopicRoute) -> TopicRoute:
@@ -65,7 +61,7 @@ def in_zone(zone: str, route: TopicRoute) -> TopicRoute:
 
 
 class RouteBodies:
-    """The bodies given out last, by topic. A route is known by identity: routes never change."""
+    """Encoded bodies by topic. Routes are compared by identity: they are immutable."""
 
     def __init__(self) -> None:
         self._kept: dict[str, _Kept] = {}
@@ -85,7 +81,7 @@ class RouteBodies:
         return body
 
     def forget(self, topic: str) -> None:
-        """Let go of a topic that has no route any more."""
+        """Drop a topic that has no route any more."""
         self._kept.pop(topic, None)
 
 

@@ -1,11 +1,11 @@
-"""The name server's memory: which brokers there are, what they hold, who was heard of when.
+"""The name server's tables: registered brokers, their topics, and their last heartbeats.
 
-The rules are those of RocketMQ 5.x (RouteInfoManager). The table is told the time and compares
-connections; it opens, sends and encodes nothing. What must be sent comes back as a value.
+The rules are those of RocketMQ 5.x (RouteInfoManager). Time and connections are arguments; nothing
+is opened, sent or encoded here. What must be sent is returned as a value.
 
-Where Java leaves traces nobody can use, three things differ: a refused registration changes
-nothing, a lost connection takes all brokers that registered on it (Java: one of them), and an
-address that comes back under another broker name leaves its old one.
+Three things differ from Java, which leaves stale entries behind: a refused registration changes
+nothing, a lost connection removes all brokers that registered on it (Java: one of them), and an
+address that registers under another broker name is removed from its old one.
 """
 
 from collections.abc import Hashable
@@ -43,11 +43,11 @@ _WRITE = int(Permission.WRITE)
 _READ_WRITE = int(Permission.READ | Permission.WRITE)
 _NO_VERSION = DataVersion()
 _DIGESTS_KEPT = 256
-"""Registrations remembered of a broker; one that splits its topics sends several in turn."""
+"""Digests kept of a broker's registrations; one that splits its topics sends several."""
 
 
 class RouteRegistry:
-    """All a name server knows of brokers and topics. Belongs to one thread."""
+    """Brokers and topics of a name server. Belongs to one thread."""
 
     def __init__(self, limits: TableLimits | None = None) -> None:
         self.limits = limits or TableLimits()
@@ -55,12 +55,12 @@ class RouteRegistry:
         self.routes = Routes(self.brokers)
         self._live = LiveBrokers()
 
-    # Brokers come
+    # Registration
 
     def holds(self, broker: Announcement, digest: bytes) -> bool:
-        """Return whether taking in a registration's topics again would change nothing.
+        """Return whether storing a registration's topics again would change nothing.
 
-        Brokers repeat their registration every 30 s; what is known need not be read again.
+        Brokers repeat their registration every 30 s; one that is stored need not be parsed again.
         """
         live = self._live.get(broker.key)
         known = self.brokers.get(broker.name)
@@ -82,10 +82,10 @@ class RouteRegistry:
         delete_absent: bool = False,
         take_over: bool = True,
     ) -> Registered:
-        """Take in a broker; without topics, it keeps those it has (see `holds`).
+        """Register a broker; without topics, it keeps those it has (see `holds`).
 
-        With `delete_absent` the broker's topics that are not among these are forgotten. Without
-        `take_over` a live owner of the name or address keeps it (see `ownership`). Raises
+        With `delete_absent` the broker's topics that are not among these are removed. Without
+        `take_over` a live owner of the name or address keeps it (see `live_brokers`). Raises
         `ServerError` for what a name server refuses; nothing has changed then.
         """
         self._check(broker, topics)
@@ -96,10 +96,10 @@ class RouteRegistry:
             check_registration(self._live, known, broker, version.state_version, asker)
         self._move(broker)
         if self._outdated(broker, version):
-            self._unregister(broker.key, broker.name)  # as in Java it is not told
+            self._unregister(broker.key, broker.name)  # as in Java it gets no error
             return Registered()
         entered = self.brokers.enter(broker)
-        if entered.news:
+        if entered.changed:
             self.routes.touch_broker(broker.name)
         digests = self._known_digests(broker.key, version)
         if topics is not None and _speaks_for_its_name(broker, entered.brokers):
@@ -136,8 +136,8 @@ class RouteRegistry:
         configs = topics.table.topic_config_table
         if unknown and len(configs) == 1:
             # Brokers of 5.x announce a new topic alone, with the version of their whole table. A
-            # name server just started that took it from a broker it does not know yet would
-            # believe it had the whole table, and tell the broker so when asked (322).
+            # name server that has just started and accepted it from an unregistered broker would
+            # report to that broker that it has the whole table (322), and never get the rest.
             raise server_error(ResponseCode.SYSTEM_ERROR, "register broker failed")
         check_topics(topics.table, self.limits)
         queues = self.routes.queues
@@ -164,12 +164,12 @@ class RouteRegistry:
         return owner_of(self._live, {broker.cluster, *known.clusters}, holder)
 
     def _outdated(self, broker: Announcement, version: DataVersion) -> bool:
-        """Return whether another address has this id with a later state: a master of a later term."""
+        """Return whether another address has this id with a later term as master."""
         rival = self._rival(broker)
         return rival is not None and rival.version.state_version > version.state_version
 
     def _move(self, broker: Announcement) -> None:
-        """See to it that an address is known under one name and one cluster."""
+        """Remove an address from any other name or cluster it was registered under."""
         live = self._live.get(broker.key)
         if live is not None and live.name != broker.name:
             self._unregister(broker.key, live.name)
@@ -191,7 +191,7 @@ class RouteRegistry:
         *,
         delete_absent: bool,
     ) -> None:
-        """Take in topics. A table of the same version as before only adds what is missing here."""
+        """Store topics. A table of the same version as before only adds what is missing here."""
         table, routes = topics.table, self.routes
         mappings = table.topic_queue_mapping_info_map or {}
         if delete_absent and not mappings:
@@ -199,7 +199,7 @@ class RouteRegistry:
             held = routes.queues.of_broker(broker.name)
             for topic in [each for each in held if each not in present]:
                 self.remove_topic(topic, [broker.name])
-        # Without a version nothing is known to be unchanged; Java puts the time in its place.
+        # Without a version everything counts as changed; Java puts the time in its place.
         versionless = table.data_version == _NO_VERSION
         changed = entered.first or versionless or self.changed(broker.key, table.data_version)
         stands_in = broker.broker_id != MASTER_ID and entered.brokers.acting_master
@@ -232,10 +232,10 @@ class RouteRegistry:
             notify=notify,
         )
 
-    # Brokers live
+    # Heartbeats
 
     def heard(self, key: BrokerKey, connection: Hashable, now: float) -> None:
-        """Note a sign of life; of strangers none is noted, nor what other hosts say of a broker."""
+        """Note a heartbeat; ignored for unknown brokers, and if it comes from another host."""
         live = self._live.get(key)
         if live is not None and is_same_peer(live, connection):
             live.heard = now
@@ -250,7 +250,7 @@ class RouteRegistry:
         known = self.data_version(key)
         return known is None or known != version
 
-    # Brokers go
+    # Departure
 
     def check_departure(self, key: BrokerKey, name: str, connection: Hashable, now: float) -> None:
         """Raise `ServerError` if the peer on a connection may not unregister this broker."""
@@ -259,15 +259,15 @@ class RouteRegistry:
         check_departure(self._live, clusters, key.address, RegisteringPeer(connection, now))
 
     def unregister(self, key: BrokerKey, name: str, broker_id: int) -> Departed:
-        """Forget a broker that says it leaves."""
+        """Remove a broker that leaves."""
         return self._unregister(key, name, broker_id)
 
     def connection_lost(self, connection: Hashable) -> list[Departed]:
-        """Forget every broker that registered last on this connection."""
+        """Remove every broker that registered last on this connection."""
         return self._lose(self._live.on(connection))
 
     def expire(self, now: float) -> list[Departed]:
-        """Forget brokers that were silent for too long; their connections are to be closed."""
+        """Remove brokers whose heartbeat is overdue; the caller closes their connections."""
         return self._lose(self._live.silent(now))
 
     def next_deadline(self) -> float | None:
@@ -309,10 +309,10 @@ class RouteRegistry:
             return None
         return known.notification(offline=key.address, ha_address=None)
 
-    # Topics, by hand
+    # Single topics and permissions
 
     def add_topic(self, topic: str, datas: list[QueueData]) -> None:
-        """Make a topic known on brokers that are known; with a stranger among them, do nothing.
+        """Add a topic on registered brokers; do nothing if any of them is not registered.
 
         Raises `ServerError` for what a name server refuses.
         """
@@ -328,7 +328,7 @@ class RouteRegistry:
                 self._live.forget_digests(data.broker_name)
 
     def remove_topic(self, topic: str, brokers: list[str] | None = None) -> None:
-        """Forget a topic, everywhere or on these brokers."""
+        """Remove a topic, everywhere or on these brokers."""
         names = list(self.routes.queues.of_topic(topic)) if brokers is None else brokers
         for name in self.routes.remove(topic, names):
             self._live.forget_digests(name)
@@ -347,7 +347,7 @@ def _without_write(perm: int) -> int:
 
 
 def _speaks_for_its_name(broker: Announcement, brokers: BrokerSet) -> bool:
-    """Tell whose topics count: a master's, or those of the slave that may stand in for it."""
+    """Return whether a broker's topics count: a master's, or those of an acting master."""
     if broker.broker_id == MASTER_ID:
         return True
     return broker.acting_master is not None and broker.broker_id == brokers.lowest

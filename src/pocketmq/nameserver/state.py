@@ -1,6 +1,4 @@
-"""Everything a name server's handlers work on.
-----
-What every handler looks like."""
+"""Everything a name server's handlers work on, and what every handler looks like."""
 
 import logging
 from collections.abc import Callable, Hashable
@@ -34,7 +32,7 @@ class NameServerState:
         save_properties: SaveProperties | None = None,
     ) -> None:
         self.config = config
-        self.clock = clock  # seconds, never going back
+        self.clock = clock  # seconds, monotonic
         self.started = clock()
         self.table = RouteRegistry()
         self.key_values = key_values or KeyValues()
@@ -52,18 +50,18 @@ class NameServerState:
         return self.table.routes.get(topic)
 
     def order_of(self, topic: str) -> str | None:
-        """Return a topic's order configuration, if routes are to carry it."""
+        """Return a topic's order configuration, if routes carry it."""
         if not self.config.order_message_enable:
             return None
         return self.key_values.get(ORDER_NAMESPACE, topic)
 
     def notify(self, notification: NotifyMinBrokerId | None) -> None:
-        """Have brokers told, if there is something to tell and that is wanted."""
+        """Queue a notification of brokers, if there is one and the settings want it."""
         if notification is not None and self.config.notify_min_broker_id_changed:
             self.notifications.append(notification)
 
     def body(self, name: str, make: Callable[[], bytes]) -> bytes:
-        """Return a body that depends on the table alone; it is made anew when that has changed."""
+        """Return a body that depends on the table alone, from a cache until the table changes."""
         version = self.table.routes.version
         kept = self._bodies.get(name)
         if kept is None or kept[0] != version:

@@ -1,12 +1,7 @@
-"""Which brokers hold queues of which topic, findable from either side.
+"""Topics and the routes to them: built when first requested, cached until something changes.
 
-Knows nothing of addresses, clusters or liveness.
-
-----
-Topics and the routes to them: made when first asked for, kept until something in them changes.
-
-Knows which brokers hold a topic, its static mapping and the filter servers; asks `BrokerSets` for
-addresses. Does not know why anything changes.
+`TopicQueues` says which brokers hold queues of which topic; `Routes` adds static mappings and
+filter servers, and takes addresses from `BrokerSets`. Neither knows why anything changes.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -39,7 +34,7 @@ class TopicQueues:
         return self._by_topic.keys()
 
     def of_topic(self, topic: str) -> Mapping[str, QueueData]:
-        """Return a topic's queue data by broker name, the longest known first."""
+        """Return a topic's queue data by broker name, in the order of registration."""
         return self._by_topic.get(topic, _NONE)
 
     def of_broker(self, broker: str) -> Collection[str]:
@@ -51,7 +46,7 @@ class TopicQueues:
         return broker in self._by_topic.get(topic, _NONE)
 
     def put(self, topic: str, data: QueueData) -> bool:
-        """Set what one broker holds; return whether that is news."""
+        """Set what one broker holds; return whether it changed."""
         brokers = self._by_topic.setdefault(topic, {})
         if brokers.get(data.broker_name) == data:
             return False
@@ -125,11 +120,11 @@ class Routes:
         )
 
     def put(self, topic: str, data: QueueData) -> bool:
-        """Set what a broker holds of a topic; return whether that is news."""
-        news = self.queues.put(topic, data)
-        if news:
+        """Set what a broker holds of a topic; return whether it changed."""
+        changed = self.queues.put(topic, data)
+        if changed:
             self._touch([topic])
-        return news
+        return changed
 
     def remove(self, topic: str, brokers: Iterable[str]) -> list[str]:
         """Forget that brokers hold a topic; return those that did."""
@@ -149,7 +144,7 @@ class Routes:
         return len(topics)
 
     def put_mappings(self, broker: str, mappings: dict[str, TopicMapping]) -> None:
-        """Set what a broker says of static topics. As in Java it outlives topic and broker."""
+        """Set a broker's mappings of static topics. As in Java they outlive topic and broker."""
         for topic, mapping in mappings.items():
             self._mappings.setdefault(topic, {})[mapping.bname or broker] = mapping
         self._touch(mappings)

@@ -1,6 +1,4 @@
-"""Clients ask where a topic is; tools ask for the whole cluster.
-----
-Tools list topics; brokers and tools make single ones known or forgotten."""
+"""Requests about routes and topics: of clients, tools, and brokers that add a single topic."""
 
 from collections.abc import Callable, Hashable, Iterable, Mapping
 
@@ -52,7 +50,7 @@ def _unknown(topic: str) -> str:
 
 
 def _as_seen(state: NameServerState, request: Command, topic: str, found: TopicRoute) -> TopicRoute:
-    """Return the route as this client is to see it: mostly the route itself."""
+    """Return the route as this client sees it: mostly the route itself."""
     seen = found
     if state.config.support_acting_master:
         seen = with_acting_masters(topic, seen)
@@ -101,7 +99,7 @@ def topics_of_cluster(state: NameServerState, _: Hashable, request: Command) -> 
 
 
 def system_topics(state: NameServerState, _: Hashable, request: Command) -> Command:
-    """Return the names of clusters and brokers, which are topics, too, and some broker's address."""
+    """Return the names of clusters and brokers, which are topics, too, and a broker's address."""
     brokers = state.table.brokers
     names = dict.fromkeys(
         name for cluster, members in brokers.clusters().items() for name in (cluster, *members)
@@ -125,7 +123,7 @@ def _by_flag(wanted: Callable[[int], bool]) -> Handler:
 
 
 def _flag(datas: Mapping[str, QueueData]) -> int:
-    """Return a topic's flag; brokers should agree, so one is asked, as in Java."""
+    """Return a topic's flag; brokers should agree, so the first one counts, as in Java."""
     return next(iter(datas.values())).topic_sys_flag
 
 
@@ -139,7 +137,7 @@ def _check_enabled(*, allowed: bool) -> None:
 
 
 def add_topic(state: NameServerState, _: Hashable, request: Command) -> Command:
-    """Make one topic known; brokers of 5.x use this instead of registering everything again."""
+    """Add one topic; brokers of 5.x use this instead of registering all topics again."""
     topic = request.header(RegisterTopicRequest).topic
     if request.body:
         route = decode_body(request.body, TopicRoute)
@@ -148,7 +146,7 @@ def add_topic(state: NameServerState, _: Hashable, request: Command) -> Command:
 
 
 def _bare(data: QueueData) -> QueueData:
-    """Return queue data without what a peer may have added to it."""
+    """Return queue data without unknown fields that a peer may have added."""
     return QueueData(
         broker_name=data.broker_name,
         read_queue_nums=data.read_queue_nums,
@@ -159,7 +157,7 @@ def _bare(data: QueueData) -> QueueData:
 
 
 def delete_topic(state: NameServerState, _: Hashable, request: Command) -> Command:
-    """Forget a topic, everywhere or in one cluster. Brokers that still hold it bring it back."""
+    """Remove a topic, everywhere or in one cluster. Brokers that still hold it add it again."""
     header = request.header(DeleteTopicInNameServerRequest)
     brokers = None
     if header.cluster_name:

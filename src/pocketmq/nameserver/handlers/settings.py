@@ -1,9 +1,7 @@
-"""Operators read the name server's settings and change them while it runs.
+"""Requests of operators: the name server's settings, and its key-value store.
 
-That is rare, so the reader of settings is imported when it is needed.
-
-----
-Values are stored, read, listed and deleted by namespace and key."""
+Changing settings is rare, so their reader is imported when it is needed.
+"""
 
 from collections.abc import Hashable
 
@@ -29,7 +27,7 @@ def read(state: NameServerState, _: Hashable, request: Command) -> Command:
 
 
 def update(state: NameServerState, _: Hashable, request: Command) -> Command:
-    """Change settings: all of them or, if one may not be changed or does not fit, none."""
+    """Change settings: all of them or, if one is read-only or invalid, none."""
     from pocketmq.protocol.bodies.properties_text import read_properties
 
     if request.body:
@@ -43,7 +41,7 @@ def update(state: NameServerState, _: Hashable, request: Command) -> Command:
 
 
 def put(state: NameServerState, _: Hashable, request: Command) -> Command:
-    """Store a value; it is saved when the answer leaves."""
+    """Store a value; it is saved before the answer leaves."""
     header = request.header(PutKVConfigRequest)
     state.key_values.put(header.namespace, header.key, header.value)
     return request.reply(SUCCESS)
@@ -60,7 +58,7 @@ def get(state: NameServerState, _: Hashable, request: Command) -> Command:
 
 
 def delete(state: NameServerState, _: Hashable, request: Command) -> Command:
-    """Delete a value; one that is not there is as good as deleted."""
+    """Delete a value, if there is one."""
     header = request.header(DeleteKVConfigRequest)
     state.key_values.delete(header.namespace, header.key)
     return request.reply(SUCCESS)

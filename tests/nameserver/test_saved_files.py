@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from pocketmq.errors import StoreError
-from pocketmq.nameserver.saved_file import read_saved, replace_saved
+from pocketmq.nameserver.saved_files import read_saved, replace_saved
 
 
 def test_a_file_is_replaced_as_a_whole(tmp_path: Path) -> None:
