@@ -205,7 +205,7 @@ class TestTrustedAddresses:
             await java.close()
 
     def test_what_is_no_address_is_refused_at_the_start(self) -> None:
-        with pytest.raises(InvalidInput, match="no list of addresses"):
+        with pytest.raises(InvalidInput, match="not a list of addresses"):
             NameServerConfig(trusted_broker_addresses="nowhere")
 
 
@@ -304,7 +304,7 @@ class TestUsersFile:
 
 
 def test_access_control_that_lets_nobody_register_is_refused() -> None:
-    with pytest.raises(InvalidInput, match="no broker could register a broker"):
+    with pytest.raises(InvalidInput, match="no broker could register"):
         NameServer(NameServerConfig(authentication_enabled=True))
     with pytest.raises(InvalidInput, match="needs authenticationEnabled=true"):
         NameServerConfig(read_authentication_enabled=True)

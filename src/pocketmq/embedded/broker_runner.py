@@ -4,7 +4,8 @@ What a cluster tells its broker processes and what they report: one JSON value a
 ----
 Why a part did not start, in words for the one who started it.
 ----
-A broker on this process's own event loop."""
+A broker on this process's own event loop.
+"""
 
 import os
 from collections.abc import Callable, Iterator

@@ -6,7 +6,8 @@ One proxy stands before the broker, and the broker tells clients its address; th
 before the name server, for this broker alone.
 
 ----
-One broker of a cluster over its whole time there, through several lives."""
+One broker of a cluster over its whole time there, through several lives.
+"""
 
 import msgspec
 
@@ -122,11 +123,11 @@ class BrokerMember:
         else:
             self.runner = ChildBroker(self.name, ended, process)
 
-    async def start(self, place: ClusterHosts) -> None:
+    async def start(self, hosts: ClusterHosts) -> None:
         """Let it serve. Raises `CannotStart` or `PartEnded`."""
         assert self.runner is not None, "prepare it first"
         try:
-            listening = parse_address(await self.runner.start(self._order(place)))
+            listening = parse_address(await self.runner.start(self._order(hosts)))
         except BaseException:
             self.runner = None
             raise
@@ -136,7 +137,7 @@ class BrokerMember:
             self.address = self.network.address
         else:
             self.port = listening.port
-            self.address = str(Address(place.told, listening.port))
+            self.address = str(Address(hosts.told, listening.port))
 
     async def stop(self) -> None:
         """Let it finish, if it runs."""
@@ -158,7 +159,7 @@ class BrokerMember:
             self.network.lead_nowhere()
         return runner
 
-    def _order(self, place: ClusterHosts) -> BrokerOrder:
+    def _order(self, hosts: ClusterHosts) -> BrokerOrder:
         settings = self._settings
         network = self.network
         if network is not None:
@@ -166,11 +167,11 @@ class BrokerMember:
         else:
             port = self.port
             if settings.broker_port is None:
-                port = wished_port(place.listening, port, self.name)
-            told = Address(place.told, 0)  # 0: the port it listens on
+                port = wished_port(hosts.listening, port, self.name)
+            told = Address(hosts.told, 0)  # 0: the port it listens on
         own = {
             "brokerName": self.name,
-            "bindAddress": place.listening,
+            "bindAddress": hosts.listening,
             "listenPort": str(port),
             "brokerIP1": told.host,
             "advertisedPort": str(told.port),
@@ -182,6 +183,6 @@ class BrokerMember:
             properties=usual | settings.config | own,
             given=[*(settings.config.keys() - settings.from_file), *own],
             data=None if settings.data is None else str(settings.data / self.name),
-            nameservers=[place.nameserver if network is None else network.nameserver],
+            nameservers=[hosts.nameserver if network is None else network.nameserver],
             log=LogSettings(level=log.level, as_json=log.as_json, process=self.name),
         )

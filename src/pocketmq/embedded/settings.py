@@ -5,7 +5,8 @@ registrations with a secret that is made at each start, kept in memory and hande
 standard input.
 
 ----
-What servers and clusters can be told, checked before anything starts."""
+What servers and clusters can be told, checked before anything starts.
+"""
 
 import logging
 import secrets

@@ -9,7 +9,6 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping
 
 from pocketmq.broker.config import BrokerConfig
-from pocketmq.embedded.asking import ClusterQueries
 from pocketmq.embedded.broker_runner import told_as_cannot_start
 from pocketmq.embedded.child_process import ChildBroker, Process
 from pocketmq.embedded.listening import (
@@ -29,6 +28,7 @@ from pocketmq.embedded.member import (
     failures_after,
     restart_wait,
 )
+from pocketmq.embedded.queries import ClusterQueries
 from pocketmq.embedded.settings import ClusterSettings, nameserver_settings, nameserver_supers
 from pocketmq.errors import CannotStart, InvalidInput, MQError
 from pocketmq.nameserver import NameServer
@@ -54,9 +54,9 @@ class Supervisor:
         self._processes = dict(processes or {})
         self.address = ""
         self.members: dict[str, BrokerMember] = {}
-        self._place: ClusterHosts | None = None
+        self._hosts: ClusterHosts | None = None
         self._nameserver: NameServer | None = None
-        self._asker: ClusterQueries | None = None
+        self._queries: ClusterQueries | None = None
         self._reviving: dict[str, asyncio.Task[None]] = {}
 
     async def start(self) -> str:
@@ -92,11 +92,11 @@ class Supervisor:
         for member in self.members.values():
             if member.network is not None:
                 await member.network.close()
-        if self._asker is not None:
-            await self._asker.close()
+        if self._queries is not None:
+            await self._queries.close()
         if self._nameserver is not None:
             await self._nameserver.stop()
-        self._asker = self._nameserver = self._place = None
+        self._queries = self._nameserver = self._hosts = None
         self.address = ""
         for outcome in outcomes:
             if outcome is not None:
@@ -135,7 +135,7 @@ class Supervisor:
 
     def member(self, name: str) -> BrokerMember:
         """Find a broker."""
-        if self._place is None:
+        if self._hosts is None:
             raise InvalidInput("the cluster is not running; start it first")
         if name not in self.members:
             raise InvalidInput(f"there is no broker {name!r}; there is {', '.join(self.members)}")
@@ -143,15 +143,15 @@ class Supervisor:
 
     async def create_topic(self, topic: str, queues: int) -> None:
         """Make a topic on every broker that runs, and wait until clients can find it."""
-        place, asker = self._place, self._asker
-        if place is None or asker is None:
+        hosts, queries = self._hosts, self._queries
+        if hosts is None or queries is None:
             raise InvalidInput("the cluster is not running; start it first")
         running = [member for member in self.members.values() if member.running]
-        await asyncio.gather(*(asker.create_topic(each.address, topic, queues) for each in running))
+        await asyncio.gather(*(queries.create_topic(each.address, topic, queues) for each in running))
         wanted = {member.name for member in running}
 
         async def known() -> bool:
-            return wanted <= await asker.brokers_of(place.nameserver, topic)
+            return wanted <= await queries.brokers_of(hosts.nameserver, topic)
 
         await _until(known, f"the route of topic {topic}")
 
@@ -187,15 +187,15 @@ class Supervisor:
         told = settings.advertise or told_host(host)
         self.address = str(Address(told, port))
         warn_if_open(host, guarded=config.guarded)
-        self._place = ClusterHosts(
+        self._hosts = ClusterHosts(
             listening=host, told=told, nameserver=str(Address(own_host(host), port))
         )
         own = config.name_server_user()
         users = config.initial_users() or ([(own.access_key, own.secret_key)] if own else [])
-        self._asker = ClusterQueries(config.client_tls(), users)
+        self._queries = ClusterQueries(config.client_tls(), users)
         if settings.faults:
             for member in self.members.values():
-                member.network = BrokerNetwork(own_host(host), self._place.nameserver)
+                member.network = BrokerNetwork(own_host(host), self._hosts.nameserver)
                 await member.network.open()
 
     async def _start_brokers(self) -> None:
@@ -210,19 +210,19 @@ class Supervisor:
             member.prepare(lambda how: self._ended(member, how), process)
 
     async def _start(self, member: BrokerMember) -> None:
-        assert self._place is not None
-        await member.start(self._place)
+        assert self._hosts is not None
+        await member.start(self._hosts)
         member.started_at = asyncio.get_running_loop().time()
 
     async def _until_registered(self, names: set[str]) -> None:
         """Wait until the name server gives out the brokers' addresses."""
-        place, asker = self._place, self._asker
-        assert place is not None
-        assert asker is not None
+        hosts, queries = self._hosts, self._queries
+        assert hosts is not None
+        assert queries is not None
         wanted = {(name, self.members[name].address) for name in names}
 
         async def known() -> bool:
-            return wanted <= (await asker.brokers(place.nameserver)).items()
+            return wanted <= (await queries.brokers(hosts.nameserver)).items()
 
         await _until(known, ", ".join(sorted(names)))
 
