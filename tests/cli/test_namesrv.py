@@ -65,7 +65,7 @@ def test_listening_for_everybody_is_warned_about_and_a_usable_address_told() -> 
             assert client.ask(RequestCode.GET_BROKER_CLUSTER_INFO).code == 0
         assert server.stop() == 0
     assert (
-        "WARNING cluster: listening on 0.0.0.0 without access control: whoever reaches it can read "
+        "WARNING cluster: listening on 0.0.0.0 without access control: any client that reaches it can read "
         "and write everything; authenticationEnabled turns it on\n" in server.errors()
     )
 
@@ -83,7 +83,7 @@ WRONG = [
     (["--set", "=1"], "--set takes KEY=VALUE, not '=1'"),
     (
         ["--set", "orderMessageEnabled=true"],
-        "there is no name server setting 'orderMessageEnabled'; did you mean orderMessageEnable?",
+        "unknown name server setting 'orderMessageEnabled'; did you mean orderMessageEnable?",
     ),
     (
         ["--set", "orderMessageEnable=yes"],

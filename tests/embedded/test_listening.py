@@ -9,14 +9,14 @@ import pytest
 
 from pocketmq.embedded.listening import (
     PORTS_FILE,
+    advertised_host,
+    default_port,
     is_free,
     own_host,
+    preferred_port,
     read_ports,
     resolved,
-    told_host,
-    usual_port,
     warn_if_open,
-    wished_port,
     write_ports,
 )
 from pocketmq.errors import CannotStart, StoreError
@@ -43,9 +43,9 @@ async def test_a_name_that_does_not_resolve_is_told(host: str) -> None:
 
 def test_every_interface_is_told_as_one_that_works() -> None:
     assert (own_host("0.0.0.0"), own_host("::")) == ("127.0.0.1", "::1")
-    assert told_host("0.0.0.0") not in {"", "0.0.0.0"}
+    assert advertised_host("0.0.0.0") not in {"", "0.0.0.0"}
     for host in ("127.0.0.1", "192.0.2.7"):
-        assert (own_host(host), told_host(host)) == (host, host)
+        assert (own_host(host), advertised_host(host)) == (host, host)
 
 
 @pytest.mark.parametrize(
@@ -61,21 +61,21 @@ def test_only_what_others_can_reach_is_warned_about(
 
 
 def test_brokers_keep_the_distance_java_brokers_need() -> None:
-    assert [usual_port(10911, number) for number in range(3)] == [10911, 10921, 10931]
-    assert [usual_port(0, number) for number in range(3)] == [0, 0, 0]
+    assert [default_port(10911, number) for number in range(3)] == [10911, 10921, 10931]
+    assert [default_port(0, number) for number in range(3)] == [0, 0, 0]
 
 
 def test_a_port_with_a_server_is_not_free() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
         assert not is_free("127.0.0.1", port)
-        assert wished_port("127.0.0.1", port, "broker-0") == 0
+        assert preferred_port("127.0.0.1", port, "broker-0") == 0
     assert is_free("127.0.0.1", port)
-    assert wished_port("127.0.0.1", port, "broker-0") == port
+    assert preferred_port("127.0.0.1", port, "broker-0") == port
 
 
 def test_any_port_needs_no_look() -> None:
-    assert wished_port("127.0.0.1", 0, "broker-0") == 0
+    assert preferred_port("127.0.0.1", 0, "broker-0") == 0
 
 
 def test_ports_are_read_back(tmp_path: Path) -> None:

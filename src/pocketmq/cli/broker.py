@@ -105,8 +105,8 @@ async def _serve(
     given: Collection[str],
 ) -> None:
     from pocketmq.broker.broker import Broker
-    from pocketmq.embedded.broker_runner import told_as_cannot_start
-    from pocketmq.embedded.listening import resolved, told_host, warn_if_open
+    from pocketmq.embedded.broker_runner import raising_cannot_start
+    from pocketmq.embedded.listening import advertised_host, resolved, warn_if_open
     from pocketmq.embedded.stopping import serve_until_asked
     from pocketmq.net import Address
     from pocketmq.net.address import parse_addresses
@@ -114,12 +114,12 @@ async def _serve(
     part = config.broker_name
     nameservers = [str(address) for address in parse_addresses(config.namesrv_addr)]
     listening = await resolved(config.bind_address, part)
-    told = config.broker_ip1 or told_host(listening)
+    told = config.broker_ip1 or advertised_host(listening)
     config = msgspec.structs.replace(config, bind_address=listening, broker_ip1=told)
     broker = Broker(config, data, nameservers, own_process=True, given=given)
 
     async def start() -> str:
-        with told_as_cannot_start(part):
+        with raising_cannot_start(part):
             address = await broker.start()
         warn_if_open(listening, guarded=config.guarded)
         return str(Address(told, config.advertised_port or address.port))

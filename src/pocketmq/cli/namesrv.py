@@ -65,8 +65,13 @@ def command(
 
 
 async def _serve(host: str, port: int, server: NameServer, log: StderrLines) -> None:
-    from pocketmq.embedded.broker_runner import told_as_cannot_start
-    from pocketmq.embedded.listening import NAME_SERVER_ADVICE, resolved, told_host, warn_if_open
+    from pocketmq.embedded.broker_runner import raising_cannot_start
+    from pocketmq.embedded.listening import (
+        NAME_SERVER_ADVICE,
+        advertised_host,
+        resolved,
+        warn_if_open,
+    )
     from pocketmq.embedded.stopping import serve_until_asked
     from pocketmq.net import Address, ClientAuth, TlsMode
 
@@ -74,14 +79,14 @@ async def _serve(host: str, port: int, server: NameServer, log: StderrLines) -> 
 
     async def start() -> str:
         listening = await resolved(host, part)
-        with told_as_cannot_start(part):
+        with raising_cannot_start(part):
             address = await server.start(listening, port)
         tls = server.config.server_tls()
         shown = tls is not None and tls.client_auth is ClientAuth.REQUIRE
         guarded = shown and tls is not None and tls.mode is TlsMode.ENFORCING
         guarded = guarded or server.config.authentication_enabled
         warn_if_open(listening, guarded=guarded, advice=NAME_SERVER_ADVICE)
-        return str(Address(told_host(listening), address.port))
+        return str(Address(advertised_host(listening), address.port))
 
     await serve_until_asked(
         start,

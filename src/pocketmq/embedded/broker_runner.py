@@ -1,10 +1,8 @@
-"""One life of one broker: it is started once and ends once, by itself or on demand.
-----
-What a cluster tells its broker processes and what they report: one JSON value a line.
-----
-Why a part did not start, in words for the one who started it.
-----
-A broker on this process's own event loop.
+"""Running one broker once: the order it gets, the report it makes, and the in-process runner.
+
+A cluster sends its broker processes one order and gets one report back, as one JSON value a line.
+`child_process` is the other runner. Imported by broker processes and by the parent, so it imports
+the broker itself only where one runs.
 """
 
 import os
@@ -22,38 +20,38 @@ if TYPE_CHECKING:
     from pocketmq.broker.broker import Broker
 
 Ended = Callable[[str], None]
-"""Called with how it ended (`was killed by SIGKILL`) when nobody had asked for it."""
+"""Called with how it ended (`was killed by SIGKILL`) if that was not requested."""
 
 
 class Runner(Protocol):
-    """Where a broker runs: in this process or in one of its own."""
+    """What runs a broker: this process or one of its own."""
 
     @property
     def pid(self) -> int:
         """The process it runs in."""
 
     async def start(self, order: "BrokerOrder") -> str:
-        """Start it and return the address it serves at. Raises `CannotStart`, `PartEnded`."""
+        """Start it and return the address it listens on. Raises `CannotStart`, `PartEnded`."""
 
     async def stop(self) -> None:
-        """Let it finish: everything written, name servers told."""
+        """Stop it gracefully: everything written, unregistered from name servers."""
 
     async def kill(self) -> None:
-        """End it at once, as a crash would."""
+        """Kill it, as a crash would."""
 
 
 class BrokerOrder(msgspec.Struct, frozen=True, kw_only=True):
     """Run this broker. `data` None keeps everything in memory."""
 
     properties: dict[str, str]  # RocketMQ's keys, see `pocketmq.broker.config`
-    given: list[str] = []  # keys that count before what was changed while the broker ran
+    given: list[str] = []  # keys that win over what was changed while the broker ran
     data: str | None
     nameservers: list[str]
     log: LogSettings
 
 
 class BrokerReady(msgspec.Struct, frozen=True, tag="ready", tag_field="report"):
-    """The broker serves at this address and has told the name servers."""
+    """The broker serves at this address and has registered with the name servers."""
 
     address: str
 
@@ -73,19 +71,19 @@ def write_line(value: BrokerOrder | Report) -> bytes:
 
 
 def read_order(line: bytes) -> BrokerOrder:
-    """Decode what the parent said."""
+    """Decode the parent's order."""
     return msgspec.json.decode(line, type=BrokerOrder)
 
 
 def read_report(line: bytes) -> Report:
-    """Decode what a child said."""
+    """Decode a child's report."""
     report: Report = msgspec.json.decode(line, type=Report)
     return report
 
 
 @contextmanager
-def told_as_cannot_start(part: str) -> Iterator[None]:
-    """Turn what a wrong address, directory or setting causes into `CannotStart`."""
+def raising_cannot_start(part: str) -> Iterator[None]:
+    """Turn the errors of a wrong address, directory or setting into `CannotStart`."""
     try:
         yield
     except ListenFailed as problem:
@@ -99,7 +97,7 @@ def told_as_cannot_start(part: str) -> Iterator[None]:
 
 
 class InProcessBroker:
-    """A broker beside its clients: starts fast, debugs easily, shares their process's fate."""
+    """A broker on this process's event loop: starts fast, debugs easily, ends with the process."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -107,7 +105,7 @@ class InProcessBroker:
 
     @property
     def pid(self) -> int:
-        """This process's own."""
+        """The number of this process."""
         return os.getpid()
 
     async def start(self, order: BrokerOrder) -> str:
@@ -119,7 +117,7 @@ class InProcessBroker:
         data = None if order.data is None else Path(order.data)
         broker = Broker(config, data, order.nameservers, given=order.given)
         try:
-            with told_as_cannot_start(self.name):
+            with raising_cannot_start(self.name):
                 await broker.start()
         except BaseException:
             await broker.stop(0)
@@ -128,11 +126,11 @@ class InProcessBroker:
         return str(broker.bound)
 
     async def stop(self) -> None:
-        """Let it finish."""
+        """Stop it gracefully."""
         if self._broker is not None:
             await self._broker.stop()
 
     async def kill(self) -> None:
-        """End it as near to a crash as one process allows."""
+        """End it as close to a crash as one process allows."""
         if self._broker is not None:
             await self._broker.abort()

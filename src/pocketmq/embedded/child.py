@@ -1,14 +1,11 @@
-"""A child's tie to its parent: it does not outlive it, however the parent ends.
-
-On Linux the kernel sends the child a signal; everywhere the child's standard input, which only the
-parent holds open, comes to its end.
-
-----
-A broker's process within a cluster: `python -m pocketmq.embedded.child NAME`.
+"""A broker's process within a cluster: `python -m pocketmq.embedded.child NAME`.
 
 It imports its parts while the parent prepares, reads one order from its standard input, runs that
-broker and stops cleanly on SIGTERM or when its standard input ends. The name is only for those who
-look at the list of processes.
+broker and stops gracefully on SIGTERM or when its standard input ends. The name is only shown in
+the list of processes.
+
+A child never outlives its parent, however that ends: on Linux the kernel sends the child a signal;
+everywhere the child's standard input, which only the parent holds open, reaches its end.
 """
 
 import asyncio
@@ -23,8 +20,8 @@ from pocketmq.embedded.broker_runner import (
     BrokerOrder,
     BrokerReady,
     BrokerRefused,
+    raising_cannot_start,
     read_order,
-    told_as_cannot_start,
     write_line,
 )
 from pocketmq.embedded.server_logging import StderrLines, set_up_logging
@@ -36,7 +33,7 @@ _PR_SET_NAME = 15
 
 
 def die_with_parent() -> None:
-    """Ask Linux for SIGTERM once the thread that started this process is gone."""
+    """Ask Linux for SIGTERM once the thread that started this process has ended."""
     _prctl(_PR_SET_PDEATHSIG, int(signal.SIGTERM))
 
 
@@ -64,7 +61,7 @@ def run() -> int:
     die_with_parent()
     line = _first_line()
     if not line:
-        return 0  # the parent has thought better of it, or is gone
+        return 0  # the parent has changed its mind, or has ended
     order = read_order(line)
     name_process(order.log.process)
     log = set_up_logging(order.log)
@@ -82,7 +79,7 @@ async def _serve(order: BrokerOrder, log: StderrLines) -> None:
     broker = Broker(config, data, order.nameservers, own_process=True, given=order.given)
 
     async def start() -> str:
-        with told_as_cannot_start(config.broker_name):
+        with raising_cannot_start(config.broker_name):
             await broker.start()
         return str(broker.bound)
 

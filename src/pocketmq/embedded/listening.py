@@ -1,9 +1,8 @@
-"""Where to listen and what to tell clients: a host as given, turned into addresses.
-----
-Which port each broker listens on, and keeping it from one start to the next.
+"""Hosts and ports: where the parts of a cluster listen, and what clients connect to.
 
-With a data directory the ports are written down in `ports.json` there. A remembered or usual port
-is a wish: if somebody else has it by now, any free one does, because clients ask the name server.
+With a data directory the brokers' ports are saved in `ports.json` there, so that they are the same
+at the next start. A saved or default port is a preference: if another process has it by now, any
+free one does, because clients ask the name server.
 """
 
 import asyncio
@@ -39,8 +38,8 @@ async def resolved(host: str, part: str) -> str:
     return str(found[0][4][0])
 
 
-def told_host(listening: str) -> str:
-    """Return the host clients are told for a part that listens there."""
+def advertised_host(listening: str) -> str:
+    """Return the host that clients connect to, for a part that listens there."""
     return reachable_host(listening) if listening in WILDCARDS else listening
 
 
@@ -54,11 +53,11 @@ NAME_SERVER_ADVICE = "authenticationEnabled turns it on"
 
 
 def warn_if_open(host: str, *, guarded: bool = False, advice: str = ADVICE) -> None:
-    """Say so when others than this machine can reach an address, and nobody asks who they are."""
+    """Log a warning if other machines can reach an address and access control is off."""
     if not guarded and host != "::1" and not host.startswith("127."):
         logger.warning(
-            "listening on %s without access control: whoever reaches it can read and write "
-            "everything; %s",
+            "listening on %s without access control: any client that reaches it can read and "
+            "write everything; %s",
             host,
             advice,
         )
@@ -67,11 +66,11 @@ def warn_if_open(host: str, *, guarded: bool = False, advice: str = ADVICE) -> N
 PORTS_FILE = "ports.json"
 FIRST_BROKER_PORT = 10911
 PORT_STEP = 10
-"""A Java broker also uses the ports two below and one above its own; ours keep that distance."""
+"""A Java broker also uses the ports two below and one above its own; ours leave them free."""
 
 
-def usual_port(first: int, number: int) -> int:
-    """Return the port of the n-th broker, counting from 0; 0 stays any free one."""
+def default_port(first: int, number: int) -> int:
+    """Return the port of the n-th broker, counting from 0; 0 means any free one."""
     return first + PORT_STEP * number if first else 0
 
 
@@ -87,16 +86,16 @@ def is_free(host: str, port: int) -> bool:
         return True
 
 
-def wished_port(host: str, port: int, name: str) -> int:
-    """Return the wished port if it is free, else 0 for any."""
+def preferred_port(host: str, port: int, name: str) -> int:
+    """Return the preferred port if it is free, else 0 for any."""
     if port == 0 or is_free(host, port):
         return port
-    logger.warning("port %d is in use: %s takes any free one", port, name)
+    logger.warning("port %d is in use; %s takes any free one", port, name)
     return 0
 
 
 def read_ports(data: Path | None) -> dict[str, int]:
-    """Return the ports brokers had the last time; a missing or broken file is no reason to stop."""
+    """Return the ports brokers had the last time; none if the file is missing or damaged."""
     if data is None:
         return {}
     path = data / PORTS_FILE
@@ -105,12 +104,12 @@ def read_ports(data: Path | None) -> dict[str, int]:
     except (FileNotFoundError, NotADirectoryError):
         return {}
     except (OSError, msgspec.MsgspecError) as problem:
-        logger.warning("%s is passed over: %s", path, problem)
+        logger.warning("ignoring saved ports: file=%s error=%s", path, problem)
         return {}
 
 
 def write_ports(data: Path | None, ports: dict[str, int]) -> None:
-    """Write the ports down. Raises `StoreError`."""
+    """Save the ports. Raises `StoreError`."""
     if data is None:
         return
     path = data / PORTS_FILE

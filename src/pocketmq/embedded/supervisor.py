@@ -1,7 +1,7 @@
-"""Starts a cluster's parts, watches over them, and ends them: one name server, some brokers.
+"""Starts, supervises and stops a cluster's parts: one name server and its brokers.
 
 Belongs to one event loop. The name server runs on that loop; brokers do, too, or have processes of
-their own. A part that ends by itself is told in the log and, where asked for, started again.
+their own. A broker that ends by itself is logged and, with `revive`, restarted.
 """
 
 import asyncio
@@ -9,15 +9,15 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping
 
 from pocketmq.broker.config import BrokerConfig
-from pocketmq.embedded.broker_runner import told_as_cannot_start
+from pocketmq.embedded.broker_runner import raising_cannot_start
 from pocketmq.embedded.child_process import ChildBroker, Process
 from pocketmq.embedded.listening import (
     FIRST_BROKER_PORT,
+    advertised_host,
+    default_port,
     own_host,
     read_ports,
     resolved,
-    told_host,
-    usual_port,
     warn_if_open,
     write_ports,
 )
@@ -38,8 +38,8 @@ from pocketmq.store.directory import refuse_java
 logger = logging.getLogger("pocketmq.cluster")
 
 KNOWN_DEADLINE = 10.0
-"""Seconds for the name server to learn of brokers or topics that are there."""
-LOOK_STEP = 0.005
+"""Seconds until brokers or topics must have reached the name server."""
+POLL_STEP = 0.005
 NAMESERVER_FOLDER = "namesrv"
 
 
@@ -49,7 +49,7 @@ class Supervisor:
     def __init__(
         self, settings: ClusterSettings, processes: Mapping[str, Process] | None = None
     ) -> None:
-        """Take the settings, and processes that wait for the brokers' first orders, if any."""
+        """Take the settings, and forked processes that wait for their orders, if any."""
         self.settings = settings
         self._processes = dict(processes or {})
         self.address = ""
@@ -60,7 +60,7 @@ class Supervisor:
         self._reviving: dict[str, asyncio.Task[None]] = {}
 
     async def start(self) -> str:
-        """Start everything and return the name server's address; brokers are registered then.
+        """Start everything, wait until brokers are registered, return the name server's address.
 
         Raises `CannotStart` or `PartEnded`, and leaves nothing running.
         """
@@ -78,13 +78,13 @@ class Supervisor:
         return self.address
 
     async def stop(self) -> None:
-        """End everything: brokers first, so that they can tell the name server."""
+        """Stop everything: brokers first, so that they can unregister from the name server."""
         if self.address:
             logger.info("stopping")
         for task in self._reviving.values():
             task.cancel()
         await asyncio.gather(*self._reviving.values(), return_exceptions=True)
-        for name, process in self._processes.items():  # that never got an order
+        for name, process in self._processes.items():  # forked, but never got an order
             await ChildBroker(name, _ignore, process).kill()
         self._processes.clear()
         stops = (member.stop() for member in self.members.values())
@@ -103,15 +103,15 @@ class Supervisor:
                 raise outcome
 
     def abandon(self) -> None:
-        """Kill every broker process without waiting; for one who is about to end, too."""
+        """Kill every broker process without waiting; for a caller about to end itself."""
         for member in self.members.values():
             if isinstance(member.runner, ChildBroker):
                 member.runner.kill_now()
 
-    # Harm and repair
+    # Faults and repair
 
     async def kill(self, name: str) -> None:
-        """End a broker as a crash would; it stays down."""
+        """Kill a broker as a crash would; it stays down."""
         member = self.member(name)
         self._leave_dead(member)
         await member.kill()
@@ -138,16 +138,18 @@ class Supervisor:
         if self._hosts is None:
             raise InvalidInput("the cluster is not running; start it first")
         if name not in self.members:
-            raise InvalidInput(f"there is no broker {name!r}; there is {', '.join(self.members)}")
+            raise InvalidInput(f"no broker {name!r}; the brokers are {', '.join(self.members)}")
         return self.members[name]
 
     async def create_topic(self, topic: str, queues: int) -> None:
-        """Make a topic on every broker that runs, and wait until clients can find it."""
+        """Create a topic on every broker that runs, and wait until clients can find it."""
         hosts, queries = self._hosts, self._queries
         if hosts is None or queries is None:
             raise InvalidInput("the cluster is not running; start it first")
         running = [member for member in self.members.values() if member.running]
-        await asyncio.gather(*(queries.create_topic(each.address, topic, queues) for each in running))
+        await asyncio.gather(
+            *(queries.create_topic(each.address, topic, queues) for each in running)
+        )
         wanted = {member.name for member in running}
 
         async def known() -> bool:
@@ -160,16 +162,16 @@ class Supervisor:
     def _make_members(self) -> None:
         settings = self.settings
         if settings.data is not None:
-            with told_as_cannot_start("the cluster"):
+            with raising_cannot_start("the cluster"):
                 refuse_java(settings.data)  # none of our folders among its files
                 settings.data.mkdir(0o700, parents=True, exist_ok=True)
-                _tell_left_over(settings)
+                _warn_of_unused_data(settings)
         ports = read_ports(settings.data) if settings.broker_port is None else {}
         first = settings.broker_port
         if first is None:
             first = FIRST_BROKER_PORT if settings.port else 0
         self.members = {
-            name: BrokerMember(name, settings, ports.get(name, usual_port(first, number)))
+            name: BrokerMember(name, settings, ports.get(name, default_port(first, number)))
             for number, name in enumerate(settings.names)
         }
 
@@ -182,13 +184,13 @@ class Supervisor:
         self._nameserver = NameServer(
             nameserver_settings(settings.config), data, nameserver_supers(config)
         )
-        with told_as_cannot_start(part):
+        with raising_cannot_start(part):
             port = (await self._nameserver.start(host, settings.port)).port
-        told = settings.advertise or told_host(host)
-        self.address = str(Address(told, port))
+        advertised = settings.advertise or advertised_host(host)
+        self.address = str(Address(advertised, port))
         warn_if_open(host, guarded=config.guarded)
         self._hosts = ClusterHosts(
-            listening=host, told=told, nameserver=str(Address(own_host(host), port))
+            listening=host, advertised=advertised, nameserver=str(Address(own_host(host), port))
         )
         own = config.name_server_user()
         users = config.initial_users() or ([(own.access_key, own.secret_key)] if own else [])
@@ -206,7 +208,7 @@ class Supervisor:
 
     def _prepare(self, member: BrokerMember) -> None:
         process = self._processes.pop(member.name, None)
-        with told_as_cannot_start(member.name):
+        with raising_cannot_start(member.name):
             member.prepare(lambda how: self._ended(member, how), process)
 
     async def _start(self, member: BrokerMember) -> None:
@@ -215,7 +217,7 @@ class Supervisor:
         member.started_at = asyncio.get_running_loop().time()
 
     async def _until_registered(self, names: set[str]) -> None:
-        """Wait until the name server gives out the brokers' addresses."""
+        """Wait until the name server returns the brokers' addresses."""
         hosts, queries = self._hosts, self._queries
         assert hosts is not None
         assert queries is not None
@@ -229,11 +231,11 @@ class Supervisor:
     def _remember_ports(self) -> None:
         if self.settings.port and not self.settings.faults:
             ports = {member.name: member.port for member in self.members.values()}
-            with told_as_cannot_start("the cluster"):
+            with raising_cannot_start("the cluster"):
                 write_ports(self.settings.data, ports)
 
     def _ended(self, member: BrokerMember, how: str) -> None:
-        """Take note of a broker process that is gone though nobody asked for it."""
+        """Handle a broker process that has ended without being asked to."""
         lived = asyncio.get_running_loop().time() - member.started_at
         runner = member.ended()
         pid = 0 if runner is None else runner.pid
@@ -247,7 +249,7 @@ class Supervisor:
     async def _revive(self, member: BrokerMember) -> None:
         while True:
             wait = restart_wait(member.failures)
-            logger.warning("%s is started again in %g s", member.name, wait)
+            logger.warning("%s restarts in %g s", member.name, wait)
             await asyncio.sleep(wait)
             try:
                 self._prepare(member)
@@ -256,7 +258,7 @@ class Supervisor:
                 member.failures += 1
                 logger.error("%s", problem)  # noqa: TRY400 - the message says it all
             else:
-                logger.info("%s serves again at %s", member.name, member.address)
+                logger.info("%s restarted at %s", member.name, member.address)
                 return
 
     def _leave_dead(self, member: BrokerMember) -> None:
@@ -266,22 +268,22 @@ class Supervisor:
 
 
 def _ignore(_how: str) -> None:
-    """Take no notice of an end."""
+    """Do nothing when a process ends."""
 
 
-def _tell_left_over(settings: ClusterSettings) -> None:
+def _warn_of_unused_data(settings: ClusterSettings) -> None:
     assert settings.data is not None
     for entry in sorted(settings.data.glob("broker-*")):
         if entry.is_dir() and entry.name not in settings.names:
-            logger.warning("%s holds the data of a broker that is not started", entry)
+            logger.warning("%s holds data of a broker that this cluster does not start", entry)
 
 
 async def _until(known: Callable[[], Awaitable[bool]], what: str) -> None:
-    """Wait for what the name server must learn; it is told by others, so all we can do is look."""
+    """Poll until brokers have registered something: the name server sends no notification."""
     try:
         async with asyncio.timeout(KNOWN_DEADLINE):
-            while not await known():  # noqa: ASYNC110 - nobody tells
-                await asyncio.sleep(LOOK_STEP)
+            while not await known():  # noqa: ASYNC110 - there is no event to wait for
+                await asyncio.sleep(POLL_STEP)
     except TimeoutError:
-        reason = f"the name server did not learn of it within {KNOWN_DEADLINE:g} s"
+        reason = f"not registered with the name server within {KNOWN_DEADLINE:g} s"
         raise CannotStart(what, reason) from None

@@ -67,6 +67,6 @@ def _start(running: ExitStack, *arguments: Any, **options: Any) -> "Cluster":
 
 
 def _unique_name(request: pytest.FixtureRequest) -> str:
-    """Make a name that RocketMQ takes for topics and groups, and that tells whose it is."""
+    """Return a unique name, valid for topics and groups, that contains the test's name."""
     test = re.sub(r"[^a-zA-Z0-9_]+", "-", request.node.name).strip("-")
     return f"{test[:_LONGEST_NAME]}-{uuid4().hex[:12]}"
