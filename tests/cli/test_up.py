@@ -129,7 +129,7 @@ def test_a_killed_broker_is_started_again_with_its_data_and_address(tmp_path: Pa
                 client.send("orders", b"%d" % n)
         victim = broker_pid(cluster, "broker-0")
         kill(victim)
-        wait_for(lambda: "broker-0 serves again" in cluster.errors(), "the broker to come back")
+        wait_for(lambda: "broker-0 restarted at" in cluster.errors(), "the broker to come back")
         wait_for(lambda: known_brokers(cluster.namesrv) == cluster.brokers, "its registration")
         with WireClient(address) as client:
             assert client.bodies("orders") == [b"%d" % n for n in range(10)]
@@ -145,7 +145,7 @@ def test_a_killed_broker_without_a_disk_comes_back_empty_and_that_is_told() -> N
         with WireClient(cluster.brokers["broker-0"]) as client:
             client.send("orders", b"42 EUR")
         kill(cluster.children()[0])
-        wait_for(lambda: "broker-0 serves again" in cluster.errors(), "the broker to come back")
+        wait_for(lambda: "broker-0 restarted at" in cluster.errors(), "the broker to come back")
         with WireClient(cluster.brokers["broker-0"]) as client:
             assert client.send("orders", b"43 EUR") == 0
         assert cluster.stop() == 0
@@ -160,7 +160,7 @@ def test_a_broker_that_cannot_start_again_is_tried_until_it_can() -> None:
         with taken(port):
             told = f"broker-0 cannot start: it cannot listen on 127.0.0.1:{port}"
             wait_for(lambda: told in cluster.errors(), "a start in vain")
-        wait_for(lambda: "broker-0 serves again" in cluster.errors(), "the broker to come back")
+        wait_for(lambda: "broker-0 restarted at" in cluster.errors(), "the broker to come back")
         assert cluster.stop() == 0
     assert "broker-0 restarts in 0.2 s" in cluster.errors()
 
@@ -181,7 +181,7 @@ def taken(port: int) -> socket.socket:
 def test_a_stop_while_a_broker_is_being_started_again_is_clean_too() -> None:
     with ServerProcess("up", "--port", "0") as cluster:
         kill(cluster.children()[0])
-        wait_for(lambda: "started again in" in cluster.errors(), "the end to be noticed")
+        wait_for(lambda: "restarts in" in cluster.errors(), "the end to be noticed")
         wait_for(cluster.children, "the new process")
         children = cluster.children()
         assert cluster.stop() == 0
@@ -253,7 +253,7 @@ def test_settings_reach_the_brokers() -> None:
 def test_every_line_of_the_log_is_a_json_object_if_asked_for() -> None:
     with ServerProcess("up", "--port", "0", "--log-json", "--host", "0.0.0.0") as cluster:
         kill(cluster.children()[0])
-        wait_for(lambda: "broker-0 serves again" in cluster.errors(), "the broker to come back")
+        wait_for(lambda: "broker-0 restarted at" in cluster.errors(), "the broker to come back")
         assert cluster.stop() == 0
     entries = [json.loads(line) for line in cluster.lines]
     assert {entry["level"] for entry in entries} == {"info", "warning", "error"}
