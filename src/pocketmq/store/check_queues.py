@@ -132,7 +132,7 @@ class QueueCheck:
                 by_number[number].add_run(first, entries, file, place)
             elif number:
                 text = f"index space at {file}:{place} belongs to queue number {number}, unknown"
-                findings.add(Severity.WARNING, PART, text, kind="index space of nobody")
+                findings.add(Severity.WARNING, PART, text, kind="index space of unknown queues")
         for queue in self._queues.values():
             queue.check_runs(findings)
         self._deleted = seen.deleted
@@ -176,7 +176,7 @@ class QueueCheck:
         return self._repair is not None and self._repair.knows(position, position + size)
 
     def _tag(self, topic: str, record: Sound, view: RecordView) -> int | None:
-        """Return the tag code that a record should have in its queue; None if nobody knows."""
+        """Return the tag code that a record should have in its queue; None if unknown."""
         if self._rules is None:
             return None
         if topic in self._rules:
@@ -185,13 +185,13 @@ class QueueCheck:
         return tags_code(record[6])
 
     def finish(self, first_kept: int) -> None:
-        """Look at the entries that no record of the log bears out."""
+        """Check the entries for which the log has no record."""
         findings = self._findings
         for queue in self._queues.values():
             for offset in queue.others():
                 entry = queue.entry(offset, self._files)
                 if entry is None:
-                    break  # its file is missing, which has been told
+                    break  # its file is missing, which has been reported
                 if entry[0] < first_kept:
                     continue  # its file of the log was deleted for its age
                 if entry[1] == 0:

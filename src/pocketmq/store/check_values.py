@@ -1,10 +1,8 @@
-"""What a check of a store must be told by whoever wrote it: forms of documents, tag codes.
+"""What a check of a store needs and what it reports, as values.
 
-The store keeps documents and tag codes without knowing what they mean. The broker does, see
-`pocketmq.broker.stored_forms`. Also the one document that the store itself keeps.
-
-----
-What a check of a store found, as values."""
+The store keeps documents and tag codes without knowing what they mean. The broker does, and passes
+their formats to a check; see `pocketmq.broker.stored_forms`.
+"""
 
 from collections.abc import Callable, Mapping
 from enum import Enum
@@ -27,7 +25,7 @@ class StoredForms(msgspec.Struct, frozen=True):
     documents: Mapping[str, ReadDocument] = MappingProxyType({})
     """How documents of each kind are read."""
     tag_rules: Mapping[str, TagRule | None] | None = None
-    """Topics whose codes are not the hash of the tag; None for codes that nobody can check."""
+    """Topics whose codes are not the hash of the tag; None for codes that cannot be checked."""
     waits_for: WaitsFor = lambda _: None
     """Where messages go that wait in system topics: delayed, timed and half ones."""
 
@@ -44,7 +42,7 @@ class Severity(Enum):
 
 
 class CheckFinding(msgspec.Struct, frozen=True):
-    """One thing that a check came across."""
+    """One finding of a check."""
 
     severity: Severity
     part: str
@@ -52,7 +50,7 @@ class CheckFinding(msgspec.Struct, frozen=True):
 
 
 class CheckReport(msgspec.Struct, frozen=True):
-    """All of it; `figures` are lines about each part that was looked at."""
+    """The result of a check; `figures` are lines about each part that was checked."""
 
     path: str
     figures: dict[str, str]
@@ -65,7 +63,7 @@ class CheckReport(msgspec.Struct, frozen=True):
 
 
 class Findings:
-    """Collects findings; of those that are alike only the first few."""
+    """Collects findings; of each kind only the first few are listed."""
 
     def __init__(self) -> None:
         self.listed: list[CheckFinding] = []

@@ -1,8 +1,30 @@
-"""Bringing the commit log to the device: one sync for all who wait at the same time.
-----
-Recording how far the store is, so that recovery has less to walk over.
-----
-What a store needs now and then: syncs, checkpoints, the next file, old index space."""
+"""When data is durable: flush policy, group commit, checkpoints, and the timer behind them.
+
+A message passes three stages, all positions of the commit log:
+
+- *appended* (`log.tail`): in memory only. Lost if the process ends.
+- *written* (`log.written`): given to the operating system, once per event-loop iteration. Survives
+  the end of the process (`kill -9`), not a power cut. Readers see written messages only.
+- *synced* (`log.synced`): on the device. Survives a power cut.
+
+The flush policy (`flushDiskType`) decides when a sender gets its answer:
+
+- ASYNC_FLUSH (`StoreOptions.sync` off): once written. `Maintenance` syncs every `sync_interval`
+  (half a second), so a power cut costs about as much.
+- SYNC_FLUSH (`sync` on): once synced. `LogSync` is the group commit: one sync at a time, and all
+  that ask while it runs share the next one. The broker holds the answers back meanwhile.
+
+A *checkpoint* records in SQLite how far the queues' indexes are, so that recovery reads the log
+from there and not from its start. It syncs log and index files first: a checkpoint must never
+describe anything that a power cut could still take away.
+
+A sync that fails stops the store for good (`log.failed`): Linux marks the pages it could not write
+as clean, so a second sync would succeed and prove nothing. Only a restart reads what is there.
+
+Threads: everything here belongs to the writer's thread (the broker's loop), but for the functions
+named `job`, which run on the flusher's thread. A job works only on what was captured before; its
+`outcome` runs on the writer's thread again.
+"""
 
 import logging
 from collections.abc import Callable
@@ -14,12 +36,14 @@ from pocketmq.store.metadata import Checkpoint, Metadata
 from pocketmq.store.options import StoreOptions
 from pocketmq.store.queues import Queues
 
+log = logging.getLogger("pocketmq.store")
+
 Synced = Callable[[Exception | None], None]
-"""Called with None once everything asked for is safe, else with why nobody knows."""
+"""Called with None once everything requested is durable, else with why that is uncertain."""
 
 
 class LogSync:
-    """Syncs the log through the flusher. Belongs to the writer's thread."""
+    """Syncs the commit log: one sync for all that wait at the same time (group commit)."""
 
     def __init__(self, log: CommitLog, flusher: Flusher) -> None:
         self.busy = False
@@ -34,14 +58,14 @@ class LogSync:
             self._start()
 
     def request_if_needed(self) -> None:
-        """Sync what is not on the device yet; nobody waits for it."""
+        """Start a sync if anything is not on the device yet; no caller waits for it."""
         if self._log.written > self._log.synced and not self.busy:
             self._start()
 
     def _start(self) -> None:
         waiters, self._waiters = self._waiters, []
         if self._log.failed is not None:
-            _tell(waiters, self._log.failed)
+            _notify(waiters, self._log.failed)
             return
         self.busy = True
         files, position = self._log.unsynced()
@@ -56,23 +80,21 @@ class LogSync:
                 self._log.was_synced(position)
             elif isinstance(error, OSError):
                 self._log.sync_failed(error)
+            # The next sync starts before callbacks run: the device must not idle meanwhile.
             if self._waiters:
                 self._start()
-            _tell(waiters, (self._log.failed or error) if error else None)
+            _notify(waiters, (self._log.failed or error) if error else None)
 
         self._flusher.submit(job, outcome)
 
 
-def _tell(waiters: list[Synced], error: Exception | None) -> None:
+def _notify(waiters: list[Synced], error: Exception | None) -> None:
     for waiter in waiters:
         waiter(error)
 
 
-log = logging.getLogger("pocketmq.store")
-
-
 class Checkpoints:
-    """Makes checkpoints, one at a time. Belongs to the writer's thread."""
+    """Records how far the store is, one checkpoint at a time."""
 
     def __init__(
         self, commit_log: CommitLog, queues: Queues, metadata: Metadata, flusher: Flusher
@@ -93,15 +115,17 @@ class Checkpoints:
 
     @property
     def behind(self) -> int:
-        """Bytes a recovery would have to walk over now."""
+        """Bytes of the log that a recovery would have to read now."""
         return self._log.tail - self.position
 
     def start(self, finished: Synced | None = None) -> None:
         """Capture the state now and record it; everything appended must have been written."""
-        if self._log.failed is not None:  # a sync proves nothing any more
+        if self._log.failed is not None:  # a successful sync would prove nothing
             if finished is not None:
                 finished(self._log.failed)
             return
+        # Capture everything in this one call, on the writer's thread: position, queues and extents
+        # must belong together. What changes from here on is for the next checkpoint.
         queues, index = self._queues, self._queues.index
         logs, position = self._log.unsynced()
         changes = queues.files.take_changes()
@@ -122,7 +146,7 @@ class Checkpoints:
         )
 
         def job() -> None:
-            for file in files:
+            for file in files:  # before the checkpoint that refers to their contents
                 file.sync()
             self._metadata.save_checkpoint(state)
 
@@ -133,7 +157,7 @@ class Checkpoints:
                 self._log.was_synced(position)
                 queues.files.checkpointed(changes)
             else:
-                log.error("checkpoint failed, the next one tries again: %s", error)
+                log.error("checkpoint failed: %s; the next one includes it", error)
                 if isinstance(error, OSError):
                     self._log.sync_failed(error)
                 queues.files.put_back(changes)
@@ -150,8 +174,8 @@ class Checkpoints:
 _TRIM_AT_ONCE = 50
 
 
-class Upkeep:
-    """Decides what is due. Belongs to the writer's thread."""
+class Maintenance:
+    """Does what is due: syncs, checkpoints, the next file, old index space. Called by a timer."""
 
     def __init__(
         self,
@@ -159,25 +183,25 @@ class Upkeep:
         commit_log: CommitLog,
         queues: Queues,
         *,
-        group_commit: LogSync,
+        log_sync: LogSync,
         checkpoints: Checkpoints,
         checkpoint: Callable[[], object],
     ) -> None:
         self.options = options
         self._log = commit_log
         self._queues = queues
-        self._group_commit = group_commit
+        self._log_sync = log_sync
         self._checkpoints = checkpoints
         self._checkpoint = checkpoint
         self._synced_at = self._checkpointed_at = 0.0
-        self._complaint = ""  # the last one told
+        self._logged = ""  # the last error logged
 
     def run(self, now: float) -> None:
         """Do what is due; see `MessageStore.maintain`."""
         options, checkpoints = self.options, self._checkpoints
         if not options.sync and now - self._synced_at >= options.sync_interval:
             self._synced_at = now
-            self._group_commit.request_if_needed()
+            self._log_sync.request_if_needed()
         due = now - self._checkpointed_at >= options.checkpoint_interval
         try:
             if (due and checkpoints.needed) or checkpoints.behind >= options.checkpoint_bytes:
@@ -185,8 +209,8 @@ class Upkeep:
                 self._checkpoint()
             self._queues.trim(_TRIM_AT_ONCE)
             self._log.prepare()
-            self._complaint = ""
+            self._logged = ""
         except StoreError as error:
-            if str(error) != self._complaint:  # not twice a second while the disk is full
-                log.warning("the store cannot be looked after: %s", error)
-            self._complaint = str(error)
+            if str(error) != self._logged:  # not twice a second while the disk is full
+                log.warning("store maintenance failed: %s; retrying", error)
+            self._logged = str(error)

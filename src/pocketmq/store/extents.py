@@ -19,7 +19,7 @@ LONGEST = 16384
 """Runs have these lengths or a power of two between them."""
 
 ExtentRow = tuple[int, int, int, int, int]
-"""File, place, entries, queue number and first offset of a run; queue 0 is nobody's."""
+"""File, place, entries, queue number and first offset of a run; queue 0 means free."""
 
 
 class Extent(NamedTuple):
@@ -75,7 +75,7 @@ class ExtentFiles:
         self._changes = Changes({}, [])
 
     def load(self, end: int, free: Iterable[tuple[int, int, int]]) -> None:
-        """Take up the files as a checkpoint left them; `free` are runs of nobody.
+        """Load the files as a checkpoint left them; `free` are runs of no queue.
 
         Raises `StoreCorrupt` if a file is missing.
         """
@@ -109,7 +109,7 @@ class ExtentFiles:
         return found
 
     def allocate(self, queue: int, first: int, entries: int) -> Extent:
-        """Return a run of entries; raise `StoreFull` if a new file is needed and there is no room."""
+        """Return a run of entries; raise `StoreFull` if there is no space for a new file."""
         file, place = self._take(entries)
         self._changes.rows[file, place] = (entries, queue, first)
         return Extent(first, entries, file, place)

@@ -1,16 +1,12 @@
-"""Looking a key up in runs, and proving each find against the record itself.
+"""Finding messages by key: an index made from the commit log, when there is time for it.
 
-The index only says where to look: hashes collide, and what it points to may be gone by now.
-
-----
-Finding messages by key: an index made from the commit log, when there is time for it.
-
-Appending does nothing for it. A query first takes in what was written since the last time, so it
+Appending does nothing for it. A query first indexes what was written since the last time, so it
 sees everything; a timer calls `catch_up` in small slices, so that there is seldom much to do.
 Whatever of the index is missing or damaged is made again from the log: losing it loses nothing.
 
 The newest words wait in memory. Some tens of thousands become a sorted run in a file of its own,
-and neighbouring runs are merged into larger ones. A query looks into each run, the newest first.
+and neighbouring runs are merged into larger ones. A query searches each run, the newest first, and
+checks each hit against the record itself: hashes collide, and the record may be deleted by now.
 """
 
 import struct
@@ -35,14 +31,14 @@ MOST_BYTES = 8 << 20
 """An answer ends with the record that makes it larger than this: clients refuse huge frames."""
 
 Wanted = Callable[[Sound], bool]
-"""Tells whether a record that matches should be given."""
+"""Returns whether a record that matches should be returned."""
 
 _FLAG: Callable[[memoryview, int], tuple[int]] = struct.Struct(">i").unpack_from
 _TIME: Callable[[memoryview, int], tuple[int]] = struct.Struct(">q").unpack_from
 
 
 class KeyQuery(msgspec.Struct, frozen=True, kw_only=True):
-    """What is asked for: records of a topic with a key, stored between two moments (inclusive)."""
+    """A query: records of a topic with a key, stored between two times (inclusive)."""
 
     topic: str
     key: str
@@ -67,7 +63,7 @@ class Lookup:
     def run(self, newest_first: Iterable[KeyRun], wanted: Wanted | None) -> list[bytes]:
         """Return the newest records that match, at most `limit`, in the order of the log.
 
-        That is what a Java broker gives: it takes the newest of a chain, then sorts by position.
+        That is what a Java broker returns: it takes the newest of a chain, then sorts by position.
         """
         found: list[bytes] = []
         size = 0
@@ -124,7 +120,7 @@ class Lookup:
 
 RUN_WORDS = 1 << 17
 RUN_RECORDS = 1 << 18
-"""What ends a run: so many words, or so many records if few of them have keys."""
+"""What ends a run: this number of words, or of records if few of them have keys."""
 
 FAN = 16
 """How many runs are merged into one."""
@@ -186,9 +182,9 @@ class KeyIndex:
         return Lookup(self._log, self._hash, query).run(runs, wanted)
 
     def catch_up(self, seconds: float | None = None) -> bool:
-        """Take in what was written, for about so many seconds; return whether that was all.
+        """Index what was written, for about `seconds`; return whether that was all.
 
-        Without `seconds` it goes on to the end. Time that is left is used to tidy up: runs of an
+        Without `seconds` it continues to the end. Time that is left is used to tidy up: runs of an
         earlier time are checked, small ones merged.
         """
         deadline = None if seconds is None else perf_counter() + seconds
@@ -224,7 +220,7 @@ class KeyIndex:
         self._runs.close()
 
     def _advance(self) -> bool:
-        """Take in a little, of the oldest part that is missing; return whether there was anything."""
+        """Index a little of the oldest missing part; return whether there was anything."""
         stretch = self._gaps[0] if self._gaps else self._newest
         moved = stretch.advance(self._log)
         filled = stretch.stop is not None and (not moved or stretch.position >= stretch.stop)

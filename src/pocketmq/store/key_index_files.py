@@ -1,6 +1,6 @@
 """The files of the key index: made, sealed and removed on the flusher's thread, one after another.
 
-Nothing here decides what belongs into the index; it keeps what it is given, or says that it cannot.
+Nothing here decides what belongs into the index; it stores runs, or reports that it cannot.
 """
 
 import logging
@@ -56,7 +56,7 @@ class RunFiles:
         return kept
 
     def make(self, info: RunInfo, count: int, made: Made) -> None:
-        """Make a file for so many words, to be written and then sealed."""
+        """Create a file for `count` words, to be written and then sealed."""
         files: list[StoredFile] = []
 
         def job() -> None:

@@ -105,7 +105,7 @@ class KeyRun:
     ) -> Iterator[int]:
         """Return the positions of a key's entries, the highest first.
 
-        Those stored outside of the moments asked for may be among them. `time_at` gives when the
+        Those stored outside of the times asked for may be among them. `time_at` returns when the
         record at a position was stored.
         """
         info, words = self.info, self.words

@@ -1,8 +1,7 @@
-"""Merging neighbouring runs into one, slice by slice: memory stays flat, and nobody waits.
-----
-The runs of a key index: kept in files, checked, merged, dropped.
+"""The runs of a key index: kept in files, checked, merged, dropped.
 
-What waits for the device happens on the flusher's thread; until a run is safe there, its words are
+Neighbouring runs are merged slice by slice, so that memory stays flat and no request waits. What
+waits for the device happens on the flusher's thread; until a run is durable there, its words are
 searched in memory. Nothing is lost if a file cannot be made: the log holds it all.
 """
 
@@ -22,7 +21,7 @@ _SLICE = 2048  # words of each run that one step takes at most
 
 
 def choose(runs: Sequence[KeyRun], fan: int) -> list[KeyRun]:
-    """Return runs that should become one: neighbours, not merged before, in files and in one region.
+    """Return runs to merge: neighbours, not merged before, in files and in one region.
 
     There are `fan` of them; fewer are enough if the next one lies in another region, since they
     would stay alone then.
@@ -69,8 +68,8 @@ class Merge:
     def step(self) -> bool:
         """Merge a further slice; return whether there are more."""
         assert self.file is not None
-        # The lowest word that some run has just behind its next slice bounds what all may give:
-        # then that run gives its whole slice, and nobody more.
+        # The lowest word just behind any run's next slice is the bound for all of them: that run
+        # contributes its whole slice, and no run more than a slice.
         ahead = [
             run.words[at + _SLICE]
             for run, at in zip(self.sources, self._at, strict=True)
@@ -137,8 +136,8 @@ class Runs:
     def tidy(self) -> tuple[bool, KeyRun | None]:
         """Do a little of what can wait: check runs of an earlier time, merge neighbours.
 
-        Tells whether there is more to do right now, and gives a run that was found damaged: it is
-        no longer here.
+        Returns whether there is more to do right now, and a run that was found damaged: it is no
+        longer here.
         """
         if self._files.stopped:
             return False, None
@@ -176,7 +175,7 @@ class Runs:
             else:  # the log dropped its part meanwhile
                 file.close()
                 self._files.remove(run.info.name)
-            if self._unsaved:  # there is room again
+            if self._unsaved:  # there is space again
                 self._save(self._unsaved.pop())
 
         self._files.save(run, saved)

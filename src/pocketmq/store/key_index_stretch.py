@@ -59,7 +59,7 @@ class LogStretch(KeyWords):
         return KeyRun(info, self.words)
 
     def _take_singly(self, segment: Segment, stop: int, region_end: int) -> None:
-        """Take records of any form and size; pass over a blank, or damage."""
+        """Index records of any form and size; skip a blank, or damage."""
         view, base = segment.view, segment.start
         for _ in range(_SINGLE):
             if self.position >= min(stop, region_end):
@@ -86,6 +86,6 @@ class LogStretch(KeyWords):
             self.position += found[1]
 
     def _pass_damage(self, segment: Segment, stop: int) -> None:
-        """Go on at the next sound record, or at the end."""
+        """Continue at the next sound record, or at the end."""
         beyond = (found[0] for found in SegmentScan(segment, self.position))
         self.position = next((place for place in beyond if place > self.position), stop)

@@ -43,9 +43,9 @@ _double: Callable[[bytes], tuple[float]] = struct.Struct("d").unpack
 
 
 class KeyHash:
-    """Hashes of topic and key: remainders by a prime that nobody outside the store knows.
+    """Hashes of topic and key: remainders by a prime that is secret to the store.
 
-    So nobody can choose keys that share a hash and make each query look at all of them.
+    So no client can choose keys that share a hash and make each query check all of them.
     """
 
     def __init__(self, modulus: int) -> None:
@@ -82,7 +82,7 @@ class KeyWords:
         self._hash = key_hash
 
     def take_many(self, data: bytes, position: int) -> int:
-        """Take the records at the beginning of some bytes of the log; return how many bytes that was.
+        """Index the records at the start of some bytes of the log; return their bytes.
 
         It stops before the first one that is not whole, or not of the common form (IPv4 hosts, a
         topic of up to 127 bytes), or not a record: `take` is for those.
@@ -181,7 +181,7 @@ class KeyWords:
 
 
 def is_rolled_back(sys_flag: int) -> bool:
-    """Return whether a record only notes the end of a transaction: RocketMQ does not index those."""
+    """Return whether a record only ends a transaction: RocketMQ does not index those."""
     return sys_flag & _ROLLED_BACK == _ROLLED_BACK
 
 
@@ -194,7 +194,7 @@ def choose_modulus(random_bits: Callable[[int], int]) -> int:
 
 
 def _is_prime(odd: int) -> bool:
-    """Tell it for odd numbers below 4 759 123 141, for which these three bases are enough."""
+    """Return it for odd numbers below 4 759 123 141, for which these three bases are enough."""
     halvings = ((odd - 1) & (1 - odd)).bit_length() - 1
     for base in (2, 7, 61):
         power = pow(base, odd - 1 >> halvings, odd)

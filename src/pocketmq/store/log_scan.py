@@ -70,7 +70,7 @@ class SegmentScan:
             at = self._behind_damage(at)
 
     def first(self) -> Sound | None:
-        """Return the record at the very start, if it is sound; damage is not passed over."""
+        """Return the record at the very start, if it is sound; damage is not skipped."""
         return self._sound(self._at)
 
     def _sound(self, at: int) -> Sound | None:
@@ -140,13 +140,13 @@ class SegmentScan:
             if self._sound(at) is not None:
                 return at
             if blank is None and self._is_blank(at):
-                blank = at  # unless a record follows: then somebody only wrote what looks like one
+                blank = at  # unless a record follows: then a body only looks like a blank
         return blank
 
     def _is_torn(self, at: int) -> bool:
         """Return whether this is a last record cut short, with nothing at all behind it.
 
-        Its body must not be searched: whoever sent it may have put a forged record in there.
+        Its body must not be searched: its sender may have put a forged record in there.
         """
         if self._end - at < _SMALLEST:
             return False
@@ -171,7 +171,7 @@ class SegmentScan:
 
 
 def walk_log(segments: Segments, start: int, tail: int, limit: int) -> tuple[list[Sound], int]:
-    """Give up to `limit` sound records from a position on, and where to go on."""
+    """Return up to `limit` sound records from a position on, and the next position."""
     found: list[Sound] = []
     position = max(start, segments.first)
     for segment in segments.from_position(position):

@@ -233,11 +233,11 @@ class Metadata:
 def _connect(path: Path | None) -> sqlite3.Connection:
     """Open the file; a new one is for its owner only, as users' passwords are in it.
 
-    SQLite gives the files it makes beside it the same mode.
+    SQLite creates the files beside it with the same mode.
     """
     try:
         if path is not None and not path.exists():
-            with suppress(OSError):  # told by SQLite, which cannot open it either
+            with suppress(OSError):  # reported by SQLite, which cannot open it either
                 path.touch(0o600)
         return sqlite3.connect(
             path or ":memory:", _LOCKED_OUT, isolation_level=None, check_same_thread=False

@@ -19,7 +19,7 @@ _NONE = memoryview(b"")
 _first = attrgetter("first")
 _UNCHECKED = (-1, 0, 0)
 _LOOK_BACK = 1024
-"""Entries that are looked at again: more than a damaged page of the file holds."""
+"""Entries that are checked again: more than a damaged page of the file holds."""
 
 
 class Index:
@@ -62,7 +62,7 @@ class QueueIndex:
         return self._min
 
     def append(self, position: int, size: int, tag: int) -> None:
-        """Add the next message; raise `StoreFull` if there is no room, nothing changed then."""
+        """Add the next message; raise `StoreFull` if there is no space, nothing changed then."""
         offset = self.next_offset
         if offset >= self._limit:
             self._grow(1)
@@ -190,7 +190,7 @@ class QueueIndex:
             self._use(extents[-1])
 
     def forget(self) -> None:
-        """Return everything back: the queue was deleted, and reads as empty from now on."""
+        """Free all index space: the queue was deleted, and reads as empty from now on."""
         self._index.files.free(self.extents)
         self._index.dirty.discard(self)
         self.extents = []
@@ -222,7 +222,7 @@ class QueueIndex:
         """Return the first of these offsets whose record lies at or behind a position of the log.
 
         A damaged entry may have misled the search: then one before what it found lies behind the
-        position, too, and the search goes on below that one. Nothing sound is left out.
+        position, too, and the search continues below that one. Nothing sound is left out.
         """
         while True:
             low = lowest

@@ -83,7 +83,7 @@ class Queues:
     def log_was_cut(self, first_kept: int) -> None:
         """Take note that the log begins later now: entries before that are gone.
 
-        Queues in use find out by themselves; `trim` sees to those that nobody touches.
+        Queues in use notice by themselves; `trim` handles those that are not used.
         """
         self.index.first_kept = first_kept
         if not self._to_trim:

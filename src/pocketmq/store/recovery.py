@@ -1,11 +1,20 @@
-"""Finding every message again after a stop, clean or not.
+"""Recovery: finding every message again after a stop, clean or not.
 
-Walks the commit log from the last checkpoint and builds the queues' entries anew. Damage is passed
-over and reported: a record that fails its checks does not hide those behind it. The log ends after
-its last sound record.
+The order of `take_up` matters:
 
-----
-Putting log and queues where an earlier run left them."""
+1. Load the log's files, then the free index space and the queues as the last checkpoint left them.
+   Index entries written after the checkpoint are ignored: a power cut may have torn them.
+2. Scan the log from the checkpoint on and build the queues' entries anew. The log is the truth, the
+   index is derived from it; a record counts only if all its checks pass (see `log_scan`).
+3. Follow what a repair has noted, which may move the ends of log and queues.
+4. Cut the log after its last sound record (`CommitLog.begin`), before anything is appended. A torn
+   tail is zeroed and synced: otherwise a later crash could leave a sound-looking old record
+   behind new ones, and it would come back from the dead.
+5. Only then correct the positions of deleted topics, which must not lie beyond the new end.
+
+Damage in the middle is skipped and reported: a record that fails its checks does not hide those
+behind it. A torn tail is not damage but a write that did not finish.
+"""
 
 import logging
 from collections.abc import Callable, Mapping
@@ -22,9 +31,9 @@ from pocketmq.store.queues import Queues
 from pocketmq.store.segments import Segment, Segments
 
 TagRule = Callable[[RecordView], int]
-"""Gives the code of a record of a topic that keeps something else in its index than the tag's hash.
+"""Returns the tag code of a record, for a topic whose index holds another code than the tag's hash.
 
-It must be what was given when the record was appended.
+It must be the code with which the record was appended.
 """
 
 _SMALLEST = 91
@@ -38,7 +47,7 @@ class Damage(msgspec.Struct, frozen=True):
 
 
 class Recovered(msgspec.Struct):
-    """What a walk over the log came to."""
+    """The result of a scan of the log."""
 
     start: int
     tail: int
@@ -75,7 +84,7 @@ def read_repair_note(document: bytes) -> RepairNote:
 
 
 class _Place(msgspec.Struct, gc=False):
-    """What all records of one queue have in common."""
+    """What all records of one queue have in common, cached for the scan."""
 
     topic: str
     queue_id: int
@@ -86,7 +95,7 @@ class _Place(msgspec.Struct, gc=False):
     tag: int = 0
 
     def learn(self, text: bytes) -> int:
-        """Return the tag code of properties, and remember it for others that end in the same way."""
+        """Return the tag code of properties, and cache it for others that end in the same way."""
         _, found, rest = text.rpartition(b"\x02TAGS\x01")
         self.ending, self.tag = (found + rest if found else None), tags_code(text)
         return self.tag

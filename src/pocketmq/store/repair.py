@@ -1,14 +1,13 @@
 """Making a store usable again whose metadata, queue indexes or records are damaged.
 
 Metadata and indexes are moved aside, never deleted. New metadata takes over what can be read of
-the old, with a checkpoint at the very beginning of the log: the next start walks over all of it, as
+the old, with a checkpoint at the very beginning of the log: the next start reads all of it, as
 after a crash, and builds every queue anew. Topics whose records begin in the middle, because older
-files are gone, go on at that offset. Damaged records stay where they are; their offsets are not
-given to other messages. If the metadata cannot be read at all, what only it knew is gone: how
-groups were set up and how far they were, users, rules, and which topics had been deleted.
-
-----
-What the records of a log tell of its topics and queues, for a repair."""
+files are gone, continue at that offset. Damaged records stay where they are; their offsets are not
+reused for other messages. If the metadata cannot be read at all, what only it held is lost: the
+groups' settings and offsets, users, rules, and which topics had been deleted; topics and queues
+are then inferred from the records (`TopicLife`).
+"""
 
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -33,7 +32,7 @@ RecordSpan = tuple[int, int]
 
 
 class LivedQueue(msgspec.Struct):
-    """A queue as its records tell of it."""
+    """A queue as its records show it."""
 
     first: int
     """Its first offset, ..."""
@@ -51,7 +50,7 @@ class LivedQueue(msgspec.Struct):
 
 
 class TopicLife(msgspec.Struct):
-    """A topic as its records tell of it."""
+    """A topic as its records show it, through deletions and new starts."""
 
     begins: int = 0
     """Its records before this position are of a topic of that name that was deleted."""
@@ -60,7 +59,7 @@ class TopicLife(msgspec.Struct):
     """Records whose offset cannot be: a bit of it was flipped."""
 
     def see(self, queue_id: int, offset: int, place: RecordSpan) -> None:
-        """Take note of the next record."""
+        """Note the next record."""
         known = self.queues.get(queue_id)
         if known is not None and known.anew is not None:
             known = self._decide(queue_id, known, known.anew, is_first=offset == 1)

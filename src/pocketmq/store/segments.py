@@ -59,13 +59,13 @@ class Segment:
         self._view = file.view.toreadonly()
 
     def forget(self) -> None:
-        """Let go of the file until it is needed again; whoever still reads it keeps it open."""
+        """Close the file until it is needed again; slices still being read keep it open."""
         if self._file is not None:
             self._file.rest()
             self._file = self._view = None
 
     def close(self) -> None:
-        """Let go of the file; slices of its view stay valid as long as somebody holds them."""
+        """Close the file; slices of its view stay valid as long as they are referenced."""
         if self._file is not None:
             self._view = None
             self._file.close()
@@ -149,7 +149,7 @@ class Segments:
             self._spare = self._create(self._size)
 
     def grow(self, wanted: int) -> Segment:
-        """Add a file for at least `wanted` bytes; raise `StoreFull` if there is no room."""
+        """Add a file for at least `wanted` bytes; raise `StoreFull` if there is no space."""
         segment = self._spare
         if segment is not None and segment.end - segment.start < wanted:
             self._drop_spare()
@@ -173,7 +173,7 @@ class Segments:
     def drop_after(self, position: int) -> bool:
         """Delete files that hold nothing before a position, and zero the rest of the last one.
 
-        Tells whether there was anything but zeros.
+        Returns whether there was anything but zeros.
         """
         if not self._list:
             self.first = position
