@@ -1,8 +1,8 @@
-"""The accounts of 4.x and what each may do: pure rules in Java's words (PlainPermissionManager).
+"""The accounts of 4.x and what each may do: pure rules with Java's texts (PlainPermissionManager).
 
-A group is guarded under the name of its retry topic, as in Java. Java looks at a signature only
+A group is guarded under the name of its retry topic, as in Java. Java checks a signature only
 for most requests. Here every request needs what `needs_by_code` says, as far as accounts can have
-it: to publish and to subscribe; to look at a topic either of them will do. All else takes an admin.
+it: to publish and to subscribe; to read a topic's state either will do. All else takes an admin.
 """
 
 from collections.abc import Callable, Mapping
@@ -75,15 +75,15 @@ class Holder(msgspec.Struct, frozen=True, kw_only=True, eq=False):
 
 
 class PlainAccounts(msgspec.Struct, frozen=True, kw_only=True, eq=False):
-    """Everybody a file names, and from where nobody is asked."""
+    """All accounts of the access files, and the addresses that need no signature."""
 
     holders: dict[str, Holder] = {}
     white: tuple[AddressPattern, ...] = ()
     allowed: set[tuple[object, ...]] = set()
-    """What was asked and may pass again."""
+    """A cache of requests that were allowed and may pass again."""
 
     def is_white(self, source: str) -> bool:
-        """Return whether nobody is asked who comes from an address."""
+        """Return whether an address needs no signature."""
         return any(pattern(source) for pattern in self.white)
 
 
@@ -105,7 +105,7 @@ class CheckedRequest(NamedTuple):
     deciding: tuple[str | None, ...] | None
     """The fields on which its needs depend; None if more counts."""
     needs: Callable[[], list[Need] | None]
-    """Gives what it needs; None if nobody said. Raises `ServerError` if it cannot be read."""
+    """Returns what it needs; None if unknown. Raises `ServerError` if it cannot be read."""
 
 
 def check_account(
@@ -235,5 +235,5 @@ def _listed(kind: str, lines: list[str] | None) -> dict[str, AccountRight]:
 
 
 def _right(text: str | None) -> AccountRight:
-    """Read a right; whatever is none denies, as in Java."""
+    """Read a right; an invalid one denies, as in Java."""
     return _RIGHTS.get((text or "").strip(), AccountRight.DENY)

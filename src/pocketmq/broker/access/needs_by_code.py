@@ -1,13 +1,11 @@
-"""Requests that name a record by its place in the commit log: the record's own topic decides.
+"""What each request needs under access control: one row for every request a broker serves.
 
-Whatever topic such a request names, the place may be that of any other record.
+Java: DefaultAuthorizationContextBuilder and the annotations of its headers. A request without a row
+is refused to all but super users. Where Java requires nothing though messages, settings or names of
+other users are at stake, a row says what similar requests need; `Needs.java` keeps Java's way.
 
-----
-What each request needs under access control: one row for every request a broker serves.
-
-Java: DefaultAuthorizationContextBuilder and the annotations of its headers. A request without a
-row is refused to everybody but super users. Where Java asks for nothing though messages, settings
-or names of others are at stake, a row says what its siblings need; `Needs.java` keeps Java's way.
+For a request that names a record by its position in the commit log the record's own topic decides:
+whatever topic such a request names, the position may be that of any other record.
 """
 
 from collections.abc import Callable, Mapping
@@ -29,7 +27,7 @@ from pocketmq.store import QueueIndex
 
 
 class Records(Protocol):
-    """What is asked of a store; `MessageStore` has it."""
+    """What is needed of a store; `MessageStore` has it."""
 
     def record_at(self, position: int) -> bytes | None:
         """Return the record that begins at a position of the log, if one does."""
@@ -60,7 +58,7 @@ def needs_on_record(
 
     A message's body can look like a record that reaches into the next ones. So a record counts
     only if its queue has it at that position. None for any other: only super users may read it,
-    not those with a rule for all topics, whom another rule may deny the topic it reaches into.
+    not users with a rule for all topics: another rule may deny them the topic it reaches into.
     """
     found = records.record_at(position) if position >= 0 else None
     if found is None:
@@ -81,7 +79,7 @@ def needs_on_record(
 
 _HALF = (HALF_TOPIC, TRANSACTION_GAVE_UP_TOPIC)
 _PRODUCERS = (PUB, UPDATE)
-"""What producers do, and who manages their topic: neither has a right on the topics above."""
+"""Actions of producers, and of who manages their topic: neither has a right on the topics above."""
 
 
 _T, _G = Kind.TOPIC, Kind.GROUP
@@ -95,7 +93,7 @@ _LONGEST_REMEMBERED = 512
 def needs_of(request: Command, cluster: str, *, java: bool = False) -> list[Need] | None:
     """Return what a request needs by its fields and body; None if there is no row for it.
 
-    Raises `ServerError` in Java's words if it cannot be told.
+    Raises `ServerError` with Java's text if it cannot be read.
     """
     rule = NEEDS.get(request.code)
     if rule is None:
@@ -191,7 +189,7 @@ _TOOLS: dict[int, Needs] = {
     Code.GET_CONSUMER_CONNECTION_LIST: read.fields(GET, consumerGroup=_G),
     Code.GET_CONSUMER_RUNNING_INFO: read.fields(GET, consumerGroup=_G),
     Code.QUERY_TOPICS_BY_CONSUMER: read.fields(GET, group=_G),
-    # Without a topic, or a group, nothing is told of one: tools may leave them out.
+    # Without a topic, or a group, the answer shows none: tools may leave them out.
     Code.QUERY_SUBSCRIPTION_BY_CONSUMER: read.fields(GET, ("topic",), group=_G, topic=_T),
     Code.QUERY_CONSUME_QUEUE: read.fields(GET, ("consumerGroup",), topic=_T, consumerGroup=_G),
     Code.QUERY_CORRECTION_OFFSET: read.fields(

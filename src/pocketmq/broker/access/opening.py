@@ -1,9 +1,8 @@
-"""Access control of a running broker: made at the start, and kept up with its file.
+"""Access control of a running broker: set up at the start, and reloaded when its files change.
 
-Whom a new broker knows comes from its settings; accounts of 4.x can be taken over as users.
-
-----
-Accounts of 4.x as users and rules of 5.x (Java: AuthMigrator). Pure."""
+The first users of a new broker come from its settings; accounts of 4.x can be migrated to users and
+rules of 5.x (Java: AuthMigrator).
+"""
 
 import asyncio
 import logging
@@ -22,14 +21,14 @@ from pocketmq.protocol.bodies.access import Account, Acl, Policy, PolicyEntry, U
 logger = logging.getLogger("pocketmq.broker")
 
 LOOK_PERIOD = 0.5
-"""Seconds between two looks at the access files, as in Java."""
+"""Seconds between two checks of the access files, as in Java."""
 
 
 class AccessControl:
     """Keeps a broker's gate. Belongs to its loop."""
 
     def __init__(self, state: BrokerState, loop: asyncio.AbstractEventLoop) -> None:
-        """Read the access file and make users; raises `InvalidInput` if that cannot be done."""
+        """Read the access file and create users; raises `InvalidInput` if that fails."""
         self._state = state
         self._loop = loop
         self._timer: asyncio.TimerHandle | None = None
@@ -54,12 +53,12 @@ class AccessControl:
                 state.gate.accounts = state.account_files.accounts
 
     def start(self) -> None:
-        """Begin to watch the files, if there are any."""
+        """Start to poll the files, if there are any."""
         if self._state.account_files is not None:
             self._timer = self._loop.call_later(LOOK_PERIOD, self._look)
 
     async def stop(self) -> None:
-        """Watch no longer."""
+        """Stop polling."""
         if self._timer is not None:
             self._timer.cancel()
 
@@ -70,9 +69,9 @@ class AccessControl:
             return
         try:
             for path in files.reload():
-                logger.info("the access file %s was read again", path)
+                logger.info("access file reloaded: %s", path)
         except InvalidInput as error:
-            logger.error("%s; its accounts stay as they were", error)  # noqa: TRY400 - no trace of secrets
+            logger.error("%s; keeping its accounts as they were", error)  # noqa: TRY400 - no trace of secrets
         if gate.accounts is not files.accounts:
             gate.accounts = files.accounts
 
@@ -86,7 +85,7 @@ def _add_initial_users(state: BrokerState) -> None:
 
 
 def _migrate(state: BrokerState, files: AccountFiles) -> None:
-    """Take accounts over as users with rules, once: who is a user already stays as they are."""
+    """Migrate accounts to users with rules, once: existing users stay as they are."""
     now_ms = state.clock.now_ms()
     for account in files.listed:
         name = account.access_key or ""
@@ -98,7 +97,7 @@ def _migrate(state: BrokerState, files: AccountFiles) -> None:
             if acl.policies:
                 state.acls.merge(subject_of(name), acl, now_ms)
         except ServerError as error:
-            logger.warning("account %s was not taken over: %s", name, error.remark)
+            logger.warning("migrating account %s failed: %s", name, error.remark)
 
 
 _ACTIONS = {
@@ -150,7 +149,7 @@ def _listed(kind: Kind, lines: list[str] | None) -> list[PolicyEntry]:
 
 
 def _entry(resource: str, right: str) -> PolicyEntry:
-    """Say it in 5.x's words; what is no right denies, where Java would allow everything."""
+    """Return a policy entry of 5.x; an invalid right denies, where Java would allow everything."""
     actions = _ACTIONS.get(right.strip())
     return PolicyEntry(
         resource=resource,

@@ -1,6 +1,4 @@
-"""Enumerations whose members Java finds by name in any case.
-----
-The rules of 5.x: which policy decides about an action on a resource. Pure.
+"""The rules of 5.x: which policy decides about an action on a resource. Pure.
 
 A subject's `Custom` rules count before its `Default` ones; of those that match, the one for the
 most precise resource decides, and of two for the same resource the one that denies.

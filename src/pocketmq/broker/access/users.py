@@ -1,6 +1,6 @@
 """The users of 5.x and their rules: tables a broker keeps, and what an admin may do to them.
 
-Rules over tables in memory, in Java's words; whoever changes them has them saved. Passwords stay
+Rules over tables in memory, with Java's texts; the caller saves changes. Passwords stay
 readable, since signatures are checked with them: the store's file is for its owner only.
 """
 
@@ -17,7 +17,7 @@ from pocketmq.errors import ResponseCode, ServerError, server_error
 from pocketmq.protocol.bodies.access import Acl, Policy, PolicyEntry, User
 
 MAX_USERS = 100_000
-"""More than an admin would give names to."""
+"""More than any installation has."""
 _SUBJECT = "User:"
 
 
@@ -80,7 +80,7 @@ class UserTable(ConfigTable[User]):
         self.put(name, user, now_ms)
 
     def update(self, wanted: User, now_ms: int) -> None:
-        """Change what is given of a user. Raises `ServerError` as Java refuses it."""
+        """Change the given fields of a user. Raises `ServerError` as Java refuses it."""
         name = _checked_name(wanted.username)
         old = self.entries.get(name)
         if old is None:

@@ -1,6 +1,7 @@
-"""Answers to pops, as frames. Messages follow the header as they lie in the log.
-----
-Peeking: what a pop would give, without taking it."""
+"""Answers to pops and peeks, as frames. Messages follow the header as they lie in the log.
+
+A peek returns what a pop would find, without taking it.
+"""
 
 import random
 import struct
@@ -55,7 +56,7 @@ def pop_answer(
     request: Command, header: PopRequest, pop_time_ms: int, batch: PopBatch
 ) -> list[bytes | memoryview]:
     """Return the frame that brings messages, in pieces."""
-    if request.serialize != _JSON:  # cannot be: no other form has room for the code
+    if request.serialize != _JSON:  # not reachable: the other form's code field is too short
         return [_general(request, ResponseCode.SUCCESS, header, pop_time_ms, batch)]
     counts = f'","orderCountInfo":"{";".join(batch.order_counts)}' if header.order else ""
     text = (

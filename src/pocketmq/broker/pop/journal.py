@@ -1,8 +1,9 @@
-"""The journal of pops: what changed, in order, as records of a queue that recovery reads again.
+"""The journal of pops: what changed, in order, as records of a queue that recovery replays.
 
-Owns the entries' form. Changes of one turn of the loop go into one record; consecutive
-acknowledgements of one pop into one entry. What cannot be read is passed over: at worst a message
-is delivered again. Belongs to the broker's loop.
+Owns the entries' format. Changes of one event-loop iteration go into one record, consecutive
+acknowledgements of one pop into one entry. `note` only collects; `seal` appends the record, which
+must happen before the iteration's answers leave, and is written with its messages. An entry that
+cannot be read is skipped: at worst a message is delivered again. Belongs to the broker's loop.
 """
 
 import logging
@@ -28,7 +29,7 @@ _NOBODY = bytes(8)
 
 
 class MessagesPopped(msgspec.Struct, tag="p", array_like=True, gc=False):
-    """Messages were taken; the next pop goes on at `following`."""
+    """Messages were popped; the next pop continues at `following`."""
 
     topic: str
     group: str
@@ -58,7 +59,7 @@ class MessagesSettled(msgspec.Struct, tag="a", array_like=True, gc=False):
 
 
 class VisibilityChanged(msgspec.Struct, tag="c", array_like=True, gc=False):
-    """A message is hidden until another moment."""
+    """A message is hidden until another time."""
 
     topic: str
     group: str
@@ -80,7 +81,7 @@ class QueueLocked(msgspec.Struct, tag="o", array_like=True, gc=False):
 
 
 class QueueCleared(msgspec.Struct, tag="r", array_like=True, gc=False):
-    """The group was sent elsewhere in a queue: what it had out does not count any more."""
+    """The group's offset in a queue was reset: what it had in flight does not count any more."""
 
     topic: str
     group: str
@@ -123,7 +124,7 @@ class Journal:
         return 0 if queue is None else queue.next_offset
 
     def note(self, entry: Entry) -> None:
-        """Add a change to the record of this turn."""
+        """Add a change to the record of this iteration."""
         self._pending.append(entry)
 
     def note_settled(  # noqa: PLR0917 - the fields of an entry
@@ -153,7 +154,7 @@ class Journal:
         pending.append(MessagesSettled(topic, group, queue_id, pop_time_ms, offsets, [*copies]))
 
     def seal(self, now_ms: int) -> int:
-        """Append what was noted, to be written with the messages of this turn; return how much.
+        """Append what was noted, to be written with this iteration's messages; return how much.
 
         Raises `StoreError`; what was noted is not tried again then.
         """
@@ -195,7 +196,10 @@ class Journal:
                     for entry in _decoder.decode(record.stored_body):
                         yield record.commit_log_offset, entry
                 except msgspec.MsgspecError as error:
-                    logger.error("journal of pops, record %d: %s", record.queue_offset, error)  # noqa: TRY400
+                    logger.error(  # noqa: TRY400 - damaged data, not a fault of the code
+                        "skipping damaged record of the pop journal: offset=%d error=%s",
+                        record.queue_offset, error,
+                    )  # fmt: skip
             offset = max(read.next_offset, offset + 1)
 
 

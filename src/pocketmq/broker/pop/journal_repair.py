@@ -1,15 +1,14 @@
-"""What the journal of pops says, held against the queues as they were when it was written.
+"""The journal of pops checked against the log: what a power cut can tear apart.
 
-A power cut can take messages and leave a record of the journal behind them. Their offsets go to
-other messages then, of which the journal says nothing: an entry counts only for messages that lie
-before it in the log. If it took a copy, the original is still out.
+A power cut can take messages and leave a later record of the journal. The offsets of the lost
+messages are reused for other messages then, of which the journal knows nothing. So an entry counts
+only for messages that lie before it in the log (`bounded`); an entry that a message was copied
+counts only if the copy is there, else the original is still in flight.
 
-----
-Popped messages whose copies are in the log, but not the note in the journal that they were made.
-
-Copies and note are written together. If a power cut leaves only the copies, the originals would be
-copied once more; so whatever has a copy is done with. A copy names its original. Only copies behind
-the pop count: a message can be popped again after a reset.
+The other way round, it can leave copies without the entry that they were made, although both are
+written together. The originals would be copied once more; so a message that has a copy is done
+(`CopyFinder`). A copy names its original. Only copies behind the pop count: a message can be popped
+again after a reset.
 """
 
 from collections.abc import Iterator
@@ -44,7 +43,7 @@ def bounded(store: MessageStore, entry: Entry, position: int) -> Entry:
                 return msgspec.structs.replace(entry, following=following, offsets=offsets)
         case QueueLocked():
             last = max(entry.pop.offsets, default=-1) + 1
-            if _end(store, entry, last, position) < last:  # all of it comes again
+            if _end(store, entry, last, position) < last:  # all of it is redelivered
                 entry.pop = msgspec.structs.replace(entry.pop, offsets=[])
             entry.committed = _end(store, entry, entry.committed, position)
         case MessagesSettled():
@@ -101,7 +100,7 @@ class CopyFinder:
         """Take the position of the log from which on the journal is replayed."""
         self._store = store
         self._position = position
-        self._places: dict[Taken, int] = {}  # where the journal tells of a pop
+        self._places: dict[Taken, int] = {}  # where the journal's entry of a pop lies
         self._copies: dict[str, dict[int, int]] = {}  # by topic: origin and position of copies
 
     def replayed(self, shelves: Shelves, entry: Entry, position: int) -> None:
@@ -120,7 +119,7 @@ class CopyFinder:
                 self._places[taken] = position
 
     def settle(self, shelves: Shelves, journal: Journal) -> None:
-        """Be done with the messages that have copies, and note it."""
+        """Settle the messages that have copies, and note it in the journal."""
         for shelf in [shelf for each in shelves.shelves.values() for shelf in each.values()]:
             for taken, offsets in self._copied_of(shelf).items():
                 shelves.settle(shelf, taken.pop_time_ms, offsets)

@@ -1,7 +1,7 @@
 """Popping: taking messages (200050), acknowledging them (200051, 200151), hiding them for longer.
 
-With Java's checks, codes and words (5.x). A pop that finds nothing may wait, and so may whoever
-only wants to be told (200054). Acknowledgements are answered once they are written down.
+With Java's checks, codes and texts (5.x). A pop that finds nothing may wait, and so may a
+notification (200054). Acknowledgements are answered once they are written to the journal.
 """
 
 from pocketmq.broker.pop.answers import (
@@ -67,7 +67,7 @@ def pop(state: BrokerState, connection: Connection, request: Command) -> Answer:
     code = ResponseCode.POLLING_TIMEOUT
     if wait_ms > 0:
         held = HeldPop(connection, request, header, selection)
-        # A group with too many out would have to wait for its own acknowledgements: it asks later.
+        # A group with too many in flight would wait for its own acknowledgements: it retries later.
         if not batch.stopped and pops.hold(held, wait_ms / 1000, unfinished=batch.unfinished):
             return None
         code = ResponseCode.POLLING_FULL
@@ -90,7 +90,7 @@ def notify(state: BrokerState, connection: Connection, request: Command) -> Answ
 
 
 def acknowledge(state: BrokerState, connection: Connection, request: Command) -> Answer:
-    """Be done with one message."""
+    """Acknowledge one message."""
     header = request.header(AckRequest)
     low, high = checked_place(state, connection, header)
     topic, group, queue_id, offset = (
@@ -110,7 +110,7 @@ def acknowledge(state: BrokerState, connection: Connection, request: Command) ->
 
 
 def acknowledge_several(state: BrokerState, connection: Connection, request: Command) -> Answer:
-    """Be done with messages of several pops."""
+    """Acknowledge messages of several pops."""
     acks = decode_body(request.body, BatchAcks).acks if request.body else []
     if not acks:
         return request.reply(ResponseCode.NO_MESSAGE)
@@ -129,7 +129,7 @@ def _acknowledge_batch(state: BrokerState, connection: Connection, ack: BatchAck
     try:
         mark = TopicMark(ack.retry or TopicMark.NORMAL.value)
     except ValueError:
-        raise HeaderMalformed(f"{ack.retry!r} is no mark of a topic") from None
+        raise HeaderMalformed(f"{ack.retry!r} is not the mark of a topic") from None
     topic, group, queue_id = (
         mark.real_topic(ack.topic, ack.consumer_group),
         ack.consumer_group,
@@ -170,7 +170,7 @@ def _acknowledge_ordered(
 
 
 def change_invisible(state: BrokerState, connection: Connection, request: Command) -> Answer:
-    """Hide a message for so long from now on; it gets a new handle."""
+    """Hide a message for `invisibleTime` from now on; it gets a new handle."""
     header = request.header(ChangeInvisibleTimeRequest)
     low, high = checked_place(state, connection, header)
     topic, group, queue_id, offset = (
@@ -276,7 +276,7 @@ def _answered_later(
 
 
 def _refusing(handler: Handler, empty: Header) -> Handler:
-    """Have refusals carry an empty header, as in Java: clients read some of them all the same."""
+    """Let refusals carry an empty header, as in Java: clients read its fields even then."""
 
     def serve(state: BrokerState, connection: Connection, request: Command) -> Answer:
         try:

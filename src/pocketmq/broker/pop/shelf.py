@@ -1,13 +1,9 @@
-"""What is due when: pops whose messages come back, locked queues that become free.
+"""A shelf: the messages of one queue that one group has in flight, and their deadlines.
 
-Moments are rounded up to a tenth of a second, so that many share one entry, and one that is settled
-before its time leaves nothing behind. Pure bookkeeping. Belongs to the broker's loop.
-
-----
-The messages of one queue that one group has popped and not acknowledged.
-
-Pure bookkeeping, times are the caller's. A pop is one `Taken`, whatever it holds, so that little is
-done for each message. Knows neither store nor journal. Belongs to the broker's loop.
+A pop is one `Taken`, however many messages it holds, so that little is done for each message.
+Deadlines are rounded up to a tenth of a second, so that many share one bucket; a pop that is
+settled before its deadline leaves nothing behind. Pure bookkeeping, times are the caller's. Knows
+neither store nor journal. Belongs to the broker's loop.
 """
 
 import heapq
@@ -20,7 +16,7 @@ _LATEST = 1 << 52
 
 
 class Expiring(Protocol):
-    """Something with a moment of its own."""
+    """Something with a deadline."""
 
     bucket: int
 
@@ -29,7 +25,7 @@ T = TypeVar("T", bound=Expiring)
 
 
 class Deadlines(Generic[T]):
-    """Things by the moment they are due."""
+    """Pops and locked queues by their deadlines."""
 
     def __init__(self) -> None:
         self._buckets: dict[int, dict[T, None]] = {}
@@ -46,7 +42,7 @@ class Deadlines(Generic[T]):
             heapq.heappush(self._heap, bucket)
 
     def discard(self, thing: T) -> None:
-        """Take one out, if it is there."""
+        """Remove one, if it is there."""
         bucket = self._buckets.get(thing.bucket)
         if bucket is not None:
             bucket.pop(thing, None)
@@ -65,7 +61,7 @@ class Deadlines(Generic[T]):
         return heap[0] * STEP_MS if heap else None
 
     def take_due(self, now_ms: int) -> list[T]:
-        """Return those of the earliest moment that is over; none if none is."""
+        """Remove and return those of the earliest deadline that has passed; none if none has."""
         due_ms = self.next_ms
         if due_ms is None or due_ms > now_ms:
             return []
@@ -76,7 +72,7 @@ class Deadlines(Generic[T]):
 
 
 class Taken:
-    """Messages taken together, or one whose time was changed: hidden until the same moment."""
+    """Messages popped together, or one whose time was changed: hidden until the same time."""
 
     __slots__ = ("bucket", "left", "offsets", "pop_time_ms", "shelf", "until_ms")
 
@@ -91,13 +87,13 @@ class Taken:
         self.bucket = 0  # see `deadlines`
 
     def out(self) -> list[int]:
-        """Return the offsets that are still out with this pop."""
+        """Return the offsets that are still in flight with this pop."""
         held = self.shelf.held
         return [offset for offset in self.offsets if held.get(offset) is self]
 
 
 class Shelf:
-    """What a group has out of one queue."""
+    """The messages that one group has in flight of one queue."""
 
     __slots__ = ("_order", "group", "held", "next", "queue_id", "topic")
 
@@ -106,7 +102,7 @@ class Shelf:
         self.group = group
         self.queue_id = queue_id
         self.next = 0
-        """Messages before this one were taken, or passed over; counts while any are out."""
+        """Messages before this one were popped or skipped; counts while any are in flight."""
         self.held: dict[int, Taken] = {}
         self._order: deque[int] = deque()  # as taken; those no longer held go when they are first
 
@@ -148,7 +144,7 @@ class Shelf:
     def change(
         self, offset: int, pop_time_ms: int, times: tuple[int, int]
     ) -> tuple[Taken, Taken] | None:
-        """Hide a message until another moment; return its old pop and its new one."""
+        """Hide a message until another time; return its old pop and its new one."""
         taken = self.held.get(offset)
         if taken is None or taken.pop_time_ms != pop_time_ms:
             return None
