@@ -133,7 +133,7 @@ class Connection(asyncio.BufferedProtocol):
         return self._requests.expect(code, timeout)
 
     def expect_into(self, sink: AnswerSink, code: int, timeout: float) -> int:
-        """Do the same with a sink, not a future: it is called at once, while the read is handled."""
+        """Do the same with a sink, not a future: called at once, while the read is handled."""
         if self.closed:
             raise self._lost("the connection is closed")
         return self._requests.expect_into(sink, code, timeout)

@@ -250,7 +250,7 @@ def batch_ack(request: Command, _: str) -> list[Need]:
 
 
 def popped_from(topic: str | None, group: str | None) -> str | None:
-    """Return the topic of a popped message; one that came again is in a topic of group and topic."""
+    """Return the topic of a popped message; a redelivered one is in a topic of group and topic."""
     for mark in ("_", "+"):
         start = f"{RETRY_PREFIX}{group}{mark}"
         if topic is not None and topic.startswith(start):
