@@ -70,7 +70,10 @@ class Metadata:
     def __init__(self, path: Path | None, *, may_be_new: bool = True) -> None:
         """Open or make the file. Raises `StoreCorrupt` if it is new and may not be."""
         self._path = path
-        self._lock = threading.Lock()  # one transaction at a time on the writing connection
+        # Two connections: reads are the owner's thread's and must not wait for a transaction of
+        # the flusher's (WAL lets them see the last commit meanwhile). Both threads write, one
+        # transaction at a time. In memory there is one database per connection, so one for both.
+        self._lock = threading.Lock()
         self._connection = _connect(path)
         self._reader = self._connection
         try:

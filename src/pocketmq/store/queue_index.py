@@ -119,7 +119,7 @@ class QueueIndex:
             self.append(position, 0, 0)
 
     def truncate(self, offset: int) -> None:
-        """Forget the newest messages, from an offset on, that turned out not to be stored."""
+        """Drop the newest messages, from an offset on, that turned out not to be stored."""
         self.next_offset = offset
         self._checked = _UNCHECKED
         freed = []
@@ -254,7 +254,7 @@ class QueueIndex:
         ]
 
     def _fill(self, offset: int, position: int, size: int, tag: int) -> bool:
-        """Put a message into the place of one that was taken for lost."""
+        """Fill the entry of a message that was considered lost."""
         for extent, _, _ in self._runs(offset, 1) if offset >= self._min else ():
             file = self._index.files.file(extent.file)
             at = offset - extent.first
@@ -274,6 +274,7 @@ class QueueIndex:
         while entries < wanted and entries < LONGEST:
             entries *= 2
         extent = self._index.files.allocate(self.number, self.next_offset, entries)
+        # The next checkpoint must also sync the file that this queue leaves now.
         self._index.touched |= self.files_in_use()
         self.extents.append(extent)
         self._use(extent)

@@ -99,7 +99,7 @@ class Segments:
         self._open: deque[Segment] = deque()  # in the order in which they were opened
 
     def load(self) -> None:
-        """Take up what an earlier run left; raise `StoreCorrupt` if a file is missing between."""
+        """Load what an earlier run left; raise `StoreCorrupt` if a file is missing in between."""
         for name, size in self._disk.sizes(self._folder).items():
             if not (name.isascii() and name.isdigit() and len(name) == 20):
                 continue
@@ -129,7 +129,7 @@ class Segments:
 
     @property
     def oldest(self) -> Segment | None:
-        """The file that goes first."""
+        """The file that is deleted first."""
         return self._list[0] if self._list else None
 
     def at(self, position: int) -> Segment | None:
@@ -144,7 +144,7 @@ class Segments:
         return self._list[max(0, bisect_right(self._starts, position) - 1) :]
 
     def prepare(self) -> None:
-        """Make the next file ahead of its use, so that rolling over does not wait for the disk."""
+        """Create the next file ahead of its use, so that rolling over does not wait for it."""
         if self._spare is None:
             self._spare = self._create(self._size)
 
@@ -177,6 +177,7 @@ class Segments:
         """
         if not self._list:
             self.first = position
+        # From the newest on: a crash in between leaves a shorter log, never one with a hole.
         while len(self._list) > 1 and self._list[-1].start >= position:
             segment = self._list.pop()
             self._starts.pop()
@@ -189,7 +190,7 @@ class Segments:
         return False
 
     def close(self) -> None:
-        """Let go of all files; a spare one that was never used is deleted."""
+        """Close all files; a spare one that was never used is deleted."""
         self._drop_spare()
         for segment in self._list:
             segment.close()
@@ -202,7 +203,7 @@ class Segments:
         return segment
 
     def _opened(self, segment: Segment) -> None:
-        """Let go of the file that was opened first, if many are: each one costs a descriptor.
+        """Close the file that was opened first, if many are open: each one costs a descriptor.
 
         The newest two stay, which are written to.
         """

@@ -351,6 +351,8 @@ class MessageStore:
             return False
         for notify in self.about_to_drop:
             notify(oldest.end)
+        # Recorded before the file is deleted: after a crash in between, the next cleaning deletes
+        # it. The other way round, the next start would report a missing file as lost messages.
         self.log.deleted_until = oldest.end
         if not self.in_memory:
             with suppress(StoreError):  # a full disk cannot record it, and needs the space
@@ -390,6 +392,9 @@ class MessageStore:
             self.write()
         except StoreError as error:
             errors.append(error)
+        # The order: no new jobs of the key index, then all jobs end and report, then the last
+        # checkpoint, which runs here, since a closed flusher has no thread. Files are closed last:
+        # any of these may still write to them.
         if self._keys is not None:
             self._keys.stop()
         try:
