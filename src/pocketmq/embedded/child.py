@@ -30,6 +30,7 @@ from pocketmq.errors import CannotStart
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_NAME = 15
+_STDIN, _STDOUT = 0, 1
 
 
 def die_with_parent() -> None:
@@ -51,9 +52,6 @@ def _prctl(option: int, value: int | bytes) -> None:
         ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
     except (OSError, AttributeError):  # a C library without it: nothing depends on it alone
         return
-
-
-_STDIN, _STDOUT = 0, 1
 
 
 def run() -> int:

@@ -21,6 +21,13 @@ logger = logging.getLogger("pocketmq.cluster")
 WILDCARDS = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - compared, not bound
 """Hosts that mean every interface, and how this machine itself gets there."""
 
+ADVICE = "authenticationEnabled or aclEnable turn it on"
+NAME_SERVER_ADVICE = "authenticationEnabled turns it on"
+PORTS_FILE = "ports.json"
+FIRST_BROKER_PORT = 10911
+PORT_STEP = 10
+"""A Java broker also uses the ports two below and one above its own; ours leave them free."""
+
 
 async def resolved(host: str, part: str) -> str:
     """Return the address of a host name, IPv4 before IPv6. Raises `CannotStart`."""
@@ -48,10 +55,6 @@ def own_host(listening: str) -> str:
     return WILDCARDS.get(listening, listening)
 
 
-ADVICE = "authenticationEnabled or aclEnable turn it on"
-NAME_SERVER_ADVICE = "authenticationEnabled turns it on"
-
-
 def warn_if_open(host: str, *, guarded: bool = False, advice: str = ADVICE) -> None:
     """Log a warning if other machines can reach an address and access control is off."""
     if not guarded and host != "::1" and not host.startswith("127."):
@@ -61,12 +64,6 @@ def warn_if_open(host: str, *, guarded: bool = False, advice: str = ADVICE) -> N
             host,
             advice,
         )
-
-
-PORTS_FILE = "ports.json"
-FIRST_BROKER_PORT = 10911
-PORT_STEP = 10
-"""A Java broker also uses the ports two below and one above its own; ours leave them free."""
 
 
 def default_port(first: int, number: int) -> int:

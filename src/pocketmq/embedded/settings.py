@@ -26,6 +26,15 @@ CLUSTER_USER = "pocketmq-cluster"
 ACCESS_KEYS = frozenset(field.encode_name for field in msgspec.structs.fields(NameServerAccess))
 """Settings of a name server that can be set for a cluster; some are its brokers', too."""
 
+logger = logging.getLogger("pocketmq.cluster")
+Setting = str | int | bool
+MAX_BROKERS = 64
+OWN_KEYS = frozenset(
+    {"advertisedPort", "bindAddress", "brokerIP1", "brokerName", "listenPort", "namesrvAddr"}
+)
+"""Settings that a cluster sets for each of its brokers itself."""
+METRICS_PORT = "metricsPromExporterPort"
+
 
 def registration_secret(config: Mapping[str, str]) -> dict[str, str]:
     """Return the setting that lets brokers sign registrations, if that is needed."""
@@ -67,18 +76,6 @@ def _admins(path: Path) -> dict[str, str]:
         for account in listed
         if account.admin and account.access_key and account.secret_key
     }
-
-
-logger = logging.getLogger("pocketmq.cluster")
-
-Setting = str | int | bool
-
-MAX_BROKERS = 64
-OWN_KEYS = frozenset(
-    {"advertisedPort", "bindAddress", "brokerIP1", "brokerName", "listenPort", "namesrvAddr"}
-)
-"""Settings that a cluster sets for each of its brokers itself."""
-METRICS_PORT = "metricsPromExporterPort"
 
 
 class ClusterSettings(msgspec.Struct, frozen=True, kw_only=True):

@@ -30,6 +30,8 @@ from pocketmq.protocol.signature import ACCESS_KEY, Signed, check_signature
 _log = logging.getLogger("pocketmq.nameserver")
 
 MAX_FILE_BYTES = 16 << 20
+_VALUES = frozenset({RequestCode.GET_KV_CONFIG, RequestCode.GET_KVLIST_BY_NAMESPACE})
+_KEYS = {field.encode_name for field in msgspec.structs.fields(User)} - {"extra"}
 
 
 class NeededRight(Enum):
@@ -65,7 +67,6 @@ RIGHTS: dict[int, NeededRight] = {
     RequestCode.UPDATE_NAMESRV_CONFIG: NeededRight.CHANGE,
     RequestCode.GET_NAMESRV_CONFIG: NeededRight.CHANGE,
 }
-_VALUES = frozenset({RequestCode.GET_KV_CONFIG, RequestCode.GET_KVLIST_BY_NAMESPACE})
 
 
 def right_for(request: Command) -> NeededRight:
@@ -143,9 +144,6 @@ def read_users(path: Path) -> dict[str, KnownUser | None]:
             raise InvalidInput(f"user {number} of the users file {path} is a duplicate")
         known[name] = user
     return known
-
-
-_KEYS = {field.encode_name for field in msgspec.structs.fields(User)} - {"extra"}
 
 
 def _user(what: str, fields: dict[str, str]) -> tuple[str, KnownUser | None]:

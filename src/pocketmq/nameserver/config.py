@@ -19,6 +19,12 @@ from pocketmq.net.door_settings import SECRET_KEYS as DOOR_KEYS
 from pocketmq.net.doorway import Networks, parse_networks
 
 _USER_KEYS = frozenset({"initAuthenticationUser", "innerClientAuthenticationCredentials"})
+_SECRET_KEYS = DOOR_KEYS | _USER_KEYS
+_RANGES = {
+    "serverChannelMaxIdleTimeSeconds": (10, 2**31 - 1),
+    "serverSocketBacklog": (1, 65535),
+    "waitSecondsForService": (1, 3600),
+}
 
 
 class NameServerAccess(DoorSettings, frozen=True, kw_only=True, rename="camel"):
@@ -63,15 +69,8 @@ class NameServerAccess(DoorSettings, frozen=True, kw_only=True, rename="camel"):
         return parse_networks(self.trusted_broker_addresses)
 
 
-_SECRET_KEYS = DOOR_KEYS | _USER_KEYS
 _AT_START = frozenset(field.encode_name for field in msgspec.structs.fields(NameServerAccess))
 _ALWAYS_BLACK = _AT_START | {"configBlackList", "configStorePath", "kvConfigPath", "rocketmqHome"}
-
-_RANGES = {
-    "serverChannelMaxIdleTimeSeconds": (10, 2**31 - 1),
-    "serverSocketBacklog": (1, 65535),
-    "waitSecondsForService": (1, 3600),
-}
 
 
 class NameServerConfig(NameServerAccess, frozen=True, kw_only=True, rename="camel"):

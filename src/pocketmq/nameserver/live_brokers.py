@@ -11,6 +11,12 @@ from pocketmq.errors import NoPermission, ResponseCode, ServerError
 from pocketmq.nameserver.broker_sets import BrokerSet
 from pocketmq.nameserver.registrations import Announcement, BrokerKey, LiveBroker
 
+OWNER_SILENCE = 70.0
+"""Seconds without a heartbeat after which a broker on an open connection can be replaced.
+
+Brokers register every 60 s or more often. A machine that lost its power leaves its connection open.
+"""
+
 
 class LiveBrokers:
     """Every broker that has registered and has neither left nor been lost."""
@@ -56,13 +62,6 @@ class LiveBrokers:
     def next_deadline(self) -> float | None:
         """Return the earliest heartbeat deadline; None without brokers."""
         return min((live.deadline for live in self._live.values()), default=None)
-
-
-OWNER_SILENCE = 70.0
-"""Seconds without a heartbeat after which a broker on an open connection can be replaced.
-
-Brokers register every 60 s or more often. A machine that lost its power leaves its connection open.
-"""
 
 
 class RegisteringPeer(NamedTuple):

@@ -20,6 +20,8 @@ from pocketmq.protocol.bodies.topics import TopicTable
 SILENCE = 120.0
 """Seconds without a heartbeat until a broker is removed, unless it sets its own timeout."""
 
+_UNPRINTABLE = re.compile(r"[\x00-\x20\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+
 
 class BrokerKey(NamedTuple):
     """The key of a live broker: as in Java its cluster and its address."""
@@ -109,9 +111,6 @@ class LiveBroker(msgspec.Struct, kw_only=True):
     def deadline(self) -> float:
         """When its heartbeat is overdue."""
         return self.heard + self.silence
-
-
-_UNPRINTABLE = re.compile(r"[\x00-\x20\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 
 
 def refused(reason: str) -> ServerError:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 
 SaveProperties = Callable[[dict[str, str]], None]
+SUCCESS = int(ResponseCode.SUCCESS)
 
 
 class NameServerState:
@@ -71,5 +72,3 @@ class NameServerState:
 
 Handler = Callable[[NameServerState, Hashable, Command], Command]
 """Takes the state, the connection a request came on, and the request."""
-
-SUCCESS = int(ResponseCode.SUCCESS)

@@ -31,6 +31,9 @@ ADDRESSES_LIMIT = 4096
 _LOCAL, _PROXY = 0, 1
 _TCP4, _TCP6 = 0x11, 0x21
 _FAMILIES = {"TCP4": ipaddress.IPv4Address, "TCP6": ipaddress.IPv6Address}
+CLIENT_HELLO = 0x16
+"""How TLS begins. A plain frame with this first byte would be longer than any frame may be."""
+Networks: TypeAlias = tuple[ipaddress.IPv4Network | ipaddress.IPv6Network, ...]
 
 
 def read_text(line: bytes) -> Address | None:
@@ -83,12 +86,6 @@ def read_binary(prefix: bytes, addresses: bytes) -> Address | None:
     except struct.error as error:
         raise GreetingMalformed("PROXY header too short for its addresses") from error
     return Address(str(ipaddress.ip_address(source)), port)
-
-
-CLIENT_HELLO = 0x16
-"""How TLS begins. A plain frame with this first byte would be longer than any frame may be."""
-
-Networks: TypeAlias = tuple[ipaddress.IPv4Network | ipaddress.IPv6Network, ...]
 
 
 class Admitted(NamedTuple):

@@ -11,6 +11,8 @@ import msgspec
 
 from pocketmq.protocol.frame import FRAME_LIMIT
 
+_RESERVED = 64
+
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """Bounds on what a peer can make this side hold, and on how long it may take."""
@@ -73,9 +75,6 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
 
     backlog: int = 1024
     """Connections the kernel holds until they are accepted."""
-
-
-_RESERVED = 64
 
 
 def raise_descriptor_limit() -> None:

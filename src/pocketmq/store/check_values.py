@@ -18,6 +18,8 @@ ReadDocument = Callable[[str, bytes], object]
 WaitsFor = Callable[[bytes], tuple[str, int] | None]
 """Returns the topic and queue that a message of a system topic will go to, by its properties."""
 
+_SHOWN = 5
+
 
 class StoredForms(msgspec.Struct, frozen=True):
     """How to read what a store only keeps. Without it, neither documents nor codes are checked."""
@@ -88,6 +90,3 @@ class Findings:
             if count > _SHOWN
         ]
         return self.listed + more
-
-
-_SHOWN = 5

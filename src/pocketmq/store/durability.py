@@ -41,6 +41,8 @@ log = logging.getLogger("pocketmq.store")
 Synced = Callable[[Exception | None], None]
 """Called with None once everything requested is durable, else with why that is uncertain."""
 
+_TRIM_AT_ONCE = 50
+
 
 class LogSync:
     """Syncs the commit log: one sync for all that wait at the same time (group commit)."""
@@ -169,9 +171,6 @@ class Checkpoints:
 
         self.busy = True
         self._flusher.submit(job, outcome)
-
-
-_TRIM_AT_ONCE = 50
 
 
 class Maintenance:

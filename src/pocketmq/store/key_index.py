@@ -35,6 +35,11 @@ Wanted = Callable[[Sound], bool]
 
 _FLAG: Callable[[memoryview, int], tuple[int]] = struct.Struct(">i").unpack_from
 _TIME: Callable[[memoryview, int], tuple[int]] = struct.Struct(">q").unpack_from
+RUN_WORDS = 1 << 17
+RUN_RECORDS = 1 << 18
+"""What ends a run: this number of words, or of records if few of them have keys."""
+FAN = 16
+"""How many runs are merged into one."""
 
 
 class KeyQuery(msgspec.Struct, frozen=True, kw_only=True):
@@ -116,14 +121,6 @@ class Lookup:
         if view is None:
             return -1
         return _TIME(view, 68 if _FLAG(view, 36)[0] & 0x10 else 56)[0]
-
-
-RUN_WORDS = 1 << 17
-RUN_RECORDS = 1 << 18
-"""What ends a run: this number of words, or of records if few of them have keys."""
-
-FAN = 16
-"""How many runs are merged into one."""
 
 
 class KeyIndex:

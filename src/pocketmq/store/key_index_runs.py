@@ -18,6 +18,8 @@ from pocketmq.store.key_index_files import RunFiles
 from pocketmq.store.key_index_run import HEAD_BYTES, KeyRun, RunInfo, words_of
 
 _SLICE = 2048  # words of each run that one step takes at most
+log = logging.getLogger("pocketmq.store")
+_start = attrgetter("info.start")
 
 
 def choose(runs: Sequence[KeyRun], fan: int) -> list[KeyRun]:
@@ -104,11 +106,6 @@ def _follow_in_time(infos: list[RunInfo]) -> bool:
             return False
         newest = max(newest, info.newest_ms)
     return True
-
-
-log = logging.getLogger("pocketmq.store")
-
-_start = attrgetter("info.start")
 
 
 class Runs:

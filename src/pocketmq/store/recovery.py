@@ -37,6 +37,9 @@ It must be the code with which the record was appended.
 """
 
 _SMALLEST = 91
+REPAIR_KIND = "repair"
+"""The kind of the document, and its only key, in which a repair leaves word for the next start."""
+log = logging.getLogger("pocketmq.store")
 
 
 class Damage(msgspec.Struct, frozen=True):
@@ -55,10 +58,6 @@ class Recovered(msgspec.Struct):
     damage: list[Damage] = []
     torn: bool = False
     """Whether something behind the last sound record was cut off: a write that was not finished."""
-
-
-REPAIR_KIND = "repair"
-"""The kind of the document, and its only key, in which a repair leaves word for the next start."""
 
 
 class RepairNote(msgspec.Struct, frozen=True):
@@ -195,9 +194,6 @@ class _Recovery:
             damage[-1] = Damage(damage[-1].start, end)
         else:
             damage.append(Damage(start, end))
-
-
-log = logging.getLogger("pocketmq.store")
 
 
 def take_up(

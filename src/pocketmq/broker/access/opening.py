@@ -23,6 +23,13 @@ logger = logging.getLogger("pocketmq.broker")
 LOOK_PERIOD = 0.5
 """Seconds between two checks of the access files, as in Java."""
 
+_ACTIONS = {
+    "PUB": [Action.PUB],
+    "SUB": [Action.SUB],
+    "PUB|SUB": [Action.PUB, Action.SUB],
+    "SUB|PUB": [Action.PUB, Action.SUB],
+}
+
 
 class AccessControl:
     """Keeps a broker's gate. Belongs to its loop."""
@@ -98,14 +105,6 @@ def _migrate(state: BrokerState, files: AccountFiles) -> None:
                 state.acls.merge(subject_of(name), acl, now_ms)
         except ServerError as error:
             logger.warning("migrating account %s failed: %s", name, error.remark)
-
-
-_ACTIONS = {
-    "PUB": [Action.PUB],
-    "SUB": [Action.SUB],
-    "PUB|SUB": [Action.PUB, Action.SUB],
-    "SUB|PUB": [Action.PUB, Action.SUB],
-}
 
 
 def user_of_account(account: Account) -> User:

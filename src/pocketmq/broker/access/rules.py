@@ -11,6 +11,9 @@ from typing import NamedTuple, Self
 
 import msgspec
 
+NO_RULE = "no matched policies."
+DENIED = "the decision is deny."
+
 
 class NamedEnum(StrEnum):
     """Members are written as Java writes them, and read in upper or lower case."""
@@ -19,10 +22,6 @@ class NamedEnum(StrEnum):
     def named(cls, text: str | None) -> Self | None:
         """Return the member of that name; None if there is none."""
         return next((each for each in cls if each.lower() == (text or "").lower()), None)
-
-
-NO_RULE = "no matched policies."
-DENIED = "the decision is deny."
 
 
 class Kind(NamedEnum):

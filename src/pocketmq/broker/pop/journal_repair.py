@@ -32,6 +32,9 @@ from pocketmq.protocol.pop_handles import TopicMark
 from pocketmq.protocol.record_scan import RecordView
 from pocketmq.store import MessageStore
 
+_CHUNK = 512
+_CHUNK_SIZE = 4 << 20
+
 
 def bounded(store: MessageStore, entry: Entry, position: int) -> Entry:
     """Return an entry of the journal, found at a position of the log, without what was lost."""
@@ -87,10 +90,6 @@ def _has_copy(store: MessageStore, settled: MessagesSettled, offset: int, copy: 
     return record is not None and RecordView(
         record, 0
     ).prepared_transaction_offset == origin_of_popped(position)
-
-
-_CHUNK = 512
-_CHUNK_SIZE = 4 << 20
 
 
 class CopyFinder:

@@ -44,6 +44,8 @@ _ENTRIES = 100_000
 _SAVE_AFTER = 30.0
 """Entries of the journal, and seconds, after which a new snapshot is saved."""
 
+_QUEUES = 1
+
 
 class PopLifecycle:
     """The pops of a running broker."""
@@ -168,9 +170,6 @@ class PopLifecycle:
         self._unsaved = 0
         submit_offsets(self._state)
         return snapshot(self._pops.table.shelves, self._pops.journal)
-
-
-_QUEUES = 1
 
 
 def revive(state: BrokerState, pops: Pops, taken: Taken, most: int) -> int:

@@ -84,7 +84,7 @@ class Taken:
         self.pop_time_ms = pop_time_ms
         self.until_ms = until_ms
         self.left = len(self.offsets)
-        self.bucket = 0  # see `deadlines`
+        self.bucket = 0  # see `Deadlines`
 
     def out(self) -> list[int]:
         """Return the offsets that are still in flight with this pop."""

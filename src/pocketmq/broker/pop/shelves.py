@@ -26,7 +26,7 @@ class LockedQueue:
         self.group = group
         self.queue_id = queue_id
         self.pop = pop
-        self.bucket = 0  # see `deadlines`
+        self.bucket = 0  # see `Deadlines`
 
 
 class Shelves:

@@ -21,6 +21,8 @@ from pocketmq.protocol.requests.nameserver import (
 
 _ZONE_MODE = "__ZONE_MODE"
 _ZONE = "__ZONE_NAME"
+_UNIT = 1
+_UNIT_SUBSCRIBED = 2
 
 
 def route(state: NameServerState, _: Hashable, request: Command) -> Command:
@@ -72,10 +74,6 @@ def _cluster_body(state: NameServerState) -> bytes:
         cluster_addr_table=brokers.clusters(),
     )
     return encode_body(info, bare_integer_keys=True)
-
-
-_UNIT = 1
-_UNIT_SUBSCRIBED = 2
 
 
 def all_topics(state: NameServerState, _: Hashable, request: Command) -> Command:
