@@ -31,6 +31,7 @@ from collections.abc import Callable
 
 from pocketmq.errors import StoreError
 from pocketmq.store.commit_log import CommitLog
+from pocketmq.store.disk import store_error
 from pocketmq.store.flusher import Flusher
 from pocketmq.store.metadata import Checkpoint, Metadata
 from pocketmq.store.options import StoreOptions
@@ -63,6 +64,19 @@ class LogSync:
         """Start a sync if anything is not on the device yet; no caller waits for it."""
         if self._log.written > self._log.synced and not self.busy:
             self._start()
+
+    def sync_now(self) -> None:
+        """Sync everything written while the caller waits; raises `StoreError`."""
+        if self._log.failed is not None:
+            raise self._log.failed
+        files, position = self._log.unsynced()
+        try:
+            for file in files:
+                file.sync()
+        except OSError as error:
+            self._log.sync_failed(error)
+            raise store_error(error, 0) from error
+        self._log.was_synced(position)
 
     def _start(self) -> None:
         waiters, self._waiters = self._waiters, []

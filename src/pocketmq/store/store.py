@@ -20,7 +20,7 @@ from pocketmq.store.appending import Appended, Appender, Entry
 from pocketmq.store.by_time import offset_by_time, store_time
 from pocketmq.store.commit_log import CommitLog
 from pocketmq.store.directory import METADATA, Directory
-from pocketmq.store.disk import Disk, FileSystem, store_error
+from pocketmq.store.disk import Disk, FileSystem
 from pocketmq.store.durability import Checkpoints, LogSync, Maintenance, Synced
 from pocketmq.store.extents import ExtentFiles
 from pocketmq.store.flusher import Flusher, Outcome
@@ -300,16 +300,7 @@ class MessageStore:
         Only for what must be durable before something else is destroyed.
         """
         self.write()
-        if self.log.failed is not None:
-            raise self.log.failed
-        files, position = self.log.unsynced()
-        try:
-            for file in files:
-                file.sync()
-        except OSError as error:
-            self.log.sync_failed(error)
-            raise store_error(error, 0) from error
-        self.log.was_synced(position)
+        self._log_sync.sync_now()
 
     def checkpoint(self, finished: Synced | None = None) -> bool:
         """Record how far the store is, so that recovery has less to do.
