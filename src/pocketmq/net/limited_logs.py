@@ -92,7 +92,7 @@ class CutOffLog:
         count, self._skipped = self._skipped, 0
         if count:
             self._logger.warning(
-                "%d more connections are cut off within %g s; the last: %s: %s",
+                "connections cut off: %d more within %g s; the last: %s: %s",
                 count, PERIOD, *self._last,
             )  # fmt: skip
         return bool(count)
