@@ -50,9 +50,8 @@ def _stores(path: Path, depth: int) -> Iterator[Path]:
 
 
 def _check(path: Path) -> None:
+    from pocketmq.broker.stored_forms import check_broker_store
     from pocketmq.store.check_values import Severity
-
-    from pocketmq.broker.upkeep.stored_forms import check_broker_store
 
     log = path / "commitlog"
     used = sum(file.stat().st_blocks * 512 for file in log.iterdir()) if log.is_dir() else 0

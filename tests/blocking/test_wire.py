@@ -208,7 +208,7 @@ def test_an_interrupt_is_passed_on_and_ends_the_wire() -> None:
 def test_nobody_listening_is_told_as_such() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         address = f"127.0.0.1:{listener.getsockname()[1]}"
-    with pytest.raises(ConnectFailed, match="nobody listens there"):
+    with pytest.raises(ConnectFailed, match="no server listens there"):
         connect(address, place_of(address), Limits(), time.monotonic() + 10)
     with pytest.raises(ConnectFailed, match="does not resolve"):
         connect("nowhere:1", [], Limits(), time.monotonic() + 10)

@@ -59,7 +59,7 @@ def test_a_mistake_is_one_line_and_a_code(desk: Desk, line: str, code: int, said
 def test_a_name_server_that_is_dead(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["admin", "topicList", "-n", "127.0.0.1:1"]) == 4
     assert capsys.readouterr().err == (
-        "pocketmq: no name server answers at 127.0.0.1:1: connection refused; nobody listens there\n"
+        "pocketmq: no name server answers at 127.0.0.1:1: connection refused; no server listens there\n"
     )
 
 

@@ -94,7 +94,7 @@ def test_a_java_brokers_file_is_understood_and_options_win(tmp_path: Path) -> No
             assert {"regionId=us", "brokerClusterName=Shop"} <= set(lines)
             assert broker.stop() == 0
         assert (
-            "WARNING cluster: the setting sendMessageThreadPoolNums means nothing"
+            "WARNING cluster: ignoring unknown broker setting sendMessageThreadPoolNums"
             in broker.errors()
         )
 

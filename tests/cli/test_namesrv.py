@@ -55,7 +55,7 @@ def test_log_lines_are_json_objects_if_asked_for() -> None:
     entries = [json.loads(line) for line in server.lines]
     assert entries[0]["area"] == "nameserver"
     assert entries[0]["level"] == "info"
-    assert entries[0]["message"] == f"name server listens on {server.namesrv}"
+    assert entries[0]["message"] == f"name server listening on {server.namesrv}"
 
 
 def test_listening_for_everybody_is_warned_about_and_a_usable_address_told() -> None:
@@ -65,7 +65,7 @@ def test_listening_for_everybody_is_warned_about_and_a_usable_address_told() -> 
             assert client.ask(RequestCode.GET_BROKER_CLUSTER_INFO).code == 0
         assert server.stop() == 0
     assert (
-        "WARNING cluster: listening on 0.0.0.0 without access control: whoever reaches it can read "
+        "WARNING cluster: listening on 0.0.0.0 without access control: any client that reaches it can read "
         "and write everything; authenticationEnabled turns it on\n" in server.errors()
     )
 
@@ -83,11 +83,11 @@ WRONG = [
     (["--set", "=1"], "--set takes KEY=VALUE, not '=1'"),
     (
         ["--set", "orderMessageEnabled=true"],
-        "there is no name server setting 'orderMessageEnabled'; did you mean orderMessageEnable?",
+        "unknown name server setting 'orderMessageEnabled'; did you mean orderMessageEnable?",
     ),
     (
         ["--set", "orderMessageEnable=yes"],
-        "orderMessageEnable cannot be 'yes'; it is true or false",
+        "orderMessageEnable must be true or false, not 'yes'",
     ),
     (
         ["--host", "no.such.host.invalid"],
@@ -183,6 +183,6 @@ def test_a_guarded_name_server_takes_brokers_that_sign_and_no_others(tmp_path: P
             assert b'"signing"' not in client.ask(RequestCode.GET_BROKER_CLUSTER_INFO).body
         assert server.stop() == 0
     assert "REGISTER_BROKER needs the signature of a super user of this name server" in bad.errors()
-    assert "name server setting serverWorkerThreads is not known here" in server.errors()
+    assert "ignoring unknown name server setting serverWorkerThreads" in server.errors()
     for each in (server, good, bad):
         assert "a long secret" not in each.errors()

@@ -301,7 +301,7 @@ def test_mistakes_are_told() -> None:
     with cluster:
         with pytest.raises(InvalidInput, match="running already"):
             cluster.start()
-        with pytest.raises(InvalidInput, match="there is no broker 'b'; there is broker-0"):
+        with pytest.raises(InvalidInput, match="no broker 'b'; the brokers are broker-0"):
             cluster.kill("b")
         with pytest.raises(InvalidInput, match="faults=True"):
             cluster.partition("broker-0")

@@ -225,7 +225,7 @@ def test_settings_are_checked_before_they_change(desk: Desk) -> None:
     said = desk.run(f"updateBrokerConfig -b {desk.broker} -k deleteWhen -v 05")
     assert "update broker config success" in said
     said = desk.try_run(f"updateBrokerConfig -b {desk.broker} -k deleteWhen -v 25")
-    assert "'25' does not name hours of the day" in said
+    assert "'25' is not a list of hours of the day" in said
     assert re.search(r"deleteWhen\s+=\s+05", desk.run(f"getBrokerConfig -b {desk.broker}"))
 
 

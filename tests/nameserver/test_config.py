@@ -32,7 +32,7 @@ def test_names_that_are_no_settings_are_passed_over() -> None:
 def test_a_value_that_does_not_fit_is_refused_with_its_name(
     name: str, value: str, advice: str
 ) -> None:
-    with pytest.raises(InvalidInput, match=f"{name} cannot be .* it is {advice}"):
+    with pytest.raises(InvalidInput, match=f"{name} must be {advice}.* not "):
         NameServerConfig().updated({name: value})
 
 

@@ -223,7 +223,9 @@ def test_settings_are_changed_all_or_none() -> None:
     state, _ = make()
     reply = ask(state, 318, body=b"orderMessageEnable=true\nwaitSecondsForService=soon\n")
     assert reply.code == 1
-    assert "waitSecondsForService cannot be 'soon'" in str(reply.remark)
+    assert "waitSecondsForService must be a whole number from 1 to 3600, not 'soon'" in str(
+        reply.remark
+    )
     assert state.config == NameServerConfig()
     assert ask(state, 318, body=b"orderMessageEnable=\\u00").code == 1
     assert ask(state, 318, body=b"orderMessageEnable=true\nrocketmqHome=/\n").code == 16

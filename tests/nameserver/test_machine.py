@@ -10,6 +10,8 @@ from pocketmq.nameserver.registrations import Announcement, BrokerKey
 from pocketmq.nameserver.route_registry import RouteRegistry
 
 from pocketmq.errors import ServerError
+from pocketmq.nameserver.registrations import Announcement, BrokerKey
+from pocketmq.nameserver.route_registry import RouteRegistry
 from tests.nameserver.shapes import broker, config, topics
 
 TOPICS = ("t", "u", "v", "w")

@@ -131,8 +131,8 @@ async def test_a_request_without_answer_times_out_and_says_so() -> None:
         with pytest.raises(RequestTimedOut) as caught:
             await connection.request(ask(code=11), 0.1)
         assert 0.09 < loop.time() - started < 2
-        assert caught.value.message == f"{address}: no response to PULL_MESSAGE within 0.1 s"
-        assert len(connection._waiters) == 0
+        assert caught.value.message == f"{address}: no answer to PULL_MESSAGE within 0.1 s"
+        assert len(connection._requests) == 0
         assert not connection.closed
 
 
@@ -165,11 +165,11 @@ async def test_a_cancelled_request_leaves_no_waiter_behind() -> None:
     async with serving(Recorder()) as (_, address), dialling(Recorder()) as dialer:
         connection = await dialer.connect(address)
         task = asyncio.create_task(connection.request(ask(), 10))
-        await until(lambda: len(connection._waiters) == 1, "the waiter")
+        await until(lambda: len(connection._requests) == 1, "the waiter")
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-        assert len(connection._waiters) == 0
+        assert len(connection._requests) == 0
 
 
 async def test_a_response_nobody_waits_for_is_ignored() -> None:
@@ -189,7 +189,7 @@ async def test_opaque_numbers_still_in_use_are_skipped() -> None:
         connection = await dialer.connect(address)
         first = asyncio.create_task(connection.request(ask(b"first"), 10))
         await until(lambda: held, "the request")
-        connection._opaque._next = held[0].opaque  # as after 2**32 further requests
+        connection._shared.opaque._next = held[0].opaque  # as after 2**32 further requests
         second = asyncio.create_task(connection.request(ask(b"second"), 10))
         await until(lambda: len(held) == 2, "the second request")
         assert held[1].opaque == held[0].opaque + 1

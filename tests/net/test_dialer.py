@@ -55,7 +55,7 @@ async def test_nobody_listening_is_said_and_does_not_poison_later_tries() -> Non
         tries = [dialer.request(proxy.address, ask(), 5) for _ in range(3)]
         outcomes = await asyncio.gather(*tries, return_exceptions=True)
         assert [str(outcome) for outcome in outcomes] == [
-            f"{proxy.address}: connection refused; nobody listens there"
+            f"{proxy.address}: connection refused; no server listens there"
         ] * 3
         assert {type(outcome) for outcome in outcomes} == {ConnectFailed}
         assert len({id(outcome) for outcome in outcomes}) == 3
@@ -69,8 +69,8 @@ async def test_nobody_listening_is_said_and_does_not_poison_later_tries() -> Non
     ("address", "reason"),
     [
         ("does-not-exist.invalid:9876", "the host name does not resolve: "),
-        ("a" * 64 + ".example:9876", "the host name is not a valid name"),
-        ("a..b:9876", "the host name is not a valid name"),
+        ("a" * 64 + ".example:9876", "the host name is invalid"),
+        ("a..b:9876", "the host name is invalid"),
     ],
 )
 async def test_a_name_that_leads_nowhere_is_said(address: str, reason: str) -> None:
@@ -132,7 +132,7 @@ async def test_a_connection_silent_for_a_whole_request_is_given_up() -> None:
         proxy.swallow()
         task = asyncio.create_task(dialer.request(proxy.address, ask(), 3))
         connection = await dialer.connect(proxy.address)
-        await until(lambda: len(connection._waiters) == 1, "the request")
+        await until(lambda: len(connection._requests) == 1, "the request")
         await leap(3.1)
         with pytest.raises(RequestTimedOut):
             await task
@@ -214,7 +214,7 @@ async def test_a_closed_dialer_refuses_and_leaves_nothing() -> None:
         with pytest.raises(ConnectionLost):
             await waiting
         assert [connection for connection, _ in client.closed] == [connection]
-        with pytest.raises(ConnectFailed, match="this side is closed"):
+        with pytest.raises(ConnectFailed, match="the client is closed"):
             await dialer.connect(address)
 
 
@@ -223,6 +223,6 @@ async def test_closing_while_dialling_ends_the_dial() -> None:
         waiting = asyncio.create_task(dialer.connect(address))
         await asyncio.sleep(0)
         await dialer.close()
-        with pytest.raises(ConnectFailed, match="this side was closed meanwhile"):
+        with pytest.raises(ConnectFailed, match="the client was closed meanwhile"):
             await waiting
         assert len(dialer.connections) == 0

@@ -63,7 +63,7 @@ async def test_a_client_that_asks_for_much_and_never_reads_costs_little_memory(
             assert owner.largest < 20 * MIB
             assert tracemalloc.get_traced_memory()[1] < 80 * MIB
             assert len(owner.requests) < 200
-            reason = "the peer took nothing of what waits for it for 0.4 s"
+            reason = "the peer read nothing of its unsent answers for 0.4 s"
             assert reason in str(owner.causes[0])
             told = f"{owner.closed[0][0].remote_address} is cut off: {reason}"
             assert told in [record.getMessage() for record in caplog.records]
@@ -94,7 +94,7 @@ async def test_a_peer_is_cut_off_only_after_the_whole_stall_time_without_progres
         await leap(15)
         assert not is_open(connection)
     await until(lambda: owner.closed, "the end")
-    assert "took nothing" in str(owner.causes[0])
+    assert "read nothing" in str(owner.causes[0])
 
 
 async def test_a_slow_reader_gets_everything_in_the_end() -> None:

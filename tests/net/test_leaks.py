@@ -146,7 +146,7 @@ async def test_a_thousand_requests_share_one_timer() -> None:
             asyncio.create_task(connection.request(ask(b"silence"), 30 + number))
             for number in range(1000)
         ]
-        await until(lambda: len(connection._waiters) == 1000, "the requests")
+        await until(lambda: len(connection._requests) == 1000, "the requests")
         assert len(loop._scheduled) <= before + 1  # type: ignore[attr-defined]
         # One more at most: the server's look at frames that arrived in pieces.
         connection.abort()

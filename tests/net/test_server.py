@@ -62,7 +62,7 @@ async def test_a_name_with_several_addresses_listens_on_one_port() -> None:
     ("host", "reason"),
     [
         ("192.0.2.1", "this machine has no such address"),
-        ("a" * 64 + ".example", "the host name is not a valid name"),
+        ("a" * 64 + ".example", "the host name is invalid"),
     ],
 )
 async def test_an_address_that_is_not_ours_is_refused(host: str, reason: str) -> None:
@@ -99,7 +99,7 @@ async def test_connections_over_the_limit_are_closed_at_once_and_harm_nobody(
                 assert (await third.commands(1))[0].body == b"welcome"
         assert len(owner.opened) == len(owner.closed) == 3
     assert [record.message for record in caplog.records] == [
-        "2 connections: further ones are closed"
+        "connection limit reached: 2 open; closing further connections"
     ]
 
 
@@ -122,7 +122,7 @@ async def test_a_process_out_of_files_accepts_again_once_it_has_some(
             finally:
                 resource.setrlimit(resource.RLIMIT_NOFILE, limits)
             assert caplog.messages == [
-                f"{address}: cannot accept for now, this process has too many open files"
+                f"{address}: accepting failed: this process has too many open files; retrying in 1 s"
             ]
             await leap(1.1)
             await until(lambda: len(server.connections) == 3, "all three")

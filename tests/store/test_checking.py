@@ -13,6 +13,7 @@ from pocketmq.model.topics import TopicConfig
 from pocketmq.protocol.json_values import encode_body
 from pocketmq.protocol.records import Record
 from pocketmq.store import MessageStore, StoreOptions
+from pocketmq.store.check_values import CheckReport, Severity
 from pocketmq.store.checking import LogReader, check_store, find_stores
 from pocketmq.store.disk import Disk
 from pocketmq.store.repair import repair_store

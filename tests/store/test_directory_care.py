@@ -15,6 +15,7 @@ from pocketmq.store.check_values import Severity
 from pocketmq.broker.upkeep.stored_forms import FORMS
 from pocketmq.errors import StoreCorrupt, StoreFailed
 from pocketmq.store import MessageStore, StoreOptions
+from pocketmq.store.check_values import Severity
 from pocketmq.store.checking import check_store
 from pocketmq.store.disk import Disk
 from pocketmq.store.repair import repair_store

@@ -62,14 +62,14 @@ class Cluster:
         )
 
     async def start(self) -> Self:
-        """Start all parts; brokers are known to the name server then. Starts once at a time."""
+        """Start all parts and wait until the brokers are registered."""
         if self._supervisor.address:
             raise InvalidInput("the cluster is running already")
         await self._supervisor.start()
         return self
 
     async def stop(self) -> None:
-        """Stop all parts cleanly; nothing of them is left. Stopping twice is harmless."""
+        """Stop all parts gracefully. Stopping twice is harmless."""
         await self._supervisor.stop()
 
     async def __aenter__(self) -> Self:
@@ -85,7 +85,7 @@ class Cluster:
 
     @property
     def address(self) -> str:
-        """The name server's address, which clients are given. Raises `InvalidInput` if stopped."""
+        """The name server's address, for clients. Raises `InvalidInput` if stopped."""
         if not self._supervisor.address:
             raise InvalidInput("the cluster is not running; start it first")
         return self._supervisor.address
@@ -105,15 +105,15 @@ class Cluster:
     async def kill(self, broker: str) -> None:
         """End a broker without warning; it stays down until `restart`.
 
-        A broker process gets SIGKILL. In-process, connections are reset, answers under way are
-        lost and the name server is not told, as others see a crash; but what was stored is closed
-        in good order, so only broker processes put recovery to the test. Without `data` the
-        messages are gone either way.
+        A broker process gets SIGKILL. In-process, connections are reset, answers in flight are
+        lost and the name server is not notified, as clients see a crash; but the store is closed
+        gracefully, so only broker processes test recovery. Without `data` the messages are lost
+        either way.
         """
         await self._supervisor.kill(broker)
 
     async def restart(self, broker: str) -> None:
-        """Start a broker that is down, or stop it cleanly and start it again, at its address."""
+        """Start a broker that is down, or stop it gracefully and start it again, at its address."""
         await self._supervisor.restart(broker)
 
     async def partition(self, broker: str) -> None:
@@ -127,11 +127,11 @@ class Cluster:
     async def slow(self, broker: str, delay: float) -> None:
         """Hold back everything between a broker and its clients for `delay` seconds, each way."""
         if not 0 <= delay <= 3600:
-            raise InvalidInput(f"a delay is between 0 and 3600 seconds, not {delay}")
+            raise InvalidInput(f"a delay must be between 0 and 3600 seconds, not {delay}")
         self._supervisor.network(broker).slow(delay)
 
     async def create_topic(self, name: str, queues: int = 8) -> str:
-        """Make a topic with so many queues on each running broker, and give its name.
+        """Create a topic with `queues` queues on each running broker, and return its name.
 
         Clients can find it when this returns. Raises `ServerError` if a broker refuses.
         """

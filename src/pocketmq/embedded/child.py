@@ -1,12 +1,16 @@
 """A broker's process within a cluster: `python -m pocketmq.embedded.child NAME`.
 
 It imports its parts while the parent prepares, reads one order from its standard input, runs that
-broker and stops cleanly on SIGTERM or when its standard input ends. The name is only for those who
-look at the list of processes.
+broker and stops gracefully on SIGTERM or when its standard input ends. The name is only shown in
+the list of processes.
+
+A child never outlives its parent, however that ends: on Linux the kernel sends the child a signal;
+everywhere the child's standard input, which only the parent holds open, reaches its end.
 """
 
 import asyncio
 import os
+import signal
 import sys
 from pathlib import Path
 
@@ -25,15 +29,38 @@ from pocketmq.embedded.server_logging import StderrLines, set_up_logging
 from pocketmq.embedded.stopping import serve_until_asked
 from pocketmq.errors import CannotStart
 
+_PR_SET_PDEATHSIG = 1
+_PR_SET_NAME = 15
 _STDIN, _STDOUT = 0, 1
 
 
+def die_with_parent() -> None:
+    """Ask Linux for SIGTERM once the thread that started this process has ended."""
+    _prctl(_PR_SET_PDEATHSIG, int(signal.SIGTERM))
+
+
+def name_process(name: str) -> None:
+    """Show a name, of which 15 bytes count, in Linux's list of processes."""
+    _prctl(_PR_SET_NAME, name.encode())
+
+
+def _prctl(option: int, value: int | bytes) -> None:
+    if sys.platform != "linux":
+        return
+    import ctypes
+
+    try:
+        ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
+    except (OSError, AttributeError):  # a C library without it: nothing depends on it alone
+        return
+
+
 def run() -> int:
-    """Take the order, carry it out and give the exit code."""
+    """Take the order, carry it out and return the exit code."""
     die_with_parent()
     line = _first_line()
     if not line:
-        return 0  # the parent has thought better of it, or is gone
+        return 0  # the parent has changed its mind, or has ended
     order = read_order(line)
     name_process(order.log.process)
     log = set_up_logging(order.log)

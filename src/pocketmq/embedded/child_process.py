@@ -1,8 +1,8 @@
 """A broker in a process of its own, seen from the parent.
 
-The parent holds two pipes: the child's standard input, whose end tells it to stop, and its standard
-output, which brings its reports and whose end tells that it is gone. No thread, no signal handler:
-this works on any loop, also outside the main thread.
+The parent holds two pipes: the child's standard input, whose end makes it stop, and its standard
+output, which brings its report and ends when the child does. Pipes rather than SIGCHLD or a thread
+that waits: this works on any loop, also outside the main thread.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ from pocketmq.errors import CannotStart, PartEnded
 logger = logging.getLogger("pocketmq.cluster")
 
 START_DEADLINE = 60.0
-"""Seconds for a start, which may have a long commit log to walk over."""
+"""Seconds for a start, which may have a long commit log to recover."""
 STOP_DEADLINE = 15.0
 REAP_STEP = 0.002
 
@@ -42,14 +42,14 @@ class Process(Protocol):
         """Our end of its standard output."""
 
     def poll(self) -> int | None:
-        """Give its exit code, once it has ended."""
+        """Return its exit code, once it has ended."""
 
     def kill(self) -> None:
         """Send SIGKILL."""
 
 
 class ChildBroker:
-    """A broker process. Made on a running loop; the process begins to load at once."""
+    """A broker process. Created on a running loop; the process begins to load at once."""
 
     def __init__(self, name: str, ended: Ended, process: Process | None = None) -> None:
         self.name = name
@@ -74,7 +74,7 @@ class ChildBroker:
         """Send the order and wait until the broker serves."""
         try:
             with contextlib.suppress(BrokenPipeError):
-                if not self._stdin.closed:  # if it has ended already, that is told below
+                if not self._stdin.closed:  # if it has ended already, the report is empty
                     self._stdin.write(write_line(order))
             async with asyncio.timeout(START_DEADLINE):
                 line = await self._report
@@ -101,7 +101,7 @@ class ChildBroker:
             async with asyncio.timeout(STOP_DEADLINE):
                 await asyncio.shield(self._gone)
         except TimeoutError:
-            logger.error("%s did not stop within %g s: killed", self.name, STOP_DEADLINE)  # noqa: TRY400 - nothing was raised
+            logger.error("%s did not stop within %g s; killing it", self.name, STOP_DEADLINE)  # noqa: TRY400 - nothing was raised
             await self.kill()
 
     async def kill(self) -> None:
@@ -129,7 +129,7 @@ class ChildBroker:
 
     async def _reap(self) -> None:
         """Take the exit code, which follows the end of the pipe at once."""
-        while (code := self._process.poll()) is None:  # noqa: ASYNC110 - the kernel tells nobody
+        while (code := self._process.poll()) is None:  # noqa: ASYNC110 - there is no event for it
             await asyncio.sleep(REAP_STEP)
         self._stdin.close()
         self._stdout.close()
@@ -146,7 +146,7 @@ def _pipes(process: Process) -> tuple[IO[bytes], IO[bytes]]:
 
 
 def how_it_ended(code: int) -> str:
-    """Say in words what an exit code of `subprocess` means."""
+    """Return in words what an exit code of `subprocess` means."""
     if code >= 0:
         return f"ended with exit code {code}"
     try:
@@ -163,7 +163,7 @@ def spawn(name: str) -> Process:
         stdout=subprocess.PIPE,
         bufsize=0,
         env=_environment(),
-        process_group=0,  # Ctrl-C is for the parent, who then stops its children in order
+        process_group=0,  # Ctrl-C goes to the parent alone, which stops its children gracefully
     )
 
 

@@ -43,7 +43,7 @@ class Cluster:
         self._thread: LoopThread | None = None
 
     def start(self) -> Self:
-        """Start all parts; brokers are known to the name server then."""
+        """Start all parts and wait until the brokers are registered."""
         if self._thread is not None:
             raise InvalidInput("the cluster is running already")
         thread = LoopThread("pocketmq-cluster")
@@ -56,7 +56,7 @@ class Cluster:
         return self
 
     def stop(self) -> None:
-        """Stop all parts cleanly; nothing of them is left. Stopping twice is harmless."""
+        """Stop all parts gracefully. Stopping twice is harmless."""
         thread, self._thread = self._thread, None
         if thread is not None:
             try:
@@ -77,7 +77,7 @@ class Cluster:
 
     @property
     def address(self) -> str:
-        """The name server's address, which clients are given. Raises `InvalidInput` if stopped."""
+        """The name server's address, for clients. Raises `InvalidInput` if stopped."""
         return self._cluster.address
 
     @property
@@ -90,7 +90,7 @@ class Cluster:
         self._running.call(self._cluster.kill(broker))
 
     def restart(self, broker: str) -> None:
-        """Start a broker that is down, or stop it cleanly and start it again, at its address."""
+        """Start a broker that is down, or stop it gracefully and start it again, at its address."""
         self._running.call(self._cluster.restart(broker))
 
     def partition(self, broker: str) -> None:
@@ -106,7 +106,7 @@ class Cluster:
         self._running.call(self._cluster.slow(broker, delay))
 
     def create_topic(self, name: str, queues: int = 8) -> str:
-        """Make a topic with so many queues on each running broker, and give its name."""
+        """Create a topic with `queues` queues on each running broker, and return its name."""
         return self._running.call(self._cluster.create_topic(name, queues))
 
     @property

@@ -1,8 +1,9 @@
-"""Signals that come while a server is still loading its parts, before a loop can take them.
+"""Signals that come while a server is still importing its parts, before a loop can handle them.
 
-They are remembered and carried out once the loop runs. To raise something instead, wherever the
+They are remembered and carried out once the loop runs. To raise an exception instead, wherever the
 program happens to be, would lose some: Python ignores what is raised in a destructor. Signals are
-the process's, so this is the module's own state. Imports next to nothing, to be there early.
+the process's, so this is module state. A file of its own, which imports next to nothing: it must be
+loaded before everything else.
 """
 
 import os
@@ -10,7 +11,7 @@ import signal
 
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 FORCED = 130
-"""Exit code of a server that was told twice to stop."""
+"""Exit code of a server that got a second signal to stop."""
 
 _asked = False
 
@@ -22,7 +23,7 @@ def remember_stop_signals() -> None:
 
 
 def was_asked_to_stop() -> bool:
-    """Tell whether a signal came before the loop could take it."""
+    """Return whether a signal came before the loop could take it."""
     return _asked
 
 

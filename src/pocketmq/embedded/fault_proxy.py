@@ -56,7 +56,7 @@ class _Manners:
 
 
 class FaultProxy:
-    """Listens on a free port in front of `target` and passes bytes on until told otherwise.
+    """Listens on a free port in front of `target` and passes bytes on, with faults on request.
 
     What is set applies to open and to later connections alike, until `pass_through`. Belongs to
     one event loop: call its methods there.
@@ -147,7 +147,7 @@ class FaultProxy:
             self._accepting = asyncio.create_task(self._accept(self._listener))
 
     async def stop_accepting(self) -> None:
-        """Leave newcomers to the kernel: they connect, and nobody speaks to them."""
+        """Leave new connections to the kernel: they connect and get no answer."""
         if self._accepting is not None:
             self._accepting.cancel()
             await asyncio.wait({self._accepting})

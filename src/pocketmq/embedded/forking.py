@@ -25,7 +25,7 @@ class ForkedProcess:
         self.returncode: int | None = None
 
     def poll(self) -> int | None:
-        """Give the exit code once there is one, negative for a signal."""
+        """Return the exit code once there is one, negative for a signal."""
         if self.returncode is None:
             pid, status = os.waitpid(self.pid, os.WNOHANG)
             if pid:
@@ -65,7 +65,7 @@ def _become_child(order: int, report: int) -> NoReturn:
     """Run a broker and end here, whatever happens: the rest of the program is the parent's."""
     code = 1
     try:
-        os.setpgid(0, 0)  # Ctrl-C is for the parent, who then stops its children in order
+        os.setpgid(0, 0)  # Ctrl-C goes to the parent alone, which stops its children gracefully
         os.dup2(order, 0)
         os.dup2(report, 1)
         highest = max(int(entry.name) for entry in Path("/proc/self/fd").iterdir())

@@ -1,31 +1,109 @@
-"""One broker of a cluster over its whole time there, through several lives."""
+"""One broker of a cluster, over all its restarts: its network, its runs, its restart delays.
+
+With `faults` all connections of the broker pass through two proxies that can fail: one in front of
+the broker, whose address clients get, and one in front of the name server, for this broker alone.
+"""
 
 import msgspec
 
-from pocketmq.embedded.broker_runner import BrokerOrder, Ended, Runner
+from pocketmq.embedded.broker_runner import BrokerOrder, Ended, InProcessBroker, Runner
 from pocketmq.embedded.child_process import ChildBroker, Process
+from pocketmq.embedded.fault_proxy import FaultProxy, Way
 from pocketmq.embedded.listening import preferred_port
-from pocketmq.embedded.member import BrokerNetwork
 from pocketmq.embedded.server_logging import LogSettings
 from pocketmq.embedded.settings import ClusterSettings
 from pocketmq.net import Address, parse_address
 
+FIRST_WAIT = 0.1
+LONGEST_WAIT = 30.0
+STEADY = 60.0
+"""Seconds a broker has to run for its earlier failures to be forgotten."""
 
-class Place(msgspec.Struct, frozen=True, kw_only=True):
-    """Where a cluster's parts are to each other and to their clients."""
+
+def restart_wait(failures: int) -> float:
+    """Return the seconds to wait before a start, after a number of failures in a row."""
+    return min(LONGEST_WAIT, FIRST_WAIT * 2.0 ** min(max(0, failures - 1), 30))
+
+
+def failures_after(failures: int, lived: float) -> int:
+    """Return the number of failures after one more, of a broker that ran for `lived` seconds."""
+    return 1 if lived >= STEADY else failures + 1
+
+
+class BrokerNetwork:
+    """The connections from clients to a broker, and from the broker to the name server."""
+
+    def __init__(self, host: str, nameserver: str) -> None:
+        self._nowhere = str(Address(host, 1))  # no server listens on port 1
+        self._front = FaultProxy(self._nowhere, host)
+        self._behind = FaultProxy(nameserver, host)
+        self.cut_off = False
+
+    async def open(self) -> None:
+        """Listen on both sides; clients wait until `lead_to` sets the broker's address."""
+        self._behind.accept()
+        self._front.accept()
+        await self._front.stop_accepting()
+
+    @property
+    def address(self) -> str:
+        """The address at which clients reach the broker."""
+        return self._front.address
+
+    @property
+    def nameserver(self) -> str:
+        """The address at which the broker reaches the name server."""
+        return self._behind.address
+
+    def lead_to(self, broker: str) -> None:
+        """Let clients through to where the broker listens now."""
+        self._front.target = broker
+        if not self.cut_off:
+            self._front.accept()
+
+    async def partition(self) -> None:
+        """Drop everything in silence: no end, no reset, new connections get no answer."""
+        self.cut_off = True
+        for proxy in (self._front, self._behind):
+            proxy.hold(Way.BOTH)
+            await proxy.stop_accepting()
+
+    def heal(self) -> None:
+        """Pass everything at full speed again; what was held back arrives now."""
+        self.cut_off = False
+        for proxy in (self._front, self._behind):
+            proxy.pass_through()
+            proxy.accept()
+
+    def slow(self, delay: float) -> None:
+        """Delay every piece by `delay` seconds, between clients and broker, each way."""
+        self._front.delay(delay)
+
+    def lead_nowhere(self) -> None:
+        """Reset new connections while the broker is down; the port stays ours."""
+        self._front.target = self._nowhere
+
+    async def close(self) -> None:
+        """End every connection."""
+        await self._front.close()
+        await self._behind.close()
+
+
+class ClusterHosts(msgspec.Struct, frozen=True, kw_only=True):
+    """The hosts of a cluster: where its parts listen, and how they are reached."""
 
     listening: str  # host
-    told: str  # host
+    advertised: str  # host clients connect to
     nameserver: str  # address, as this machine reaches it
 
 
-class Member:
-    """A broker's place in the cluster: name, port, data, and whether it runs now."""
+class BrokerMember:
+    """A broker of the cluster: name, port, data, and whether it runs now."""
 
     def __init__(self, name: str, settings: ClusterSettings, port: int) -> None:
         self.name = name
         self.port = port
-        self.address = ""  # what clients are told; kept while it is down
+        self.address = ""  # what clients connect to; kept while it is down
         self.running = False
         self.started_at = 0.0
         self.failures = 0
@@ -34,19 +112,17 @@ class Member:
         self._settings = settings
 
     def prepare(self, ended: Ended, process: Process | None = None) -> None:
-        """Get a place for its next life; a process begins to load its parts, unless given."""
+        """Make the runner of its next start; a new process begins to load, unless given one."""
         if self._settings.in_process:
-            from pocketmq.embedded.broker_runner import InProcessBroker  # brings the broker's parts
-
             self.runner = InProcessBroker(self.name)
         else:
             self.runner = ChildBroker(self.name, ended, process)
 
-    async def start(self, place: Place) -> None:
-        """Let it serve. Raises `CannotStart` or `PartEnded`."""
+    async def start(self, hosts: ClusterHosts) -> None:
+        """Start it. Raises `CannotStart` or `PartEnded`."""
         assert self.runner is not None, "prepare it first"
         try:
-            listening = parse_address(await self.runner.start(self._order(place)))
+            listening = parse_address(await self.runner.start(self._order(hosts)))
         except BaseException:
             self.runner = None
             raise
@@ -56,52 +132,52 @@ class Member:
             self.address = self.network.address
         else:
             self.port = listening.port
-            self.address = str(Address(place.told, listening.port))
+            self.address = str(Address(hosts.advertised, listening.port))
 
     async def stop(self) -> None:
-        """Let it finish, if it runs."""
+        """Stop it gracefully, if it runs."""
         runner = self.ended()
         if runner is not None:
             await runner.stop()
 
     async def kill(self) -> None:
-        """End it at once, if it runs."""
+        """Kill it, if it runs."""
         runner = self.ended()
         if runner is not None:
             await runner.kill()
 
     def ended(self) -> Runner | None:
-        """Note that this life is over, and give what led it."""
+        """Note that this run is over, and return its runner."""
         runner, self.runner = self.runner, None
         self.running = False
         if self.network is not None:
             self.network.lead_nowhere()
         return runner
 
-    def _order(self, place: Place) -> BrokerOrder:
+    def _order(self, hosts: ClusterHosts) -> BrokerOrder:
         settings = self._settings
         network = self.network
         if network is not None:
-            told, port = parse_address(network.address), 0
+            advertised, port = parse_address(network.address), 0
         else:
             port = self.port
             if settings.broker_port is None:
-                port = preferred_port(place.listening, port, self.name)
-            told = Address(place.told, 0)  # 0: the port it listens on
+                port = preferred_port(hosts.listening, port, self.name)
+            advertised = Address(hosts.advertised, 0)  # 0: the port it listens on
         own = {
             "brokerName": self.name,
-            "bindAddress": place.listening,
+            "bindAddress": hosts.listening,
             "listenPort": str(port),
-            "brokerIP1": told.host,
-            "advertisedPort": str(told.port),
+            "brokerIP1": advertised.host,
+            "advertisedPort": str(advertised.port),
         } | settings.metrics(self.name)
         log = settings.log
-        # A broker cut off from its name server serves its clients all the same, and soon.
-        usual = {"registerBrokerTimeoutMills": "2000"} if network is not None else {}
+        # A broker that cannot reach its name server still serves its clients, and starts soon.
+        extra = {"registerBrokerTimeoutMills": "2000"} if network is not None else {}
         return BrokerOrder(
-            properties=usual | settings.config | own,
+            properties=extra | settings.config | own,
             given=[*(settings.config.keys() - settings.from_file), *own],
             data=None if settings.data is None else str(settings.data / self.name),
-            nameservers=[place.nameserver if network is None else network.nameserver],
+            nameservers=[hosts.nameserver if network is None else network.nameserver],
             log=LogSettings(level=log.level, as_json=log.as_json, process=self.name),
         )

@@ -16,7 +16,7 @@ LEVELS = ("debug", "info", "warning", "error")
 
 
 class LogSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """How much a server says, and in which form."""
+    """How much a server logs, and in which form."""
 
     level: str = "info"
     as_json: bool = False
@@ -48,8 +48,8 @@ class StderrLines(logging.StreamHandler[TextIO]):
 def set_up_logging(settings: LogSettings) -> StderrLines:
     """Send the log of this process to stderr; what was set up before is replaced.
 
-    Until `started` is called on what this gives, only warnings and errors are written, so that a
-    wrong option is told in one line. The level `debug` shows everything at once.
+    Until `started` is called on the handler, only warnings and errors are written, so that a wrong
+    option leads to one line. The level `debug` shows everything at once.
     """
     handler = StderrLines(settings)
     root = logging.getLogger()
@@ -57,7 +57,7 @@ def set_up_logging(settings: LogSettings) -> StderrLines:
     root.setLevel(logging.WARNING)
     level = logging.getLevelNamesMapping()[settings.level.upper()]
     logging.getLogger("pocketmq").setLevel(level)
-    # Nobody reads stderr any more: that must not be told on stderr.
+    # If stderr is closed, logging must not try to report that on stderr.
     logging.raiseExceptions = False
     return handler
 
@@ -71,7 +71,7 @@ class TextLines(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """Make one line, and further ones for a traceback."""
-        head = f"{_moment(record)} {record.levelname} {self._process}{_area(record)}: "
+        head = f"{_timestamp(record)} {record.levelname} {self._process}{_area(record)}: "
         line = head + escaped(record.getMessage())
         if record.exc_info:
             trace = self.formatException(record.exc_info)
@@ -89,7 +89,7 @@ class JsonLines(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         """Make one line, whatever it is about."""
         entry = {
-            "time": _moment(record),
+            "time": _timestamp(record),
             "level": record.levelname.lower(),
             "area": _area(record),
             "message": record.getMessage(),
@@ -106,15 +106,15 @@ class JsonLines(logging.Formatter):
 
 
 def escaped(text: str) -> str:
-    """Give text that is safe within one line on a terminal."""
+    """Return text that is safe within one line on a terminal."""
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
-def _moment(record: logging.LogRecord) -> str:
-    moment = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
-    return f"{moment}.{int(record.msecs):03d}Z"
+def _timestamp(record: logging.LogRecord) -> str:
+    seconds = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
+    return f"{seconds}.{int(record.msecs):03d}Z"
 
 
 def _area(record: logging.LogRecord) -> str:

@@ -1,4 +1,4 @@
-"""How a server process is told to stop: SIGTERM, Ctrl-C or a closed terminal, once and twice."""
+"""Stopping a server process: SIGTERM, Ctrl-C or a closed terminal; a second signal forces it."""
 
 import asyncio
 import os
@@ -59,11 +59,11 @@ class StopRequests:
         self._asked.set()
 
     async def wait(self) -> None:
-        """Wait until somebody asks."""
+        """Wait until a stop is requested."""
         await self._asked.wait()
 
     async def unless_asked(self, work: Awaitable[T]) -> T | None:
-        """Do something that takes a while, or give it up and give None when asked to stop."""
+        """Return the result of `work`, or cancel it and return None when asked to stop."""
         task = asyncio.ensure_future(work)
         asked = asyncio.ensure_future(self._asked.wait())
         try:
@@ -83,9 +83,9 @@ async def serve_until_asked(
     force: Callable[[], None],
     lifeline: int | None = None,
 ) -> None:
-    """Start a server, announce where it is and stop it when asked, even while it starts.
+    """Start a server, announce its address and stop it when asked, even while it starts.
 
-    The process is the server's: it may have as many files as the system allows.
+    The process is the server's: it may open as many files as the system allows.
     """
     raise_descriptor_limit()
     with StopRequests(force) as requests:

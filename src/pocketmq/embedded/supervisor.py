@@ -1,7 +1,7 @@
-"""Starts a cluster's parts, watches over them, and ends them: one name server, some brokers.
+"""Starts, supervises and stops a cluster's parts: one name server and its brokers.
 
 Belongs to one event loop. The name server runs on that loop; brokers do, too, or have processes of
-their own. A part that ends by itself is told in the log and, where asked for, started again.
+their own. A broker that ends by itself is logged and, with `revive`, restarted.
 """
 
 import asyncio
@@ -38,8 +38,8 @@ from pocketmq.store.directory import refuse_java
 logger = logging.getLogger("pocketmq.cluster")
 
 KNOWN_DEADLINE = 10.0
-"""Seconds for the name server to learn of brokers or topics that are there."""
-LOOK_STEP = 0.005
+"""Seconds until brokers or topics must have reached the name server."""
+POLL_STEP = 0.005
 NAMESERVER_FOLDER = "namesrv"
 
 
@@ -49,18 +49,18 @@ class Supervisor:
     def __init__(
         self, settings: ClusterSettings, processes: Mapping[str, Process] | None = None
     ) -> None:
-        """Take the settings, and processes that wait for the brokers' first orders, if any."""
+        """Take the settings, and forked processes that wait for their orders, if any."""
         self.settings = settings
         self._processes = dict(processes or {})
         self.address = ""
         self.members: dict[str, BrokerMember] = {}
-        self._place: ClusterHosts | None = None
+        self._hosts: ClusterHosts | None = None
         self._nameserver: NameServer | None = None
-        self._asker: ClusterQueries | None = None
+        self._queries: ClusterQueries | None = None
         self._reviving: dict[str, asyncio.Task[None]] = {}
 
     async def start(self) -> str:
-        """Start everything and give the name server's address; brokers are registered then.
+        """Start everything, wait until brokers are registered, return the name server's address.
 
         Raises `CannotStart` or `PartEnded`, and leaves nothing running.
         """
@@ -78,13 +78,13 @@ class Supervisor:
         return self.address
 
     async def stop(self) -> None:
-        """End everything: brokers first, so that they can tell the name server."""
+        """Stop everything: brokers first, so that they can unregister from the name server."""
         if self.address:
             logger.info("stopping")
         for task in self._reviving.values():
             task.cancel()
         await asyncio.gather(*self._reviving.values(), return_exceptions=True)
-        for name, process in self._processes.items():  # that never got an order
+        for name, process in self._processes.items():  # forked, but never got an order
             await ChildBroker(name, _ignore, process).kill()
         self._processes.clear()
         stops = (member.stop() for member in self.members.values())
@@ -92,26 +92,26 @@ class Supervisor:
         for member in self.members.values():
             if member.network is not None:
                 await member.network.close()
-        if self._asker is not None:
-            await self._asker.close()
+        if self._queries is not None:
+            await self._queries.close()
         if self._nameserver is not None:
             await self._nameserver.stop()
-        self._asker = self._nameserver = self._place = None
+        self._queries = self._nameserver = self._hosts = None
         self.address = ""
         for outcome in outcomes:
             if outcome is not None:
                 raise outcome
 
     def abandon(self) -> None:
-        """Kill every broker process without waiting; for one who is about to end, too."""
+        """Kill every broker process without waiting; for a caller about to end itself."""
         for member in self.members.values():
             if isinstance(member.runner, ChildBroker):
                 member.runner.kill_now()
 
-    # Harm and repair
+    # Faults and repair
 
     async def kill(self, name: str) -> None:
-        """End a broker as a crash would; it stays down."""
+        """Kill a broker as a crash would; it stays down."""
         member = self.member(name)
         self._leave_dead(member)
         await member.kill()
@@ -127,7 +127,7 @@ class Supervisor:
             await self._until_registered({name})
 
     def network(self, name: str) -> BrokerNetwork:
-        """Give what can break the network around a broker."""
+        """Return what can break the network around a broker."""
         network = self.member(name).network
         if network is None:
             raise InvalidInput("only a cluster made with faults=True has a network to break")
@@ -135,23 +135,25 @@ class Supervisor:
 
     def member(self, name: str) -> BrokerMember:
         """Find a broker."""
-        if self._place is None:
+        if self._hosts is None:
             raise InvalidInput("the cluster is not running; start it first")
         if name not in self.members:
-            raise InvalidInput(f"there is no broker {name!r}; there is {', '.join(self.members)}")
+            raise InvalidInput(f"no broker {name!r}; the brokers are {', '.join(self.members)}")
         return self.members[name]
 
     async def create_topic(self, topic: str, queues: int) -> None:
-        """Make a topic on every broker that runs, and wait until clients can find it."""
-        place, asker = self._place, self._asker
-        if place is None or asker is None:
+        """Create a topic on every broker that runs, and wait until clients can find it."""
+        hosts, queries = self._hosts, self._queries
+        if hosts is None or queries is None:
             raise InvalidInput("the cluster is not running; start it first")
         running = [member for member in self.members.values() if member.running]
-        await asyncio.gather(*(asker.create_topic(each.address, topic, queues) for each in running))
+        await asyncio.gather(
+            *(queries.create_topic(each.address, topic, queues) for each in running)
+        )
         wanted = {member.name for member in running}
 
         async def known() -> bool:
-            return wanted <= await asker.brokers_of(place.nameserver, topic)
+            return wanted <= await queries.brokers_of(hosts.nameserver, topic)
 
         await _until(known, f"the route of topic {topic}")
 
@@ -163,7 +165,7 @@ class Supervisor:
             with raising_cannot_start("the cluster"):
                 refuse_java(settings.data)  # none of our folders among its files
                 settings.data.mkdir(0o700, parents=True, exist_ok=True)
-                _tell_left_over(settings)
+                _warn_of_unused_data(settings)
         ports = read_ports(settings.data) if settings.broker_port is None else {}
         first = settings.broker_port
         if first is None:
@@ -184,18 +186,18 @@ class Supervisor:
         )
         with raising_cannot_start(part):
             port = (await self._nameserver.start(host, settings.port)).port
-        told = settings.advertise or advertised_host(host)
-        self.address = str(Address(told, port))
+        advertised = settings.advertise or advertised_host(host)
+        self.address = str(Address(advertised, port))
         warn_if_open(host, guarded=config.guarded)
-        self._place = ClusterHosts(
-            listening=host, told=told, nameserver=str(Address(own_host(host), port))
+        self._hosts = ClusterHosts(
+            listening=host, advertised=advertised, nameserver=str(Address(own_host(host), port))
         )
         own = config.name_server_user()
         users = config.initial_users() or ([(own.access_key, own.secret_key)] if own else [])
-        self._asker = ClusterQueries(config.client_tls(), users)
+        self._queries = ClusterQueries(config.client_tls(), users)
         if settings.faults:
             for member in self.members.values():
-                member.network = BrokerNetwork(own_host(host), self._place.nameserver)
+                member.network = BrokerNetwork(own_host(host), self._hosts.nameserver)
                 await member.network.open()
 
     async def _start_brokers(self) -> None:
@@ -210,19 +212,19 @@ class Supervisor:
             member.prepare(lambda how: self._ended(member, how), process)
 
     async def _start(self, member: BrokerMember) -> None:
-        assert self._place is not None
-        await member.start(self._place)
+        assert self._hosts is not None
+        await member.start(self._hosts)
         member.started_at = asyncio.get_running_loop().time()
 
     async def _until_registered(self, names: set[str]) -> None:
-        """Wait until the name server gives out the brokers' addresses."""
-        place, asker = self._place, self._asker
-        assert place is not None
-        assert asker is not None
+        """Wait until the name server returns the brokers' addresses."""
+        hosts, queries = self._hosts, self._queries
+        assert hosts is not None
+        assert queries is not None
         wanted = {(name, self.members[name].address) for name in names}
 
         async def known() -> bool:
-            return wanted <= (await asker.brokers(place.nameserver)).items()
+            return wanted <= (await queries.brokers(hosts.nameserver)).items()
 
         await _until(known, ", ".join(sorted(names)))
 
@@ -233,7 +235,7 @@ class Supervisor:
                 write_ports(self.settings.data, ports)
 
     def _ended(self, member: BrokerMember, how: str) -> None:
-        """Take note of a broker process that is gone though nobody asked for it."""
+        """Handle a broker process that has ended without being asked to."""
         lived = asyncio.get_running_loop().time() - member.started_at
         runner = member.ended()
         pid = 0 if runner is None else runner.pid
@@ -247,7 +249,7 @@ class Supervisor:
     async def _revive(self, member: BrokerMember) -> None:
         while True:
             wait = restart_wait(member.failures)
-            logger.warning("%s is started again in %g s", member.name, wait)
+            logger.warning("%s restarts in %g s", member.name, wait)
             await asyncio.sleep(wait)
             try:
                 self._prepare(member)
@@ -256,7 +258,7 @@ class Supervisor:
                 member.failures += 1
                 logger.error("%s", problem)  # noqa: TRY400 - the message says it all
             else:
-                logger.info("%s serves again at %s", member.name, member.address)
+                logger.info("%s restarted at %s", member.name, member.address)
                 return
 
     def _leave_dead(self, member: BrokerMember) -> None:
@@ -266,22 +268,22 @@ class Supervisor:
 
 
 def _ignore(_how: str) -> None:
-    """Take no notice of an end."""
+    """Do nothing when a process ends."""
 
 
-def _tell_left_over(settings: ClusterSettings) -> None:
+def _warn_of_unused_data(settings: ClusterSettings) -> None:
     assert settings.data is not None
     for entry in sorted(settings.data.glob("broker-*")):
         if entry.is_dir() and entry.name not in settings.names:
-            logger.warning("%s holds the data of a broker that is not started", entry)
+            logger.warning("%s holds data of a broker that this cluster does not start", entry)
 
 
 async def _until(known: Callable[[], Awaitable[bool]], what: str) -> None:
-    """Wait for what the name server must learn; it is told by others, so all we can do is look."""
+    """Poll until brokers have registered something: the name server sends no notification."""
     try:
         async with asyncio.timeout(KNOWN_DEADLINE):
-            while not await known():  # noqa: ASYNC110 - nobody tells
-                await asyncio.sleep(LOOK_STEP)
+            while not await known():  # noqa: ASYNC110 - there is no event to wait for
+                await asyncio.sleep(POLL_STEP)
     except TimeoutError:
-        reason = f"the name server did not learn of it within {KNOWN_DEADLINE:g} s"
+        reason = f"not registered with the name server within {KNOWN_DEADLINE:g} s"
         raise CannotStart(what, reason) from None

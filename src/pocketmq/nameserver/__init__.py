@@ -1,6 +1,6 @@
 """The name server: brokers register with it, clients ask it for routes.
 
-Its memory is `RouteTable`, which is pure; `NameServer` puts it on the network.
+Its tables are `RouteRegistry`, which is pure; `NameServer` puts it on the network.
 """
 
 from pocketmq.nameserver.config import NameServerConfig

@@ -1,6 +1,6 @@
-"""Brokers by name and cluster: which addresses a name has, and whom to tell when that changes.
+"""Brokers by name and cluster: which addresses a name has, and which brokers to notify of changes.
 
-Knows nothing of topics, nor of who is alive.
+Knows nothing of topics, nor of heartbeats.
 """
 
 from collections.abc import Iterable
@@ -21,10 +21,10 @@ class BrokerSet:
         self.clusters = {cluster}
         self.zone: str | None = None
         self.acting_master = False
-        self.addresses: dict[int, str] = {}  # never empty once the set is known
+        self.addresses: dict[int, str] = {}  # never empty while the set is registered
 
     def data(self) -> BrokerData:
-        """Give it as routes carry it."""
+        """Return it as routes carry it."""
         return BrokerData(
             cluster=self.cluster,
             broker_name=self.name,
@@ -34,7 +34,7 @@ class BrokerSet:
         )
 
     def id_of(self, address: str) -> int | None:
-        """Give the id an address has here."""
+        """Return the id an address has here."""
         return next((each for each, known in self.addresses.items() if known == address), None)
 
     @property
@@ -48,7 +48,7 @@ class BrokerSet:
         return self.lowest > MASTER_ID
 
     def notification(self, *, offline: str | None, ha_address: str | None) -> NotifyMinBrokerId:
-        """Tell the others when one came, and all that are left when one went."""
+        """Return the notification: to the others when one came, to all left when one went."""
         everyone = offline is not None or len(self.addresses) == 1
         return NotifyMinBrokerId(
             receivers=tuple(
@@ -64,12 +64,12 @@ class BrokerSet:
 
 
 class Entered(NamedTuple):
-    """What it meant that a broker came."""
+    """What changed when a broker registered."""
 
     brokers: BrokerSet
-    first: bool  # nobody had its id before
+    first: bool  # no broker had its id before
     lowest: bool  # its id is lower than all that were there
-    news: bool  # an answer could show the difference
+    changed: bool  # an answer could show the difference
 
 
 class BrokerSets:
@@ -83,23 +83,23 @@ class BrokerSets:
         return len(self._sets)
 
     def get(self, name: str) -> BrokerSet | None:
-        """Give the brokers of a name."""
+        """Return the brokers of a name."""
         return self._sets.get(name)
 
     def all(self) -> Iterable[BrokerSet]:
-        """Give all, the longest known first."""
+        """Return all, in the order of their first registration."""
         return self._sets.values()
 
     def clusters(self) -> dict[str, list[str]]:
-        """Give every cluster's broker names."""
+        """Return every cluster's broker names."""
         return {cluster: list(names) for cluster, names in self._clusters.items()}
 
     def in_cluster(self, cluster: str) -> list[str]:
-        """Give a cluster's broker names, none if nobody knows it."""
+        """Return a cluster's broker names, none for an unknown cluster."""
         return list(self._clusters.get(cluster, ()))
 
     def enter(self, broker: Announcement) -> Entered:
-        """Give a broker's id its address."""
+        """Set the address of a broker's id."""
         brokers = self._sets.get(broker.name)
         if brokers is None:
             brokers = self._sets[broker.name] = BrokerSet(broker.name, broker.cluster)
@@ -119,11 +119,11 @@ class BrokerSets:
             brokers,
             first=first,
             lowest=broker.broker_id < lowest_before,
-            news=before != _visible(brokers),
+            changed=before != _visible(brokers),
         )
 
     def leave(self, brokers: BrokerSet, address: str) -> None:
-        """Take an address out; with the last one goes the name, with the last name the cluster."""
+        """Remove an address; with the last one the name, with the last name the cluster."""
         own_id = brokers.id_of(address)
         if own_id is not None:
             del brokers.addresses[own_id]

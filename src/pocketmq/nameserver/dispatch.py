@@ -1,4 +1,4 @@
-"""From a request to its answer: the right handler, and errors as the codes clients know."""
+"""From a request to its answer: access check, handler, and errors as RocketMQ's codes."""
 
 import logging
 from collections.abc import Hashable
@@ -12,16 +12,16 @@ _log = logging.getLogger("pocketmq.nameserver")
 
 HANDLERS: dict[int, Handler] = {
     int(code): handler
-    for part in (brokers, settings, routes, settings, routes)
+    for part in (brokers, routes, settings)
     for code, handler in part.HANDLERS.items()
 }
 
 _CONTROLLER = range(1001, 1014)
-"""What a Java name server answers if a controller runs in it."""
+"""Requests that a Java name server answers if a controller runs in it."""
 
 
 def answer(state: NameServerState, connection: Hashable, request: Command) -> Command:
-    """Give the answer to a request, whatever it is. Never raises."""
+    """Return the answer to any request. Never raises."""
     handler = HANDLERS.get(request.code)
     if handler is None:
         remark = f" request type {request.code} not supported"  # the blank is Java's
@@ -46,5 +46,5 @@ def answer(state: NameServerState, connection: Hashable, request: Command) -> Co
 
 
 def _peer(connection: Hashable) -> object:
-    """Give the name of a peer for the log."""
+    """Return a peer's address for the log."""
     return getattr(connection, "remote_address", connection)

@@ -1,7 +1,7 @@
 """The name server's small key-value store: namespaces of names and values.
 
-RocketMQ keeps the order of ordered topics in it. Whoever makes the store says how it is saved; a
-change is only made once it is saved.
+RocketMQ keeps the order of ordered topics in it. The creator passes a function that saves it; a
+change takes effect only once it is saved.
 """
 
 from collections.abc import Callable, Mapping
@@ -10,6 +10,7 @@ import msgspec
 
 from pocketmq.model.value import WireValue
 from pocketmq.nameserver.registrations import refused
+from pocketmq.protocol.bodies.cluster import KVTable
 from pocketmq.protocol.json_values import decode_body, encode_body
 from pocketmq.protocol.requests.key_values import KVTable
 
@@ -17,7 +18,7 @@ ORDER_NAMESPACE = "ORDER_TOPIC_CONFIG"
 """Topics as keys, and as values the queues of each broker in order: `broker-a:4;broker-b:4`."""
 
 MAX_CHARACTERS = 8 * 1024 * 1024
-"""How much the store takes in: it is written anew with every change."""
+"""Limit of the store's size: it is written anew with every change."""
 
 Save = Callable[[bytes], None]
 
@@ -32,7 +33,7 @@ class KeyValues:
     """Values by namespace and key."""
 
     def __init__(self, save: Save | None = None, *, saved: bytes | None = None) -> None:
-        """Make a store, from what was saved before if given. Raises `BodyMalformed`."""
+        """Create a store, from saved content if given. Raises `BodyMalformed`."""
         self._save = save
         self._table: dict[str, dict[str, str]] = {}
         self._encoded: dict[str, bytes] = {}
@@ -41,22 +42,22 @@ class KeyValues:
         self._size = sum(_size(name, values) for name, values in self._table.items())
 
     def get(self, namespace: str, key: str) -> str | None:
-        """Give a value."""
+        """Return a value."""
         return self._table.get(namespace, {}).get(key)
 
     def put(self, namespace: str, key: str, value: str) -> None:
-        """Set a value. Raises `ServerError` when there is no more room, `StoreError` unsaved."""
+        """Set a value. Raises `ServerError` if the store is full, `StoreError` if not saved."""
         values = self._table.get(namespace, {})
         self._change(namespace, values | {key: value})
 
     def delete(self, namespace: str, key: str) -> None:
-        """Delete a value; as in Java the namespace stays. Raises `StoreError` unsaved."""
+        """Delete a value; as in Java the namespace stays. Raises `StoreError` if not saved."""
         values = self._table.get(namespace)
         if values is not None and key in values:
             self._change(namespace, {name: each for name, each in values.items() if name != key})
 
     def encoded(self, namespace: str) -> bytes | None:
-        """Give a namespace as a body, or None if there never was one."""
+        """Return a namespace as a body, or None if there never was one."""
         values = self._table.get(namespace)
         if values is None:
             return None

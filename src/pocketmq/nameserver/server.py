@@ -1,6 +1,6 @@
 """A name server on the network: connections in, answers out, one timer for silent brokers.
 
-Everything runs on one event loop. The rules are in `RouteTable`, the answers in `handlers`. What
+Everything runs on one event loop. The rules are in `RouteRegistry`, the answers in `handlers`. What
 few name servers need is imported when they do, so that the others start sooner.
 """
 
@@ -10,42 +10,30 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pocketmq.errors import (
-    BodyMalformed,
-    ConnectionLost,
-    InvalidInput,
-    MQError,
-    StoreCorrupt,
-    StoreError,
-)
+from pocketmq.errors import ConnectionLost, InvalidInput, MQError
 from pocketmq.nameserver.config import NameServerConfig
 from pocketmq.nameserver.dispatch import answer
-from pocketmq.nameserver.key_values import KeyValues
 from pocketmq.nameserver.registrations import NotifyMinBrokerId
-from pocketmq.nameserver.saved_files import read_saved, replace_saved
+from pocketmq.nameserver.saved_files import open_state
 from pocketmq.nameserver.state import NameServerState
 from pocketmq.net import Address, Connection, Dialer, Limits, Server
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import Command
 
 if TYPE_CHECKING:
-    pass
+    from pocketmq.nameserver.access_control import NameServerGate
 
 DEFAULT_PORT = 9876
-KEY_VALUES_FILE = "kvConfig.json"
-"""Java's name and form, so that a Java name server's file can be taken over."""
-PROPERTIES_FILE = "namesrv.properties"
-"""Settings as they were last updated over the wire; they count for more than those given."""
 
 _log = logging.getLogger("pocketmq.nameserver")
 
 
 class NameServer:
-    """One name server. Several do not know each other; brokers register with all of them.
+    """One name server. Several run independently; brokers register with all of them.
 
     With `data`, a directory, key values and updated settings outlive it; routes never do. `supers`
     are super users beside those of the settings, passwords by name. Raises `InvalidInput` for
-    access control without anybody who could register a broker.
+    access control without any user or address that could register a broker.
     """
 
     def __init__(
@@ -62,7 +50,7 @@ class NameServer:
         if config.authentication_enabled and not known:
             raise InvalidInput(
                 "authenticationEnabled needs initAuthenticationUser, authenticationUsersFile or "
-                "trustedBrokerAddresses; otherwise nobody could register a broker"
+                "trustedBrokerAddresses; otherwise no broker could register"
             )
         self.address: Address | None = None
         self._state: NameServerState | None = None
@@ -72,12 +60,12 @@ class NameServer:
         self._sending: set[asyncio.Task[None]] = set()
 
     async def start(self, host: str = "127.0.0.1", port: int = DEFAULT_PORT) -> Address:
-        """Listen; port 0 takes any free one. Gives the address listened on.
+        """Listen, and return the address listened on; port 0 takes any free one.
 
-        Raises `ListenFailed` if the port is taken, `StoreError` if `data` cannot be used,
-        `InvalidInput` if the file of users cannot be.
+        Raises `ListenFailed` if the port is taken, `StoreError` if `data` is unusable,
+        `InvalidInput` if the file of users is.
         """
-        state = self._open_state()
+        state = open_state(self.config, self.data, asyncio.get_running_loop().time)
         state.gate = self._make_gate()
         limits = Limits(
             idle=float(state.config.server_channel_max_idle_time_seconds),
@@ -94,11 +82,11 @@ class NameServer:
             raise
         self._server = server
         state.place |= {"bindAddress": self.address.host, "listenPort": str(self.address.port)}
-        _log.info("name server listens on %s", self.address)
+        _log.info("name server listening on %s", self.address)
         return self.address
 
     async def stop(self) -> None:
-        """Close every connection and forget all routes; what is saved stays."""
+        """Close every connection and drop all routes; what is saved stays."""
         self._state = self.address = None
         if self._expiry is not None:
             self._expiry.cancel()
@@ -115,7 +103,7 @@ class NameServer:
     # Owner of its connections
 
     def connection_opened(self, connection: Connection) -> None:
-        """Nobody is known by their connection before they register."""
+        """Do nothing: a connection means nothing before a broker registers on it."""
 
     def requests_received(self, connection: Connection, requests: list[Command]) -> None:
         """Answer a batch."""
@@ -135,20 +123,21 @@ class NameServer:
         self._send_notifications()
 
     def connection_closed(self, connection: Connection, cause: Exception | None) -> None:
-        """Forget the brokers that registered on it, at once."""
+        """Remove the brokers that registered on it, at once."""
         if self._state is not None:
             for departed in self._state.table.connection_lost(connection):
                 reason = cause or "its connection was closed"
                 _log.warning(
-                    "broker %s of %s lost: %s", departed.key.address, departed.name, reason
-                )
+                    "broker lost: name=%s address=%s reason=%s",
+                    departed.name, departed.key.address, reason,
+                )  # fmt: skip
                 self._state.notify(departed.notify)
             self._send_notifications()
 
     # Inside
 
-    def _make_gate(self) -> "Gate | None":
-        config = self.config  # as given: access control cannot be changed over the wire
+    def _make_gate(self) -> "NameServerGate | None":
+        config = self.config  # as given at the start: access control cannot change over the wire
         if not config.authentication_enabled:
             return None
         from pocketmq.nameserver.access_control import NameServerGate, Users
@@ -156,38 +145,8 @@ class NameServer:
         path = config.authentication_users_file
         return NameServerGate(config, Users(self._supers, Path(path) if path else None))
 
-    def _open_state(self) -> NameServerState:
-        clock = asyncio.get_running_loop().time
-        if self.data is None:
-            return NameServerState(self.config, clock)
-        from pocketmq.protocol.properties_text import read_properties, write_properties
-
-        try:
-            self.data.mkdir(0o700, parents=True, exist_ok=True)
-        except OSError as error:
-            raise StoreError(f"cannot make {self.data}: {error.strerror}") from error
-        values_path, properties_path = self.data / KEY_VALUES_FILE, self.data / PROPERTIES_FILE
-        try:
-            saved = read_saved(values_path)
-            key_values = KeyValues(lambda content: replace_saved(values_path, content), saved=saved)
-        except BodyMalformed as error:
-            raise StoreCorrupt(f"{values_path} is not readable: {error.reason}") from error
-        try:
-            properties = read_properties(read_saved(properties_path) or b"")
-        except BodyMalformed as error:
-            raise StoreCorrupt(f"{properties_path} is not readable: {error}") from error
-        config = _with_kept(self.config, properties)
-        state = NameServerState(
-            config,
-            clock,
-            key_values,
-            lambda changed: replace_saved(properties_path, write_properties(changed)),
-        )
-        state.place = {"kvConfigPath": str(values_path), "configStorePath": str(properties_path)}
-        return state
-
     def _watch_silence(self) -> None:
-        """Keep one timer, set to when the first broker will have been silent for too long."""
+        """Keep one timer, set to the first broker's heartbeat deadline."""
         assert self._state is not None
         deadline = self._state.table.next_deadline()
         if deadline is None or (self._expiry is not None and self._expiry.when() <= deadline):
@@ -202,10 +161,14 @@ class NameServer:
         if self._state is None:
             return
         for departed in self._state.table.expire(self._state.clock()):
-            _log.warning("broker %s of %s lost: it is silent", departed.key.address, departed.name)
+            _log.warning(
+                "broker lost: name=%s address=%s reason=no heartbeat in time",
+                departed.name, departed.key.address,
+            )  # fmt: skip
             self._state.notify(departed.notify)
             if isinstance(departed.connection, Connection):
-                departed.connection.close(ConnectionLost(departed.key.address, "it is silent"))
+                cause = ConnectionLost(departed.key.address, "no heartbeat in time")
+                departed.connection.close(cause)
         self._watch_silence()
         self._send_notifications()
 
@@ -222,19 +185,9 @@ class NameServer:
                 task.add_done_callback(self._sending.discard)
 
 
-def _with_kept(config: NameServerConfig, properties: Mapping[str, str]) -> NameServerConfig:
-    """Return settings with those changed before, except what is not allowed any more."""
-    for key, value in properties.items():
-        try:
-            config = config.updated({key: value})
-        except InvalidInput as error:
-            _log.warning("name server setting %s was changed before and is ignored: %s", key, error)
-    return config
-
-
 async def _notify(dialer: Dialer, receiver: str, notification: NotifyMinBrokerId) -> None:
-    """Tell one broker; whether it listens is its own affair, it also asks now and then (901)."""
-    from pocketmq.protocol.requests.broker_admin import NotifyMinBrokerIdChangeRequest
+    """Notify one broker, without retries: brokers also poll for this now and then (901)."""
+    from pocketmq.protocol.requests.replication import NotifyMinBrokerIdChangeRequest
 
     header = NotifyMinBrokerIdChangeRequest(
         min_broker_id=notification.broker_id,
@@ -247,4 +200,4 @@ async def _notify(dialer: Dialer, receiver: str, notification: NotifyMinBrokerId
         connection = await dialer.connect(receiver)
         connection.send_oneway(request)
     except MQError as error:
-        _log.warning("broker %s not told of a change: %s", receiver, error)
+        _log.warning("notifying broker %s of the lowest broker id failed: %s", receiver, error)

@@ -1,9 +1,10 @@
-"""Everything a name server's handlers work on."""
+"""Everything a name server's handlers work on, and what every handler looks like."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING
 
+from pocketmq.errors import ResponseCode
 from pocketmq.model.route import TopicRoute
 from pocketmq.nameserver.config import NameServerConfig
 from pocketmq.nameserver.key_values import ORDER_NAMESPACE, KeyValues
@@ -11,11 +12,14 @@ from pocketmq.nameserver.registrations import NotifyMinBrokerId
 from pocketmq.nameserver.route_answers import RouteBodies
 from pocketmq.nameserver.route_registry import RouteRegistry
 from pocketmq.net.limited_logs import RefusalLog
+from pocketmq.protocol.command import Command
 
 if TYPE_CHECKING:
     from pocketmq.nameserver.access_control import NameServerGate  # few name servers have one
 
+
 SaveProperties = Callable[[dict[str, str]], None]
+SUCCESS = int(ResponseCode.SUCCESS)
 
 
 class NameServerState:
@@ -29,7 +33,7 @@ class NameServerState:
         save_properties: SaveProperties | None = None,
     ) -> None:
         self.config = config
-        self.clock = clock  # seconds, never going back
+        self.clock = clock  # seconds, monotonic
         self.started = clock()
         self.table = RouteRegistry()
         self.key_values = key_values or KeyValues()
@@ -43,24 +47,28 @@ class NameServerState:
         self._bodies: dict[str, tuple[int, bytes]] = {}
 
     def route(self, topic: str) -> TopicRoute | None:
-        """Give a topic's route as it is."""
+        """Return a topic's route as it is."""
         return self.table.routes.get(topic)
 
     def order_of(self, topic: str) -> str | None:
-        """Give a topic's order configuration, if routes are to carry it."""
+        """Return a topic's order configuration, if routes carry it."""
         if not self.config.order_message_enable:
             return None
         return self.key_values.get(ORDER_NAMESPACE, topic)
 
     def notify(self, notification: NotifyMinBrokerId | None) -> None:
-        """Have brokers told, if there is something to tell and that is wanted."""
+        """Queue a notification of brokers, if there is one and the settings want it."""
         if notification is not None and self.config.notify_min_broker_id_changed:
             self.notifications.append(notification)
 
     def body(self, name: str, make: Callable[[], bytes]) -> bytes:
-        """Give a body that depends on the table alone; it is made anew when that has changed."""
+        """Return a body that depends on the table alone, from a cache until the table changes."""
         version = self.table.routes.version
         kept = self._bodies.get(name)
         if kept is None or kept[0] != version:
             kept = self._bodies[name] = (version, make())
         return kept[1]
+
+
+Handler = Callable[[NameServerState, Hashable, Command], Command]
+"""Takes the state, the connection a request came on, and the request."""

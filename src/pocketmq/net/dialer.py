@@ -1,4 +1,4 @@
-"""Connections to others: one for each address, made when first needed, made anew when lost."""
+"""Outgoing connections: one for each address, opened when first needed, reopened when lost."""
 
 import asyncio
 from typing import Any
@@ -15,10 +15,10 @@ from pocketmq.protocol.command import Command
 
 
 class Dialer:
-    """Gives the connection to an address. Callers of one address share one connection."""
+    """Outgoing connections by address. Callers of one address share one connection."""
 
     def __init__(self, owner: Owner, limits: Limits | None = None, tls: Tls | None = None) -> None:
-        """Take whom to tell, bounds, and how to speak TLS (None: not at all)."""
+        """Take the owner of the connections, limits, and TLS settings (None: plain)."""
         self.limits = limits or Limits()
         self.connections = OpenConnections()
         self._owner = owner
@@ -31,20 +31,20 @@ class Dialer:
 
     @property
     def tls(self) -> Tls | None:
-        """How it speaks TLS, if it does."""
+        """TLS settings; None for plain connections."""
         return self._tls
 
     async def connect(self, address: str, timeout: float | None = None) -> Connection:  # noqa: ASYNC109 - the dial outlives it
-        """Give an open connection, waiting for it at most `timeout` or `limits.connect` seconds.
+        """Return an open connection, waiting for it at most `timeout` or `limits.connect` seconds.
 
-        Raises `ConnectFailed` if there is no way to the address, `InvalidInput` if it is none or
-        the certificates for TLS cannot be used.
+        Raises `ConnectFailed` if the address cannot be reached, `InvalidInput` if it is not an
+        address or the TLS certificates are unusable.
         """
         connection = self._open.get(address)
         if connection is not None and not connection.closed:
             return connection
         if self._closed:
-            raise ConnectFailed(address, "this side is closed")
+            raise ConnectFailed(address, "the client is closed")
         task = self._dialling.get(address)
         if task is None:
             host, port = parse_address(address)
@@ -52,19 +52,19 @@ class Dialer:
             task = asyncio.create_task(self._dial(address, host, port), name=f"dial {address}")
             self._dialling[address] = task
             task.add_done_callback(lambda _: self._dialling.pop(address, None))
-        # A caller that gives up does not take the connection away from the others.
+        # Not `await task`: a caller that is cancelled must not cancel the dial of the others.
         await asyncio.wait({task}, timeout=timeout)
         if not task.done():
             raise ConnectFailed(address, f"no connection within {timeout:g} s")
         if task.cancelled():
-            raise ConnectFailed(address, "this side was closed meanwhile")
+            raise ConnectFailed(address, "the client was closed meanwhile")
         outcome = task.result()
-        if isinstance(outcome, ConnectFailed):  # one of its own for everyone who waited
+        if isinstance(outcome, ConnectFailed):  # a new error for each caller that waited
             raise ConnectFailed(address, outcome.reason) from outcome.__cause__
         return outcome
 
     async def request(self, address: str, request: Command, timeout: float) -> Command:  # noqa: ASYNC109 - as in Connection
-        """Ask an address; connecting counts towards the time allowed.
+        """Send a request to an address and return the answer; `timeout` includes connecting.
 
         Raises `ConnectFailed` (nothing was sent), `ConnectionLost` or `RequestTimedOut`.
         """
@@ -81,22 +81,22 @@ class Dialer:
             raise type(error)(address, error.request, timeout) from None
 
     def doubt(self, connection: Connection, asked: float, waited: float) -> None:
-        """Take note that a request made at `asked`, by the loop's clock, got no answer in time.
+        """Note that a request sent at `asked`, by the loop's clock, got no answer in time.
 
-        Java gives up every connection on which a request timed out. We do so if it looks dead, so
-        that a slow answer does not cost the held pulls of the same connection.
+        Java closes every connection on which a request timed out. We do so only if no byte came
+        since, so that one slow answer does not cost the suspended pulls of the same connection.
         """
         if connection.last_read < asked and waited >= self.limits.silence:
             reason = f"silent for {waited:.1f} s"
             connection.close(ConnectionLost(connection.remote_address, reason))
 
     def known(self, address: str) -> Connection | None:
-        """Give the connection to an address if there is one already."""
+        """Return the connection to an address if there is one already."""
         connection = self._open.get(address)
         return None if connection is None or connection.closed else connection
 
     async def close(self, grace: float = 1.0) -> None:
-        """Close every connection; what is queued may leave for `grace` seconds. Final."""
+        """Close every connection for good; queued frames may leave for `grace` seconds."""
         self._closed = True
         tasks = list(self._dialling.values())
         for task in tasks:
@@ -104,6 +104,7 @@ class Dialer:
         if tasks:
             await asyncio.wait(tasks)
         await self.connections.close(grace)
+        self._shared.close()
 
     async def _dial(self, address: str, host: str, port: int) -> Connection | ConnectFailed:
         loop = asyncio.get_running_loop()
@@ -130,7 +131,7 @@ class Dialer:
             self._contexts = Contexts(self._tls, asyncio.get_running_loop().time)
 
     def _speaking(self, host: str) -> dict[str, Any]:
-        """Give what asyncio wants to know of TLS, which is nothing for a plain connection."""
+        """Return asyncio's TLS options; none for a plain connection."""
         if self._tls is None or self._contexts is None:
             return {}
         return {
@@ -142,17 +143,17 @@ class Dialer:
     # Owner of its connections: remembers open ones, passes the rest on.
 
     def connection_opened(self, connection: Connection) -> None:
-        """Take a connection in."""
+        """Add a connection."""
         self.connections.add(connection)
         self._open[connection.remote_address] = connection
         self._owner.connection_opened(connection)
 
     def requests_received(self, connection: Connection, requests: list[Command]) -> None:
-        """Pass on what a server asks of us."""
+        """Pass on requests of a server to this client."""
         self._owner.requests_received(connection, requests)
 
     def connection_closed(self, connection: Connection, cause: Exception | None) -> None:
-        """Forget a lost connection."""
+        """Remove a lost connection."""
         self.connections.discard(connection)
         if self._open.get(connection.remote_address) is connection:
             del self._open[connection.remote_address]

@@ -1,7 +1,7 @@
-"""What broker and name server can be told about TLS and load balancers, by RocketMQ's keys.
+"""Settings of broker and name server for TLS and load balancers, by RocketMQ's keys.
 
-Java reads the same keys as system properties or from tls.properties. Its test mode, a certificate
-made at the start that nobody checks, is not offered: without a certificate there is no TLS.
+Java reads the same keys as system properties or from tls.properties. Its test mode, a self-signed
+certificate made at the start, is not offered: without a certificate there is no TLS.
 """
 
 import msgspec
@@ -19,7 +19,7 @@ _AUTH = {"": ClientAuth.NONE, "want": ClientAuth.OPTIONAL, "need": ClientAuth.RE
 
 
 class DoorSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """How a server is reached, and how it reaches others. Read at the start."""
+    """How a server is reached, and how it reaches other servers. Read at the start."""
 
     tls_server_mode: str = msgspec.field(name="tls.server.mode", default="permissive")
     tls_server_cert_path: str = msgspec.field(name="tls.server.certPath", default="")
@@ -31,7 +31,7 @@ class DoorSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     tls_server_trust_cert_path: str = msgspec.field(name="tls.server.trustCertPath", default="")
 
     tls_enable: bool = msgspec.field(name="tls.enable", default=False)
-    """Whether it speaks TLS to others, which for a broker are name servers."""
+    """Whether it connects to other servers with TLS, which for a broker are name servers."""
     tls_client_auth_server: bool = msgspec.field(name="tls.client.authServer", default=False)
     tls_client_trust_cert_path: str = msgspec.field(name="tls.client.trustCertPath", default="")
     tls_client_cert_path: str = msgspec.field(name="tls.client.certPath", default="")
@@ -39,25 +39,25 @@ class DoorSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     tls_client_key_password: str = msgspec.field(name="tls.client.keyPassword", default="")
 
     ha_proxy_addresses: str = ""
-    """Load balancers that tell whom they speak for (PROXY protocol); Java believes everybody."""
+    """Load balancers that send a PROXY header; Java accepts one from any peer."""
 
     def server_tls(self) -> ServerTls | None:
-        """Give how it is spoken to; None without a certificate, or if TLS is disabled.
+        """Return the server's TLS settings; None without a certificate, or if TLS is disabled.
 
-        Raises `InvalidInput` for a choice that cannot work.
+        Raises `InvalidInput` for a combination that cannot work.
         """
         try:
             mode = TlsMode(self.tls_server_mode.lower())
         except ValueError as error:
             known = ", ".join(TlsMode)
             raise InvalidInput(
-                f"tls.server.mode is one of {known}, not {self.tls_server_mode[:40]!r}"
+                f"tls.server.mode must be one of {known}, not {self.tls_server_mode[:40]!r}"
             ) from error
         auth = _AUTH.get(self.tls_server_need_client_auth.lower())
-        if auth is None:  # Java would ask nobody, in silence
+        if auth is None:  # Java would silently require no certificate
             text = self.tls_server_need_client_auth[:40]
             raise InvalidInput(
-                f"tls.server.need.client.auth is one of {', '.join(ClientAuth)}, not {text!r}"
+                f"tls.server.need.client.auth must be one of {', '.join(ClientAuth)}, not {text!r}"
             )
         if mode is TlsMode.DISABLED or (
             mode is TlsMode.PERMISSIVE and not self.tls_server_cert_path
@@ -73,7 +73,7 @@ class DoorSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
         )
 
     def client_tls(self) -> Tls | None:
-        """Give how it speaks to others; as in Java the host's name is not checked."""
+        """Return the TLS settings for other servers; as in Java host names are not verified."""
         if not self.tls_enable:
             return None
         return Tls(
@@ -86,9 +86,9 @@ class DoorSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
         )
 
     def doorway(self, limits: Limits) -> Doorway | None:
-        """Give what a server's new connections pass, on its loop; None if that is nothing.
+        """Return the doorway of a server's new connections, on its loop; None if none is needed.
 
-        Raises `InvalidInput` for settings or certificates that cannot be used.
+        Raises `InvalidInput` for unusable settings or certificates.
         """
         tls = self.server_tls()
         balancers = parse_networks(self.ha_proxy_addresses)

@@ -1,12 +1,13 @@
-"""Requests of one connection on their way to its owner: in turns with the others', none too long.
+"""Requests of one connection on their way to its owner: fair batches, and back-pressure.
 
-Owns what was read and not handed over yet, and when to stop reading. Belongs to the connection,
-which it is given with every call and never keeps.
+Owns the requests that were read and not handed over yet, and when to stop reading. Belongs to the
+connection's event loop. It gets the connection with every call and never keeps it: a reference
+back would be a cycle, and closed connections would live until the garbage collector runs.
 """
 
 import asyncio
 from collections import deque
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from pocketmq.net.inbox import Owner
 from pocketmq.net.limits import Limits
@@ -17,8 +18,30 @@ if TYPE_CHECKING:
     from pocketmq.net.connection import Connection
 
 
+class Owner(Protocol):
+    """What answers a connection's requests. Methods are called on the loop and must not block.
+
+    An exception that leaves a method is logged and costs the connection it was called for.
+    """
+
+    def connection_opened(self, connection: "Connection") -> None:
+        """Note that a connection is ready for use."""
+
+    def requests_received(self, connection: "Connection", requests: list[Command]) -> None:
+        """Answer requests, now or later: those of one read, in order.
+
+        One read with very many comes in several batches. Answers never go through here.
+        """
+
+    def connection_closed(self, connection: "Connection", cause: Exception | None) -> None:
+        """Note that a connection is closed; its open requests have failed. Called once.
+
+        `cause` is None only if this side closed it without a cause.
+        """
+
+
 class Inbox:
-    """Hands requests over in batches that grow while all goes well, and shrink when it does not."""
+    """Requests that wait to be handed over, in batches that adapt to how fast they are served."""
 
     __slots__ = (
         "_batch", "_deaf", "_deferred", "_held", "_limits", "_loop", "_outbox", "_owner",
@@ -35,14 +58,14 @@ class Inbox:
         self._held: deque[Command] = deque()
         self.size = 0  # bytes of requests in `_held`
         self.starved = False  # there is no memory for the rest of a frame
-        self._deferred = False  # there is no memory for answers
+        self._deferred = False  # there is no memory for answers: wait for `resume`
         self._serving: asyncio.Handle | None = None
         self._batch = max(1, limits.batch // 8)
         self._deaf = False
 
     @property
     def deaf(self) -> bool:
-        """Whether nothing is read for now."""
+        """Whether reading is paused."""
         return self._deaf
 
     def __len__(self) -> int:
@@ -57,7 +80,7 @@ class Inbox:
             self._hand_over(connection, requests)
         else:
             for start in range(0, len(requests), PORTION):
-                if self._held:  # some were handed back
+                if self._held:  # the owner put some back: keep the order
                     self._hold(requests[start:])
                     return
                 if not connection.closed:
@@ -68,8 +91,8 @@ class Inbox:
         self._batch = max(1, self._batch // 2)
         self.steer_reading(connection)
 
-    def go_on(self, connection: "Connection") -> None:
-        """Hand over the next in another turn of the loop, if there are any."""
+    def serve_soon(self, connection: "Connection") -> None:
+        """Hand over the next batch in another event-loop iteration, so that others get theirs."""
         if self._held and self._serving is None and not (self._deferred or self._stuck()):
             self._serving = self._loop.call_soon(self._serve, connection)
         self.steer_reading(connection)
@@ -82,12 +105,12 @@ class Inbox:
         self.steer_reading(connection)
 
     def resume(self, connection: "Connection") -> None:
-        """Go on with requests that were put back."""
+        """Hand over requests that were put back."""
         self._deferred = False
-        self.go_on(connection)
+        self.serve_soon(connection)
 
     def end(self) -> None:
-        """Forget what was not handed over."""
+        """Drop what was not handed over."""
         self._held.clear()
         self.size = 0
         if self._serving is not None:
@@ -110,7 +133,7 @@ class Inbox:
 
         Batches grow while answers flow and shrink when they do not, so that a client that asks for
         much and reads nothing makes us hold little more than `write_high`. They shrink as well
-        when one takes long, so that what is costly for us does not make the others wait.
+        when one takes long, so that costly requests do not delay other connections.
         """
         self._serving = None
         connection.flush()
@@ -126,7 +149,7 @@ class Inbox:
                 self._batch = min(self._batch * 2, self._limits.batch)
             else:
                 self._batch = max(1, self._batch // 2)
-        self.go_on(connection)
+        self.serve_soon(connection)
 
     def _stuck(self) -> bool:
         return self._outbox.paused and self._outbox.full
@@ -136,10 +159,11 @@ class Inbox:
         self.size += sum([request.size for request in requests])
 
     def steer_reading(self, connection: "Connection") -> None:
-        """Read only while there is room for what comes of it.
+        """Pause or resume reading, by whether the answers of what is read could be sent.
 
-        A server stops reading from a client that takes no answers. A client goes on reading: if
-        both sides stopped, neither would ever take anything again.
+        A server stops reading from a client that takes no answers, which fills the client's socket
+        and so slows the client down. A client keeps reading whatever it has unsent: if both sides
+        stopped reading, neither would ever take anything again.
         """
         if connection.accepted:
             deaf = self._outbox.paused or bool(self._held) or self.starved

@@ -1,8 +1,17 @@
-"""What one connection or server may use before it is held back or cut off."""
+"""Limits: what one connection or server may use before back-pressure, or before it is cut off.
+
+Also the process's limit of file descriptors. Connections must not take the last ones: a store has
+to open files, too.
+"""
+
+import resource
+from contextlib import suppress
 
 import msgspec
 
 from pocketmq.protocol.frame import FRAME_LIMIT
+
+_RESERVED = 64
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
@@ -12,14 +21,14 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """A longer frame closes the connection, as in Java."""
 
     connections: int = 10_000
-    """A server closes further connections at once; fewer if the process may not have so many
+    """A server closes further connections at once; fewer if the process may not open that many
     files."""
 
     idle: float = 120.0
     """Seconds without a byte in either direction until the connection is closed, as in Java."""
 
     batch: int = 64
-    """Requests of one connection handed over in one turn; the rest waits for the next turns."""
+    """Requests of one connection handed over in one event-loop iteration; the rest waits."""
 
     slice: float = 0.02
     """Seconds a batch should take; after one that took longer, the next is half as large."""
@@ -28,7 +37,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """With more unsent bytes than this, a server takes no more work from that client."""
 
     write_low: int = 1024 * 1024
-    """Work goes on once unsent bytes fall below this."""
+    """Work resumes once unsent bytes fall below this."""
 
     request_high: int = 256 * 1024
     """With more unsent bytes than this, a client holds further requests back: one that times out
@@ -41,7 +50,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """A client of a server with more unsent bytes than this is cut off."""
 
     write_stall: float = 60.0
-    """Seconds a peer may take nothing of what waits for it until it is cut off."""
+    """Seconds a peer may read nothing of its unsent answers until it is cut off."""
 
     linger: float = 2.0
     """Seconds a closed connection waits, without progress, for its last bytes to be taken."""
@@ -50,19 +59,34 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds to wait for a connection to be made."""
 
     handshake: float = 10.0
-    """Seconds a peer may take for a PROXY header, and for the beginning of TLS."""
+    """Seconds a peer may take for a PROXY header, and for the TLS handshake."""
 
     silence: float = 1.0
     """A request that timed out after at least this long, without a byte of any kind from the
-    peer meanwhile, makes a dialer give the connection up."""
+    peer meanwhile, makes a dialer close the connection."""
 
     memory: int = 128 * 1024 * 1024
     """Bytes a server holds for all its peers together: unfinished frames, requests that wait and
-    unsent answers. Enough for 24 clients that each have `write_high` bytes unsent, before anybody
-    is held back; see `budget`."""
+    unsent answers. Enough for 24 clients that each have `write_high` bytes unsent, before there is
+    back-pressure; see `budget`."""
 
     frame_stall: float = 30.0
-    """Seconds in which at least 64 KiB of a begun frame have to come, or its end."""
+    """Seconds in which at least 64 KiB of an unfinished frame have to come, or its end."""
 
     backlog: int = 1024
     """Connections the kernel holds until they are accepted."""
+
+
+def raise_descriptor_limit() -> None:
+    """Let this process open as many files as the system allows, as a JVM does."""
+    with suppress(OSError, ValueError):  # macOS reports limits that it does not grant
+        _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+
+
+def for_connections(wanted: int) -> int:
+    """Return the number of connections a server may have: `wanted`, or fewer to leave files."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY:
+        return wanted
+    return min(wanted, max(soft // 2, soft - _RESERVED))

@@ -1,7 +1,7 @@
 """Listening sockets: bound to every address of a host under one port, accepting until closed.
 
-Owns sockets from bind to accept. What becomes of an accepted socket is decided elsewhere.
-(asyncio's own server forgets sockets that it accepted just before it was closed.)
+Owns sockets from bind to accept. What becomes of an accepted socket is decided elsewhere. Ours
+instead of asyncio's own server, which leaks sockets that it accepted just before it was closed.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ _EXHAUSTED = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
 
 
 class Listener:
-    """Accepts connections on its sockets and hands them over, not blocking any more."""
+    """Accepts connections on its sockets and hands them over, set to non-blocking."""
 
     def __init__(
         self,
@@ -41,7 +41,7 @@ class Listener:
         self._resume()
 
     def close(self) -> None:
-        """Accept nobody any more. Those in the kernel's queue are reset."""
+        """Accept no more connections. Those in the kernel's queue are reset."""
         if self._resuming is not None:
             self._resuming.cancel()
         self._pause()
@@ -67,7 +67,10 @@ class Listener:
             except OSError as error:
                 if error.errno not in _EXHAUSTED:
                     raise
-                logger.warning("%s: cannot accept for now, %s", self.address, reason_of(error))
+                logger.warning(
+                    "%s: accepting failed: %s; retrying in %g s",
+                    self.address, reason_of(error), _PAUSE,
+                )  # fmt: skip
                 self._pause()
                 self._resuming = self._loop.call_later(_PAUSE, self._resume)
                 return
@@ -75,14 +78,14 @@ class Listener:
             with suppress(OSError):  # macOS refuses it for a peer that is gone already
                 peer.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             self._accepted(peer)
-            if not self._sockets:  # closed by whoever took it
+            if not self._sockets:  # closed by the callback
                 return
 
 
 async def bind(host: str, port: int, backlog: int) -> list[socket.socket]:
     """Listen on all addresses of a host (every interface if empty) under one port.
 
-    Raises OSError, or UnicodeError for what cannot be a name.
+    Raises OSError, or UnicodeError for an invalid name.
     """
     places = await _resolve(host, port)
     for _ in range(_PORT_TRIES - 1):
@@ -99,7 +102,7 @@ Place = tuple[int, Address]
 
 
 async def _resolve(host: str, port: int) -> list[Place]:
-    """Give families and addresses; only a name that needs it costs a look-up in a thread."""
+    """Return families and addresses; only a host name costs a look-up in a thread."""
     kind, passive = socket.SOCK_STREAM, socket.AI_PASSIVE
     try:
         numeric = passive | socket.AI_NUMERICHOST

@@ -1,6 +1,7 @@
-"""What waits to leave through one connection: gathered for a turn, then handed to the socket.
+"""Outgoing bytes of one connection: gathered for an event-loop iteration, then written at once.
 
-Owns the order and the count of outgoing bytes. Does not decide what happens to a slow peer.
+Owns their order and their count. Does not decide what happens to a slow peer. Belongs to the
+connection's event loop.
 """
 
 import asyncio
@@ -11,12 +12,12 @@ from pocketmq.protocol.frame import Buffer
 
 _JOINED = 64 * 1024  # up to here one copy is cheaper than a vectored write
 _VECTORED = sys.version_info >= (3, 12)  # before, asyncio joins all pieces of such a write
-PORTION = 16  # pieces that leave before the turn ends: the peer begins while we go on
+PORTION = 16  # pieces that leave before the iteration ends: the peer starts while we continue
 _APART = 32  # pieces: a call for each is cheaper than joining them, if they are large
 
 
 class Outbox:
-    """Everything written in one turn of the loop leaves in one piece."""
+    """Frames that wait to be written: those of one event-loop iteration leave together."""
 
     __slots__ = (
         "_drains", "_flushing", "_full", "_handed", "_high", "_loop", "_low", "_open", "_pieces",
@@ -26,8 +27,8 @@ class Outbox:
     def __init__(
         self, loop: asyncio.AbstractEventLoop, limits: Limits, *, requesting: bool = False
     ) -> None:
-        self.corked = False  # someone flushes before this turn ends
-        self.paused = False  # the socket holds more than it should
+        self.corked = False  # the caller flushes before this iteration ends: no timer is needed
+        self.paused = False  # asyncio's buffer is above its high mark, until below its low mark
         self.last_write = loop.time()
         self._loop = loop
         self._full = limits.write_high if requesting else 0
@@ -48,7 +49,7 @@ class Outbox:
         transport.set_write_buffer_limits(self._high, self._low)
 
     def write(self, *pieces: Buffer) -> None:
-        """Queue pieces for the end of this turn; do nothing before the start or after the end."""
+        """Queue pieces for the end of this iteration; do nothing before `start` or after `end`."""
         if not self._open:
             return
         self._pieces.extend(pieces)
@@ -121,7 +122,7 @@ class Outbox:
         return self._handed - waiting
 
     async def drain(self) -> None:
-        """Wait until the socket has room again, or the end."""
+        """Wait until the socket takes bytes again, or the connection ends."""
         self.flush()
         if self.paused:
             drained: asyncio.Future[None] = self._loop.create_future()
@@ -129,7 +130,7 @@ class Outbox:
             await drained
 
     def resume(self) -> None:
-        """There is room again."""
+        """Continue: the socket takes bytes again."""
         self.paused = False
         drains, self._drains = self._drains, []
         for drained in drains:
@@ -137,7 +138,7 @@ class Outbox:
                 drained.set_result(None)
 
     def end(self) -> None:
-        """Take nothing more and forget what is queued; the socket keeps what it has."""
+        """Take nothing more and drop what is queued; the socket keeps what it has."""
         self._open = False
         self._pieces = []
         self._queued = 0

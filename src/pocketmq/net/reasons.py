@@ -1,4 +1,4 @@
-"""Why a connection ended or was never made: in words for people, and fit for keeping."""
+"""Why a connection ended or could not be made, in words that an operator would search for."""
 
 import errno
 import os
@@ -9,29 +9,32 @@ from typing import TypeVar
 E = TypeVar("E", bound=BaseException)
 
 _REASONS = {
-    errno.ECONNREFUSED: "connection refused; nobody listens there",
+    errno.ECONNREFUSED: "connection refused; no server listens there",
     errno.ECONNRESET: "the peer reset the connection",
     errno.EPIPE: "the peer had closed the connection",
     errno.EADDRINUSE: "the port is in use",
     errno.EADDRNOTAVAIL: "this machine has no such address",
-    errno.EACCES: "not allowed; ports below 1024 need a privilege",
+    errno.EACCES: "permission denied; ports below 1024 need a privilege",
     errno.EMFILE: "this process has too many open files",
 }
 
 
 def reason_of(error: Exception) -> str:
-    """Say what went wrong, without addresses and numbers the caller knows already."""
+    """Return what went wrong, without the address and errno that the caller has already."""
     if isinstance(error, UnicodeError):
-        return "the host name is not a valid name"
+        return "the host name is invalid"
     if isinstance(error, socket.gaierror):
         return f"the host name does not resolve: {error.strerror}"
     if isinstance(error, ssl.SSLCertVerificationError):
-        return f"the certificate is not to be believed: {error.verify_message}"
+        return f"certificate verification failed: {error.verify_message}"
     if isinstance(error, ssl.SSLError):
         return f"TLS failed: {error.reason or error}"
     number = error.errno if isinstance(error, OSError) else None
     if number is None and isinstance(error, ConnectionResetError):  # asyncio's way to say so
-        return "the peer hung up before TLS had begun; does it speak TLS, or ask for a certificate?"
+        return (
+            "the peer closed the connection during the TLS handshake; does it speak TLS, or need a "
+            "client certificate?"
+        )
     if number is None:
         return str(error) or type(error).__name__
     return _REASONS.get(number) or os.strerror(number)

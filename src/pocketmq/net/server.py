@@ -1,4 +1,4 @@
-"""Listening: accept connections within limits, and let all of them go cleanly."""
+"""A listening server: accepts connections within limits, and closes all of them gracefully."""
 
 import asyncio
 import logging
@@ -22,7 +22,7 @@ logger = logging.getLogger("pocketmq.net")
 
 
 class Server:
-    """Listening sockets and their connections; hands what they say to `owner`."""
+    """Listening sockets and their connections; hands their requests to `owner`."""
 
     def __init__(self, owner: Owner, limits: Limits | None = None) -> None:
         self.limits = limits or Limits()
@@ -32,17 +32,17 @@ class Server:
             self.limits, MemoryBudget(self.limits.memory, self.limits.frame_stall)
         )
         self._listeners: list[Listener] = []
-        self._arriving: set[asyncio.Task[None]] = set()  # accepted, not yet made known
+        self._arriving: set[asyncio.Task[None]] = set()  # accepted, not yet open
         self._doorway: Doorway | None = None
         self._closed = False
         self._full = False
 
     def guard(self, doorway: Doorway | None) -> None:
-        """Have those who come from now on pass a doorway: TLS, load balancers."""
+        """Let new connections pass a doorway first: TLS, load balancers."""
         self._doorway = doorway
 
     def distrust(self) -> None:
-        """Keep a quarter of the memory for peers that have not authenticated, and no more.
+        """Give peers that have not authenticated a quarter of the memory, and no more.
 
         To be called before the first connection; `Connection.trust` ends it for one peer.
         """
@@ -51,7 +51,7 @@ class Server:
         self._shared.budget = MemoryBudget(memory - memory // 4, stall)
 
     async def listen(self, host: str, port: int) -> Address:
-        """Start accepting; port 0 takes any free one. Gives the address listened on.
+        """Start accepting, and return the address listened on; port 0 takes any free one.
 
         An empty host means every interface. May be called again for a further address.
         Raises `ListenFailed` if the port is taken or the host is not ours.
@@ -66,7 +66,7 @@ class Server:
         return listener.address
 
     def stop_listening(self) -> None:
-        """Accept nobody new; those who are here stay."""
+        """Accept no new connections; open ones stay."""
         for listener in self._listeners:
             listener.close()
         self._listeners.clear()
@@ -76,21 +76,21 @@ class Server:
         self._closed = True
         self.stop_listening()
         if self._arriving:
-            if self._doorway is not None:  # some may say nothing for long
+            if self._doorway is not None:  # it waits long for the first byte of a silent peer
                 for task in self._arriving:
                     task.cancel()
             await asyncio.wait(self._arriving)
         await self.connections.close(grace)
-        for budget in (self._shared.budget, self._shared.strangers):
-            if budget is not None:
-                budget.close()
+        self._shared.close()
 
     def _take(self, peer: socket.socket) -> None:
-        """Take a socket in, or turn it away when there are too many."""
+        """Accept a socket, or close it when there are too many."""
         allowed = for_connections(self.limits.connections)
         if len(self.connections) + len(self._arriving) >= allowed:
-            if not self._full:  # once, not for everyone who comes
-                logger.warning("%d connections: further ones are closed", allowed)
+            if not self._full:  # one line, not one for each connection
+                logger.warning(
+                    "connection limit reached: %d open; closing further connections", allowed
+                )
             self._full = True
             peer.close()
             return
@@ -107,16 +107,16 @@ class Server:
             if self._doorway is not None:
                 context, connection.remote_address = await self._doorway.admit(peer)
             await loop.connect_accepted_socket(lambda: connection, peer, **self._speaking(context))
-        except (OSError, ConnectionLost) as error:  # it was gone before it was here, or may not in
+        except (OSError, ConnectionLost) as error:  # closed by the peer, or refused by the doorway
             level = logging.DEBUG if self._doorway is None else logging.INFO
-            logger.log(level, "a connection ended while it was accepted: %s", reason_of(error))
+            logger.log(level, "accepting a connection failed: %s", reason_of(error))
             peer.close()
         except asyncio.CancelledError:
             peer.close()
             raise
 
     def _speaking(self, context: ssl.SSLContext | None) -> dict[str, Any]:
-        """Give what asyncio wants to know of TLS, which is nothing for a plain connection."""
+        """Return asyncio's TLS options; none for a plain connection."""
         if context is None:
             return {}
         limits = self.limits
@@ -129,7 +129,7 @@ class Server:
     # Owner of its connections: counts them, passes the rest on.
 
     def connection_opened(self, connection: Connection) -> None:
-        """Take a connection in."""
+        """Add a connection."""
         if self._closed:
             connection.abort(ConnectionLost(connection.remote_address, "the server is closed"))
             return
@@ -141,7 +141,7 @@ class Server:
         self._owner.requests_received(connection, requests)
 
     def connection_closed(self, connection: Connection, cause: Exception | None) -> None:
-        """Forget a connection."""
+        """Remove a connection."""
         if connection in self.connections:
             self.connections.discard(connection)
             self._full = False
@@ -149,7 +149,7 @@ class Server:
 
 
 def reachable_host(listen_host: str) -> str:
-    """Give the address others can use when a server listens on every interface."""
+    """Return the address that other machines can use when a server listens on every interface."""
     if listen_host not in {"0.0.0.0", "::", ""}:  # noqa: S104 - compared, not bound
         return listen_host
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:

@@ -1,28 +1,89 @@
-"""What all connections of one server or dialer have in common."""
+"""What the connections of one server or dialer have in common, and the set of open ones."""
 
+import asyncio
+import logging
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from pocketmq.net.budget import MemoryBudget
+from pocketmq.net.limited_logs import CutOffLog
 from pocketmq.net.limits import Limits
 from pocketmq.protocol.command import OpaqueCounter
+
+if TYPE_CHECKING:
+    from pocketmq.net.connection import Connection
 
 _READ = 256 * 1024
 
 
-def _room() -> memoryview:
+def _read_buffer() -> memoryview:
     return memoryview(bytearray(_READ))
+
+
+def _cut_off_log() -> CutOffLog:
+    return CutOffLog(logging.getLogger("pocketmq.net"))
 
 
 @dataclass(slots=True)
 class Shared:
-    """Belongs to one event loop."""
+    """The parts that connections of one server or dialer share. Belongs to one event loop."""
 
     limits: Limits
     budget: MemoryBudget | None = None
     """Memory for the peers of a server; a client chooses its own peers and has none."""
     strangers: MemoryBudget | None = None
-    """The part of it for peers that have not authenticated, if they have to."""
+    """The part of it for peers that have not authenticated, if access control is on."""
     opaque: OpaqueCounter = field(default_factory=OpaqueCounter)
-    room: memoryview = field(default_factory=_room)
+    cut_offs: CutOffLog = field(default_factory=_cut_off_log)
+    read_buffer: memoryview = field(default_factory=_read_buffer)
     """Where every read goes first. One is enough, as a read is handled before the next is made;
     letting asyncio allocate as much for each small read costs it more than all the rest."""
+
+    def close(self) -> None:
+        """Stop all timers."""
+        self.cut_offs.close()
+        for budget in (self.budget, self.strangers):
+            if budget is not None:
+                budget.close()
+
+
+class OpenConnections:
+    """The open connections of one server or dialer. Belongs to one event loop."""
+
+    def __init__(self) -> None:
+        self._connections: set[Connection] = set()
+        self._empty = asyncio.Event()
+        self._empty.set()
+
+    def __len__(self) -> int:
+        return len(self._connections)
+
+    def __iter__(self) -> Iterator["Connection"]:
+        return iter(tuple(self._connections))
+
+    def __contains__(self, connection: object) -> bool:
+        return connection in self._connections
+
+    def add(self, connection: "Connection") -> None:
+        """Add a connection that was opened."""
+        self._connections.add(connection)
+        self._empty.clear()
+
+    def discard(self, connection: "Connection") -> None:
+        """Remove a connection whose socket is closed."""
+        self._connections.discard(connection)
+        if not self._connections:
+            self._empty.set()
+
+    async def close(self, grace: float) -> None:
+        """Close all; after `grace` seconds abort those with unsent bytes. Wait for all to end."""
+        for connection in self:
+            connection.close()
+        try:
+            async with asyncio.timeout(grace):
+                await self._empty.wait()
+        except TimeoutError:
+            for connection in self:
+                connection.abort()
+            await self._empty.wait()

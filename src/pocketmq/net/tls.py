@@ -1,7 +1,7 @@
-"""TLS: who shows which certificate, whom one believes, and when a server speaks it.
+"""TLS settings of servers and clients, and the SSL contexts made from them.
 
-Owns contexts and the files behind them. A context is asked for at every handshake, so that files
-that were replaced count from the next connection on, without a restart. Knows no socket.
+Owns contexts and the files behind them. The context is looked up at every handshake, so that
+certificates that were replaced are used from the next connection on, without a restart.
 """
 
 import logging
@@ -18,15 +18,15 @@ from pocketmq.model.secrets import HIDDEN
 
 logger = logging.getLogger("pocketmq.net")
 
-_LOOK_AGAIN = 0.5  # seconds between two looks at the files, as Java's watch does
+_CHECK_PERIOD = 0.5  # seconds between two checks of the files, as in Java
 
 
 class TlsMode(StrEnum):
-    """What a server expects of those who connect (Java: tls.server.mode)."""
+    """What a server expects of clients (Java: tls.server.mode)."""
 
     DISABLED = "disabled"
     PERMISSIVE = "permissive"
-    """Either: the first byte tells."""
+    """Either TLS or plain: the first byte decides."""
     ENFORCING = "enforcing"
 
 
@@ -40,11 +40,11 @@ class ClientAuth(StrEnum):
 
 class _Files(msgspec.Struct, frozen=True, kw_only=True):
     cert: str = ""
-    """PEM file with the certificate shown, and what leads from it to its root."""
+    """PEM file with the certificate and its chain."""
     key: str = ""
     """PEM file with its key; empty if `cert` holds both."""
     key_password: str = ""
-    """Of the key, if it has one."""
+    """Password of the key, if it is encrypted."""
 
     def __repr__(self) -> str:
         shown = (
@@ -65,22 +65,22 @@ class _Files(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ServerTls(_Files, frozen=True, kw_only=True):
-    """How a server speaks TLS. Raises `InvalidInput` for a choice that cannot work."""
+    """TLS settings of a server. Raises `InvalidInput` for a combination that cannot work."""
 
     mode: TlsMode = TlsMode.PERMISSIVE
     client_auth: ClientAuth = ClientAuth.NONE
     trust: str = ""
-    """PEM file with the roots of clients' certificates."""
+    """PEM file with the CA certificates that sign clients' certificates."""
 
     def __post_init__(self) -> None:
         if self.mode is not TlsMode.DISABLED and not self.cert:
-            raise InvalidInput("TLS needs a certificate: give its file, and the file of its key")
+            raise InvalidInput("TLS needs a certificate: set its file and the file of its key")
         if self.client_auth is not ClientAuth.NONE and not self.trust:
-            raise InvalidInput("client certificates are asked for, but none is trusted: give roots")
+            raise InvalidInput("client certificates need CA certificates to verify them: set trust")
 
     @property
     def files(self) -> tuple[str, ...]:
-        """The files that count."""
+        """The files it is made from."""
         return tuple(filter(None, (self.cert, self.key, self.trust)))
 
     def context(self) -> ssl.SSLContext:
@@ -96,23 +96,23 @@ class ServerTls(_Files, frozen=True, kw_only=True):
 
 
 class Tls(_Files, frozen=True, kw_only=True):
-    """How a client speaks TLS; a certificate of its own is for servers that ask for one.
+    """TLS settings of a client; its own certificate is for servers that require one.
 
-    Java's clients believe any server unless told otherwise; these believe none without reason.
+    Java's clients do not verify servers by default; these do.
     """
 
     ca: str = ""
-    """PEM file with the roots of servers' certificates; empty: those of the system."""
+    """PEM file with the CA certificates that sign servers' certificates; empty: the system's."""
     verify: bool = True
-    """Whether servers have to prove who they are. Without it anybody in between can listen in."""
+    """Whether to verify servers' certificates. Without it a man in the middle can read along."""
     check_hostname: bool = True
-    """Whether certificates have to name the hosts connected to, which are mostly IP addresses."""
+    """Whether certificates must name the host connected to, which is mostly an IP address."""
     server_name: str = ""
-    """The name certificates have to hold, if it is not the host connected to."""
+    """The name certificates must hold, if it is not the host connected to."""
 
     @property
     def files(self) -> tuple[str, ...]:
-        """The files that count."""
+        """The files it is made from."""
         return tuple(filter(None, (self.cert, self.key, self.ca)))
 
     def context(self) -> ssl.SSLContext:
@@ -127,27 +127,27 @@ class Tls(_Files, frozen=True, kw_only=True):
 
 
 class Contexts:
-    """The context of one server or dialer, made anew when its files change.
+    """The SSL context of one server or dialer, made anew when its files change.
 
-    Belongs to one event loop. Raises `InvalidInput` if the files cannot be used from the start;
-    later ones that cannot are passed over with a warning, and the old ones stay.
+    Belongs to one event loop. Raises `InvalidInput` if the files are unusable at the start; later
+    files that are unusable are ignored with a warning, and the old context stays in use.
     """
 
     def __init__(self, tls: ServerTls | Tls, clock: Callable[[], float]) -> None:
         self.tls = tls
         self._clock = clock
         self._seen = self._stamps()
-        self._looked = clock()
+        self._checked = clock()
         try:
             self._context = tls.context()
         except (OSError, ValueError) as error:
             raise InvalidInput(f"TLS cannot use {_named(tls.files)}: {_reason(error)}") from error
 
     def current(self) -> ssl.SSLContext:
-        """Give the context for a new connection."""
+        """Return the context for a new connection."""
         now = self._clock()
-        if now - self._looked >= _LOOK_AGAIN:
-            self._looked = now
+        if now - self._checked >= _CHECK_PERIOD:
+            self._checked = now
             self._reload()
         return self._context
 
@@ -160,9 +160,12 @@ class Contexts:
             self._context = self.tls.context()
         except (OSError, ValueError) as error:
             files = _named(self.tls.files)
-            logger.warning("TLS keeps its certificates: %s changed, but %s", files, _reason(error))
+            logger.warning(
+                "TLS certificates not reloaded: %s changed, but %s; keeping the old ones",
+                files, _reason(error),
+            )  # fmt: skip
         else:
-            logger.info("TLS uses the new content of %s", _named(self.tls.files))
+            logger.info("TLS certificates reloaded from %s", _named(self.tls.files))
 
     def _stamps(self) -> list[tuple[int, int, int] | None]:
         return [_stamp(file) for file in self.tls.files]
@@ -177,7 +180,7 @@ def _stamp(file: str) -> tuple[int, int, int] | None:
 
 
 def _named(files: tuple[str, ...]) -> str:
-    return ", ".join(files) or "the system's roots"
+    return ", ".join(files) or "the system's CA certificates"
 
 
 def _reason(error: Exception) -> str:

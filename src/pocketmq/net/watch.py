@@ -1,6 +1,6 @@
-"""One timer for one connection: idle most of the time, impatient while the peer should take bytes.
+"""One timer for one connection: detects an idle one, and a peer that takes no bytes.
 
-Owns when a connection has been quiet or stuck for too long. Ending it is up to the connection.
+Owns when a connection has been idle or stuck for too long. Closing it is up to the connection.
 """
 
 import asyncio
@@ -12,8 +12,8 @@ from pocketmq.net.outbox import Outbox
 _SLACK = 0.001  # loops count in milliseconds at worst: a timer may fire this much early
 
 
-class Watch:
-    """Calls `close` with the reason for a quiet connection, `cut` for a stuck one."""
+class ConnectionWatch:
+    """Calls `close` with the reason for an idle connection, `cut` for a stuck one."""
 
     __slots__ = (
         "_closing", "_limits", "_loop", "_outbox", "_progress_at", "_taken", "_timer", "close",
@@ -40,7 +40,7 @@ class Watch:
         self._timer: asyncio.TimerHandle | None = None
 
     def start(self) -> None:
-        """Close the connection if it stays quiet."""
+        """Close the connection if it stays idle."""
         self.last_read = self._loop.time()
         self._set(self._limits.idle)
 
@@ -52,7 +52,7 @@ class Watch:
         self._set(self._patience / 4)
 
     def stop(self) -> None:
-        """Watch no longer; let go of the connection."""
+        """Stop the timer, and drop the references to the connection."""
         if self._timer is not None:
             self._timer.cancel()
         self._timer = self.close = self.cut = None
@@ -82,7 +82,7 @@ class Watch:
             self._progress_at = now
         elif now - self._progress_at >= patience - _SLACK:
             if self.cut is not None:
-                self.cut(f"the peer took nothing of what waits for it for {patience:g} s")
+                self.cut(f"the peer read nothing of its unsent answers for {patience:g} s")
             return
         self._set(patience / 4)
 

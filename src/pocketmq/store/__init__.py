@@ -14,7 +14,7 @@ __all__ = [
     "Flusher",
     "MessageStore",
     "QueueIndex",
-    "Read",
+    "QueueRead",
     "ReadStatus",
     "Recovered",
     "StoreOptions",

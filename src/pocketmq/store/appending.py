@@ -1,7 +1,7 @@
-"""Putting messages at the end of their queues: packed, indexed, and written once a turn.
+"""Appending messages to queues: packed, indexed, and written once per event-loop iteration.
 
 Until `write`, messages exist in memory only; if the system refuses them then, log and queues are
-as if they had never been appended. Belongs to the writer's thread.
+rolled back as if they had never been appended. Belongs to the writer's thread.
 """
 
 from collections.abc import Callable, Sequence
@@ -38,7 +38,7 @@ def _check(record: Record) -> None:
     if text and (not text[-1] or len(text) > SECTOR) and looks_torn(text):
         raise InvalidInput(_TORN)
     if crc is not None and crc != checksum(record.body):
-        raise InvalidInput("a body does not have the checksum that came with it")
+        raise InvalidInput("the body does not match its checksum")
 
 
 class Appender:
@@ -112,7 +112,7 @@ class Appender:
         return self._append_packed(queue, pack)
 
     def write(self) -> None:
-        """Give everything appended to the operating system; see `MessageStore.write`."""
+        """Write everything appended to the files; see `MessageStore.write`."""
         if not self._unwritten:
             return
         unwritten, self._unwritten = self._unwritten, []
@@ -156,7 +156,7 @@ class Appender:
         return pack
 
     def _make_room(self, size: int) -> int:
-        """Go on in a new file; give where."""
+        """Continue in a new file; return its position."""
         if self._log.failed is not None:
             raise self._log.failed
         self.write()

@@ -1,4 +1,4 @@
-"""Finding messages of a queue by the moment they were stored."""
+"""Finding messages of a queue by the time they were stored: a binary search in its index."""
 
 import struct
 from collections.abc import Callable
@@ -12,11 +12,11 @@ _TIME: Callable[[memoryview, int], tuple[int]] = struct.Struct(">q").unpack_from
 
 
 _LOOK = 1024
-"""Entries looked at for a sound one: more than a damaged page of an index holds."""
+"""Entries read to find a sound one: more than a damaged page of an index holds."""
 
 
 def store_time(log: CommitLog, queue: QueueIndex, offset: int) -> int:
-    """Give when a message was stored, in milliseconds; -1 if it is not there.
+    """Return when a message was stored, in milliseconds; -1 if it is not there.
 
     For one that was lost or damaged it is the time of the next.
     """
@@ -46,8 +46,8 @@ def _is_sound(log: CommitLog, queue: QueueIndex, offset: int, position: int, siz
     return segment is not None and in_place(segment, queue, offset, position, size)
 
 
-def offset_by_time(log: CommitLog, queue: QueueIndex, moment_ms: int, *, upper: bool) -> int:
-    """Find the first message stored at or after a moment; past the end, the next one to come.
+def offset_by_time(log: CommitLog, queue: QueueIndex, time_ms: int, *, upper: bool) -> int:
+    """Return the first message stored at or after a time; past the end, the next one to come.
 
     With `upper` the last message at or before it; 0 if there is none, as in RocketMQ 5.x.
     """
@@ -57,7 +57,7 @@ def offset_by_time(log: CommitLog, queue: QueueIndex, moment_ms: int, *, upper: 
         sound, stored = _sound_from(log, queue, middle)
         if sound >= high or stored < 0:  # nothing sound here: what is searched for lies before
             high = middle
-        elif stored < moment_ms or (upper and stored == moment_ms):
+        elif stored < time_ms or (upper and stored == time_ms):
             low = sound + 1
         else:
             high = middle

@@ -93,7 +93,7 @@ def _read(
         topic, group, number, offset = row
         if number < 0 or offset < 0:
             text = f"group {group} has offset {offset} in queue {number} of {topic}"
-            findings.error(PART, text, kind="offsets that cannot be")
+            findings.error(PART, text, kind="invalid offsets")
         else:
             seen.offsets.append(row)
     _check_extents(seen, findings)

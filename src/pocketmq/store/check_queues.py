@@ -27,7 +27,7 @@ class IndexFiles:
         self._maps: dict[int, Columns | None] = {}
 
     def columns(self, number: int) -> Columns | None:
-        """Give positions, sizes and tag codes of a file; None if it is missing or too short."""
+        """Return positions, sizes and tag codes of a file; None if it is missing or too short."""
         if number not in self._maps:
             if len(self._maps) >= _MOST_OPEN:
                 del self._maps[next(iter(self._maps))]
@@ -84,7 +84,7 @@ class SeenQueue:
             findings.error(PART, text, kind="gaps in an index")
 
     def entry(self, offset: int, files: IndexFiles) -> tuple[int, int, int] | None:
-        """Give position, size and tag code of an entry; None if its file is not there."""
+        """Return position, size and tag code of an entry; None if its file is not there."""
         index = bisect_right(self._firsts, offset) - 1
         if index < 0:
             return None
@@ -102,7 +102,7 @@ class SeenQueue:
         self._borne_out[offset - self.low] = 1
 
     def others(self) -> Iterator[int]:
-        """Give the offsets of entries without a record."""
+        """Return the offsets of entries without a record."""
         at = self._borne_out.find(0)
         while at >= 0:
             yield self.low + at
@@ -132,7 +132,7 @@ class QueueCheck:
                 by_number[number].add_run(first, entries, file, place)
             elif number:
                 text = f"index space at {file}:{place} belongs to queue number {number}, unknown"
-                findings.add(Severity.WARNING, PART, text, kind="index space of nobody")
+                findings.add(Severity.WARNING, PART, text, kind="index space of unknown queues")
         for queue in self._queues.values():
             queue.check_runs(findings)
         self._deleted = seen.deleted
@@ -176,7 +176,7 @@ class QueueCheck:
         return self._repair is not None and self._repair.knows(position, position + size)
 
     def _tag(self, topic: str, record: Sound, view: RecordView) -> int | None:
-        """Return the tag code that a record should have in its queue; None if nobody knows."""
+        """Return the tag code that a record should have in its queue; None if unknown."""
         if self._rules is None:
             return None
         if topic in self._rules:
@@ -185,13 +185,13 @@ class QueueCheck:
         return tags_code(record[6])
 
     def finish(self, first_kept: int) -> None:
-        """Look at the entries that no record of the log bears out."""
+        """Check the entries for which the log has no record."""
         findings = self._findings
         for queue in self._queues.values():
             for offset in queue.others():
                 entry = queue.entry(offset, self._files)
                 if entry is None:
-                    break  # its file is missing, which has been told
+                    break  # its file is missing, which has been reported
                 if entry[0] < first_kept:
                     continue  # its file of the log was deleted for its age
                 if entry[1] == 0:

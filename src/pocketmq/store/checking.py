@@ -27,7 +27,7 @@ LOG = "commitlog"
 
 
 def find_stores(path: Path) -> list[Path]:
-    """Give the stores in a directory: itself, or those of a cluster's brokers below it.
+    """Return the stores in a directory: itself, or those of a cluster's brokers below it.
 
     Raises `InvalidInput` if there is none.
     """
@@ -58,7 +58,7 @@ def locked(path: Path) -> Iterator[None]:
 
 
 def check_store(path: Path, forms: StoredForms = NO_FORMS) -> CheckReport:
-    """Look at all of a store. Raises `StoreInUse`, `StoreFailed` if files cannot be read.
+    """Check all of a store. Raises `StoreInUse`, `StoreFailed` if files cannot be read.
 
     `forms` say how to read what the store only keeps for the broker.
     """
@@ -84,12 +84,12 @@ class LogReader:
         return self.segments[-1].end if self.segments else 0
 
     def holes(self) -> list[tuple[int, int]]:
-        """Give the bytes between files that are missing."""
+        """Return the bytes between files that are missing."""
         pairs = zip(self.segments, self.segments[1:], strict=False)
         return [(one.end, other.start) for one, other in pairs if one.end != other.start]
 
     def read(self) -> Iterator[Sound]:
-        """Give every sound record."""
+        """Return every sound record."""
         for segment in self.segments:
             self._segment = segment
             self.tail = max(self.tail, segment.start)
@@ -179,15 +179,15 @@ class _Check:
             if queues is not None:
                 queues.see(record, reader.view(record))
         for start, end in reader.damage:
-            self._tell_damage(seen, start, end, "although sound ones follow")
+            self._report_damage(seen, start, end, "although sound ones follow")
         self._figures["log"] = reader.summary()
         if queues is not None and seen is not None:
             queues.finish(reader.first)
             self._figures["queues"] = queues.summary()
             self._explain(reader, queues, seen)
 
-    def _tell_damage(self, seen: SeenMetadata | None, start: int, end: int, how: str) -> None:
-        """Tell of damage; what a repair has found before is lost, but nothing is to be done."""
+    def _report_damage(self, seen: SeenMetadata | None, start: int, end: int, how: str) -> None:
+        """Report damage; what a repair has found before is a warning, there is nothing to do."""
         if seen is not None and seen.repair is not None and seen.repair.knows(start, end):
             text = f"bytes {start} to {end} are known to hold no sound record since a repair"
             self._findings.add(Severity.WARNING, "log", text, kind="known damage")
@@ -198,7 +198,7 @@ class _Check:
     def _explain(self, reader: LogReader, queues: QueueCheck, seen: SeenMetadata) -> None:
         findings = self._findings
         if reader.tail < queues.checkpoint <= reader.end:
-            self._tell_damage(seen, reader.tail, queues.checkpoint, "any more")
+            self._report_damage(seen, reader.tail, queues.checkpoint, "any more")
         if queues.waiting:
             text = f"{queues.waiting} records came after the last checkpoint"
             findings.add(Severity.NOTE, "log", f"{text}; the next start puts them in their queues")
@@ -242,8 +242,8 @@ class _Check:
         return end if sound else None
 
 
-def _shown(moment_ms: int) -> str:
+def _shown(time_ms: int) -> str:
     try:
-        return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(moment_ms / 1000))
+        return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(time_ms / 1000))
     except (OverflowError, ValueError, OSError):  # a flipped bit made it a time that never was
-        return f"{moment_ms} ms"
+        return f"{time_ms} ms"

@@ -1,8 +1,8 @@
-"""The commit log: every record of every queue, one after another, in the order they were taken.
+"""The commit log: every record of every queue, one after another, in the order they were appended.
 
-One writer. Records are collected in `pending` and written together once a turn; what `write` has
-written survives the process, what was synced survives the machine. A record never spans two files:
-the rest of a file that is too short is marked blank, as in RocketMQ.
+One writer. Records are collected in `pending` and written together once per event-loop iteration;
+see `durability` for what then survives what. A record never spans two files: the rest of a file
+that is too short is marked blank, as in RocketMQ.
 """
 
 from pocketmq.errors import StoreError, StoreFailed, StoreFull
@@ -16,7 +16,7 @@ TRUSTED_FOR = 600.0
 
 
 class CommitLog:
-    """Append-only records. Belongs to the writer's thread; a flusher syncs the files."""
+    """Append-only records. Belongs to the writer's thread; the flusher's thread syncs the files."""
 
     def __init__(self, disk: FileSystem, segment_size: int) -> None:
         self.segments = Segments(disk, "commitlog", segment_size)
@@ -29,7 +29,7 @@ class CommitLog:
         self.synced = 0  # everything before is on the device
         self.limit = 0  # no record may end behind this in the current file
         self.damaged: set[tuple[int, int]] = set()  # queue numbers and offsets of damaged records
-        self.failed: StoreFailed | None = None  # a sync failed: nobody knows what is on the device
+        self.failed: StoreFailed | None = None  # a sync failed: what is on the device is unknown
         self._current: Segment | None = None
         self._segment_size = segment_size
         self._refusing = False
@@ -43,7 +43,7 @@ class CommitLog:
         return self.segments.first
 
     def begin(self, tail: int, synced: int) -> bool:
-        """Go on at a position that recovery found; tell whether anything lay behind it."""
+        """Continue at a position that recovery found; return whether anything was cut behind it."""
         cut = self.segments.drop_after(tail)
         self.tail = self.written = self.recent = self._soon_old = tail
         self.synced = synced
@@ -52,9 +52,9 @@ class CommitLog:
         return cut
 
     def make_room(self, size: int) -> None:
-        """Go on in a new file, because `size` bytes do not fit into this one.
+        """Continue in a new file, because `size` bytes do not fit into this one.
 
-        What is pending must have been written. Raises `StoreFull` if there is no room for a file;
+        What is pending must have been written. Raises `StoreFull` if there is no space for a file;
         nothing has changed then.
         """
         if self._refusing:
@@ -68,9 +68,9 @@ class CommitLog:
         self._current = new
 
     def refuse(self, refusing: bool) -> None:  # noqa: FBT001 - a state, set by what was measured
-        """Take no more records because the disk is nearly full, or take them again.
+        """Refuse records because the disk is nearly full, or accept them again.
 
-        A limit of 0 sends every record to `make_room`, so that appending has nothing to check.
+        A limit of 0 sends every record to `make_room`, so that the hot path has nothing to check.
         """
         self._refusing = refusing
         self.limit = 0 if refusing or self._current is None else self._current.end - BLANK_SIZE
@@ -78,7 +78,7 @@ class CommitLog:
     def write(self) -> None:
         """Put everything pending into the file; raise `StoreFull` or `StoreFailed` if that fails.
 
-        What was pending is forgotten then, and the log ends where it ended before.
+        What was pending is dropped then, and the log ends where it ended before.
         """
         if not self.pending:
             return
@@ -92,7 +92,7 @@ class CommitLog:
         self.written = self.tail
 
     def view(self, position: int, size: int) -> memoryview | None:
-        """Give bytes of the log, or None if they are not (or no longer) kept."""
+        """Return bytes of the log, or None if they are not (or no longer) kept."""
         segment = self.segments.at(position)
         if segment is None or position + size > segment.end:
             return None
@@ -100,7 +100,7 @@ class CommitLog:
         return segment.view[start : start + size]
 
     def unsynced(self) -> tuple[list[StoredFile], int]:
-        """Give the files a flusher must sync, and how far the log is safe once it has."""
+        """Return the files a flusher must sync, and how far the log is safe once it has."""
         if self.written <= self.synced:
             return [], self.written
         return [segment.file for segment in self.segments.from_position(self.synced)], self.written
@@ -114,9 +114,9 @@ class CommitLog:
             self.synced = position
 
     def sync_failed(self, error: Exception) -> None:
-        """Take no more records: Linux forgets which pages it could not write.
+        """Refuse records for good: Linux forgets which pages it could not write.
 
-        A second sync would succeed and prove nothing; only reading everything again does.
+        A second sync would succeed and prove nothing; only a restart reads what is really there.
         """
         if self.failed is None:
             self.failed = StoreFailed(str(error))
@@ -134,7 +134,10 @@ class CommitLog:
             self.segments.prepare()
 
     def _put(self, data: bytes) -> None:
-        """Write at `written`; what a failed write left behind is wiped before anything else."""
+        """Write at `written`; what a failed write left behind is wiped before anything else.
+
+        Its remains must not survive behind a shorter record: recovery could take them for records.
+        """
         if not data:
             return
         assert self._current is not None

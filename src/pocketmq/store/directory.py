@@ -1,4 +1,9 @@
-"""The directory of a store: whose it is, and that only one broker works in it."""
+"""The directory of a store, and the lock by which only one broker works in it.
+
+The lock is `flock` on the file `lock`: the kernel releases it when the process ends in whatever
+way, so that a crash never leaves a stale lock, as a file with a process id would. It is tied to the
+open file: the descriptor stays open as long as the store does, and the file is never replaced.
+"""
 
 import fcntl
 import logging
@@ -16,10 +21,10 @@ _JAVA = ("commitlog", "consumequeue", "abort")
 
 
 class Directory:
-    """A directory that is ours until `close`, or until this process ends in whatever way."""
+    """A locked store directory, until `close` or the end of this process."""
 
     def __init__(self, path: Path) -> None:
-        """Take a directory, made if it is missing.
+        """Lock a directory, created if it is missing.
 
         Raises `StoreInUse` if another broker has it, `StoreCorrupt` if it is not a PocketMQ
         store's, `StoreFull` or `StoreFailed` if the system refuses it.
@@ -51,8 +56,8 @@ class Directory:
     def verify(self) -> None:
         """Raise `StoreFailed` if the directory is not at its path any more.
 
-        Somebody has moved, deleted or replaced it. The lock file tells: as long as it is open, no
-        other file can have its number.
+        It was moved, deleted or replaced. The lock file shows it: as long as it is open, no other
+        file can have its inode number.
         """
         mine = os.fstat(self._lock)
         try:
@@ -66,31 +71,31 @@ class Directory:
         raise StoreFailed(f"the data directory {self.path} was moved or deleted ({reason})")
 
     def close(self) -> None:
-        """Let others have it."""
+        """Release the lock."""
         if self._lock >= 0:
             os.close(self._lock)
             self._lock = -1
 
 
 def _tighten(path: Path) -> None:
-    """Take from others what an earlier version let them read: folders and files of the store.
+    """Make folders and files of the store private, which earlier versions let others read.
 
-    The directory itself stays as it is, which may be somebody else's.
+    The directory itself stays as it is: it may have been there before, with a mode on purpose.
     """
     try:
         for name in _FOLDERS:
             if (path / name).is_dir():
-                _close_to_others(path / name, OWNER_ONLY_FOLDER)
+                _make_private(path / name, OWNER_ONLY_FOLDER)
                 for file in (path / name).iterdir():
-                    _close_to_others(file, OWNER_ONLY)
+                    _make_private(file, OWNER_ONLY)
         for name in ("lock", METADATA, f"{METADATA}-wal", f"{METADATA}-shm"):
             if (path / name).exists():
-                _close_to_others(path / name, OWNER_ONLY)
+                _make_private(path / name, OWNER_ONLY)
     except OSError as error:
         log.warning("store files cannot be made private: directory=%s error=%s", path, error)
 
 
-def _close_to_others(path: Path, mode: int) -> None:
+def _make_private(path: Path, mode: int) -> None:
     if path.stat().st_mode & 0o077:
         path.chmod(mode)
 

@@ -1,4 +1,4 @@
-"""The one door to the file system: every step that a crash can cut short goes through here.
+"""Access to the file system: every step that a crash can cut short goes through here.
 
 `Disk` works on real files below one directory; `no_disk` keeps the same files in memory. Tests put
 a disk in their place that stops at the n-th step, so that recovery is tried at each of them.
@@ -20,7 +20,7 @@ from pocketmq.errors import StoreError, StoreFailed, StoreFull
 
 OWNER_ONLY = 0o600
 OWNER_ONLY_FOLDER = 0o700
-"""Modes of what a store makes: messages are nobody else's business."""
+"""Modes of files and folders of a store: messages are private."""
 _MOST_OPEN = 24
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _ZEROS = bytes(1 << 20)
@@ -28,7 +28,7 @@ _sync_data = getattr(os, "fdatasync", os.fsync)  # macOS has only the second
 
 
 def store_error(error: OSError, wanted: int) -> StoreError:
-    """Translate what the system says; room for `wanted` bytes was asked for."""
+    """Translate the system's error; space for `wanted` bytes was requested."""
     if error.errno in _NO_ROOM:
         return StoreFull(wanted)
     return StoreFailed(str(error))
@@ -37,7 +37,7 @@ def store_error(error: OSError, wanted: int) -> StoreError:
 class StoredFile(Protocol):
     """A file of fixed size: written at positions, read (and changed) through a view.
 
-    Slices of the view stay valid after `close`, for as long as somebody holds them.
+    Slices of the view stay valid after `close`, for as long as they are referenced.
     """
 
     view: memoryview
@@ -45,50 +45,50 @@ class StoredFile(Protocol):
     """The same bytes, for searching and for slices that are copies."""
 
     def write(self, position: int, data: bytes) -> None:
-        """Put bytes at a position; when this returns they survive the end of the process."""
+        """Write bytes at a position; when this returns they survive the end of the process."""
 
     def sync(self) -> None:
-        """Return when everything written survives the end of the machine. Any thread may call.
+        """Return when everything written survives a power cut. Any thread may call.
 
         Raises OSError if the device failed, `StoreFailed` if it was not even asked.
         """
 
     def cut(self, position: int) -> bool:
-        """Make everything from a position on zero, and sync; tell whether it was not."""
+        """Make everything from a position on zero, and sync; return whether it was not."""
 
     def data_end(self, position: int) -> int:
-        """Give where the last byte behind a position ends that is not zero, or the position."""
+        """Return where the last byte behind a position ends that is not zero, or the position."""
 
     def rest(self) -> None:
-        """Nothing will be written for now: hold as little as possible."""
+        """Release what is only needed for writing: nothing will be written for now."""
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
 
 
 class FileSystem(Protocol):
-    """What the store asks of a disk."""
+    """What the store needs of a disk."""
 
     most_open: int
     """Files of a kind that should be open at once; 0 if a file cannot be opened a second time."""
 
     def create(self, name: str, size: int) -> StoredFile:
-        """Make a new file full of zeros that survives the end of the machine.
+        """Create a file full of zeros that survives a power cut.
 
-        Raises `StoreFull` if there is no room, and leaves nothing behind then.
+        Raises `StoreFull` if there is no space, and leaves nothing behind then.
         """
 
     def open(self, name: str) -> StoredFile:
         """Open an existing file at the size it has."""
 
     def sizes(self, folder: str) -> dict[str, int]:
-        """Give a folder's files and their sizes, in order of their names."""
+        """Return a folder's files and their sizes, in order of their names."""
 
     def remove(self, name: str) -> None:
         """Delete a file for good."""
 
     def free_ratio(self) -> float:
-        """Give the part of the file system that is free, from 0 to 1."""
+        """Return the part of the file system that is free, from 0 to 1."""
 
 
 class DiskFile:
@@ -117,7 +117,7 @@ class DiskFile:
             self.rest()
 
     def write(self, position: int, data: bytes) -> None:
-        """Put bytes at a position, all of them or an error."""
+        """Write bytes at a position, all of them or raise an error."""
         if self._fd < 0:
             self._fd = os.open(self.path, os.O_RDWR)
         written = os.pwrite(self._fd, data, position)
@@ -154,7 +154,7 @@ class DiskFile:
         return True
 
     def data_end(self, position: int) -> int:
-        """Ask the file system, which knows the blocks that were never written, then look."""
+        """Ask the file system, which knows the blocks that were never written, then read."""
         end = position
         fd = os.open(self.path, os.O_RDONLY)
         try:
@@ -175,15 +175,15 @@ class DiskFile:
         return end
 
     def rest(self) -> None:
-        """Give the descriptor back; the mapping has its own, and `write` takes a new one."""
-        if self._lock.acquire(blocking=False):  # a sync under way is not worth waiting for
+        """Close the descriptor; the mapping has its own, and `write` opens a new one."""
+        if self._lock.acquire(blocking=False):  # a running sync is not worth waiting for
             try:
                 self._drop_descriptor()
             finally:
                 self._lock.release()
 
     def close(self) -> None:
-        """Release the mapping; slices that somebody still reads keep it alive until they go."""
+        """Release the mapping; slices that are still read keep it alive until they go."""
         with self._lock:
             if not self._closed:
                 self._closed = True
@@ -193,7 +193,7 @@ class DiskFile:
                     self.map.close()
 
     def __del__(self) -> None:
-        """Give the descriptor back if a sync was under way when everybody let go of the file."""
+        """Close the descriptor if a sync was running when the last reference went."""
         if getattr(self, "_fd", -1) >= 0:
             os.close(self._fd)
 
@@ -221,7 +221,7 @@ class Disk:
         self._verify = verify
 
     def create(self, name: str, size: int) -> StoredFile:
-        """Make a new file; its name is safe before anything can be written to it."""
+        """Create a file; its name is durable before anything can be written to it."""
         path = self.root / name
         if self._verify is not None:
             self._verify()  # never begin a second store where the first one was
@@ -269,7 +269,7 @@ class Disk:
             raise store_error(error, 0) from error
 
     def free_ratio(self) -> float:
-        """Give the part of the file system that is free, from 0 to 1.
+        """Return the part of the file system that is free, from 0 to 1.
 
         As Java and `df` count it: of what is in use and what we may still take, without the
         blocks kept for the system's administrator.
@@ -293,7 +293,7 @@ def _most_open() -> int:
 
 
 def sync_folder(path: Path) -> None:
-    """Return when the names in a folder survive the end of the machine."""
+    """Return when the names in a folder survive a power cut."""
     fd = os.open(path, os.O_RDONLY)
     try:
         os.fsync(fd)

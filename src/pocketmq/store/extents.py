@@ -1,9 +1,10 @@
 """Space for queue indexes, cut from shared files in runs of entries.
 
 A run holds its entries in columns: positions, tag codes, sizes. Which run belongs to which queue is
-recorded in the metadata at each checkpoint; space taken since then is free again after a crash,
-because recovery builds its entries anew from the commit log. For the same reason a run given back
-is used again only after a checkpoint has forgotten it.
+recorded in the metadata at each checkpoint; space allocated since then is free again after a crash,
+because recovery builds its entries anew from the commit log. A run that a queue frees is reused
+only after a checkpoint has recorded that: until then a crash would bring back the old checkpoint,
+whose queue still refers to the run and would find another queue's entries in it.
 """
 
 from collections.abc import Iterable
@@ -19,7 +20,7 @@ LONGEST = 16384
 """Runs have these lengths or a power of two between them."""
 
 ExtentRow = tuple[int, int, int, int, int]
-"""File, place, entries, queue number and first offset of a run; queue 0 is nobody's."""
+"""File, place, entries, queue number and first offset of a run; queue 0 means free."""
 
 
 class Extent(NamedTuple):
@@ -48,7 +49,7 @@ class IndexFile:
         self.sizes = file.view.cast("I")
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         self.positions.release()
         self.tags.release()
         self.sizes.release()
@@ -75,7 +76,7 @@ class ExtentFiles:
         self._changes = Changes({}, [])
 
     def load(self, end: int, free: Iterable[tuple[int, int, int]]) -> None:
-        """Take up the files as a checkpoint left them; `free` are runs of nobody.
+        """Load the files as a checkpoint left them; `free` are runs of no queue.
 
         Raises `StoreCorrupt` if a file is missing.
         """
@@ -92,7 +93,7 @@ class ExtentFiles:
             self._free.setdefault(entries, []).append((file, place))
 
     def file(self, number: int) -> IndexFile:
-        """Give a file, opened or made when it is first needed."""
+        """Return a file, opened or made when it is first needed."""
         found = self._files.get(number)
         if found is None:
             name = f"{self._folder}/{number:08d}"
@@ -109,34 +110,34 @@ class ExtentFiles:
         return found
 
     def allocate(self, queue: int, first: int, entries: int) -> Extent:
-        """Give a run of entries; raise `StoreFull` if a new file is needed and there is no room."""
+        """Return a run of entries; raise `StoreFull` if there is no space for a new file."""
         file, place = self._take(entries)
         self._changes.rows[file, place] = (entries, queue, first)
         return Extent(first, entries, file, place)
 
     def free(self, extents: Iterable[Extent]) -> None:
-        """Take runs back; they are used again only after the next checkpoint."""
+        """Free runs; they are reused only after the next checkpoint."""
         for extent in extents:
             self._changes.rows[extent.file, extent.place] = (extent.entries, 0, 0)
             self._changes.freed.append((extent.entries, extent.file, extent.place))
 
     def take_changes(self) -> Changes:
-        """Give what a checkpoint must record, and begin anew."""
+        """Return what a checkpoint must record, and start to collect anew."""
         taken, self._changes = self._changes, Changes({}, [])
         return taken
 
     def put_back(self, changes: Changes) -> None:
-        """Take changes again that could not be recorded; newer ones win."""
+        """Add changes again that could not be recorded; newer ones win."""
         newer = self._changes
         self._changes = Changes(changes.rows | newer.rows, changes.freed + newer.freed)
 
     def checkpointed(self, changes: Changes) -> None:
-        """Use runs again whose end a checkpoint has recorded."""
+        """Make runs available again that a checkpoint has recorded as free."""
         for entries, file, place in changes.freed:
             self._free.setdefault(entries, []).append((file, place))
 
     def close(self) -> None:
-        """Let go of the files."""
+        """Close the files."""
         for file in self._files.values():
             file.close()
         self._files.clear()
@@ -149,11 +150,11 @@ class ExtentFiles:
         if longer > LONGEST:
             return self._take_new(entries)
         file, place = self._free[longer][-1]
-        self.file(file)
+        self.file(file)  # may raise: before anything has changed
         self._free[longer].pop()
         while longer > entries:
             longer //= 2
-            self._give(file, place + longer * ENTRY_BYTES, longer)
+            self._add_free(file, place + longer * ENTRY_BYTES, longer)
         return file, place
 
     def _take_new(self, entries: int) -> tuple[int, int]:
@@ -166,14 +167,14 @@ class ExtentFiles:
             rest = LONGEST
             while rest >= SHORTEST:  # what is left of this file serves shorter runs
                 while used + rest * ENTRY_BYTES <= FILE_BYTES:
-                    self._give(number, used, rest)
+                    self._add_free(number, used, rest)
                     used += rest * ENTRY_BYTES
                 rest //= 2
             number, used = number + 1, 0
         self.end = number * FILE_BYTES + used + size
         return number, used
 
-    def _give(self, file: int, place: int, entries: int) -> None:
+    def _add_free(self, file: int, place: int, entries: int) -> None:
         """Add space that no queue has used since the last checkpoint."""
         self._free.setdefault(entries, []).append((file, place))
         self._changes.rows[file, place] = (entries, 0, 0)

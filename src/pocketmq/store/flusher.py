@@ -1,8 +1,11 @@
-"""A thread for what waits for the device, so that the owner's loop never does.
+"""A thread for jobs that wait for the device (sync, SQLite), so that the owner's loop never does.
 
-Jobs run one after another on the thread; what they came to is told on the owner's thread: through
+Jobs run one after another on the thread; their outcomes are reported on the owner's thread: through
 `call_back`, usually a loop's `call_soon_threadsafe`, or while the owner closes the flusher.
 Without a `call_back` there is no thread: jobs run at once, in the caller.
+
+One thread, not a pool: a job relies on all earlier ones having ended, e.g. a checkpoint on the
+syncs before it, and the removal of a file on the checkpoint that no longer needs it.
 """
 
 import logging
@@ -44,7 +47,7 @@ class Flusher:
         self._jobs.put((job, outcome))
 
     def close(self) -> None:
-        """Finish what was submitted, tell its outcomes, and end the thread.
+        """Finish what was submitted, report its outcomes, and end the thread.
 
         Whatever is submitted afterwards runs at once, in the caller.
         """
@@ -53,18 +56,18 @@ class Flusher:
             self._thread.join()
             self._thread = None
         self._call_back = None
-        self._tell()
+        self._report()
 
     def _run(self, call_back: CallBack) -> None:
         while (item := self._jobs.get()) is not None:
             job, outcome = item
             self._finished.append((outcome, _attempt(job)))
             try:
-                call_back(self._tell)
-            except RuntimeError:  # the owner's loop is closed; closing the flusher still tells
-                log.debug("a flush ended after its owner's loop")
+                call_back(self._report)
+            except RuntimeError:  # the owner's loop is closed; `close` still reports
+                log.debug("a flush ended after its owner's loop was closed")
 
-    def _tell(self) -> None:
+    def _report(self) -> None:
         while self._finished:
             outcome, error = self._finished.popleft()
             outcome(error)

@@ -1,17 +1,23 @@
 """Finding messages by key: an index made from the commit log, when there is time for it.
 
-Appending does nothing for it. A query first takes in what was written since the last time, so it
+Appending does nothing for it. A query first indexes what was written since the last time, so it
 sees everything; a timer calls `catch_up` in small slices, so that there is seldom much to do.
 Whatever of the index is missing or damaged is made again from the log: losing it loses nothing.
 
 The newest words wait in memory. Some tens of thousands become a sorted run in a file of its own,
-and neighbouring runs are merged into larger ones. A query looks into each run, the newest first.
+and neighbouring runs are merged into larger ones. A query searches each run, the newest first, and
+checks each hit against the record itself: hashes collide, and the record may be deleted by now.
 """
 
+import struct
 from bisect import insort
+from collections.abc import Callable, Iterable, Iterator
 from operator import attrgetter
 from time import perf_counter
 
+import msgspec
+
+from pocketmq.protocol.property_text import find_property
 from pocketmq.store.commit_log import CommitLog
 from pocketmq.store.disk import FileSystem
 from pocketmq.store.key_index import KeyQuery, Lookup, Wanted
@@ -20,13 +26,102 @@ from pocketmq.store.key_index_run import KeyRun
 from pocketmq.store.key_index_runs import Runs
 from pocketmq.store.key_index_stretch import LogStretch
 from pocketmq.store.key_index_words import KeyHash
+from pocketmq.store.log_scan import SegmentScan, Sound
 
+MOST_BYTES = 8 << 20
+"""An answer ends with the record that makes it larger than this: clients refuse huge frames."""
+
+Wanted = Callable[[Sound], bool]
+"""Returns whether a record that matches should be returned."""
+
+_FLAG: Callable[[memoryview, int], tuple[int]] = struct.Struct(">i").unpack_from
+_TIME: Callable[[memoryview, int], tuple[int]] = struct.Struct(">q").unpack_from
 RUN_WORDS = 1 << 17
 RUN_RECORDS = 1 << 18
-"""What ends a run: so many words, or so many records if few of them have keys."""
-
+"""What ends a run: this number of words, or of records if few of them have keys."""
 FAN = 16
 """How many runs are merged into one."""
+
+
+class KeyQuery(msgspec.Struct, frozen=True, kw_only=True):
+    """A query: records of a topic with a key, stored between two times (inclusive)."""
+
+    topic: str
+    key: str
+    limit: int
+    begin_ms: int = 0
+    end_ms: int = (1 << 63) - 1
+    unique: bool = False
+    """Whether the key is a message's own id (`UNIQ_KEY`), not also one of its `KEYS`."""
+
+
+class Lookup:
+    """One query on its way through the runs."""
+
+    def __init__(self, commit_log: CommitLog, key_hash: KeyHash, query: KeyQuery) -> None:
+        self._log = commit_log
+        self._query = query
+        # Java writes what UTF-8 cannot hold (half a surrogate pair) as a question mark.
+        self._topic = query.topic.encode("utf-8", "replace")
+        self._key = query.key.encode("utf-8", "replace")
+        self._bounds = key_hash.bounds(self._topic, self._key)
+
+    def run(self, newest_first: Iterable[KeyRun], wanted: Wanted | None) -> list[bytes]:
+        """Return the newest records that match, at most `limit`, in the order of the log.
+
+        That is what a Java broker returns: it takes the newest of a chain, then sorts by position.
+        """
+        found: list[bytes] = []
+        size = 0
+        if self._query.limit <= 0 or not self._key:
+            return found
+        for position in self._places(newest_first):
+            record = self._matching(position)
+            if record is None or (wanted is not None and not wanted(record)):
+                continue
+            data = self._log.view(position, record[1])
+            assert data is not None
+            found.append(bytes(data))
+            size += len(data)
+            if len(found) == self._query.limit or size > MOST_BYTES:
+                break
+        found.reverse()
+        return found
+
+    def _places(self, newest_first: Iterable[KeyRun]) -> Iterator[int]:
+        """Return where records may match, the newest first."""
+        begin, end = self._query.begin_ms, self._query.end_ms
+        last = -1
+        for run in newest_first:
+            for position in run.places(self._bounds, begin, end, self._store_time):
+                if position != last:  # a key can be given twice
+                    yield position
+                last = position
+
+    def _matching(self, position: int) -> Sound | None:
+        """Return the record at a position if it is what was asked for."""
+        query = self._query
+        segment = self._log.segments.at(position)
+        if segment is None or position >= self._log.written:
+            return None
+        if not query.begin_ms <= self._store_time(position) <= query.end_ms:
+            return None
+        record = SegmentScan(segment, position).first()
+        if record is None or record[5] != self._topic:
+            return None
+        if find_property(record[6], b"UNIQ_KEY") == self._key:
+            return record
+        if query.unique:
+            return None
+        keys = find_property(record[6], b"KEYS") or b""
+        return record if self._key in keys.split(b" ") else None
+
+    def _store_time(self, position: int) -> int:
+        """Return when a record was stored; -1 if it is no longer kept."""
+        view = self._log.view(position, 76)
+        if view is None:
+            return -1
+        return _TIME(view, 68 if _FLAG(view, 36)[0] & 0x10 else 56)[0]
 
 
 class KeyIndex:
@@ -75,7 +170,7 @@ class KeyIndex:
         return self._newest.position
 
     def find(self, query: KeyQuery, wanted: Wanted | None = None) -> list[bytes]:
-        """Give the newest records that match, at most `limit`, in the order of the log.
+        """Return the newest records that match, at most `limit`, in the order of the log.
 
         Those that `wanted` refuses do not count. Everything written is taken in first; see
         `catch_up` for doing that piece by piece.
@@ -85,9 +180,9 @@ class KeyIndex:
         return Lookup(self._log, self._hash, query).run(runs, wanted)
 
     def catch_up(self, seconds: float | None = None) -> bool:
-        """Take in what was written, for about so many seconds; tell whether that was all.
+        """Index what was written, for about `seconds`; return whether that was all.
 
-        Without `seconds` it goes on to the end. Time that is left is used to tidy up: runs of an
+        Without `seconds` it continues to the end. Time that is left is used to tidy up: runs of an
         earlier time are checked, small ones merged.
         """
         deadline = None if seconds is None else perf_counter() + seconds
@@ -123,7 +218,7 @@ class KeyIndex:
         self._runs.close()
 
     def _advance(self) -> bool:
-        """Take in a little, of the oldest part that is missing; tell whether there was anything."""
+        """Index a little of the oldest missing part; return whether there was anything."""
         stretch = self._gaps[0] if self._gaps else self._newest
         moved = stretch.advance(self._log)
         filled = stretch.stop is not None and (not moved or stretch.position >= stretch.stop)

@@ -1,6 +1,6 @@
 """The files of the key index: made, sealed and removed on the flusher's thread, one after another.
 
-Nothing here decides what belongs into the index; it keeps what it is given, or says that it cannot.
+Nothing here decides what belongs into the index; it stores runs, or reports that it cannot.
 """
 
 import logging
@@ -30,7 +30,7 @@ class RunFiles:
         self.stopped = False  # nothing more that waits for the device may begin
 
     def load(self, first: int, end: int) -> list[KeyRun]:
-        """Give the runs of an earlier time, in order, that cover different parts of the log.
+        """Return the runs of an earlier time, in order, that cover different parts of the log.
 
         Others are removed: not sealed, damaged, made with another modulus, below what the log
         still keeps, merged into a larger one, or beyond the end that recovery found: what the log
@@ -56,7 +56,7 @@ class RunFiles:
         return kept
 
     def make(self, info: RunInfo, count: int, made: Made) -> None:
-        """Make a file for so many words, to be written and then sealed."""
+        """Create a file for `count` words, to be written and then sealed."""
         files: list[StoredFile] = []
 
         def job() -> None:

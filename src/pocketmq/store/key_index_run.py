@@ -58,7 +58,7 @@ class RunInfo(msgspec.Struct, frozen=True, kw_only=True):
         return self.start >> REGION_BITS << REGION_BITS
 
 
-class Run:
+class KeyRun:
     """Words that can be searched. Belongs to the writer's thread."""
 
     __slots__ = ("_checked", "_crc", "crc", "file", "info", "words")
@@ -103,9 +103,9 @@ class Run:
     def places(
         self, bounds: Bounds, begin_ms: int, end_ms: int, time_at: Callable[[int], int]
     ) -> Iterator[int]:
-        """Give the positions of a key's entries, the highest first.
+        """Return the positions of a key's entries, the highest first.
 
-        Those stored outside of the moments asked for may be among them. `time_at` gives when the
+        Those stored outside of the times asked for may be among them. `time_at` returns when the
         record at a position was stored.
         """
         info, words = self.info, self.words
@@ -136,13 +136,13 @@ class Run:
 
 
 def words_of(file: StoredFile) -> "memoryview[float]":
-    """Give the words of a run's file."""
+    """Return the words of a run's file."""
     raw = file.view[HEAD_BYTES:].toreadonly()
     return raw.cast("d") if raw else memoryview(array("d"))  # nothing cannot be cast
 
 
 def pack_head(info: RunInfo, modulus: int, count: int, crc: int) -> bytes:
-    """Give the bytes that seal a run's file."""
+    """Return the bytes that seal a run's file."""
     fields = _FIELDS.pack(
         _MAGIC,
         info.start,
@@ -158,8 +158,8 @@ def pack_head(info: RunInfo, modulus: int, count: int, crc: int) -> bytes:
     return fields + _CRC.pack(crc32(fields))
 
 
-def read_run(file: StoredFile, name: str, modulus: int) -> Run | None:
-    """Give the run in a file, or None if it is unsealed, damaged, or of another modulus."""
+def read_run(file: StoredFile, name: str, modulus: int) -> KeyRun | None:
+    """Return the run in a file, or None if it is unsealed, damaged, or of another modulus."""
     view = file.view
     if len(view) < HEAD_BYTES:
         return None
@@ -179,4 +179,4 @@ def read_run(file: StoredFile, name: str, modulus: int) -> Run | None:
         return None
     if len(view) != HEAD_BYTES + 8 * count:
         return None
-    return Run(info, words_of(file), crc, file)
+    return KeyRun(info, words_of(file), crc, file)

@@ -1,21 +1,111 @@
 """The runs of a key index: kept in files, checked, merged, dropped.
 
-What waits for the device happens on the flusher's thread; until a run is safe there, its words are
+Neighbouring runs are merged slice by slice, so that memory stays flat and no request waits. What
+waits for the device happens on the flusher's thread; until a run is durable there, its words are
 searched in memory. Nothing is lost if a file cannot be made: the log holds it all.
 """
 
 import logging
-from bisect import insort
+from array import array
+from bisect import bisect_right, insort
+from collections.abc import Sequence
 from operator import attrgetter
+from typing import cast
+from zlib import crc32
 
 from pocketmq.store.disk import StoredFile
 from pocketmq.store.key_index_files import RunFiles
-from pocketmq.store.key_index_run import KeyRun
-from pocketmq.store.key_index_runs import Merge, choose
+from pocketmq.store.key_index_run import HEAD_BYTES, KeyRun, RunInfo, words_of
 
+_SLICE = 2048  # words of each run that one step takes at most
 log = logging.getLogger("pocketmq.store")
-
 _start = attrgetter("info.start")
+
+
+def choose(runs: Sequence[KeyRun], fan: int) -> list[KeyRun]:
+    """Return runs to merge: neighbours, not merged before, in files and in one region.
+
+    There are `fan` of them; fewer are enough if the next one lies in another region, since they
+    would stay alone then.
+    """
+    group: list[KeyRun] = []
+    for run in runs:
+        info = run.info
+        if info.merged or run.file is None:
+            group = []
+            continue
+        if group and info.start != group[-1].info.end:
+            group = []
+        elif group and info.region != group[0].info.region:
+            if len(group) > 1:
+                return group
+            group = []
+        group.append(run)
+        if len(group) == fan:
+            return group
+    return []
+
+
+class Merge:
+    """One merge under way: `step` until it is done."""
+
+    def __init__(self, sources: list[KeyRun]) -> None:
+        infos = [run.info for run in sources]
+        self.sources = sources
+        self.count = sum(len(run.words) for run in sources)
+        self.info = RunInfo(
+            start=infos[0].start,
+            end=infos[-1].end,
+            oldest_ms=min(info.oldest_ms for info in infos),
+            newest_ms=max(info.newest_ms for info in infos),
+            time_ordered=_follow_in_time(infos),
+            merged=True,
+        )
+        self.file: StoredFile | None = None  # made on the flusher's thread, then set here
+        self.sealing = False
+        self._at = [0] * len(sources)
+        self._written = HEAD_BYTES
+        self._crc = 0
+
+    def step(self) -> bool:
+        """Merge a further slice; return whether there are more."""
+        assert self.file is not None
+        # The lowest word just behind any run's next slice is the bound for all of them: that run
+        # contributes its whole slice, and no run more than a slice.
+        ahead = [
+            run.words[at + _SLICE]
+            for run, at in zip(self.sources, self._at, strict=True)
+            if at + _SLICE < len(run.words)
+        ]
+        bound = min(ahead, default=None)
+        taken: list[float] = []
+        for number, run in enumerate(self.sources):
+            start, words = self._at[number], cast("memoryview[float]", run.words)
+            stop = len(words)
+            if bound is not None:
+                stop = bisect_right(words, bound, start, min(start + _SLICE, stop))
+            taken += words[start:stop].tolist()
+            self._at[number] = stop
+        taken.sort()  # of sorted pieces: a merge
+        raw = array("d", taken).tobytes()
+        self.file.write(self._written, raw)
+        self._crc = crc32(raw, self._crc)
+        self._written += len(raw)
+        return bound is not None
+
+    def run(self) -> KeyRun:
+        """Return the finished run."""
+        assert self.file is not None
+        return KeyRun(self.info, words_of(self.file), self._crc, self.file)
+
+
+def _follow_in_time(infos: list[RunInfo]) -> bool:
+    newest = infos[0].oldest_ms
+    for info in infos:
+        if not info.time_ordered or (info.newest_ms >= info.oldest_ms and info.oldest_ms < newest):
+            return False
+        newest = max(newest, info.newest_ms)
+    return True
 
 
 class Runs:
@@ -43,8 +133,8 @@ class Runs:
     def tidy(self) -> tuple[bool, KeyRun | None]:
         """Do a little of what can wait: check runs of an earlier time, merge neighbours.
 
-        Tells whether there is more to do right now, and gives a run that was found damaged: it is
-        no longer here.
+        Returns whether there is more to do right now, and a run that was found damaged: it is no
+        longer here.
         """
         if self._files.stopped:
             return False, None
@@ -82,7 +172,7 @@ class Runs:
             else:  # the log dropped its part meanwhile
                 file.close()
                 self._files.remove(run.info.name)
-            if self._unsaved:  # there is room again
+            if self._unsaved:  # there is space again
                 self._save(self._unsaved.pop())
 
         self._files.save(run, saved)

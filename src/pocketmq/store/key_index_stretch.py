@@ -12,7 +12,7 @@ _WINDOW = 1 << 17  # bytes taken at once: about half a millisecond's work with s
 _SINGLE = 256  # records taken one by one before trying many at once again
 
 
-class Stretch(KeyWords):
+class LogStretch(KeyWords):
     """A part of the log that is being indexed: up to `stop`, or for None as far as it will grow."""
 
     __slots__ = ("_sorted", "position", "start", "stop")
@@ -29,7 +29,7 @@ class Stretch(KeyWords):
         return self.position >> REGION_BITS != self.start >> REGION_BITS
 
     def advance(self, log: CommitLog) -> bool:
-        """Take in a little more; tell whether there was anything."""
+        """Take in a little more; return whether there was anything."""
         stop = log.written if self.stop is None else self.stop
         segment = log.segments.at(self.position) if self.position < stop else None
         if segment is None:
@@ -45,7 +45,7 @@ class Stretch(KeyWords):
         return True
 
     def as_run(self) -> KeyRun:
-        """Give what has been collected so far, to be searched before anything is added."""
+        """Return what has been collected so far, to be searched before anything is added."""
         if self._sorted < len(self.words):
             self.words.sort()
             self._sorted = len(self.words)
@@ -59,7 +59,7 @@ class Stretch(KeyWords):
         return KeyRun(info, self.words)
 
     def _take_singly(self, segment: Segment, stop: int, region_end: int) -> None:
-        """Take records of any form and size; pass over a blank, or damage."""
+        """Index records of any form and size; skip a blank, or damage."""
         view, base = segment.view, segment.start
         for _ in range(_SINGLE):
             if self.position >= min(stop, region_end):
@@ -86,6 +86,6 @@ class Stretch(KeyWords):
             self.position += found[1]
 
     def _pass_damage(self, segment: Segment, stop: int) -> None:
-        """Go on at the next sound record, or at the end."""
+        """Continue at the next sound record, or at the end."""
         beyond = (found[0] for found in SegmentScan(segment, self.position))
         self.position = next((place for place in beyond if place > self.position), stop)

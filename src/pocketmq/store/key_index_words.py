@@ -43,9 +43,9 @@ _double: Callable[[bytes], tuple[float]] = struct.Struct("d").unpack
 
 
 class KeyHash:
-    """Hashes of topic and key: remainders by a prime that nobody outside the store knows.
+    """Hashes of topic and key: remainders by a prime that is secret to the store.
 
-    So nobody can choose keys that share a hash and make each query look at all of them.
+    So no client can choose keys that share a hash and make each query check all of them.
     """
 
     def __init__(self, modulus: int) -> None:
@@ -53,7 +53,7 @@ class KeyHash:
         self._seeds: dict[bytes, int] = {}
 
     def seed(self, topic: bytes) -> int:
-        """Give what a topic's keys are mixed with; it sets the bit above all hashes."""
+        """Return what a topic's keys are mixed with; it sets the bit above all hashes."""
         seed = self._seeds.get(topic)
         if seed is None:
             if len(self._seeds) >= _TOPICS:
@@ -62,7 +62,7 @@ class KeyHash:
         return seed
 
     def bounds(self, topic: bytes, key: bytes) -> tuple[float, float]:
-        """Give the lowest word that a topic's key can have, and the lowest above them all."""
+        """Return the lowest word that a topic's key can have, and the lowest above them all."""
         high = int.from_bytes(key, "big") % self.modulus ^ self.seed(topic)
         return _as_word(high << 32), _as_word(high + 1 << 32)
 
@@ -82,7 +82,7 @@ class KeyWords:
         self._hash = key_hash
 
     def take_many(self, data: bytes, position: int) -> int:
-        """Take the records at the beginning of some bytes of the log; give how many bytes that was.
+        """Index the records at the start of some bytes of the log; return their bytes.
 
         It stops before the first one that is not whole, or not of the common form (IPv4 hosts, a
         topic of up to 127 bytes), or not a record: `take` is for those.
@@ -181,12 +181,12 @@ class KeyWords:
 
 
 def is_rolled_back(sys_flag: int) -> bool:
-    """Tell whether a record only notes the end of a transaction: RocketMQ does not index those."""
+    """Return whether a record only ends a transaction: RocketMQ does not index those."""
     return sys_flag & _ROLLED_BACK == _ROLLED_BACK
 
 
 def choose_modulus(random_bits: Callable[[int], int]) -> int:
-    """Give a prime for `KeyHash`; `random_bits` should be as hard to guess as in `secrets`."""
+    """Return a prime for `KeyHash`; `random_bits` should be as hard to guess as in `secrets`."""
     while True:
         candidate = HASH_LIMIT >> 1 | random_bits(28) | 1
         if _is_prime(candidate):
@@ -194,7 +194,7 @@ def choose_modulus(random_bits: Callable[[int], int]) -> int:
 
 
 def _is_prime(odd: int) -> bool:
-    """Tell it for odd numbers below 4 759 123 141, for which these three bases are enough."""
+    """Return it for odd numbers below 4 759 123 141, for which these three bases are enough."""
     halvings = ((odd - 1) & (1 - odd)).bit_length() - 1
     for base in (2, 7, 61):
         power = pow(base, odd - 1 >> halvings, odd)

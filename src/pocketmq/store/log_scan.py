@@ -70,7 +70,7 @@ class SegmentScan:
             at = self._behind_damage(at)
 
     def first(self) -> Sound | None:
-        """Give the record at the very start, if it is sound; damage is not passed over."""
+        """Return the record at the very start, if it is sound; damage is not skipped."""
         return self._sound(self._at)
 
     def _sound(self, at: int) -> Sound | None:
@@ -90,7 +90,7 @@ class SegmentScan:
         return position, size, queue_id, offset, time, topic, text
 
     def _measure(self, at: int) -> _Measured | None:
-        """Give a record's parts if it is in its place and its lengths add up."""
+        """Return a record's parts if it is in its place and its lengths add up."""
         found, end = self._bytes, self._end
         if end - at < _SMALLEST:
             return None
@@ -121,12 +121,12 @@ class SegmentScan:
         return size, crc, queue_id, offset, position, time, body_at, body_end, topic_at, topic_end
 
     def _is_blank(self, at: int) -> bool:
-        """Tell whether the unused rest of the file begins here."""
+        """Return whether the unused rest of the file begins here."""
         rest = self._end - at
         return rest >= BLANK_SIZE and self._bytes[at : at + BLANK_SIZE] == blank_record(rest)
 
     def _behind_damage(self, at: int) -> int | None:
-        """Give where sound records may go on behind a place where there is none."""
+        """Return where sound records may go on behind a place where there is none."""
         if self._data_end < 0:
             self._data_end = self._file.data_end(at)
         measured = self._measure(at)
@@ -140,13 +140,13 @@ class SegmentScan:
             if self._sound(at) is not None:
                 return at
             if blank is None and self._is_blank(at):
-                blank = at  # unless a record follows: then somebody only wrote what looks like one
+                blank = at  # unless a record follows: then a body only looks like a blank
         return blank
 
     def _is_torn(self, at: int) -> bool:
-        """Tell whether this is a last record cut short, with nothing at all behind it.
+        """Return whether this is a last record cut short, with nothing at all behind it.
 
-        Its body must not be searched: whoever sent it may have put a forged record in there.
+        Its body must not be searched: its sender may have put a forged record in there.
         """
         if self._end - at < _SMALLEST:
             return False
@@ -171,7 +171,7 @@ class SegmentScan:
 
 
 def walk_log(segments: Segments, start: int, tail: int, limit: int) -> tuple[list[Sound], int]:
-    """Give up to `limit` sound records from a position on, and where to go on."""
+    """Return up to `limit` sound records from a position on, and the next position."""
     found: list[Sound] = []
     position = max(start, segments.first)
     for segment in segments.from_position(position):
@@ -186,7 +186,7 @@ def walk_log(segments: Segments, start: int, tail: int, limit: int) -> tuple[lis
 
 
 def record_bytes(segments: Segments, position: int) -> bytes | None:
-    """Give the sound record that begins at a position, if one does."""
+    """Return the sound record that begins at a position, if one does."""
     segment = segments.at(position)
     if segment is None:
         return None

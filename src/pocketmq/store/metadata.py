@@ -70,7 +70,10 @@ class Metadata:
     def __init__(self, path: Path | None, *, may_be_new: bool = True) -> None:
         """Open or make the file. Raises `StoreCorrupt` if it is new and may not be."""
         self._path = path
-        self._lock = threading.Lock()  # one transaction at a time on the writing connection
+        # Two connections: reads are the owner's thread's and must not wait for a transaction of
+        # the flusher's (WAL lets them see the last commit meanwhile). Both threads write, one
+        # transaction at a time. In memory there is one database per connection, so one for both.
+        self._lock = threading.Lock()
         self._connection = _connect(path)
         self._reader = self._connection
         try:
@@ -86,7 +89,7 @@ class Metadata:
     # Single facts
 
     def number(self, name: str) -> int | None:
-        """Give a number kept under a name."""
+        """Return a number kept under a name."""
         rows: list[tuple[int]] = self._rows("select value from store where name = ?", name)
         return rows[0][0] if rows else None
 
@@ -98,7 +101,7 @@ class Metadata:
     # Documents: topics, groups and whatever else is one text under a name
 
     def documents(self, kind: str) -> list[tuple[str, bytes]]:
-        """Give every document of a kind, with its key."""
+        """Return every document of a kind, with its key."""
         return self._rows("select key, value from document where kind = ?", kind)
 
     def save_documents(self, kind: str, changed: dict[str, bytes | None]) -> None:
@@ -112,7 +115,7 @@ class Metadata:
     # Consumer offsets
 
     def consumer_offsets(self) -> list[OffsetRow]:
-        """Give every stored offset."""
+        """Return every stored offset."""
         return self._rows(
             "select topic, consumer_group, queue_id, next_offset from consumer_offset"
         )
@@ -132,12 +135,12 @@ class Metadata:
     # The store's own state
 
     def topics(self) -> list[str]:
-        """Give the topics that had queues at the last checkpoint."""
+        """Return the topics that had queues at the last checkpoint."""
         rows: list[tuple[str]] = self._rows("select distinct topic from queue")
         return [topic for (topic,) in rows]
 
     def queues_of(self, topic: str) -> list[QueueRow]:
-        """Give a topic's queues as of the last checkpoint."""
+        """Return a topic's queues as of the last checkpoint."""
         return self._rows("select * from queue where topic = ? order by queue_id", topic)
 
     def queue_ends(self) -> list[tuple[str, int, int]]:
@@ -145,11 +148,11 @@ class Metadata:
         return self._rows("select topic, queue_id, next_offset from queue")
 
     def extents_of(self, queue: int) -> list[ExtentRow]:
-        """Give a queue's extents as of the last checkpoint, oldest first; 0 for what is free."""
+        """Return a queue's extents as of the last checkpoint, oldest first; 0 for what is free."""
         return self._rows("select * from extent where queue = ? order by first", queue)
 
     def deleted_topics(self) -> dict[str, int]:
-        """Give the topics whose deletion no checkpoint knows of, and how far the log was then."""
+        """Return the topics whose deletion no checkpoint knows of, and how far the log was then."""
         rows: list[tuple[str, int]] = self._rows("select topic, position from deleted_topic")
         return dict(rows)
 
@@ -233,11 +236,11 @@ class Metadata:
 def _connect(path: Path | None) -> sqlite3.Connection:
     """Open the file; a new one is for its owner only, as users' passwords are in it.
 
-    SQLite gives the files it makes beside it the same mode.
+    SQLite creates the files beside it with the same mode.
     """
     try:
         if path is not None and not path.exists():
-            with suppress(OSError):  # told by SQLite, which cannot open it either
+            with suppress(OSError):  # reported by SQLite, which cannot open it either
                 path.touch(0o600)
         return sqlite3.connect(
             path or ":memory:", _LOCKED_OUT, isolation_level=None, check_same_thread=False

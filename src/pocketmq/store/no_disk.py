@@ -24,7 +24,7 @@ class MemoryFile:
         self.view = memoryview(self.map)
 
     def write(self, position: int, data: bytes) -> None:
-        """Put bytes at a position."""
+        """Write bytes at a position."""
         self.view[position : position + len(data)] = data
         self._end = max(self._end, position + len(data))
 
@@ -42,10 +42,10 @@ class MemoryFile:
         return position + len(rest.rstrip(b"\0"))
 
     def rest(self) -> None:
-        """There is nothing to give back."""
+        """Do nothing: there is no descriptor."""
 
     def close(self) -> None:
-        """Let the memory go once nobody reads it."""
+        """Free the memory once it is no longer referenced."""
         if not self.map.closed:
             self._released(len(self.map))
         self.view.release()
@@ -54,7 +54,7 @@ class MemoryFile:
 
 
 class NoDisk:
-    """The same without a disk: everything is gone with the process."""
+    """Files in memory only: everything is gone with the process."""
 
     most_open = 0
 

@@ -1,4 +1,4 @@
-"""What a store can be told."""
+"""Options of a store."""
 
 import msgspec
 
@@ -14,7 +14,7 @@ class StoreOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Bytes of one commit-log file; the unit of deletion."""
 
     sync: bool = False
-    """Acknowledge a message only once it is on the device, not just with the operating system."""
+    """Whether a message is acknowledged only once it is on the device; see `durability`."""
 
     sync_interval: float = 0.5
     """Seconds between flushes to the device when `sync` is off."""
@@ -32,13 +32,13 @@ class StoreOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Bytes the commit log may hold; 0 for no limit but the disk."""
 
     delete_hours: tuple[int, ...] = (4,)
-    """Hours of the day at which files go that are older than that; empty for any."""
+    """Hours of the day at which files older than that are deleted; empty for any."""
 
     disk_clean_ratio: float = 0.75
-    """Part of the disk in use from which old files go at any hour."""
+    """Part of the disk in use from which old files are deleted at any hour."""
 
     disk_force_ratio: float = 0.85
-    """Part of the disk in use from which files go whatever their age."""
+    """Part of the disk in use from which files are deleted whatever their age."""
 
     disk_full_ratio: float = 0.90
     """Part of the disk in use from which new messages are refused."""
@@ -46,5 +46,5 @@ class StoreOptions(msgspec.Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         if self.segment_size < SMALLEST_SEGMENT:
             raise InvalidInput(
-                f"a segment of {self.segment_size} bytes, at least {SMALLEST_SEGMENT} are needed"
+                f"segment_size must be at least {SMALLEST_SEGMENT} bytes, not {self.segment_size}"
             )

@@ -19,7 +19,7 @@ _NONE = memoryview(b"")
 _first = attrgetter("first")
 _UNCHECKED = (-1, 0, 0)
 _LOOK_BACK = 1024
-"""Entries that are looked at again: more than a damaged page of the file holds."""
+"""Entries that are checked again: more than a damaged page of the file holds."""
 
 
 class Index:
@@ -62,7 +62,7 @@ class QueueIndex:
         return self._min
 
     def append(self, position: int, size: int, tag: int) -> None:
-        """Add the next message; raise `StoreFull` if there is no room, nothing changed then."""
+        """Add the next message; raise `StoreFull` if there is no space, nothing changed then."""
         offset = self.next_offset
         if offset >= self._limit:
             self._grow(1)
@@ -97,7 +97,7 @@ class QueueIndex:
             raise
 
     def place(self, offset: int, position: int, size: int, tag: int, *, losses: int) -> bool:
-        """Put a message found by recovery at its own offset; tell whether it belongs there.
+        """Put a message found by recovery at its own offset; return whether it belongs there.
 
         Before it at most `losses` others may be missing. A place that is taken stays as it is.
         """
@@ -119,7 +119,7 @@ class QueueIndex:
             self.append(position, 0, 0)
 
     def truncate(self, offset: int) -> None:
-        """Forget the newest messages, from an offset on, that turned out not to be stored."""
+        """Drop the newest messages, from an offset on, that turned out not to be stored."""
         self.next_offset = offset
         self._checked = _UNCHECKED
         freed = []
@@ -132,7 +132,7 @@ class QueueIndex:
             self._rest_on_nothing()
 
     def entries(self, offset: int, count: int) -> tuple[list[int], list[int]]:
-        """Give positions and sizes of up to `count` messages from an offset on."""
+        """Return positions and sizes of up to `count` messages from an offset on."""
         positions: list[int] = []
         sizes: list[int] = []
         for extent, start, stop in self._runs(offset, count):
@@ -144,7 +144,7 @@ class QueueIndex:
         return positions, sizes
 
     def tags(self, offset: int, count: int) -> list[int]:
-        """Give the tag codes of up to `count` messages from an offset on."""
+        """Return the tag codes of up to `count` messages from an offset on."""
         tags: list[int] = []
         for extent, start, stop in self._runs(offset, count):
             at = extent.place // 8 + extent.entries - extent.first
@@ -152,7 +152,7 @@ class QueueIndex:
         return tags
 
     def position(self, offset: int) -> int | None:
-        """Give where a message lies in the log (or the next one, if it was lost)."""
+        """Return where a message lies in the log (or the next one, if it was lost)."""
         positions, _ = self.entries(offset, 1) if offset >= self._min else ([], [])
         return positions[0] if positions else None
 
@@ -190,7 +190,7 @@ class QueueIndex:
             self._use(extents[-1])
 
     def forget(self) -> None:
-        """Give everything back: the queue was deleted, and reads as empty from now on."""
+        """Free all index space: the queue was deleted, and reads as empty from now on."""
         self._index.files.free(self.extents)
         self._index.dirty.discard(self)
         self.extents = []
@@ -215,14 +215,14 @@ class QueueIndex:
             self._rest_on_nothing()
 
     def files_in_use(self) -> set[int]:
-        """Give the number of the file that is being written to."""
+        """Return the number of the file that is being written to."""
         return {self.extents[-1].file} if self.extents else set()
 
     def _first_from(self, kept: int, lowest: int, high: int) -> int:
         """Return the first of these offsets whose record lies at or behind a position of the log.
 
         A damaged entry may have misled the search: then one before what it found lies behind the
-        position, too, and the search goes on below that one. Nothing sound is left out.
+        position, too, and the search continues below that one. Nothing sound is left out.
         """
         while True:
             low = lowest
@@ -239,7 +239,7 @@ class QueueIndex:
                 return low
 
     def _runs(self, offset: int, count: int) -> list[tuple[Extent, int, int]]:
-        """Give the extents that hold a range, each with the part of it that it holds."""
+        """Return the extents that hold a range, each with the part of it that it holds."""
         stop = min(offset + count, self.next_offset)
         if offset >= stop:
             return []
@@ -254,7 +254,7 @@ class QueueIndex:
         ]
 
     def _fill(self, offset: int, position: int, size: int, tag: int) -> bool:
-        """Put a message into the place of one that was taken for lost."""
+        """Fill the entry of a message that was considered lost."""
         for extent, _, _ in self._runs(offset, 1) if offset >= self._min else ():
             file = self._index.files.file(extent.file)
             at = offset - extent.first
@@ -274,6 +274,7 @@ class QueueIndex:
         while entries < wanted and entries < LONGEST:
             entries *= 2
         extent = self._index.files.allocate(self.number, self.next_offset, entries)
+        # The next checkpoint must also sync the file that this queue leaves now.
         self._index.touched |= self.files_in_use()
         self.extents.append(extent)
         self._use(extent)

@@ -32,7 +32,7 @@ class Queues:
             self._forget(topic)
 
     def get(self, topic: str, queue_id: int) -> QueueIndex | None:
-        """Give a queue that has or had messages."""
+        """Return a queue that has or had messages."""
         queues = self._loaded.get(topic)
         if queues is None:
             if topic not in self._stored:
@@ -41,7 +41,7 @@ class Queues:
         return queues.get(queue_id)
 
     def make(self, topic: str, queue_id: int) -> QueueIndex:
-        """Give a queue, making it if it is new."""
+        """Return a queue, making it if it is new."""
         queue = self.get(topic, queue_id)
         if queue is None:
             siblings = self._loaded.setdefault(topic, {})
@@ -53,13 +53,13 @@ class Queues:
         return queue
 
     def of(self, topic: str) -> list[QueueIndex]:
-        """Give the queues of a topic that have or had messages, by their ids."""
+        """Return the queues of a topic that have or had messages, by their ids."""
         if topic in self._stored:
             self._load_topic(topic)
         return [queue for _, queue in sorted(self._loaded.get(topic, {}).items())]
 
     def topics(self) -> set[str]:
-        """Give the topics that have or had messages."""
+        """Return the topics that have or had messages."""
         return {topic for topic, queues in self._loaded.items() if queues} | self._stored
 
     def ends(self) -> dict[tuple[str, int], int]:
@@ -83,7 +83,7 @@ class Queues:
     def log_was_cut(self, first_kept: int) -> None:
         """Take note that the log begins later now: entries before that are gone.
 
-        Queues in use find out by themselves; `trim` sees to those that nobody touches.
+        Queues in use notice by themselves; `trim` handles those that are not used.
         """
         self.index.first_kept = first_kept
         if not self._to_trim:

@@ -2,7 +2,7 @@
 
 Pieces are views into the log's files: nothing is copied here, and a piece stays valid as long as
 it is held, even when its file has been deleted. A record that is not what the index says, or whose
-body does not have its checksum, is damaged and passed over; see `record_check`. Records that this
+body does not have its checksum, is damaged and skipped; see `record_check`. Records that this
 process wrote or checked a few minutes ago at most are not checked again: they come from memory.
 What was written or checked earlier may have been read from the device again since.
 """
@@ -26,10 +26,10 @@ from pocketmq.store.segments import Segment
 logger = logging.getLogger("pocketmq.store")
 
 Matches = Callable[[int, memoryview], bool]
-"""Tells from a message's tag code and its whole record whether a reader wants it."""
+"""Returns whether a reader wants a message, by its tag code and its whole record."""
 
 SCAN_LIMIT = 800
-"""Entries looked at in one read when few of them match, as in Java."""
+"""Entries scanned in one read when few of them match, as in Java."""
 
 _SAMPLE = 8
 _REPORTED = 1000
@@ -51,10 +51,10 @@ class ReadStatus(Enum):
     OFFSET_RESET = "OFFSET_RESET"
 
 
-class Read(msgspec.Struct, gc=False):
+class QueueRead(msgspec.Struct, gc=False):
     """What a read found, and where to go on.
 
-    There is one piece for each record, unless the read was told that they may be joined.
+    There is one piece for each record, unless the read allows joined pieces.
     """
 
     status: ReadStatus
@@ -77,25 +77,25 @@ def read_queue(
     matches: Matches | None = None,
     tags: AbstractSet[int] | None = None,
     joined: bool = False,
-) -> Read:
+) -> QueueRead:
     """Read up to `max_count` records and about `max_bytes`; the first always comes, however large.
 
     `tags` are the codes wanted, looked up in the index alone; `matches` sees whole records. With
     `joined` records that lie side by side in the log, as those of a batch do, come as one piece:
-    thousands of views are much of the work for whoever only sends them on.
+    thousands of views are much of the work for a caller that only sends them on.
     """
     if queue is None:
-        return Read(ReadStatus.NO_MATCHED_LOGIC_QUEUE, 0, 0, 0)
+        return QueueRead(ReadStatus.NO_MATCHED_LOGIC_QUEUE, 0, 0, 0)
     low, high = queue.min_offset, queue.next_offset
     if high == 0:
-        return Read(ReadStatus.NO_MESSAGE_IN_QUEUE, 0, 0, 0)
+        return QueueRead(ReadStatus.NO_MESSAGE_IN_QUEUE, 0, 0, 0)
     if offset < low:
-        return Read(ReadStatus.OFFSET_TOO_SMALL, low, low, high)
+        return QueueRead(ReadStatus.OFFSET_TOO_SMALL, low, low, high)
     if offset == high:
-        return Read(ReadStatus.OFFSET_OVERFLOW_ONE, offset, low, high)
+        return QueueRead(ReadStatus.OFFSET_OVERFLOW_ONE, offset, low, high)
     if offset > high:
-        return Read(ReadStatus.OFFSET_OVERFLOW_BADLY, high, low, high)
-    result = Read(ReadStatus.FOUND, offset, low, high)
+        return QueueRead(ReadStatus.OFFSET_OVERFLOW_BADLY, high, low, high)
+    result = QueueRead(ReadStatus.FOUND, offset, low, high)
     if matches is None and tags is None:
         _read_all(log, queue, max_count, max_bytes, result, joined=joined)
     else:
@@ -109,7 +109,7 @@ def _read_all(
     queue: QueueIndex,
     max_count: int,
     max_bytes: int,
-    result: Read,
+    result: QueueRead,
     *,
     joined: bool,
 ) -> None:
@@ -211,13 +211,13 @@ def _sound_ones(
 
 
 def _lying_together(positions: list[int], sizes: list[int]) -> int:
-    """Tell by the first few whether records came in batches: only then it pays to look at all."""
+    """Return whether records came in batches, by the first few: only then it pays to check all."""
     few = positions[: _SAMPLE + 1]
     return sum(map(eq, map(add, few, sizes), few[1:]))
 
 
 def _stretches(positions: list[int], sizes: list[int]) -> tuple[list[int], list[int]]:
-    """Give positions and sizes of what lies side by side, instead of those of records."""
+    """Return positions and sizes of what lies side by side, instead of those of records."""
     ends = list(map(add, positions, sizes))
     gaps = map(ne, ends, islice(positions, 1, None))
     firsts = [0, *compress(range(1, len(positions)), gaps)]
@@ -227,7 +227,7 @@ def _stretches(positions: list[int], sizes: list[int]) -> tuple[list[int], list[
 
 
 def _long_stretches(positions: list[int], sizes: list[int]) -> tuple[list[int], list[int]]:
-    """Give the same without a look at each, which is quicker where stretches are long.
+    """Return the same without checking each, which is quicker where stretches are long.
 
     A position less the sizes of all before it stays the same as long as there is no gap, so that
     the end of a stretch can be searched for; most are as long as the one before.
@@ -260,7 +260,7 @@ def _read_matching(
     queue: QueueIndex,
     max_count: int,
     max_bytes: int,
-    result: Read,
+    result: QueueRead,
     *,
     matches: Matches | None,
     tags: AbstractSet[int] | None,

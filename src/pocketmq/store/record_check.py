@@ -30,7 +30,7 @@ def suspect_rows(
     """Return which of the records that consecutive index entries name are not known to be sound.
 
     Rows count from 0, for the entry at `offset`. Only the usual form (IPv4 hosts, a topic of up to
-    127 bytes) is recognised: whether a suspect is sound, `sound_record` tells.
+    127 bytes) is recognised: `sound_record` decides whether a suspect is sound.
     """
     topic = queue.topic.encode()
     if len(topic) > 127 or not _inside(segment, positions, sizes):
@@ -60,7 +60,7 @@ def suspect_rows(
             or called != name
             or body_end + frame + text != stop
             or crc(found[body_at:body_end]) & 0x7FFF_FFFF != checksum
-            # A torn write; most properties are so short that their last byte tells.
+            # A torn write; most properties are so short that their last byte shows it.
             or (size > SECTOR and text and not found[stop - 1])
             or (text > SECTOR and looks_torn(found[stop - text : stop]))
         ):

@@ -1,27 +1,45 @@
-"""Finding every message again after a stop, clean or not.
+"""Recovery: finding every message again after a stop, clean or not.
 
-Walks the commit log from the last checkpoint and builds the queues' entries anew. Damage is passed
-over and reported: a record that fails its checks does not hide those behind it. The log ends after
-its last sound record.
+The order of `take_up` matters:
+
+1. Load the log's files, then the free index space and the queues as the last checkpoint left them.
+   Index entries written after the checkpoint are ignored: a power cut may have torn them.
+2. Scan the log from the checkpoint on and build the queues' entries anew. The log is the truth, the
+   index is derived from it; a record counts only if all its checks pass (see `log_scan`).
+3. Follow what a repair has noted, which may move the ends of log and queues.
+4. Cut the log after its last sound record (`CommitLog.begin`), before anything is appended. A torn
+   tail is zeroed and synced: otherwise a later crash could leave a sound-looking old record
+   behind new ones, and it would come back from the dead.
+5. Only then correct the positions of deleted topics, which must not lie beyond the new end.
+
+Damage in the middle is skipped and reported: a record that fails its checks does not hide those
+behind it. A torn tail is not damage but a write that did not finish.
 """
 
+import logging
 from collections.abc import Callable, Mapping
 
 import msgspec
 
+from pocketmq.errors import StoreCorrupt
 from pocketmq.protocol.record_scan import RecordView, tags_code
+from pocketmq.store.commit_log import CommitLog
 from pocketmq.store.log_scan import SegmentScan
+from pocketmq.store.metadata import LOG_FIRST, Metadata
 from pocketmq.store.queue_index import QueueIndex
 from pocketmq.store.queues import Queues
 from pocketmq.store.segments import Segment, Segments
 
 TagRule = Callable[[RecordView], int]
-"""Gives the code of a record of a topic that keeps something else in its index than the tag's hash.
+"""Returns the tag code of a record, for a topic whose index holds another code than the tag's hash.
 
-It must be what was given when the record was appended.
+It must be the code with which the record was appended.
 """
 
 _SMALLEST = 91
+REPAIR_KIND = "repair"
+"""The kind of the document, and its only key, in which a repair leaves word for the next start."""
+log = logging.getLogger("pocketmq.store")
 
 
 class Damage(msgspec.Struct, frozen=True):
@@ -32,7 +50,7 @@ class Damage(msgspec.Struct, frozen=True):
 
 
 class Recovered(msgspec.Struct):
-    """What a walk over the log came to."""
+    """The result of a scan of the log."""
 
     start: int
     tail: int
@@ -42,8 +60,30 @@ class Recovered(msgspec.Struct):
     """Whether something behind the last sound record was cut off: a write that was not finished."""
 
 
+class RepairNote(msgspec.Struct, frozen=True):
+    """What a repair found, for the start that follows it and for later checks."""
+
+    start: int
+    """Where the next start begins to walk over the log."""
+    tail: int = 0
+    """The log ends here at least, though records before may be damaged."""
+    ends: list[tuple[str, int, int]] = []
+    """Topic, queue id and next offset of queues: lost messages at their ends keep their offsets."""
+    damage: list[tuple[int, int]] = []
+    """Bytes of the log that are known to hold no sound record."""
+
+    def knows(self, start: int, end: int) -> bool:
+        """Return whether damage between two positions was there at the time of the repair."""
+        return any(low <= start and end <= high for low, high in self.damage)
+
+
+def read_repair_note(document: bytes) -> RepairNote:
+    """Read the document. Raises `msgspec.MsgspecError` if it is none."""
+    return msgspec.json.decode(document, type=RepairNote)
+
+
 class _Place(msgspec.Struct, gc=False):
-    """What all records of one queue have in common."""
+    """What all records of one queue have in common, cached for the scan."""
 
     topic: str
     queue_id: int
@@ -54,7 +94,7 @@ class _Place(msgspec.Struct, gc=False):
     tag: int = 0
 
     def learn(self, text: bytes) -> int:
-        """Give the tag code of properties, and remember it for others that end in the same way."""
+        """Return the tag code of properties, and cache it for others that end in the same way."""
         _, found, rest = text.rpartition(b"\x02TAGS\x01")
         self.ending, self.tag = (found + rest if found else None), tags_code(text)
         return self.tag
@@ -67,7 +107,7 @@ def recover(
     deleted: Mapping[str, int],
     rules: Mapping[str, TagRule],
 ) -> Recovered:
-    """Index every sound record from `start` on; give where the log ends."""
+    """Index every sound record from `start` on; return where the log ends."""
     return _Recovery(queues, deleted, rules, start).run(segments)
 
 
@@ -154,3 +194,80 @@ class _Recovery:
             damage[-1] = Damage(damage[-1].start, end)
         else:
             damage.append(Damage(start, end))
+
+
+def take_up(
+    commit_log: CommitLog, queues: Queues, metadata: Metadata, tag_rules: Mapping[str, TagRule]
+) -> Recovered:
+    """Load the last checkpoint and recover what came after it.
+
+    Raises `StoreCorrupt` if files are missing.
+    """
+    segments = commit_log.segments
+    segments.load()
+    free = [row[:3] for row in metadata.extents_of(0)]
+    queues.files.load(metadata.number("index_end") or 0, free)
+    deleted = metadata.deleted_topics()
+    queues.load(deleted)
+    start = metadata.number("position") or 0
+    if not segments.first <= start <= segments.end:
+        raise StoreCorrupt(
+            f"the commit log holds bytes {segments.first} to {segments.end}, but a checkpoint "
+            f"was made at {start}: files are missing"
+        )
+    recovered = recover(segments, start, queues, deleted, tag_rules)
+    _follow_repair(recovered, segments, queues, metadata, deleted)
+    for damage in recovered.damage:
+        log.warning("commit log: bytes %d to %d are damaged", damage.start, damage.end)
+    recovered.torn = commit_log.begin(recovered.tail, start)
+    for topic, position in deleted.items():
+        if position > recovered.tail:  # new records will lie where its lost ones lay
+            metadata.delete_topic(topic, recovered.tail)
+    queues.index.first_kept = segments.first
+    _look_for_missing(commit_log, metadata)
+    return recovered
+
+
+def _look_for_missing(commit_log: CommitLog, metadata: Metadata) -> None:
+    """Warn if files at the beginning of the log are gone that retention has not deleted."""
+    first, known = commit_log.first, metadata.number(LOG_FIRST)
+    commit_log.deleted_until = first if known is None else min(known, first)
+    if commit_log.deleted_until < first:
+        log.warning(
+            "commit log files are missing: bytes=%d first_kept=%d; they were not deleted by "
+            "retention, and their messages are lost; put the files back, or run "
+            "`pocketmq store check --repair` to accept the loss",
+            first - commit_log.deleted_until, first,
+        )  # fmt: skip
+
+
+def _follow_repair(
+    recovered: Recovered,
+    segments: Segments,
+    queues: Queues,
+    metadata: Metadata,
+    deleted: Mapping[str, int],
+) -> None:
+    """Let log and queues end where they ended before a repair, though records there are damaged.
+
+    Otherwise new messages would get offsets that consumers have committed already. Only until the
+    first checkpoint after the repair, which knows it all.
+    """
+    documents = dict(metadata.documents(REPAIR_KIND))
+    if REPAIR_KIND not in documents:
+        return
+    try:
+        note = read_repair_note(documents[REPAIR_KIND])
+    except msgspec.MsgspecError as error:
+        raise StoreCorrupt(f"meta.sqlite: what a repair has noted is damaged: {error}") from error
+    if recovered.start != note.start:
+        return
+    if recovered.tail < note.tail <= segments.end:
+        recovered.damage.append(Damage(recovered.tail, note.tail))
+        recovered.tail = note.tail
+    for topic, queue_id, following in note.ends:
+        if following > 0 and deleted.get(topic, -1) < note.tail:  # not deleted since the repair
+            queue = queues.make(topic, queue_id)
+            if queue.next_offset < following:
+                queue.lose_until(following, recovered.tail)
+                queues.index.dirty.add(queue)

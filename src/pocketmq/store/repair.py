@@ -1,13 +1,15 @@
 """Making a store usable again whose metadata, queue indexes or records are damaged.
 
 Metadata and indexes are moved aside, never deleted. New metadata takes over what can be read of
-the old, with a checkpoint at the very beginning of the log: the next start walks over all of it, as
+the old, with a checkpoint at the very beginning of the log: the next start reads all of it, as
 after a crash, and builds every queue anew. Topics whose records begin in the middle, because older
-files are gone, go on at that offset. Damaged records stay where they are; their offsets are not
-given to other messages. If the metadata cannot be read at all, what only it knew is gone: how
-groups were set up and how far they were, users, rules, and which topics had been deleted.
+files are gone, continue at that offset. Damaged records stay where they are; their offsets are not
+reused for other messages. If the metadata cannot be read at all, what only it held is lost: the
+groups' settings and offsets, users, rules, and which topics had been deleted; topics and queues
+are then inferred from the records (`TopicLife`).
 """
 
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 import msgspec
@@ -17,13 +19,130 @@ from pocketmq.model.names import is_system_topic
 from pocketmq.model.topics import TopicConfig
 from pocketmq.protocol.json_values import encode_body
 from pocketmq.store.check_metadata import SeenMetadata, read_metadata
-from pocketmq.store.check_values import NO_FORMS, Findings, StoredForms
+from pocketmq.store.check_values import NO_FORMS, Findings, StoredForms, WaitsFor
 from pocketmq.store.checking import LogReader, locked
 from pocketmq.store.directory import METADATA
 from pocketmq.store.disk import OWNER_ONLY_FOLDER, Disk, store_error, sync_folder
+from pocketmq.store.log_scan import Sound
 from pocketmq.store.metadata import Metadata
 from pocketmq.store.recovery import REPAIR_KIND, RepairNote
-from pocketmq.store.repair import TopicLife, noting_waits, read_lives
+
+RecordSpan = tuple[int, int]
+"""A record's first byte and the one behind its last."""
+
+
+class LivedQueue(msgspec.Struct):
+    """A queue as its records show it."""
+
+    first: int
+    """Its first offset, ..."""
+    begins: int
+    """... where that one lies in the log, ..."""
+    ends: int
+    """... and where the last one does."""
+    last: int
+    """The offset of the last record, ..."""
+    before: int
+    """... and of the one before it, if offsets are missing between them."""
+    newest: RecordSpan
+    anew: RecordSpan | None = None
+    """A record with offset 0 that may be the first after a deletion."""
+
+
+class TopicLife(msgspec.Struct):
+    """A topic as its records show it, through deletions and new starts."""
+
+    begins: int = 0
+    """Its records before this position are of a topic of that name that was deleted."""
+    queues: dict[int, LivedQueue] = {}
+    misfits: list[RecordSpan] = []
+    """Records whose offset cannot be: a bit of it was flipped."""
+
+    def see(self, queue_id: int, offset: int, place: RecordSpan) -> None:
+        """Note the next record."""
+        known = self.queues.get(queue_id)
+        if known is not None and known.anew is not None:
+            known = self._decide(queue_id, known, known.anew, is_first=offset == 1)
+        if known is None:
+            self._begin(queue_id, offset, place)
+        elif offset == 0:
+            known.anew = place
+        elif offset > known.last:
+            known.before = known.last
+            known.last, known.ends, known.newest = offset, place[0], place
+        elif offset > known.before:  # the record before this one was too far ahead
+            self.misfits.append(known.newest)
+            known.last, known.ends, known.newest = offset, place[0], place
+            known.before = offset - 1
+        else:
+            self.misfits.append(place)
+
+    def finish(self, next_offsets: Mapping[int, int] | None) -> None:
+        """Decide what no further record decides, by the next offsets that metadata knew."""
+        for queue_id, known in list(self.queues.items()):
+            if known.anew is not None:
+                is_first = next_offsets is None or next_offsets.get(queue_id, 1) == 1
+                self._decide(queue_id, known, known.anew, is_first=is_first)
+
+    def _decide(
+        self, queue_id: int, known: LivedQueue, place: RecordSpan, *, is_first: bool
+    ) -> LivedQueue:
+        """Settle whether a record with offset 0 began the queue anew, or has a damaged offset."""
+        known.anew = None
+        if not is_first:
+            self.misfits.append(place)
+            return known
+        self._begin_anew(known.ends, place[0])
+        return self._begin(queue_id, 0, place)
+
+    def _begin(self, queue_id: int, offset: int, place: RecordSpan) -> LivedQueue:
+        queue = LivedQueue(offset, place[0], place[0], offset, offset - 1, place)
+        self.queues[queue_id] = queue
+        return queue
+
+    def _begin_anew(self, last: int, position: int) -> None:
+        """Forget what came before a deletion, which lies between two records of one queue.
+
+        Queues whose first records lie there, too, are taken for ones of the new topic.
+        """
+        self.queues = {
+            number: queue
+            for number, queue in self.queues.items()
+            if queue.first == 0 and queue.begins > last
+        }
+        self.begins = min([position, *(queue.begins for queue in self.queues.values())])
+
+
+def noting_waits(
+    records: Iterable[Sound], waits_for: WaitsFor, counts: dict[str, int]
+) -> Iterator[Sound]:
+    """Pass records on; note in `counts` how many queues those that wait need, by topic."""
+    system: dict[bytes, bool] = {}
+    for record in records:
+        name, text = record[5:7]
+        if name not in system:
+            system[name] = is_system_topic(name.decode("utf-8", "replace"))
+        place = waits_for(text) if system[name] else None
+        if place is not None:
+            topic, queue_id = place
+            counts[topic] = max(counts.get(topic, 0), queue_id + 1)
+        yield record
+
+
+def read_lives(
+    records: Iterable[Sound], next_offsets: Mapping[str, Mapping[int, int]] | None
+) -> dict[str, TopicLife]:
+    """Find out which queues there are, and where each begins.
+
+    `next_offsets` are those that metadata knew by topic and queue, None if there is no metadata.
+    """
+    lives: dict[str, TopicLife] = {}
+    for position, size, queue_id, offset, _, topic, _ in records:
+        name = topic.decode("utf-8", "replace")
+        lives.setdefault(name, TopicLife()).see(queue_id, offset, (position, position + size))
+    for name, life in lives.items():
+        life.finish(None if next_offsets is None else next_offsets.get(name, {}))
+    return lives
 
 
 class Repaired(msgspec.Struct, frozen=True):

@@ -1,6 +1,6 @@
-"""Letting old messages go: which files of the commit log are deleted, and why.
+"""Retention: which files of the commit log are deleted, and why.
 
-The decision is a pure function over the files, the moment and the disk; it never names the newest
+The decision is a pure function over the files, the time and the disk; it never names the newest
 file, which is being written to. Carrying it out is the store's. Everything that points into a file
 (queues, key index) notices by itself that the log begins later; what consumers have stored about
 their progress stays as it is: a reader below the new beginning is sent to it.
@@ -30,17 +30,17 @@ ASKED_AT_ONCE = 200
 
 
 class Reason(Enum):
-    """Why a file goes."""
+    """Why a file is deleted."""
 
-    AGE = "its messages are older than they are kept, and it is the hour to clean up"
-    ASKED = "its messages are older than they are kept, and somebody asked to clean up"
-    LITTLE_SPACE = "its messages are older than they are kept, and the disk is filling up"
+    AGE = "older than the retention time, at the hour of cleaning"
+    ASKED = "older than the retention time, cleaning was requested"
+    LITTLE_SPACE = "older than the retention time, and the disk is filling up"
     NO_SPACE = "the disk is nearly full"
-    SIZE = "the log is larger than it may be"
+    SIZE = "the log exceeds its maximum size"
 
 
 class LogFile(msgspec.Struct, frozen=True):
-    """A file of the log, and when the last message was added to it (None if nobody knows)."""
+    """A file of the log, and when the last message was added to it (None if unknown)."""
 
     start: int
     size: int
@@ -63,15 +63,15 @@ class Conditions(msgspec.Struct, frozen=True, kw_only=True):
     disk_used: float
     """The part of the disk that is in use, from 0 to 1."""
     asked: bool = False
-    """Whether somebody wants it done now, whatever the hour."""
+    """Whether an operator requested it now, whatever the hour."""
 
 
 def plan(files: Sequence[LogFile], options: StoreOptions, conditions: Conditions) -> list[Drop]:
-    """Give the files to delete now, from the oldest on.
+    """Return the files to delete now, from the oldest on.
 
     Age alone counts at certain hours of the day, or when asked, or while more than
     `disk_clean_ratio` of the disk is in use. Above `disk_force_ratio` one file goes whatever its
-    age, if nothing else does: only a new measurement tells whether more must.
+    age, if nothing else does: only a new measurement shows whether more must.
     """
     drops: list[Drop] = []
     total = sum(file.size for file in files)
@@ -89,12 +89,12 @@ def plan(files: Sequence[LogFile], options: StoreOptions, conditions: Conditions
 
 
 def at_once(conditions: Conditions) -> int:
-    """Give how many files may go in one pass."""
+    """Return how many files may go in one pass."""
     return ASKED_AT_ONCE if conditions.asked else FILES_AT_ONCE
 
 
 def refuses_messages(options: StoreOptions, disk_used: float, *, refused: bool) -> bool:
-    """Tell whether there is too little space left to take messages.
+    """Return whether there is too little space left to take messages.
 
     Once refused, they are taken again when no file has to go for the sake of space.
     """
@@ -108,18 +108,18 @@ def parse_hours(text: str) -> tuple[int, ...]:
     except ValueError:
         hours = (-1,)
     if not all(0 <= hour < 24 for hour in hours):
-        raise InvalidInput(f"{text!r} does not name hours of the day; write e.g. 04 or 04;16")
+        raise InvalidInput(f"{text!r} is not a list of hours of the day, such as 04 or 04;16")
     return hours
 
 
 class LogFiles:
-    """What a plan needs to know of the log's files, each looked at once."""
+    """What a plan needs of the log's files; each is read once."""
 
     def __init__(self) -> None:
         self._closed: dict[int, int] = {}
 
     def list(self, segments: Sequence[Segment], look_at: int) -> list[LogFile]:
-        """Give the files; when they were closed is found out for so many of the oldest."""
+        """Return the files; the time they were closed is read for the `look_at` oldest."""
         kept = {segment.start for segment in segments}
         self._closed = {start: time for start, time in self._closed.items() if start in kept}
         files = []
@@ -131,7 +131,7 @@ class LogFiles:
         return files
 
     def _closed_ms(self, segment: Segment, following: Segment) -> int | None:
-        """Tell when the first message went into the next file."""
+        """Return when the first message went into the next file."""
         if segment.start not in self._closed:
             first = next(iter(SegmentScan(following, following.start)), None)
             if first is None:
@@ -146,7 +146,7 @@ class Retention:
     def __init__(
         self, options: StoreOptions, disk: FileSystem, log: CommitLog, drop: Callable[[], bool]
     ) -> None:
-        """`drop` deletes the oldest file, or tells that it cannot be deleted yet."""
+        """`drop` deletes the oldest file, or returns False if it cannot be deleted yet."""
         self.options = options
         self._disk = disk
         self._log = log
@@ -156,7 +156,7 @@ class Retention:
         self._asked = False
 
     def clean(self, now_ms: int, *, asked: bool = False) -> list[Drop]:
-        """Delete file after file, measuring the disk in between; give what was deleted.
+        """Delete file after file, measuring the disk in between; return what was deleted.
 
         Some cannot be deleted yet: what was asked for once is tried again until all are gone.
         """
@@ -190,9 +190,9 @@ class Retention:
                 if not self._drop():
                     return False
             except StoreError as error:
-                log.warning("commit log: file %d cannot be deleted: %s", drop.start, error)
+                log.warning("deleting commit log file %d failed: %s", drop.start, error)
                 return False
-            log.info("commit log: file %d is deleted: %s", drop.start, drop.reason.value)
+            log.info("deleted commit log file %d: %s", drop.start, drop.reason.value)
             done.append(drop)
         return True
 
@@ -204,7 +204,7 @@ def _is_old(file: LogFile, options: StoreOptions, conditions: Conditions) -> boo
 
 
 def _occasion(options: StoreOptions, conditions: Conditions) -> Reason | None:
-    """Tell what makes this a moment to delete old files, if anything does."""
+    """Return the reason to delete old files now, if there is one."""
     if conditions.asked:
         return Reason.ASKED
     if not options.delete_hours or conditions.hour in options.delete_hours:

@@ -59,13 +59,13 @@ class Segment:
         self._view = file.view.toreadonly()
 
     def forget(self) -> None:
-        """Let go of the file until it is needed again; whoever still reads it keeps it open."""
+        """Close the file until it is needed again; slices still being read keep it open."""
         if self._file is not None:
             self._file.rest()
             self._file = self._view = None
 
     def close(self) -> None:
-        """Let go of the file; slices of its view stay valid as long as somebody holds them."""
+        """Close the file; slices of its view stay valid as long as they are referenced."""
         if self._file is not None:
             self._view = None
             self._file.close()
@@ -99,7 +99,7 @@ class Segments:
         self._open: deque[Segment] = deque()  # in the order in which they were opened
 
     def load(self) -> None:
-        """Take up what an earlier run left; raise `StoreCorrupt` if a file is missing between."""
+        """Load what an earlier run left; raise `StoreCorrupt` if a file is missing in between."""
         for name, size in self._disk.sizes(self._folder).items():
             if not (name.isascii() and name.isdigit() and len(name) == 20):
                 continue
@@ -129,27 +129,27 @@ class Segments:
 
     @property
     def oldest(self) -> Segment | None:
-        """The file that goes first."""
+        """The file that is deleted first."""
         return self._list[0] if self._list else None
 
     def at(self, position: int) -> Segment | None:
-        """Give the file that holds a position, if it is still kept."""
+        """Return the file that holds a position, if it is still kept."""
         index = bisect_right(self._starts, position) - 1
         if index < 0 or position >= self._list[index].end:
             return None
         return self._list[index]
 
     def from_position(self, position: int) -> list[Segment]:
-        """Give the files that hold bytes at or behind a position."""
+        """Return the files that hold bytes at or behind a position."""
         return self._list[max(0, bisect_right(self._starts, position) - 1) :]
 
     def prepare(self) -> None:
-        """Make the next file ahead of its use, so that rolling over does not wait for the disk."""
+        """Create the next file ahead of its use, so that rolling over does not wait for it."""
         if self._spare is None:
             self._spare = self._create(self._size)
 
     def grow(self, wanted: int) -> Segment:
-        """Add a file for at least `wanted` bytes; raise `StoreFull` if there is no room."""
+        """Add a file for at least `wanted` bytes; raise `StoreFull` if there is no space."""
         segment = self._spare
         if segment is not None and segment.end - segment.start < wanted:
             self._drop_spare()
@@ -173,10 +173,11 @@ class Segments:
     def drop_after(self, position: int) -> bool:
         """Delete files that hold nothing before a position, and zero the rest of the last one.
 
-        Tells whether there was anything but zeros.
+        Returns whether there was anything but zeros.
         """
         if not self._list:
             self.first = position
+        # From the newest on: a crash in between leaves a shorter log, never one with a hole.
         while len(self._list) > 1 and self._list[-1].start >= position:
             segment = self._list.pop()
             self._starts.pop()
@@ -189,7 +190,7 @@ class Segments:
         return False
 
     def close(self) -> None:
-        """Let go of all files; a spare one that was never used is deleted."""
+        """Close all files; a spare one that was never used is deleted."""
         self._drop_spare()
         for segment in self._list:
             segment.close()
@@ -202,7 +203,7 @@ class Segments:
         return segment
 
     def _opened(self, segment: Segment) -> None:
-        """Let go of the file that was opened first, if many are: each one costs a descriptor.
+        """Close the file that was opened first, if many are open: each one costs a descriptor.
 
         The newest two stay, which are written to.
         """

@@ -1,7 +1,8 @@
-"""The store of one broker: append, read, find, keep safe. The only door to its files.
+"""The store of one broker: append, read, search, sync. All access to its files goes through it.
 
-Belongs to one thread (the broker's loop). Syncs and checkpoints run on the flusher's thread; what
-they came to is told on the owner's thread.
+Belongs to one thread (the broker's loop), except for jobs on the flusher's thread: syncs,
+checkpoints, and what is submitted with `submit`. Their outcomes are reported on the owner's thread.
+When data is durable: see `durability`.
 """
 
 import logging
@@ -19,7 +20,7 @@ from pocketmq.store.appending import Appended, Appender, Entry
 from pocketmq.store.by_time import offset_by_time, store_time
 from pocketmq.store.commit_log import CommitLog
 from pocketmq.store.directory import METADATA, Directory
-from pocketmq.store.disk import Disk, FileSystem, store_error
+from pocketmq.store.disk import Disk, FileSystem
 from pocketmq.store.durability import Checkpoints, LogSync, Maintenance, Synced
 from pocketmq.store.extents import ExtentFiles
 from pocketmq.store.flusher import Flusher, Outcome
@@ -65,13 +66,13 @@ class MessageStore:
         self._appender = Appender(self.log, self.queues.index, store_host)
         self._directory = directory
         self._flusher = flusher
-        self._group_commit = LogSync(self.log, flusher)
+        self._log_sync = LogSync(self.log, flusher)
         self._checkpoints = Checkpoints(self.log, self.queues, metadata, flusher)
-        self._upkeep = Maintenance(
+        self._maintenance = Maintenance(
             options,
             self.log,
             self.queues,
-            group_commit=self._group_commit,
+            log_sync=self._log_sync,
             checkpoints=self._checkpoints,
             checkpoint=self.checkpoint,
         )
@@ -94,7 +95,7 @@ class MessageStore:
 
         `tag_rules` name the topics whose index keeps something else than the hash of the tag.
         Raises `StoreInUse` if another broker has the directory, `StoreCorrupt` if it is not ours,
-        newer than this program or damaged beyond mending, `StoreFull` or `StoreFailed` if the
+        newer than this program or damaged beyond repair, `StoreFull` or `StoreFailed` if the
         system refuses.
         """
         options = options or StoreOptions()
@@ -138,11 +139,11 @@ class MessageStore:
     # Queues
 
     def queue(self, topic: str, queue_id: int) -> QueueIndex | None:
-        """Give a queue that has or had messages."""
+        """Return a queue that has or had messages."""
         return self.queues.get(topic, queue_id)
 
     def make_queue(self, topic: str, queue_id: int) -> QueueIndex:
-        """Give a queue, making it if it is new. The caller has checked that the topic has it.
+        """Return a queue, making it if it is new. The caller has checked that the topic has it.
 
         Raises `InvalidInput` for a topic that no record can hold.
         """
@@ -189,7 +190,7 @@ class MessageStore:
         return self._appender.append_batch(queue, body, like, now_ms)
 
     def write(self) -> None:
-        """Give everything appended to the operating system.
+        """Return everything appended to the operating system.
 
         Raises `StoreFull` or `StoreFailed` if it refuses: then nothing of it has been appended.
         """
@@ -220,33 +221,33 @@ class MessageStore:
         )
 
     def record_at(self, position: int) -> bytes | None:
-        """Give the record that begins at a position of the log, if one does."""
+        """Return the record that begins at a position of the log, if one does."""
         if position >= self.log.written:
             self.write()
         return record_bytes(self.log.segments, position)
 
     def walk(self, start: int, limit: int) -> tuple[list[Sound], int]:
-        """Give up to `limit` sound records of the log from a position on, and where to go on.
+        """Return up to `limit` sound records of the log from a position on, and the next position.
 
-        The position must be one that was given out, or 0. Going on at the same position means
-        that there are no more yet.
+        The position must be one that was returned, or 0. The same position again means that there
+        are no more yet.
         """
         self.write()
         return walk_log(self.log.segments, start, self.log.tail, limit)
 
     def store_time(self, queue: QueueIndex, offset: int) -> int:
-        """Give when a message was stored, in milliseconds; -1 if it is not there."""
+        """Return when a message was stored, in milliseconds; -1 if it is not there."""
         self.write()
         return store_time(self.log, queue, offset)
 
     def earliest_time(self, queue: QueueIndex) -> int:
-        """Give when the oldest message still kept was stored; -1 if there is none."""
+        """Return when the oldest message still kept was stored; -1 if there is none."""
         return self.store_time(queue, queue.min_offset)
 
-    def offset_by_time(self, queue: QueueIndex, moment_ms: int, *, upper: bool = False) -> int:
-        """Find a message by the moment it was stored; see `by_time.offset_by_time`."""
+    def offset_by_time(self, queue: QueueIndex, time_ms: int, *, upper: bool = False) -> int:
+        """Find a message by the time it was stored; see `by_time.offset_by_time`."""
         self.write()
-        return offset_by_time(self.log, queue, moment_ms, upper=upper)
+        return offset_by_time(self.log, queue, time_ms, upper=upper)
 
     # Keys
 
@@ -270,10 +271,10 @@ class MessageStore:
     def find_by_key(
         self, topic: str, key: str, begin_ms: int, end_ms: int, limit: int, *, unique: bool = False
     ) -> list[bytes]:
-        """Give the newest messages with a key, in the order of the log; see `KeyQuery`.
+        """Return the newest messages with a key, in the order of the log; see `KeyQuery`.
 
         It sees everything appended, and nothing of a topic that was deleted. After much was
-        appended it can take long: whoever must not be held up calls `keys.catch_up` in slices
+        appended it can take long: a caller that must not block calls `keys.catch_up` in slices
         before.
         """
         self.write()
@@ -286,34 +287,25 @@ class MessageStore:
 
     @property
     def synced(self) -> int:
-        """The position of the log up to which everything survives the end of the machine."""
+        """The position of the log up to which everything survives a power cut."""
         return self.log.synced
 
     def request_sync(self, synced: Synced) -> None:
         """Call back once everything written so far is on the device; callers share syncs."""
-        self._group_commit.request(synced)
+        self._log_sync.request(synced)
 
     def sync_now(self) -> None:
-        """Bring everything to the device while the caller waits; raises `StoreError`.
+        """Sync everything to the device while the caller waits; raises `StoreError`.
 
-        Only for what must be safe before something else is destroyed.
+        Only for what must be durable before something else is destroyed.
         """
         self.write()
-        if self.log.failed is not None:
-            raise self.log.failed
-        files, position = self.log.unsynced()
-        try:
-            for file in files:
-                file.sync()
-        except OSError as error:
-            self.log.sync_failed(error)
-            raise store_error(error, 0) from error
-        self.log.was_synced(position)
+        self._log_sync.sync_now()
 
     def checkpoint(self, finished: Synced | None = None) -> bool:
         """Record how far the store is, so that recovery has less to do.
 
-        Tells whether it was begun: not while another one is under way.
+        Returns whether it was started: not while another one runs.
         """
         if self._checkpoints.busy:
             return False
@@ -323,7 +315,7 @@ class MessageStore:
 
     @property
     def since_checkpoint(self) -> int:
-        """Bytes a recovery would have to walk over now."""
+        """Bytes of the log that a recovery would have to read now."""
         return self._checkpoints.behind
 
     def maintain(self, now: float) -> None:
@@ -334,25 +326,27 @@ class MessageStore:
         if self._directory is not None:
             self._verify(self._directory)
             self.log.age(now)
-        self._upkeep.run(now)
+        self._maintenance.run(now)
 
     def submit(self, job: Callable[[], None], outcome: Outcome) -> None:
         """Run a job that waits for the device on the flusher's thread, e.g. saving metadata."""
         self._flusher.submit(job, outcome)
 
     def drop_first_segment(self) -> bool:
-        """Delete the oldest file of the log; tell whether that was possible.
+        """Delete the oldest file of the log; return whether that was possible.
 
         It is not for the file in use, and not before a checkpoint has left the file behind.
         """
         oldest = self.log.segments.oldest
         if oldest is None or len(self.log.segments) < 2 or oldest.end > self._checkpoints.position:
             return False
-        for told in self.about_to_drop:
-            told(oldest.end)
+        for notify in self.about_to_drop:
+            notify(oldest.end)
+        # Recorded before the file is deleted: after a crash in between, the next cleaning deletes
+        # it. The other way round, the next start would report a missing file as lost messages.
         self.log.deleted_until = oldest.end
         if not self.in_memory:
-            with suppress(StoreError):  # a full disk takes no note, and needs the space
+            with suppress(StoreError):  # a full disk cannot record it, and needs the space
                 self.metadata.set_number(LOG_FIRST, oldest.end)
         self.log.segments.drop_first()
         self.queues.log_was_cut(self.log.first)
@@ -361,7 +355,7 @@ class MessageStore:
     def clean(self, now_ms: int, *, asked: bool = False) -> list[Drop]:
         """Delete old files, and refuse messages while the disk is nearly full; see `retention`.
 
-        Gives what was deleted. `asked` is for somebody who does not want to wait for the hour.
+        Returns what was deleted. `asked` is for an operator who does not want to wait for the hour.
         """
         dropped = self._retention.clean(now_ms, asked=asked)
         if dropped and self._keys is not None:
@@ -377,18 +371,21 @@ class MessageStore:
             wanted = options.retention_bytes or self.options.retention_bytes
             most = min(wanted, self._most_in_memory)
             options = msgspec.structs.replace(options, retention_bytes=most)
-        self.options = self._retention.options = self._upkeep.options = options
+        self.options = self._retention.options = self._maintenance.options = options
 
     def close(self) -> None:
-        """Write, sync and checkpoint everything, then let go of the files.
+        """Write, sync and checkpoint everything, then close the files.
 
-        Raises what the last write or checkpoint raised, after everything was let go.
+        Raises what the last write or checkpoint raised, after everything was closed.
         """
         errors: list[Exception | None] = []
         try:
             self.write()
         except StoreError as error:
             errors.append(error)
+        # The order: no new jobs of the key index, then all jobs end and report, then the last
+        # checkpoint, which runs here, since a closed flusher has no thread. Files are closed last:
+        # any of these may still write to them.
         if self._keys is not None:
             self._keys.stop()
         try:
@@ -404,24 +401,24 @@ class MessageStore:
     # Inside
 
     def _verify(self, directory: Directory) -> None:
-        """Take no more messages once the directory is not where it was."""
+        """Refuse messages once the directory is not where it was."""
         if self.log.failed is None:
             try:
                 directory.verify()
             except StoreFailed as error:
                 self.log.failed = error
-                log.error("no more messages are taken: %s", error)  # noqa: TRY400 - no fault of ours
+                log.error("refusing all messages: %s", error)  # noqa: TRY400 - no fault of the code
 
     def _is_kept(self, record: Sound) -> bool:
-        """Tell whether a queue still has a record of the log: its topic may have been deleted."""
+        """Return whether a queue still has a record of the log: its topic may have been deleted."""
         position, _, queue_id, queue_offset, _, topic, _ = record
         queue = self.queue(topic.decode("utf-8", "replace"), queue_id)
         return queue is not None and queue.position(queue_offset) == position
 
     def _submit_synced(self, job: Callable[[], None], outcome: Outcome) -> None:
-        """Run a job that saves what was made from the log, once the log itself is synced.
+        """Run a job that saves what was derived from the log, once the log itself is synced.
 
-        Else a power cut could leave an index of records that others have taken the place of.
+        Else a power cut could leave an index of records that other records have replaced.
         """
 
         def synced(error: Exception | None) -> None:

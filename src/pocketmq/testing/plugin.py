@@ -24,7 +24,7 @@ _LONGEST_NAME = 60
 
 @pytest.fixture(scope="session")
 def rocketmq() -> "Iterator[Cluster]":
-    """Give a running cluster of one broker, in memory, that all tests of the run share.
+    """Return a running cluster of one broker, in memory, that all tests of the run share.
 
     `rocketmq.address` is the name server's. Under pytest-xdist each worker has its own.
     """
@@ -44,13 +44,13 @@ def rocketmq_cluster() -> "Iterator[Callable[..., Cluster]]":
 
 @pytest.fixture
 def rocketmq_topic(rocketmq: "Cluster", request: pytest.FixtureRequest) -> str:
-    """Give a topic with 8 queues on the shared cluster that no other test knows."""
+    """Return a topic with 8 queues on the shared cluster that no other test knows."""
     return rocketmq.create_topic(_unique_name(request))
 
 
 @pytest.fixture
 def rocketmq_group(request: pytest.FixtureRequest) -> str:
-    """Give the name of a producer or consumer group that no other test knows."""
+    """Return the name of a producer or consumer group that no other test knows."""
     return _unique_name(request)
 
 
@@ -67,6 +67,6 @@ def _start(running: ExitStack, *arguments: Any, **options: Any) -> "Cluster":
 
 
 def _unique_name(request: pytest.FixtureRequest) -> str:
-    """Make a name that RocketMQ takes for topics and groups, and that tells whose it is."""
+    """Return a unique name, valid for topics and groups, that contains the test's name."""
     test = re.sub(r"[^a-zA-Z0-9_]+", "-", request.node.name).strip("-")
     return f"{test[:_LONGEST_NAME]}-{uuid4().hex[:12]}"

@@ -4,6 +4,9 @@ import json
 from pathlib import Path
 from typing import Any
 
+import msgspec
+import pytest
+
 from pocketmq.protocol.codes import RequestCode as Code
 from pocketmq.protocol.property_text import decode_properties
 from pocketmq.protocol.record_scan import RecordView
@@ -385,3 +388,49 @@ async def test_one_message_is_told_to_one_client_that_wants_to_be_told() -> None
             assert len(pops.waiting) == 1
             await send(sender, T, "b")
             assert (await other.answer(another)).ext["hasMsg"] == "true"
+
+
+@leaping
+async def test_what_cannot_be_redelivered_does_not_hold_up_the_others(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """A rolled-back message in the log is refused as a copy; all others come back in time."""
+    async with running(clock=LoopClock()) as (broker, address), client(address) as peer:
+        await create(peer, T)
+        store = broker.state.store
+        odd = Record(topic=T.encode(), body=b"odd", property_bytes=b"", sys_flag=12)
+        store.append(store.make_queue(T, 0), [odd], [0], 1)
+        await send(peer, T, "behind")
+        assert bodies(await pop(peer, T, invisibleTime=2000)) == ["odd", "behind"]
+        assert bodies(await pop(peer, T, "H", invisibleTime=2000)) == ["odd", "behind"]
+        await leap(2.5)
+        for group in ("G", "H"):
+            assert bodies(await pop(peer, T, group)) == ["behind"]
+            assert await committed(peer, T, group) == 0  # the odd one is still in flight
+    refused = "redelivery refused: group=G topic=orders queue=0 offset=0: "
+    assert len([each for each in caplog.messages if each.startswith(refused)]) == 1
+
+
+@leaping
+async def test_an_unexpected_failure_of_one_pop_leaves_the_others_their_deadlines(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Settings of one group are damaged: its messages come back once they are repaired."""
+    async with running(clock=LoopClock()) as (broker, address), client(address) as peer:
+        await create(peer, T)
+        await send(peer, T, "a")
+        for group in ("G", "H"):
+            assert bodies(await pop(peer, T, group, invisibleTime=2000)) == ["a"]
+        groups = broker.state.groups.entries
+        sound = groups["G"]
+        groups["G"] = msgspec.structs.replace(sound, retry_max_times="damaged")
+        await leap(2.5)
+        assert bodies(await pop(peer, T, "H")) == ["a"]
+        assert await pop(peer, T, "G") == []
+        groups["G"] = sound
+        await leap(1.5)
+        assert bodies(await pop(peer, T, "G")) == ["a"]
+    failed = [each for each in caplog.records if each.message.startswith("redelivery failed: ")]
+    assert failed
+    assert failed[0].message == "redelivery failed: group=G topic=orders queue=0; retrying in 1 s"
+    assert failed[0].exc_info

@@ -60,5 +60,5 @@ async def test_a_broker_whose_directory_was_moved_takes_no_messages(
         answer = await peer.ask(SEND, send_fields("T"), b"refused")
         assert answer.code == 14  # as for any store that cannot be written to
     assert not path.exists()
-    (report,) = [each.message for each in caplog.records if "no more messages" in each.message]
+    (report,) = [each.message for each in caplog.records if "refusing all messages" in each.message]
     assert f"the data directory {path} was moved or deleted" in report

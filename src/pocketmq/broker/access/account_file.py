@@ -34,12 +34,12 @@ class AccountFile:
 
     @property
     def listed(self) -> list[Account]:
-        """The accounts as the file gives them, secrets and all."""
+        """The accounts as the file lists them, with secrets."""
         return _accounts(self._content)
 
     @property
     def white(self) -> list[str]:
-        """The addresses from where nobody is asked, as the file gives them."""
+        """The addresses from which no signature is needed, as the file lists them."""
         return _lines(self._content.get(_WHITE))
 
     @property
@@ -54,7 +54,7 @@ class AccountFile:
         return DataVersion(timestamp=timestamp, counter=counter)
 
     def reload(self) -> bool:
-        """Read the file again if it changed; tell whether it did.
+        """Read the file again if it changed; return whether it did.
 
         Raises `InvalidInput` if it cannot be read; what was read before stays.
         """
@@ -68,7 +68,7 @@ class AccountFile:
         return True
 
     def put(self, account: Account, now_ms: int) -> None:
-        """Add an account, or change what is given of one. Raises `InvalidInput`."""
+        """Add an account, or change the given fields of one. Raises `InvalidInput`."""
         entries = [dict(entry) for entry in _entries(self._content)]
         given = {key: value for key, value in _wire(account).items() if value is not None}
         for entry in entries:
@@ -80,7 +80,7 @@ class AccountFile:
         self._save(self._content | {_ACCOUNTS: entries}, now_ms)
 
     def remove(self, access_key: str, now_ms: int) -> bool:
-        """Delete an account; tell whether there was one."""
+        """Delete an account; return whether there was one."""
         entries = [dict(entry) for entry in _entries(self._content)]
         left = [entry for entry in entries if entry.get("accessKey") != access_key]
         if len(left) == len(entries):
@@ -89,7 +89,7 @@ class AccountFile:
         return True
 
     def set_white(self, addresses: list[str], now_ms: int) -> None:
-        """Replace the addresses from where nobody is asked. Raises `InvalidInput`."""
+        """Replace the addresses from which no signature is needed. Raises `InvalidInput`."""
         self._save(self._content | {_WHITE: addresses}, now_ms)
 
     def _save(self, content: dict[str, Any], now_ms: int) -> None:
@@ -123,7 +123,7 @@ def _read(path: Path) -> dict[str, Any]:
     except InvalidInput:
         raise
     except (ValueError, msgspec.DecodeError):
-        # What was wrong may quote a secret, so it is not told.
+        # The parser's message may quote a secret, so it is not shown.
         raise InvalidInput(f"the access file {path} is not well-formed") from None
     if content is None or content == "":
         return {}

@@ -46,7 +46,7 @@ class AccountFiles:
 
     @property
     def white(self) -> list[str]:
-        """The addresses from where nobody is asked."""
+        """The addresses from which no signature is needed."""
         return [address for file in self.files for address in file.white]
 
     @property
@@ -55,10 +55,10 @@ class AccountFiles:
         return {str(file.path.absolute()): file.version for file in self.files}
 
     def reload(self) -> list[Path]:
-        """Read again what changed, came or went; give those.
+        """Read again what changed, came or went; return those files.
 
         Raises `InvalidInput` if one cannot be read, after all others have been: what was read of
-        it before stays. It is told once, until it changes again.
+        it before stays. It is reported once, until it changes again.
         """
         changed, fault = [], None
         present = set(_beside(self.own.path))
@@ -84,12 +84,12 @@ class AccountFiles:
         return changed
 
     def put(self, account: Account, now_ms: int) -> None:
-        """Add an account, or change what is given of one. Raises `InvalidInput`."""
+        """Add an account, or change the given fields of one. Raises `InvalidInput`."""
         (self._file_of(account.access_key) or self.own).put(account, now_ms)
         self.accounts = self._joined()
 
     def remove(self, access_key: str, now_ms: int) -> bool:
-        """Delete an account; tell whether there was one."""
+        """Delete an account; return whether there was one."""
         file = self._file_of(access_key)
         if file is None or not file.remove(access_key, now_ms):
             return False
@@ -97,7 +97,7 @@ class AccountFiles:
         return True
 
     def set_white(self, addresses: list[str], path: str, now_ms: int) -> None:
-        """Replace the addresses of one file from where nobody is asked; "" is the broker's own.
+        """Replace the addresses of one file that need no signature; "" is the broker's own.
 
         Raises `InvalidInput`, also for a file that is none of these: others are not touched.
         """
@@ -106,7 +106,7 @@ class AccountFiles:
             wanted = os.path.abspath(path.strip())  # noqa: PTH100 - compared, never opened
             known = {str(each.path.absolute()): each for each in self.files}
             if wanted not in known:
-                raise InvalidInput(f"{wanted[:200]} is none of this broker's access files")
+                raise InvalidInput(f"{wanted[:200]} is not one of this broker's access files")
             file = known[wanted]
         file.set_white(addresses, now_ms)
         self.accounts = self._joined()

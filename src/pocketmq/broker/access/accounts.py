@@ -1,8 +1,8 @@
-"""The accounts of 4.x and what each may do: pure rules in Java's words (PlainPermissionManager).
+"""The accounts of 4.x and what each may do: pure rules with Java's texts (PlainPermissionManager).
 
-A group is guarded under the name of its retry topic, as in Java. Java looks at a signature only
+A group is guarded under the name of its retry topic, as in Java. Java checks a signature only
 for most requests. Here every request needs what `needs_by_code` says, as far as accounts can have
-it: to publish and to subscribe; to look at a topic either of them will do. All else takes an admin.
+it: to publish and to subscribe; to read a topic's state either will do. All else takes an admin.
 """
 
 from collections.abc import Callable, Mapping
@@ -37,7 +37,7 @@ _JAVA_GUARDED = frozenset(
 """All others need a signature in Java."""
 
 
-class Right(IntFlag):
+class AccountRight(IntFlag):
     """What an account may do with a topic or group."""
 
     DENY = 1
@@ -46,10 +46,10 @@ class Right(IntFlag):
 
 
 _RIGHTS = {
-    "PUB": Right.PUB,
-    "SUB": Right.SUB,
-    "PUB|SUB": Right.PUB | Right.SUB,
-    "SUB|PUB": Right.PUB | Right.SUB,
+    "PUB": AccountRight.PUB,
+    "SUB": AccountRight.SUB,
+    "PUB|SUB": AccountRight.PUB | AccountRight.SUB,
+    "SUB|PUB": AccountRight.PUB | AccountRight.SUB,
 }
 
 
@@ -60,43 +60,43 @@ class Holder(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     secret: bytes
     white: AddressPattern
     admin: bool
-    topics: Right
-    groups: Right
-    rights: dict[str, Right]
+    topics: AccountRight
+    groups: AccountRight
+    rights: dict[str, AccountRight]
 
     def may(self, wanted: "_Wanted") -> bool:
-        """Tell whether it has a right."""
+        """Return whether it has a right."""
         default = self.groups if is_retry_topic(wanted.name) else self.topics
         owned = self.rights.get(wanted.name, default)
-        return bool(not owned & Right.DENY and owned & wanted.right)
+        return bool(not owned & AccountRight.DENY and owned & wanted.right)
 
     def __repr__(self) -> str:
         return f"Holder(access_key={self.access_key!r})"
 
 
-class Accounts(msgspec.Struct, frozen=True, kw_only=True, eq=False):
-    """Everybody a file names, and from where nobody is asked."""
+class PlainAccounts(msgspec.Struct, frozen=True, kw_only=True, eq=False):
+    """All accounts of the access files, and the addresses that need no signature."""
 
     holders: dict[str, Holder] = {}
     white: tuple[AddressPattern, ...] = ()
     allowed: set[tuple[object, ...]] = set()
-    """What was asked and may pass again."""
+    """A cache of requests that were allowed and may pass again."""
 
     def is_white(self, source: str) -> bool:
-        """Tell whether nobody is asked who comes from an address."""
+        """Return whether an address needs no signature."""
         return any(pattern(source) for pattern in self.white)
 
 
-def read_accounts(white: list[str], accounts: list[Account]) -> Accounts:
+def read_accounts(white: list[str], accounts: list[Account]) -> PlainAccounts:
     """Make accounts of what a file says. Raises `InvalidInput`."""
     holders: dict[str, Holder] = {}
     for account in accounts:
         holder = _holder(account)
         holders.setdefault(holder.access_key, holder)  # the first counts, as in Java
-    return Accounts(holders=holders, white=tuple(parse_pattern(each) for each in white))
+    return PlainAccounts(holders=holders, white=tuple(parse_pattern(each) for each in white))
 
 
-class Asked(NamedTuple):
+class CheckedRequest(NamedTuple):
     """A request under check."""
 
     request: Command
@@ -105,10 +105,12 @@ class Asked(NamedTuple):
     deciding: tuple[str | None, ...] | None
     """The fields on which its needs depend; None if more counts."""
     needs: Callable[[], list[Need] | None]
-    """Gives what it needs; None if nobody said. Raises `ServerError` if it cannot be read."""
+    """Returns what it needs; None if unknown. Raises `ServerError` if it cannot be read."""
 
 
-def check_account(accounts: Accounts, asked: Asked, *, bound: bool, java: bool = False) -> None:
+def check_account(
+    accounts: PlainAccounts, asked: CheckedRequest, *, bound: bool, java: bool = False
+) -> None:
     """Raise `ServerError` with Java's code and words unless a request may pass.
 
     `bound` refuses signatures that are not bound to the request's code.
@@ -140,33 +142,33 @@ def check_account(accounts: Accounts, asked: Asked, *, bound: bool, java: bool =
         accounts.allowed.add(known)
 
 
-def may_publish(accounts: Accounts, name: str | None, source: str, topic: str) -> bool:
-    """Tell whether an account may send to a topic."""
+def may_publish(accounts: PlainAccounts, name: str | None, source: str, topic: str) -> bool:
+    """Return whether an account may send to a topic."""
     holder = accounts.holders.get(name or "")
     if accounts.is_white(source):
         return True
     return holder is not None and (
-        holder.white(source) or holder.may(_Wanted(topic, Right.PUB, f"topic:{topic}"))
+        holder.white(source) or holder.may(_Wanted(topic, AccountRight.PUB, f"topic:{topic}"))
     )
 
 
 class _Wanted(NamedTuple):
     name: str
-    right: Right
+    right: AccountRight
     shown: str
 
 
 def _wanted(need: Need) -> _Wanted | None:
-    """Give the right an account can have that a need stands for; None if only an admin has it."""
+    """Return the right an account can have that a need stands for; None if only an admin has it."""
     (kind, name, _), actions = need
     if name is None or kind not in (Kind.TOPIC, Kind.GROUP):
         return None
     if Action.PUB in actions:
-        right = Right.PUB
+        right = AccountRight.PUB
     elif Action.SUB in actions:
-        right = Right.SUB
+        right = AccountRight.SUB
     elif Action.GET in actions:
-        right = Right.SUB if kind is Kind.GROUP else Right.PUB | Right.SUB
+        right = AccountRight.SUB if kind is Kind.GROUP else AccountRight.PUB | AccountRight.SUB
     else:
         return None
     if kind is Kind.GROUP:
@@ -174,7 +176,7 @@ def _wanted(need: Need) -> _Wanted | None:
     return _Wanted(name, right, f"topic:{name}")
 
 
-def _check_rights(holder: Holder, asked: Asked, *, java: bool) -> None:
+def _check_rights(holder: Holder, asked: CheckedRequest, *, java: bool) -> None:
     code = asked.request.code
     needs: list[Need] | None = [ANYBODY]
     if not java or code in _JAVA_GUARDED:
@@ -183,7 +185,7 @@ def _check_rights(holder: Holder, asked: Asked, *, java: bool) -> None:
         except ServerError as error:
             raise _refused(str(error.__cause__ or error.remark)) from error
     rights = [_wanted(need) for need in needs or () if need is not ANYBODY]
-    if rights == [_Wanted(TRACE_TOPIC, Right.PUB, f"topic:{TRACE_TOPIC}")]:
+    if rights == [_Wanted(TRACE_TOPIC, AccountRight.PUB, f"topic:{TRACE_TOPIC}")]:
         return
     beyond = needs is None or None in rights
     if (code in _JAVA_ADMIN or beyond) and not holder.admin:
@@ -222,7 +224,7 @@ def _holder(account: Account) -> Holder:
     )
 
 
-def _listed(kind: str, lines: list[str] | None) -> dict[str, Right]:
+def _listed(kind: str, lines: list[str] | None) -> dict[str, AccountRight]:
     rights = {}
     for line in lines or ():
         words = [word.strip() for word in line.split("=")]
@@ -232,6 +234,6 @@ def _listed(kind: str, lines: list[str] | None) -> dict[str, Right]:
     return rights
 
 
-def _right(text: str | None) -> Right:
-    """Read a right; whatever is none denies, as in Java."""
-    return _RIGHTS.get((text or "").strip(), Right.DENY)
+def _right(text: str | None) -> AccountRight:
+    """Read a right; an invalid one denies, as in Java."""
+    return _RIGHTS.get((text or "").strip(), AccountRight.DENY)

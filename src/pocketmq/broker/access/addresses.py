@@ -1,6 +1,6 @@
 """Address patterns of the 4.x access file: one, a list, a range, all, or none.
 
-IPv4 and IPv6 alike. Pure; what cannot be read is refused when the file is, not when someone comes.
+IPv4 and IPv6 alike. Pure; an invalid pattern is refused when the file is read, not at a request.
 """
 
 import ipaddress
@@ -10,18 +10,18 @@ from typing import TypeAlias
 from pocketmq.errors import InvalidInput
 
 AddressPattern: TypeAlias = Callable[[str], bool]
-"""Tells whether an address belongs to a pattern."""
+"""Returns whether an address belongs to a pattern."""
 
 _EVERYBODY = {"*", "*.*.*.*", "*:*:*:*:*:*:*:*"}
 
 
 def parse_pattern(text: str | None) -> AddressPattern:
-    """Read a pattern; blank means nobody. Raises `InvalidInput`."""
+    """Read a pattern; blank matches no address. Raises `InvalidInput`."""
     text = (text or "").strip()
     if not text:
-        return _nobody
+        return _no_address
     if text in _EVERYBODY:
-        return _everybody
+        return _any_address
     try:
         if text.endswith("}"):
             head, _, last = text[:-1].partition("{")
@@ -32,14 +32,14 @@ def parse_pattern(text: str | None) -> AddressPattern:
             return _range(text)
         return _one_of([text])
     except ValueError as error:
-        raise InvalidInput(f"{text!r} is no pattern of addresses: {error}") from error
+        raise InvalidInput(f"{text!r} is not an address pattern: {error}") from error
 
 
-def _nobody(_: str) -> bool:
+def _no_address(_: str) -> bool:
     return False
 
 
-def _everybody(_: str) -> bool:
+def _any_address(_: str) -> bool:
     return True
 
 
@@ -62,7 +62,7 @@ def _range(text: str) -> AddressPattern:
     at = next(index for index, part in enumerate(parts) if "*" in part or "-" in part)
     after = len(parts) - at
     if at == 0 or any(part != "*" for part in parts[at + 1 :]) or after > 7:
-        raise ValueError("only * may follow the first range, and something has to come before it")
+        raise ValueError("a range needs a fixed part before it, and only * may follow it")
     lowest, highest = _ends(parts[at], base, (1 << size) - 1)
     first = ipaddress.ip_address(mark.join([*parts[:at], *["0"] * after]))
     shift = (after - 1) * size
@@ -84,8 +84,8 @@ def _ends(part: str, base: int, most: int) -> tuple[int, int]:
         return 0, most
     low, minus, high = part.partition("-")
     if not (minus and part.isascii() and low.isalnum() and high.isalnum()):
-        raise ValueError(f"{part!r} is no range")
+        raise ValueError(f"{part!r} is not a range")
     lowest, highest = int(low, base), int(high, base)
     if not 0 <= lowest <= highest <= most:
-        raise ValueError(f"{part!r} is no range from 0 to {most}")
+        raise ValueError(f"{part!r} is not a range within 0 to {most}")
     return lowest, highest

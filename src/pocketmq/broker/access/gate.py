@@ -1,4 +1,4 @@
-"""The gate before every request: who asks, and may they? One for a broker with access control.
+"""The access check before every request: authentication, then authorization.
 
 Accounts of 4.x come first, users and rules of 5.x after them; a request has to pass all that are
 enabled, and of two refusals the later counts, as in Java. What is checked is what handlers see: the
@@ -47,8 +47,8 @@ from pocketmq.protocol.signature import ACCESS_KEY, Signed, check_signature
 _REMEMBERED = 10_000
 
 
-class Peer(Protocol):
-    """Where a request came from."""
+class RequestPeer(Protocol):
+    """The peer that sent a request."""
 
     @property
     def remote_address(self) -> str:
@@ -56,8 +56,8 @@ class Peer(Protocol):
         ...
 
 
-class Gate:
-    """Decides for one broker. Belongs to its loop."""
+class BrokerGate:
+    """Checks the requests of one broker. Belongs to its loop."""
 
     def __init__(
         self,
@@ -68,27 +68,27 @@ class Gate:
         records: Records,
     ) -> None:
         self.accounts: PlainAccounts | None = None
-        """Those of the access file, if it counts."""
+        """The accounts of 4.x, if they are enabled."""
         self._cluster = cluster
         self._users = users
         self._acls = acls
         self._records = records
         self.strict = not settings.java_authorization
-        """Whether more is asked for than a Java broker asks."""
+        """Whether more rights are needed than a Java broker requires."""
         self._binds = settings.require_signed_code
-        self._users_of: WeakKeyDictionary[Peer, str] = WeakKeyDictionary()
+        self._users_of: WeakKeyDictionary[RequestPeer, str] = WeakKeyDictionary()
         self._authenticates = settings.authentication_enabled
         self._authorizes = settings.authorization_enabled
         self._unauthenticated = _codes(settings.authentication_whitelist)
         self._unauthorized = _codes(settings.authorization_whitelist)
-        self._allowed: set[tuple[object, ...]] = set()  # what was asked and may pass again
+        self._allowed: set[tuple[object, ...]] = set()  # a cache of requests that were allowed
         self._seen = acls.version, users.version
 
-    def check(self, peer: Peer, request: Command, *, served: bool = True) -> bool:
+    def check(self, peer: RequestPeer, request: Command, *, served: bool = True) -> bool:
         """Raise `ServerError` with Java's code and words unless a request may pass.
 
-        One that is not `served` needs no right: it is answered that nobody knows it. Return whether
-        the request proves who sent it.
+        One that is not `served` needs no right: the answer is that it is not supported. Return
+        whether the request's sender is authenticated.
         """
         source = _host(peer)
         fields = _fields_of(request)
@@ -120,8 +120,8 @@ class Gate:
             self._take_note(peer, fields)
         return proven
 
-    def may_send(self, peer: Peer, topic: str) -> bool:
-        """Tell whether the user whose heartbeats come from a peer may send to a topic.
+    def may_send(self, peer: RequestPeer, topic: str) -> bool:
+        """Return whether the user whose heartbeats come from a peer may send to a topic.
 
         Members of a producer group are asked about half messages, which they are shown.
         """
@@ -141,12 +141,12 @@ class Gate:
             return False
         return True
 
-    def same_user(self, peer: Peer, other: Peer) -> bool:
-        """Tell whether the heartbeats of two peers come from the same user."""
+    def same_user(self, peer: RequestPeer, other: RequestPeer) -> bool:
+        """Return whether the heartbeats of two peers come from the same user."""
         return not self.strict or self._users_of.get(peer) == self._users_of.get(other)
 
-    def _take_note(self, peer: Peer, fields: Mapping[str, str]) -> None:
-        """Remember who is behind a peer; a name that went unchecked, though others are, is none."""
+    def _take_note(self, peer: RequestPeer, fields: Mapping[str, str]) -> None:
+        """Remember the user of a peer; a name that was not verified, though others are, is none."""
         checked = self.accounts is not None or not (
             self._authenticates and RequestCode.HEART_BEAT in self._unauthenticated
         )
@@ -187,7 +187,7 @@ class Gate:
             self._allowed.add(asked)
 
     def _needs(self, request: Command) -> list[Need] | None:
-        """Give what a request needs, by its fields and by the record it is about."""
+        """Return what a request needs, by its fields and by the record it is about."""
         needs = needs_of(request, self._cluster, java=not self.strict)
         if not self.strict:
             return needs or [ANYBODY]
@@ -214,7 +214,7 @@ class Gate:
         if self._users.is_super(name):
             return
         if needs is None:
-            raise refused(f"{subject_of(name)} is no super user, which this request needs")
+            raise refused(f"{subject_of(name)} is not a super user, which this request needs")
         acl = self._acls.entries.get(subject_of(name))
         rules = SubjectRules() if acl is None else compiled(acl)
         for need in needs:
@@ -228,17 +228,18 @@ class Gate:
                 )
 
     def _forget_if_changed(self) -> None:
-        """Decide anew what was decided by rules, or about users, that are no more."""
+        """Drop the cache if rules or users have changed."""
         if self._acls.version is not self._seen[0] or self._users.version is not self._seen[1]:
             self._seen = self._acls.version, self._users.version
             self._allowed.clear()
 
 
 def _fields_of(request: Command) -> dict[str, str]:
-    """Give a request's fields; if they leave no doubt they are not kept.
+    """Return a request's fields; they are cached in the request only if they are ambiguous.
 
-    Whoever reads the header then reads it from what came, which costs half as much. With a field
-    that is there twice the two might see different values: such a request is read once for all.
+    Otherwise the handler parses the header from the raw bytes, which costs half as much. With a
+    field that is there twice, check and handler might see different values: an attacker could pass
+    the check with one topic and send to another. Such a request is parsed once, for both.
     """
     raw = request.ext_fields
     if type(raw) is Raw:
@@ -250,7 +251,7 @@ def _fields_of(request: Command) -> dict[str, str]:
     return request.ext
 
 
-def _host(peer: Peer) -> str:
+def _host(peer: RequestPeer) -> str:
     return peer.remote_address.rpartition(":")[0].strip("[]")
 
 

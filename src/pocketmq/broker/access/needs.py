@@ -31,17 +31,17 @@ class Need(NamedTuple):
     actions: tuple[Action, ...]
 
 
-Read: TypeAlias = Callable[[Command, str], list[Need]]
+ReadNeeds: TypeAlias = Callable[[Command, str], list[Need]]
 """Reads the needs of a request to a broker of a cluster; may raise `MQError`."""
 
 
 class Needs(NamedTuple):
     """How the needs of one kind of request are found."""
 
-    read: Read
+    read: ReadNeeds
     keys: tuple[str, ...] | None
     """The fields they depend on; None if something else counts, too."""
-    java: Read
+    java: ReadNeeds
     """As Java reads them."""
     position: Callable[[Command], int | None] | None = None
     """Where the commit log has the record that the request is about."""
@@ -53,7 +53,7 @@ TOPIC_AND_GROUP = ("topic", "consumerGroup")
 _HOLDING = frozenset({HALF_TOPIC, TRANSACTION_GAVE_UP_TOPIC, SCHEDULE_TOPIC, TIMER_TOPIC})
 PUB, SUB, GET, UPDATE = (Action.PUB,), (Action.SUB,), (Action.GET,), (Action.UPDATE,)
 ANYBODY = Need(Resource(Kind.ANY, None), ())
-"""Every user may."""
+"""Allowed to every user."""
 
 
 def nothing(_: Command, __: str) -> list[Need]:
@@ -94,8 +94,8 @@ def sending(topic_key: str) -> Needs:
 def replying(topic_key: str) -> Needs:
     """Need nothing to reply by the cluster's own topic for replies, else to publish.
 
-    The client that asked knows a reply by a number nobody else can guess. A broker stores replies
-    in the topic that is named, which must not be another way to send.
+    The client that asked recognises a reply by a number that no other client can guess. A broker
+    stores replies in the topic that is named, which must not be another way to send.
     """
 
     def needs(request: Command, cluster: str) -> list[Need]:
@@ -172,7 +172,7 @@ def fields(actions: tuple[Action, ...], optional: tuple[str, ...] = (), **kinds:
 def ending(request: Command, _: str) -> list[Need]:
     """Need the topic that is named, if it is one that producers send to.
 
-    Clients that were asked about a half message name the topic it waits in, as they were told.
+    Clients that were asked about a half message name the topic it waits in, as in the question.
     """
     topic = request.ext.get("topic")
     if topic is None or not topic.strip() or topic == HALF_TOPIC:
@@ -196,7 +196,7 @@ def heartbeat(request: Command, _: str) -> list[Need]:
     """Need the consumer groups and their topics.
 
     RocketMQ has no resource for producer groups. What their members get, questions about half
-    messages and replies, is guarded where it is given: see `Gate.may_send` and `Gate.same_user`.
+    messages and replies, is guarded where it is sent: see `BrokerGate.may_send` and `same_user`.
     """
     wanted: dict[Resource, None] = {}
     for data in decode_body(request.body, Heartbeat).consumer_data_set:
@@ -249,7 +249,7 @@ def batch_ack(request: Command, _: str) -> list[Need]:
 
 
 def popped_from(topic: str | None, group: str | None) -> str | None:
-    """Give the topic of a popped message; one that came again is in a topic of group and topic."""
+    """Return the topic of a popped message; a redelivered one is in a topic of group and topic."""
     for mark in ("_", "+"):
         start = f"{RETRY_PREFIX}{group}{mark}"
         if topic is not None and topic.startswith(start):

@@ -1,22 +1,86 @@
 """What each request needs under access control: one entry for every request a broker serves.
 
-Java: DefaultAuthorizationContextBuilder and the annotations of its headers. Where header fields
-alone decide, the request's row in `protocol.requests` has the right; the tables here have all
-others. A request with neither is refused to everybody but super users. Where Java asks for nothing
-though messages, settings or names of others are at stake, an entry says what its siblings need;
-`Needs.java` keeps Java's way.
+Java: DefaultAuthorizationContextBuilder and the annotations of its headers. A request without a row
+is refused to all but super users. Where Java requires nothing though messages, settings or names of
+other users are at stake, a row says what similar requests need; `Needs.java` keeps Java's way.
+
+For a request that names a record by its position in the commit log the record's own topic decides:
+whatever topic such a request names, the position may be that of any other record.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import Protocol
 
 from pocketmq.broker.access import needs as read
-from pocketmq.broker.access.needs import GET, PUB, SUB, UPDATE, Need, Needs
-from pocketmq.broker.access.needs_by_code import at_message_id, at_offset
+from pocketmq.broker.access.needs import GET, PUB, SUB, UPDATE, Need, Needs, topic_resource
 from pocketmq.broker.access.rules import Action, Kind
-from pocketmq.errors import MQError, ResponseCode, server_error
-from pocketmq.protocol.catalogue import REQUESTS
+from pocketmq.errors import InvalidInput, MQError, ResponseCode, server_error
+from pocketmq.model import properties as names
+from pocketmq.model.names import HALF_TOPIC, TRANSACTION_GAVE_UP_TOPIC, is_system_topic
 from pocketmq.protocol.codes import RequestCode as Code
 from pocketmq.protocol.command import Command
+from pocketmq.protocol.header import read_int64
+from pocketmq.protocol.message_ids import parse_offset_id
+from pocketmq.protocol.property_text import find_property
+from pocketmq.protocol.record_scan import RecordView
+from pocketmq.store import QueueIndex
+
+
+class Records(Protocol):
+    """What is needed of a store; `MessageStore` has it."""
+
+    def record_at(self, position: int) -> bytes | None:
+        """Return the record that begins at a position of the log, if one does."""
+        ...
+
+    def queue(self, topic: str, queue_id: int) -> QueueIndex | None:
+        """Return a queue, if there is one."""
+        ...
+
+
+def at_offset(key: str) -> Callable[[Command], int | None]:
+    """Return what reads a place from a field."""
+    return lambda request: read_int64(request.ext.get(key, ""))
+
+
+def at_message_id(request: Command) -> int | None:
+    """Read a place from a message's offset id."""
+    try:
+        return parse_offset_id(request.ext.get("msgId", "")).commit_log_offset
+    except InvalidInput:
+        return None
+
+
+def needs_on_record(
+    records: Records, position: int, actions: tuple[Action, ...]
+) -> list[Need] | None:
+    """Return what is needed on the topic of the record at a position; nothing if there is none.
+
+    A message's body can look like a record that reaches into the next ones. So a record counts
+    only if its queue has it at that position. None for any other: only super users may read it,
+    not users with a rule for all topics: another rule may deny them the topic it reaches into.
+    """
+    found = records.record_at(position) if position >= 0 else None
+    if found is None:
+        return []
+    record = RecordView(found, 0)
+    topic = record.topic_bytes.decode("utf-8", "replace")
+    queue = records.queue(topic, record.queue_id)
+    if queue is None or queue.position(record.queue_offset) != position:
+        return None
+    real = find_property(record.property_bytes, names.REAL_TOPIC.encode())
+    if topic in _HALF and real is not None and actions in _PRODUCERS:
+        return [Need(topic_resource(real.decode("utf-8", "replace")), actions)]
+    needs = [Need(topic_resource(topic), actions)]
+    if is_system_topic(topic) and real is not None:  # it waits there for its time
+        needs.append(Need(topic_resource(real.decode("utf-8", "replace")), actions))
+    return needs
+
+
+_HALF = (HALF_TOPIC, TRANSACTION_GAVE_UP_TOPIC)
+_PRODUCERS = (PUB, UPDATE)
+"""Actions of producers, and of who manages their topic: neither has a right on the topics above."""
+
 
 _T, _G = Kind.TOPIC, Kind.GROUP
 _SUB_GET, _SUB_UPDATE = (Action.SUB, Action.GET), (Action.SUB, Action.UPDATE)
@@ -26,9 +90,9 @@ _LONGEST_REMEMBERED = 512
 
 
 def needs_of(request: Command, cluster: str, *, java: bool = False) -> list[Need] | None:
-    """Give what a request needs by its fields and body; None if there is no row for it.
+    """Return what a request needs by its fields and body; None if there is no row for it.
 
-    Raises `ServerError` in Java's words if it cannot be told.
+    Raises `ServerError` with Java's text if it cannot be read.
     """
     rule = NEEDS.get(request.code)
     if rule is None:
@@ -41,7 +105,7 @@ def needs_of(request: Command, cluster: str, *, java: bool = False) -> list[Need
 
 
 def deciding_fields(code: int, fields: Mapping[str, str]) -> tuple[str | None, ...] | None:
-    """Give the fields that alone decide what a request needs; None if more does.
+    """Return the fields that alone decide what a request needs; None if more does.
 
     Decisions are remembered by them, so longer ones than names have count as None.
     """
@@ -110,14 +174,32 @@ _MEMBERS: dict[int, Needs] = {
     Code.UNLOCK_BATCH_MQ: _LOCKING,
 }
 _TOOLS: dict[int, Needs] = {
-    code: read.fields(
-        (Action(row.right.action),),
-        row.right.optional,
-        **{field: Kind(kind) for field, kind in row.right.fields},
-    )
-    for code, row in REQUESTS.items()
-    if row.right is not None
-} | {
+    Code.UPDATE_AND_CREATE_TOPIC: read.fields(_CREATE, topic=_T),
+    Code.DELETE_TOPIC_IN_BROKER: read.fields(_DELETE, topic=_T),
+    Code.GET_TOPIC_CONFIG: read.fields(GET, topic=_T),
+    Code.GET_TOPIC_STATS_INFO: read.fields(GET, topic=_T),
+    Code.SEARCH_OFFSET_BY_TIMESTAMP: read.fields(GET, topic=_T),
+    Code.GET_MAX_OFFSET: read.fields(GET, topic=_T),
+    Code.GET_MIN_OFFSET: read.fields(GET, topic=_T),
+    Code.GET_EARLIEST_MSG_STORETIME: read.fields(GET, topic=_T),
+    Code.QUERY_TOPIC_CONSUME_BY_WHO: read.fields(GET, topic=_T),
+    Code.DELETE_SUBSCRIPTIONGROUP: read.fields(_DELETE, groupName=_G),
+    Code.GET_SUBSCRIPTIONGROUP_CONFIG: read.fields(GET, group=_G),
+    Code.GET_CONSUMER_CONNECTION_LIST: read.fields(GET, consumerGroup=_G),
+    Code.GET_CONSUMER_RUNNING_INFO: read.fields(GET, consumerGroup=_G),
+    Code.QUERY_TOPICS_BY_CONSUMER: read.fields(GET, group=_G),
+    # Without a topic, or a group, the answer shows none: tools may leave them out.
+    Code.QUERY_SUBSCRIPTION_BY_CONSUMER: read.fields(GET, ("topic",), group=_G, topic=_T),
+    Code.QUERY_CONSUME_QUEUE: read.fields(GET, ("consumerGroup",), topic=_T, consumerGroup=_G),
+    Code.QUERY_CORRECTION_OFFSET: read.fields(
+        GET, ("filterGroups",), filterGroups=_G, compareGroup=_G, topic=_T
+    ),
+    Code.GET_CONSUME_STATS: read.fields(
+        GET, ("topic", "topicList"), consumerGroup=_G, topic=_T, topicList=_T
+    ),
+    Code.QUERY_CONSUME_TIME_SPAN: read.fields(GET, topic=_T, group=_G),
+    Code.INVOKE_BROKER_TO_RESET_OFFSET: read.fields(UPDATE, group=_G, topic=_T),
+    Code.INVOKE_BROKER_TO_GET_CONSUMER_STATUS: read.fields(GET, topic=_T, group=_G),
     Code.CLONE_GROUP_OFFSET: Needs(
         read.cloning,
         ("srcGroup", "destGroup", "topic"),

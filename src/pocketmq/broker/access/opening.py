@@ -1,6 +1,7 @@
-"""Access control of a running broker: made at the start, and kept up with its file.
+"""Access control of a running broker: set up at the start, and reloaded when its files change.
 
-Whom a new broker knows comes from its settings; accounts of 4.x can be taken over as users.
+The first users of a new broker come from its settings; accounts of 4.x can be migrated to users and
+rules of 5.x (Java: AuthMigrator).
 """
 
 import asyncio
@@ -9,24 +10,32 @@ from pathlib import Path
 
 from pocketmq.broker.access.account_files import AccountFiles
 from pocketmq.broker.access.gate import BrokerGate
-from pocketmq.broker.access.opening import acl_of_account, user_of_account
-from pocketmq.broker.access.users import UserType, subject_of
+from pocketmq.broker.access.rules import Action, Kind
+from pocketmq.broker.access.users import PolicyDecision, PolicyType, UserType, subject_of
 from pocketmq.broker.saving import save_changes
 from pocketmq.broker.state import BrokerState
 from pocketmq.errors import InvalidInput, ServerError
-from pocketmq.protocol.requests.access import User
+from pocketmq.model.names import RETRY_PREFIX
+from pocketmq.protocol.bodies.access import Account, Acl, Policy, PolicyEntry, User
 
 logger = logging.getLogger("pocketmq.broker")
 
 LOOK_PERIOD = 0.5
-"""Seconds between two looks at the access files, as in Java."""
+"""Seconds between two checks of the access files, as in Java."""
+
+_ACTIONS = {
+    "PUB": [Action.PUB],
+    "SUB": [Action.SUB],
+    "PUB|SUB": [Action.PUB, Action.SUB],
+    "SUB|PUB": [Action.PUB, Action.SUB],
+}
 
 
 class AccessControl:
     """Keeps a broker's gate. Belongs to its loop."""
 
     def __init__(self, state: BrokerState, loop: asyncio.AbstractEventLoop) -> None:
-        """Read the access file and make users; raises `InvalidInput` if that cannot be done."""
+        """Read the access file and create users; raises `InvalidInput` if that fails."""
         self._state = state
         self._loop = loop
         self._timer: asyncio.TimerHandle | None = None
@@ -51,12 +60,12 @@ class AccessControl:
                 state.gate.accounts = state.account_files.accounts
 
     def start(self) -> None:
-        """Begin to watch the files, if there are any."""
+        """Start to poll the files, if there are any."""
         if self._state.account_files is not None:
             self._timer = self._loop.call_later(LOOK_PERIOD, self._look)
 
     async def stop(self) -> None:
-        """Watch no longer."""
+        """Stop polling."""
         if self._timer is not None:
             self._timer.cancel()
 
@@ -67,9 +76,9 @@ class AccessControl:
             return
         try:
             for path in files.reload():
-                logger.info("the access file %s was read again", path)
+                logger.info("access file reloaded: %s", path)
         except InvalidInput as error:
-            logger.error("%s; its accounts stay as they were", error)  # noqa: TRY400 - no trace of secrets
+            logger.error("%s; keeping its accounts as they were", error)  # noqa: TRY400 - no trace of secrets
         if gate.accounts is not files.accounts:
             gate.accounts = files.accounts
 
@@ -83,7 +92,7 @@ def _add_initial_users(state: BrokerState) -> None:
 
 
 def _migrate(state: BrokerState, files: AccountFiles) -> None:
-    """Take accounts over as users with rules, once: who is a user already stays as they are."""
+    """Migrate accounts to users with rules, once: existing users stay as they are."""
     now_ms = state.clock.now_ms()
     for account in files.listed:
         name = account.access_key or ""
@@ -95,4 +104,54 @@ def _migrate(state: BrokerState, files: AccountFiles) -> None:
             if acl.policies:
                 state.acls.merge(subject_of(name), acl, now_ms)
         except ServerError as error:
-            logger.warning("account %s was not taken over: %s", name, error.remark)
+            logger.warning("migrating account %s failed: %s", name, error.remark)
+
+
+def user_of_account(account: Account) -> User:
+    """Return the user an account becomes; an admin can do everything."""
+    return User(
+        username=account.access_key,
+        password=account.secret_key,
+        user_type=str(UserType.SUPER if account.admin else UserType.NORMAL),
+    )
+
+
+def acl_of_account(account: Account) -> Acl:
+    """Return the rules an account's permissions become; white addresses have no counterpart."""
+    custom = [
+        *_listed(Kind.TOPIC, account.topic_perms),
+        *_listed(Kind.GROUP, account.group_perms),
+    ]
+    default = [
+        _entry(f"{kind}:*", right)
+        for kind, right in (
+            (Kind.TOPIC, account.default_topic_perm),
+            (Kind.GROUP, account.default_group_perm),
+        )
+        if right and right.strip()
+    ]
+    policies = [
+        Policy(policy_type=str(kind), entries=entries)
+        for kind, entries in ((PolicyType.CUSTOM, custom), (PolicyType.DEFAULT, default))
+        if entries
+    ]
+    return Acl(policies=policies)
+
+
+def _listed(kind: Kind, lines: list[str] | None) -> list[PolicyEntry]:
+    found = []
+    for line in lines or ():
+        words = [word.strip() for word in line.split("=")]
+        if len(words) == 2 and all(words):
+            found.append(_entry(f"{kind}:{words[0].removeprefix(RETRY_PREFIX)}", words[1]))
+    return found
+
+
+def _entry(resource: str, right: str) -> PolicyEntry:
+    """Return a policy entry of 5.x; an invalid right denies, where Java would allow everything."""
+    actions = _ACTIONS.get(right.strip())
+    return PolicyEntry(
+        resource=resource,
+        actions=[str(action) for action in actions or [Action.ALL]],
+        decision=str(PolicyDecision.DENY if actions is None else PolicyDecision.ALLOW),
+    )

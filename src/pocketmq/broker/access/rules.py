@@ -7,14 +7,21 @@ most precise resource decides, and of two for the same resource the one that den
 import ipaddress
 from collections.abc import Iterable
 from enum import StrEnum
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import msgspec
 
-from pocketmq.broker.access.rules import NamedEnum
-
 NO_RULE = "no matched policies."
 DENIED = "the decision is deny."
+
+
+class NamedEnum(StrEnum):
+    """Members are written as Java writes them, and read in upper or lower case."""
+
+    @classmethod
+    def named(cls, text: str | None) -> Self | None:
+        """Return the member of that name; None if there is none."""
+        return next((each for each in cls if each.lower() == (text or "").lower()), None)
 
 
 class Kind(NamedEnum):
@@ -67,7 +74,7 @@ class Resource(NamedTuple):
         return f"{self.kind}:{self.name}" + ("*" if self.pattern is Pattern.PREFIXED else "")
 
     def covers(self, other: "Resource") -> bool:
-        """Tell whether a rule for this one is a rule for the other."""
+        """Return whether a rule for this one is a rule for the other."""
         if self.kind is Kind.ANY:
             return True
         if self.kind is not other.kind:
@@ -104,7 +111,7 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
     allow: bool
 
     def matches(self, resource: Resource, actions: Iterable[Action], source: str) -> bool:
-        """Tell whether it has something to say about one of these actions."""
+        """Return whether it has something to say about one of these actions."""
         if not self.resource.covers(resource):
             return False
         if Action.ALL not in self.actions and self.actions.isdisjoint(actions):
@@ -112,15 +119,17 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
         return not self.sources or any(is_within(source, each) for each in self.sources)
 
 
-class Rules(msgspec.Struct, frozen=True, kw_only=True):
+class SubjectRules(msgspec.Struct, frozen=True, kw_only=True):
     """All rules of one subject."""
 
     custom: tuple[Rule, ...] = ()
     default: tuple[Rule, ...] = ()
 
 
-def decide(rules: Rules, resource: Resource, actions: Iterable[Action], source: str) -> str | None:
-    """Give why a subject may not do any of these actions; None if it may."""
+def decide(
+    rules: SubjectRules, resource: Resource, actions: Iterable[Action], source: str
+) -> str | None:
+    """Return why a subject may not do any of these actions; None if it may."""
     for stage in (rules.custom, rules.default):
         matching = [rule for rule in stage if rule.matches(resource, actions, source)]
         if matching:
@@ -135,7 +144,7 @@ def _rank(rule: Rule) -> tuple[bool, int, int, bool]:
 
 
 def is_source(text: str) -> bool:
-    """Tell whether a text is an address or a network."""
+    """Return whether a text is an address or a network."""
     try:
         ipaddress.ip_network(text, strict=False)
     except ValueError:
@@ -144,7 +153,7 @@ def is_source(text: str) -> bool:
 
 
 def is_within(source: str, place: str) -> bool:
-    """Tell whether an address is a place or lies in it."""
+    """Return whether an address is a place or lies in it."""
     try:
         return ipaddress.ip_address(source) in ipaddress.ip_network(place, strict=False)
     except ValueError:

@@ -8,7 +8,7 @@ from pocketmq.net import DoorSettings
 
 
 class AccessSettings(DoorSettings, frozen=True, kw_only=True, rename="camel"):
-    """Which kinds of access control there are, and whom a new broker knows."""
+    """Which kinds of access control are enabled, and the first users of a new broker."""
 
     # 4.x: accounts in a file
     acl_enable: bool = False
@@ -41,17 +41,17 @@ class AccessSettings(DoorSettings, frozen=True, kw_only=True, rename="camel"):
 
     @property
     def guarded(self) -> bool:
-        """Whether anybody is asked who they are."""
+        """Whether requests must be authenticated."""
         return self.acl_enable or self.authentication_enabled
 
     @property
     def knows_people(self) -> bool:
-        """Whether there is anything to be set up at the start."""
+        """Whether there are users or accounts to set up at the start."""
         enabled = self.guarded or self.authorization_enabled or self.migrate_auth_from_v1_enabled
         return enabled or bool(self.initial_users())
 
     def initial_users(self) -> list[tuple[str, str]]:
-        """Give names and passwords of the super users a broker begins with.
+        """Return names and passwords of the super users a broker begins with.
 
         Raises `InvalidInput` for what cannot be read; it may be a secret and is not shown.
         """
@@ -60,6 +60,6 @@ class AccessSettings(DoorSettings, frozen=True, kw_only=True, rename="camel"):
         )
 
     def name_server_user(self) -> InnerCredentials | None:
-        """Return the user as whom the broker asks its name servers. Raises as `initial_users`."""
+        """Return the user that signs requests to name servers. Raises as `initial_users`."""
         own = inner_credentials(self.name_server_credentials, "nameServerCredentials")
         return own or inner_credentials(self.inner_client_authentication_credentials)

@@ -1,6 +1,6 @@
 """The users of 5.x and their rules: tables a broker keeps, and what an admin may do to them.
 
-Rules over tables in memory, in Java's words; whoever changes them has them saved. Passwords stay
+Rules over tables in memory, with Java's texts; the caller saves changes. Passwords stay
 readable, since signatures are checked with them: the store's file is for its owner only.
 """
 
@@ -12,12 +12,12 @@ from pocketmq.broker.access.rules import (
     is_source,
     parse_resource,
 )
-from pocketmq.broker.core.config_table import ConfigTable
+from pocketmq.broker.config_table import ConfigTable
 from pocketmq.errors import ResponseCode, ServerError, server_error
 from pocketmq.protocol.requests.access import Acl, Policy, PolicyEntry, User
 
 MAX_USERS = 100_000
-"""More than an admin would give names to."""
+"""More than any installation has."""
 _SUBJECT = "User:"
 
 
@@ -42,7 +42,7 @@ class PolicyType(NamedEnum):
     DEFAULT = "Default"
 
 
-class Decision(NamedEnum):
+class PolicyDecision(NamedEnum):
     """What a rule says."""
 
     ALLOW = "Allow"
@@ -58,7 +58,7 @@ class UserTable(ConfigTable[User]):
         super().__init__(User, MAX_USERS, now_ms)
 
     def is_super(self, name: str) -> bool:
-        """Tell whether a user may do everything."""
+        """Return whether a user may do everything."""
         user = self.entries.get(name)
         return user is not None and UserType.named(user.user_type) is UserType.SUPER
 
@@ -80,7 +80,7 @@ class UserTable(ConfigTable[User]):
         self.put(name, user, now_ms)
 
     def update(self, wanted: User, now_ms: int) -> None:
-        """Change what is given of a user. Raises `ServerError` as Java refuses it."""
+        """Change the given fields of a user. Raises `ServerError` as Java refuses it."""
         name = _checked_name(wanted.username)
         old = self.entries.get(name)
         if old is None:
@@ -140,12 +140,12 @@ class AclTable(ConfigTable[Acl]):
 
 
 def subject_of(name: str) -> str:
-    """Give the subject that a user is."""
+    """Return the subject that a user is."""
     return _SUBJECT + name
 
 
 def user_of(subject: str | None) -> str | None:
-    """Give the user that a subject is; None for what is no user."""
+    """Return the user that a subject is; None for what is no user."""
     kind, colon, name = (subject or "").partition(":")
     return name if colon and kind.lower() == "user" else None
 
@@ -202,7 +202,7 @@ def _checked_entry(entry: PolicyEntry) -> PolicyEntry:
             raise refused("The source ip is empty.")
         if not is_source(source):
             raise refused("The source ip is invalid.")
-    decision = Decision.named(entry.decision)
+    decision = PolicyDecision.named(entry.decision)
     if decision is None:
         raise refused("The decision is null or illegal.")
     return PolicyEntry(
@@ -221,5 +221,5 @@ def _rule(entry: PolicyEntry) -> Rule | None:
         resource=resource,
         actions=frozenset(found for text in entry.actions or () if (found := Action.named(text))),
         sources=tuple(entry.source_ips or ()),
-        allow=Decision.named(entry.decision) is Decision.ALLOW,
+        allow=PolicyDecision.named(entry.decision) is PolicyDecision.ALLOW,
     )

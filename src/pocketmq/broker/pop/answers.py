@@ -1,15 +1,38 @@
-"""Answers to pops, as frames. Messages follow the header as they lie in the log."""
+"""Answers to pops and peeks, as frames. Messages follow the header as they lie in the log.
 
+A peek returns what a pop would find, without taking it.
+"""
+
+import random
 import struct
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
-from pocketmq.broker.pop.taking import REVIVE_QUEUE, PopBatch
+from pocketmq.broker.pop.table import PopTable
+from pocketmq.broker.pop.taking import (
+    MOST_MESSAGES,
+    REVIVE_QUEUE,
+    PopBatch,
+    first_offset,
+    retry_topics,
+)
 from pocketmq.errors import ResponseCode
+from pocketmq.model.topic_config import TopicConfig
 from pocketmq.protocol.command import Command
-from pocketmq.protocol.frame import SerializeType, encode_frame
-from pocketmq.protocol.handles import ORDERED_REVIVE_QUEUE
+from pocketmq.protocol.frame import Buffer, SerializeType, encode_frame
 from pocketmq.protocol.peers import CURRENT_VERSION, Language
-from pocketmq.protocol.requests.pop import NotificationResponse, PopRequest, PopResponse
+from pocketmq.protocol.pop_handles import ORDERED_REVIVE_QUEUE
+from pocketmq.protocol.requests.pop import (
+    NotificationResponse,
+    PeekRequest,
+    PopRequest,
+    PopResponse,
+)
+from pocketmq.store import QueueRead
+
+if TYPE_CHECKING:
+    from pocketmq.broker.state import BrokerState
+
 
 UNSET = "not set any response code"
 """What Java says with success in some answers."""
@@ -32,8 +55,8 @@ _DONE = (
 def pop_answer(
     request: Command, header: PopRequest, pop_time_ms: int, batch: PopBatch
 ) -> list[bytes | memoryview]:
-    """Give the frame that brings messages, in pieces."""
-    if request.serialize != _JSON:  # cannot be: no other form has room for the code
+    """Return the frame that brings messages, in pieces."""
+    if request.serialize != _JSON:  # not reachable: the other form's code field is too short
         return [_general(request, ResponseCode.SUCCESS, header, pop_time_ms, batch)]
     counts = f'","orderCountInfo":"{";".join(batch.order_counts)}' if header.order else ""
     text = (
@@ -48,21 +71,21 @@ def pop_answer(
 def nothing_popped(
     request: Command, code: int, header: PopRequest, pop_time_ms: int, rest: int
 ) -> bytes:
-    """Give the frame that says why there are no messages."""
+    """Return the frame that says why there are no messages."""
     batch = PopBatch()
     batch.rest = rest
     return _general(request, code, header, pop_time_ms, batch)
 
 
 def done(request: Command) -> bytes:
-    """Give the frame that says that something was done, and no more."""
+    """Return the frame that says that something was done, and no more."""
     if request.serialize != _JSON:
         return request.reply(ResponseCode.SUCCESS).encode()
     return encode_frame(_JSON, _DONE % request.opaque)
 
 
 def notified(request: Command, *, found: bool, full: bool = False) -> bytes:
-    """Give the frame that answers a notification."""
+    """Return the frame that answers a notification."""
     header = NotificationResponse(has_msg=found, polling_full=full)
     return request.reply(ResponseCode.SUCCESS, UNSET, header).encode()
 
@@ -90,3 +113,50 @@ def _start(invisible_ms: int, ordered: bool) -> str:  # noqa: FBT001 - a key of 
         f'{{"code":0,"extFields":{{"invisibleTime":"{invisible_ms}","reviveQid":"{queue_id}",'
         '"popTime":"'
     )
+
+
+def peeked(
+    state: "BrokerState", table: PopTable, request: Command, header: PeekRequest, topic: TopicConfig
+) -> list[Buffer]:
+    """Return the frame that shows messages, in pieces."""
+    group = header.consumer_group
+    start = random.randrange(100)  # noqa: S311 - where to begin is no secret
+    places = [
+        (header.topic, (start + step) % topic.read_queue_nums)
+        for step in range(topic.read_queue_nums)
+    ]
+    if header.queue_id >= 0:
+        places = [(header.topic, header.queue_id)]
+    places += [(name, 0) for _, name in retry_topics(state, header.topic, group)]
+    pieces: list[Buffer] = []
+    rest = 0
+    most = min(header.max_msg_nums, MOST_MESSAGES)
+    for name, queue_id in places:
+        read, left = _read(state, table, group, name, queue_id, most - len(pieces))
+        rest += left
+        if read is not None:
+            pieces += read.pieces
+    code = ResponseCode.SUCCESS if pieces else ResponseCode.PULL_NOT_FOUND
+    response = PopResponse(pop_time=0, invisible_time=0, revive_qid=0, rest_num=rest)
+    remark = "FOUND" if pieces else "NO_MESSAGE_IN_QUEUE"
+    return request.reply(code, remark, response).encode_pieces(pieces)
+
+
+def _read(  # noqa: PLR0917 - a place
+    state: "BrokerState", table: PopTable, group: str, topic: str, queue_id: int, most: int
+) -> tuple[QueueRead | None, int]:
+    """Return what a pop would find in a queue, and how much is there with it."""
+    queue = state.store.queue(topic, queue_id)
+    if queue is None:
+        return None, 0
+    offset = table.cursor(topic, group, queue_id)
+    if offset is None:
+        offset = first_offset(queue, topic, 0)
+    left = max(queue.next_offset - offset, 0)
+    if most <= 0:
+        return None, left
+    size = state.config.max_transfer_bytes_on_message_in_memory
+    read = state.store.read(queue, offset, most, size)
+    if not read.pieces and read.next_offset != offset:
+        read = state.store.read(queue, read.next_offset, most, size)
+    return read, left

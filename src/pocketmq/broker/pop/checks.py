@@ -30,7 +30,7 @@ def checked(
     connection: Connection,
     header: PopRequest | NotificationRequest | PeekRequest,
 ) -> TopicConfig:
-    """Give the topic that messages are wanted of. Raises `ServerError`."""
+    """Return the topic that messages are wanted of. Raises `ServerError`."""
     popping = isinstance(header, PopRequest)
     if not state.config.broker_permission & Permission.READ:
         verb = "pop" if popping else "peeking"
@@ -59,7 +59,7 @@ def checked(
 def checked_place(
     state: "BrokerState", connection: Connection, header: AckRequest | ChangeInvisibleTimeRequest
 ) -> tuple[int, int]:
-    """Give the bounds of the queue a popped message lies in. Raises `ServerError`."""
+    """Return the bounds of the queue a popped message lies in. Raises `ServerError`."""
     topic = existing_topic(state, header.topic)
     if not 0 <= header.queue_id < topic.read_queue_nums:
         raise server_error(ResponseCode.MESSAGE_ILLEGAL, _illegal_queue(connection, header, topic))
@@ -68,7 +68,7 @@ def checked_place(
 
 
 def existing_topic(state: "BrokerState", name: str) -> TopicConfig:
-    """Give a topic's set-up; raises `ServerError` if there is none."""
+    """Return a topic's set-up; raises `ServerError` if there is none."""
     topic = state.topics.get(name)
     if topic is None:
         raise server_error(

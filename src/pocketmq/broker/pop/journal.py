@@ -1,8 +1,9 @@
-"""The journal of pops: what changed, in order, as records of a queue that recovery reads again.
+"""The journal of pops: what changed, in order, as records of a queue that recovery replays.
 
-Owns the entries' form. Changes of one turn of the loop go into one record; consecutive
-acknowledgements of one pop into one entry. What cannot be read is passed over: at worst a message
-is delivered again. Belongs to the broker's loop.
+Owns the entries' format. Changes of one event-loop iteration go into one record, consecutive
+acknowledgements of one pop into one entry. `note` only collects; `seal` appends the record, which
+must happen before the iteration's answers leave, and is written with its messages. An entry that
+cannot be read is skipped: at worst a message is delivered again. Belongs to the broker's loop.
 """
 
 import logging
@@ -27,8 +28,8 @@ _RECORD = 64 << 10
 _NOBODY = bytes(8)
 
 
-class Popped(msgspec.Struct, tag="p", array_like=True, gc=False):
-    """Messages were taken; the next pop goes on at `following`."""
+class MessagesPopped(msgspec.Struct, tag="p", array_like=True, gc=False):
+    """Messages were popped; the next pop continues at `following`."""
 
     topic: str
     group: str
@@ -41,11 +42,11 @@ class Popped(msgspec.Struct, tag="p", array_like=True, gc=False):
     """None for all from `first` to `following`."""
 
     def all_offsets(self) -> list[int] | range:
-        """Give the offsets taken."""
+        """Return the offsets taken."""
         return range(self.first, self.following) if self.offsets is None else self.offsets
 
 
-class Settled(msgspec.Struct, tag="a", array_like=True, gc=False):
+class MessagesSettled(msgspec.Struct, tag="a", array_like=True, gc=False):
     """Messages of one pop were acknowledged, or copied to a retry topic."""
 
     topic: str
@@ -57,8 +58,8 @@ class Settled(msgspec.Struct, tag="a", array_like=True, gc=False):
     """Where the copies of those offsets lie in the log; empty if they were acknowledged."""
 
 
-class Changed(msgspec.Struct, tag="c", array_like=True, gc=False):
-    """A message is hidden until another moment."""
+class VisibilityChanged(msgspec.Struct, tag="c", array_like=True, gc=False):
+    """A message is hidden until another time."""
 
     topic: str
     group: str
@@ -69,7 +70,7 @@ class Changed(msgspec.Struct, tag="c", array_like=True, gc=False):
     until_ms: int
 
 
-class Locked(msgspec.Struct, tag="o", array_like=True, gc=False):
+class QueueLocked(msgspec.Struct, tag="o", array_like=True, gc=False):
     """The state of a queue that is popped in order, and what is committed of it."""
 
     topic: str
@@ -79,8 +80,8 @@ class Locked(msgspec.Struct, tag="o", array_like=True, gc=False):
     pop: OrderedPop
 
 
-class Cleared(msgspec.Struct, tag="r", array_like=True, gc=False):
-    """The group was sent elsewhere in a queue: what it had out does not count any more."""
+class QueueCleared(msgspec.Struct, tag="r", array_like=True, gc=False):
+    """The group's offset in a queue was reset: what it had in flight does not count any more."""
 
     topic: str
     group: str
@@ -88,14 +89,21 @@ class Cleared(msgspec.Struct, tag="r", array_like=True, gc=False):
     target: int
 
 
-class Forgotten(msgspec.Struct, tag="g", array_like=True, gc=False):
+class PopsForgotten(msgspec.Struct, tag="g", array_like=True, gc=False):
     """A topic or a group was deleted."""
 
     topic: str | None
     group: str | None
 
 
-Entry: TypeAlias = Popped | Settled | Changed | Locked | Cleared | Forgotten
+Entry: TypeAlias = (
+    MessagesPopped
+    | MessagesSettled
+    | VisibilityChanged
+    | QueueLocked
+    | QueueCleared
+    | PopsForgotten
+)
 
 _encode = msgspec.msgpack.Encoder().encode
 _decoder = msgspec.msgpack.Decoder(list[Entry])
@@ -116,7 +124,7 @@ class Journal:
         return 0 if queue is None else queue.next_offset
 
     def note(self, entry: Entry) -> None:
-        """Add a change to the record of this turn."""
+        """Add a change to the record of this iteration."""
         self._pending.append(entry)
 
     def note_settled(  # noqa: PLR0917 - the fields of an entry
@@ -133,7 +141,7 @@ class Journal:
         if pending:
             last = pending[-1]
             if (
-                type(last) is Settled
+                type(last) is MessagesSettled
                 and bool(last.copies) == bool(copies)
                 and last.pop_time_ms == pop_time_ms
                 and last.queue_id == queue_id
@@ -143,10 +151,10 @@ class Journal:
                 last.offsets += offsets
                 last.copies += copies
                 return
-        pending.append(Settled(topic, group, queue_id, pop_time_ms, offsets, [*copies]))
+        pending.append(MessagesSettled(topic, group, queue_id, pop_time_ms, offsets, [*copies]))
 
     def seal(self, now_ms: int) -> int:
-        """Append what was noted, to be written with the messages of this turn; tell how much.
+        """Append what was noted, to be written with this iteration's messages; return how much.
 
         Raises `StoreError`; what was noted is not tried again then.
         """
@@ -188,7 +196,10 @@ class Journal:
                     for entry in _decoder.decode(record.stored_body):
                         yield record.commit_log_offset, entry
                 except msgspec.MsgspecError as error:
-                    logger.error("journal of pops, record %d: %s", record.queue_offset, error)  # noqa: TRY400
+                    logger.error(  # noqa: TRY400 - damaged data, not a fault of the code
+                        "skipping damaged record of the pop journal: offset=%d error=%s",
+                        record.queue_offset, error,
+                    )  # fmt: skip
             offset = max(read.next_offset, offset + 1)
 
 

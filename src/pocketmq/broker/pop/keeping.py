@@ -1,13 +1,15 @@
-"""What is out, kept over a stop or a crash: saved as one document, found again with the journal.
+"""Saving and recovering the messages in flight: one document, and the journal since.
 
-Pure but for the journal it reads. Doing again what the document knows already does no harm.
+Recovery loads the document, then replays the journal from where the document ends. Replay is
+idempotent: the document may already contain what the first entries say. Pure but for the journal
+it reads.
 """
 
 from collections.abc import Callable, Iterator
 
 import msgspec
 
-from pocketmq.broker.offsets.table import ConsumerOffsetTable
+from pocketmq.broker.offsets import OffsetTable
 from pocketmq.broker.pop.journal import (
     Entry,
     Journal,
@@ -26,17 +28,17 @@ from pocketmq.store import MessageStore
 
 
 class SavedShelf(msgspec.Struct, array_like=True, gc=False):
-    """A shelf as it is kept."""
+    """A shelf as it is saved. The names of fields are part of the stored format."""
 
     topic: str
     group: str
     queue_id: int
     following: int
-    pops: list[tuple[int, int, list[int]]]  # when, until when, what is still out
+    pops: list[tuple[int, int, list[int]]]  # when, until when, what is still in flight
 
 
 class SavedPops(msgspec.Struct, gc=False):
-    """What is kept of pops."""
+    """The saved document. The names of fields are part of the stored format."""
 
     journal: int = 0
     """Everything in the journal before this record is in here."""
@@ -45,7 +47,7 @@ class SavedPops(msgspec.Struct, gc=False):
 
 
 def snapshot(shelves: Shelves, journal: Journal) -> Callable[[], bytes]:
-    """Capture everything; what it gives writes the document, on any thread."""
+    """Capture everything; the function returned encodes the document, on any thread."""
     saved = SavedPops(
         journal.end,
         [
@@ -73,10 +75,10 @@ def recover(
     document: bytes | None,
     now_ms: int,
 ) -> int:
-    """Go on from what was saved and what the journal says since; give how many are out.
+    """Load what was saved, replay the journal since, and return the number of messages in flight.
 
-    The journal may have new notes afterwards, to be sealed with those of the next turn.
-    Raises `BodyMalformed` for a document that is none.
+    The journal may have new entries afterwards, to be sealed with those of the next iteration.
+    Raises `BodyMalformed` for an invalid document.
     """
     saved = SavedPops()
     if document is not None:
@@ -89,9 +91,9 @@ def recover(
         for pop_time_ms, until_ms, offsets in each.pops:
             shelves.hold(shelf.take(offsets, each.following, (pop_time_ms, until_ms)))
         shelf.sort()
-    # What the journal commits is gathered apart: a topic it tells of may have been deleted, and
-    # offsets that were saved later than it was written win.
-    known, shelves.offsets = shelves.offsets, ConsumerOffsetTable()
+    # What the journal commits is collected in a table of its own: offsets that were saved later
+    # than the journal was written win, and a topic it names may have been deleted since.
+    known, shelves.offsets = shelves.offsets, OffsetTable()
     sent: set[tuple[str, str, int]] = set()
     copied = CopyFinder(store, journal.position_before(min(saved.journal, journal.end)))
     try:

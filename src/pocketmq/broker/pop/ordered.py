@@ -1,6 +1,6 @@
 """Ordered pops: a queue is locked until all that was taken is acknowledged, or its time is over.
 
-Then the same messages come again, from the first that was not acknowledged, each with one more try
+Then the same messages are redelivered, from the first unacknowledged one on, with one more try
 on its count. A client that did not get its answer asks again under the same attempt id, and gets
 the same messages at once. Pure rules over values and `now_ms`, those of RocketMQ 5.x.
 """
@@ -11,7 +11,7 @@ from enum import Enum
 import msgspec
 
 
-class Verdict(Enum):
+class OrderedAckRefusal(Enum):
     """Why an acknowledgement moves nothing."""
 
     STALE = "stale"  # of an earlier pop: no harm
@@ -30,13 +30,13 @@ class OrderedPop(msgspec.Struct, array_like=True):
     counts: dict[int, int] = {}  # earlier tries, by offset
 
     def is_blocked(self, attempt_id: str | None, now_ms: int) -> bool:
-        """Tell whether another pop has to wait."""
+        """Return whether another pop has to wait."""
         if self.attempt_id is not None and self.attempt_id == attempt_id:
             return False
         return self.free_at_ms(now_ms) > now_ms
 
     def free_at_ms(self, now_ms: int) -> int:
-        """Give when the queue is free, now if it is."""
+        """Return when the queue is free, now if it is."""
         standard = self.pop_time_ms + self.invisible_ms
         latest = now_ms
         for place, offset in enumerate(self.offsets):
@@ -57,24 +57,24 @@ class OrderedPop(msgspec.Struct, array_like=True):
                 return offset
         return self.offsets[-1] + 1
 
-    def ack(self, offset: int, pop_time_ms: int) -> Verdict | None:
+    def ack(self, offset: int, pop_time_ms: int) -> OrderedAckRefusal | None:
         """Note an acknowledgement; None if it counts."""
         if pop_time_ms != self.pop_time_ms:
-            return Verdict.STALE
+            return OrderedAckRefusal.STALE
         if offset not in self.offsets:
-            return Verdict.UNKNOWN
+            return OrderedAckRefusal.UNKNOWN
         self.acked |= 1 << self.offsets.index(offset)
         return None
 
     def change(self, offset: int, pop_time_ms: int, visible_ms: int) -> bool:
-        """Hide a message until another moment; False if it is not out with this pop."""
+        """Hide a message until another time; False if it is not in flight with this pop."""
         if pop_time_ms != self.pop_time_ms or offset not in self.offsets:
             return False
         self.visible_ms[offset] = visible_ms
         return True
 
     def hide_until(self, moment_ms: int) -> None:
-        """Hide nothing for longer than until a moment."""
+        """Hide nothing for longer than until a time."""
         standard = self.pop_time_ms + self.invisible_ms
         for offset in self.offsets:
             self.visible_ms[offset] = min(self.visible_ms.get(offset, standard), moment_ms)
@@ -95,7 +95,7 @@ class OrderedPop(msgspec.Struct, array_like=True):
         }
 
     def count_of_queue(self) -> int:
-        """Give the smallest count, for clients that look at the queue's alone."""
+        """Return the smallest count, for clients that read the queue's alone."""
         if len(self.counts) != len(self.offsets):
             return 0  # some come for the first time
         return min(self.counts.values(), default=0)

@@ -1,35 +1,54 @@
-"""Pops at work: one timer, set for the next message that comes back or the next who waited enough.
+"""The life of a broker's pops: recovery, redelivery of what was not acknowledged, saving.
 
-Without pops there is no timer at all (see `alarm`). Belongs to the broker's loop.
+One timer, set for the next message that is due or the next waiting pop that times out; without pops
+there is none (see `alarm`). Belongs to the broker's loop.
+
+A message that is not acknowledged in time is copied to the retry topic of group and topic, with one
+more try on its count; after the last try of its group it goes to the dead-letter topic. (RocketMQ
+leaves that to its clients, and redelivers for ever with those that do not.) The copy is stored
+before the message counts as done, and names it, so that a crash between the two does not make a
+second copy (see `journal_repair`).
 """
 
 import asyncio
 import logging
 from collections.abc import Callable
 
-from pocketmq.broker.core.alarm import RETRY_AFTER, Alarm
-from pocketmq.broker.core.late_saving import LateSaving
+from pocketmq.broker.alarm import RETRY_AFTER, Alarm
+from pocketmq.broker.appending import Placed, place
+from pocketmq.broker.dispatch import Dispatcher
+from pocketmq.broker.late_saving import LateSaving
+from pocketmq.broker.log_origins import origin_of_popped
 from pocketmq.broker.pop.keeping import recover, snapshot
 from pocketmq.broker.pop.popping import revive
 from pocketmq.broker.pop.pops import Pops
-from pocketmq.broker.pop.shelf import Taken
-from pocketmq.broker.saving import submit_offsets
+from pocketmq.broker.pop.shelf import Shelf, Taken
+from pocketmq.broker.retry_rules import PopOfFailed, is_given_up, retry_limit, retry_of_popped
+from pocketmq.broker.saving import save_changes, submit_offsets
 from pocketmq.broker.state import BrokerState
-from pocketmq.broker.writing.log_writer import CommitLogWriter
-from pocketmq.errors import StoreError
+from pocketmq.errors import ServerError, StoreError
+from pocketmq.model.group_config import GroupConfig
+from pocketmq.model.names import dead_letter_topic
+from pocketmq.protocol.pop_handles import TopicMark
+from pocketmq.protocol.property_text import decode_properties
+from pocketmq.protocol.record_scan import RecordView
 
 logger = logging.getLogger("pocketmq.broker")
 
 KIND = "pops"
 _MESSAGES = 256
 _SIZE = 1 << 20
-"""What is brought back before clients have their turn again."""
+"""Messages and bytes that are redelivered before clients are served again."""
+_REFUSED_AFTER = 60.0
+"""Seconds until a message is tried again whose copy the broker itself refuses."""
 _ENTRIES = 100_000
 _SAVE_AFTER = 30.0
-"""Entries of the journal, and seconds, after which everything is saved anew."""
+"""Entries of the journal, and seconds, after which a new snapshot is saved."""
+
+_QUEUES = 1
 
 
-class Popping:
+class PopLifecycle:
     """The pops of a running broker."""
 
     def __init__(
@@ -46,14 +65,14 @@ class Popping:
         self._unsaved = 0  # entries of the journal
 
     def start(self) -> None:
-        """Go on where the broker stopped, and serve pops from now on."""
+        """Recover what was in flight when the broker stopped, and serve pops from now on."""
         state, pops = self._state, self._pops
         documents = dict(state.store.metadata.documents(KIND))
         now_ms = state.clock.now_ms()
         out = recover(pops.table.shelves, pops.journal, state.store, documents.get(KIND), now_ms)
-        state.batch.notes += 1  # recovery may have noted something
+        state.turn.notes += 1  # recovery may have added entries to the journal
         if out:
-            logger.info("%d popped messages are not acknowledged", out)
+            logger.info("recovered popped messages in flight: count=%d", out)
             self._saving.changed()
         pops.wake_by = self._alarm.wake_by
         pops.sealed = self._sealed
@@ -62,7 +81,7 @@ class Popping:
         self._set_alarm()
 
     async def stop(self) -> None:
-        """Bring nothing back any more, and save; call before the store is closed."""
+        """Redeliver nothing any more, and save; call before the store is closed."""
         self._open = False
         self._alarm.stop()
         if self._save_timer is not None:
@@ -87,28 +106,48 @@ class Popping:
         self._set_alarm()
 
     def _bring_back(self) -> None:
-        """Bring back a part of what is due, and serve those who wait for a locked queue."""
-        table, dispatcher, turn = self._pops.table, self._dispatcher, self._state.batch
-        due = table.deadlines.take_due(turn.now_ms)
-        if not due:
+        """Redeliver a part of what is due, and serve pops that wait for a locked queue.
+
+        `take_due` removes deadlines: every pop that still has messages in flight must get a new
+        one, whatever happens to it or to another. Without one its messages would be neither in
+        the queue nor redelivered until the broker restarts.
+        """
+        table, dispatcher, turn = self._pops.table, self._dispatcher, self._state.turn
+        due_ms = table.deadlines.next_ms
+        if due_ms is None or due_ms > turn.now_ms:
             return
-        dispatcher.write_now()  # if the store refuses, it shall be nobody else's message
+        # First write what requests have appended: if the store refuses the copies below, that
+        # must not fail other clients' messages.
+        dispatcher.end_turn()
         messages, size, later_ms = _MESSAGES, _SIZE, turn.now_ms
-        for thing in due:
-            if not isinstance(thing, Taken):
-                self._pops.unlocked(thing.topic, thing.group, thing.queue_id)
+        soon_ms = turn.now_ms + int(RETRY_AFTER * 1000)
+        for due in table.deadlines.take_due(turn.now_ms):
+            if not isinstance(due, Taken):
+                self._pops.unlocked(due.topic, due.group, due.queue_id)
                 continue
+            next_ms = later_ms
             if messages > 0 and size > 0:
-                messages -= thing.left
+                messages -= due.left
+                next_ms = turn.now_ms + int(_REFUSED_AFTER * 1000)
                 try:
-                    size -= revive(self._state, self._pops, thing, _MESSAGES)
+                    size -= revive(self._state, self._pops, due, _MESSAGES)
                 except StoreError as error:
-                    logger.error("popped messages have to stay out: %s", error)  # noqa: TRY400
-                    turn.check_dropped()
-                    messages, later_ms = 0, turn.now_ms + int(RETRY_AFTER * 1000)
-            if thing.left:
-                table.deadlines.add(thing, later_ms)
-        dispatcher.write_now()  # wakes those who wait for them
+                    logger.error(  # noqa: TRY400 - the store's state, not a fault of the code
+                        "redelivery of unacknowledged messages failed: %s; retrying in %g s",
+                        error, RETRY_AFTER,
+                    )  # fmt: skip
+                    turn.doubt()
+                    messages, next_ms, later_ms = 0, soon_ms, soon_ms
+                except Exception:  # an edge: one pop must not cost the others their deadlines
+                    shelf = due.shelf
+                    logger.exception(
+                        "redelivery failed: group=%s topic=%s queue=%d; retrying in %g s",
+                        shelf.group, shelf.topic, shelf.queue_id, RETRY_AFTER,
+                    )  # fmt: skip
+                    next_ms = soon_ms
+            if due.left:
+                table.deadlines.add(due, next_ms)
+        dispatcher.end_turn()  # writes the copies, and wakes pops that wait for them
 
     # Saving
 
@@ -128,7 +167,98 @@ class Popping:
         self._save_timer = self._loop.call_later(_SAVE_AFTER, self._saving.changed)
 
     def _capture(self) -> Callable[[], bytes]:
-        """Give everything as it is; offsets are saved before it, which it relies on."""
+        """Capture a snapshot. Offsets are submitted before it: recovery relies on that order."""
         self._unsaved = 0
         submit_offsets(self._state)
         return snapshot(self._pops.table.shelves, self._pops.journal)
+
+
+def revive(state: BrokerState, pops: Pops, taken: Taken, most: int) -> int:
+    """Redeliver the messages of a pop that are still in flight, at most `most`; return their bytes.
+
+    A message whose copy is refused stays in flight, and so do the others if the store fails, which
+    raises `StoreError`.
+    """
+    shelf, size = taken.shelf, 0
+    group = state.groups.get(shelf.group)
+    # Reading writes what was appended. Copies must be written together with the journal's entry
+    # that they were made: seal first, or a crash would redeliver their messages a second time.
+    pops.seal()
+    records = [(offset, _record(state, shelf, offset)) for offset in taken.out()[:most]]
+    for offset, failed in records:
+        if group is not None and failed is not None:
+            size += failed.store_size
+            try:
+                copy = _send_again(state, pops, shelf, failed, group, taken.pop_time_ms)
+            except ServerError as error:
+                logger.error(  # noqa: TRY400 - a refusal, not a fault of the code
+                    "redelivery refused: group=%s topic=%s queue=%d offset=%d: %s; "
+                    "retrying in %g s",
+                    shelf.group, shelf.topic, shelf.queue_id, offset, error.remark, _REFUSED_AFTER,
+                )  # fmt: skip
+                continue
+            pops.table.copied(taken, offset, copy.position)
+        else:
+            place_of = shelf.topic, shelf.group, shelf.queue_id
+            pops.table.settle(*place_of, taken.pop_time_ms, [offset])
+        state.turn.notes += 1
+    return size
+
+
+def _record(state: BrokerState, shelf: Shelf, offset: int) -> RecordView | None:
+    """Return a popped message; None if retention has deleted it."""
+    queue = state.store.queue(shelf.topic, shelf.queue_id)
+    read = state.store.read(queue, offset, 1, 1)
+    found = RecordView(bytes(read.pieces[0]), 0) if read.pieces else None
+    if found is None or found.queue_offset != offset:
+        logger.warning(
+            "popped message no longer in the log, not redelivered: "
+            "group=%s topic=%s queue=%d offset=%d",
+            shelf.group, shelf.topic, shelf.queue_id, offset,
+        )  # fmt: skip
+        return None
+    return found
+
+
+def _send_again(  # noqa: PLR0917 - one step of bringing a message back
+    state: BrokerState,
+    pops: Pops,
+    shelf: Shelf,
+    failed: RecordView,
+    group: GroupConfig,
+    pop_time_ms: int,
+) -> Placed:
+    given_up = is_given_up(failed.reconsume_times, retry_limit(group))
+    topic = dead_letter_topic(shelf.group) if given_up else retry_topic_of(state, shelf)
+    if topic not in state.topics:
+        made = state.topics.create_for_group(topic, _QUEUES, now_ms=state.turn.now_ms)
+        if made is None:
+            logger.error("cannot create topic %s: the limit of topics is reached", topic)
+        save_changes(state)
+        if not given_up and state.offsets.query(shelf.group, topic, 0) is None:
+            state.offsets.commit(shelf.group, topic, 0, 0)
+        pops.topics_changed()
+    if state.measures is not None and not given_up:
+        state.measures.revived.add((first_topic(shelf), shelf.group))
+    pop = PopOfFailed(shelf.group, first_topic(shelf), pop_time_ms)
+    draft = retry_of_popped(failed, topic, pop, given_up=given_up)
+    draft.prepared_transaction_offset = origin_of_popped(failed.commit_log_offset)
+    try:
+        return place(state, draft, ())
+    except ServerError:  # the properties are too long with those of a retry
+        draft.properties = decode_properties(failed.property_bytes)
+        return place(state, draft, ())
+
+
+def retry_topic_of(state: BrokerState, shelf: Shelf) -> str:
+    """Return where a message goes that was popped from this queue; retries stay where they are."""
+    if TopicMark.of(shelf.topic) is not TopicMark.NORMAL:
+        return shelf.topic
+    mark = TopicMark.RETRY_V2 if state.config.enable_retry_topic_v2 else TopicMark.RETRY
+    return mark.real_topic(shelf.topic, shelf.group)
+
+
+def first_topic(shelf: Shelf) -> str:
+    """Return the topic a message was first popped from."""
+    mark = TopicMark.of(shelf.topic)
+    return shelf.topic.removeprefix(mark.real_topic("", shelf.group))

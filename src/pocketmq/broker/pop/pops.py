@@ -1,7 +1,7 @@
 """A broker's pops as its handlers and its dispatcher see them: take, wait, wake, settle.
 
-Whoever waits is served as soon as a message comes, a lock is released, or its time is over, one
-after another as they came. Timers are `popping`'s. Belongs to the broker's loop.
+A request that waits is served as soon as a message comes, a lock is released, or it times out, in
+the order they came. Timers are `popping`'s. Belongs to the broker's loop.
 """
 
 import asyncio
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger("pocketmq.broker")
 
 
-def _nobody(_: float) -> None:
-    """Tell nobody."""
+def _ignore(_: float) -> None:
+    """Do nothing: no callback is set."""
 
 
 class Pops:
@@ -40,12 +40,12 @@ class Pops:
         self.journal = Journal(state.store, state.config.broker_cluster_name)
         self.table = PopTable(state.offsets, self.journal)
         self.waiting = WaitingPops()
-        self.wake_by: Callable[[float], None] = _nobody
-        """Sees to it that `serve_due` is called by a moment of the steady clock."""
-        self.sealed: Callable[[int], None] = _nobody
-        """Called after so many changes were put down in the journal."""
+        self.wake_by: Callable[[float], None] = _ignore
+        """Called with the time, by the monotonic clock, at which `serve_due` must be called."""
+        self.sealed: Callable[[int], None] = _ignore
+        """Called with the number of changes that were appended to the journal."""
         self._open = True
-        self._unfinished: dict[Line, None] = {}  # more may match than one look could tell
+        self._unfinished: dict[Line, None] = {}  # not all messages could be filtered at once
 
     # What handlers call
 
@@ -60,7 +60,7 @@ class Pops:
         return batch
 
     def available(self, header: NotificationRequest) -> int:
-        """Give how many messages there are to take, whatever a filter would say to them."""
+        """Return the number of messages to take, without filtering them."""
         state, group, topic = self._state, header.consumer_group, header.topic
         names = [topic] if header.order else [topic, *_retries(state, topic, group)]
         found = 0
@@ -85,9 +85,9 @@ class Pops:
         return max(queue.next_offset - (queue.min_offset if start is None else start), 0)
 
     def hold(self, held: HeldPop, wait: float, *, unfinished: bool = False) -> bool:
-        """Let one wait; False if too many wait already.
+        """Let a request wait; False if too many wait already.
 
-        `unfinished` says that there are messages at which it has not looked yet.
+        `unfinished`: there are messages that have not been filtered yet.
         """
         state, header, waiting = self._state, held.header, self.waiting
         config = state.config
@@ -107,34 +107,34 @@ class Pops:
         waiting.hold(held, line, wait, state.steady())
         self.wake_by(held.deadline)
         if unfinished:
-            self._go_on_soon(line)
+            self._continue_soon(line)
         return True
 
     def waiting_for(self, topic: str, group: str, queue_id: int) -> int:
-        """Give how many pops wait for a queue."""
+        """Return how many pops wait for a queue."""
         line = self.waiting.lines.get((topic, group, queue_id))
         return 0 if line is None else len(line.pops)
 
     def unlocked(self, topic: str, group: str, queue_id: int) -> None:
-        """Serve those who wait for a queue that was locked."""
+        """Serve requests that wait for a queue that was locked."""
         for each in (ANY_QUEUE, queue_id):
             line = self.waiting.lines.get((topic, group, each))
             if line is not None:
                 self._serve(line)
 
     def forget(self, topic: str | None = None, group: str | None = None) -> None:
-        """Forget what is out of a topic, or of a group, that was deleted."""
+        """Drop what is in flight of a topic, or of a group, that was deleted."""
         self.table.forget(topic, group)
         self._state.batch.notes += 1
 
     # What the dispatcher calls
 
     def seal(self) -> None:
-        """Put the changes of this turn down; raises `StoreError`."""
-        self.sealed(self.journal.seal(self._state.batch.now_ms))
+        """Append the changes of this iteration to the journal; raises `StoreError`."""
+        self.sealed(self.journal.seal(self._state.turn.now_ms))
 
     def arrived(self, queue: QueueIndex) -> None:
-        """Serve those who wait for messages of a queue."""
+        """Serve requests that wait for messages of a queue."""
         by_group: dict[str, list[Line]] = {}
         for line in self.waiting.watching(queue):
             by_group.setdefault(line.key[1], []).append(line)
@@ -142,33 +142,33 @@ class Pops:
             self._serve(*lines)
 
     def topics_changed(self) -> None:
-        """Look up again by which queues messages can come."""
+        """Update which queues each line watches."""
         for line in self.waiting.lines.values():
             self._watch(line)
 
     def leave(self, connection: Connection, group: str) -> None:
-        """Answer a client that leaves a group: nobody there waits for messages any more."""
+        """Answer the waiting requests of a client that leaves a group."""
         for held in self.waiting.take_group(connection, group):
             self._answer_last(held)
 
     def clock_was_set_back(self) -> None:
-        """Have messages come back that were popped in what is the future now."""
-        self._state.batch.now_ms = now_ms = self._state.clock.now_ms()
+        """Limit how long messages stay hidden that were popped in what is the future now."""
+        self._state.turn.now_ms = now_ms = self._state.clock.now_ms()
         self.table.shelves.limit_waits(now_ms)
         self.wake_by(self._state.steady())
 
     def drop(self, connection: Connection) -> None:
-        """Forget those of a connection that is gone."""
+        """Drop the requests of a connection that is closed."""
         self.waiting.drop(connection)
 
     def serve_due(self) -> None:
-        """Answer those whose time is over."""
-        self._state.batch.now_ms = self._state.clock.now_ms()
+        """Answer requests that have timed out."""
+        self._state.turn.now_ms = self._state.clock.now_ms()
         for held in self.waiting.take_due(self._state.steady()):
             self._answer_last(held)
 
     def close(self) -> None:
-        """Answer everyone; nobody waits from now on."""
+        """Answer all waiting requests; none waits from now on."""
         self._open = False
         for held in self.waiting.take_all():
             self._answer_last(held)
@@ -187,7 +187,7 @@ class Pops:
         self.waiting.watch(line, queues)
 
     def _serve(self, *lines: Line) -> None:
-        """Serve the lines of one group, whoever has waited longest first."""
+        """Serve the lines of one group, the request that has waited longest first."""
         try:
             hopeful = [*lines]
             while (held := _first(hopeful)) is not None:
@@ -198,27 +198,27 @@ class Pops:
             for line in lines:
                 self._notify(line)
         except Exception:
-            logger.exception("waiting pops of %s could not be served", [x.key for x in lines])
+            logger.exception("serving waiting pops failed: lines=%s", [x.key for x in lines])
 
     def _notify(self, line: Line) -> None:
-        """Tell as many clients as there are messages for.
+        """Notify as many clients as there are messages for.
 
-        One is told all it has asked: it may no longer look at the answer to its first question.
+        All requests of such a client are answered: it may have stopped waiting for its first one.
         """
-        told: set[Connection] = set()
+        notified_clients: set[Connection] = set()
         enough = False
         for held in list(line.notifications):
             assert isinstance(held.header, NotificationRequest)
-            if held.connection not in told:
-                enough = enough or self.available(held.header) <= len(told)
+            if held.connection not in notified_clients:
+                enough = enough or self.available(held.header) <= len(notified_clients)
                 if enough:
                     continue
-                told.add(held.connection)
+                notified_clients.add(held.connection)
             self.waiting.remove(held)
             self._answer(held, ResponseCode.SUCCESS, notified(held.request, found=True))
 
     def _try(self, held: HeldPop, line: Line) -> bool:
-        """Answer one if there is something for it; tell whether there may be more."""
+        """Answer a request if there is something for it; return whether there may be more."""
         header = held.header
         assert isinstance(header, PopRequest)
         try:
@@ -234,7 +234,7 @@ class Pops:
             return True
         if not batch.count:
             if batch.unfinished:
-                self._go_on_soon(line)
+                self._continue_soon(line)
             return False
         self.waiting.remove(held)
         answer = pop_answer(held.request, header, self._state.batch.now_ms, batch)
@@ -242,8 +242,8 @@ class Pops:
         return batch.rest > 0
 
     def _answer_last(self, held: HeldPop) -> None:
-        """Answer one whose time is over, with whatever there is."""
-        header, now_ms = held.header, self._state.batch.now_ms
+        """Answer a request that has timed out, with whatever there is."""
+        header, now_ms = held.header, self._state.turn.now_ms
         if isinstance(header, NotificationRequest):
             found = self.available(header) > 0
             self._answer(held, ResponseCode.SUCCESS, notified(held.request, found=found))
@@ -258,13 +258,13 @@ class Pops:
             measures.began, measures.suspended = held.deadline - held.lane, True
             measures.answered(held.request.code, code, self._state.steady())
 
-    def _go_on_soon(self, line: Line) -> None:
-        """Look again when others have had their turn: not all could be looked at."""
+    def _continue_soon(self, line: Line) -> None:
+        """Try again after other requests were served: not all messages could be filtered."""
         if not self._unfinished:
-            asyncio.get_running_loop().call_soon(self._go_on)
+            self._state.call_soon(self._continue)
         self._unfinished[line] = None
 
-    def _go_on(self) -> None:
+    def _continue(self) -> None:
         unfinished, self._unfinished = self._unfinished, {}
         self._state.batch.now_ms = self._state.clock.now_ms()
         for line in unfinished:
@@ -274,7 +274,7 @@ class Pops:
 
 
 def _ready(line: Line) -> HeldPop | None:
-    """Give the first pop of a line whose client takes answers."""
+    """Return the first pop of a line whose client reads its answers."""
     for held in line.pops:
         if not held.connection.clogged:
             return held

@@ -1,7 +1,7 @@
 """Popping: taking messages (200050), acknowledging them (200051, 200151), hiding them for longer.
 
-With Java's checks, codes and words (5.x). A pop that finds nothing may wait, and so may whoever
-only wants to be told (200054). Acknowledgements are answered once they are written down.
+With Java's checks, codes and texts (5.x). A pop that finds nothing may wait, and so may a
+notification (200054). Acknowledgements are answered once they are written to the journal.
 """
 
 from pocketmq.broker.pop.answers import (
@@ -68,7 +68,7 @@ def pop(state: BrokerState, connection: Connection, request: Command) -> Answer:
     code = ResponseCode.POLLING_TIMEOUT
     if wait_ms > 0:
         held = HeldPop(connection, request, header, selection)
-        # A group with too many out would have to wait for its own acknowledgements: it asks later.
+        # A group with too many in flight would wait for its own acknowledgements: it retries later.
         if not batch.stopped and pops.hold(held, wait_ms / 1000, unfinished=batch.unfinished):
             return None
         code = ResponseCode.POLLING_FULL
@@ -76,7 +76,7 @@ def pop(state: BrokerState, connection: Connection, request: Command) -> Answer:
 
 
 def notify(state: BrokerState, connection: Connection, request: Command) -> Answer:
-    """Tell whether there is something to take, once there is."""
+    """Return whether there is something to take, once there is."""
     header = request.header(NotificationRequest)
     checked(state, connection, header)
     pops, now_ms = _pops(state), state.batch.now_ms
@@ -91,7 +91,7 @@ def notify(state: BrokerState, connection: Connection, request: Command) -> Answ
 
 
 def acknowledge(state: BrokerState, connection: Connection, request: Command) -> Answer:
-    """Be done with one message."""
+    """Acknowledge one message."""
     header = request.header(AckRequest)
     low, high = checked_place(state, connection, header)
     topic, group, queue_id, offset = (
@@ -111,7 +111,7 @@ def acknowledge(state: BrokerState, connection: Connection, request: Command) ->
 
 
 def acknowledge_several(state: BrokerState, connection: Connection, request: Command) -> Answer:
-    """Be done with messages of several pops."""
+    """Acknowledge messages of several pops."""
     acks = decode_body(request.body, BatchAcks).acks if request.body else []
     if not acks:
         return request.reply(ResponseCode.NO_MESSAGE)
@@ -130,7 +130,7 @@ def _acknowledge_batch(state: BrokerState, connection: Connection, ack: BatchAck
     try:
         mark = TopicMark(ack.retry or TopicMark.NORMAL.value)
     except ValueError:
-        raise HeaderMalformed(f"{ack.retry!r} is no mark of a topic") from None
+        raise HeaderMalformed(f"{ack.retry!r} is not the mark of a topic") from None
     topic, group, queue_id = (
         mark.real_topic(ack.topic, ack.consumer_group),
         ack.consumer_group,
@@ -171,7 +171,7 @@ def _acknowledge_ordered(
 
 
 def change_invisible(state: BrokerState, connection: Connection, request: Command) -> Answer:
-    """Hide a message for so long from now on; it gets a new handle."""
+    """Hide a message for `invisibleTime` from now on; it gets a new handle."""
     header = request.header(ChangeInvisibleTimeRequest)
     low, high = checked_place(state, connection, header)
     topic, group, queue_id, offset = (
@@ -213,7 +213,7 @@ def peek(state: BrokerState, connection: Connection, request: Command) -> Answer
 
 
 def polling_info(state: BrokerState, connection: Connection, request: Command) -> Answer:
-    """Tell how many pops wait for a queue."""
+    """Return how many pops wait for a queue."""
     header = request.header(PollingInfoRequest)
     del connection
     waiting = _pops(state).waiting_for(header.topic, header.consumer_group, header.queue_id)
@@ -221,7 +221,7 @@ def polling_info(state: BrokerState, connection: Connection, request: Command) -
 
 
 def _read_handle(text: str) -> tuple[int, int]:
-    """Give when a message was popped and its revive queue; raises `HeaderMalformed`.
+    """Return when a message was popped and its revive queue; raises `HeaderMalformed`.
 
     Acknowledgements are many: of a handle that looks right no more is read.
     """
@@ -251,7 +251,7 @@ def _selection(state: BrokerState, header: PopRequest) -> Selection:
 
 
 def _wait_ms(born_ms: int, poll_ms: int, now_ms: int) -> int:
-    """Give how long a request may wait; a client whose clock is ahead gains nothing by it."""
+    """Return how long a request may wait; a client whose clock is ahead gains nothing by it."""
     if poll_ms <= 0:
         return 0
     wait_ms = min(poll_ms, born_ms + poll_ms - now_ms, _LONGEST_WAIT_MS)
@@ -277,7 +277,7 @@ def _answered_later(
 
 
 def _refusing(handler: Handler, empty: Header) -> Handler:
-    """Have refusals carry an empty header, as in Java: clients read some of them all the same."""
+    """Let refusals carry an empty header, as in Java: clients read its fields even then."""
 
     def serve(state: BrokerState, connection: Connection, request: Command) -> Answer:
         try:

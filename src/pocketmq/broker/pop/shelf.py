@@ -1,15 +1,78 @@
-"""The messages of one queue that one group has popped and not acknowledged.
+"""A shelf: the messages of one queue that one group has in flight, and their deadlines.
 
-Pure bookkeeping, times are the caller's. A pop is one `Taken`, whatever it holds, so that little is
-done for each message. Knows neither store nor journal. Belongs to the broker's loop.
+A pop is one `Taken`, however many messages it holds, so that little is done for each message.
+Deadlines are rounded up to a tenth of a second, so that many share one bucket; a pop that is
+settled before its deadline leaves nothing behind. Pure bookkeeping, times are the caller's. Knows
+neither store nor journal. Belongs to the broker's loop.
 """
 
+import heapq
 from collections import deque
 from collections.abc import Iterable
+from typing import Generic, Protocol, TypeVar
+
+STEP_MS = 100
+_LATEST = 1 << 52
+
+
+class Expiring(Protocol):
+    """Something with a deadline."""
+
+    bucket: int
+
+
+T = TypeVar("T", bound=Expiring)
+
+
+class Deadlines(Generic[T]):
+    """Pops and locked queues by their deadlines."""
+
+    def __init__(self) -> None:
+        self._buckets: dict[int, dict[T, None]] = {}
+        self._heap: list[int] = []
+
+    def add(self, thing: T, due_ms: int) -> None:
+        """Add one; it must not be there already."""
+        bucket = max(1, min(-(-due_ms // STEP_MS), _LATEST))
+        thing.bucket = bucket
+        try:
+            self._buckets[bucket][thing] = None
+        except KeyError:
+            self._buckets[bucket] = {thing: None}
+            heapq.heappush(self._heap, bucket)
+
+    def discard(self, thing: T) -> None:
+        """Remove one, if it is there."""
+        bucket = self._buckets.get(thing.bucket)
+        if bucket is not None:
+            bucket.pop(thing, None)
+            if not bucket:
+                del self._buckets[thing.bucket]
+                if len(self._heap) > 2 * len(self._buckets) + 1024:
+                    self._heap = sorted(self._buckets)
+        thing.bucket = 0
+
+    @property
+    def next_ms(self) -> int | None:
+        """When the next one is due; None if nothing is."""
+        heap = self._heap
+        while heap and heap[0] not in self._buckets:
+            heapq.heappop(heap)
+        return heap[0] * STEP_MS if heap else None
+
+    def take_due(self, now_ms: int) -> list[T]:
+        """Remove and return those of the earliest deadline that has passed; none if none has."""
+        due_ms = self.next_ms
+        if due_ms is None or due_ms > now_ms:
+            return []
+        things = list(self._buckets.pop(heapq.heappop(self._heap)))
+        for thing in things:
+            thing.bucket = 0
+        return things
 
 
 class Taken:
-    """Messages taken together, or one whose time was changed: hidden until the same moment."""
+    """Messages popped together, or one whose time was changed: hidden until the same time."""
 
     __slots__ = ("bucket", "left", "offsets", "pop_time_ms", "shelf", "until_ms")
 
@@ -21,16 +84,16 @@ class Taken:
         self.pop_time_ms = pop_time_ms
         self.until_ms = until_ms
         self.left = len(self.offsets)
-        self.bucket = 0  # see `deadlines`
+        self.bucket = 0  # see `Deadlines`
 
     def out(self) -> list[int]:
-        """Give the offsets that are still out with this pop."""
+        """Return the offsets that are still in flight with this pop."""
         held = self.shelf.held
         return [offset for offset in self.offsets if held.get(offset) is self]
 
 
 class Shelf:
-    """What a group has out of one queue."""
+    """The messages that one group has in flight of one queue."""
 
     __slots__ = ("_order", "group", "held", "next", "queue_id", "topic")
 
@@ -39,7 +102,7 @@ class Shelf:
         self.group = group
         self.queue_id = queue_id
         self.next = 0
-        """Messages before this one were taken, or passed over; counts while any are out."""
+        """Messages before this one were popped or skipped; counts while any are in flight."""
         self.held: dict[int, Taken] = {}
         self._order: deque[int] = deque()  # as taken; those no longer held go when they are first
 
@@ -70,7 +133,7 @@ class Shelf:
         self._order = deque(sorted(self.held))
 
     def settle(self, offset: int, pop_time_ms: int) -> Taken | None:
-        """Note that a message is done with; give its pop, None if another one has it by now."""
+        """Note that a message is done with; return its pop, None if another one has it by now."""
         taken = self.held.get(offset)
         if taken is None or taken.pop_time_ms != pop_time_ms:
             return None
@@ -81,7 +144,7 @@ class Shelf:
     def change(
         self, offset: int, pop_time_ms: int, times: tuple[int, int]
     ) -> tuple[Taken, Taken] | None:
-        """Hide a message until another moment; give its old pop and its new one."""
+        """Hide a message until another time; return its old pop and its new one."""
         taken = self.held.get(offset)
         if taken is None or taken.pop_time_ms != pop_time_ms:
             return None

@@ -1,14 +1,14 @@
-"""All that is out on a broker: shelves and locked queues, with when they are due, and offsets.
+"""All messages in flight on a broker: shelves and locked queues, their deadlines, and offsets.
 
-The changes themselves, as requests bring them and as recovery does them again; the journal is
-`table`'s. Commits as far as everything is done with, and never backwards: another member of the
+The changes themselves, for requests and for recovery alike; writing them to the journal is
+`table`'s. Commits offsets as far as everything is done, and never backwards: another member of the
 group may pull. Belongs to the broker's loop.
 """
 
 from collections.abc import Iterable
 from typing import TypeVar
 
-from pocketmq.broker.offsets.table import ConsumerOffsetTable
+from pocketmq.broker.offsets import OffsetTable
 from pocketmq.broker.pop.journal import MessagesPopped, VisibilityChanged
 from pocketmq.broker.pop.ordered import OrderedPop
 from pocketmq.broker.pop.shelf import Deadlines, Shelf, Taken
@@ -26,11 +26,11 @@ class LockedQueue:
         self.group = group
         self.queue_id = queue_id
         self.pop = pop
-        self.bucket = 0  # see `deadlines`
+        self.bucket = 0  # see `Deadlines`
 
 
 class Shelves:
-    """What all groups have out."""
+    """The messages in flight of all groups."""
 
     def __init__(self, offsets: ConsumerOffsetTable) -> None:
         self.offsets = offsets
@@ -39,17 +39,17 @@ class Shelves:
         self.deadlines: Deadlines[Taken | LockedQueue] = Deadlines()
 
     def find(self, topic: str, group: str, queue_id: int) -> Shelf | None:
-        """Give what a group has out of a queue; None if there is nothing."""
+        """Return what a group has in flight of a queue; None if there is nothing."""
         shelves = self.shelves.get((topic, group))
         return None if shelves is None else shelves.get(queue_id)
 
     def find_locked(self, topic: str, group: str, queue_id: int) -> LockedQueue | None:
-        """Give the latest ordered pop of a queue; None if all of it is acknowledged."""
+        """Return the latest ordered pop of a queue; None if all of it is acknowledged."""
         queues = self.locked.get((topic, group))
         return None if queues is None else queues.get(queue_id)
 
     def make(self, topic: str, group: str, queue_id: int) -> Shelf:
-        """Give what a group has out of a queue, to be added to."""
+        """Return what a group has in flight of a queue, created if there is nothing."""
         shelves = self.shelves.setdefault((topic, group), {})
         shelf = shelves.get(queue_id)
         if shelf is None:
@@ -57,7 +57,7 @@ class Shelves:
         return shelf
 
     def take(self, popped: MessagesPopped) -> None:
-        """Put out what was popped."""
+        """Add what was popped."""
         topic, group, queue_id = popped.topic, popped.group, popped.queue_id
         shelf = self.make(topic, group, queue_id)
         times = popped.pop_time_ms, popped.until_ms
@@ -65,11 +65,11 @@ class Shelves:
         self.commit(topic, group, queue_id, shelf.low)
 
     def hold(self, taken: Taken) -> None:
-        """Have a pop come back when its time is over."""
+        """Set the deadline after which a pop is redelivered."""
         self.deadlines.add(taken, taken.until_ms)
 
     def settle(self, shelf: Shelf, pop_time_ms: int, offsets: Iterable[int]) -> list[int]:
-        """Be done with messages; give those that this pop still had out."""
+        """Settle messages; return those that this pop still had in flight."""
         settled = []
         for offset in offsets:
             taken = shelf.settle(offset, pop_time_ms)
@@ -82,7 +82,7 @@ class Shelves:
         return settled
 
     def change(self, changed: VisibilityChanged) -> bool:
-        """Hide a message until another moment; False if it is not out with the pop named."""
+        """Hide a message until another time; False if it is not in flight with the pop named."""
         shelf = self.find(changed.topic, changed.group, changed.queue_id)
         if shelf is None:
             return False
@@ -108,7 +108,7 @@ class Shelves:
         return queue
 
     def free_when_due(self, queue: LockedQueue, now_ms: int) -> None:
-        """See to it that a lock ends; one of which everything is acknowledged is forgotten."""
+        """Set the deadline of a lock; remove one of which everything is acknowledged."""
         self.deadlines.discard(queue)
         if queue.pop.is_done:
             self.clear(queue.topic, queue.group, queue.queue_id)
@@ -135,7 +135,7 @@ class Shelves:
                     self.free_when_due(queue, now_ms)
 
     def clear(self, topic: str, group: str, queue_id: int) -> None:
-        """Forget what is out of a queue."""
+        """Drop what is in flight of a queue."""
         shelf = _take_out(self.shelves, (topic, group), queue_id)
         if shelf is not None:
             for taken in set(shelf.held.values()):
@@ -146,14 +146,14 @@ class Shelves:
             self.deadlines.discard(queue)
 
     def forget(self, topic: str | None, group: str | None) -> None:
-        """Forget what is out of a topic, and of a group."""
+        """Drop what is in flight of a topic, and of a group."""
         for pair in {*self.shelves, *self.locked}:
             if pair[0] == topic or pair[1] == group:
                 for queue_id in {*self.shelves.get(pair, ()), *self.locked.get(pair, ())}:
                     self.clear(*pair, queue_id)
 
     def commit(self, topic: str, group: str, queue_id: int, offset: int) -> None:
-        """Commit an offset unless the group is further, or is sent elsewhere."""
+        """Commit an offset unless the group is further, or a reset is pending."""
         offsets = self.offsets
         if offsets.has_reset(group, topic, queue_id):
             return
@@ -162,7 +162,7 @@ class Shelves:
             offsets.commit(group, topic, queue_id, offset)
 
     def _advance(self, shelf: Shelf) -> None:
-        """Commit what is done with; a shelf with nothing out is not needed any more."""
+        """Commit what is done; remove a shelf with nothing in flight."""
         topic, group, queue_id = shelf.topic, shelf.group, shelf.queue_id
         self.commit(topic, group, queue_id, shelf.low)
         if not shelf.held:

@@ -1,7 +1,7 @@
-"""Everything popped on a broker, as requests look at it and change it; changes are noted.
+"""Everything popped on a broker, as requests read and change it; changes go to the journal.
 
-Each change is carried out by `shelves` and put down in the journal, from which `keeping` does it
-again after a crash. Times are the caller's. Belongs to the broker's loop.
+Each change is made in `shelves` and noted in the journal, from which `keeping` replays it after a
+crash. Times are the caller's. Belongs to the broker's loop.
 """
 
 from collections.abc import Callable, Iterable
@@ -23,11 +23,11 @@ from pocketmq.broker.pop.shelves import LockedQueue, Shelves
 from pocketmq.store import QueueIndex
 
 LATEST_MS = 1 << 52
-"""No moment lies behind this one, whatever clients ask for."""
+"""The latest time, whatever clients ask for."""
 
 
 class PopTable:
-    """What is out, of all groups."""
+    """The messages in flight of all groups, and the journal of their changes."""
 
     def __init__(self, offsets: ConsumerOffsetTable, journal: Journal) -> None:
         self.shelves = Shelves(offsets)
@@ -37,11 +37,11 @@ class PopTable:
     # Looking
 
     def locked(self, topic: str, group: str, queue_id: int) -> LockedQueue | None:
-        """Give the latest ordered pop of a queue."""
+        """Return the latest ordered pop of a queue."""
         return self.shelves.find_locked(topic, group, queue_id)
 
     def cursor(self, topic: str, group: str, queue_id: int) -> int | None:
-        """Give where the next pop of a queue begins; None for a group that is new to it."""
+        """Return where the next pop of a queue begins; None for a group that is new to it."""
         committed = self.shelves.offsets.query(group, topic, queue_id)
         shelf = self.shelves.find(topic, group, queue_id)
         if shelf is None:
@@ -49,9 +49,9 @@ class PopTable:
         return shelf.next if committed is None else max(shelf.next, committed)
 
     def left_of(self, topic: str, group: str) -> Callable[[QueueIndex], int | None]:
-        """Give what tells how much is left in a queue of a topic; None where one has to look.
+        """Return a function that counts what is left in a queue; None where one has to read.
 
-        Pops look at all queues of a topic, most of them in vain.
+        Pops check all queues of a topic, most of them in vain.
         """
         offsets = self.shelves.offsets
         committed = offsets.committed.get((topic, group), _NONE)
@@ -72,19 +72,19 @@ class PopTable:
         return left
 
     def count(self, topic: str, group: str, queue_id: int) -> int:
-        """Give how many messages a group has out of a queue."""
+        """Return the number of messages a group has in flight of a queue."""
         shelf = self.shelves.find(topic, group, queue_id)
         return 0 if shelf is None else len(shelf.held)
 
     # Changing
 
     def take(self, popped: MessagesPopped) -> None:
-        """Note messages that are given out."""
+        """Note messages that are popped."""
         self._journal.note(popped)
         self.shelves.take(popped)
 
     def skip(self, topic: str, group: str, queue_id: int, following: int) -> None:
-        """Go past messages nobody wants; not noted, since it can be done again."""
+        """Skip messages that match no filter; not noted, since it can be repeated."""
         shelf = self.shelves.find(topic, group, queue_id)
         if shelf is not None:
             shelf.next = max(shelf.next, following)
@@ -94,7 +94,7 @@ class PopTable:
     def settle(
         self, topic: str, group: str, queue_id: int, pop_time_ms: int, offsets: Iterable[int]
     ) -> int:
-        """Note messages that are done with; give how many of them this pop still had out."""
+        """Note messages that are done; return how many of them this pop still had in flight."""
         shelf = self.shelves.find(topic, group, queue_id)
         if shelf is None:
             return 0
@@ -104,14 +104,14 @@ class PopTable:
         return len(settled)
 
     def copied(self, taken: Taken, offset: int, copy: int) -> None:
-        """Note that a message is done with because its copy lies at a position of the log."""
+        """Note that a message is done because its copy lies at a position of the log."""
         shelf = taken.shelf
         if self.shelves.settle(shelf, taken.pop_time_ms, [offset]):
             place = shelf.topic, shelf.group, shelf.queue_id, taken.pop_time_ms
             self._journal.note_settled(*place, [offset], [copy])
 
     def change(self, changed: VisibilityChanged) -> bool:
-        """Hide a message until another moment; False if it is not out with the pop named."""
+        """Hide a message until another time; False if it is not in flight with the pop named."""
         if not self.shelves.change(changed):
             return False
         self._journal.note(changed)
@@ -138,7 +138,7 @@ class PopTable:
     def change_ordered(
         self, queue: LockedQueue, offset: int, pop_time_ms: int, visible_ms: int, now_ms: int
     ) -> bool:
-        """Hide a message of an ordered pop until another moment."""
+        """Hide a message of an ordered pop until another time."""
         if not queue.pop.change(offset, pop_time_ms, visible_ms):
             return False
         self.shelves.free_when_due(queue, now_ms)
@@ -146,14 +146,14 @@ class PopTable:
         return True
 
     def clear(self, topic: str, group: str, queue_id: int, target: int) -> None:
-        """Forget what a group has out of a queue: it is sent elsewhere."""
+        """Drop what a group has in flight of a queue: its offset was reset."""
         self.shelves.clear(topic, group, queue_id)
         self._journal.note(QueueCleared(topic, group, queue_id, target))
 
     def forget(self, topic: str | None = None, group: str | None = None) -> None:
-        """Forget all of a topic, or of a group, that was deleted.
+        """Drop all of a topic, or of a group, that was deleted.
 
-        That is noted also if nothing is out: what the journal says of offsets must go with it.
+        Noted also if nothing is in flight: earlier entries would set its offsets again.
         """
         self.shelves.forget(topic, group)
         self._journal.note(PopsForgotten(topic, group))

@@ -30,13 +30,13 @@ MOST_MESSAGES = 32
 """Messages of one pop, as in Java."""
 REVIVE_QUEUE = 0
 _SCANS = 16
-"""Reads in which nothing matches before others have their turn."""
+"""Reads in which nothing matches before other requests are served."""
 _OFFSET: Callable[[memoryview, int], tuple[int]] = struct.Struct(">q").unpack_from
 _ATTEMPT = 256
 
 
-class Batch:
-    """What a pop has found so far."""
+class PopBatch:
+    """The messages that a pop has found so far."""
 
     __slots__ = (
         "count", "order_counts", "pieces", "places", "rest", "size", "starts", "stopped",
@@ -47,16 +47,16 @@ class Batch:
         self.pieces: list[memoryview | bytes] = []
         self.size = 0
         self.count = 0
-        self.rest = 0  # messages that are left for others
-        self.unfinished = False  # more would have to be looked at to know whether any matches
-        self.stopped = False  # the group has too many out to get more
+        self.rest = 0  # messages that are left for other pops
+        self.unfinished = False  # more would have to be read to know whether any matches
+        self.stopped = False  # the group has too many in flight to get more
         self.starts: list[str] = []
         self.places: list[str] = []
         self.order_counts: list[str] = []
 
 
 class Taking:
-    """One pop under way."""
+    """One pop being carried out."""
 
     def __init__(
         self, state: "BrokerState", table: PopTable, header: PopRequest, selection: Selection
@@ -68,9 +68,9 @@ class Taking:
         self._now_ms = state.batch.now_ms
         self._most = max(1, min(header.max_msg_nums, MOST_MESSAGES))
         self._attempt = None if header.attempt_id is None else header.attempt_id[:_ATTEMPT]
-        self._batch = Batch()
+        self._batch = PopBatch()
 
-    def run(self) -> Batch:
+    def run(self) -> PopBatch:
         """Take what there is, up to what was asked for."""
         header, config, batch = self._header, self._state.config, self._batch
         chance = random.randrange(100)  # noqa: S311 - where to begin is no secret
@@ -119,7 +119,7 @@ class Taking:
         if header.order:
             locked = self._table.locked(topic, group, queue_id)
             if locked is not None and locked.pop.is_blocked(self._attempt, self._now_ms):
-                return  # whoever unlocks it wakes those who wait
+                return  # unlocking it wakes the pops that wait
         left = queue.next_offset - start
         if left == 0:
             return
@@ -147,7 +147,7 @@ class Taking:
         self._add(read, mark, queue_id, offsets)
 
     def _start(self, topic: str, queue: QueueIndex) -> int:
-        """Give where to go on in a queue, or where a new group begins."""
+        """Return where to continue in a queue, or where a new group begins."""
         offsets, group = self._state.offsets, self._header.consumer_group
         target = offsets.take_reset(group, topic, queue.queue_id)
         if target is not None:
@@ -164,7 +164,7 @@ class Taking:
     def _read(
         self, topic: str, queue: QueueIndex, start: int, count: int, most_bytes: int
     ) -> tuple[QueueRead, int]:
-        """Read what matches; also give where that read began."""
+        """Read what matches; also return where that read began."""
         store, wanted = self._state.store, self._selection
         offset = start
         for _ in range(_SCANS):
@@ -233,7 +233,7 @@ class Taking:
 
 
 def retry_topics(state: "BrokerState", topic: str, group: str) -> list[tuple[TopicMark, str]]:
-    """Give the retry topics of a topic and a group that there are, each with its mark."""
+    """Return the retry topics of a topic and a group that there are, each with its mark."""
     config = state.config
     marks = []
     if config.enable_retry_topic_v2:
@@ -245,7 +245,7 @@ def retry_topics(state: "BrokerState", topic: str, group: str) -> list[tuple[Top
 
 
 def first_offset(queue: QueueIndex, topic: str, init_mode: int) -> int:
-    """Give where a new group begins: at the first message, or at the last.
+    """Return where a new group begins: at the first message, or at the last.
 
     As with pulls a young queue, of which nothing was deleted yet, is always read from its start.
     """
@@ -256,10 +256,10 @@ def first_offset(queue: QueueIndex, topic: str, init_mode: int) -> int:
 
 
 def as_first_sent(piece: memoryview, topic: str, handle: str) -> bytes | memoryview:
-    """Give a message of a retry topic under the topic it is popped from, with its handle.
+    """Return a message of a retry topic under the topic it is popped from, with its handle.
 
-    As in Java. One whose properties have no room for the handle stays as it is: clients can also
-    make the handle themselves from what the answer tells.
+    As in Java. One whose properties have no space for the handle stays as it is: clients can also
+    make the handle themselves from the answer's fields.
     """
     record = decode_record(piece)
     text = record.property_bytes

@@ -1,8 +1,8 @@
-"""Pops and notifications that wait for messages: whom to try next, and whose time is over.
+"""Pops and notifications that wait for messages (long polling): which to try next, which time out.
 
-One that waits stands in the line of its topic, group and queue (or any queue). Lines watch the
-queues their messages come by, retry topics included, through the counter that pulls use, too. Pure
-bookkeeping with `now` as an argument (any steady clock). Belongs to the broker's loop.
+Each waits in the line of its topic, group and queue (or any queue). Lines watch the queues their
+messages come by, retry topics included, through the counter that pulls use, too. Pure bookkeeping
+with `now` as an argument (any monotonic clock). Belongs to the broker's loop.
 """
 
 from collections.abc import Iterable
@@ -18,10 +18,10 @@ from pocketmq.store import QueueIndex
 ANY_QUEUE = -1
 NEVER = float("inf")
 SIZE_LIMIT = 128 << 20
-"""Bytes of all who wait."""
+"""Bytes of all requests that wait."""
 _ROUNDING = 0.05
 _OVERHEAD = 1024
-"""Bytes that one who waits is taken to need besides its fields."""
+"""Bytes that a waiting request is estimated to need besides its fields."""
 
 K = TypeVar("K")
 Key: TypeAlias = tuple[str, str, int]
@@ -55,7 +55,7 @@ class HeldPop:
 
 
 class Line:
-    """Those who wait for the same, first come first served."""
+    """Requests that wait for the same messages, first come first served."""
 
     __slots__ = ("key", "notifications", "pops", "queues")
 
@@ -70,7 +70,7 @@ class Line:
 
 
 class WaitingPops:
-    """All who wait on one broker."""
+    """All pops and notifications that wait on one broker."""
 
     def __init__(self) -> None:
         self.lines: dict[Key, Line] = {}
@@ -85,11 +85,11 @@ class WaitingPops:
         return self._count
 
     def line(self, key: Key) -> Line:
-        """Give the line for a key; one that is new must be told where to `watch`."""
+        """Return the line for a key; call `watch` for one that is new."""
         return self.lines.get(key) or Line(key)
 
     def watch(self, line: Line, queues: Iterable[QueueIndex]) -> None:
-        """Have a line told of what comes to these queues, and to no others."""
+        """Let a line watch these queues, and no others."""
         self._unwatch(line)
         line.queues = list(queues)
         for queue in line.queues:
@@ -97,7 +97,7 @@ class WaitingPops:
             self._by_queue.setdefault(queue, {})[line] = None
 
     def hold(self, held: HeldPop, line: Line, wait: float, now: float) -> None:
-        """Let one wait for so many seconds."""
+        """Let a request wait for `wait` seconds."""
         held.lane = max(-(-wait // _ROUNDING), 1.0) * _ROUNDING
         held.deadline = now + held.lane
         held.line = line
@@ -110,11 +110,11 @@ class WaitingPops:
         self._size += held.size
 
     def has_room_for(self, held: HeldPop) -> bool:
-        """Tell whether the memory of those who wait has room for one more."""
+        """Return whether one more request fits into the memory for waiting ones."""
         return self._size + held.size <= SIZE_LIMIT
 
     def watching(self, queue: QueueIndex) -> list[Line]:
-        """Give the lines that want to know of messages in a queue."""
+        """Return the lines that want to know of messages in a queue."""
         return list(self._by_queue.get(queue, ()))
 
     @property
@@ -125,7 +125,7 @@ class WaitingPops:
         return min([next(iter(lane)).deadline for lane in self._lanes.values()])
 
     def take_due(self, now: float) -> list[HeldPop]:
-        """Give those whose time is over."""
+        """Return those whose time is over."""
         due = []
         for lane in tuple(self._lanes.values()):
             for held in lane:
@@ -137,7 +137,7 @@ class WaitingPops:
         return due
 
     def of(self, connection: Connection) -> int:
-        """Give how many wait of one connection."""
+        """Return how many wait of one connection."""
         return len(self._by_connection.get(connection, ()))
 
     def take_group(self, connection: Connection, group: str) -> list[HeldPop]:
@@ -154,7 +154,7 @@ class WaitingPops:
             self.remove(held)
 
     def take_all(self) -> list[HeldPop]:
-        """Give everyone and keep none."""
+        """Return everyone and keep none."""
         everyone = [
             held for line in self.lines.values() for held in (*line.pops, *line.notifications)
         ]

@@ -1,5 +1,5 @@
-"""What a name server answers, by request code; a file for each kind of question.
+"""The handlers of a name server's requests, by who sends them.
 
-A handler is a plain function of state, connection and request. It gives the answer, and raises
+A handler is a plain function of state, connection and request. It returns the answer, and raises
 `MQError` for a refusal.
 """

@@ -1,4 +1,4 @@
-"""Brokers register, say that they are alive, ask what is known of them, and leave."""
+"""Requests of brokers: register, heartbeat, compare data versions, unregister."""
 
 import logging
 import zlib
@@ -6,10 +6,12 @@ from collections.abc import Hashable
 from hashlib import blake2b
 
 from pocketmq.errors import ResponseCode, server_error
-from pocketmq.model.value import DataVersion
+from pocketmq.model.data_version import DataVersion
 from pocketmq.nameserver.key_values import ORDER_NAMESPACE
 from pocketmq.nameserver.registrations import SILENCE, Announcement, BrokerKey, RegisteredTopics
 from pocketmq.nameserver.state import SUCCESS, Handler, NameServerState
+from pocketmq.protocol.bodies.cluster import MemberGroup, MemberGroupAnswer
+from pocketmq.protocol.bodies.registration import Registration, decode_registration
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import Command
 from pocketmq.protocol.json_values import decode_body, encode_body
@@ -39,7 +41,7 @@ _ZLIB = b"\x78"
 
 
 def register(state: NameServerState, connection: Hashable, request: Command) -> Command:
-    """Take in a broker with its topics."""
+    """Register a broker with its topics."""
     header = request.header(RegisterBrokerRequest)
     if header.body_crc32 != 0 and zlib.crc32(request.body) & _CRC_MASK != header.body_crc32:
         raise server_error(ResponseCode.SYSTEM_ERROR, "crc32 not match")
@@ -50,7 +52,7 @@ def register(state: NameServerState, connection: Hashable, request: Command) -> 
     if delete_absent or not state.table.holds(broker, digest):
         registration = _read(request, header)
         topics = RegisteredTopics(table=registration.topics, digest=digest)
-        if request.version >= VersionGate.REGISTER_BODY:
+        if request.version >= Gate.REGISTER_BODY:
             broker = _announcement(request, header, tuple(registration.filter_server_list))
     rival = state.table.rival(broker)
     registered = state.table.register(
@@ -62,10 +64,16 @@ def register(state: NameServerState, connection: Hashable, request: Command) -> 
         take_over=state.config.broker_take_over_enable,
     )
     if registered.first:
-        _log.info("broker %s registered as %s of %s", broker.address, broker.broker_id, broker.name)
+        _log.info(
+            "broker registered: name=%s id=%s address=%s",
+            broker.name, broker.broker_id, broker.address,
+        )  # fmt: skip
     if rival is not None:
-        text = "brokers %s and %s are both %s of %s: clients find one at a time; give each a name"
-        _log.warning(text, rival, broker.address, broker.broker_id, broker.name)
+        _log.warning(
+            "two brokers share name=%s id=%s: %s and %s; clients reach only one of them, "
+            "give each its own brokerName",
+            broker.name, broker.broker_id, rival, broker.address,
+        )  # fmt: skip
     state.notify(registered.notify)
     body = b""
     if state.config.return_order_topic_config_to_broker:
@@ -94,16 +102,16 @@ def _announcement(
 
 
 def _digest(request: Command, header: RegisterBrokerRequest) -> bytes:
-    """Tell a body from all others, together with what says how to read it."""
+    """Return a digest of a body and of the fields that decide how it is read."""
     how = f"{request.version} {header.compressed}".encode()
     return blake2b(request.body, digest_size=16, salt=how[:16]).digest()
 
 
 def _read(request: Command, header: RegisterBrokerRequest) -> Registration:
-    """Read a registration; one that is compressed may not say so.
+    """Read a registration; a compressed one may not be marked as such.
 
-    Brokers of 5.x with compressedRegister compress the body and deny it in the header, which no
-    Java name server understands. JSON never begins like a zlib stream, so it is easy to tell.
+    Brokers of 5.x with compressedRegister compress the body but clear the flag in the header, which
+    no Java name server understands. JSON never begins like a zlib stream, so the body decides.
     """
     if not request.body:
         return Registration()
@@ -112,13 +120,13 @@ def _read(request: Command, header: RegisterBrokerRequest) -> Registration:
 
 
 def unregister(state: NameServerState, connection: Hashable, request: Command) -> Command:
-    """Forget a broker that leaves."""
+    """Remove a broker that leaves."""
     header = request.header(UnregisterBrokerRequest)
     key = BrokerKey(header.cluster_name, header.broker_addr)
     if not state.config.broker_take_over_enable and not state.asked_by_super:
         state.table.check_departure(key, header.broker_name, connection, state.clock())
     departed = state.table.unregister(key, header.broker_name, header.broker_id)
-    _log.info("broker %s of %s unregistered", key.address, header.broker_name)
+    _log.info("broker unregistered: name=%s address=%s", header.broker_name, key.address)
     state.notify(departed.notify)
     return request.reply(SUCCESS)
 
@@ -132,7 +140,7 @@ def heartbeat(state: NameServerState, connection: Hashable, request: Command) ->
 
 
 def query_data_version(state: NameServerState, connection: Hashable, request: Command) -> Command:
-    """Tell a broker whether its topics are known in their latest state; it is alive, too."""
+    """Return whether a broker's topics have changed since it registered; counts as a heartbeat."""
     header = request.header(QueryDataVersionRequest)
     version = decode_body(request.body, DataVersion) if request.body else None
     key = BrokerKey(header.cluster_name, header.broker_addr)
@@ -144,7 +152,7 @@ def query_data_version(state: NameServerState, connection: Hashable, request: Co
 
 
 def member_group(state: NameServerState, _: Hashable, request: Command) -> Command:
-    """Give the addresses of all brokers of a name."""
+    """Return the addresses of all brokers of a name."""
     header = request.header(GetBrokerMemberGroupRequest)
     known = state.table.brokers.get(header.broker_name)
     group = MemberGroup(

@@ -1,26 +1,34 @@
-"""Operators read the name server's settings and change them while it runs.
+"""Requests of operators: the name server's settings, and its key-value store.
 
-That is rare, so the reader of settings is imported when it is needed.
+Changing settings is rare, so their reader is imported when it is needed.
 """
 
 from collections.abc import Hashable
 
+from pocketmq.errors import ResponseCode, server_error
 from pocketmq.nameserver.state import SUCCESS, Handler, NameServerState
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import Command
+from pocketmq.protocol.requests.key_values import (
+    DeleteKVConfigRequest,
+    GetKVConfigRequest,
+    GetKVConfigResponse,
+    GetKVListRequest,
+    PutKVConfigRequest,
+)
 
 
 def read(state: NameServerState, _: Hashable, request: Command) -> Command:
-    """Give all settings, sorted, and where this name server listens and saves."""
-    from pocketmq.protocol.properties_text import write_properties
+    """Return all settings, sorted, and where this name server listens and saves."""
+    from pocketmq.protocol.bodies.properties_text import write_properties
 
     shown = state.config.shown_properties() | state.place
     return request.reply(SUCCESS, body=write_properties(dict(sorted(shown.items()))))
 
 
 def update(state: NameServerState, _: Hashable, request: Command) -> Command:
-    """Change settings: all of them or, if one may not be changed or does not fit, none."""
-    from pocketmq.protocol.properties_text import read_properties
+    """Change settings: all of them or, if one is read-only or invalid, none."""
+    from pocketmq.protocol.bodies.properties_text import read_properties
 
     if request.body:
         properties = read_properties(request.body)
@@ -32,7 +40,45 @@ def update(state: NameServerState, _: Hashable, request: Command) -> Command:
     return request.reply(SUCCESS)
 
 
+def put(state: NameServerState, _: Hashable, request: Command) -> Command:
+    """Store a value; it is saved before the answer leaves."""
+    header = request.header(PutKVConfigRequest)
+    state.key_values.put(header.namespace, header.key, header.value)
+    return request.reply(SUCCESS)
+
+
+def get(state: NameServerState, _: Hashable, request: Command) -> Command:
+    """Return a value."""
+    header = request.header(GetKVConfigRequest)
+    value = state.key_values.get(header.namespace, header.key)
+    if value is None:
+        remark = f"No config item, Namespace: {header.namespace} Key: {header.key}"
+        raise server_error(ResponseCode.QUERY_NOT_FOUND, remark)
+    return request.reply(SUCCESS, ext=GetKVConfigResponse(value=value))
+
+
+def delete(state: NameServerState, _: Hashable, request: Command) -> Command:
+    """Delete a value, if there is one."""
+    header = request.header(DeleteKVConfigRequest)
+    state.key_values.delete(header.namespace, header.key)
+    return request.reply(SUCCESS)
+
+
+def of_namespace(state: NameServerState, _: Hashable, request: Command) -> Command:
+    """Return all values of a namespace."""
+    namespace = request.header(GetKVListRequest).namespace
+    body = state.key_values.encoded(namespace)
+    if body is None:
+        remark = f"No config item, Namespace: {namespace}"
+        raise server_error(ResponseCode.QUERY_NOT_FOUND, remark)
+    return request.reply(SUCCESS, body=body)
+
+
 HANDLERS: dict[RequestCode, Handler] = {
     RequestCode.GET_NAMESRV_CONFIG: read,
     RequestCode.UPDATE_NAMESRV_CONFIG: update,
+    RequestCode.PUT_KV_CONFIG: put,
+    RequestCode.GET_KV_CONFIG: get,
+    RequestCode.DELETE_KV_CONFIG: delete,
+    RequestCode.GET_KVLIST_BY_NAMESPACE: of_namespace,
 }

@@ -1,0 +1,172 @@
+"""The open requests of one connection: which caller waits for which answer, and until when.
+
+One timer serves all of them. Also holds back the frames of requests that the socket has no space
+for: a request that times out or is cancelled before it was written is certainly not carried out,
+which is worth more to the caller than bytes in a buffer (`RequestNotSent`, not `RequestTimedOut`).
+Belongs to the connection's event loop.
+"""
+
+import asyncio
+from typing import Protocol, TypeAlias
+
+from pocketmq.errors import ConnectFailed, RequestNotSent, RequestTimedOut, TransportError
+from pocketmq.net.outbox import Outbox
+from pocketmq.protocol.codes import RequestCode
+from pocketmq.protocol.command import Command, OpaqueCounter
+from pocketmq.protocol.frame import Buffer
+
+_SLACK = 0.001  # loops count in milliseconds at worst: a timer may fire this much early
+_PAUSE = 0.005  # between sweeps, so that many deadlines close together cost one sweep
+_LARGE = 64 * 1024  # bytes of requests that are handed to the socket without waiting for others
+
+
+class AnswerSink(Protocol):
+    """Where an answer goes: a future, or what looks like one. Must not raise."""
+
+    def done(self) -> bool:
+        """Return whether nothing is awaited any more."""
+
+    def set_result(self, result: Command, /) -> None:
+        """Take the answer."""
+
+    def set_exception(self, exception: TransportError, /) -> None:
+        """Take the reason why none comes."""
+
+
+# The sink, its deadline; code and timeout for the error. A tuple, as one is made per request.
+_Waiter: TypeAlias = tuple[AnswerSink, float, int, float]
+
+
+class OpenRequests:
+    """Requests of one connection that wait for their answers, by opaque number."""
+
+    __slots__ = (
+        "_by_opaque", "_held", "_holds_back", "_loop", "_opaque", "_outbox", "_sweep_at", "_time",
+        "_timer", "peer",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        outbox: Outbox,
+        opaque: OpaqueCounter,
+        peer: str,
+        *,
+        holds_back: bool = True,
+    ) -> None:
+        """Take where frames go; a server does not hold its few requests back (`holds_back`)."""
+        self.peer = peer
+        self._loop = loop
+        self._time = loop.time
+        self._outbox = outbox
+        self._opaque = opaque
+        self._holds_back = holds_back
+        self._by_opaque: dict[int, _Waiter] = {}
+        self._held: dict[int, Buffer] = {}  # frames the socket has no space for yet, in order
+        self._timer: asyncio.TimerHandle | None = None
+        self._sweep_at = 0.0
+
+    def __len__(self) -> int:
+        return len(self._by_opaque)
+
+    def expect(self, code: int, timeout: float) -> tuple[int, asyncio.Future[Command]]:
+        """Return a number for a request and the future that will hold its answer."""
+        future: asyncio.Future[Command] = self._loop.create_future()
+        return self.expect_into(future, code, timeout), future
+
+    def expect_into(self, sink: AnswerSink, code: int, timeout: float) -> int:
+        """Return a number for a request; its answer or `RequestTimedOut` goes to the sink."""
+        by_opaque = self._by_opaque
+        opaque = self._opaque.take()
+        while opaque in by_opaque:  # numbers start again after 2**32 requests
+            opaque = self._opaque.take()
+        deadline = self._time() + timeout
+        by_opaque[opaque] = (sink, deadline, code, timeout)
+        if self._timer is None or deadline < self._sweep_at:
+            self._set_timer(deadline)
+        return opaque
+
+    def post(self, opaque: int, frame: Buffer) -> None:
+        """Write a request, or hold it back while the socket takes no more; see `Connection`."""
+        outbox = self._outbox
+        if outbox.paused and self._holds_back:
+            self._held[opaque] = frame
+        elif len(self._by_opaque) == 1:
+            outbox.write_now(frame)
+        else:
+            outbox.write(frame)
+            if len(frame) >= _LARGE and not outbox.corked:
+                outbox.flush()  # and see whether the socket has space for another one
+
+    def post_held(self) -> None:
+        """Write requests that were held back, while the socket takes them."""
+        held, outbox = self._held, self._outbox
+        while held and not outbox.paused:
+            frames: list[Buffer] = []
+            size = 0
+            while held and size < _LARGE:
+                frame = held.pop(next(iter(held)))
+                frames.append(frame)
+                size += len(frame)
+            outbox.write(*frames)
+            outbox.flush()
+
+    def answer(self, response: Command) -> bool:
+        """Hand an answer over; False if no caller waits for it (any more)."""
+        waiter = self._by_opaque.pop(response.opaque, None)
+        if self._held:
+            self._held.pop(response.opaque, None)  # a peer that answers what it was not asked
+        if waiter is None or waiter[0].done():
+            return False
+        waiter[0].set_result(response)
+        return True
+
+    def forget(self, opaque: int) -> None:
+        """Drop the answer when it comes; a request that was not written yet is dropped itself."""
+        self._by_opaque.pop(opaque, None)
+        if self._held:
+            self._held.pop(opaque, None)
+
+    def fail(self, error: TransportError) -> None:
+        """Return every caller its own copy of an error: no answer will come. Stop the timer.
+
+        A request that was not written yet gets `ConnectFailed`: the peer never saw it.
+        """
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        waiters, self._by_opaque = self._by_opaque, {}
+        held, self._held = self._held, {}
+        for opaque, (future, *_) in waiters.items():
+            if not future.done():
+                kind = ConnectFailed if opaque in held else type(error)
+                future.set_exception(kind(error.address, error.reason))
+
+    def _set_timer(self, deadline: float) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._sweep_at = deadline
+        self._timer = self._loop.call_at(deadline, self._sweep)
+
+    def _sweep(self) -> None:
+        """Time out the requests whose deadline has passed, then sleep until the next deadline."""
+        self._timer = None
+        now = self._loop.time()
+        due = now + _SLACK
+        late = [(key, value) for key, value in self._by_opaque.items() if value[1] <= due]
+        for opaque, (future, _, code, timeout) in late:
+            if self._by_opaque.pop(opaque, None) is None:
+                continue  # a sink before it has closed the connection
+            kind = RequestTimedOut if self._held.pop(opaque, None) is None else RequestNotSent
+            if not future.done():
+                future.set_exception(kind(self.peer, _name(code), timeout))
+        if self._by_opaque:
+            earliest = min(deadline for _, deadline, _, _ in self._by_opaque.values())
+            self._set_timer(max(earliest, now + _PAUSE))
+
+
+def _name(code: int) -> str:
+    try:
+        return RequestCode(code).name
+    except ValueError:
+        return f"request {code}"
