@@ -3,13 +3,13 @@
 from typing import Any
 
 import pytest
-from pocketmq.nameserver.access_control import RIGHTS
 
 from pocketmq.broker.access.needs_by_code import NEEDS
 from pocketmq.broker.by_code import FEATURES, HANDLERS, with_header
 from pocketmq.broker.config import BrokerConfig
 from pocketmq.broker.serving.overload import longest_wait, with_back_pressure
 from pocketmq.client.brokers import main_port
+from pocketmq.nameserver.access_control import RIGHTS
 from pocketmq.nameserver.dispatch import HANDLERS as NAME_SERVER_HANDLERS
 from pocketmq.protocol.catalogue import REQUESTS, request_of
 from pocketmq.protocol.codes import RequestCode as Code

@@ -5,7 +5,6 @@ import logging
 from pathlib import Path
 
 import pytest
-from pocketmq.embedded.listening import warn_if_open
 
 from pocketmq.embedded import Cluster
 from pocketmq.embedded.listening import warn_if_open

@@ -1,10 +1,10 @@
 """Short ways to say what brokers say."""
 
-from pocketmq.model.data_version import DataVersion
-from pocketmq.model.topic_config import TopicConfig
+from pocketmq.model.topics import TopicConfig
+from pocketmq.model.value import DataVersion
 from pocketmq.nameserver.registrations import Announcement, RegisteredTopics
 from pocketmq.nameserver.route_registry import RouteRegistry
-from pocketmq.protocol.bodies.topics import TopicTable
+from pocketmq.protocol.requests.topics import TopicTableBody
 
 
 def broker(

@@ -6,7 +6,6 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
-from pocketmq.nameserver.access_control import RIGHTS, NeededRight
 
 from pocketmq.errors import InvalidInput
 from pocketmq.nameserver import NameServer, NameServerConfig

@@ -3,7 +3,6 @@
 import json
 
 import pytest
-from pocketmq.nameserver.route_registry import RouteRegistry
 
 from pocketmq.errors import NoPermission
 from pocketmq.nameserver import NameServer, NameServerConfig

@@ -6,8 +6,6 @@ import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
-from pocketmq.nameserver.registrations import Announcement, BrokerKey
-from pocketmq.nameserver.route_registry import RouteRegistry
 
 from pocketmq.errors import ServerError
 from pocketmq.nameserver.registrations import Announcement, BrokerKey

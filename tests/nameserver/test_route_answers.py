@@ -2,7 +2,6 @@
 
 import msgspec
 import pytest
-from pocketmq.nameserver.route_answers import in_zone, with_acting_masters
 
 from pocketmq.model.route import BrokerData, QueueData, TopicRoute
 from pocketmq.nameserver.route_answers import RouteBodies, in_zone, with_acting_masters

@@ -5,9 +5,9 @@ from collections.abc import Callable
 import pytest
 
 from pocketmq.errors import ServerError
-from pocketmq.model.data_version import DataVersion
 from pocketmq.model.route import BrokerData, QueueData
-from pocketmq.model.topic_mapping import TopicMapping
+from pocketmq.model.topics import TopicMapping
+from pocketmq.model.value import DataVersion
 from pocketmq.nameserver.registrations import (
     Announcement,
     BrokerKey,
@@ -17,7 +17,7 @@ from pocketmq.nameserver.registrations import (
     TableLimits,
 )
 from pocketmq.nameserver.route_registry import RouteRegistry
-from pocketmq.protocol.bodies.topics import TopicTable
+from pocketmq.protocol.requests.topics import TopicTableBody
 from tests.nameserver.shapes import addresses, broker, config, permissions, queue_counts, topics
 
 Change = Callable[[RouteRegistry], object]
@@ -97,11 +97,11 @@ class TestRegistering:
         assert queue_counts(table, "t") == {"b": counts}, why
 
     def test_a_table_without_a_version_is_new_every_time(self) -> None:
-        table = table_with(broker(), known=RegisteredTopics(table=TopicTable()))
+        table = table_with(broker(), known=RegisteredTopics(table=TopicTableBody()))
         for count in (5, 7):
             configs = {each: config(each, count) for each in ("t", "u")}
             known = RegisteredTopics(
-                table=TopicTable(topic_config_table=configs), digest=b"%d" % count
+                table=TopicTableBody(topic_config_table=configs), digest=b"%d" % count
             )
             table.register(broker(), known, "x", 1.0)
             assert queue_counts(table, "t") == {"b": count}

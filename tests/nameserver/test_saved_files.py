@@ -1,7 +1,6 @@
 from pathlib import Path
 
 import pytest
-from pocketmq.nameserver.saved_files import read_saved, replace_saved
 
 from pocketmq.errors import StoreError
 from pocketmq.nameserver.saved_files import read_saved, replace_saved

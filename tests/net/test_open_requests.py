@@ -3,7 +3,6 @@
 import asyncio
 
 import pytest
-from pocketmq.net.open_requests import OpenRequests
 
 from pocketmq.errors import ConnectionLost, RequestTimedOut
 from pocketmq.net import Limits

@@ -5,7 +5,6 @@ import sqlite3
 from pathlib import Path
 
 import pytest
-from pocketmq.store.check_values import CheckReport, Severity
 
 from pocketmq.broker.upkeep.stored_forms import FORMS
 from pocketmq.errors import InvalidInput, StoreCorrupt, StoreInUse

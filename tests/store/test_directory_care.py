@@ -10,7 +10,6 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from pocketmq.store.check_values import Severity
 
 from pocketmq.broker.upkeep.stored_forms import FORMS
 from pocketmq.errors import StoreCorrupt, StoreFailed

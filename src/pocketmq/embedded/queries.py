@@ -5,13 +5,12 @@ Asked as the typed questions of `client`, with an address in place of a queue's 
 
 from typing import TypeVar
 
-from pocketmq.client.calls import Calls
-from pocketmq.client.hooks import RequestHook, Signing
+from pocketmq.client.calls import RequestHook, ServerCalls, Signing
 from pocketmq.client.options import Credentials
 from pocketmq.client.questions.asking import Ask, Question, ask, run
 from pocketmq.client.questions.routes import route_of
 from pocketmq.errors import RouteNotFound
-from pocketmq.model.flags import Permission
+from pocketmq.model.kinds import Permission
 from pocketmq.model.names import AUTO_CREATE_TOPIC
 from pocketmq.model.route import MASTER_ID
 from pocketmq.net import Connection, Dialer, Tls
@@ -34,7 +33,7 @@ class ClusterQueries:
         if users:
             name, password = users[-1]
             hooks = (Signing(Credentials(access_key=name, secret_key=password)),)
-        self._calls = Calls(Dialer(self, tls=tls), hooks, _always_usable)
+        self._calls = ServerCalls(Dialer(self, tls=tls), hooks, _always_usable)
 
     async def close(self) -> None:
         """Close its connections."""

@@ -18,7 +18,7 @@ from pocketmq.embedded.listening import default_port
 from pocketmq.embedded.server_logging import LogSettings
 from pocketmq.embedded.settings import ACCESS_KEYS, nameserver_settings, registration_secret
 from pocketmq.errors import BodyMalformed, InvalidInput
-from pocketmq.model.start_users import InnerCredentials
+from pocketmq.model.secrets import InnerCredentials
 from pocketmq.nameserver.config import NameServerAccess, NameServerConfig
 from pocketmq.net import ClientAuth, TlsMode
 from pocketmq.protocol.properties_text import read_properties

@@ -22,9 +22,9 @@ from pocketmq.nameserver.config import NameServerAccess
 from pocketmq.nameserver.key_values import ORDER_NAMESPACE
 from pocketmq.nameserver.live_brokers import host_of
 from pocketmq.net.doorway import is_among
-from pocketmq.protocol.bodies.access import User
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import Command
+from pocketmq.protocol.requests.access import User
 from pocketmq.protocol.signature import ACCESS_KEY, Signed, check_signature
 
 _log = logging.getLogger("pocketmq.nameserver")

@@ -11,9 +11,8 @@ from typing import Any
 import msgspec
 
 from pocketmq.errors import InvalidInput, NoPermission
-from pocketmq.errors.response import ResponseCode
-from pocketmq.model.guarded import HIDDEN
-from pocketmq.model.start_users import initial_users
+from pocketmq.errors.server import ResponseCode
+from pocketmq.model.secrets import HIDDEN, initial_users
 from pocketmq.net import DoorSettings
 from pocketmq.net.door_settings import SECRET_KEYS as DOOR_KEYS
 from pocketmq.net.doorway import Networks, parse_networks

@@ -10,7 +10,6 @@ import msgspec
 
 from pocketmq.model.value import WireValue
 from pocketmq.nameserver.registrations import refused
-from pocketmq.protocol.bodies.cluster import KVTable
 from pocketmq.protocol.json_values import decode_body, encode_body
 from pocketmq.protocol.requests.key_values import KVTable
 

@@ -12,10 +12,10 @@ from typing import NamedTuple
 import msgspec
 
 from pocketmq.errors import ServerError, SystemFailure
-from pocketmq.errors.response import ResponseCode
-from pocketmq.model.data_version import DataVersion
+from pocketmq.errors.server import ResponseCode
 from pocketmq.model.route import MAX_ROUTE_QUEUES, QueueData
-from pocketmq.protocol.bodies.topics import TopicTable
+from pocketmq.model.value import DataVersion
+from pocketmq.protocol.requests.topics import TopicTableBody
 
 SILENCE = 120.0
 """Seconds without a heartbeat until a broker is removed, unless it sets its own timeout."""
@@ -52,7 +52,7 @@ class Announcement(msgspec.Struct, frozen=True, kw_only=True):
 class RegisteredTopics(msgspec.Struct, frozen=True, kw_only=True):
     """The topics of a registration; `digest` identifies its bytes."""
 
-    table: TopicTable
+    table: TopicTableBody
     digest: bytes = b""
 
 
@@ -144,7 +144,7 @@ def check_announcement(broker: Announcement, limits: TableLimits) -> None:
         check_name("filter server", server, limits)
 
 
-def check_topics(table: TopicTable, limits: TableLimits) -> None:
+def check_topics(table: TopicTableBody, limits: TableLimits) -> None:
     """Raise `ServerError` if a topic of a registration cannot be stored."""
     for config in table.topic_config_table.values():
         check_name("topic name", config.topic_name, limits)

@@ -187,7 +187,7 @@ class NameServer:
 
 async def _notify(dialer: Dialer, receiver: str, notification: NotifyMinBrokerId) -> None:
     """Notify one broker, without retries: brokers also poll for this now and then (901)."""
-    from pocketmq.protocol.requests.replication import NotifyMinBrokerIdChangeRequest
+    from pocketmq.protocol.requests.broker_admin import NotifyMinBrokerIdChangeRequest
 
     header = NotifyMinBrokerIdChangeRequest(
         min_broker_id=notification.broker_id,

@@ -8,7 +8,7 @@ and not even that where the request carries secrets.
 import asyncio
 import logging
 
-from pocketmq.model.guarded import HIDDEN
+from pocketmq.model.secrets import HIDDEN
 from pocketmq.protocol.codes import RequestCode
 
 PERIOD = 10.0

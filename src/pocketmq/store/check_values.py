@@ -1,7 +1,7 @@
 """What a check of a store needs and what it reports, as values.
 
 The store keeps documents and tag codes without knowing what they mean. The broker does, and passes
-their formats to a check; see `pocketmq.broker.stored_forms`.
+their formats to a check; see `pocketmq.broker.upkeep.stored_forms`.
 """
 
 from collections.abc import Callable, Mapping

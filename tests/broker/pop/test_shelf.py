@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pocketmq.broker.offsets import OffsetTable
+from pocketmq.broker.offsets.table import ConsumerOffsetTable
 from pocketmq.broker.pop.journal import MessagesPopped
 from pocketmq.broker.pop.shelf import Deadlines, Shelf
 from pocketmq.broker.pop.shelves import Shelves

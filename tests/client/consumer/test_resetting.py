@@ -1,9 +1,8 @@
 """Offsets reset by an operator while members consume."""
 
-from pocketmq.embedded.broker_runner import InProcessBroker
-
 from pocketmq.balance.allocation import Average
 from pocketmq.embedded.aio import Cluster
+from pocketmq.embedded.broker_runner import InProcessBroker
 from pocketmq.model.queue import MessageQueue
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import Command

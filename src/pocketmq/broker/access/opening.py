@@ -16,7 +16,7 @@ from pocketmq.broker.saving import save_changes
 from pocketmq.broker.state import BrokerState
 from pocketmq.errors import InvalidInput, ServerError
 from pocketmq.model.names import RETRY_PREFIX
-from pocketmq.protocol.bodies.access import Account, Acl, Policy, PolicyEntry, User
+from pocketmq.protocol.requests.access import Account, Acl, Policy, PolicyEntry, User
 
 logger = logging.getLogger("pocketmq.broker")
 

@@ -12,7 +12,7 @@ from pocketmq.broker.access.rules import (
     is_source,
     parse_resource,
 )
-from pocketmq.broker.config_table import ConfigTable
+from pocketmq.broker.core.config_table import ConfigTable
 from pocketmq.errors import ResponseCode, ServerError, server_error
 from pocketmq.protocol.requests.access import Acl, Policy, PolicyEntry, User
 

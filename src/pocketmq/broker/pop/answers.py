@@ -17,11 +17,11 @@ from pocketmq.broker.pop.taking import (
     retry_topics,
 )
 from pocketmq.errors import ResponseCode
-from pocketmq.model.topic_config import TopicConfig
+from pocketmq.model.topics import TopicConfig
 from pocketmq.protocol.command import Command
 from pocketmq.protocol.frame import Buffer, SerializeType, encode_frame
+from pocketmq.protocol.handles import ORDERED_REVIVE_QUEUE
 from pocketmq.protocol.peers import CURRENT_VERSION, Language
-from pocketmq.protocol.pop_handles import ORDERED_REVIVE_QUEUE
 from pocketmq.protocol.requests.pop import (
     NotificationResponse,
     PeekRequest,

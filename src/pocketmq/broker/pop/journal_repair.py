@@ -15,7 +15,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from pocketmq.broker.log_origins import origin_of_popped
+from pocketmq.broker.core.log_origins import origin_of_popped
 from pocketmq.broker.pop.journal import (
     Entry,
     Journal,

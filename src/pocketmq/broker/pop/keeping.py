@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 
 import msgspec
 
-from pocketmq.broker.offsets import OffsetTable
+from pocketmq.broker.offsets.table import ConsumerOffsetTable
 from pocketmq.broker.pop.journal import (
     Entry,
     Journal,
@@ -93,7 +93,7 @@ def recover(
         shelf.sort()
     # What the journal commits is collected in a table of its own: offsets that were saved later
     # than the journal was written win, and a topic it names may have been deleted since.
-    known, shelves.offsets = shelves.offsets, OffsetTable()
+    known, shelves.offsets = shelves.offsets, ConsumerOffsetTable()
     sent: set[tuple[str, str, int]] = set()
     copied = CopyFinder(store, journal.position_before(min(saved.journal, journal.end)))
     try:

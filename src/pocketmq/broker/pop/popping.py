@@ -14,22 +14,22 @@ import asyncio
 import logging
 from collections.abc import Callable
 
-from pocketmq.broker.alarm import RETRY_AFTER, Alarm
-from pocketmq.broker.appending import Placed, place
-from pocketmq.broker.dispatch import Dispatcher
-from pocketmq.broker.late_saving import LateSaving
-from pocketmq.broker.log_origins import origin_of_popped
+from pocketmq.broker.core.alarm import RETRY_AFTER, Alarm
+from pocketmq.broker.core.late_saving import LateSaving
+from pocketmq.broker.core.log_origins import origin_of_popped
 from pocketmq.broker.pop.keeping import recover, snapshot
 from pocketmq.broker.pop.popping import revive
 from pocketmq.broker.pop.pops import Pops
 from pocketmq.broker.pop.shelf import Shelf, Taken
-from pocketmq.broker.retry_rules import PopOfFailed, is_given_up, retry_limit, retry_of_popped
+from pocketmq.broker.retry.rules import PopOfFailed, is_given_up, retry_limit, retry_of_popped
 from pocketmq.broker.saving import save_changes, submit_offsets
 from pocketmq.broker.state import BrokerState
+from pocketmq.broker.writing.appending import place
+from pocketmq.broker.writing.drafts import Placed
 from pocketmq.errors import ServerError, StoreError
-from pocketmq.model.group_config import GroupConfig
+from pocketmq.model.groups import GroupConfig
 from pocketmq.model.names import dead_letter_topic
-from pocketmq.protocol.pop_handles import TopicMark
+from pocketmq.protocol.handles import TopicMark
 from pocketmq.protocol.property_text import decode_properties
 from pocketmq.protocol.record_scan import RecordView
 

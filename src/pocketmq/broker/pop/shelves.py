@@ -8,7 +8,7 @@ group may pull. Belongs to the broker's loop.
 from collections.abc import Iterable
 from typing import TypeVar
 
-from pocketmq.broker.offsets import OffsetTable
+from pocketmq.broker.offsets.table import ConsumerOffsetTable
 from pocketmq.broker.pop.journal import MessagesPopped, VisibilityChanged
 from pocketmq.broker.pop.ordered import OrderedPop
 from pocketmq.broker.pop.shelf import Deadlines, Shelf, Taken

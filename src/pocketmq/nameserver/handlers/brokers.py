@@ -6,16 +6,13 @@ from collections.abc import Hashable
 from hashlib import blake2b
 
 from pocketmq.errors import ResponseCode, server_error
-from pocketmq.model.data_version import DataVersion
+from pocketmq.model.value import DataVersion
 from pocketmq.nameserver.key_values import ORDER_NAMESPACE
 from pocketmq.nameserver.registrations import SILENCE, Announcement, BrokerKey, RegisteredTopics
 from pocketmq.nameserver.state import SUCCESS, Handler, NameServerState
-from pocketmq.protocol.bodies.cluster import MemberGroup, MemberGroupAnswer
-from pocketmq.protocol.bodies.registration import Registration, decode_registration
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import Command
 from pocketmq.protocol.json_values import decode_body, encode_body
-from pocketmq.protocol.peers import VersionGate
 from pocketmq.protocol.registration import Registration, decode_registration
 from pocketmq.protocol.requests.nameserver import (
     AddWritePermissionRequest,

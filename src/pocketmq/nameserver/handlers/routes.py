@@ -6,18 +6,18 @@ from pocketmq.errors import ResponseCode, server_error
 from pocketmq.model.route import QueueData, TopicRoute
 from pocketmq.nameserver.route_answers import encode_route, in_zone, with_acting_masters
 from pocketmq.nameserver.state import SUCCESS, Handler, NameServerState
-from pocketmq.protocol.bodies.cluster import ClusterInfo
-from pocketmq.protocol.bodies.topics import TopicNames
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import Command
 from pocketmq.protocol.json_values import decode_body, encode_body
-from pocketmq.protocol.peers import Gate
+from pocketmq.protocol.peers import VersionGate
 from pocketmq.protocol.requests.nameserver import (
+    ClusterInfo,
     DeleteTopicInNameServerRequest,
     GetRouteRequest,
     GetTopicsByClusterRequest,
     RegisterTopicRequest,
 )
+from pocketmq.protocol.requests.topics import TopicNames
 
 _ZONE_MODE = "__ZONE_MODE"
 _ZONE = "__ZONE_NAME"
