@@ -19,8 +19,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from benchmarks.broker import QUEUES, Client, pull_frame, send_frames
-from pocketmq.client.consumer.push import PushConsumer
 from pocketmq.client.producer.producer import Producer
+from pocketmq.client.push.consumer import PushConsumer
 from pocketmq.model.kinds import ConsumeFromWhere
 from pocketmq.model.message import Message
 from pocketmq.protocol.pulled import decode_pulled

@@ -16,12 +16,9 @@ if TYPE_CHECKING:
     from pocketmq.balance.allocation import Strategy, StrategySettings
     from pocketmq.balance.consumer.limits import LitePullLimits, PullLimits, QueueLimits
     from pocketmq.balance.profile import V4, V5
-    from pocketmq.client.consumer.consume_hooks import ConsumeContext, ConsumeHook
-    from pocketmq.client.consumer.handlers import Consumed, RetryLater
-    from pocketmq.client.consumer.push import PushConsumer
-    from pocketmq.client.consumer.warnings import MembershipWarning
     from pocketmq.client.consumer_options import PullConsumerOptions, PushConsumerOptions
     from pocketmq.client.filters import Filter, by_sql, by_tags
+    from pocketmq.client.group.warnings import MembershipWarning
     from pocketmq.client.options import ClientOptions, Credentials
     from pocketmq.client.pop.consumer import PopConsumer
     from pocketmq.client.pop.options import PopConsumerOptions
@@ -30,6 +27,9 @@ if TYPE_CHECKING:
     from pocketmq.client.producer.transactions import TransactionReceipt
     from pocketmq.client.producer_options import ProducerOptions
     from pocketmq.client.pull.consumer import PullConsumer
+    from pocketmq.client.push.consume_hooks import ConsumeContext, ConsumeHook
+    from pocketmq.client.push.consumer import PushConsumer
+    from pocketmq.client.push.handlers import Consumed, RetryLater
     from pocketmq.errors import MQError
     from pocketmq.model.flags import TransactionState
     from pocketmq.model.kinds import ConsumeFromWhere, MessageModel
@@ -89,15 +89,15 @@ __all__ = [
 VALUES = {
     "ClientOptions": "pocketmq.client.options",
     "Codec": "pocketmq.protocol.compression",
-    "ConsumeContext": "pocketmq.client.consumer.consume_hooks",
+    "ConsumeContext": "pocketmq.client.push.consume_hooks",
     "ConsumeFromWhere": "pocketmq.model.kinds",
-    "ConsumeHook": "pocketmq.client.consumer.consume_hooks",
-    "Consumed": "pocketmq.client.consumer.handlers",
+    "ConsumeHook": "pocketmq.client.push.consume_hooks",
+    "Consumed": "pocketmq.client.push.handlers",
     "Credentials": "pocketmq.client.options",
     "Filter": "pocketmq.client.filters",
     "LitePullLimits": "pocketmq.balance.consumer.limits",
     "MQError": "pocketmq.errors",
-    "MembershipWarning": "pocketmq.client.consumer.warnings",
+    "MembershipWarning": "pocketmq.client.group.warnings",
     "Message": "pocketmq.model.message",
     "MessageModel": "pocketmq.model.kinds",
     "MessageQueue": "pocketmq.model.queue",
@@ -109,7 +109,7 @@ VALUES = {
     "QueueLimits": "pocketmq.balance.consumer.limits",
     "RebalanceEvent": "pocketmq.model.rebalance_event",
     "ReceivedMessage": "pocketmq.protocol.received",
-    "RetryLater": "pocketmq.client.consumer.handlers",
+    "RetryLater": "pocketmq.client.push.handlers",
     "SendContext": "pocketmq.client.producer.hooks",
     "SendHook": "pocketmq.client.producer.hooks",
     "SendReceipt": "pocketmq.model.receipt",
@@ -132,7 +132,7 @@ _LAZY = VALUES | {
     "PopConsumer": "pocketmq.client.pop.consumer",
     "Producer": "pocketmq.client.producer.producer",
     "PullConsumer": "pocketmq.client.pull.consumer",
-    "PushConsumer": "pocketmq.client.consumer.push",
+    "PushConsumer": "pocketmq.client.push.consumer",
 }
 
 

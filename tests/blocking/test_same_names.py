@@ -128,7 +128,7 @@ def test_a_message_needs_no_client_and_a_producer_no_consumer_or_broker() -> Non
         if name.startswith(("pocketmq.client", "pocketmq.net", "pocketmq.blocking"))
     ]
     others = ("pocketmq.broker", "pocketmq.store", "pocketmq.nameserver", "pocketmq.embedded")
-    consumers = ("pocketmq.client.pop", "pocketmq.client.pull", "pocketmq.client.consumer.push")
+    consumers = ("pocketmq.client.pop", "pocketmq.client.pull", "pocketmq.client.push.consumer")
     found = imported_after("import pocketmq; pocketmq.Producer")
     assert not [name for name in found if name.startswith((*others, *consumers))]
 

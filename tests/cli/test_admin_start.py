@@ -10,7 +10,7 @@ from pocketmq import Cluster
 
 HEAVY = [
     "numpy", "pocketmq.balance.allocation", "pocketmq.blocking", "pocketmq.broker",
-    "pocketmq.client.consumer", "pocketmq.client.producer", "pocketmq.embedded", "pyspark", "rich",
+    "pocketmq.client.push", "pocketmq.client.producer", "pocketmq.embedded", "pyspark", "rich",
 ]  # fmt: skip
 PROGRAM = """
 import sys

@@ -12,7 +12,7 @@ from contextlib import AsyncExitStack
 from msgspec.structs import replace
 
 from pocketmq.balance.profile import V4, V5
-from pocketmq.client.consumer.push import PushConsumer
+from pocketmq.client.push.consumer import PushConsumer
 from pocketmq.model.kinds import ConsumeFromWhere, MessageModel
 from pocketmq.model.queue import MessageQueue
 from pocketmq.protocol.received import ReceivedMessage

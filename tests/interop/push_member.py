@@ -7,7 +7,7 @@ import asyncio
 import sys
 
 from pocketmq.balance.profile import V4, V5
-from pocketmq.client.consumer.push import PushConsumer
+from pocketmq.client.push.consumer import PushConsumer
 from pocketmq.model.kinds import ConsumeFromWhere
 from pocketmq.protocol.received import ReceivedMessage
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from pocketmq.client.consumer.handlers import Consumed
-from pocketmq.client.consumer.push import PushConsumer
 from pocketmq.client.producer.producer import Producer
+from pocketmq.client.push.consumer import PushConsumer
+from pocketmq.client.push.handlers import Consumed
 from pocketmq.model.kinds import ConsumeFromWhere
 from pocketmq.model.message import Message
 from pocketmq.protocol.received import ReceivedMessage

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from pocketmq.client.consumer.push import PushConsumer
 from pocketmq.client.pop import PopConsumer
 from pocketmq.client.producer.producer import Producer
+from pocketmq.client.push.consumer import PushConsumer
 from pocketmq.errors import RequestNotSupported
 from pocketmq.model.kinds import ConsumeFromWhere, MessageRequestMode
 from pocketmq.model.message import Message

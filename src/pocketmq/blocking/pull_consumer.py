@@ -7,9 +7,9 @@ from typing import Any, Self, Unpack
 
 from pocketmq.blocking.facade import Facade, told_in_full
 from pocketmq.blocking.process_loop import closed
-from pocketmq.client.consumer.listeners import QueueListener
 from pocketmq.client.consumer_options import PullConsumerOptions
 from pocketmq.client.filters import Filter
+from pocketmq.client.group.listeners import QueueListener
 from pocketmq.client.options import ClientOptions
 from pocketmq.client.pull import PullConsumer as AsyncPullConsumer
 from pocketmq.client.pull.cache import Batch

@@ -8,14 +8,14 @@ from pocketmq.blocking.facade import Facade, told_in_full
 from pocketmq.blocking.process_loop import closed
 from pocketmq.blocking.stop_signals import StopSignals
 from pocketmq.client.clock import Clock
-from pocketmq.client.consumer.consume_hooks import ConsumeHook
-from pocketmq.client.consumer.push import L
-from pocketmq.client.consumer.push import PushConsumer as AsyncPushConsumer
-from pocketmq.client.consumer.warnings import MembershipWarning
-from pocketmq.client.consumer.work import Handler
 from pocketmq.client.consumer_options import PushConsumerOptions, PushConsumerSettings
 from pocketmq.client.filters import Filter
+from pocketmq.client.group.warnings import MembershipWarning
 from pocketmq.client.options import ClientOptions
+from pocketmq.client.push.consume_hooks import ConsumeHook
+from pocketmq.client.push.consumer import L
+from pocketmq.client.push.consumer import PushConsumer as AsyncPushConsumer
+from pocketmq.client.push.work import Handler
 from pocketmq.model.queue import MessageQueue
 from pocketmq.model.rebalance_event import RebalanceEvent
 

@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from pocketmq.client.consumer.handlers import RetryLater
-from pocketmq.client.consumer.push import PushConsumer
+from pocketmq.client.push.consumer import PushConsumer
+from pocketmq.client.push.handlers import RetryLater
 from pocketmq.model import properties as names
 from pocketmq.model.kinds import MessageRequestMode
 from pocketmq.model.queue import MessageQueue
@@ -15,7 +15,7 @@ from pocketmq.protocol.codes import RequestCode as Code
 from pocketmq.protocol.command import Command
 from pocketmq.protocol.json_values import encode_body
 from pocketmq.protocol.received import ReceivedMessage
-from tests.client.consumer.groups import BRISK
+from tests.client.group.groups import BRISK
 from tests.client.pop.shelves import Shelf, record
 from tests.client.servers import Directory, broker, route
 from tests.loops import leap, leaping, until

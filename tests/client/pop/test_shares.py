@@ -9,9 +9,9 @@ from threading import Event
 import pytest
 
 from pocketmq.blocking.pop_consumer import PopConsumer as BlockingPopConsumer
-from pocketmq.client.consumer.push import PushConsumer
 from pocketmq.client.pop import PopConsumer
 from pocketmq.client.producer.producer import Producer
+from pocketmq.client.push.consumer import PushConsumer
 from pocketmq.embedded import Cluster
 from pocketmq.model.kinds import ConsumeFromWhere
 from pocketmq.model.message import Message

@@ -9,7 +9,7 @@ import pytest
 from pocketmq.errors import InvalidInput
 from pocketmq.model.kinds import MessageModel
 from pocketmq.model.queue import MessageQueue
-from tests.client.consumer.groups import cluster, send
+from tests.client.group.groups import cluster, send
 from tests.client.pull.readers import bodies, read, reader
 from tests.loops import leap, leaping, until
 

@@ -9,7 +9,7 @@ from pocketmq.balance.consumer.limits import LitePullLimits, QueueLimits
 from pocketmq.client.pull import PullConsumer
 from pocketmq.errors import ClientClosed
 from pocketmq.protocol.received import ReceivedMessage
-from tests.client.consumer.groups import cluster, send
+from tests.client.group.groups import cluster, send
 from tests.client.pull.readers import bodies, read, reader
 from tests.loops import until
 

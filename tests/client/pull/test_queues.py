@@ -14,7 +14,7 @@ from pocketmq.model.kinds import ConsumeType
 from pocketmq.model.message import Message
 from pocketmq.model.queue import MessageQueue
 from pocketmq.protocol.received import ReceivedMessage
-from tests.client.consumer.groups import IP, cluster, queues_of, send
+from tests.client.group.groups import IP, cluster, queues_of, send
 from tests.client.pull.readers import bodies, read, reader
 from tests.loops import until
 

@@ -12,9 +12,9 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 import msgspec
 
 from pocketmq.admin.admin import Admin
-from pocketmq.client.consumer.push import PushConsumer
 from pocketmq.client.options import ClientOptions
 from pocketmq.client.producer.producer import Producer
+from pocketmq.client.push.consumer import PushConsumer
 from pocketmq.errors import RouteNotFound
 from pocketmq.model.group_config import GroupConfig
 from pocketmq.model.message import Message

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 import msgspec
 
 from pocketmq.balance.consumer.lite_pull import NONE, AssignedState
-from pocketmq.client.consumer.held import HeldQueue
+from pocketmq.client.group.held_queue import HeldQueue
 from pocketmq.model.queue import MessageQueue
 
 

@@ -9,10 +9,10 @@ from types import TracebackType
 from typing import Self, Unpack
 
 from pocketmq.client.checks import check_seconds
-from pocketmq.client.consumer.listeners import QueueListener
-from pocketmq.client.consumer.subscriptions import Subscribed
 from pocketmq.client.consumer_options import PullConsumerOptions
 from pocketmq.client.filters import Filter, subscription_to
+from pocketmq.client.group.listeners import QueueListener
+from pocketmq.client.group.subscriptions import Subscribed
 from pocketmq.client.lifetime import Lifetime
 from pocketmq.client.options import ClientOptions
 from pocketmq.client.pull.cache import Batch

@@ -12,8 +12,8 @@ from typing import Any
 from pocketmq.balance.consumer import instructions as do
 from pocketmq.balance.consumer.rebalance import OwnedQueue
 from pocketmq.balance.consumer.round import OffsetAnswered, OffsetRead, RebalanceRound, RoundEvent
-from pocketmq.client.consumer.held import HeldQueue
-from pocketmq.client.consumer.start_offsets import answer_to
+from pocketmq.client.group.held_queue import HeldQueue
+from pocketmq.client.group.start_offsets import answer_to
 from pocketmq.client.pull.parts import PullParts
 from pocketmq.client.pull.pulling import Pulling
 from pocketmq.model.queue import MessageQueue

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Collection
 
 from pocketmq.balance.consumer import schedule as when
-from pocketmq.client.consumer.rebalancing import Rebalancing
+from pocketmq.client.group.rebalancing import Rebalancing
 from pocketmq.client.pull.parts import PullParts
 from pocketmq.client.pull.positions import Positions
 from pocketmq.client.routes import KnownRoute

@@ -7,11 +7,11 @@ import msgspec
 from pocketmq.balance.consumer.lite_pull import commit_step
 from pocketmq.balance.consumer.start_offset import StartRule
 from pocketmq.balance.profile import Profile
-from pocketmq.client.consumer.held import HeldQueue
-from pocketmq.client.consumer.offsets import OffsetStore
-from pocketmq.client.consumer.pauses import Pauses
-from pocketmq.client.consumer.subscriptions import Subscribed, Subscriptions
 from pocketmq.client.consumer_options import PullConsumerOptions
+from pocketmq.client.group.held_queue import HeldQueue
+from pocketmq.client.group.offsets import OffsetStore
+from pocketmq.client.group.pauses import Pauses
+from pocketmq.client.group.subscriptions import Subscribed, Subscriptions
 from pocketmq.client.pull.assigned import AssignedQueue, Assignment
 from pocketmq.client.pull.cache import Cache
 from pocketmq.client.session import Session

@@ -28,10 +28,10 @@ from pocketmq.balance.consumer.pulling import (
 )
 from pocketmq.balance.consumer.start_offset import NO_OFFSET, after_answer, start_step
 from pocketmq.client.addresses import Place
-from pocketmq.client.consumer.held import HeldQueue
-from pocketmq.client.consumer.pull_request import Asked, Pulled, read_answer
-from pocketmq.client.consumer.start_offsets import answer_to
-from pocketmq.client.consumer.subscriptions import Subscribed
+from pocketmq.client.group.held_queue import HeldQueue
+from pocketmq.client.group.pulling import Asked, Pulled, read_answer
+from pocketmq.client.group.start_offsets import answer_to
+from pocketmq.client.group.subscriptions import Subscribed
 from pocketmq.client.pull.assigned import AssignedQueue
 from pocketmq.client.pull.cache import Batch
 from pocketmq.client.pull.parts import PullParts

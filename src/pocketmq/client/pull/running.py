@@ -13,12 +13,12 @@ from pocketmq.balance.consumer import schedule as when
 from pocketmq.balance.consumer.instructions import Instruction
 from pocketmq.balance.consumer.rebalance import Member
 from pocketmq.balance.consumer.start_offset import StartRule
-from pocketmq.client.consumer.group_calls import check_filter
-from pocketmq.client.consumer.local_offsets import LocalOffsets, offsets_file
-from pocketmq.client.consumer.offsets import OffsetStore, RemoteOffsets
-from pocketmq.client.consumer.persisting import persist_by_and_by
-from pocketmq.client.consumer.rebalancing import Rebalancing
 from pocketmq.client.consumer_options import PullConsumerOptions
+from pocketmq.client.group.calls import check_filter
+from pocketmq.client.group.local_offsets import LocalOffsets, offsets_file
+from pocketmq.client.group.offsets import OffsetStore, RemoteOffsets
+from pocketmq.client.group.persisting import persist_by_and_by
+from pocketmq.client.group.rebalancing import Rebalancing
 from pocketmq.client.pull.assigned import Assignment
 from pocketmq.client.pull.cache import Cache
 from pocketmq.client.pull.holdings import PullHoldings

@@ -5,9 +5,9 @@ Asks nobody. Belongs to one event loop, or to nobody before the start.
 
 from collections.abc import Iterable
 
-from pocketmq.client.consumer.listeners import QueueListeners
-from pocketmq.client.consumer.pauses import Pauses
-from pocketmq.client.consumer.subscriptions import Subscribed, Subscriptions
+from pocketmq.client.group.listeners import QueueListeners
+from pocketmq.client.group.pauses import Pauses
+from pocketmq.client.group.subscriptions import Subscribed, Subscriptions
 from pocketmq.client.pull.watching import QueueWatch
 from pocketmq.errors import InvalidInput
 from pocketmq.model.queue import MessageQueue

@@ -1,0 +1,177 @@
+"""What concurrent and orderly work have in common: who calls handlers, counts, and accounts.
+
+Belongs to one event loop.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterator, Sequence
+
+from pocketmq.client.group.held_queue import HeldQueue
+from pocketmq.client.push.calls import KnownHandlers
+from pocketmq.client.push.consume_hooks import ConsumeHook, Watch
+from pocketmq.client.push.direct import DirectCall, direct_result
+from pocketmq.client.push.handlers import Handler
+from pocketmq.client.push.requeue import SendingBack
+from pocketmq.client.push.runners import Runners
+from pocketmq.client.push.running_info import running_info
+from pocketmq.client.push.stats import HOUR_STEP, MINUTE_STEP, ConsumeStats
+from pocketmq.client.push.threads import Job, Threads
+from pocketmq.client.push.work import Consuming
+from pocketmq.errors import ResponseCode, SystemFailure
+from pocketmq.protocol.bodies.running import DirectConsumeResult, RunningInfo
+from pocketmq.protocol.received import ReceivedMessage
+
+logger = logging.getLogger("pocketmq.client")
+
+
+class WorkRoom:
+    """Calls the handlers of one consumer; the two kinds of work say for what, and what follows."""
+
+    orderly = False
+
+    def __init__(self, consuming: Consuming) -> None:
+        options, session = consuming.options, consuming.session
+        self.consuming = consuming
+        self.stats = ConsumeStats()
+        self.watch = Watch(
+            consuming.group, session.options.namespace, session.clock, options.consume_timeout
+        )
+        self.handlers = KnownHandlers(consuming)
+        self.sending_back = SendingBack(consuming)
+        self.stopping = False
+        self._threads: Threads | None = None
+        self._runners: Runners | None = None
+        self._timers: dict[asyncio.TimerHandle, HeldQueue] = {}
+        self._direct: set[DirectCall] = set()
+
+    def start(self) -> None:
+        """Begin the timers."""
+        tasks = self.consuming.tasks
+        tasks.every(MINUTE_STEP, self._read_minute, "consume rates", first_after=MINUTE_STEP)
+        tasks.every(HOUR_STEP, self._read_hour, "hourly consume rates", first_after=0.0)
+
+    def add_hook(self, hook: ConsumeHook) -> None:
+        """Have a hook told of all handler calls from now on."""
+        self.watch.hooks.append(hook)
+
+    def taken(self, held: HeldQueue) -> None:
+        """Take note of a new holding."""
+
+    def dropped(self, held: HeldQueue) -> None:
+        """Forget what was to be done later for a holding."""
+        for timer in [timer for timer, of in self._timers.items() if of is held]:
+            del self._timers[timer]
+            timer.cancel()
+
+    def pulled(self, held: HeldQueue, count: int, elapsed: float) -> None:
+        """Count a pull that took so many seconds and brought so many messages."""
+        stats = self.stats.of(held.queue.topic)
+        stats.pull_rt.add(elapsed * 1000)
+        if count:
+            stats.pulled.add(count)
+
+    async def consume_directly(
+        self, message: ReceivedMessage, broker_name: str | None
+    ) -> DirectConsumeResult:
+        """Handle one message now, beside the queues; raises `SystemFailure` without a handler."""
+        clock = self.consuming.session.clock
+        call = DirectCall(self.consuming, message, broker_name)
+        handler = self.handlers.of(call.message.topic)
+        if handler is None:
+            remark = f"no handler for topic {call.message.topic} in this consumer"
+            raise SystemFailure(ResponseCode.SYSTEM_ERROR, remark)
+        began_ms = clock.now_ms()
+        call.handler = handler
+        self._direct.add(call)
+        try:
+            self.give(handler, (call,))
+            failure = await call.ended
+        finally:
+            self._direct.discard(call)
+        spent_ms = max(0, clock.now_ms() - began_ms)
+        return direct_result(failure, spent_ms, orderly=self.orderly)
+
+    async def running_info(self, *, with_stacks: bool) -> RunningInfo:
+        """Give an account of the consumer."""
+        tasks = () if self._runners is None else self._runners.tasks()
+        return running_info(
+            self.consuming,
+            self.stats,
+            orderly=self.orderly,
+            stacks_of=tasks if with_stacks else None,
+        )
+
+    async def stop(self, wait: float) -> None:
+        """Begin no more calls, wait for those under way, and end everything."""
+        self.stopping = True
+        for timer in self._timers:
+            timer.cancel()
+        self._timers.clear()
+        for call in self._direct:
+            call.give_up()
+        callers = [caller for caller in (self._threads, self._runners) if caller is not None]
+        for caller in callers:
+            caller.halt()
+        late = sum(await asyncio.gather(*(caller.stop(wait) for caller in callers)))
+        if late:
+            logger.warning(
+                "group %s: %d handler calls were still at work after %g s; their messages come "
+                "again",
+                self.consuming.group, late, wait,
+            )  # fmt: skip
+
+    # For the two kinds of work
+
+    def give(self, handler: Handler, jobs: Sequence[Job]) -> None:
+        """Have jobs done where their handler belongs; `finished` is called with each in the end."""
+        if self.stopping:
+            for job in jobs:
+                self.conclude(job)
+            return
+        caller = self._runners if handler.is_async else self._threads
+        if caller is None:
+            caller = self._new_caller(handler)
+        caller.give(jobs)
+
+    def finished(self, jobs: Sequence[Job]) -> None:
+        """Settle jobs that are done."""
+        raise NotImplementedError
+
+    def conclude(self, job: Job) -> None:
+        """Tell an operator what came of a call beside the queues."""
+        if isinstance(job, DirectCall):
+            job.conclude()
+
+    def later(self, held: HeldQueue, after: float, callback: Callable[[], None]) -> None:
+        """Do something for a holding in so many seconds, unless it or the consumer ends before."""
+
+        def run() -> None:
+            del self._timers[timer]
+            callback()
+
+        if not self.stopping and not held.dropped:
+            timer = asyncio.get_running_loop().call_later(after, run)
+            self._timers[timer] = held
+
+    def under_way(self) -> Iterator[tuple[Job, float]]:
+        """Give the jobs being done, and for how many seconds."""
+        for caller in (self._threads, self._runners):
+            if caller is not None:
+                for job, nanoseconds in caller.under_way():
+                    yield job, nanoseconds / 1e9
+
+    def _new_caller(self, handler: Handler) -> Threads | Runners:
+        consuming = self.consuming
+        name, clock = f"handlers of {consuming.group}", consuming.session.clock
+        if handler.is_async:
+            self._runners = Runners(name, consuming.options.threads, clock, self.finished)
+            return self._runners
+        self._threads = Threads(name, consuming.options.threads, clock, self.finished)
+        return self._threads
+
+    async def _read_minute(self) -> None:
+        self.stats.read_minute(self.consuming.now())
+
+    async def _read_hour(self) -> None:
+        self.stats.read_hour(self.consuming.now())
