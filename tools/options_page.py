@@ -16,11 +16,11 @@ from pocketmq.balance.consumer.limits import LitePullLimits, PullLimits, QueueLi
 from pocketmq.balance.profile import Profile
 from pocketmq.client.consumer_options import (
     ConsumerOptions,
+    PopConsumerOptions,
     PullConsumerOptions,
     PushConsumerOptions,
 )
 from pocketmq.client.options import ClientOptions, Credentials
-from pocketmq.client.pop.options import PopConsumerOptions
 from pocketmq.client.producer_options import ProducerOptions
 from pocketmq.client.words import words_of
 from pocketmq.net.tls import Tls

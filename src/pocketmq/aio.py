@@ -16,12 +16,15 @@ if TYPE_CHECKING:
     from pocketmq.balance.allocation import Strategy, StrategySettings
     from pocketmq.balance.consumer.limits import LitePullLimits, PullLimits, QueueLimits
     from pocketmq.balance.profile import V4, V5
-    from pocketmq.client.consumer_options import PullConsumerOptions, PushConsumerOptions
+    from pocketmq.client.consumer_options import (
+        PopConsumerOptions,
+        PullConsumerOptions,
+        PushConsumerOptions,
+    )
     from pocketmq.client.filters import Filter, by_sql, by_tags
     from pocketmq.client.group.warnings import MembershipWarning
     from pocketmq.client.options import ClientOptions, Credentials
     from pocketmq.client.pop.consumer import PopConsumer
-    from pocketmq.client.pop.options import PopConsumerOptions
     from pocketmq.client.producer.hooks import SendContext, SendHook
     from pocketmq.client.producer.producer import Producer
     from pocketmq.client.producer.transactions import TransactionReceipt
@@ -101,7 +104,7 @@ VALUES = {
     "Message": "pocketmq.model.message",
     "MessageModel": "pocketmq.model.kinds",
     "MessageQueue": "pocketmq.model.queue",
-    "PopConsumerOptions": "pocketmq.client.pop.options",
+    "PopConsumerOptions": "pocketmq.client.consumer_options",
     "ProducerOptions": "pocketmq.client.producer_options",
     "PullConsumerOptions": "pocketmq.client.consumer_options",
     "PullLimits": "pocketmq.balance.consumer.limits",

@@ -4,10 +4,10 @@ from collections.abc import Iterable
 from typing import Self, Unpack
 
 from pocketmq.blocking.facade import Facade, told_in_full
+from pocketmq.client.consumer_options import PopConsumerOptions, PopSettings
 from pocketmq.client.filters import Filter
 from pocketmq.client.options import ClientOptions
 from pocketmq.client.pop import PopConsumer as AsyncPopConsumer
-from pocketmq.client.pop.options import PopConsumerOptions, PopSettings
 from pocketmq.protocol.received import ReceivedMessage
 
 

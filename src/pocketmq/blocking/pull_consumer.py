@@ -7,14 +7,12 @@ from typing import Any, Self, Unpack
 
 from pocketmq.blocking.facade import Facade, told_in_full
 from pocketmq.blocking.process_loop import closed
-from pocketmq.client.consumer_options import PullConsumerOptions
+from pocketmq.client.consumer_options import PullConsumerOptions, PullSettings
 from pocketmq.client.filters import Filter
-from pocketmq.client.group.listeners import QueueListener
+from pocketmq.client.group.listeners import QueueListener, QueuesListener
 from pocketmq.client.options import ClientOptions
 from pocketmq.client.pull import PullConsumer as AsyncPullConsumer
-from pocketmq.client.pull.cache import Batch
-from pocketmq.client.pull.settings import PullSettings
-from pocketmq.client.pull.watching import QueuesListener
+from pocketmq.client.pull.cache import PulledBatch
 from pocketmq.model.queue import MessageQueue
 from pocketmq.protocol.received import ReceivedMessage
 
@@ -44,7 +42,7 @@ class PullConsumer(Facade[AsyncPullConsumer]):
     ) -> None:
         super().__init__(AsyncPullConsumer(name_servers, group=group, options=options, **settings))
         self._turn = threading.Lock()  # whose message is next
-        self._begun: Batch | None = None  # taken from by iterations, without asking the loop
+        self._begun: PulledBatch | None = None  # taken from by iterations, without asking the loop
 
     @property
     def options(self) -> PullConsumerOptions:

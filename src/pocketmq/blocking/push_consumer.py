@@ -15,7 +15,7 @@ from pocketmq.client.options import ClientOptions
 from pocketmq.client.push.consume_hooks import ConsumeHook
 from pocketmq.client.push.consumer import L
 from pocketmq.client.push.consumer import PushConsumer as AsyncPushConsumer
-from pocketmq.client.push.work import Handler
+from pocketmq.client.push.handlers import HandlerFunction
 from pocketmq.model.queue import MessageQueue
 from pocketmq.model.rebalance_event import RebalanceEvent
 
@@ -91,7 +91,7 @@ class PushConsumer(Facade[AsyncPushConsumer]):
         self,
         topic: str,
         expression: str | Filter = "*",
-        handler: Handler | None = None,
+        handler: HandlerFunction | None = None,
         *,
         batch: bool | None = None,
     ) -> Self:

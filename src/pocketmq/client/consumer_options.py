@@ -17,6 +17,9 @@ from pocketmq.model.kinds import ConsumeFromWhere, MessageModel, OnDamage
 from pocketmq.model.names import TRACE_TOPIC, check_consumer_group, check_topic
 
 LAST = ConsumeFromWhere.CONSUME_FROM_LAST_OFFSET
+FIRST = ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET
+MOST_MESSAGES = 32
+"""The most messages that a broker returns for one pop."""
 LATEST = 1e11
 """No start is later than the year 5138: a larger number is most likely milliseconds."""
 
@@ -200,3 +203,54 @@ class PullConsumerOptions(ConsumerOptions, frozen=True, kw_only=True):
         check_seconds("suspend", self.suspend)
         check_seconds("pull_timeout", self.pull_timeout, at_least=self.suspend)
         check_seconds("topic_check_interval", self.topic_check_interval, at_least=0.001)
+
+
+class PullSettings(ConsumerSettings, total=False):
+    """The fields of `PullConsumerOptions`, and those of the client."""
+
+    offsets_dir: str
+    history_size: int
+    limits: LitePullLimits
+    pull_batch: int
+    poll_timeout: float
+    auto_commit: bool
+    auto_commit_interval: float
+    suspend: float
+    pull_timeout: float
+    topic_check_interval: float
+
+
+class PopConsumerOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """How a POP consumer works. Raises `InvalidInput` for what can never work."""
+
+    group: str
+    """The name that consumers share who share the work."""
+    consume_from: ConsumeFromWhere = LAST
+    """Where a group begins that never took a message of the topic: its first or its last."""
+    ordered: bool = False
+    """Take a queue's messages in order: none before those taken earlier are acknowledged."""
+    max_messages: int = MOST_MESSAGES
+    """Messages of one `receive`, at most, if it is not told."""
+    invisible: float = 60.0
+    """How long a message is hidden from others, to be handled and acknowledged."""
+    receive_timeout: float = 15.0
+    """How long `receive` waits for a message if it is not told."""
+
+    def __post_init__(self) -> None:
+        settle_kinds(self)
+        check_consumer_group(self.group)
+        if self.consume_from not in (FIRST, LAST):
+            raise InvalidInput("a POP consumer begins with the first or the last message")
+        check_range("max_messages", self.max_messages, 1, MOST_MESSAGES)
+        check_seconds("invisible", self.invisible, at_least=0.001)
+        check_seconds("receive_timeout", self.receive_timeout)
+
+
+class PopSettings(ClientSettings, total=False):
+    """The keywords of a POP consumer."""
+
+    consume_from: ConsumeFromWhere | StartWord
+    ordered: bool
+    max_messages: int
+    invisible: float
+    receive_timeout: float

@@ -42,8 +42,8 @@ async def test_the_broker_is_asked_only_if_it_shall_decide() -> None:
     async with cluster() as running, member(running.address) as one:
         await shared([one], queues_of(1, 4), AVG)
         one.consumer.session.calls.hooks += (note,)
-        engine = one.consumer._engine
-        assert engine is not None
-        engine.request_rebalance()
+        joined = one.consumer._life.member
+        assert joined is not None
+        joined.request_rebalance()
         await until(lambda: RequestCode.GET_CONSUMER_LIST_BY_GROUP in asked, "a run")
         assert RequestCode.QUERY_ASSIGNMENT not in asked

@@ -4,8 +4,7 @@ import msgspec
 import pytest
 
 from pocketmq.balance.allocation import Average
-from pocketmq.client.group.history import History
-from pocketmq.client.group.history_topic import EVENT_TAG
+from pocketmq.client.group.history import EVENT_TAG, RebalanceHistory
 from pocketmq.errors import NameInvalid
 from pocketmq.model.queue import MessageQueue
 from pocketmq.model.rebalance_event import EVENT_VERSION, RebalanceEvent
@@ -55,7 +54,7 @@ def test_an_event_of_a_later_version_can_be_read() -> None:
 
 
 def test_the_history_forgets_the_oldest_and_counts_what_repeats() -> None:
-    history = History(3)
+    history = RebalanceHistory(3)
     heard: list[RebalanceEvent] = []
     history.listen(heard.append)
     for number in range(3):

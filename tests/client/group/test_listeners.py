@@ -11,7 +11,7 @@ import pytest
 
 from pocketmq.balance.allocation import Average
 from pocketmq.client import interrupting, tasks
-from pocketmq.client.group import life
+from pocketmq.client.group import member as shared_member
 from pocketmq.model.queue import MessageQueue
 from tests.client.group.groups import Member, cluster, member, queues_of, send, shared
 from tests.loops import until
@@ -23,7 +23,7 @@ Queues = Sequence[MessageQueue]
 @pytest.fixture
 def brief_patience(monkeypatch: pytest.MonkeyPatch) -> None:
     """Shorten the times that a stop waits for callbacks, which are 3 s each."""
-    monkeypatch.setattr(life, "STOP_PATIENCE", 0.1)
+    monkeypatch.setattr(shared_member, "STOP_PATIENCE", 0.1)
     monkeypatch.setattr(tasks, "CANCEL_WAIT", 0.1)
 
 

@@ -10,8 +10,9 @@ from pocketmq.balance.profile import V4, V5, Profile
 from pocketmq.client.consumer_options import PushConsumerOptions
 from pocketmq.client.damage import TRIES
 from pocketmq.client.group.held_queue import HeldQueue
-from pocketmq.client.group.pulling import Asked, PullTemplate, read_answer
-from pocketmq.client.group.subscriptions import Subscribed, Subscriptions
+from pocketmq.client.group.pulling import AskedPull, read_answer
+from pocketmq.client.group.subscriptions import Subscriptions, TopicSubscription
+from pocketmq.client.push.pulling import push_template
 from pocketmq.errors import MessagesCutShort
 from pocketmq.model.kinds import OnDamage
 from pocketmq.model.queue import MessageQueue
@@ -33,8 +34,8 @@ def held(topic: str = "orders") -> HeldQueue:
     return HeldQueue(MessageQueue(topic, "broker-a", 3), topic, 0, 0.0)
 
 
-def subscribed(subscriptions: Subscriptions, expression: str = "*") -> Subscribed:
-    subscriptions.add("orders", expression, print, batch=False, version_ms=77)
+def subscribed(subscriptions: Subscriptions, expression: str = "*") -> TopicSubscription:
+    subscriptions.want("orders", expression, version_ms=77)
     subscriptions.add_own("%RETRY%billing", 77)
     found = subscriptions.get(subscriptions.wire("orders"))
     assert found is not None
@@ -62,7 +63,7 @@ def record(offset: int, topic: str = "orders", **properties: str) -> bytes:
 
 def test_a_pull_says_what_java_says() -> None:
     options = PushConsumerOptions(group="billing")
-    template = PullTemplate("billing", held(), subscribed(Subscriptions("")), options, V5)
+    template = push_template("billing", held().queue, subscribed(Subscriptions("")), options, V5)
     assert template.fields(41, 32, CommitWithPull(True, 17)) == {
         "consumerGroup": "billing",
         "topic": "orders",
@@ -82,7 +83,7 @@ def test_a_pull_says_what_java_says() -> None:
 def test_a_4x_client_says_less_and_a_subscription_may_be_sent_along() -> None:
     options = PushConsumerOptions(group="billing", subscription_in_pull=True, pull_batch=8)
     wanted = subscribed(Subscriptions(""), "a || b")
-    fields = PullTemplate("billing", held(), wanted, options, V4).fields(0, 8, NO_COMMIT)
+    fields = push_template("billing", held().queue, wanted, options, V4).fields(0, 8, NO_COMMIT)
     assert fields["subscription"] == "a || b"
     assert (fields["sysFlag"], fields["maxMsgNums"]) == ("6", "8")
     assert "bname" not in fields
@@ -104,7 +105,9 @@ def test_who_catches_up_asks_for_more_bytes_unless_told_how_many(
     settings: dict[str, Any], profile: Profile, most: str | None
 ) -> None:
     options = PushConsumerOptions(group="billing", **settings)
-    template = PullTemplate("billing", held(), subscribed(Subscriptions("")), options, profile)
+    template = push_template(
+        "billing", held().queue, subscribed(Subscriptions("")), options, profile
+    )
     fields = template.fields(0, 256, NO_COMMIT)
     assert (fields["maxMsgNums"], fields.get("maxMsgBytes")) == ("256", most)
 
@@ -113,7 +116,7 @@ def test_messages_carry_what_the_receiver_knows() -> None:
     subscriptions = Subscriptions("shop")
     wanted = subscribed(subscriptions)
     answer = Command(0, 1, body=record(7, "shop%orders") + record(8, "shop%orders"))
-    pulled = read_answer(Asked(7, wanted, SKIP), answer, HEADER, held(), subscriptions)
+    pulled = read_answer(AskedPull(7, wanted, SKIP), answer, HEADER, held(), subscriptions)
     assert pulled.next_offset == 9
     assert [(m.topic, m.queue_id, m.queue_offset, m.broker_name) for m in pulled.messages] == [
         ("orders", 3, 7, "broker-a"),
@@ -127,7 +130,7 @@ def test_what_failed_is_shown_under_the_topic_it_was_sent_to() -> None:
     subscriptions = Subscriptions("shop")
     wanted = subscribed(subscriptions)
     body = record(1, "%RETRY%billing", RETRY_TOPIC="shop%refunds") + record(2, "%RETRY%billing")
-    asked, answer = Asked(1, wanted, SKIP), Command(0, 1, body=body)
+    asked, answer = AskedPull(1, wanted, SKIP), Command(0, 1, body=body)
     pulled = read_answer(asked, answer, HEADER, held("%RETRY%billing"), subscriptions)
     assert [message.topic for message in pulled.messages] == ["refunds", "%RETRY%billing"]
 
@@ -136,7 +139,7 @@ def test_tags_are_looked_at_again() -> None:
     subscriptions = Subscriptions("")
     wanted = subscribed(subscriptions, "BB")
     body = record(1, TAGS="Aa") + record(2, TAGS="BB") + record(3)
-    asked, answer = Asked(1, wanted, SKIP), Command(0, 1, body=body)
+    asked, answer = AskedPull(1, wanted, SKIP), Command(0, 1, body=body)
     pulled = read_answer(asked, answer, HEADER, held(), subscriptions)
     assert [message.queue_offset for message in pulled.messages] == [2]
     assert pulled.next_offset == 9
@@ -149,12 +152,12 @@ def test_a_damaged_record_is_pulled_again_alone_and_then_skipped_with_one_error(
     subscriptions = Subscriptions("")
     wanted, queue = subscribed(subscriptions), held()
     torn = Command(0, 1, body=record(7) + record(8)[:-3])
-    pulled = read_answer(Asked(7, wanted, SKIP), torn, HEADER, queue, subscriptions)
+    pulled = read_answer(AskedPull(7, wanted, SKIP), torn, HEADER, queue, subscriptions)
     assert ([m.queue_offset for m in pulled.messages], pulled.next_offset) == ([7], 8)
     front = Command(0, 1, body=record(8)[:-3])
     seen = []
     for _ in range(TRIES):
-        pulled = read_answer(Asked(8, wanted, SKIP), front, HEADER, queue, subscriptions)
+        pulled = read_answer(AskedPull(8, wanted, SKIP), front, HEADER, queue, subscriptions)
         seen.append((pulled.messages, pulled.next_offset, queue.suspicion.alone))
     assert seen == [([], 8, True), ([], 8, True), ([], 9, False)]
     (told,) = [each.getMessage() for each in caplog.records if each.levelname == "ERROR"]
@@ -166,7 +169,7 @@ def test_a_consumer_that_shall_stop_at_damage_holds_the_queue_there(
 ) -> None:
     subscriptions = Subscriptions("")
     wanted, queue = subscribed(subscriptions), held()
-    asked, front = Asked(8, wanted, OnDamage.STOP), Command(0, 1, body=record(8)[:-3])
+    asked, front = AskedPull(8, wanted, OnDamage.STOP), Command(0, 1, body=record(8)[:-3])
     for _ in range(TRIES - 1):
         assert read_answer(asked, front, HEADER, queue, subscriptions).next_offset == 8
     for _ in range(3):
@@ -179,7 +182,7 @@ def test_a_consumer_that_shall_stop_at_damage_holds_the_queue_there(
 def test_a_record_that_was_damaged_on_its_way_is_delivered_when_it_comes_sound() -> None:
     subscriptions = Subscriptions("")
     wanted, queue = subscribed(subscriptions), held()
-    asked = Asked(8, wanted, SKIP)
+    asked = AskedPull(8, wanted, SKIP)
     bad = Command(0, 1, body=record(8)[:-3])
     for _ in range(5):
         for _ in range(TRIES - 1):
@@ -212,7 +215,7 @@ def test_pulls_ask_for_the_version_in_which_the_expression_came() -> None:
     bumped = subscriptions.get("orders")
     assert bumped is not None
     options = PushConsumerOptions(group="billing")
-    fields = PullTemplate("billing", held(), bumped, options, V5).fields(0, 32, NO_COMMIT)
+    fields = push_template("billing", held().queue, bumped, options, V5).fields(0, 32, NO_COMMIT)
     assert (bumped.subscription.sub_version, fields["subVersion"]) == (99, "77")
     subscriptions.bump("orders", 42)  # the clock was set back
     again = subscriptions.get("orders")

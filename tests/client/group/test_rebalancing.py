@@ -71,10 +71,10 @@ async def test_a_burst_of_notices_becomes_few_runs() -> None:
     async with cluster() as running, member(running.address) as one:
         await shared([one], queues_of(1, 4), AVG)
         before = _runs(one, "orders")
-        engine = one.consumer._engine
-        assert engine is not None
+        joined = one.consumer._life.member
+        assert joined is not None
         for _ in range(1000):
-            engine.on_ids_changed()
+            joined.on_ids_changed()
         async with member(running.address, "b") as other:
             await shared([one, other], queues_of(1, 4), AVG)
         assert before < _runs(one, "orders") < before + 12

@@ -10,7 +10,7 @@ from pocketmq.protocol.command import Command
 from pocketmq.protocol.json_values import encode_body
 from pocketmq.protocol.requests.offsets import ResetOffsetRequest
 from tests.client.group.groups import cluster, member, queues_of, send, shared
-from tests.client.push.test_steering import engine_of
+from tests.client.push.test_steering import member_of
 from tests.loops import leap, leaping, until
 
 AVG = Average()
@@ -36,14 +36,14 @@ async def test_a_reset_that_a_broker_pushes_brings_everything_again() -> None:
         header = ResetOffsetRequest(group="billing", topic="orders", timestamp=0, is_force=True)
         code = RequestCode.RESET_CONSUMER_CLIENT_OFFSET
         tell_clients(running, Command.request(code, 0, header, encode_body(offsets)))
-        engine = engine_of(one)
-        await until(lambda: engine.parts.suspended, "the reset to begin")
-        assert all(engine.parts.held[queue].dropped for queue in queues_of(1, 2))
+        joined = member_of(one)
+        await until(lambda: joined.parts.suspended, "the reset to begin")
+        assert all(joined.parts.queues.pulled[queue].dropped for queue in queues_of(1, 2))
         await leap(10.0)
-        await until(lambda: not engine.parts.suspended, "the reset to end")
+        await until(lambda: not joined.parts.suspended, "the reset to end")
         await until(lambda: len(one.got) == 20, "everything again")
         assert sorted(one.bodies[10:]) == sorted(one.bodies[:10])
-        await until(lambda: [engine.noted_offset(queue) for queue in queues_of(1, 2)] == [5, 5],
+        await until(lambda: [joined.noted_offset(queue) for queue in queues_of(1, 2)] == [5, 5],
                     "the new offsets")  # fmt: skip
 
 
@@ -53,16 +53,16 @@ async def test_queues_of_others_are_left_alone() -> None:
         await shared([one], queues_of(1, 2), AVG)
         await send(running.address, 4)
         await until(lambda: len(one.got) == 4, "everything once")
-        engine = engine_of(one)
+        joined = member_of(one)
         first, second = queues_of(1, 2)
-        kept = engine.parts.held[second]
+        kept = joined.parts.queues.pulled[second]
         stranger = MessageQueue("orders", "broker-9", 0)
-        task = engine.tasks.spawn(engine.reset_offsets("orders", {first: 0, stranger: 0}), "reset")
-        await until(lambda: engine.parts.suspended, "the reset to begin")
+        task = joined.tasks.spawn(joined.reset_offsets("orders", {first: 0, stranger: 0}), "reset")
+        await until(lambda: joined.parts.suspended, "the reset to begin")
         await leap(10.0)
         await until(task.done, "the reset to end")
         await until(lambda: len(one.got) == 6, "one queue again")
-        assert engine.parts.held[second] is kept
+        assert joined.parts.queues.pulled[second] is kept
 
 
 @leaping
@@ -70,8 +70,8 @@ async def test_a_consumer_that_stops_amid_a_reset_stops_in_order() -> None:
     async with cluster(1, 2) as running:
         async with member(running.address) as one:
             await shared([one], queues_of(1, 2), AVG)
-            engine = engine_of(one)
-            reset = engine.reset_offsets("orders", dict.fromkeys(queues_of(1, 2), 0))
-            task = engine.session.tasks.spawn(reset, "reset")
-            await until(lambda: engine.parts.suspended, "the reset to begin")
+            joined = member_of(one)
+            reset = joined.reset_offsets("orders", dict.fromkeys(queues_of(1, 2), 0))
+            task = joined.session.tasks.spawn(reset, "reset")
+            await until(lambda: joined.parts.suspended, "the reset to begin")
         await until(task.done, "the reset to end with the session")

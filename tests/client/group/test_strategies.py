@@ -102,9 +102,9 @@ async def test_a_strategy_that_raises_leaves_everything_as_it_is() -> None:
     async with cluster() as running, member(running.address, strategy=rule) as one:
         await shared([one], queues_of(1, 4), rule)
         failing.append("no idea")
-        engine = one.consumer._engine
-        assert engine is not None
-        engine.request_rebalance()
+        joined = one.consumer._life.member
+        assert joined is not None
+        joined.request_rebalance()
         await until(
             lambda: (
                 one.consumer.history[-1].kept_because

@@ -19,7 +19,7 @@ from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import Command
 from pocketmq.protocol.json_values import encode_body
 from tests.client.group.groups import Member, cluster, member, queues_of, shared
-from tests.client.push.test_steering import engine_of
+from tests.client.push.test_steering import member_of
 from tests.net.peers import Recorder, dialling
 
 AVG = Average()
@@ -130,7 +130,7 @@ async def _warned(one: Member, mistake: Mistake, beat: Beat) -> None:
     async with asyncio.timeout(10.0):
         while mistake not in {warning.mistake for warning in one.consumer.warnings}:
             await beat()  # brokers keep what the last heartbeat said, and members have theirs
-            engine_of(one).request_rebalance()
+            member_of(one).request_rebalance()
             await asyncio.sleep(0.05)
 
 
@@ -172,6 +172,6 @@ async def test_a_live_group_in_order_is_not_warned_of() -> None:
         async with member(running.address, "b") as b:
             await shared([a, b], queues_of(1, 4), AVG)
             for one in (a, b):
-                engine_of(one).request_rebalance()
+                member_of(one).request_rebalance()
         await shared([a], queues_of(1, 4), AVG)
         assert a.consumer.warnings == b.consumer.warnings == ()

@@ -100,7 +100,7 @@ async def test_nothing_is_popped_while_too_many_messages_are_under_handlers() ->
 
     async with pushing(shelf, handle, pop_batch=4, pop_limit=7) as consumer:
         (held,) = await _popped(consumer)
-        await until(lambda: held.freed is not None, "the pops to pause")
+        await until(lambda: held.woken is not None, "the pops to pause")
         assert len(shelf.asked_for(Code.POP_MESSAGE)) == 2
         gate.set()
         await until(lambda: len(shelf.acked) == 20, "all acks")
@@ -108,9 +108,9 @@ async def test_nothing_is_popped_while_too_many_messages_are_under_handlers() ->
 
 async def _popped(consumer: PushConsumer) -> list[Any]:
     await until(lambda: consumer.assignment()["orders"], "the assignment")
-    engine = consumer._engine
-    assert engine is not None
-    return list(engine.parts.popped.values())
+    joined = consumer._life.member
+    assert joined is not None
+    return list(joined.parts.queues.popped.values())
 
 
 async def test_other_tags_and_too_many_tries_are_acknowledged_without_a_handler() -> None:

@@ -1,6 +1,6 @@
-"""A consumer's work room without the engine: queues are held and filled by the test.
+"""A consumer's work room without its member: queues are held and filled by the test.
 
-Session, broker and name server are real, on sockets; what the engine would do is done by hand.
+Session, broker and name server are real, on sockets; what the member would do is done by hand.
 """
 
 import asyncio
@@ -11,10 +11,10 @@ from typing import Any
 from pocketmq.balance.profile import V5, Profile
 from pocketmq.client import Session
 from pocketmq.client.consumer_options import PushConsumerOptions
-from pocketmq.client.group.held_queue import HeldQueue
+from pocketmq.client.group.held_queue import HeldQueue, HoldState
 from pocketmq.client.push.concurrent import ConcurrentWork
+from pocketmq.client.push.handlers import TopicHandler
 from pocketmq.client.push.orderly import OrderlyWork
-from pocketmq.client.push.work import TopicHandler
 from pocketmq.client.tasks import Tasks
 from pocketmq.model.kinds import MessageModel
 from pocketmq.model.queue import MessageQueue
@@ -67,7 +67,7 @@ class Stand:
     def held(self) -> Mapping[MessageQueue, HeldQueue]:
         return self.holdings
 
-    def subscriptions(self) -> Collection[Subscription]:
+    def subscribed(self) -> Collection[Subscription]:
         return [Subscription(topic=topic, sub_string="*") for topic in self.handlers]
 
     def note_offset(self, queue: MessageQueue, offset: int, *, increase_only: bool) -> None:
@@ -87,7 +87,7 @@ class Stand:
     def request_rebalance(self) -> None:
         raise AssertionError("no work asks for that")
 
-    # What the engine would do
+    # What the member would do
 
     def hold(self, queue: MessageQueue = QUEUE) -> HeldQueue:
         held = self.holdings[queue] = HeldQueue(queue, queue.topic, 0, self.now())
@@ -100,7 +100,7 @@ class Stand:
         self.work.arrived(held, messages, dispatch=dispatch)
 
     def drop(self, held: HeldQueue) -> None:
-        held.process.dropped = True
+        held.enter(HoldState.DROPPED)
         self.work.dropped(held)
 
 

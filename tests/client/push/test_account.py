@@ -6,10 +6,9 @@ from typing import Any
 
 import pytest
 
-from pocketmq.client.push.handlers import Consumed
+from pocketmq.client.push.handlers import Consumed, TopicHandler
 from pocketmq.client.push.running_info import stacks
-from pocketmq.client.push.stats import ConsumeStats, Window
-from pocketmq.client.push.work import TopicHandler
+from pocketmq.client.push.stats import CounterWindow, HandlingStats
 from pocketmq.errors import SystemFailure
 from pocketmq.model.kinds import ConsumeResult
 from pocketmq.protocol.bodies.running import ConsumeStatus, RunningInfo
@@ -21,7 +20,7 @@ from tests.loops import leap, leaping, until
 
 def test_rates_are_those_between_seven_readings() -> None:
     """Java: every ten seconds, the first counts from ten seconds before."""
-    window = Window(10.0)
+    window = CounterWindow(10.0)
     assert (window.total, window.rate, window.mean) == (0, 0.0, 0.0)
     window.read(100.0, 50, 5)
     assert (window.total, window.rate, window.mean) == (50, 5.0, 10.0)
@@ -31,7 +30,7 @@ def test_rates_are_those_between_seven_readings() -> None:
 
 
 def test_the_hour_says_how_long_handlers_take_if_the_minute_does_not() -> None:
-    stats = ConsumeStats()
+    stats = HandlingStats()
     assert stats.status("orders") == ConsumeStatus()
     topic = stats.of("orders")
     topic.consume_rt.add(30.0, 3)

@@ -10,8 +10,7 @@ import pytest
 from pocketmq.balance.profile import V4, V5
 from pocketmq.client.push.concurrent import ConcurrentWork
 from pocketmq.client.push.consume_hooks import ConsumeContext
-from pocketmq.client.push.handlers import Consumed, RetryLater
-from pocketmq.client.push.work import TopicHandler
+from pocketmq.client.push.handlers import Consumed, RetryLater, TopicHandler
 from pocketmq.model.queue import MessageQueue
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.property_text import decode_properties

@@ -16,7 +16,7 @@ from pocketmq.model.queue import MessageQueue
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.received import ReceivedMessage
 from tests.client.group.groups import BRISK, Member, cluster, member, queues_of, send, shared
-from tests.client.push.test_steering import engine_of
+from tests.client.push.test_steering import member_of
 from tests.loops import leap, leaping, until
 
 AVG = Average()
@@ -50,7 +50,7 @@ async def test_one_broker_that_falls_silent_does_not_stop_the_other() -> None:
     ):
         await shared([one], queues_of(2, 2), AVG)
         await running.partition("broker-1")
-        engine_of(one).request_rebalance()
+        member_of(one).request_rebalance()
         async with Producer(running.address, group="senders") as producer:
             await producer.send(
                 Message("orders", b"on"), queue=MessageQueue("orders", "broker-0", 0)
@@ -65,13 +65,13 @@ async def test_a_queue_whose_pull_died_is_given_up_and_taken_again() -> None:
     async with cluster(1, 1) as running, member(running.address) as one:
         queue = queues_of(1, 1)[0]
         await shared([one], [queue], AVG)
-        engine = engine_of(one)
-        dead = engine.parts.held[queue]
-        engine.puller.end(dead)  # as if a fault in its loop had ended it
+        joined = member_of(one)
+        dead = joined.parts.queues.pulled[queue]
+        joined.pulling.end(dead)  # as if a fault in its loop had ended it
         await send(running.address, 1)
         await leap(121.0)
         await until(lambda: len(one.got) == 1, "the message")
-        assert engine.parts.held[queue] is not dead
+        assert joined.parts.queues.pulled[queue] is not dead
         assert dead.dropped
         taken = next(e for e in reversed(one.consumer.history) if e.assigned and e.revoked)
         assert taken.revoked == (queue,)
@@ -89,7 +89,7 @@ async def test_dropped_queues_stop_pulling_at_once_and_lose_their_cache() -> Non
         async with one.consumer:
             await shared([one], queues_of(1, 2), AVG)
             await send(running.address, 20)
-            helds = dict(engine_of(one).parts.held)
+            helds = dict(member_of(one).parts.queues.pulled)
             await until(
                 lambda: all(helds[queue].process.count == 10 for queue in queues_of(1, 2)), "caches"
             )
@@ -98,7 +98,7 @@ async def test_dropped_queues_stop_pulling_at_once_and_lose_their_cache() -> Non
                 (lost,) = other.queues()
                 assert helds[lost].dropped
                 assert helds[lost].process.count == 0
-                task = helds[lost].pulling
+                task = helds[lost].task
                 assert task is not None
                 await until(task.done, "the pull to end")
                 await until(lambda: len(other.got) == 10, "its messages elsewhere")
@@ -175,7 +175,7 @@ async def test_a_start_that_is_cancelled_leaves_nothing() -> None:
         one = Member(running.address, "a")
         one.consumer.subscribe("orders", "*", one.handle)
         task = asyncio.create_task(one.consumer.start())
-        await until(lambda: one.consumer._engine is not None, "the start to be under way")
+        await until(lambda: one.consumer._life.member is not None, "the start to be under way")
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task

@@ -9,15 +9,15 @@ from typing import Any
 
 import pytest
 
+from pocketmq.client.group.listeners import is_coroutine_function
 from pocketmq.client.push.handlers import (
     Consumed,
     Failure,
     Handler,
     RetryLater,
-    is_coroutine_function,
+    TopicHandler,
     understood,
 )
-from pocketmq.client.push.work import TopicHandler
 from pocketmq.errors import InvalidInput
 from pocketmq.protocol.received import ReceivedMessage
 from tests.client.push.stands import messages

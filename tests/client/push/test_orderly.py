@@ -9,10 +9,9 @@ import msgspec
 import pytest
 
 from pocketmq.balance.profile import V4, V5
-from pocketmq.client.group.held_queue import HeldQueue
+from pocketmq.client.group.held_queue import HeldQueue, HoldState
 from pocketmq.client.push.call_sequence import LONG_ENOUGH, MOST_CALLS, Pace
-from pocketmq.client.push.handlers import Consumed, RetryLater
-from pocketmq.client.push.work import TopicHandler
+from pocketmq.client.push.handlers import Consumed, RetryLater, TopicHandler
 from pocketmq.model.queue import MessageQueue
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.property_text import decode_properties
@@ -244,7 +243,7 @@ async def test_a_lost_queue_stops_at_once_and_counts_for_nothing(kind: Any) -> N
     def handler(message: ReceivedMessage) -> None:
         seen.append(message.queue_offset)
         if message.queue_offset == 25:
-            holder[0].process.dropped = True
+            holder[0].enter(HoldState.DROPPED)
 
     async with stand(kind(handler), orderly=True) as (one, _):
         held = one.hold()

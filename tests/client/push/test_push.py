@@ -49,11 +49,11 @@ async def test_a_tag_with_the_same_hash_code_is_taken_out_by_the_client() -> Non
                 await producer.send(Message("orders", tag.encode(), tag=tag))
         async with member(running.address, expression=by_tags("BB")) as one:
             await until(lambda: one.bodies == [b"BB"], "one of three")
-            engine = one.consumer._engine
-            assert engine is not None
+            joined = one.consumer._life.member
+            assert joined is not None
             queue = queues_of(1, 1)[0]
             # The last one is passed with the next answer, which the broker holds back for a while.
-            await until(lambda: engine.noted_offset(queue) == 2, "the offset to pass two of them")
+            await until(lambda: joined.noted_offset(queue) == 2, "the offset to pass two of them")
 
 
 async def test_sql_selects_by_properties() -> None:
@@ -73,9 +73,9 @@ async def test_a_new_expression_holds_from_then_on() -> None:
         await send(running.address, 1, tag="a")
         await until(lambda: len(one.got) == 1, "a message with the first tag")
         one.consumer.subscribe("orders", "b")
-        engine = one.consumer._engine
-        assert engine is not None
-        await engine.announce()
+        joined = one.consumer._life.member
+        assert joined is not None
+        await joined.announce()
         await send(running.address, 1, tag="a")
         await send(running.address, 1, tag="b")
         await until(lambda: len(one.got) == 2, "a message with the second tag")

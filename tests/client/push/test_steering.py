@@ -11,7 +11,7 @@ from pocketmq.balance.allocation import Average
 from pocketmq.balance.consumer.limits import PullLimits
 from pocketmq.client.group.held_queue import HeldQueue
 from pocketmq.client.producer.producer import Producer
-from pocketmq.client.push.member import Engine
+from pocketmq.client.push.member import PushMember
 from pocketmq.errors import ClientClosed, InvalidInput
 from pocketmq.model.message import Message
 from pocketmq.model.queue import MessageQueue
@@ -23,10 +23,10 @@ AVG = Average()
 FIRST, SECOND = queues_of(1, 2)
 
 
-def engine_of(one: Member) -> Engine:
-    engine = one.consumer._engine
-    assert engine is not None
-    return engine
+def member_of(one: Member) -> PushMember:
+    joined = one.consumer._life.member
+    assert joined is not None
+    return joined
 
 
 async def test_a_paused_queue_is_not_pulled_until_it_is_resumed() -> None:
@@ -37,8 +37,8 @@ async def test_a_paused_queue_is_not_pulled_until_it_is_resumed() -> None:
             await producer.send(Message("orders", b"1"), queue=FIRST)
             await producer.send(Message("orders", b"2"), queue=SECOND)
         await until(lambda: one.bodies == [b"2"], "the other queue")
-        held = engine_of(one).parts.held[FIRST]
-        await until(lambda: held.freed is not None, "the pause to take hold")
+        held = member_of(one).parts.queues.pulled[FIRST]
+        await until(lambda: held.woken is not None, "the pause to take hold")
         assert held.next_offset == 0
         one.consumer.resume(FIRST)
         await until(lambda: one.bodies == [b"2", b"1"], "the paused queue")
@@ -67,7 +67,7 @@ async def test_seeking_back_brings_messages_again() -> None:
         await one.consumer.seek(FIRST, 7)
         await until(lambda: len(one.got) == 13, "the last three again")
         assert [message.queue_offset for message in one.got[10:]] == [7, 8, 9]
-        await until(lambda: engine_of(one).noted_offset(FIRST) == 10, "the offset")
+        await until(lambda: member_of(one).noted_offset(FIRST) == 10, "the offset")
 
 
 async def test_seeking_on_passes_messages() -> None:
@@ -86,7 +86,7 @@ async def test_seeking_behind_the_end_ends_where_the_broker_says() -> None:
         await send(running.address, 3)
         await until(lambda: len(one.got) == 3, "everything once")
         await one.consumer.seek(FIRST, 100)
-        await until(lambda: engine_of(one).noted_offset(FIRST) == 3, "the broker's correction")
+        await until(lambda: member_of(one).noted_offset(FIRST) == 3, "the broker's correction")
         await send(running.address, 1)
         await until(lambda: len(one.got) == 4, "the next message")
 
@@ -152,9 +152,9 @@ async def test_a_full_cache_holds_pulls_back_until_there_is_room(
         one = Member(running.address, "a", limits=limits, pull_batch=4)
         one.consumer.subscribe("orders", "*", handle)
         async with one.consumer:
-            held = engine_of(one).parts.held
+            held = member_of(one).parts.queues.pulled
             await until(
-                lambda: len(held) > 1 and all(held[queue].freed for queue in queues), "full caches"
+                lambda: len(held) > 1 and all(held[queue].woken for queue in queues), "full caches"
             )
             for queue in queues:
                 process = held[queue].process
@@ -178,8 +178,8 @@ class Gate:
 
 async def full(member: Member) -> HeldQueue:
     """Wait until the cache of the first queue is full."""
-    held = engine_of(member).parts.held
-    await until(lambda: FIRST in held and held[FIRST].freed is not None, "a full cache")
+    held = member_of(member).parts.queues.pulled
+    await until(lambda: FIRST in held and held[FIRST].woken is not None, "a full cache")
     return held[FIRST]
 
 
@@ -226,8 +226,8 @@ async def test_a_message_that_stays_behind_holds_pulls_back() -> None:
         one.consumer.subscribe("orders", "*", handle)
         async with one.consumer:
             await until(lambda: len(got) == 19, "all between the first and the last")
-            held = engine_of(one).parts.held[FIRST]
-            await until(lambda: held.freed is not None, "the pull to wait")
+            held = member_of(one).parts.queues.pulled[FIRST]
+            await until(lambda: held.woken is not None, "the pull to wait")
             assert held.next_offset == 24
             gate.set()
             await until(lambda: len(got) == 60, "everything")
@@ -256,11 +256,11 @@ async def test_a_queue_sought_under_a_slow_handler_is_not_given_away_before_it_e
         async with b.consumer:
             await until(lambda: started == [("b", 0)], "the first call")
             (queue,) = b.queues()
-            engine = engine_of(b)
-            held = engine.parts.held[queue]
-            assert await engine.holdings.restart(held, 0, 0.0)
-            assert engine.parts.held[queue] is not held
-            assert not await engine.parts.held[queue].until_idle(0.01)
+            joined = member_of(b)
+            held = joined.parts.queues.pulled[queue]
+            assert await joined.holdings.restart(held, 0, 0.0)
+            assert joined.parts.queues.pulled[queue] is not held
+            assert not await joined.parts.queues.pulled[queue].until_idle(0.01)
             async with a.consumer:
                 await asyncio.sleep(0.5)  # nothing may happen while `a` rebalances
                 assert started == [("b", 0)]

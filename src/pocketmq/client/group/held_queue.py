@@ -1,60 +1,86 @@
-"""A queue this member holds: its cache, where its pulling stands, and who works on it.
+"""A queue that this member owns: its cache, its read position, its state, and handler calls on it.
 
-Belongs to one event loop; only the loop's thread touches it. The engine makes and drops held
-queues, the work room takes messages out of their cache. Times are the loop's.
+All attributes belong to the event loop's thread, with two exceptions that handler threads may read
+without a lock: `may_start` and `process.locked`. Each is a single attribute that the loop alone
+writes, so a thread sees the old value or the new one, never something in between. Times are the
+loop's.
 """
 
 import asyncio
 from collections.abc import Sequence
+from enum import Enum
 from typing import Protocol
 
 from pocketmq.balance.consumer.process_queue import ProcessQueue
 from pocketmq.balance.consumer.rebalance import OwnedQueue
 from pocketmq.client.damage import Suspicion
+from pocketmq.client.group.subscriptions import TopicSubscription
+from pocketmq.client.questions.pulling import PullTemplate
 from pocketmq.model.kinds import MessageRequestMode
 from pocketmq.model.names import is_retry_topic
 from pocketmq.model.queue import MessageQueue
 from pocketmq.protocol.received import ReceivedMessage
 
 
+class HoldState(Enum):
+    """How far a queue is this member's; see `HeldQueue.enter` for what a state allows.
+
+    A state between owned and not owned (draining: finish what was started and commit it, but start
+    nothing) is one more value here and one more row there.
+    """
+
+    READ = "read"
+    """Read without being taken in a rebalance: assigned by hand, or its offset was not found."""
+    OWNED = "owned"
+    """Taken in a rebalance."""
+    DROPPED = "dropped"
+    """Ended: nothing is asked for, and late results of handlers are ignored. An orderly queue stays
+    in the table in this state until its last handler call has ended and its lock is given back."""
+
+
 class PoppedMessages(Protocol):
-    """What is told how handlers of popped messages fared."""
+    """What settles popped messages after their handlers."""
 
     def has(self, messages: Sequence[ReceivedMessage]) -> bool:
-        """Tell whether messages are still hidden from others; any thread may ask."""
+        """Return whether messages are still hidden from other consumers; any thread may ask."""
 
     def lose(self, messages: Sequence[ReceivedMessage]) -> None:
-        """Forget messages that are not handled; they come again."""
+        """Forget messages that are not handled; the broker redelivers them."""
 
     def done(self, messages: Sequence[ReceivedMessage]) -> None:
         """Acknowledge messages."""
 
     def again(self, messages: Sequence[ReceivedMessage], delay_level: int) -> None:
-        """Let messages come again; level 0 leaves the time to their tries."""
+        """Have messages redelivered; level 0 derives the delay from their number of tries."""
 
 
 class HeldQueue:
-    """One holding of one queue: taken anew, a queue gets a new one."""
+    """One stay of a queue with this member: taken anew, the queue gets a new object."""
 
     __slots__ = (
         "_idle",
         "at_work",
         "before",
-        "freed",
+        "failing",
+        "may_start",
         "mode",
         "next_offset",
         "paused",
         "popped",
         "process",
-        "pulling",
         "queue",
         "retries",
         "start_checked",
+        "state",
+        "subscribed",
         "suggested",
         "suspicion",
+        "task",
+        "template",
         "topic",
         "waiting",
         "wake_below",
+        "woken",
     )
 
     def __init__(
@@ -71,41 +97,59 @@ class HeldQueue:
         """As the application calls it, without a namespace."""
         self.process: ProcessQueue[ReceivedMessage] = ProcessQueue(now)
         self.mode = mode
+        self.state = HoldState.OWNED
+        self.may_start = True
+        """Whether messages may be asked for and handler calls begun; handler threads read it."""
         self.popped: PoppedMessages | None = None
-        """Set if it is popped: what settles its messages instead of an offset."""
+        """Set if the queue is popped: settles its messages instead of an offset."""
         self.retries = is_retry_topic(queue.topic)
-        """Whether it brings messages of any topic back; each message says under which one."""
+        """Whether it redelivers messages of any topic; each message carries its own topic's name."""
         self.next_offset = next_offset
         """Where the next pull begins."""
         self.waiting = 0
-        """Messages behind those that were pulled last, as the broker told then."""
+        """Messages behind those that were pulled last, by the broker's answer."""
         self.suggested = 0
         """The id of the broker process to pull from, as the last answer suggested."""
+        self.subscribed: TopicSubscription | None = None
+        self.template: PullTemplate | None = None
+        """The pull request of this queue for `subscribed`, written once."""
         self.suspicion = Suspicion()
         """The damaged record in front of it, if there is any."""
         self.paused = False
-        """The application wants no more pulls; what is cached is still handled."""
+        """The application wants no more pulls; cached messages are still handled."""
         self.start_checked = False
         """Orderly: whether the start offset was read again under the lock."""
-        self.pulling: asyncio.Task[None] | None = None
-        """The loop that pulls it."""
-        self.freed: asyncio.Future[None] | None = None
-        """Set while the puller waits for room in the cache."""
+        self.task: asyncio.Task[None] | None = None
+        """The queue loop."""
+        self.failing = False
+        """Whether the last request failed: only the first failure in a row is a warning."""
+        self.woken: asyncio.Future[None] | None = None
+        """Set while the queue loop waits for capacity, or because the queue is paused."""
         self.wake_below = 0
-        """With no more messages cached than these, there is room again."""
+        """With no more messages cached than these, the cache has capacity again."""
         self.at_work = 0
-        """Handler calls under way."""
+        """Handler calls in flight."""
         self.before: HeldQueue | None = None
-        """The holding before this one, as long as one of its handlers may still be at work."""
+        """The stay before this one, as long as one of its handler calls may still be in flight."""
         self._idle: list[asyncio.Future[None]] = []
 
     @property
     def dropped(self) -> bool:
-        """Whether the holding has ended: what its handlers still return is ignored."""
+        """Whether the stay has ended: what its handlers still return is ignored."""
         return self.process.dropped
 
+    def enter(self, state: HoldState) -> None:
+        """Change the state; `Holdings` alone does so.
+
+        `may_start` and `dropped` are two questions: the first ends work that has not begun, the
+        second makes void what is finished. Dropping answers both at once, as Java does.
+        """
+        self.state = state
+        self.may_start = state is not HoldState.DROPPED
+        self.process.dropped = state is HoldState.DROPPED
+
     def begin_work(self) -> None:
-        """Count a handler call in; the queue is not given away before `end_work`."""
+        """Count a handler call in; the queue's lock is not given back before `end_work`."""
         self.at_work += 1
 
     def end_work(self) -> None:
@@ -117,19 +161,19 @@ class HeldQueue:
                 if not future.done():
                     future.set_result(None)
 
-    def made_room(self) -> None:
-        """Let a puller go on that waits for room; call it after messages left the cache."""
-        if self.freed is not None and self.process.count <= self.wake_below:
+    def capacity_freed(self) -> None:
+        """Wake a queue loop that waits for capacity; call it after messages left the cache."""
+        if self.woken is not None and self.process.count <= self.wake_below:
             self.wake()
 
     def wake(self) -> None:
-        """Let a puller look again that waits for room, or because the queue is paused."""
-        freed = self.freed
-        if freed is not None and not freed.done():
-            freed.set_result(None)
+        """Let a queue loop check again that waits for capacity, or because of a pause."""
+        woken = self.woken
+        if woken is not None and not woken.done():
+            woken.set_result(None)
 
     async def until_idle(self, timeout: float) -> bool:  # noqa: ASYNC109 - not an error
-        """Wait until no handler works on the queue, also of the holding before; False if longer."""
+        """Wait until no handler call is in flight, of the stay before either; False if longer."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + timeout
         if self.before is not None:
@@ -148,7 +192,7 @@ class HeldQueue:
         return False
 
     def owned(self) -> OwnedQueue:
-        """Give what decisions look at."""
+        """Return what rebalance decisions need."""
         process = self.process
         return OwnedQueue(
             self.queue,
@@ -161,7 +205,7 @@ class HeldQueue:
 
     def __repr__(self) -> str:
         queue, process = self.queue, self.process
-        state = "dropped" if process.dropped else "paused" if self.paused else "held"
+        state = "paused" if self.paused and not process.dropped else self.state.value
         return (
             f"<{state} {queue.topic}@{queue.broker_name}:{queue.queue_id}, "
             f"next {self.next_offset}, {process.count} cached>"

@@ -1,5 +1,12 @@
-"""What became of each rebalance: the memory of the last events, for people and pipelines."""
+"""Rebalance events: the last ones in memory, and all of them sent to a topic if asked for.
 
+In a topic each event is one message: the body is `RebalanceEvent.to_json`, the tag `rebalance`, the
+key the group. Sending must never delay the consumer: events wait in a bounded queue, and what
+cannot be sent is dropped with one log line. Belongs to one event loop.
+"""
+
+import asyncio
+import logging
 from collections import deque
 from collections.abc import Callable
 
@@ -7,11 +14,23 @@ import msgspec
 
 from pocketmq.balance.consumer.rebalance import RebalanceDecision
 from pocketmq.balance.consumer.round import RoundOutcome
+from pocketmq.client.producer.sending import Sending
+from pocketmq.client.producer_options import ProducerOptions
+from pocketmq.client.session import Session
+from pocketmq.client.tasks import Tasks
+from pocketmq.errors import MQError
+from pocketmq.model.message import Message
+from pocketmq.model.names import INNER_PRODUCER_GROUP, check_topic
 from pocketmq.model.queue import MessageQueue, sort_queues
 from pocketmq.model.rebalance_event import RebalanceEvent
 
+logger = logging.getLogger("pocketmq.client")
 
-class History:
+EVENT_TAG = "rebalance"
+_LINE = 1024
+
+
+class RebalanceHistory:
     """The last rebalances of a consumer."""
 
     def __init__(self, size: int) -> None:
@@ -19,12 +38,12 @@ class History:
         self._listeners: list[Callable[[RebalanceEvent], None]] = []
 
     def listen(self, listener: Callable[[RebalanceEvent], None]) -> None:
-        """Have a function called with every event that says something new."""
+        """Call a function with every event that reports a change."""
         self._listeners.append(listener)
 
     @property
     def events(self) -> tuple[RebalanceEvent, ...]:
-        """What is remembered, the oldest first."""
+        """The last events, the oldest first."""
         return tuple(self._events)
 
     def record(self, event: RebalanceEvent) -> None:
@@ -43,7 +62,7 @@ class History:
 def described(
     event: RebalanceEvent, decision: RebalanceDecision, outcome: RoundOutcome
 ) -> RebalanceEvent:
-    """Complete an event with what was decided and what came of it."""
+    """Complete an event with the decision and its outcome."""
     return msgspec.structs.replace(
         event,
         queues=decision.all_queues,
@@ -60,7 +79,7 @@ def described(
 
 
 def short(queue: MessageQueue) -> str:
-    """Give a queue's name inside its topic."""
+    """Return a queue's name inside its topic."""
     return f"{queue.broker_name}:{queue.queue_id}"
 
 
@@ -74,3 +93,42 @@ def _repeats(event: RebalanceEvent, last: RebalanceEvent) -> bool:
         and event.balanced == last.balanced
         and event.kept_because == last.kept_because
     )
+
+
+class HistoryTopic:
+    """Sends events to one topic, in order."""
+
+    def __init__(self, topic: str, session: Session, tasks: Tasks) -> None:
+        check_topic(topic)
+        self.topic = topic
+        self._sending = Sending(session, ProducerOptions(group=INNER_PRODUCER_GROUP))
+        self._tasks = tasks
+        self._line: deque[RebalanceEvent] = deque(maxlen=_LINE)
+        self._task: asyncio.Task[None] | None = None
+        self._failing = False
+
+    def publish(self, event: RebalanceEvent) -> None:
+        """Send an event soon; the oldest one is dropped if too many wait."""
+        self._line.append(event)
+        if self._task is None or self._task.done():
+            self._task = self._tasks.spawn(self._send_all(), f"history to {self.topic}")
+
+    async def finish(self, patience: float) -> None:
+        """Wait until all are sent, at most `patience` seconds."""
+        if self._task is not None:
+            await asyncio.wait({self._task}, timeout=patience)
+
+    async def _send_all(self) -> None:
+        while self._line:
+            event = self._line.popleft()
+            message = Message(self.topic, event.to_json(), tag=EVENT_TAG, keys=[event.group])
+            try:
+                await self._sending.send(message)
+                self._failing = False
+            except MQError as error:
+                log = logger.debug if self._failing else logger.warning
+                log(
+                    'rebalance event not published: topic=%s error="%s"; dropping it',
+                    self.topic, error,
+                )  # fmt: skip
+                self._failing = True

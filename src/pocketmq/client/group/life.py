@@ -1,147 +1,138 @@
-"""How a push consumer starts and stops: the steps of `balance.consumer.lifecycle`, taken."""
+"""The life of a consumer as its application sees it: start, close, and run until a signal.
+
+Every kind of consumer has one `ConsumerLife`. It joins the session, makes the member and lets it
+take its steps (`GroupMember`); `Lifetime` makes sure that each happens once. Belongs to one loop.
+"""
 
 import asyncio
-import logging
+import signal
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any, Generic, TypeVar
 
-import msgspec
+from pocketmq.client.group.member import GroupMember
+from pocketmq.client.lifetime import Lifetime
+from pocketmq.client.session import Session
+from pocketmq.client.sessions import Lease, shown
+from pocketmq.errors import ClientClosed
 
-from pocketmq.balance.consumer import lifecycle as life
-from pocketmq.balance.consumer import schedule as when
-from pocketmq.balance.consumer.instructions import Instruction, SendHeartbeats
-from pocketmq.balance.consumer.locks import after_unlock_batch, unlock_plan
-from pocketmq.client.group.calls import check_filter
-from pocketmq.client.group.persisting import persist_by_and_by
-from pocketmq.client.push.member import Engine
-from pocketmq.errors import NameServersUnreachable
-from pocketmq.model.kinds import MessageModel
+M = TypeVar("M", bound=GroupMember)
 
-logger = logging.getLogger("pocketmq.client")
-
-STOP_PATIENCE = 3.0
-"""How long a stop waits for a rebalance under way, and for listeners."""
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
-class Life:
-    """Starts and stops one engine, once each."""
+class ConsumerLife(Generic[M]):
+    """Start and stop of one consumer."""
 
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
-        self._heartbeat_sent = False
+    def __init__(
+        self,
+        group: str,
+        join: Callable[[], Awaitable[Lease]],
+        make: Callable[[Session], M],
+    ) -> None:
+        self._group = group
+        self._name = f"consumer of group {group}"
+        self._join = join
+        self._make = make
+        self._lifetime = Lifetime(self._name)
+        self._lease: Lease | None = None
+        self.member: M | None = None
+        """Set when a start begins; stays after the end, for what can still be asked then."""
+
+    @property
+    def ended(self) -> bool:
+        """Whether the end has begun."""
+        return self._lifetime.ended
+
+    @property
+    def current(self) -> M | None:
+        """The member; None before the start and from the beginning of the end on."""
+        return None if self._lifetime.ended else self.member
+
+    def running(self) -> M:
+        """Return the member; raise `ClientClosed` if there is none."""
+        if self.current is None:
+            raise ClientClosed(self._name)
+        return self.current
 
     async def start(self) -> None:
-        """Begin to consume; whoever calls this calls `stop` if it raises.
+        """Start, unless that has been done; if it raises, nothing is left running."""
+        await self._lifetime.start(self._start)
 
-        Raises `GroupTaken`, `NameServersUnreachable`, `InvalidInput` for local offsets that cannot
-        be read, and the `ServerError` with which a broker refuses an expression.
+    async def _start(self) -> None:
+        self._lease = await self._join()
+        try:
+            self.member = self._make(self._lease.session)
+            await self.member.start()
+        except BaseException:
+            await self._stop(lambda member: member.stop())
+            self._lease = self.member = None
+            raise
+
+    async def close(self, stop: Callable[[M], Awaitable[None]]) -> None:
+        """Stop the member and leave the session; harmless twice, continues if cancelled.
+
+        Raises `ClientForked` in a fork of the process it was started in.
         """
-        for step in life.start_steps(self._facts()):
-            await self._start(step)
+        if self._lease is not None:
+            self._lease.session.check_process()
+        await self._lifetime.end(lambda: self._stop(stop))
 
-    async def stop(self, wait: float) -> None:
-        """Stop in order; a step that fails does not keep the others from being taken."""
-        for step in life.stop_steps(self._facts(), wait):
-            try:
-                await self._stop(step)
-            except Exception:
-                logger.exception("group %s: %s failed", self._engine.group, type(step).__name__)
+    async def _stop(self, stop: Callable[[M], Awaitable[None]]) -> None:
+        try:
+            if self.member is not None:
+                await stop(self.member)
+        finally:
+            if self._lease is not None:
+                await self._lease.release()
 
-    def _facts(self) -> life.Consumer:
-        engine = self._engine
-        return life.Consumer(
-            profile=engine.profile,
-            group=engine.group,
-            model=engine.model,
-            orderly=engine.options.orderly,
-            expression_types={
-                topic: each.expression_type
-                for topic, each in engine.parts.subscriptions.own().items()
-            },
-        )
+    def describe(self, consumer: object, *, closed: bool) -> str:
+        """Return the `repr` of a consumer."""
+        state = "running" if self.current is not None else "closed" if closed else "not started"
+        return shown(consumer, self._group, self._lease, state)
 
-    async def _start(self, step: Instruction) -> None:
-        engine, subscriptions = self._engine, self._engine.parts.subscriptions
-        session = engine.session
-        match step:
-            case life.SubscribeRetryTopic(topic):
-                subscriptions.add_own(topic, session.clock.now_ms())
-            case life.LoadOffsets():
-                engine.parts.offsets.load()
-            case life.StartConsuming():
-                self._begin_work()
-            case life.RegisterGroup():
-                session.add_consumer(engine)
-            case when.FetchRoutes():
-                try:
-                    await session.fetch_routes(engine.topics())
-                except NameServersUnreachable:
-                    if session.options.start_wait is not None:
-                        raise
-            case life.CheckClientConfig(topics):
-                for topic in topics:
-                    await check_filter(session, engine.group, subscriptions.own()[topic])
-            case SendHeartbeats():
-                self._heartbeat_sent = await engine.announce()
-            case life.RebalanceNow():
-                engine.rebalancing.tell(when.Started(self._heartbeat_sent))
-            case _:
-                pass  # settings are checked, and the session is joined, before there is an engine
 
-    def _begin_work(self) -> None:
-        engine = self._engine
-        client, profile = engine.session.options, engine.profile
-        engine.parts.running = True
-        engine.parts.work.start()
-        persist_by_and_by(engine.tasks, engine.parts.offsets.table, client, engine.persist_offsets)
-        if engine.options.orderly and engine.model is MessageModel.CLUSTERING:
-            engine.tasks.every(
-                profile.lock_interval,
-                engine.renew_locks,
-                "locks",
-                first_after=profile.lock_first_after,
-            )
+async def run_until_signal(
+    start: Callable[[], Coroutine[Any, Any, object]], stopped: asyncio.Event
+) -> None:
+    """Start something, and wait for SIGINT (Ctrl-C), SIGTERM or `stopped`.
 
-    async def _stop(self, step: Instruction) -> None:
-        engine, parts = self._engine, self._engine.parts
-        match step:
-            case life.StopConsuming(wait):
-                parts.running = False
-                await engine.rebalancing.stop(STOP_PATIENCE)
-                for held in parts.held.values():
-                    engine.puller.end(held)
-                await parts.work.stop(wait)
-            case life.UnlockAll():
-                await self._unlock_all()
-            case life.PersistAllOffsets():
-                await parts.offsets.persist_last(tuple(parts.held))
-            case life.Unregister():
-                if engine.session.running:
-                    await engine.session.remove_consumer(engine)
-            case life.StopSession():
-                self._tell_of_the_end()
-                await engine.listeners.finish(STOP_PATIENCE)
-                await engine.finish_history(STOP_PATIENCE)
-                if engine.tracer is not None:
-                    await engine.tracer.close(STOP_PATIENCE)
-                await engine.tasks.stop()
-            case life.DropAllQueues():
-                engine.holdings.drop_all()
+    A start in flight is cancelled then. Raises what the start does.
+    """
+    with _signals_set(stopped):
+        starting = asyncio.ensure_future(start())
+        stopping = asyncio.ensure_future(stopped.wait())
+        try:
+            await asyncio.wait({starting, stopping}, return_when=asyncio.FIRST_COMPLETED)
+            if starting.done():
+                await starting
+                await stopping
+        finally:
+            for task in (starting, stopping):
+                task.cancel()
+            await asyncio.wait({starting, stopping})
 
-    async def _unlock_all(self) -> None:
-        engine = self._engine
-        plan = unlock_plan(engine.holdings.owned())
-        answers = await asyncio.gather(*(engine.locks.unlock(batch) for batch in plan))
-        for batch, answered in zip(plan, answers, strict=True):
-            engine.holdings.perform(after_unlock_batch(batch, answered=answered))
 
-    def _tell_of_the_end(self) -> None:
-        """Let listeners and history know that no queue is held any more."""
-        engine, rebalancing = self._engine, self._engine.rebalancing
-        for topic in engine.topics():
-            before = rebalancing.working(topic)
-            if before:
-                rebalancing.history.record(
-                    msgspec.structs.replace(
-                        rebalancing.new_event(topic, "stop"), before=before, revoked=before
-                    )
-                )
-        engine.queues_changed(tuple(engine.parts.held), ())
+@contextmanager
+def _signals_set(stopped: asyncio.Event) -> Iterator[None]:
+    """Let the first signal set an event; a second one has its usual effect.
+
+    Only the main thread's loop can handle signals, which is Python's rule.
+    """
+    loop = asyncio.get_running_loop()
+
+    def remove_handlers() -> None:
+        for number in _SIGNALS:
+            loop.remove_signal_handler(number)
+
+    def received() -> None:
+        remove_handlers()
+        stopped.set()
+
+    with suppress(ValueError, RuntimeError, NotImplementedError):
+        for number in _SIGNALS:
+            loop.add_signal_handler(number, received)
+    try:
+        yield
+    finally:
+        remove_handlers()

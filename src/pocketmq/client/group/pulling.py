@@ -1,121 +1,119 @@
-"""The request of one pull, and what its answer holds.
+"""Pulling: the queue loop of consumers that read a queue by offset.
 
-A queue's requests differ in three numbers, so the rest is written once. Sends nothing.
+Asks the broker process that the last answer suggested, and reads what comes. What to ask for, and
+what an answer leads to, is left to push and pull consumers. Belongs to one event loop.
 """
 
 import logging
+from typing import NamedTuple, TypeVar
 
 import msgspec
 
-from pocketmq.balance.consumer.pulling import (
-    BROKER_SUSPEND,
-    CATCH_UP_BYTES,
-    PULL_BATCH,
-    PULL_BYTES,
-    CommitWithPull,
-)
-from pocketmq.balance.profile import Profile
-from pocketmq.client.consumer_options import PushConsumerOptions
+from pocketmq.balance.consumer.pulling import PullStatus
+from pocketmq.client.addresses import Place
 from pocketmq.client.group.held_queue import HeldQueue
-from pocketmq.client.group.subscriptions import Subscribed, Subscriptions
-from pocketmq.errors import MessagesCutShort
+from pocketmq.client.group.queue_loop import QueueLoop
+from pocketmq.client.group.subscriptions import Subscriptions, TopicSubscription
+from pocketmq.client.questions.pulling import STATUS, PullTemplate
+from pocketmq.errors import BrokerNotFound, MessagesCutShort
 from pocketmq.model import properties
-from pocketmq.model.flags import PullFlag
 from pocketmq.model.kinds import OnDamage
+from pocketmq.model.queue import MessageQueue
 from pocketmq.protocol.command import Command
 from pocketmq.protocol.pulled import decode_pulled
 from pocketmq.protocol.received import Delivery, ReceivedMessage
-from pocketmq.protocol.requests.pulling import PullRequest, PullResponse
+from pocketmq.protocol.requests.pulling import PullResponse
 
 logger = logging.getLogger("pocketmq.client")
 
-_SUSPEND = int(PullFlag.SUSPEND)
-_COMMIT = int(PullFlag.COMMIT_OFFSET)
-_SUBSCRIPTION = int(PullFlag.SUBSCRIPTION)
-_CLASS_FILTER = int(PullFlag.CLASS_FILTER)
+Q = TypeVar("Q", bound=HeldQueue)
 
 
-class PullTemplate:
-    """The fields of one queue's pull requests, while its subscription stays the same."""
+class PullResult(msgspec.Struct, frozen=True):
+    """What a pull brought."""
 
-    __slots__ = ("_batch", "_fields", "_flags", "_many", "subscribed")
-
-    def __init__(
-        self,
-        group: str,
-        held: HeldQueue,
-        subscribed: Subscribed,
-        options: PushConsumerOptions,
-        profile: Profile,
-    ) -> None:
-        self.subscribed = subscribed
-        subscription = subscribed.subscription
-        by_class = subscription.class_filter_mode
-        posted = options.subscription_in_pull and not by_class
-        modern = profile.line != "4.x"
-        self._batch = options.pull_batch
-        self._flags = _SUSPEND | posted * _SUBSCRIPTION | by_class * _CLASS_FILTER
-        self._fields = PullRequest(
-            consumer_group=group,
-            topic=held.queue.topic,
-            queue_id=held.queue.queue_id,
-            queue_offset=0,
-            max_msg_nums=PULL_BATCH,
-            sys_flag=0,
-            commit_offset=0,
-            suspend_timeout_millis=int(BROKER_SUSPEND * 1000),
-            subscription=subscription.sub_string if posted else None,
-            sub_version=subscribed.wanted_since,
-            expression_type=subscription.expression_type,
-            max_msg_bytes=(options.pull_batch_bytes or PULL_BYTES) if modern else None,
-            bname=held.queue.broker_name if modern else None,
-        ).to_ext()
-
-        self._many = self._fields
-        if modern and options.pull_batch_bytes is None:
-            # A broker of ours gives more messages than usual to who asks for more bytes than usual.
-            self._many = self._fields | {"maxMsgBytes": str(CATCH_UP_BYTES)}
-
-    def fields(self, offset: int, count: int, commit: CommitWithPull) -> dict[str, str]:
-        """Give the fields of a pull of so many messages from an offset."""
-        flags = self._flags | _COMMIT if commit.enabled else self._flags
-        catching_up = self._batch is None and count > PULL_BATCH
-        return {
-            **(self._many if catching_up else self._fields),
-            "queueOffset": str(offset),
-            "maxMsgNums": str(count),
-            "sysFlag": str(flags),
-            "commitOffset": str(commit.offset),
-        }
-
-
-class Pulled(msgspec.Struct, frozen=True):
-    """What an answer holds."""
-
+    status: PullStatus
+    asked: int
+    """The offset that was asked for."""
     messages: list[ReceivedMessage]
     """Those the subscription wants, as the application sees them."""
     next_offset: int
+    max_offset: int
+    took: float
+    """Seconds from the question to the messages."""
 
 
-class Asked(msgspec.Struct, frozen=True):
+class DecodedPull(NamedTuple):
+    """The messages of an answer that the subscription wants, and the next offset to pull."""
+
+    messages: list[ReceivedMessage]
+    next_offset: int
+
+
+class AskedPull(msgspec.Struct, frozen=True):
     """What a pull asked for."""
 
     offset: int
-    subscribed: Subscribed
+    subscribed: TopicSubscription
     on_damage: OnDamage
 
 
+class PullLoop(QueueLoop[Q, PullResult]):
+    """The pulls of one member."""
+
+    def template(self, queue: MessageQueue, subscribed: TopicSubscription) -> PullTemplate:
+        """Write the pull requests of a queue for a subscription."""
+        raise NotImplementedError
+
+    def fields(self, held: Q, template: PullTemplate, place: Place, offset: int) -> dict[str, str]:
+        """Return the fields of one pull."""
+        raise NotImplementedError
+
+    async def send(self, address: str, fields: dict[str, str]) -> Command:
+        """Send a pull; return one of `questions.pulling.ANSWERS`, or raise."""
+        raise NotImplementedError
+
+    async def pull(self, held: Q, asked: AskedPull, subscriptions: Subscriptions) -> PullResult:
+        """Pull once. Raises `MQError`."""
+        began = self._now()
+        template = held.template
+        if template is None or held.subscribed is not asked.subscribed:
+            template = held.template = self.template(held.queue, asked.subscribed)
+            held.subscribed = asked.subscribed
+        place = await self._place(held)
+        answer = await self.send(place.address, self.fields(held, template, place, asked.offset))
+        header = answer.header(PullResponse)
+        held.suggested = header.suggest_which_broker_id
+        held.waiting = header.max_offset - header.next_begin_offset
+        status = STATUS[answer.code]
+        messages: list[ReceivedMessage] = []
+        next_offset = header.next_begin_offset
+        if status is PullStatus.FOUND:
+            messages, next_offset = read_answer(asked, answer, header, held, subscriptions)
+        return PullResult(
+            status, asked.offset, messages, next_offset, header.max_offset, self._now() - began
+        )
+
+    async def _place(self, held: Q) -> Place:
+        session, name = self._session, held.queue.broker_name
+        try:
+            return session.addresses.for_reading(name, held.suggested)
+        except BrokerNotFound:
+            await session.fetch_routes([held.queue.topic])
+        return session.addresses.for_reading(name, held.suggested)
+
+
 def read_answer(
-    asked: Asked,
+    asked: AskedPull,
     answer: Command,
     header: PullResponse,
     held: HeldQueue,
     subscriptions: Subscriptions,
-) -> Pulled:
-    """Read the messages of an answer, and say where the next pull begins.
+) -> DecodedPull:
+    """Read the messages of an answer.
 
-    Tags are looked at again: brokers select by hash codes alone. At a damaged record the next pull
-    tries again; see `damage`. Raises `MessagesCutShort` where the consumer shall not pass over it,
+    Tags are compared again, for brokers select by hash codes alone. At a damaged record the next
+    pull tries again; see `damage`. Raises `MessagesCutShort` where the consumer shall not skip it,
     and `CodecMissing`.
     """
     subscribed = asked.subscribed
@@ -141,7 +139,7 @@ def read_answer(
             next_offset = held.suspicion.next_offset(
                 held.queue, asked.offset, next_offset, error, asked.on_damage
             )
-        logger.debug("%s: %s; pulled again from %s", held.queue, error, next_offset)
+        logger.debug("damaged answer: %s: %s; pulling from %s", held.queue, error, next_offset)
     else:
         held.suspicion.clear()
     if subscribed.tags.tags is not None:
@@ -149,12 +147,12 @@ def read_answer(
         messages = [message for message in messages if matches(message.tag)]
     if held.retries:
         messages = [_under_its_topic(message, held, subscriptions) for message in messages]
-    return Pulled(messages, next_offset)
+    return DecodedPull(messages, next_offset)
 
 
 def _under_its_topic(
     message: ReceivedMessage, held: HeldQueue, subscriptions: Subscriptions
 ) -> ReceivedMessage:
-    """Show a message that failed under the topic it was sent to (Java: resetRetryAndNamespace)."""
+    """Show a retried message under the topic it was sent to (Java: resetRetryAndNamespace)."""
     topic = message.get_property(properties.RETRY_TOPIC) or held.queue.topic
     return message.with_topic(subscriptions.shown(topic))

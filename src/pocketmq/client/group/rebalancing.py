@@ -1,16 +1,18 @@
-"""Rebalancing: when, and one round after another for each subscribed topic.
+"""Rebalancing: when it runs, and one round after another for each subscribed topic.
 
 Runs the schedule and the decisions of `balance.consumer`, gathers their facts from name servers and
-brokers, and lets `holdings` carry out what they say. Belongs to one event loop.
+brokers, and lets `Holdings` carry them out. Belongs to one event loop. At most one run is in
+flight, and a run takes topic after topic: two rounds at the same time would decide on each other's
+half-taken queues.
 """
 
 import asyncio
 import logging
 from collections.abc import Callable
+from typing import Generic, TypeVar
 
 import msgspec
 
-from pocketmq.balance.allocation import Strategy
 from pocketmq.balance.consumer import schedule as when
 from pocketmq.balance.consumer.assignment import decide_assigned
 from pocketmq.balance.consumer.instructions import (
@@ -30,8 +32,10 @@ from pocketmq.balance.consumer.rebalance import (
 )
 from pocketmq.balance.consumer.round import RebalanceRound
 from pocketmq.client.group.calls import assignment_query, broker_assignment, group_members
-from pocketmq.client.group.history import History, described
-from pocketmq.client.group.sharing import QueueHolder, Sharing
+from pocketmq.client.group.held_queue import HeldQueue
+from pocketmq.client.group.history import RebalanceHistory, described
+from pocketmq.client.group.holdings import Holdings
+from pocketmq.client.group.parts import MemberParts
 from pocketmq.client.routes import KnownRoute
 from pocketmq.errors import MQError
 from pocketmq.model.java_strings import java_sorted
@@ -42,8 +46,10 @@ from pocketmq.model.rebalance_event import RebalanceEvent
 
 logger = logging.getLogger("pocketmq.client")
 
+Q = TypeVar("Q", bound=HeldQueue)
+
 QueuesChanged = Callable[[tuple[MessageQueue, ...], tuple[MessageQueue, ...]], None]
-"""Told the queues released and acquired by a round."""
+"""Takes the queues released and acquired by a round."""
 
 _TRIGGERS: dict[type, str] = {
     when.Started: "start",
@@ -57,25 +63,24 @@ _TRIGGERS: dict[type, str] = {
 TIMER = "timer"
 
 
-class Rebalancing:
-    """Keeps one member's queues what they shall be."""
+class Rebalancing(Generic[Q]):
+    """Keeps the queues of one member as the group's allocation wants them."""
 
     def __init__(
         self,
-        parts: Sharing,
-        holdings: QueueHolder,
+        parts: MemberParts[Q],
+        holdings: Holdings[Q],
         member: Member,
-        strategy: Strategy,
         *,
         changed: QueuesChanged,
-        looked: Callable[[], None],
+        ran: Callable[[], None],
     ) -> None:
         self._parts = parts
         self._holdings = holdings
         self._member = member
-        self._strategy = strategy
+        self._strategy = parts.options.allocation()
         self._changed = changed
-        self._looked = looked
+        self._ran = ran
         self._loop = asyncio.get_running_loop()
         self._schedule = when.new_schedule(member.profile, self._loop.time())
         self._timer: asyncio.TimerHandle | None = None
@@ -84,13 +89,13 @@ class Rebalancing:
         self._triggers: dict[str, None] = {}
         self._seen: dict[str, frozenset[MessageQueue]] = {}  # by topic, in its last round
         self._asking: str | None = None
-        self.history = History(parts.options.history_size)
+        self.history = RebalanceHistory(parts.options.history_size)
         holdings.rebalance_in = lambda after: self.tell(when.RebalanceRequested(after))
 
     # When
 
     def tell(self, event: when.ScheduleEvent) -> None:
-        """Take note of something that may call for a rebalance."""
+        """Report an event that may call for a rebalance."""
         if isinstance(event, when.Started):
             self._started = True
         elif not self._started:
@@ -103,12 +108,12 @@ class Rebalancing:
             self._do(step)
 
     def route_changed(self, known: KnownRoute) -> None:
-        """Take note of a route; only other queues than the last round saw call for another."""
+        """Report a route; it calls for a rebalance if its queues differ from the last round's."""
         if known.topic != self._asking and known.subscribe_queues != self._seen.get(known.topic):
             self.tell(when.RouteChanged())
 
     async def stop(self, patience: float) -> None:
-        """Begin no more runs, and wait so long for the one under way."""
+        """Start no more runs, and wait at most `patience` seconds for the one in flight."""
         self.tell(when.Stopped())
         self._started = False
         if self._timer is not None:
@@ -145,11 +150,12 @@ class Rebalancing:
                 try:
                     balanced &= await self._rebalance(topic, trigger)
                 except Exception:
-                    logger.exception("group %s: topic %s failed to rebalance",
-                        self._parts.group, topic)  # fmt: skip
+                    logger.exception(
+                        "rebalance failed: group=%s topic=%s; retrying", self._parts.group, topic
+                    )
                     balanced &= is_retry_topic(topic)
             self._leave_topics()
-            self._looked()
+            self._ran()
         finally:
             self.tell(when.RunFinished(balanced))
 
@@ -169,7 +175,7 @@ class Rebalancing:
             asked=asked - began,
             carried_out=loop.time() - asked,
             members=members,
-            after=self.working(topic),
+            after=self._parts.queues.working(topic),
         )
         self.history.record(event)
         self._report(event, decision)
@@ -178,7 +184,7 @@ class Rebalancing:
         return outcome.balanced
 
     def new_event(self, topic: str, trigger: str) -> RebalanceEvent:
-        """Begin to describe a rebalance that begins now."""
+        """Return the event of a rebalance that starts now, to be completed."""
         parts = self._parts
         return RebalanceEvent(
             group=parts.group,
@@ -187,7 +193,7 @@ class Rebalancing:
             strategy=self._strategy.name,
             trigger=trigger,
             started=parts.session.clock.now(),
-            before=self.working(topic),
+            before=parts.queues.working(topic),
         )
 
     async def _decide(self, topic: str) -> tuple[RebalanceFacts, RebalanceDecision]:
@@ -212,7 +218,7 @@ class Rebalancing:
         try:
             known = await self._parts.session.routes.get(topic)
         except MQError as error:
-            logger.debug("group %s: no route of %s: %s", self._parts.group, topic, error)
+            logger.debug('no route: group=%s topic=%s error="%s"', self._parts.group, topic, error)
             return None
         finally:
             self._asking = None
@@ -234,22 +240,14 @@ class Rebalancing:
             now=self._loop.time(),
         )
 
-    def working(self, topic: str) -> tuple[MessageQueue, ...]:
-        """Give the topic's queues that are held and not dropped."""
-        parts = self._parts
-        held = (*parts.held.values(), *parts.popped.values())
-        return tuple(
-            sort_queues({h.queue for h in held if h.queue.topic == topic and not h.dropped})
-        )
-
     def _leave_topics(self) -> None:
-        """Give up queues whose topics are not subscribed any more."""
+        """Release queues whose topics are not subscribed any more."""
         parts, holdings = self._parts, self._holdings
         gone: list[RevokeQueue] = list(
             unsubscribed(holdings.owned(), frozenset(parts.subscriptions.topics()))
         )
         for step in gone:
-            # Java stores no offset here; what was consumed since would come again to a successor.
+            # Java stores no offset here; the next owner would get what was consumed since again.
             if step.mode is MessageRequestMode.PULL:
                 parts.offsets.persist(step.queue)
             holdings.perform((DropQueue(step.queue, step.mode), RemoveQueue(step.queue, step.mode)))
@@ -259,12 +257,17 @@ class Rebalancing:
 
     def _report(self, event: RebalanceEvent, decision: RebalanceDecision) -> None:
         for warning in decision.warnings:
-            logger.debug("group %s, topic %s: %s", event.group, event.topic, warning.value)
+            logger.debug(
+                "rebalance: group=%s topic=%s: %s", event.group, event.topic, warning.value
+            )
         if decision.error is not None:
-            logger.error("group %s, topic %s: %s", event.group, event.topic, event.kept_because)
+            logger.error(
+                "rebalance kept the assignment: group=%s topic=%s reason=%s",
+                event.group, event.topic, event.kept_because,
+            )  # fmt: skip
         if event.changed:
             logger.info(
-                "group %s, topic %s, %s: %d of %d queues, %d new, %d given up (%s)",
+                "rebalanced: group=%s topic=%s client=%s queues=%d/%d assigned=%d revoked=%d trigger=%s",
                 event.group, event.topic, event.client_id, len(event.after),
                 len(event.queues or ()), len(event.assigned), len(event.revoked), event.trigger,
             )  # fmt: skip

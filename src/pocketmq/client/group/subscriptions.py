@@ -1,7 +1,7 @@
-"""What a consumer is subscribed to: topics, expressions, versions, handlers.
+"""What a consumer is subscribed to: topics, expressions, versions.
 
 Two sets of names: the application's, and those of the wire with their namespace. Knows no broker.
-Belongs to one event loop, or to nobody before the start.
+Belongs to one event loop once the consumer is started.
 """
 
 from collections.abc import Collection, Mapping
@@ -9,15 +9,13 @@ from collections.abc import Collection, Mapping
 import msgspec
 
 from pocketmq.client.filters import Filter, subscription_to
-from pocketmq.client.push.work import Handler, TopicHandler
-from pocketmq.errors import InvalidInput
 from pocketmq.model.names import check_topic, is_retry_topic, unwrap_namespace, wrap_namespace
 from pocketmq.model.subscription import Subscription
 from pocketmq.protocol.filter import TagFilter, tag_filter
 
 
-class Subscribed(msgspec.Struct, frozen=True):
-    """A subscription as pulls need it, worked out once."""
+class TopicSubscription(msgspec.Struct, frozen=True):
+    """A subscription in the form that pulls need, computed once."""
 
     subscription: Subscription
     """With the names of the wire."""
@@ -25,12 +23,12 @@ class Subscribed(msgspec.Struct, frozen=True):
     """The topic as the application calls it."""
     tags: TagFilter
     wanted_since: int
-    """The version in which the expression came. Pulls ask for this one and not for the latest,
-    which differs in nothing and which brokers may not have heard of yet: they refuse such pulls."""
+    """The version in which the expression came. Pulls carry this one and not the latest, which has
+    the same expression and which a broker may not have received yet: it would refuse the pull."""
 
     @classmethod
-    def of(cls, subscription: Subscription, namespace: str) -> "Subscribed":
-        """Work out the rest of a new subscription."""
+    def of(cls, subscription: Subscription, namespace: str) -> "TopicSubscription":
+        """Compute the rest of a new subscription."""
         shown = unwrap_namespace(namespace, subscription.topic)
         return cls(subscription, shown, tag_filter(subscription), subscription.sub_version)
 
@@ -40,32 +38,10 @@ class Subscriptions:
 
     def __init__(self, namespace: str) -> None:
         self._namespace = namespace
-        self._by_topic: dict[str, Subscribed] = {}  # by the wire's name
-        self._handlers: dict[str, TopicHandler] = {}  # by the application's name
-
-    def add(
-        self,
-        topic: str,
-        wanted: str | Filter,
-        handler: Handler | None,
-        *,
-        batch: bool,
-        version_ms: int,
-    ) -> None:
-        """Subscribe a topic, or change its expression and handler.
-
-        Raises `NameInvalid`, `FilterSyntaxError`, or `InvalidInput` without a handler.
-        """
-        known = self._handlers.get(topic)
-        if handler is None and known is None:
-            raise InvalidInput(f"topic {topic!r} needs a handler: subscribe(topic, '*', handler)")
-        made = known if handler is None else TopicHandler(topic, handler, batch)
-        self.want(topic, wanted, version_ms=version_ms)
-        if made is not None:
-            self._handlers[topic] = made
+        self._by_topic: dict[str, TopicSubscription] = {}  # by the wire's name
 
     def want(self, topic: str, wanted: str | Filter, *, version_ms: int) -> None:
-        """Subscribe a topic whose messages are not handled but asked for.
+        """Subscribe a topic, or change its expression.
 
         Raises `NameInvalid`, `FilterSyntaxError`.
         """
@@ -77,38 +53,31 @@ class Subscriptions:
         self._put(subscription_to(topic, "*", version_ms))
 
     def remove(self, topic: str) -> bool:
-        """Leave a topic; False if it was not subscribed.
-
-        Its handler stays, for messages that are cached, or failed and come again.
-        """
+        """Unsubscribe a topic; False if it was not subscribed."""
         return self._by_topic.pop(self.wire(topic), None) is not None
 
     def remove_own(self, topic: str) -> None:
-        """Leave a topic of the group's own."""
+        """Unsubscribe a topic of the group's own."""
         self._by_topic.pop(topic, None)
 
     def bump(self, topic: str, version_ms: int) -> None:
-        """Give a topic's subscription a new version, by the wire's name."""
+        """Raise the version of a topic's subscription, by the wire's name."""
         known = self._by_topic.get(topic)
         if known is not None:
             newer = max(version_ms, known.subscription.sub_version)  # clocks may step back
             subscription = msgspec.structs.replace(known.subscription, sub_version=newer)
             self._by_topic[topic] = msgspec.structs.replace(known, subscription=subscription)
 
-    def get(self, topic: str) -> Subscribed | None:
-        """Give what is subscribed of a topic, by the wire's name."""
+    def get(self, topic: str) -> TopicSubscription | None:
+        """Return the subscription of a topic, by the wire's name."""
         return self._by_topic.get(topic)
 
-    def handler_for(self, topic: str) -> TopicHandler | None:
-        """Give the handler of a topic as the application calls it."""
-        return self._handlers.get(topic)
-
     def wire(self, topic: str) -> str:
-        """Give a topic's name on the wire."""
+        """Return a topic's name on the wire."""
         return wrap_namespace(self._namespace, topic)
 
     def shown(self, topic: str) -> str:
-        """Give a topic's name for the application."""
+        """Return a topic's name for the application."""
         return unwrap_namespace(self._namespace, topic)
 
     def topics(self) -> Collection[str]:
@@ -116,11 +85,11 @@ class Subscriptions:
         return tuple(self._by_topic)
 
     def all(self) -> tuple[Subscription, ...]:
-        """Give what heartbeats say."""
+        """Return the subscriptions that heartbeats carry."""
         return tuple(each.subscription for each in self._by_topic.values())
 
     def own(self) -> Mapping[str, Subscription]:
-        """Give the application's subscriptions by the wire's names, without retry topics."""
+        """Return the application's subscriptions by the wire's names, without retry topics."""
         return {
             topic: each.subscription
             for topic, each in self._by_topic.items()
@@ -128,4 +97,4 @@ class Subscriptions:
         }
 
     def _put(self, subscription: Subscription) -> None:
-        self._by_topic[subscription.topic] = Subscribed.of(subscription, self._namespace)
+        self._by_topic[subscription.topic] = TopicSubscription.of(subscription, self._namespace)

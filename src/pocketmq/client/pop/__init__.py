@@ -4,7 +4,7 @@ The broker keeps count of who has what; no queue is assigned and no offset is ke
 that is not acknowledged in time comes back.
 """
 
+from pocketmq.client.consumer_options import PopConsumerOptions
 from pocketmq.client.pop.consumer import PopConsumer
-from pocketmq.client.pop.options import PopConsumerOptions
 
 __all__ = ["PopConsumer", "PopConsumerOptions"]

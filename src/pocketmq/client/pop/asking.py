@@ -9,10 +9,9 @@ from collections.abc import Callable, Iterable
 
 import msgspec
 
-from pocketmq.client.pop.kept import BrokerClocks, Kept
 from pocketmq.client.pop.popped import handle_of, with_handle
 from pocketmq.client.pop.requests import PopRequests
-from pocketmq.client.pop.sources import Place, Source
+from pocketmq.client.pop.sources import BrokerClocks, Kept, Source, SourceKey
 from pocketmq.client.tasks import Tasks
 from pocketmq.errors import MQError
 from pocketmq.protocol.filter import tag_filter
@@ -25,7 +24,7 @@ _AT_ONCE = 0.001
 """The invisible time of a message that is returned."""
 
 
-class Wanted(msgspec.Struct, frozen=True):
+class ReceiveSpec(msgspec.Struct, frozen=True):
     """What one receive asks for."""
 
     most: int
@@ -41,19 +40,19 @@ class Asking:
         self._requests = requests
         self._tasks = tasks
         self._new_attempt = new_attempt  # set for ordered consumers
-        self._attempts: dict[Place, str] = {}  # of pops that failed
+        self._attempts: dict[SourceKey, str] = {}  # of pops that failed
         self._clocks = BrokerClocks()
-        self.failures: dict[Place, MQError] = {}
+        self.failures: dict[SourceKey, MQError] = {}
         """The sources whose last pop failed, with the error."""
 
-    async def pop(self, source: Source, wanted: Wanted, wait: float) -> Kept | MQError:
+    async def pop(self, source: Source, wanted: ReceiveSpec, wait: float) -> Kept | MQError:
         """Return what came, or the error: one raised here would be logged though it is awaited."""
-        place, clock = source.place, asyncio.get_running_loop().time
+        key, clock = source.key, asyncio.get_running_loop().time
         attempt: str | None = None
         if self._new_attempt is not None:
             # With the same attempt the broker gives again what it gave in a lost answer. Pops
             # that are under way at the same time need different ones, or both get the same.
-            attempt = self._attempts.pop(place, None) or self._new_attempt()
+            attempt = self._attempts.pop(key, None) or self._new_attempt()
         asked = clock()
         try:
             popped = await self._requests.pop(
@@ -67,11 +66,11 @@ class Asking:
             )
         except MQError as error:
             logger.debug("pop failed: topic=%s broker=%s: %s", source.name, source.broker, error)
-            self.failures[place] = error
+            self.failures[key] = error
             if attempt is not None:
-                self._attempts[place] = attempt
+                self._attempts[key] = attempt
             return error
-        self.failures.pop(place, None)
+        self.failures.pop(key, None)
         hidden_until = popped.hidden_until
         if popped.messages:
             at = self._clocks.popped_at(source.broker, popped, asked, clock())

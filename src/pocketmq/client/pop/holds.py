@@ -10,9 +10,8 @@ from collections.abc import Iterable
 from functools import partial
 
 from pocketmq.balance.consumer.pulling import BROKER_SUSPEND
-from pocketmq.client.pop.asking import Asking, Wanted
-from pocketmq.client.pop.kept import Kept, KeptMessages
-from pocketmq.client.pop.sources import Place, Source
+from pocketmq.client.pop.asking import Asking, ReceiveSpec
+from pocketmq.client.pop.sources import Kept, KeptMessages, Source, SourceKey
 from pocketmq.client.tasks import Tasks
 from pocketmq.errors import MQError
 
@@ -32,8 +31,8 @@ class Holds:
         self._asking = asking
         self._tasks = tasks
         self._kept = kept
-        self._held: dict[Place, asyncio.Task[Kept | MQError]] = {}
-        self._not_before: dict[Place, float] = {}
+        self._held: dict[SourceKey, asyncio.Task[Kept | MQError]] = {}
+        self._not_before: dict[SourceKey, float] = {}
         self.changed = asyncio.Event()
         """Set at the next change: a held pop has ended, or messages are kept."""
         self._returning: set[asyncio.Task[None]] = set()
@@ -41,7 +40,7 @@ class Holds:
 
     def has(self, source: Source) -> bool:
         """Tell whether a pop is held at a source."""
-        return source.place in self._held
+        return source.key in self._held
 
     def due(self, sources: Iterable[Source]) -> list[Source]:
         """Return the sources at which a pop is to be held now."""
@@ -49,16 +48,16 @@ class Holds:
         return [
             source
             for source in sources
-            if not self.has(source) and self._not_before.get(source.place, 0.0) <= now
+            if not self.has(source) and self._not_before.get(source.key, 0.0) <= now
         ]
 
-    def hold(self, source: Source, wanted: Wanted) -> None:
+    def hold(self, source: Source, wanted: ReceiveSpec) -> None:
         """Have the broker hold a pop."""
         if self.closed:
             return
         began = asyncio.get_running_loop().time()
         task = self._tasks.spawn(self._asking.pop(source, wanted, HOLD), f"pop {source.name}")
-        self._held[source.place] = task
+        self._held[source.key] = task
         task.add_done_callback(partial(self._ended, source, began))
 
     async def wait(
@@ -67,7 +66,7 @@ class Holds:
         """Wait for a change, until a source is due again, or until the deadline."""
         if self.closed:
             return
-        unheld = [source.place for source in sources if not self.has(source)]
+        unheld = [source.key for source in sources if not self.has(source)]
         until = min([deadline, *(self._not_before.get(place, deadline) for place in unheld)])
         try:
             async with asyncio.timeout_at(until):
@@ -107,13 +106,13 @@ class Holds:
             self._kept.add(kept)
 
     def _ended(self, source: Source, began: float, task: asyncio.Task[Kept | MQError]) -> None:
-        del self._held[source.place]
+        del self._held[source.key]
         if not task.cancelled():
             outcome, now = task.result(), asyncio.get_running_loop().time()
             if isinstance(outcome, MQError):
-                self._not_before[source.place] = now + _FAILED
+                self._not_before[source.key] = now + _FAILED
             else:
                 if not outcome.messages and now - began < HOLD / 2:
-                    self._not_before[source.place] = now + _EARLY
+                    self._not_before[source.key] = now + _EARLY
                 self.keep(outcome)
         self.wake()

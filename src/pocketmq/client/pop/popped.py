@@ -28,7 +28,7 @@ from pocketmq.protocol.received import Delivery, ReceivedMessage
 from pocketmq.protocol.requests.pop import PopResponse
 
 
-class Popped(NamedTuple):
+class PopResult(NamedTuple):
     """The answer to a pop."""
 
     messages: list[ReceivedMessage]
@@ -40,7 +40,7 @@ class Popped(NamedTuple):
     """When the messages were popped, by the broker's clock."""
 
 
-class Read(NamedTuple):
+class DecodedPop(NamedTuple):
     """The messages of an answer, each with its handle."""
 
     messages: list[ReceivedMessage]
@@ -48,7 +48,7 @@ class Read(NamedTuple):
     """Those whose bodies do not match their checksums; no application may get them."""
 
 
-def read_popped(response: PopResponse, body: bytes, broker: str, topic: str) -> Read:
+def read_popped(response: PopResponse, body: bytes, broker: str, topic: str) -> DecodedPop:
     """Give the messages of a pop as an application sees them: under `topic`, with handles.
 
     Those behind a record whose lengths make no sense are left out; nobody acknowledges them, so
@@ -86,8 +86,8 @@ def read_popped(response: PopResponse, body: bytes, broker: str, topic: str) -> 
         delivery = Delivery(broker_name=broker, topic=topic, added=added, reconsume_times=tries)
         messages.append(_delivered(message, delivery))
     if not damaged:
-        return Read(messages, [])
-    return Read(
+        return DecodedPop(messages, [])
+    return DecodedPop(
         [each for number, each in enumerate(messages) if number not in damaged],
         [messages[number] for number in damaged],
     )

@@ -9,10 +9,9 @@ import asyncio
 from collections.abc import Callable
 from typing import TypeVar
 
-from pocketmq.client.pop.asking import Asking, Wanted
+from pocketmq.client.pop.asking import Asking, ReceiveSpec
 from pocketmq.client.pop.holds import HOLD, Holds
-from pocketmq.client.pop.kept import Kept, KeptMessages
-from pocketmq.client.pop.sources import Source, Sources
+from pocketmq.client.pop.sources import Kept, KeptMessages, Source, Sources
 from pocketmq.client.tasks import Tasks
 from pocketmq.errors import ClientClosed, MQError, RequestNotSupported
 from pocketmq.model.subscription import Subscription
@@ -44,12 +43,12 @@ class Receiving:
         self.holds = Holds(asking, tasks, self.kept)
 
     async def receive(
-        self, subscribed: list[tuple[str, Subscription]], wanted: Wanted, patience: float
+        self, subscribed: list[tuple[str, Subscription]], wanted: ReceiveSpec, patience: float
     ) -> list[ReceivedMessage]:
         """Return messages of these topics; none if none comes within `patience` seconds."""
         clock, names = asyncio.get_running_loop().time, [name for name, _ in subscribed]
         deadline = clock() + patience
-        pause, first = Pause(), True
+        pause, first = GrowingPause(), True
         while True:
             changed = self.holds.changed  # seen before all else, so that no change is missed
             messages = await self._take_kept(names, wanted)
@@ -69,7 +68,7 @@ class Receiving:
             first = False
 
     async def _from_one(
-        self, source: Source, wanted: Wanted, deadline: float, pause: "Pause"
+        self, source: Source, wanted: ReceiveSpec, deadline: float, pause: "GrowingPause"
     ) -> list[ReceivedMessage]:
         """Pop for as long as the caller waits."""
         clock = asyncio.get_running_loop().time
@@ -83,7 +82,7 @@ class Receiving:
         return outcome.messages
 
     async def _look_around(
-        self, sources: list[Source], wanted: Wanted, deadline: float
+        self, sources: list[Source], wanted: ReceiveSpec, deadline: float
     ) -> list[ReceivedMessage]:
         """Take what is there already.
 
@@ -100,7 +99,7 @@ class Receiving:
         return messages
 
     async def _wait_for_any(
-        self, sources: list[Source], wanted: Wanted, deadline: float, changed: asyncio.Event
+        self, sources: list[Source], wanted: ReceiveSpec, deadline: float, changed: asyncio.Event
     ) -> None:
         """Have a pop held at each source, and wait until one of them ends."""
         for source in self.holds.due(sources):
@@ -109,7 +108,7 @@ class Receiving:
         self._check(sources)
 
     async def _look(
-        self, sources: list[Source], wanted: Wanted, *, hold: bool
+        self, sources: list[Source], wanted: ReceiveSpec, *, hold: bool
     ) -> list[ReceivedMessage]:
         """Take what the first source has that has any; have pops held at those before it."""
         for source in sources:
@@ -126,7 +125,7 @@ class Receiving:
 
     def _check(self, sources: list[Source]) -> None:
         """Raise the last source's error if none can be asked, or if one knows no pops."""
-        unheld = [source.place for source in sources if not self.holds.has(source)]
+        unheld = [source.key for source in sources if not self.holds.has(source)]
         failures = [self._asking.failures.get(place) for place in unheld]
         failed = [error for error in failures if error is not None]
         for error in failed:
@@ -135,7 +134,7 @@ class Receiving:
         if failed and len(failed) == len(sources) and not len(self.kept):
             raise failed[-1]
 
-    async def _take_kept(self, names: list[str], wanted: Wanted) -> list[ReceivedMessage]:
+    async def _take_kept(self, names: list[str], wanted: ReceiveSpec) -> list[ReceivedMessage]:
         """Return messages that earlier pops brought, hidden for as long as is wanted."""
         if not len(self.kept):
             return []
@@ -150,7 +149,7 @@ class Receiving:
                 return renewed.messages
         return []
 
-    async def _take(self, source: Source, wanted: Wanted, wait: float) -> Kept | MQError:
+    async def _take(self, source: Source, wanted: ReceiveSpec, wait: float) -> Kept | MQError:
         """Pop from one source."""
         pop = self._asking.pop(source, wanted, wait)
         return await self._awaited(self._tasks.spawn(pop, f"pop {source.name}"))
@@ -173,7 +172,7 @@ class Receiving:
             self.holds.wake()
 
 
-class Pause:
+class GrowingPause:
     """How long to wait after a broker that was asked to hold a pop did not; grows."""
 
     def __init__(self) -> None:

@@ -11,7 +11,7 @@ import msgspec
 
 from pocketmq.client.calls import SUCCESS
 from pocketmq.client.damage import tell_skipped
-from pocketmq.client.pop.popped import Popped, batch_acks, handle_of, read_popped
+from pocketmq.client.pop.popped import PopResult, batch_acks, handle_of, read_popped
 from pocketmq.client.session import Session
 from pocketmq.errors import MQError, RequestNotSupported, ResponseCode
 from pocketmq.model.queue import MessageQueue
@@ -64,7 +64,7 @@ class PopRequests:
         wait: float,
         attempt: str | None = None,
         queue_id: int = ANY_QUEUE,
-    ) -> Popped:
+    ) -> PopResult:
         """Take messages; none if the broker has none for `wait` seconds.
 
         `name` is what the application calls the topic. Raises `BrokerNotFound`, `ServerError`,
@@ -95,12 +95,12 @@ class PopRequests:
             accept=_POPPED,
         )
         if answer.code != ResponseCode.SUCCESS:
-            return Popped([], asked, full=answer.code == ResponseCode.POLLING_FULL)
+            return PopResult([], asked, full=answer.code == ResponseCode.POLLING_FULL)
         response = answer.header(PopResponse)
         read = read_popped(response, answer.body, broker, name)
         if read.damaged:
             await self._drop(broker, subscription.topic, read.damaged)
-        return Popped(read.messages, asked + invisible, popped_at_ms=response.pop_time)
+        return PopResult(read.messages, asked + invisible, popped_at_ms=response.pop_time)
 
     async def _drop(self, broker: str, topic: str, damaged: list[ReceivedMessage]) -> None:
         """Acknowledge damaged messages, now and not after some tries.

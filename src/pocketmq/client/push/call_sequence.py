@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 
 from pocketmq.balance.consumer.handling import batches
 from pocketmq.client.group.held_queue import HeldQueue
-from pocketmq.client.push.consume_hooks import Watch
+from pocketmq.client.push.consume_hooks import HookCaller
 from pocketmq.client.push.handlers import Failure, Handler
 from pocketmq.protocol.received import ReceivedMessage
 
@@ -35,7 +35,7 @@ class Pace:
             self.calls = max(1, min(fitting, 4 * self.calls, MOST_CALLS))
 
 
-class Stretch:
+class CallSequence:
     """A job: messages taken from one queue, to be handled in order."""
 
     __slots__ = (
@@ -51,7 +51,7 @@ class Stretch:
         *,
         size: int,
         began: float,
-        watch: Watch,
+        watch: HookCaller,
         now: Callable[[], int],
         lock_life: float | None,
     ) -> None:

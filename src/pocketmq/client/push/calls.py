@@ -1,8 +1,11 @@
-"""Handler calls as jobs: messages of one queue, the handler they are for, and what it said.
+"""Handler calls as jobs: messages, the handler they are for, and its outcome.
 
 Made on the loop, done in a thread or by a task, settled on the loop by the work room that made it.
+A `DirectCall` is for one message on an operator's request (309), beside queues and offsets.
 """
 
+import asyncio
+import logging
 from collections.abc import Awaitable, Iterable, Iterator, Sequence
 from itertools import groupby
 
@@ -10,10 +13,16 @@ import msgspec
 
 from pocketmq.balance.consumer.handling import batches
 from pocketmq.client.group.held_queue import HeldQueue
-from pocketmq.client.push.consume_hooks import Watch
-from pocketmq.client.push.handlers import Failure, Handler
+from pocketmq.client.push.consume_hooks import HookCaller
+from pocketmq.client.push.handlers import CANCELLED, Failure, Handler
 from pocketmq.client.push.work import Consuming
+from pocketmq.model import properties as names
+from pocketmq.model.kinds import ConsumeResult
+from pocketmq.model.names import retry_topic, unwrap_namespace
+from pocketmq.protocol.bodies.running import DirectConsumeResult
 from pocketmq.protocol.received import ReceivedMessage
+
+logger = logging.getLogger("pocketmq.client")
 
 
 class Call(msgspec.Struct, eq=False):
@@ -22,7 +31,7 @@ class Call(msgspec.Struct, eq=False):
     held: HeldQueue
     handler: Handler
     messages: Sequence[ReceivedMessage]
-    watch: Watch
+    watch: HookCaller
     failure: Failure | None = None
     skipped: bool = False
     """Whether the queue, or the popped messages, were lost before the call."""
@@ -99,3 +108,61 @@ class KnownHandlers:
             size = most if handler is not None and handler.batch else 1
             for portion in batches(share, size):
                 yield handler, portion
+
+
+class DirectCall:
+    """A handler call whose answer somebody awaits."""
+
+    def __init__(
+        self, consuming: Consuming, message: ReceivedMessage, broker_name: str | None
+    ) -> None:
+        topic = message.topic
+        if topic == retry_topic(consuming.group):
+            topic = message.get_property(names.RETRY_TOPIC) or topic
+        topic = unwrap_namespace(consuming.session.options.namespace, topic)
+        self.message = message.with_topic(topic)
+        self.handler: Handler | None = None
+        self.failure: Failure | None = None
+        self.took = 0
+        self.ended: asyncio.Future[Failure | None] = asyncio.get_running_loop().create_future()
+        logger.info(
+            "group %s: %s is handled as an operator asked (%s)",
+            consuming.group, self.message.message_id, broker_name,
+        )  # fmt: skip
+
+    def make(self) -> None:
+        """Call a plain handler."""
+        assert self.handler is not None
+        self.failure = self.handler.call((self.message,))
+
+    def make_async(self) -> Awaitable[Failure | None]:
+        """Call a coroutine handler."""
+        assert self.handler is not None
+        return self.handler.call_async((self.message,))
+
+    def conclude(self) -> None:
+        """Tell who waits."""
+        if not self.ended.done():
+            self.ended.set_result(self.failure)
+
+    def give_up(self) -> None:
+        """Tell who waits that the consumer stops."""
+        if not self.ended.done():
+            self.ended.set_result(CANCELLED)
+
+
+def direct_result(failure: Failure | None, spent_ms: int, *, orderly: bool) -> DirectConsumeResult:
+    """Say what came of it in Java's words."""
+    result, remark = ConsumeResult.CR_SUCCESS, None
+    if failure is not None:
+        result, remark = ConsumeResult.CR_LATER, failure.reason
+        if failure.error is not None:
+            result = ConsumeResult.CR_THROW_EXCEPTION
+            logger.warning("a message handled on demand failed", exc_info=failure.error)
+    return DirectConsumeResult(
+        order=orderly,
+        auto_commit=True,
+        consume_result=result,
+        remark=remark,
+        spent_time_mills=spent_ms,
+    )

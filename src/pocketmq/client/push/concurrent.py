@@ -17,10 +17,10 @@ from pocketmq.balance.consumer.concurrent import (
     judge,
     settle,
 )
+from pocketmq.balance.consumer.expiry import SWEEP_DELAY_LEVEL, ExpirySweep
 from pocketmq.balance.consumer.handling import RESUBMIT_AFTER
 from pocketmq.client.group.held_queue import HeldQueue
 from pocketmq.client.push.calls import Call
-from pocketmq.client.push.expiry import sweep
 from pocketmq.client.push.handlers import NO_HANDLER, Failure
 from pocketmq.client.push.threads import Job
 from pocketmq.client.push.work import Consuming
@@ -143,7 +143,7 @@ class ConcurrentWork(WorkRoom):
     ) -> None:
         async def send(message: ReceivedMessage) -> bool:
             async with self._turn:
-                return await self.sending_back.send_back(message, level, held.queue.broker_name)
+                return await self.requeue.send_back(message, level, held.queue.broker_name)
 
         # Whatever goes wrong, the messages have to be settled: one left over holds its queue up.
         sent = await asyncio.gather(*map(send, verdict.send_back), return_exceptions=True)
@@ -204,13 +204,39 @@ class ConcurrentWork(WorkRoom):
         step = commit_step(held.queue, offset, dropped=held.dropped)
         if step is not None:
             self.consuming.note_offset(step.queue, step.offset, increase_only=step.increase_only)
-        held.made_room()
+        held.capacity_freed()
         if settlement.again and not held.dropped:
             again = [one.with_reconsume_times(one.reconsume_times + 1) for one in settlement.again]
             self.later(held, RESUBMIT_AFTER, lambda: self.arrived(held, again))
 
     async def _sweep(self) -> None:
-        await sweep(self)
+        """Requeue what is overdue in all queues; what cannot be sent is tried again next time.
+
+        The rule is `balance.consumer.expiry`. When a handler got its messages is noted only now,
+        from the calls in flight, so that it costs nothing per message.
+        """
+        now = self.consuming.now()
+        for job, seconds in self.under_way():
+            if isinstance(job, Call):
+                job.held.process.mark_started(job.messages, now - seconds)
+        for held in list(self.consuming.held().values()):
+            if not held.dropped:
+                await self._sweep_queue(held)
+
+    async def _sweep_queue(self, held: HeldQueue) -> None:
+        consuming = self.consuming
+        timeout = consuming.options.consume_timeout
+        overdue = ExpirySweep(held.process, timeout)
+        while (message := overdue.next(consuming.now())) is not None:
+            broker = held.queue.broker_name
+            if not await self.requeue.send_back(message, SWEEP_DELAY_LEVEL, broker):
+                return
+            logger.warning(
+                "handler timeout: group=%s message=%s timeout=%g s; requeued",
+                consuming.group, message.message_id, timeout,
+            )  # fmt: skip
+            overdue.sent(message, consuming.now())
+            held.capacity_freed()
 
 
 def _named(messages: Sequence[ReceivedMessage]) -> str:

@@ -60,7 +60,7 @@ class ConsumeHook(Protocol):
         """Take note of what came of it."""
 
 
-class Watch:
+class HookCaller:
     """The hooks of one consumer."""
 
     def __init__(self, group: str, namespace: str, clock: Clock, timeout: float) -> None:

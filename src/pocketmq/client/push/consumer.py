@@ -1,7 +1,7 @@
-"""The asyncio push consumer: what applications hold in their hands.
+"""The asyncio push consumer as applications use it.
 
-Delegates everything; owns its own life, and what is said before the start. Belongs to one event
-loop once it is started.
+Keeps what is said before the start, and delegates everything else to its `PushMember`. Belongs to
+one event loop once it is started.
 """
 
 import asyncio
@@ -14,23 +14,20 @@ from pocketmq.client.checks import check_hook
 from pocketmq.client.clock import Clock, SystemClock
 from pocketmq.client.consumer_options import PushConsumerOptions, PushConsumerSettings
 from pocketmq.client.filters import Filter
-from pocketmq.client.group.life import Life
+from pocketmq.client.group.life import ConsumerLife, run_until_signal
 from pocketmq.client.group.listeners import QueueListener, QueueListeners
-from pocketmq.client.group.subscriptions import Subscriptions
-from pocketmq.client.group.until_told import until_told
 from pocketmq.client.group.warnings import MembershipWarning
-from pocketmq.client.lifetime import Lifetime
 from pocketmq.client.options import ClientOptions
 from pocketmq.client.push.concurrent import ConcurrentWork
 from pocketmq.client.push.consume_hooks import ConsumeHook
-from pocketmq.client.push.member import Engine
+from pocketmq.client.push.handlers import HandledSubscriptions, HandlerFunction
+from pocketmq.client.push.member import PushMember
 from pocketmq.client.push.orderly import OrderlyWork
-from pocketmq.client.push.steering import Steering
-from pocketmq.client.push.work import Consuming, Handler, Work
+from pocketmq.client.push.steering import PushSteering
+from pocketmq.client.push.work import Consuming, Work
 from pocketmq.client.session import Session
-from pocketmq.client.sessions import Lease, lease_session, shown
+from pocketmq.client.sessions import Lease, lease_session
 from pocketmq.client.settings import sort_settings
-from pocketmq.errors import ClientClosed
 from pocketmq.model.kinds import MessageModel
 from pocketmq.model.names import is_retry_topic
 from pocketmq.model.queue import MessageQueue, sort_queues
@@ -38,10 +35,8 @@ from pocketmq.model.rebalance_event import RebalanceEvent
 
 L = TypeVar("L", bound=QueueListener)
 
-SEEK_PATIENCE = 3.0
 
-
-class PushConsumer(Steering):
+class PushConsumer(PushSteering):
     """Hands the messages of a group to handlers. Used with `async with`, or `start` and `close`.
 
     Members of a group share the queues of their topics by the rules of `pocketmq.balance`, Java
@@ -69,14 +64,12 @@ class PushConsumer(Steering):
         )
         self._clock = clock or SystemClock()
         self._random = random
-        super().__init__(Subscriptions(self.client_options.namespace))
+        subscriptions = HandledSubscriptions(self.client_options.namespace)
+        super().__init__(subscriptions, ConsumerLife(group, self._join, self._make_member))
+        self._subscriptions = subscriptions
         self._listeners = QueueListeners()
         self._hooks: list[ConsumeHook] = []
-        self._lease: Lease | None = None
-        self._engine: Engine | None = None
-        self._life: Life | None = None
-        self._lifetime = Lifetime(f"consumer of group {group}")
-        self._told = asyncio.Event()
+        self._stopped = asyncio.Event()
 
     # Life
 
@@ -87,30 +80,21 @@ class PushConsumer(Steering):
         client has a consumer in this group already, `ServerError` if a broker refuses an
         expression, `ClientClosed` once it has been closed. Nothing is left running then.
         """
-        await self._lifetime.start(self._start)
+        await self._life.start()
         return self
 
-    async def _start(self) -> None:
-        self._lease = await lease_session(
+    async def _join(self) -> Lease:
+        return await lease_session(
             self.client_options,
             shared_name=self.options.model is MessageModel.BROADCASTING,
             clock=self._clock,
             random=self._random,
         )
-        try:
-            self._engine = Engine(
-                self._lease.session,
-                self.options,
-                self._subscriptions,
-                self._listeners,
-                self._make_work,
-            )
-            self._life = Life(self._engine)
-            await self._life.start()
-        except BaseException:
-            await self._close(0.0)
-            self._lease = self._engine = self._life = None
-            raise
+
+    def _make_member(self, session: Session) -> PushMember:
+        return PushMember(
+            session, self.options, self._subscriptions, self._listeners, self._make_work
+        )
 
     async def run(self) -> None:
         """Consume until SIGINT (Ctrl-C) or SIGTERM comes, or `close` is called; then leave.
@@ -118,7 +102,7 @@ class PushConsumer(Steering):
         Handlers at work have `PushConsumerOptions.stop_wait` seconds to finish. A second
         signal does not wait for them.
         """
-        await until_told(self.start, self._told)
+        await run_until_signal(self.start, self._stopped)
         await self.close()
 
     async def close(self, wait: float | None = None) -> None:
@@ -127,24 +111,12 @@ class PushConsumer(Steering):
         Handlers at work have `wait` seconds to finish, `PushConsumerOptions.stop_wait` if not
         given. Cancelled, it goes on in the background. Raises `ClientForked`.
         """
-        self._told.set()
-        if self._lease is not None:
-            self._lease.session.check_process()
+        self._stopped.set()
         patience = self.options.stop_wait if wait is None else wait
-        await self._lifetime.end(lambda: self._close(patience))
-
-    async def _close(self, wait: float) -> None:
-        try:
-            if self._life is not None:
-                await self._life.stop(wait)
-        finally:
-            if self._lease is not None:
-                await self._lease.release()
+        await self._life.close(lambda member: member.stop(patience))
 
     def __repr__(self) -> str:
-        lease = self._lease
-        state = "running" if self.running else "not started" if lease is None else "closed"
-        return shown(self, self.options.group, lease, state)
+        return self._life.describe(self, closed=self._life.ended)
 
     async def __aenter__(self) -> Self:
         return await self.start()
@@ -169,7 +141,7 @@ class PushConsumer(Steering):
         self,
         topic: str,
         expression: str | Filter = "*",
-        handler: Handler | None = None,
+        handler: HandlerFunction | None = None,
         *,
         batch: bool | None = None,
     ) -> Self:
@@ -215,63 +187,60 @@ class PushConsumer(Steering):
         """
         check_hook(hook, "before_consume", "after_consume")
         self._hooks.append(hook)
-        if self._engine is not None:
-            self._engine.parts.work.add_hook(hook)
+        if self._life.member is not None:
+            self._life.member.parts.work.add_hook(hook)
 
     # What is going on
 
     @property
     def running(self) -> bool:
         """Whether it has started and not been closed."""
-        return self._engine is not None and not self._lifetime.ended
+        return self._life.current is not None
 
     @property
     def session(self) -> Session:
         """The client this consumer is a member of; raises `ClientClosed` if it is not running."""
-        return self._running().session
+        return self._life.running().session
 
     def assignment(self) -> dict[str, tuple[MessageQueue, ...]]:
         """Give the queues that are this member's now, by topic."""
-        engine = self._running()
+        member = self._life.running()
         found: dict[str, list[MessageQueue]] = {
             self._subscriptions.shown(topic): [] for topic in self._subscriptions.own()
         }
-        for held in (*engine.parts.held.values(), *engine.parts.popped.values()):
+        for held in member.parts.queues:
             if not held.dropped and not is_retry_topic(held.queue.topic):
-                found.setdefault(held.topic, []).append(engine.shown(held.queue))
+                found.setdefault(held.topic, []).append(member.shown(held.queue))
         return {topic: tuple(sort_queues(queues)) for topic, queues in found.items()}
 
     @property
     def history(self) -> tuple[RebalanceEvent, ...]:
         """The last rebalances, the oldest first; empty before the start."""
-        return () if self._engine is None else self._engine.rebalancing.history.events
+        member = self._life.member
+        return () if member is None else member.rebalancing.history.events
 
     @property
     def warnings(self) -> tuple[MembershipWarning, ...]:
         """Mistakes in how the group is used, found so far."""
-        return () if self._engine is None else self._engine.watch.warnings
+        member = self._life.member
+        return () if member is None else member.watch.warnings
 
     def publish_history(self, topic: str, *, past: bool = True) -> None:
         """Send a message for each rebalance to a topic, those remembered first unless `past=False`.
 
         The form is that of `RebalanceEvent.to_json`. Raises `ClientClosed`, `NameInvalid`.
         """
-        self._running().publish_history(topic, past=past)
-
-    def _running(self) -> Engine:
-        if self._engine is None or self._lifetime.ended:
-            raise ClientClosed(f"consumer of group {self.options.group}")
-        return self._engine
+        self._life.running().publish_history(topic, past=past)
 
     def _subscriptions_changed(self, *, added: bool) -> None:
-        engine = self._engine
-        if engine is None or self._lifetime.ended:
+        member = self._life.current
+        if member is None:
             return
-        engine.rebalancing.tell(when.SubscriptionChanged(added=added))
-        engine.tasks.spawn(_announce(engine), "announce subscriptions")
+        member.rebalancing.tell(when.SubscriptionChanged(added=added))
+        member.tasks.spawn(_announce(member), "announce subscriptions")
 
 
-async def _announce(engine: Engine) -> None:
-    """Tell brokers, then see to it without waiting for them to call."""
-    await engine.announce()
-    engine.request_rebalance()
+async def _announce(member: PushMember) -> None:
+    """Send brokers the subscriptions, then rebalance without waiting for their notification."""
+    await member.announce()
+    member.request_rebalance()

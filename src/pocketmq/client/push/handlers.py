@@ -9,15 +9,20 @@ import asyncio
 import inspect
 from collections.abc import Callable, Sequence
 from enum import Enum
-from functools import partial
 from typing import Any
 
 import msgspec
 
 from pocketmq.client.checks import check_seconds
+from pocketmq.client.filters import Filter
+from pocketmq.client.group.listeners import is_coroutine_function
+from pocketmq.client.group.subscriptions import Subscriptions
 from pocketmq.client.interrupting import interrupt_main
 from pocketmq.errors import InvalidInput
 from pocketmq.protocol.received import ReceivedMessage
+
+HandlerFunction = Callable[[Any], Any]
+"""Takes one message, or a list of them; a coroutine function or a plain one."""
 
 
 class Consumed(Enum):
@@ -97,15 +102,6 @@ class Handler:
         return None if answer is None or answer is Consumed.OK else understood(answer)
 
 
-def is_coroutine_function(function: Callable[..., Any]) -> bool:
-    """Tell whether calling it gives a coroutine, also for bound, partial and callable objects."""
-    while isinstance(function, partial):
-        function = function.func
-    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
-        getattr(function, "__call__", None)  # noqa: B004 - not whether, but how it is called
-    )
-
-
 def understood(answer: object) -> Failure | None:
     """Read an answer. What is none counts as a failure, so that no message is lost by mistake."""
     if answer is None or answer is Consumed.OK:
@@ -149,3 +145,65 @@ def _text(show: Callable[[Any], str], what: object) -> str:
         return show(what)[:200]
     except Exception:  # noqa: BLE001 - the handler's, again
         return "something that cannot be shown"
+
+
+class TopicHandler(msgspec.Struct, frozen=True):
+    """What messages of a topic are given to."""
+
+    topic: str
+    """As the application calls it."""
+    function: HandlerFunction
+    batch: bool = False
+    """Whether it takes a list of messages, of `handler_batch` at most."""
+
+    def __post_init__(self) -> None:
+        if not callable(self.function):
+            raise InvalidInput(f"a handler is a function that takes messages, not {self.function}")
+        _check_takes_one(self.function)
+
+
+def _check_takes_one(function: HandlerFunction) -> None:
+    try:
+        takes = inspect.signature(function)
+    except (TypeError, ValueError):
+        return  # some that are written in C do not say
+    try:
+        takes.bind(None)
+    except TypeError as error:
+        raise InvalidInput(
+            f"a handler takes one argument, the message or messages; {function} does not: {error}"
+        ) from None
+
+
+class HandledSubscriptions(Subscriptions):
+    """The subscriptions of a push consumer, with their handlers."""
+
+    def __init__(self, namespace: str) -> None:
+        super().__init__(namespace)
+        self._handlers: dict[str, TopicHandler] = {}  # by the application's name
+
+    def add(
+        self,
+        topic: str,
+        wanted: str | Filter,
+        handler: HandlerFunction | None,
+        *,
+        batch: bool,
+        version_ms: int,
+    ) -> None:
+        """Subscribe a topic, or change its expression and handler.
+
+        A handler outlives `remove`: messages may still be cached, or be redelivered. Raises
+        `NameInvalid`, `FilterSyntaxError`, or `InvalidInput` without a handler.
+        """
+        known = self._handlers.get(topic)
+        if handler is None and known is None:
+            raise InvalidInput(f"topic {topic!r} needs a handler: subscribe(topic, '*', handler)")
+        made = known if handler is None else TopicHandler(topic, handler, batch)
+        self.want(topic, wanted, version_ms=version_ms)
+        if made is not None:
+            self._handlers[topic] = made
+
+    def handler_for(self, topic: str) -> TopicHandler | None:
+        """Return the handler of a topic as the application calls it."""
+        return self._handlers.get(topic)

@@ -23,7 +23,7 @@ logger = logging.getLogger("pocketmq.client")
 LOCK_TIMEOUT = 1.0
 
 
-class QueueLocks:
+class BrokerLocks:
     """Talks to masters about the locks of one group; slaves have none."""
 
     def __init__(self, session: Session, group: str, tasks: Tasks) -> None:

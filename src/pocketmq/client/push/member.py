@@ -1,7 +1,6 @@
-"""A running push consumer: its rooms put together, as its session and its work room see it.
+"""A running push consumer: its modules put together, as its session and its work room see it.
 
-Lives from start to stop; `push` is what applications hold, `life` starts and stops it. Belongs to
-one event loop.
+Lives from start to stop; applications hold a `PushConsumer`. Belongs to one event loop.
 """
 
 import asyncio
@@ -10,32 +9,40 @@ from collections.abc import Callable, Collection, Mapping
 
 import msgspec
 
+from pocketmq.balance.consumer import lifecycle as life
 from pocketmq.balance.consumer import schedule as when
-from pocketmq.balance.consumer.locks import after_lock_batch, lock_plan
+from pocketmq.balance.consumer.instructions import Instruction
+from pocketmq.balance.consumer.locks import (
+    after_lock_batch,
+    after_unlock_batch,
+    lock_plan,
+    unlock_plan,
+)
 from pocketmq.balance.consumer.pulling import offset_correction
 from pocketmq.balance.consumer.rebalance import Member
-from pocketmq.balance.consumer.start_offset import StartRule
-from pocketmq.balance.profile import Profile
 from pocketmq.client.consumer_options import PushConsumerOptions
+from pocketmq.client.group import member as shared
 from pocketmq.client.group.calls import group_connections
 from pocketmq.client.group.held_queue import HeldQueue
-from pocketmq.client.group.history_topic import HistoryTopic
-from pocketmq.client.group.holdings import Holdings
+from pocketmq.client.group.history import HistoryTopic
 from pocketmq.client.group.listeners import QueueListeners
-from pocketmq.client.group.local_offsets import LocalOffsets, offsets_file
-from pocketmq.client.group.offsets import OffsetStore, RemoteOffsets
-from pocketmq.client.group.parts import Parts
+from pocketmq.client.group.offsets import persist_periodically
+from pocketmq.client.group.parts import (
+    QueueTable,
+    member_profile,
+    member_tasks,
+    offset_store,
+    start_rule,
+)
 from pocketmq.client.group.rebalancing import Rebalancing
-from pocketmq.client.group.subscriptions import Subscriptions
 from pocketmq.client.group.warnings import MembershipWatch
-from pocketmq.client.push.locks import QueueLocks
-from pocketmq.client.push.pulling import Puller
-from pocketmq.client.push.resetting import Resetting
+from pocketmq.client.push.handlers import HandledSubscriptions, TopicHandler
+from pocketmq.client.push.holdings import OffsetResets, PushHoldings
+from pocketmq.client.push.locks import BrokerLocks
+from pocketmq.client.push.pulling import PushPullLoop
 from pocketmq.client.push.trace import open_trace
-from pocketmq.client.push.work import Consuming, TopicHandler, Work
-from pocketmq.client.routes import KnownRoute
+from pocketmq.client.push.work import Consuming, PushParts, Work
 from pocketmq.client.session import Session
-from pocketmq.client.tasks import Tasks
 from pocketmq.model.kinds import ConsumeType, MessageModel
 from pocketmq.model.members import ConsumerData
 from pocketmq.model.names import is_retry_topic, wrap_namespace
@@ -48,78 +55,62 @@ logger = logging.getLogger("pocketmq.client")
 
 MakeWork = Callable[[Consuming], Work]
 
-HALF_AN_HOUR_MS = 30 * 60 * 1000
 
-
-class Engine:
-    """One member of a group, at work: a `ConsumerMember` of its session, `Consuming` to its work.
+class PushMember(shared.SharingMember[HeldQueue]):
+    """A push consumer at work: a `ConsumerMember` of its session, `Consuming` to its work room.
 
     The methods of both are documented there.
     """
+
+    kind = "push"
+    parts: PushParts
 
     def __init__(
         self,
         session: Session,
         options: PushConsumerOptions,
-        subscriptions: Subscriptions,
+        subscriptions: HandledSubscriptions,
         listeners: QueueListeners,
         make_work: MakeWork,
     ) -> None:
-        self.session = session
-        self.options = options
-        self.model = options.model
-        self.group = wrap_namespace(session.options.namespace, options.group)
-        # Java waits for its timer when a route changes; nobody needs that pause.
-        self.profile: Profile = msgspec.structs.replace(
-            session.options.profile, rebalance_on_route_change=True
-        )
-        self.tasks = Tasks(f"{session.client_id}: consumer {options.group}")
-        self.started_at_ms = session.clock.now_ms()
-        self.listeners = listeners
-        self.watch = MembershipWatch(self.group, options.model)
-        self._subscriptions = subscriptions
-        self._loop = asyncio.get_running_loop()
-        self._looking = False
-        self.parts = Parts(
+        group = wrap_namespace(session.options.namespace, options.group)
+        parts = PushParts(
             session=session,
             options=options,
-            profile=self.profile,
-            group=self.group,
+            profile=member_profile(session),
+            group=group,
             subscriptions=subscriptions,
-            offsets=self._offset_store(),
-            tasks=self.tasks,
-            held={},
-            popped={},
+            offsets=offset_store(session, options, group),
+            tasks=member_tasks(session, options),
+            start=start_rule(options, session.clock.now_ms(), ConsumeType.CONSUME_PASSIVELY),
+            queues=QueueTable(),
             limits=options.limits.in_force(),
-            work=make_work(self),
         )
-        member = self._member()
-        self.locks = QueueLocks(session, self.group, self.tasks)
-        self.puller = Puller(self.parts, member.start, self._correct)
-        self.holdings = Holdings(self.parts, self.locks, self.puller)
+        super().__init__(parts, listeners)
+        self.options = options
+        self.model = options.model
+        self.profile = parts.profile
+        self._handled = subscriptions
+        self._loop = asyncio.get_running_loop()
+        parts.work = make_work(self)
+        self.watch = MembershipWatch(group, options.model)
+        self.locks = BrokerLocks(session, group, self.tasks)
+        self.pulling = PushPullLoop(parts, self._correct)
+        self.holdings = PushHoldings(parts, self.locks, self.pulling)
         self.rebalancing = Rebalancing(
-            self.parts,
+            parts,
             self.holdings,
-            member,
-            options.allocation(),
-            changed=self.queues_changed,
-            looked=self._look_at_group,
+            self._facts(),
+            changed=self._queues_changed,
+            ran=self._check_group_soon,
         )
-        self._resetting = Resetting(self.parts, self.holdings, self._suspend, self._resume)
+        self._resets = OffsetResets(parts, self.holdings, self._suspend, self._resume)
+        self._checking_group = False
         self._publishers: list[HistoryTopic] = []
-        self.tracer = open_trace(session, options, self.parts.work, self.tasks)
+        self.tracer = open_trace(session, options, parts.work, self.tasks)
 
-    def _offset_store(self) -> OffsetStore:
-        options, session = self.options, self.session
-        if options.model is MessageModel.BROADCASTING:
-            return LocalOffsets(offsets_file(options.offsets_dir, session.client_id, self.group))
-        return RemoteOffsets(session, self.group, self.profile)
-
-    def _member(self) -> Member:
+    def _facts(self) -> Member:
         options = self.options
-        start_ms = self.started_at_ms - HALF_AN_HOUR_MS
-        if options.start_at is not None:
-            start_ms = int(options.start_at * 1000)
         return Member(
             profile=self.profile,
             group=self.group,
@@ -128,33 +119,119 @@ class Engine:
             model=options.model,
             orderly=options.orderly,
             limits=options.limits,
-            start=StartRule(options.consume_from, start_ms),
+            start=self.parts.start,
             client_rebalance=options.client_rebalance,
         )
 
-    # What happens by itself
+    # Start and stop
+
+    def _life(self) -> life.Consumer:
+        return life.Consumer(
+            profile=self.profile,
+            group=self.group,
+            model=self.model,
+            orderly=self.options.orderly,
+            expression_types={
+                topic: each.expression_type for topic, each in self.subscriptions.own().items()
+            },
+        )
+
+    def start_steps(self) -> tuple[Instruction, ...]:
+        """Return the steps of a start, in Java's order."""
+        return life.start_steps(self._life())
+
+    def stop_steps(self, wait: float) -> tuple[Instruction, ...]:
+        """Return the steps of a stop, in Java's order."""
+        return life.stop_steps(self._life(), wait)
+
+    async def start_step(self, step: Instruction) -> None:
+        """Take a step."""
+        match step:
+            case life.SubscribeRetryTopic(topic):
+                self.subscriptions.add_own(topic, self.session.clock.now_ms())
+            case life.StartConsuming():
+                self._begin_work()
+            case life.RebalanceNow():
+                self.rebalancing.tell(when.Started(self.announced))
+            case _:
+                await super().start_step(step)
+
+    def _begin_work(self) -> None:
+        parts, client, profile = self.parts, self.session.options, self.profile
+        parts.running = True
+        parts.work.start()
+        persist_periodically(self.tasks, parts.offsets.table, client, self.persist_offsets)
+        if self.options.orderly and self.model is MessageModel.CLUSTERING:
+            self.tasks.every(
+                profile.lock_interval,
+                self.renew_locks,
+                "locks",
+                first_after=profile.lock_first_after,
+            )
+
+    async def stop_step(self, step: Instruction) -> None:
+        """Take a step: handlers finish first, then locks, offsets and brokers, then the rest.
+
+        Locks go before offsets as in Java; only now no handler is left that could move either.
+        """
+        parts, patience = self.parts, shared.STOP_PATIENCE
+        match step:
+            case life.StopConsuming(wait):
+                parts.running = False
+                await self.rebalancing.stop(patience)
+                for held in parts.queues.pulled.values():
+                    self.pulling.end(held)
+                await parts.work.stop(wait)
+            case life.UnlockAll():
+                await self._unlock_all()
+            case life.StopSession():
+                self._report_end()
+                await self.listeners.finish(patience)
+                for publisher in self._publishers:
+                    await publisher.finish(patience)
+                if self.tracer is not None:
+                    await self.tracer.close(patience)
+                await self.tasks.stop()
+            case life.DropAllQueues():
+                self.holdings.drop_all()
+            case _:
+                await super().stop_step(step)
+
+    async def _unlock_all(self) -> None:
+        plan = unlock_plan(self.holdings.owned())
+        answers = await asyncio.gather(*(self.locks.unlock(batch) for batch in plan))
+        for batch, answered in zip(plan, answers, strict=True):
+            self.holdings.perform(after_unlock_batch(batch, answered=answered))
+
+    def _report_end(self) -> None:
+        """Report to listeners and history that no queue is owned any more."""
+        for topic in self.topics():
+            before = self.parts.queues.working(topic)
+            if before:
+                self.rebalancing.history.record(
+                    msgspec.structs.replace(
+                        self.rebalancing.new_event(topic, "stop"), before=before, revoked=before
+                    )
+                )
+        self._queues_changed(tuple(self.parts.queues.pulled), ())
 
     async def announce(self) -> bool:
-        """Tell brokers what is subscribed; True if one took note."""
-        own = dict(self._subscriptions.own())
-        taken = await self.session.heartbeats.beat(in_full=True)
+        """Send brokers the subscriptions; return whether one took them."""
+        own = dict(self.subscriptions.own())
+        taken = await super().announce()
         if taken:
             self.watch.announced(own)
         return taken
 
-    async def persist_offsets(self) -> None:
-        """Store the offsets of all held queues now."""
-        await self.parts.offsets.persist_all(tuple(self.parts.held))
-
     async def renew_locks(self) -> None:
-        """Ask all brokers for the locks of the held queues again, side by side."""
+        """Ask all brokers for the locks of the owned queues again, side by side."""
         plan = lock_plan(self.holdings.owned())
         answers = await asyncio.gather(*(self.locks.lock(batch) for batch in plan))
         for batch, granted in zip(plan, answers, strict=True):
             self.holdings.perform(after_lock_batch(batch, granted))
 
     def publish_history(self, topic: str, *, past: bool) -> None:
-        """Send rebalance events to a topic from now on, those remembered first if asked for."""
+        """Send rebalance events to a topic from now on, first those in memory if asked for."""
         publisher = HistoryTopic(topic, self.session, self.tasks)
         history = self.rebalancing.history
         for event in history.events if past else ():
@@ -162,28 +239,23 @@ class Engine:
         history.listen(publisher.publish)
         self._publishers.append(publisher)
 
-    async def finish_history(self, patience: float) -> None:
-        """Wait for events that are being published, but not longer than `patience`."""
-        for publisher in self._publishers:
-            await publisher.finish(patience)
-
-    def queues_changed(
+    def _queues_changed(
         self, released: tuple[MessageQueue, ...], acquired: tuple[MessageQueue, ...]
     ) -> None:
-        """Tell the application's listeners what went and what came."""
-        self.listeners.revoked([self.shown(queue) for queue in _own(released)], self.tasks)
-        self.listeners.assigned([self.shown(queue) for queue in _own(acquired)], self.tasks)
+        self.queues_changed(_own(released), _own(acquired))
 
     def _correct(self, held: HeldQueue, offset: int, after: float) -> None:
         """Set a queue right that was pulled outside what its broker holds."""
-        logger.warning("%s: offset %s is not there; the broker says %s",
-            held.queue, held.next_offset, offset)  # fmt: skip
+        logger.warning(
+            "offset out of range: queue=%s offset=%s; resuming from the broker's offset %s",
+            held.queue, held.next_offset, offset,
+        )  # fmt: skip
         self.holdings.drop(held)
         self.tasks.spawn(self._correct_later(held, offset, after), f"correct {held.queue}")
 
     async def _correct_later(self, held: HeldQueue, offset: int, after: float) -> None:
         await asyncio.sleep(after)
-        if self.parts.held.get(held.queue) is held:
+        if self.parts.queues.pulled.get(held.queue) is held:
             await self.holdings.correct(held, offset_correction(self.profile, held.queue, offset))
 
     def _suspend(self) -> None:
@@ -194,27 +266,24 @@ class Engine:
         self.parts.suspended = False
         self.rebalancing.tell(when.Resumed())
 
-    def _look_at_group(self) -> None:
-        if not self._looking:
-            self._looking = True
-            self.tasks.spawn(self._look(), "look at the group")
+    def _check_group_soon(self) -> None:
+        if not self._checking_group:
+            self._checking_group = True
+            self.tasks.spawn(self._check_group(), "check the group")
 
-    async def _look(self) -> None:
+    async def _check_group(self) -> None:
         try:
-            own = self._subscriptions.own()
+            own = self.subscriptions.own()
             topic = next((t for t in own if self.session.routes.cached(t) is not None), None)
             if topic is None:
                 return
             seen = await group_connections(self.session, topic, self.group)
             if seen is not None:
-                self.watch.look(seen, self._subscriptions.own(), self.session.clock.now())
+                self.watch.look(seen, self.subscriptions.own(), self.session.clock.now())
         finally:
-            self._looking = False
+            self._checking_group = False
 
     # For the session
-
-    def topics(self) -> Collection[str]:  # noqa: D102
-        return self._subscriptions.topics()
 
     def consumer_data(self) -> ConsumerData:  # noqa: D102
         return ConsumerData(
@@ -222,24 +291,12 @@ class Engine:
             consume_type=ConsumeType.CONSUME_PASSIVELY,
             message_model=self.model,
             consume_from_where=self.options.consume_from,
-            subscription_data_set=list(self._subscriptions.all()),
+            subscription_data_set=list(self.subscriptions.all()),
             unit_mode=self.options.unit_mode,
         )
 
-    def on_ids_changed(self) -> None:  # noqa: D102
-        self.rebalancing.tell(when.IdsChanged())
-
-    def on_route_changed(self, known: KnownRoute) -> None:  # noqa: D102
-        self.rebalancing.route_changed(known)
-
-    def on_broker_active(self, address: str) -> None:  # noqa: D102
-        self.rebalancing.tell(when.BrokerChannelActive(address))
-
     async def reset_offsets(self, topic: str, offsets: dict[MessageQueue, int]) -> None:  # noqa: D102
-        await self._resetting.reset(topic, offsets)
-
-    async def offsets_reached(self, topic: str) -> dict[MessageQueue, int]:  # noqa: D102
-        return self.parts.offsets.table.of_topic(topic)
+        await self._resets.reset(topic, offsets)
 
     async def running_info(self, *, with_stacks: bool) -> RunningInfo:  # noqa: D102
         return await self.parts.work.running_info(with_stacks=with_stacks)
@@ -255,16 +312,16 @@ class Engine:
         return self._loop.time()
 
     def handler_for(self, topic: str) -> TopicHandler | None:  # noqa: D102
-        return self._subscriptions.handler_for(topic)
+        return self._handled.handler_for(topic)
 
     def wire_topic(self, topic: str) -> str:  # noqa: D102
-        return self._subscriptions.wire(topic)
+        return self.subscriptions.wire(topic)
 
     def held(self) -> Mapping[MessageQueue, HeldQueue]:  # noqa: D102
-        return self.parts.held
+        return self.parts.queues.pulled
 
-    def subscriptions(self) -> Collection[Subscription]:  # noqa: D102
-        return self._subscriptions.all()
+    def subscribed(self) -> Collection[Subscription]:  # noqa: D102
+        return self.subscriptions.all()
 
     def note_offset(self, queue: MessageQueue, offset: int, *, increase_only: bool) -> None:  # noqa: D102
         self.parts.offsets.table.advance(queue, offset, increase_only=increase_only)
@@ -283,18 +340,7 @@ class Engine:
     def request_rebalance(self) -> None:  # noqa: D102
         self.rebalancing.tell(when.RebalanceRequested())
 
-    # Names
 
-    def shown(self, queue: MessageQueue) -> MessageQueue:
-        """Give a queue as the application calls it."""
-        topic = self._subscriptions.shown(queue.topic)
-        return queue if topic == queue.topic else msgspec.structs.replace(queue, topic=topic)
-
-    def wire(self, queue: MessageQueue) -> MessageQueue:
-        """Give a queue as the wire has it."""
-        return msgspec.structs.replace(queue, topic=self._subscriptions.wire(queue.topic))
-
-
-def _own(queues: tuple[MessageQueue, ...]) -> list[MessageQueue]:
-    """Give the queues of the application's own topics."""
-    return [queue for queue in queues if not is_retry_topic(queue.topic)]
+def _own(queues: tuple[MessageQueue, ...]) -> tuple[MessageQueue, ...]:
+    """Return the queues of the application's own topics."""
+    return tuple(queue for queue in queues if not is_retry_topic(queue.topic))

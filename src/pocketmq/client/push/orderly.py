@@ -28,7 +28,7 @@ from pocketmq.balance.consumer.orderly import (
 )
 from pocketmq.client.clock import stopwatch
 from pocketmq.client.group.held_queue import HeldQueue
-from pocketmq.client.push.call_sequence import Pace, Stretch
+from pocketmq.client.push.call_sequence import CallSequence, Pace
 from pocketmq.client.push.handlers import NO_HANDLER, Failure
 from pocketmq.client.push.threads import Job
 from pocketmq.client.push.work import Consuming
@@ -126,7 +126,7 @@ class OrderlyWork(WorkRoom):
             return
         held.begin_work()
         self._at_work.add(held.queue)
-        stretch = Stretch(
+        stretch = CallSequence(
             held,
             handler,
             messages,
@@ -143,12 +143,12 @@ class OrderlyWork(WorkRoom):
     def finished(self, jobs: Sequence[Job]) -> None:
         """Settle stretches that have ended."""
         for job in jobs:
-            if isinstance(job, Stretch):
+            if isinstance(job, CallSequence):
                 self._settle(job)
             else:
                 self.conclude(job)
 
-    def _settle(self, stretch: Stretch) -> None:
+    def _settle(self, stretch: CallSequence) -> None:
         held, process = stretch.held, stretch.held.process
         self._at_work.discard(held.queue)
         pace = self._pace.get(held)
@@ -216,7 +216,7 @@ class OrderlyWork(WorkRoom):
         not_sent = [
             message.queue_offset
             for message in spent
-            if not await self.sending_back.send_copy(message, message.reconsume_times + step, limit)
+            if not await self.requeue.send_copy(message, message.reconsume_times + step, limit)
         ]
         if not self.stopping:
             self._carry_out(held, after_handler(answer, messages, not_sent), messages, began)
@@ -249,7 +249,7 @@ class OrderlyWork(WorkRoom):
         step = commit_step(held.queue, held.process.commit(), dropped=held.dropped)
         if step is not None:
             self.consuming.note_offset(step.queue, step.offset, increase_only=step.increase_only)
-        held.made_room()
+        held.capacity_freed()
 
     def _relock(self, held: HeldQueue) -> None:
         self.consuming.tasks.spawn(self._ask_for_lock(held), "lock a queue")

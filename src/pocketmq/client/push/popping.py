@@ -1,28 +1,24 @@
-"""Popping in a push consumer: queues that a broker wants to be popped (5.x), one loop for each.
+"""Popping in a push consumer: queues that a broker wants to be popped (5.x).
 
-The broker remembers who has which message, so nothing is cached under an offset: a message that is
-handled is acknowledged by its handle, one that failed stays hidden a while longer and comes again.
-Belongs to one event loop.
+The broker remembers which consumer has which message, so nothing is cached under an offset: a
+handled message is acknowledged by its handle, a failed one stays hidden for longer and is then
+redelivered. Belongs to one event loop.
 """
 
 import asyncio
 import logging
 from collections.abc import Sequence
 
+from pocketmq.balance.consumer.instructions import Instruction
 from pocketmq.balance.consumer.popping import PopFacts, after_last_try, before_pop, hide_again
-from pocketmq.balance.consumer.pulling import (
-    BROKER_SUSPEND,
-    PullLater,
-    StopPulling,
-    WaitReason,
-    after_pull_error,
-)
+from pocketmq.balance.consumer.pulling import BROKER_SUSPEND, after_pull_error
 from pocketmq.client.group.held_queue import HeldQueue
-from pocketmq.client.group.parts import Parts
-from pocketmq.client.group.subscriptions import Subscribed
-from pocketmq.client.pop.popped import Popped, handle_of
+from pocketmq.client.group.queue_loop import QueueLoop
+from pocketmq.client.group.subscriptions import TopicSubscription
+from pocketmq.client.pop.popped import PopResult, handle_of
 from pocketmq.client.pop.requests import PopRequests
-from pocketmq.errors import BrokerNotFound, MQError, ServerError
+from pocketmq.client.push.work import PushParts
+from pocketmq.errors import MQError
 from pocketmq.protocol.pop_handles import PopHandle
 from pocketmq.protocol.received import ReceivedMessage
 
@@ -31,125 +27,93 @@ logger = logging.getLogger("pocketmq.client")
 MOST_TRIES = 16
 
 
-class Popping:
+class PopLoop(QueueLoop[HeldQueue, PopResult]):
     """Pops the queues of one consumer."""
 
-    def __init__(self, parts: Parts) -> None:
-        self._parts = parts
-        self._failing: set[HeldQueue] = set()
+    verb = "pop"
 
-    def begin(self, held: HeldQueue, *, from_first: bool, after: float) -> None:
+    def __init__(self, parts: PushParts) -> None:
+        super().__init__(parts.session, parts.group, parts.tasks)
+        self._parts = parts
+        self._requests = {
+            from_first: PopRequests(
+                parts.session, parts.group, ordered=False, from_first=from_first
+            )
+            for from_first in (False, True)
+        }
+
+    def open(self, held: HeldQueue, *, from_first: bool, after: float) -> None:
         """Pop a queue, first in `after` seconds."""
+        held.popped = PopSettling(self._parts, held, self._requests[from_first])
+        self.begin(held, after)
+
+    def next_step(self, held: HeldQueue) -> Instruction:
+        """Decide whether to pop now."""
         parts = self._parts
-        requests = PopRequests(parts.session, parts.group, ordered=False, from_first=from_first)
-        settling = PopSettling(parts, held, requests)
-        held.popped = settling
-        held.pulling = parts.tasks.spawn(
-            self._go_round(held, requests, settling, after), f"pop {held.queue.topic}"
+        held.process.last_pull = self._now()
+        return before_pop(
+            PopFacts(
+                dropped=not held.may_start,
+                running=parts.running,
+                paused=parts.suspended or held.paused,
+                waiting=_settling(held).waiting,
+                limit=parts.options.pop_limit,
+                subscribed=parts.subscriptions.get(held.queue.topic) is not None,
+            )
         )
 
-    async def _go_round(
-        self, held: HeldQueue, requests: PopRequests, settling: "PopSettling", after: float
-    ) -> None:
-        parts, clock = self._parts, asyncio.get_running_loop().time
-        await asyncio.sleep(after)
-        while True:
-            subscribed = parts.subscriptions.get(held.queue.topic)
-            held.process.last_pull = clock()
-            step = before_pop(
-                PopFacts(
-                    dropped=held.dropped,
-                    running=parts.running,
-                    paused=parts.suspended or held.paused,
-                    waiting=settling.waiting,
-                    limit=parts.options.pop_limit,
-                    subscribed=subscribed is not None,
-                )
-            )
-            if isinstance(step, StopPulling):
-                self._failing.discard(held)
-                return
-            if isinstance(step, PullLater):
-                await self._wait(held, step)
-            elif subscribed is not None:
-                pause = await self._pop(held, requests, settling, subscribed)
-                await asyncio.sleep(pause)
+    async def ask(self, held: HeldQueue, step: Instruction) -> PopResult:  # noqa: ARG002 - PullNow
+        """Pop once."""
+        queue, options = held.queue, self._parts.options
+        held.subscribed = subscribed = self._parts.subscriptions.get(queue.topic)
+        assert subscribed is not None  # or `next_step` had put the pop off
+        return await _settling(held).requests.pop(
+            queue.broker_name,
+            subscribed.subscription,
+            held.topic,
+            most=options.pop_batch,
+            invisible=options.pop_invisible,
+            wait=BROKER_SUSPEND,
+            queue_id=queue.queue_id,
+        )
 
-    async def _wait(self, held: HeldQueue, step: PullLater) -> None:
-        """Wait for a while; for handlers, or a paused queue, not longer than needed."""
-        if step.reason not in (WaitReason.PAUSED, WaitReason.TOO_MANY_MESSAGES):
-            await asyncio.sleep(step.after)
-            return
-        loop = asyncio.get_running_loop()
-        held.freed = loop.create_future()
-        timer = loop.call_later(step.after, held.wake)
-        try:
-            await held.freed
-        finally:
-            timer.cancel()
-            held.freed = None
+    def take(self, held: HeldQueue, answer: PopResult) -> float:
+        """Hand messages to the work room; return the seconds to wait before the next pop."""
+        options = self._parts.options
+        assert held.subscribed is not None
+        messages = _settling(held).take(answer, held.subscribed)
+        if messages:
+            self._parts.work.arrived(held, messages, dispatch=True)
+        return options.pull_retry if answer.full else options.pull_interval
 
-    async def _pop(
-        self,
-        held: HeldQueue,
-        requests: PopRequests,
-        settling: "PopSettling",
-        subscribed: Subscribed,
-    ) -> float:
-        """Pop once; gives how long to wait before the next pop."""
-        parts, queue, options = self._parts, held.queue, self._parts.options
-        code: int | None = None
-        try:
-            popped = await requests.pop(
-                queue.broker_name,
-                subscribed.subscription,
-                held.topic,
-                most=options.pop_batch,
-                invisible=options.pop_invisible,
-                wait=BROKER_SUSPEND,
-                queue_id=queue.queue_id,
-            )
-        except BrokerNotFound as error:
-            self._complain(held, error)
-            parts.session.routes.refresh_soon(queue.topic)
-        except ServerError as error:
-            self._complain(held, error)
-            code = error.code
-        except MQError as error:
-            self._complain(held, error)
-        else:
-            self._failing.discard(held)
-            messages = settling.take(popped, subscribed)
-            if messages:
-                parts.work.arrived(held, messages, dispatch=True)
-            return options.pull_retry if popped.full else options.pull_interval
-        return after_pull_error(queue, 0, code, options.pull_retry).after
+    def after_error(self, held: HeldQueue, code: int | None) -> float:
+        """Return the seconds to wait after a pop that failed."""
+        return after_pull_error(held.queue, 0, code, self._parts.options.pull_retry).after
 
-    def _complain(self, held: HeldQueue, error: MQError) -> None:
-        """Log the first failure of many in a row."""
-        log = logger.debug if held in self._failing else logger.warning
-        log("group %s: cannot pop %s: %s", self._parts.group, held.queue, error)
-        self._failing.add(held)
+
+def _settling(held: HeldQueue) -> "PopSettling":
+    assert isinstance(held.popped, PopSettling)
+    return held.popped
 
 
 class PopSettling:
-    """The messages popped from one queue that are not settled, and how they are."""
+    """The unsettled messages popped from one queue, and how they are settled."""
 
-    def __init__(self, parts: Parts, held: HeldQueue, requests: PopRequests) -> None:
+    def __init__(self, parts: PushParts, held: HeldQueue, requests: PopRequests) -> None:
         self._parts = parts
         self._held = held
-        self._requests = requests
-        self._until: dict[PopHandle, float] = {}  # the loop's time when others may get it
+        self.requests = requests
+        self._until: dict[PopHandle, float] = {}  # the loop's time when another consumer may get it
         self._acks: list[tuple[str, PopHandle]] = []
         self._now = asyncio.get_running_loop().time
 
     @property
     def waiting(self) -> int:
-        """How many messages are not settled."""
+        """The number of messages that are not settled."""
         return len(self._until)
 
-    def take(self, popped: Popped, subscribed: Subscribed) -> list[ReceivedMessage]:
-        """Take messages in; those of other tags or with too many tries are acknowledged at once."""
+    def take(self, popped: PopResult, subscribed: TopicSubscription) -> list[ReceivedMessage]:
+        """Take messages in; acknowledge at once those of other tags or with too many tries."""
         most = self._parts.options.max_reconsume_times
         most = MOST_TRIES if most < 0 else most
         wanted: list[ReceivedMessage] = []
@@ -163,21 +127,21 @@ class PopSettling:
         return wanted
 
     def has(self, messages: Sequence[ReceivedMessage]) -> bool:
-        """Tell whether messages are still hidden from others."""
+        """Return whether messages are still hidden from other consumers."""
         now = self._now()
         return all(self._until.get(handle_of(message), 0.0) > now for message in messages)
 
     def lose(self, messages: Sequence[ReceivedMessage]) -> None:
-        """Forget messages that are not handled; they come again."""
+        """Forget messages that are not handled; the broker redelivers them."""
         self._settle(messages)
 
     def done(self, messages: Sequence[ReceivedMessage]) -> None:
-        """Acknowledge messages that are still ours; others have them, or will, if not."""
+        """Acknowledge messages that are still hidden; the broker redelivers the rest."""
         for handle in self._settle(messages):
             self._ack(handle)
 
     def again(self, messages: Sequence[ReceivedMessage], delay_level: int) -> None:
-        """Hide messages for longer, or give them up after their last try."""
+        """Hide messages for longer, or discard them after their last try."""
         most = self._parts.options.max_reconsume_times
         most = MOST_TRIES if most < 0 else most
         ours = set(self._settle(messages))
@@ -190,7 +154,9 @@ class PopSettling:
                 age = self._parts.session.clock.now() - message.born_timestamp
                 delay = after_last_try(age, tries)
             if delay is None:
-                logger.warning("message %s failed too often and is given up", message.message_id)
+                logger.warning(
+                    "discarding message after %d tries: id=%s", tries, message.message_id
+                )
                 self._ack(handle)
             else:
                 self._parts.tasks.spawn(self._hide(handle, delay), "hide a message")
@@ -203,7 +169,7 @@ class PopSettling:
         return ours
 
     def _ack(self, handle: PopHandle) -> None:
-        """Acknowledge a message, together with others of this turn of the loop."""
+        """Acknowledge a message, together with others of this event-loop iteration."""
         if not self._acks:
             self._parts.tasks.spawn(self._send_acks(), "acks")
         self._acks.append((self._held.queue.topic, handle))
@@ -211,12 +177,14 @@ class PopSettling:
     async def _send_acks(self) -> None:
         acks, self._acks = self._acks, []
         try:
-            await self._requests.ack(self._held.queue.broker_name, acks)
+            await self.requests.ack(self._held.queue.broker_name, acks)
         except MQError as error:
-            logger.warning("%d messages are not acknowledged and come again: %s", len(acks), error)
+            logger.warning(
+                'ack failed: messages=%d error="%s"; the broker redelivers', len(acks), error
+            )
 
     async def _hide(self, handle: PopHandle, seconds: float) -> None:
         try:
-            await self._requests.change_invisible(self._held.queue.topic, handle, seconds)
+            await self.requests.change_invisible(self._held.queue.topic, handle, seconds)
         except MQError as error:
-            logger.warning("a message is not hidden for longer and comes again soon: %s", error)
+            logger.warning('extending invisible time failed: error="%s"; redelivered soon', error)

@@ -1,26 +1,24 @@
-"""Pulling: one loop for each held queue, which goes round until the queue is dropped.
+"""Pulling for a push consumer: pulled messages are cached and handed to the work room.
 
-Whether to pull and what an answer means is `balance.consumer.pulling`; this room asks brokers,
-fills caches and waits. Belongs to one event loop.
+Whether to pull and what an answer means is `balance.consumer.pulling`. Belongs to one event loop.
 """
 
-import asyncio
 import logging
 from collections.abc import Callable
 
-from pocketmq.balance.consumer.instructions import ReadOffset, UpdateOffset
+from pocketmq.balance.consumer.instructions import Instruction, UpdateOffset
 from pocketmq.balance.consumer.pulling import (
+    BROKER_SUSPEND,
     CATCH_UP_BATCH,
+    CATCH_UP_BYTES,
+    PULL_BATCH,
+    PULL_BYTES,
     PULL_TIMEOUT,
-    BeforePull,
     CacheMessages,
     CorrectOffset,
     PullAgain,
     PullAnswer,
     PullFacts,
-    PullLater,
-    PullNow,
-    PullStatus,
     ReportOddOffsets,
     WaitReason,
     after_pull,
@@ -30,87 +28,48 @@ from pocketmq.balance.consumer.pulling import (
     pull_size,
     start_check_failed,
 )
-from pocketmq.balance.consumer.start_offset import StartRule
+from pocketmq.balance.profile import Profile
 from pocketmq.client.addresses import Place
+from pocketmq.client.consumer_options import PushConsumerOptions
 from pocketmq.client.group.held_queue import HeldQueue
-from pocketmq.client.group.parts import Parts
-from pocketmq.client.group.pulling import Asked, Pulled, PullTemplate, read_answer
-from pocketmq.client.group.start_offsets import start_offset
-from pocketmq.client.questions.pulling import ANSWERS, STATUS
-from pocketmq.errors import BrokerNotFound, MQError, ServerError
-from pocketmq.model.names import is_retry_topic
+from pocketmq.client.group.offsets import start_offset
+from pocketmq.client.group.pulling import AskedPull, PullLoop, PullResult
+from pocketmq.client.group.subscriptions import TopicSubscription
+from pocketmq.client.push.work import PushParts
+from pocketmq.client.questions.pulling import ANSWERS, PullSpec, PullTemplate
+from pocketmq.model.flags import PullFlag
+from pocketmq.model.queue import MessageQueue
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import Command
-from pocketmq.protocol.requests.pulling import PullResponse
 
 logger = logging.getLogger("pocketmq.client")
 
 Correct = Callable[[HeldQueue, int, float], None]
-"""What is called for a queue that was pulled outside what its broker holds."""
+"""Called for a queue that was pulled outside what its broker holds."""
 
 _PULL = int(RequestCode.PULL_MESSAGE)
-_NEEDS_ROOM = frozenset(
-    {WaitReason.TOO_MANY_MESSAGES, WaitReason.TOO_MANY_BYTES, WaitReason.SPAN_TOO_LONG}
-)
 
 
-class Puller:
-    """Pulls the queues of one consumer."""
+class PushPullLoop(PullLoop[HeldQueue]):
+    """Pulls the queues of one push consumer."""
 
-    def __init__(self, parts: Parts, start: StartRule, correct: Correct) -> None:
+    def __init__(self, parts: PushParts, correct: Correct) -> None:
+        super().__init__(parts.session, parts.group, parts.tasks)
         self._parts = parts
-        self._start = start
         self._correct = correct
-        self._failing: set[HeldQueue] = set()
 
-    def begin(self, held: HeldQueue, after: float) -> None:
-        """Pull a queue from its `next_offset` on, first in `after` seconds."""
-        held.pulling = self._parts.tasks.spawn(
-            self._go_round(held, after), f"pull {held.queue.topic} {held.queue.queue_id}"
-        )
+    def next_step(self, held: HeldQueue) -> Instruction:
+        """Decide whether to pull now; a pull that is put off counts as one, as in Java."""
+        if not held.dropped:
+            held.process.last_pull = self._now()
+        return before_pull(self._facts(held))
 
-    def end(self, held: HeldQueue) -> None:
-        """Stop pulling at once; an answer under way is dropped."""
-        self._failing.discard(held)
-        if held.pulling is not None:
-            held.pulling.cancel()
-
-    async def _go_round(self, held: HeldQueue, after: float) -> None:
-        template: PullTemplate | None = None
-        loop = asyncio.get_running_loop()
-        await asyncio.sleep(after)
-        while True:
-            subscribed = self._parts.subscriptions.get(held.queue.topic)
-            if not held.process.dropped:
-                held.process.last_pull = loop.time()
-            step = self._before(held, subscribed=subscribed is not None)
-            if isinstance(step, PullNow) and subscribed is not None:
-                if template is None or template.subscribed is not subscribed:
-                    parts = self._parts
-                    template = PullTemplate(
-                        parts.group, held, subscribed, parts.options, parts.profile
-                    )
-                wait = await self._pull(held, template)
-                if wait is None:
-                    return
-                if wait:
-                    await asyncio.sleep(wait)
-            elif isinstance(step, PullLater):
-                await self._wait(held, step)
-            elif isinstance(step, ReadOffset):
-                await self._check_start(held)
-            else:
-                return
-
-    def _before(self, held: HeldQueue, *, subscribed: bool) -> BeforePull:
-        return before_pull(self._facts(held, subscribed=subscribed))
-
-    def _facts(self, held: HeldQueue, *, subscribed: bool) -> PullFacts:
+    def _facts(self, held: HeldQueue) -> PullFacts:
         parts, process = self._parts, held.process
         return PullFacts(
             queue=held.queue,
             limits=parts.limits,
-            dropped=process.dropped,
+            dropped=not held.may_start,
             running=parts.running,
             paused=parts.suspended or held.paused,
             count=process.count,
@@ -119,110 +78,76 @@ class Puller:
             orderly=parts.options.orderly,
             locked=process.locked,
             start_checked=held.start_checked,
-            subscribed=subscribed,
+            subscribed=parts.subscriptions.get(held.queue.topic) is not None,
             retry_after_error=parts.options.pull_retry,
         )
 
-    async def _wait(self, held: HeldQueue, step: PullLater) -> None:
-        """Wait for a while; for room in the cache, or a paused queue, not longer than needed."""
-        if step.reason not in _NEEDS_ROOM and step.reason is not WaitReason.PAUSED:
-            await asyncio.sleep(step.after)
-            return
-        count, parts = held.process.count, self._parts
-        most = parts.limits.count
+    def wake_below(self, held: HeldQueue, reason: WaitReason) -> int:
+        """Return with how many cached messages a loop that waits is woken."""
+        if reason is not WaitReason.TOO_MANY_MESSAGES:
+            return super().wake_below(held, reason)
+        most = self._parts.limits.count
         # The next pull may bring many at once, even more than the most.
-        few = max(most - (parts.options.pull_batch or CATCH_UP_BATCH), most // 2)
-        held.wake_below = few if step.reason is WaitReason.TOO_MANY_MESSAGES else count * 3 // 4
-        loop = asyncio.get_running_loop()
-        held.freed = loop.create_future()
-        timer = loop.call_later(step.after, held.wake)
-        try:
-            await held.freed
-        finally:
-            timer.cancel()
-            held.freed = None
+        return max(most - (self._parts.options.pull_batch or CATCH_UP_BATCH), most // 2)
 
-    async def _check_start(self, held: HeldQueue) -> None:
-        """Read an orderly queue's offset again now that it is locked: its last owner has stored."""
-        parts = self._parts
-        offset = await start_offset(parts.session, parts.offsets, held.queue, self._start)
+    async def find_start(self, held: HeldQueue) -> float:
+        """Read an orderly queue's offset again before the first pull under the lock.
+
+        Its last owner may have stored a later one since the queue was taken; without this, the last
+        messages it handled would be handled twice.
+        """
+        parts, queue = self._parts, held.queue
+        offset = await start_offset(
+            parts.session, queue, await parts.offsets.read(queue), parts.start
+        )
         if offset is None:
-            await asyncio.sleep(start_check_failed(self._facts(held, subscribed=True)).after)
-            return
+            return start_check_failed(self._facts(held)).after
         held.start_checked = True
         held.next_offset = offset
+        return 0.0
 
-    async def _pull(self, held: HeldQueue, template: PullTemplate) -> float | None:
-        """Pull once; gives how long to wait before the next pull, None if there shall be none."""
-        asked = held.next_offset
-        began = asyncio.get_running_loop().time()
-        code: int | None = None
-        try:
-            place = await self._place(held)
-            answer = await self._ask(held, template, place)
-            header = answer.header(PullResponse)
-            held.suggested = header.suggest_which_broker_id
-            held.waiting = header.max_offset - header.next_begin_offset
-            pulled = self._read(asked, answer, header, held, template)
-        except ServerError as error:
-            self._complain(held, error)
-            code = error.code
-        except MQError as error:
-            self._complain(held, error)
-        else:
-            self._failing.discard(held)
-            if pulled.messages:
-                took = asyncio.get_running_loop().time() - began
-                self._parts.work.pulled(held, len(pulled.messages), took)
-            return self._take(held, STATUS[answer.code], asked, pulled, header.max_offset)
-        return after_pull_error(held.queue, asked, code, self._parts.options.pull_retry).after
+    async def ask(self, held: HeldQueue, step: Instruction) -> PullResult:  # noqa: ARG002 - PullNow
+        """Pull from the queue's next offset."""
+        parts = self._parts
+        subscribed = parts.subscriptions.get(held.queue.topic)
+        assert subscribed is not None  # or `next_step` had put the pull off
+        asked = AskedPull(held.next_offset, subscribed, parts.options.damaged)
+        return await self.pull(held, asked, parts.subscriptions)
 
-    async def _place(self, held: HeldQueue) -> Place:
-        session, name = self._parts.session, held.queue.broker_name
-        try:
-            return session.addresses.for_reading(name, held.suggested)
-        except BrokerNotFound:
-            await session.fetch_routes([held.queue.topic])
-        return session.addresses.for_reading(name, held.suggested)
+    def template(self, queue: MessageQueue, subscribed: TopicSubscription) -> PullTemplate:
+        """Write the pull requests of a queue for a subscription."""
+        parts = self._parts
+        return push_template(parts.group, queue, subscribed, parts.options, parts.profile)
 
-    async def _ask(self, held: HeldQueue, template: PullTemplate, place: Place) -> Command:
+    def fields(
+        self, held: HeldQueue, template: PullTemplate, place: Place, offset: int
+    ) -> dict[str, str]:
+        """Return the fields of one pull, with the noted offset to be committed by the way."""
         parts = self._parts
         noted = parts.offsets.table.read(held.queue)
         commit = commit_with_pull(parts.options.model, noted, to_slave=not place.is_master)
-        room = parts.limits.count - held.process.count
-        count = pull_size(parts.options.pull_batch, held.waiting, room)
-        if held.suspicion.alone:
-            count = 1
-        fields = template.fields(held.next_offset, count, commit)
-        return await parts.session.brokers.call_at(
-            place.address, _PULL, fields, timeout=PULL_TIMEOUT, accept=ANSWERS
+        capacity = parts.limits.count - held.process.count
+        count = pull_size(parts.options.pull_batch, held.waiting, capacity)
+        return template.fields(offset, 1 if held.suspicion.alone else count, commit)
+
+    async def send(self, address: str, fields: dict[str, str]) -> Command:
+        """Send a pull."""
+        return await self._session.brokers.call_at(
+            address, _PULL, fields, timeout=PULL_TIMEOUT, accept=ANSWERS
         )
 
-    def _read(
-        self,
-        offset: int,
-        answer: Command,
-        header: PullResponse,
-        held: HeldQueue,
-        template: PullTemplate,
-    ) -> Pulled:
-        if STATUS[answer.code] is not PullStatus.FOUND:
-            return Pulled([], header.next_begin_offset)
-        asked = Asked(offset, template.subscribed, self._parts.options.damaged)
-        return read_answer(asked, answer, header, held, self._parts.subscriptions)
-
-    def _take(
-        self, held: HeldQueue, status: PullStatus, asked: int, pulled: Pulled, max_offset: int
-    ) -> float | None:
-        """Carry out what an answer leads to; gives the wait before the next pull."""
-        parts, process, messages = self._parts, held.process, pulled.messages
+    def take(self, held: HeldQueue, answer: PullResult) -> float | None:
+        """Carry out what an answer leads to; return the seconds to wait before the next pull."""
+        parts, process, messages = self._parts, held.process, answer.messages
+        if messages:
+            parts.work.pulled(held, len(messages), answer.took)
         steps = after_pull(
             parts.profile,
             PullAnswer(
                 queue=held.queue,
-                status=status,
-                asked=asked,
-                next_offset=pulled.next_offset,
+                status=answer.status,
+                asked=answer.asked,
+                next_offset=answer.next_offset,
                 first_offset=messages[0].queue_offset if messages else None,
                 cached_count=process.count,
                 pull_interval=parts.options.pull_interval,
@@ -233,7 +158,7 @@ class Puller:
             if isinstance(step, PullAgain):
                 held.next_offset, wait = step.offset, step.after
             elif isinstance(step, CacheMessages):
-                dispatch = process.put(messages, max_offset)
+                dispatch = process.put(messages, answer.max_offset)
                 parts.work.arrived(held, messages, dispatch=dispatch)
             elif isinstance(step, UpdateOffset):
                 parts.offsets.table.update(
@@ -242,14 +167,42 @@ class Puller:
             elif isinstance(step, CorrectOffset):
                 self._correct(held, step.offset, step.after)
             elif isinstance(step, ReportOddOffsets):
-                logger.warning("%s: odd offsets in an answer: %s", held.queue, step)
+                logger.warning("broker answered with offsets below the one asked for: %s", step)
         return wait
 
-    def _complain(self, held: HeldQueue, error: MQError) -> None:
-        """Log the first failure of many in a row, and look for a broker that moved."""
-        quiet = held in self._failing or is_retry_topic(held.queue.topic)
-        log = logger.debug if quiet else logger.warning
-        log("group %s: cannot pull %s: %s", self._parts.group, held.queue, error)
-        self._failing.add(held)
-        if error.refresh_route:
-            self._parts.session.routes.refresh_soon(held.queue.topic)
+    def after_error(self, held: HeldQueue, code: int | None) -> float:
+        """Return the seconds to wait after a pull that failed."""
+        retry = self._parts.options.pull_retry
+        return after_pull_error(held.queue, held.next_offset, code, retry).after
+
+
+def push_template(
+    group: str,
+    queue: MessageQueue,
+    subscribed: TopicSubscription,
+    options: PushConsumerOptions,
+    profile: Profile,
+) -> PullTemplate:
+    """Write a push consumer's pull requests of a queue."""
+    subscription = subscribed.subscription
+    by_class = subscription.class_filter_mode
+    posted = options.subscription_in_pull and not by_class
+    modern = profile.line != "4.x"
+    flags = PullFlag.SUSPEND
+    if posted:
+        flags |= PullFlag.SUBSCRIPTION
+    if by_class:
+        flags |= PullFlag.CLASS_FILTER
+    wanted = PullSpec(
+        group,
+        options.pull_batch or PULL_BATCH,
+        (options.pull_batch_bytes or PULL_BYTES) if modern else None,
+        expression=subscription.sub_string if posted else None,
+        expression_type=subscription.expression_type,
+        version=subscribed.wanted_since,
+        flags=flags,
+        suspend=BROKER_SUSPEND,
+        names_broker=modern,
+    )
+    more = CATCH_UP_BYTES if modern and options.pull_batch_bytes is None else None
+    return PullTemplate(queue, wanted, more)

@@ -27,7 +27,7 @@ _LOGICAL_BROKER = "__syslo__"
 _INNER = ProducerOptions(group=INNER_PRODUCER_GROUP)
 
 
-class SendingBack:
+class Requeue:
     """Sends messages of one consumer back. Belongs to one event loop."""
 
     def __init__(self, consuming: Consuming) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 from pocketmq.balance.consumer.process_queue import ProcessQueueInfo as Cache
 from pocketmq.balance.consumer.pulling import PULL_BATCH, PULL_BYTES
 from pocketmq.client.consumer_options import PushConsumerOptions
-from pocketmq.client.push.stats import ConsumeStats
+from pocketmq.client.push.stats import HandlingStats
 from pocketmq.client.push.work import Consuming
 from pocketmq.model.kinds import ConsumeType
 from pocketmq.protocol.bodies import running
@@ -22,13 +22,13 @@ _DEEPEST = 100
 
 def running_info(
     consuming: Consuming,
-    stats: ConsumeStats,
+    stats: HandlingStats,
     *,
     orderly: bool,
     stacks_of: Iterable[asyncio.Task[Any]] | None,
 ) -> RunningInfo:
     """Describe a consumer; with where all threads and the given tasks are, unless None is."""
-    subscriptions = sorted(consuming.subscriptions(), key=lambda one: one.topic)
+    subscriptions = sorted(consuming.subscribed(), key=lambda one: one.topic)
     # The cache keeps the loop's time, operators read the wall's.
     behind = consuming.session.clock.now() - consuming.now()
     return RunningInfo(

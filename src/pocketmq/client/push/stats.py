@@ -14,7 +14,7 @@ HOUR_STEP = 600.0
 _READINGS = 7
 
 
-class Reading(NamedTuple):
+class CounterReading(NamedTuple):
     """A counter at some time."""
 
     at: float
@@ -22,20 +22,20 @@ class Reading(NamedTuple):
     times: int
 
 
-class Window:
+class CounterWindow:
     """The last readings of a counter."""
 
     __slots__ = ("_readings", "_step")
 
     def __init__(self, step: float) -> None:
         self._step = step
-        self._readings: deque[Reading] = deque(maxlen=_READINGS)
+        self._readings: deque[CounterReading] = deque(maxlen=_READINGS)
 
     def read(self, now: float, value: float, times: int) -> None:
         """Take a reading; before the first, the counter was 0 for one step."""
         if not self._readings:
-            self._readings.append(Reading(now - self._step, 0, 0))
-        self._readings.append(Reading(now, value, times))
+            self._readings.append(CounterReading(now - self._step, 0, 0))
+        self._readings.append(CounterReading(now, value, times))
 
     @property
     def total(self) -> float:
@@ -67,8 +67,8 @@ class Counter:
     def __init__(self) -> None:
         self.value = 0.0
         self.times = 0
-        self.minute = Window(MINUTE_STEP)
-        self.hour = Window(HOUR_STEP)
+        self.minute = CounterWindow(MINUTE_STEP)
+        self.hour = CounterWindow(HOUR_STEP)
 
     def add(self, value: float, times: int = 1) -> None:
         """Add to the sum, as `times` values."""
@@ -76,7 +76,7 @@ class Counter:
         self.times += times
 
 
-class TopicStats:
+class TopicHandlingStats:
     """The counters of one topic. Durations are milliseconds."""
 
     __slots__ = ("consume_rt", "failed", "ok", "pull_rt", "pulled")
@@ -107,17 +107,17 @@ class TopicStats:
         )
 
 
-class ConsumeStats:
+class HandlingStats:
     """The counters of a consumer, by topic as on the wire."""
 
     def __init__(self) -> None:
-        self._topics: dict[str, TopicStats] = {}
+        self._topics: dict[str, TopicHandlingStats] = {}
 
-    def of(self, topic: str) -> TopicStats:
+    def of(self, topic: str) -> TopicHandlingStats:
         """Give the counters of a topic."""
         found = self._topics.get(topic)
         if found is None:
-            found = self._topics[topic] = TopicStats()
+            found = self._topics[topic] = TopicHandlingStats()
         return found
 
     def status(self, topic: str) -> ConsumeStatus:

@@ -1,4 +1,4 @@
-"""What applications can do to a running push consumer: pause, resume, seek, commit.
+"""What applications can do to the queues of a push consumer: pause, resume, seek, commit.
 
 Every method raises `ClientClosed` if the consumer is not running.
 """
@@ -7,62 +7,56 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
+from pocketmq.client.group.life import ConsumerLife
 from pocketmq.client.group.subscriptions import Subscriptions
-from pocketmq.client.push.member import Engine
+from pocketmq.client.push.member import PushMember
 from pocketmq.errors import InvalidInput
 from pocketmq.model.queue import MessageQueue
 
 SEEK_PATIENCE = 3.0
-"""How long a seek waits for a handler that works on an orderly queue."""
+"""Seconds for which a seek waits for a handler call on an orderly queue."""
 
 
-class Steering:
-    """The steering of a push consumer, which says what is running."""
+class PushSteering:
+    """What an application can do to the queues of a running push consumer."""
 
-    def __init__(self, subscriptions: Subscriptions) -> None:
-        self._subscriptions = subscriptions
-
-    def _running(self) -> Engine:
-        raise NotImplementedError
+    def __init__(self, names: Subscriptions, life: ConsumerLife[PushMember]) -> None:
+        self._names = names
+        self._life = life
 
     def pause(self, what: str | MessageQueue | Iterable[MessageQueue] | None = None) -> None:
         """Pull no more of a topic, of queues, or of anything; what is cached is still handled.
 
-        It holds for queues that are taken later, too.
+        Queues that are assigned later stay paused, too.
         """
-        engine = self._running()
-        engine.holdings.pauses.pause(self._wire(what))
-        self._apply_pauses(engine)
+        member = self._life.running()
+        member.holdings.pauses.pause(self._wire(what))
+        _apply_pauses(member)
 
     def resume(self, what: str | MessageQueue | Iterable[MessageQueue] | None = None) -> None:
         """Pull again of a topic, of queues, or of everything."""
-        engine = self._running()
-        engine.holdings.pauses.resume(self._wire(what))
-        self._apply_pauses(engine)
+        member = self._life.running()
+        member.holdings.pauses.resume(self._wire(what))
+        _apply_pauses(member)
 
     async def seek(self, queue: MessageQueue, offset: int) -> None:
-        """Go on with a queue from an offset; what is cached of it is thrown away.
+        """Continue a queue from an offset; its cached messages are discarded.
 
         Raises `InvalidInput` if the queue is not this member's.
         """
-        engine = self._running()
-        held = engine.parts.held.get(engine.wire(queue))
+        member = self._life.running()
+        wire = msgspec.structs.replace(queue, topic=self._names.wire(queue.topic))
+        held = member.parts.queues.pulled.get(wire)
         if offset < 0:
             raise InvalidInput(f"an offset is 0 or more, not {offset}")
         if held is None or held.dropped:
             raise InvalidInput(f"{queue} is not assigned to this consumer now")
-        if not await engine.holdings.restart(held, offset, SEEK_PATIENCE):
-            raise InvalidInput(f"{queue} was taken away meanwhile")
+        if not await member.holdings.restart(held, offset, SEEK_PATIENCE):
+            raise InvalidInput(f"{queue} was revoked meanwhile")
 
     async def commit(self) -> None:
         """Store the offsets of all queues now, without waiting for brokers to confirm."""
-        await self._running().persist_offsets()
-
-    def _apply_pauses(self, engine: Engine) -> None:
-        parts = engine.parts
-        for held in (*parts.held.values(), *parts.popped.values()):
-            held.paused = held.queue in engine.holdings.pauses
-            held.wake()
+        await self._life.running().persist_offsets()
 
     def _wire(
         self, what: str | MessageQueue | Iterable[MessageQueue] | None
@@ -70,9 +64,14 @@ class Steering:
         if what is None:
             return None
         if isinstance(what, str):
-            return self._subscriptions.wire(what)
+            return self._names.wire(what)
         queues = (what,) if isinstance(what, MessageQueue) else what
         return [
-            msgspec.structs.replace(queue, topic=self._subscriptions.wire(queue.topic))
-            for queue in queues
+            msgspec.structs.replace(queue, topic=self._names.wire(queue.topic)) for queue in queues
         ]
+
+
+def _apply_pauses(member: PushMember) -> None:
+    for held in member.parts.queues:
+        held.paused = held.queue in member.holdings.pauses
+        held.wake()

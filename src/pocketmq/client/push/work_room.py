@@ -8,14 +8,13 @@ import logging
 from collections.abc import Callable, Iterator, Sequence
 
 from pocketmq.client.group.held_queue import HeldQueue
-from pocketmq.client.push.calls import KnownHandlers
-from pocketmq.client.push.consume_hooks import ConsumeHook, Watch
-from pocketmq.client.push.direct import DirectCall, direct_result
+from pocketmq.client.push.calls import DirectCall, KnownHandlers, direct_result
+from pocketmq.client.push.consume_hooks import ConsumeHook, HookCaller
 from pocketmq.client.push.handlers import Handler
-from pocketmq.client.push.requeue import SendingBack
+from pocketmq.client.push.requeue import Requeue
 from pocketmq.client.push.runners import Runners
 from pocketmq.client.push.running_info import running_info
-from pocketmq.client.push.stats import HOUR_STEP, MINUTE_STEP, ConsumeStats
+from pocketmq.client.push.stats import HOUR_STEP, MINUTE_STEP, HandlingStats
 from pocketmq.client.push.threads import Job, Threads
 from pocketmq.client.push.work import Consuming
 from pocketmq.errors import ResponseCode, SystemFailure
@@ -33,12 +32,12 @@ class WorkRoom:
     def __init__(self, consuming: Consuming) -> None:
         options, session = consuming.options, consuming.session
         self.consuming = consuming
-        self.stats = ConsumeStats()
-        self.watch = Watch(
+        self.stats = HandlingStats()
+        self.watch = HookCaller(
             consuming.group, session.options.namespace, session.clock, options.consume_timeout
         )
         self.handlers = KnownHandlers(consuming)
-        self.sending_back = SendingBack(consuming)
+        self.requeue = Requeue(consuming)
         self.stopping = False
         self._threads: Threads | None = None
         self._runners: Runners | None = None
