@@ -103,7 +103,7 @@ class HeldQueue:
         self.popped: PoppedMessages | None = None
         """Set if the queue is popped: settles its messages instead of an offset."""
         self.retries = is_retry_topic(queue.topic)
-        """Whether it redelivers messages of any topic; each message carries its own topic's name."""
+        """Whether it redelivers messages of any topic; each message carries its topic's name."""
         self.next_offset = next_offset
         """Where the next pull begins."""
         self.waiting = 0

@@ -90,9 +90,10 @@ class QueueListeners:
 
 
 class QueueWatch:
-    """Listeners for the queues of topics, for consumers that assign queues by hand
+    """Listeners for changes of a topic's queues (Java: TopicMessageQueueChangeListener).
 
-    (Java: TopicMessageQueueChangeListener)."""
+    For consumers that assign queues by hand and have to follow changes themselves.
+    """
 
     def __init__(self, namespace: str) -> None:
         self._namespace = namespace

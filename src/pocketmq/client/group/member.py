@@ -1,8 +1,8 @@
 """A consumer as a member of its group, from its start to its stop.
 
-`GroupMember` takes the steps of `balance.consumer.lifecycle` for every kind of consumer; what is the
-same for all is done here, the rest by each kind. `SharingMember` adds what consumers have that share
-queues. Both are `ConsumerMember`s of their session, where methods without a docstring are
+`GroupMember` takes the steps of `balance.consumer.lifecycle` for every kind of consumer; what is
+the same for all is done here, the rest by each kind. `SharingMember` adds what consumers need that
+share queues. Both are `ConsumerMember`s of their session, where methods without a docstring are
 documented. Names of groups and topics are those of the wire. Belongs to one event loop.
 """
 
@@ -114,7 +114,7 @@ class GroupMember:
         return await self.session.heartbeats.beat(in_full=True)
 
     async def fetch_routes(self, topics: Iterable[str]) -> None:
-        """Fetch routes; without name servers raise only if the options make a start wait for one."""
+        """Fetch routes; without name servers raise only if the options make `start` ask for one."""
         try:
             await self.session.fetch_routes(topics)
         except NameServersUnreachable:

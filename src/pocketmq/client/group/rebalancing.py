@@ -267,7 +267,8 @@ class Rebalancing(Generic[Q]):
             )  # fmt: skip
         if event.changed:
             logger.info(
-                "rebalanced: group=%s topic=%s client=%s queues=%d/%d assigned=%d revoked=%d trigger=%s",
+                "rebalanced: group=%s topic=%s client=%s queues=%d/%d assigned=%d revoked=%d "
+                "trigger=%s",
                 event.group, event.topic, event.client_id, len(event.after),
                 len(event.queues or ()), len(event.assigned), len(event.revoked), event.trigger,
             )  # fmt: skip

@@ -1,8 +1,8 @@
-"""Mistakes in how a group is used, found by looking at the group as a broker sees it.
+"""Mistakes in how a group is used, found in a broker's description of the group.
 
 RocketMQ expects of a group's members one client id each, the same subscriptions and the same
 model; a broker keeps what the last heartbeat said. Members that break a rule lose messages without
-an error anywhere, so each mistake is named once, in one clear warning. Knows no broker.
+an error anywhere, so each mistake is logged once, in one warning that says what to do.
 """
 
 import logging
@@ -12,6 +12,10 @@ from enum import Enum
 
 import msgspec
 
+from pocketmq.client.group.calls import group_connections
+from pocketmq.client.group.subscriptions import Subscriptions
+from pocketmq.client.session import Session
+from pocketmq.client.tasks import Tasks
 from pocketmq.model.kinds import MessageModel
 from pocketmq.model.names import is_retry_topic
 from pocketmq.model.subscription import Subscription
@@ -48,7 +52,7 @@ class MembershipWatch:
     """Looks at descriptions of one group and remembers what is wrong."""
 
     def __init__(self, group: str, model: MessageModel) -> None:
-        self._group = group
+        self.group = group
         self._model = model
         self._found: dict[tuple[Mistake, str], MembershipWarning] = {}
         self._said: dict[str, set[tuple[str, str]]] = {}
@@ -70,8 +74,8 @@ class MembershipWatch:
         if seen.message_model is not None and seen.message_model is not self._model:
             self._warn(
                 Mistake.BOTH_MODELS,
-                self._group,
-                f"group {self._group}: another member uses the model {seen.message_model.value}, "
+                self.group,
+                f"group {self.group}: another member uses the model {seen.message_model.value}, "
                 f"this one {self._model.value}; brokers take the last one that was told, so queues "
                 "are shared wrongly. Use one model in all members, or another group",
                 now,
@@ -91,7 +95,7 @@ class MembershipWatch:
             self._warn(
                 Mistake.DUPLICATE_CLIENT_ID,
                 client_id,
-                f"group {self._group}: {len(places)} members have the client id {client_id} "
+                f"group {self.group}: {len(places)} members have the client id {client_id} "
                 f"(connected from {', '.join(places)}); each takes the same queues, and the share "
                 "of the others stays without owner. Give each an instance name of its own",
                 now,
@@ -121,7 +125,7 @@ class MembershipWatch:
         self._warn(
             Mistake.DIFFERENT_SUBSCRIPTIONS,
             topic,
-            f"group {self._group}: {what}; brokers filter by the last subscription they were told, "
+            f"group {self.group}: {what}; brokers filter by the last subscription they were told, "
             "so messages are lost. Subscribe the same in all members, or use another group",
             now,
         )
@@ -131,3 +135,34 @@ class MembershipWatch:
             return
         self._found[mistake, subject] = MembershipWarning(mistake, subject, text, now)
         logger.warning("%s", text)
+
+
+class GroupChecks:
+    """Checks a group with its brokers, at most once at a time. Belongs to one event loop."""
+
+    def __init__(
+        self, watch: MembershipWatch, session: Session, subscriptions: Subscriptions, tasks: Tasks
+    ) -> None:
+        self._watch = watch
+        self._session = session
+        self._subscriptions = subscriptions
+        self._tasks = tasks
+        self._checking = False
+
+    def check_soon(self) -> None:
+        """Check in the background, unless a check is in flight."""
+        if not self._checking:
+            self._checking = True
+            self._tasks.spawn(self._check(), "check the group")
+
+    async def _check(self) -> None:
+        try:
+            own = self._subscriptions.own()
+            topic = next((t for t in own if self._session.routes.cached(t) is not None), None)
+            if topic is None:
+                return
+            seen = await group_connections(self._session, topic, self._watch.group)
+            if seen is not None:
+                self._watch.look(seen, self._subscriptions.own(), self._session.clock.now())
+        finally:
+            self._checking = False

@@ -168,7 +168,7 @@ class PopConsumer:
     async def change_invisible(self, message: ReceivedMessage, seconds: float) -> ReceivedMessage:
         """Hide a message for `seconds` from now on; then it is redelivered.
 
-        Returns the message with its new handle: acknowledge that one, the old handle is void. Raises
+        Returns the message with its new handle: acknowledge that one, the old one is void. Raises
         `ServerError` if the broker refuses, and `TransportError`.
         """
         requests = self._life.running().requests

@@ -1,4 +1,4 @@
-"""A running POP consumer, as its session and brokers see it: subscriptions in heartbeats, no queues.
+"""A running POP consumer as its session and brokers see it: subscriptions, but no queues.
 
 Lives from start to stop; applications hold a `PopConsumer`. Belongs to one event loop.
 """
@@ -29,8 +29,8 @@ from pocketmq.protocol.bodies.running import (
 class PopMember(GroupMember):
     """A POP consumer at work.
 
-    Changed routes and members, resets and offsets do not concern it: every receive reads the routes,
-    and the broker keeps the group's progress.
+    Changed routes and members, resets and offsets do not concern it: every receive reads the
+    routes, and the broker keeps the group's progress.
     """
 
     kind = "POP"

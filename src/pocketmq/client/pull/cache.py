@@ -43,7 +43,7 @@ class PullQueue(HeldQueue):
 
 
 class PulledBatch:
-    """Messages of one pull: those before `at` are taken, those before `settled` are counted as done."""
+    """Messages of one pull: those before `at` are taken, those before `settled` count as done."""
 
     __slots__ = ("assigned", "at", "messages", "settled")
 

@@ -17,7 +17,7 @@ from pocketmq.client.group.subscriptions import TopicSubscription
 from pocketmq.client.options import ClientOptions
 from pocketmq.client.pull.cache import PulledBatch
 from pocketmq.client.pull.member import PullMember
-from pocketmq.client.pull.setup import PullSetup
+from pocketmq.client.pull.queues import PullSetup
 from pocketmq.client.pull.steering import PullSteering
 from pocketmq.client.session import Session
 from pocketmq.client.sessions import Lease, lease_session

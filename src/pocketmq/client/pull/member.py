@@ -26,8 +26,7 @@ from pocketmq.client.group.rebalancing import Rebalancing
 from pocketmq.client.pull.cache import PollCache, PullQueue
 from pocketmq.client.pull.positions import Positions
 from pocketmq.client.pull.pulling import LitePullLoop
-from pocketmq.client.pull.queues import PullHoldings, PullParts
-from pocketmq.client.pull.setup import PullSetup
+from pocketmq.client.pull.queues import PullHoldings, PullParts, PullSetup
 from pocketmq.client.session import Session
 from pocketmq.model.kinds import ConsumeFromWhere, ConsumeType
 from pocketmq.model.members import ConsumerData
@@ -63,8 +62,7 @@ class PullMember(SharingMember[PullQueue]):
             start=start_rule(options, session.clock.now_ms(), ACTIVELY),
             queues=QueueTable(),
             cache=PollCache(),
-            pauses=setup.pauses,
-            by_hand=setup.by_hand,
+            setup=setup,
         )
         super().__init__(parts, setup.listeners)
         self._setup = setup
@@ -184,7 +182,7 @@ class PullMember(SharingMember[PullQueue]):
     def apply_pauses(self) -> None:
         """Pull what is not paused, and nothing else."""
         for held in self.parts.assigned():
-            held.change(paused=held.queue in self.parts.pauses)
+            held.change(paused=held.queue in self._setup.pauses)
             held.wake()
 
     def look_soon(self) -> None:

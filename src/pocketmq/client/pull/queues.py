@@ -1,4 +1,4 @@
-"""The queues a pull consumer reads, shared out or assigned by hand, and where each stands.
+"""The queues a pull consumer reads, shared out or assigned by hand, and what is set up on them.
 
 Unlike a push consumer it has no locks, and no handlers to wait for: a queue that is lost is dropped
 at once. What a pull, a poll or a seek does to the offsets is decided in
@@ -15,13 +15,55 @@ from pocketmq.balance.consumer.lite_pull import commit_step
 from pocketmq.client.consumer_options import PullConsumerOptions
 from pocketmq.client.group.held_queue import HoldState
 from pocketmq.client.group.holdings import Holdings, Pauses
+from pocketmq.client.group.listeners import QueueListeners, QueueWatch
 from pocketmq.client.group.parts import MemberParts
 from pocketmq.client.group.pulling import PullResult
 from pocketmq.client.group.queue_loop import QueueLoop
-from pocketmq.client.group.subscriptions import TopicSubscription
+from pocketmq.client.group.subscriptions import Subscriptions, TopicSubscription
 from pocketmq.client.pull.cache import PollCache, PullQueue
+from pocketmq.errors import InvalidInput
 from pocketmq.model.queue import MessageQueue
 from pocketmq.model.subscription import Subscription
+
+
+class PullSetup:
+    """Subscriptions, assigned queues, pauses and listeners of one pull consumer."""
+
+    def __init__(self, namespace: str) -> None:
+        self.subscriptions = Subscriptions(namespace)
+        """Topics whose queues are shared out with the group."""
+        self.assigned: tuple[MessageQueue, ...] | None = None
+        """Queues assigned by hand, with the names of the wire; None if they are shared out."""
+        self.by_hand: dict[str, TopicSubscription] = {}
+        """The subscriptions of topics whose queues are assigned by hand, by the wire's names."""
+        self.pauses = Pauses()
+        self.watch = QueueWatch(namespace)
+        self.listeners = QueueListeners()
+
+    def wire(self, queue: MessageQueue) -> MessageQueue:
+        """Return a queue with its name on the wire; raises `InvalidInput` for what is no queue."""
+        given: object = queue
+        if not isinstance(given, MessageQueue):
+            raise InvalidInput(
+                f"a queue is a MessageQueue, as queues() returns them, not {given!r}"
+            )
+        return MessageQueue(self.subscriptions.wire(queue.topic), queue.broker_name, queue.queue_id)
+
+    def wire_any(
+        self, what: str | Iterable[MessageQueue] | None
+    ) -> str | list[MessageQueue] | None:
+        """Return a topic or queues with the names of the wire."""
+        if what is None:
+            return None
+        if isinstance(what, str):
+            return self.subscriptions.wire(what)
+        return [self.wire(queue) for queue in what]
+
+    def shown(self, queue: MessageQueue) -> MessageQueue:
+        """Return a queue under the name by which the application calls its topic."""
+        return MessageQueue(
+            self.subscriptions.shown(queue.topic), queue.broker_name, queue.queue_id
+        )
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
@@ -33,9 +75,7 @@ class PullParts(MemberParts[PullQueue]):
 
     options: PullConsumerOptions
     cache: PollCache
-    pauses: Pauses
-    by_hand: dict[str, TopicSubscription]
-    """The subscriptions of topics whose queues are assigned by hand."""
+    setup: PullSetup
 
     def assigned(self) -> Iterator[PullQueue]:
         """Return the queues that are pulled."""
@@ -43,11 +83,11 @@ class PullParts(MemberParts[PullQueue]):
 
     def subscribed(self, topic: str) -> TopicSubscription:
         """Return the subscription of a topic, by the wire's name."""
-        known = self.subscriptions.get(topic) or self.by_hand.get(topic)
+        known = self.subscriptions.get(topic) or self.setup.by_hand.get(topic)
         if known is None:
             namespace = self.session.options.namespace
             known = TopicSubscription.of(Subscription(topic=topic), namespace)
-            self.by_hand[topic] = known
+            self.setup.by_hand[topic] = known
         return known
 
     def note_done(self, held: PullQueue) -> None:
@@ -85,12 +125,12 @@ class PullHoldings(Holdings[PullQueue]):
             held = table.get(queue) or self._read(queue)
             if not held.assigned:
                 held.assigned = True
-                held.change(paused=queue in parts.pauses)
+                held.change(paused=queue in parts.setup.pauses)
                 self._loop.begin(held)
 
     def leave(self, topic: str) -> None:
         """Release the queues of a topic that was unsubscribed, by the wire's name."""
-        parts, table = self._parts, self._queues.pulled
+        table = self._queues.pulled
         for queue in [queue for queue in table if queue.topic == topic]:
             self.perform((do.DropQueue(queue), do.PersistOffset(queue), do.ForgetOffset(queue)))
             del table[queue]

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 
 from pocketmq.client.group.life import ConsumerLife
 from pocketmq.client.pull.member import PullMember
-from pocketmq.client.pull.setup import PullSetup
+from pocketmq.client.pull.queues import PullSetup
 from pocketmq.model.names import check_topic
 from pocketmq.model.queue import MessageQueue
 
@@ -36,7 +36,7 @@ class PullSteering:
     ) -> None:
         """Store offsets now: after everything polled, of some queues, or as given.
 
-        Returns when the brokers have it. Raises `InvalidInput` for queues that are not assigned (any
+        Returns when brokers have it. Raises `InvalidInput` for queues that are not assigned (any
         more), and the error of a broker that refused it.
         """
         positions = self._life.running().positions

@@ -7,10 +7,11 @@ members could handle one queue at the same time.
 """
 
 import asyncio
-from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+import logging
+from collections.abc import Callable, Mapping
 
 from pocketmq.balance.consumer import instructions as do
+from pocketmq.balance.consumer.pulling import offset_correction
 from pocketmq.balance.consumer.release import ReleaseFacts, begin_release, finish_release
 from pocketmq.balance.consumer.reset import (
     SETTLE_TIME,
@@ -29,6 +30,8 @@ from pocketmq.client.push.work import PushParts
 from pocketmq.model.kinds import ConsumeType
 from pocketmq.model.queue import MessageQueue
 
+logger = logging.getLogger("pocketmq.client")
+
 
 class PushHoldings(Holdings[HeldQueue]):
     """Carries out instructions about the queues of a push consumer."""
@@ -40,6 +43,7 @@ class PushHoldings(Holdings[HeldQueue]):
         self.pauses = Pauses()
         self._left: dict[MessageQueue, HeldQueue] = {}  # dropped with handler calls in flight
         self._popping = PopLoop(parts)
+        pulling.correct = self._correct_soon
         self._at_once |= {
             do.ClearQueue: self._clear,
             do.MarkLocked: self._mark_locked,
@@ -92,11 +96,20 @@ class PushHoldings(Holdings[HeldQueue]):
             now=asyncio.get_running_loop().time(),
         )
 
-    async def correct(self, held: HeldQueue, steps: Iterable[do.Instruction]) -> None:
-        """Carry out steps about one queue, its release among them, in order."""
-        todo = deque(steps)
-        while todo:
-            step = todo.popleft()
+    def _correct_soon(self, held: HeldQueue, offset: int, after: float) -> None:
+        """Set a queue right that was pulled outside what its broker holds."""
+        logger.warning(
+            "offset out of range: queue=%s offset=%s; resuming from the broker's offset %s",
+            held.queue, held.next_offset, offset,
+        )  # fmt: skip
+        self.drop(held)
+        self._parts.tasks.spawn(self._correct(held, offset, after), f"correct {held.queue}")
+
+    async def _correct(self, held: HeldQueue, offset: int, after: float) -> None:
+        await asyncio.sleep(after)  # as Java: handlers in flight may still note offsets
+        if self._queues.pulled.get(held.queue) is not held:
+            return
+        for step in offset_correction(self._parts.profile, held.queue, offset):
             if isinstance(step, do.ReleaseQueue):
                 await self._release_held(held)
             else:

@@ -1,14 +1,23 @@
-"""The broker's locks on an orderly consumer's queues: asked for, renewed, given back.
+"""The broker's locks on an orderly consumer's queues: taken, renewed, given back.
 
-Which queues, and what an answer means, is `balance.consumer.locks`; this room asks and tells.
-Belongs to one event loop.
+Which queues, and what an answer means, is `balance.consumer.locks`. Belongs to one event loop.
+A lock is a lease at the queue's master (60 s), by group and client id. While it lasts, no other
+member is granted the queue; a member that cannot renew it stops handling before the lease ends
+(`CallSequence`), so that two never handle one queue at the same time.
 """
 
 import asyncio
 import logging
 from collections.abc import Iterable
 
-from pocketmq.balance.consumer.instructions import LockBatch, UnlockBatch
+from pocketmq.balance.consumer.instructions import Instruction, LockBatch, UnlockBatch
+from pocketmq.balance.consumer.locks import (
+    after_lock_batch,
+    after_unlock_batch,
+    lock_plan,
+    unlock_plan,
+)
+from pocketmq.balance.consumer.rebalance import OwnedQueue
 from pocketmq.client.session import Session
 from pocketmq.client.tasks import Tasks
 from pocketmq.errors import MQError
@@ -24,15 +33,35 @@ LOCK_TIMEOUT = 1.0
 
 
 class BrokerLocks:
-    """Talks to masters about the locks of one group; slaves have none."""
+    """The locks of one group, at the masters; slaves have none."""
 
     def __init__(self, session: Session, group: str, tasks: Tasks) -> None:
         self._session = session
         self._group = group
         self._tasks = tasks
 
+    async def renew(self, owned: Iterable[OwnedQueue]) -> list[Instruction]:
+        """Ask all brokers for the locks of all queues again, side by side; return what follows."""
+        plan = lock_plan(owned)
+        answers = await asyncio.gather(*(self.lock(batch) for batch in plan))
+        return [
+            step
+            for batch, granted in zip(plan, answers, strict=True)
+            for step in after_lock_batch(batch, granted)
+        ]
+
+    async def unlock_all(self, owned: Iterable[OwnedQueue]) -> list[Instruction]:
+        """Give all locks back, waiting for the brokers; return what follows."""
+        plan = unlock_plan(owned)
+        answers = await asyncio.gather(*(self.unlock(batch) for batch in plan))
+        return [
+            step
+            for batch, answered in zip(plan, answers, strict=True)
+            for step in after_unlock_batch(batch, answered=answered)
+        ]
+
     async def lock(self, batch: LockBatch) -> frozenset[MessageQueue] | None:
-        """Ask one broker for locks; gives those granted, None if it did not answer."""
+        """Ask one broker for locks; return those granted, None if it did not answer."""
         body = LockQueues(
             consumer_group=self._group,
             client_id=self._session.client_id,
@@ -50,8 +79,9 @@ class BrokerLocks:
             return frozenset(decode_body(answer.body, LockedQueues).locked)
         except MQError as error:
             logger.warning(
-                "group %s: no locks from broker %s: %s", self._group, batch.broker_name, error
-            )
+                'locking queues failed: group=%s broker=%s error="%s"; retrying',
+                self._group, batch.broker_name, error,
+            )  # fmt: skip
             return None
 
     async def lock_one(self, queue: MessageQueue) -> bool:
@@ -60,7 +90,7 @@ class BrokerLocks:
         return granted is not None and queue in granted
 
     async def unlock(self, batch: UnlockBatch) -> bool:
-        """Give one broker its locks back; False if it did not answer."""
+        """Give locks back to one broker; False if it did not answer."""
         try:
             await self._session.brokers.call(
                 batch.broker_name,
@@ -72,14 +102,14 @@ class BrokerLocks:
             )
         except MQError as error:
             logger.warning(
-                "group %s: locks of broker %s run out by themselves: %s",
+                'unlocking queues failed: group=%s broker=%s error="%s"; the locks expire',
                 self._group, batch.broker_name, error,
             )  # fmt: skip
             return False
         return True
 
     def unlock_later(self, queue: MessageQueue, after: float) -> None:
-        """Give one lock back one-way, in `after` seconds; a consumer that stops does so at once."""
+        """Give one lock back one-way, in `after` seconds, or at once if the consumer stops."""
         self._tasks.spawn(self._unlock_one(queue, after), f"unlock {queue}")
 
     async def _unlock_one(self, queue: MessageQueue, after: float) -> None:
@@ -87,9 +117,9 @@ class BrokerLocks:
             if after:
                 await asyncio.sleep(after)
         finally:
-            await self._tell(queue)
+            await self._send_unlock(queue)
 
-    async def _tell(self, queue: MessageQueue) -> None:
+    async def _send_unlock(self, queue: MessageQueue) -> None:
         try:
             await self._session.brokers.tell(
                 queue.broker_name,
@@ -100,7 +130,10 @@ class BrokerLocks:
                 master_only=True,
             )
         except MQError as error:
-            logger.info("group %s: the lock of %s runs out: %s", self._group, queue, error)
+            logger.info(
+                'unlocking a queue failed: group=%s queue=%s error="%s"; the lock expires',
+                self._group, queue, error,
+            )  # fmt: skip
 
     def _unlocking(self, queues: Iterable[MessageQueue]) -> bytes:
         return encode_body(

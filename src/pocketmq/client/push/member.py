@@ -4,7 +4,6 @@ Lives from start to stop; applications hold a `PushConsumer`. Belongs to one eve
 """
 
 import asyncio
-import logging
 from collections.abc import Callable, Collection, Mapping
 
 import msgspec
@@ -12,17 +11,9 @@ import msgspec
 from pocketmq.balance.consumer import lifecycle as life
 from pocketmq.balance.consumer import schedule as when
 from pocketmq.balance.consumer.instructions import Instruction
-from pocketmq.balance.consumer.locks import (
-    after_lock_batch,
-    after_unlock_batch,
-    lock_plan,
-    unlock_plan,
-)
-from pocketmq.balance.consumer.pulling import offset_correction
 from pocketmq.balance.consumer.rebalance import Member
 from pocketmq.client.consumer_options import PushConsumerOptions
 from pocketmq.client.group import member as shared
-from pocketmq.client.group.calls import group_connections
 from pocketmq.client.group.held_queue import HeldQueue
 from pocketmq.client.group.history import HistoryTopic
 from pocketmq.client.group.listeners import QueueListeners
@@ -35,7 +26,7 @@ from pocketmq.client.group.parts import (
     start_rule,
 )
 from pocketmq.client.group.rebalancing import Rebalancing
-from pocketmq.client.group.warnings import MembershipWatch
+from pocketmq.client.group.warnings import GroupChecks, MembershipWatch
 from pocketmq.client.push.handlers import HandledSubscriptions, TopicHandler
 from pocketmq.client.push.holdings import OffsetResets, PushHoldings
 from pocketmq.client.push.locks import BrokerLocks
@@ -50,8 +41,6 @@ from pocketmq.model.queue import MessageQueue
 from pocketmq.model.subscription import Subscription
 from pocketmq.protocol.bodies.running import DirectConsumeResult, RunningInfo
 from pocketmq.protocol.received import ReceivedMessage
-
-logger = logging.getLogger("pocketmq.client")
 
 MakeWork = Callable[[Consuming], Work]
 
@@ -94,18 +83,18 @@ class PushMember(shared.SharingMember[HeldQueue]):
         self._loop = asyncio.get_running_loop()
         parts.work = make_work(self)
         self.watch = MembershipWatch(group, options.model)
+        self._checks = GroupChecks(self.watch, session, subscriptions, self.tasks)
         self.locks = BrokerLocks(session, group, self.tasks)
-        self.pulling = PushPullLoop(parts, self._correct)
+        self.pulling = PushPullLoop(parts)
         self.holdings = PushHoldings(parts, self.locks, self.pulling)
         self.rebalancing = Rebalancing(
             parts,
             self.holdings,
             self._facts(),
             changed=self._queues_changed,
-            ran=self._check_group_soon,
+            ran=self._checks.check_soon,
         )
         self._resets = OffsetResets(parts, self.holdings, self._suspend, self._resume)
-        self._checking_group = False
         self._publishers: list[HistoryTopic] = []
         self.tracer = open_trace(session, options, parts.work, self.tasks)
 
@@ -183,7 +172,7 @@ class PushMember(shared.SharingMember[HeldQueue]):
                     self.pulling.end(held)
                 await parts.work.stop(wait)
             case life.UnlockAll():
-                await self._unlock_all()
+                self.holdings.perform(await self.locks.unlock_all(self.holdings.owned()))
             case life.StopSession():
                 self._report_end()
                 await self.listeners.finish(patience)
@@ -196,12 +185,6 @@ class PushMember(shared.SharingMember[HeldQueue]):
                 self.holdings.drop_all()
             case _:
                 await super().stop_step(step)
-
-    async def _unlock_all(self) -> None:
-        plan = unlock_plan(self.holdings.owned())
-        answers = await asyncio.gather(*(self.locks.unlock(batch) for batch in plan))
-        for batch, answered in zip(plan, answers, strict=True):
-            self.holdings.perform(after_unlock_batch(batch, answered=answered))
 
     def _report_end(self) -> None:
         """Report to listeners and history that no queue is owned any more."""
@@ -224,11 +207,8 @@ class PushMember(shared.SharingMember[HeldQueue]):
         return taken
 
     async def renew_locks(self) -> None:
-        """Ask all brokers for the locks of the owned queues again, side by side."""
-        plan = lock_plan(self.holdings.owned())
-        answers = await asyncio.gather(*(self.locks.lock(batch) for batch in plan))
-        for batch, granted in zip(plan, answers, strict=True):
-            self.holdings.perform(after_lock_batch(batch, granted))
+        """Renew the locks of all queues."""
+        self.holdings.perform(await self.locks.renew(self.holdings.owned()))
 
     def publish_history(self, topic: str, *, past: bool) -> None:
         """Send rebalance events to a topic from now on, first those in memory if asked for."""
@@ -244,20 +224,6 @@ class PushMember(shared.SharingMember[HeldQueue]):
     ) -> None:
         self.queues_changed(_own(released), _own(acquired))
 
-    def _correct(self, held: HeldQueue, offset: int, after: float) -> None:
-        """Set a queue right that was pulled outside what its broker holds."""
-        logger.warning(
-            "offset out of range: queue=%s offset=%s; resuming from the broker's offset %s",
-            held.queue, held.next_offset, offset,
-        )  # fmt: skip
-        self.holdings.drop(held)
-        self.tasks.spawn(self._correct_later(held, offset, after), f"correct {held.queue}")
-
-    async def _correct_later(self, held: HeldQueue, offset: int, after: float) -> None:
-        await asyncio.sleep(after)
-        if self.parts.queues.pulled.get(held.queue) is held:
-            await self.holdings.correct(held, offset_correction(self.profile, held.queue, offset))
-
     def _suspend(self) -> None:
         self.parts.suspended = True
         self.rebalancing.tell(when.Paused())
@@ -265,23 +231,6 @@ class PushMember(shared.SharingMember[HeldQueue]):
     def _resume(self) -> None:
         self.parts.suspended = False
         self.rebalancing.tell(when.Resumed())
-
-    def _check_group_soon(self) -> None:
-        if not self._checking_group:
-            self._checking_group = True
-            self.tasks.spawn(self._check_group(), "check the group")
-
-    async def _check_group(self) -> None:
-        try:
-            own = self.subscriptions.own()
-            topic = next((t for t in own if self.session.routes.cached(t) is not None), None)
-            if topic is None:
-                return
-            seen = await group_connections(self.session, topic, self.group)
-            if seen is not None:
-                self.watch.look(seen, self.subscriptions.own(), self.session.clock.now())
-        finally:
-            self._checking_group = False
 
     # For the session
 

@@ -53,10 +53,11 @@ _PULL = int(RequestCode.PULL_MESSAGE)
 class PushPullLoop(PullLoop[HeldQueue]):
     """Pulls the queues of one push consumer."""
 
-    def __init__(self, parts: PushParts, correct: Correct) -> None:
+    def __init__(self, parts: PushParts) -> None:
         super().__init__(parts.session, parts.group, parts.tasks)
         self._parts = parts
-        self._correct = correct
+        self.correct: Correct = lambda *_: None
+        """Set by `PushHoldings`."""
 
     def next_step(self, held: HeldQueue) -> Instruction:
         """Decide whether to pull now; a pull that is put off counts as one, as in Java."""
@@ -165,7 +166,7 @@ class PushPullLoop(PullLoop[HeldQueue]):
                     step.queue, step.offset, increase_only=step.increase_only
                 )
             elif isinstance(step, CorrectOffset):
-                self._correct(held, step.offset, step.after)
+                self.correct(held, step.offset, step.after)
             elif isinstance(step, ReportOddOffsets):
                 logger.warning("broker answered with offsets below the one asked for: %s", step)
         return wait

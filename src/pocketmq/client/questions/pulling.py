@@ -80,8 +80,7 @@ def pull_header(queue: MessageQueue, offset: int, wanted: PullSpec) -> PullReque
 
 
 class PullTemplate:
-    """The pull requests of one queue: four fields differ from one to the next, the rest is encoded
-    once."""
+    """The pull requests of one queue; what does not change from one to the next is encoded once."""
 
     __slots__ = ("_count", "_fields", "_flags", "_many")
 
