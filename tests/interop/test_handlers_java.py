@@ -136,7 +136,7 @@ def test_mqadmin_shows_a_consumer_and_has_it_handle_a_message(
         assert "shown" in detail
         assert "consumeResult=CR_SUCCESS" in again[0]
         assert "consumeResult=CR_THROW_EXCEPTION" in again[1]
-        assert "it raised ValueError: enough" in again[1]
+        assert "handler raised ValueError: enough" in again[1]
 
     asyncio.run(story())
     assert seen == [b"hello"] * 3

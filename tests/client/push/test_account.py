@@ -151,8 +151,8 @@ async def done_async(message: ReceivedMessage) -> None:
     [
         (done, ConsumeResult.CR_SUCCESS, None),
         (done_async, ConsumeResult.CR_SUCCESS, None),
-        (later, ConsumeResult.CR_LATER, "it answered RETRY"),
-        (fails, ConsumeResult.CR_THROW_EXCEPTION, "it raised ValueError: bad"),
+        (later, ConsumeResult.CR_LATER, "handler returned RETRY"),
+        (fails, ConsumeResult.CR_THROW_EXCEPTION, "handler raised ValueError: bad"),
     ],
 )
 async def test_a_message_handled_on_demand_moves_nothing(

@@ -76,16 +76,18 @@ def test_none_and_ok_mean_done(answer: Consumed | None) -> None:
 
 
 def test_retry_and_its_details_mean_again() -> None:
-    assert understood(Consumed.RETRY) == Failure("it answered RETRY")
+    assert understood(Consumed.RETRY) == Failure("handler returned RETRY")
     later = understood(RetryLater(3, wait=0.5, done=2))
-    assert later == Failure("it answered RetryLater", None, 3, 0.5, 2)
+    assert later == Failure("handler requested a retry (RetryLater)", None, 3, 0.5, 2)
 
 
 def test_an_answer_may_be_raised() -> None:
     def handler(message: ReceivedMessage) -> None:
         raise RetryLater(4)
 
-    assert Handler(handler).call(messages(1)) == Failure("it answered RetryLater", delay_level=4)
+    assert Handler(handler).call(messages(1)) == Failure(
+        "handler requested a retry (RetryLater)", delay_level=4
+    )
 
 
 def test_an_error_means_again_and_is_kept() -> None:
@@ -94,7 +96,7 @@ def test_an_error_means_again_and_is_kept() -> None:
     def handler(message: ReceivedMessage) -> None:
         raise mistake
 
-    assert Handler(handler).call(messages(1)) == Failure("it raised ValueError: bad", mistake)
+    assert Handler(handler).call(messages(1)) == Failure("handler raised ValueError: bad", mistake)
 
 
 class Unshowable(Exception):
@@ -124,10 +126,10 @@ async def test_nothing_a_handler_does_reaches_its_caller() -> None:
         if not isinstance(error, GeneratorExit | asyncio.CancelledError):
             assert await Handler(coro).call_async(messages(1)) == failure
     assert reasons == [
-        "it raised Unshowable: something that cannot be shown",
-        "it raised Rare: x",
-        "it raised GeneratorExit: ",
-        "it raised CancelledError: ",
+        "handler raised Unshowable: something that cannot be shown",
+        "handler raised Rare: x",
+        "handler raised GeneratorExit: ",
+        "handler raised CancelledError: ",
     ]
     failure = Handler(lambda message: Unshowable()).call(messages(1))
     assert failure is not None
@@ -145,7 +147,7 @@ def test_what_is_no_answer_means_again_and_says_what_to_return(answer: object) -
     """A wrong answer must not count as done: the message would be lost."""
     failure = Handler(lambda message: answer).call(messages(1))
     assert failure is not None
-    assert failure.reason.startswith("it returned ")
+    assert failure.reason.startswith("handler returned ")
     assert "Consumed.OK" in failure.reason
 
 
@@ -184,7 +186,7 @@ async def test_coroutines_answer_alike() -> None:
     answers = [await Handler(f).call_async(messages(1)) for f in (done, again, fails, later)]
     reasons = [None if answer is None else answer.reason for answer in answers]
     assert reasons == [
-        None, "it answered RETRY", "it raised OSError: gone", "it answered RetryLater",
+        None, "handler returned RETRY", "handler raised OSError: gone", "handler requested a retry (RetryLater)",
     ]  # fmt: skip
 
 
@@ -209,4 +211,4 @@ except KeyboardInterrupt:
     shown = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, timeout=20, check=True
     )
-    assert shown.stdout == f"it raised {kind}, which stops the program\n"
+    assert shown.stdout == f"handler raised {kind}, which stops the program\n"

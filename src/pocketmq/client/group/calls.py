@@ -1,7 +1,7 @@
 """What a consumer asks brokers about its group: members, connections, assignments, filters.
 
-Any broker of a topic can tell. Java asks one at random and gives up if it fails; here the others
-are asked, too, so that one lost broker does not keep a group from balancing.
+Any broker of a topic can answer. Java asks one at random and stops if it fails; here the others are
+asked, too, so that one lost broker does not keep a group from balancing.
 """
 
 import logging
@@ -28,7 +28,7 @@ logger = logging.getLogger("pocketmq.client")
 
 
 async def group_members(session: Session, topic: str, group: str) -> tuple[str, ...] | None:
-    """List the client ids of a group; None if no broker of the topic tells."""
+    """Return the client ids of a group; None if no broker of the topic answers."""
     try:
         answer = await _ask_any(
             session,
@@ -38,7 +38,10 @@ async def group_members(session: Session, topic: str, group: str) -> tuple[str, 
         )
         members = tuple(decode_body(answer.body, ConsumerIds).consumer_id_list)
     except MQError as error:
-        logger.warning("group %s: no broker of %s lists the members: %s", group, topic, error)
+        logger.warning(
+            'listing group members failed: group=%s topic=%s error="%s"; keeping the assignment',
+            group, topic, error,
+        )  # fmt: skip
         return None
     return members or None
 
@@ -46,7 +49,7 @@ async def group_members(session: Session, topic: str, group: str) -> tuple[str, 
 async def broker_assignment(
     session: Session, query: AssignmentQuery
 ) -> tuple[AssignedQueue, ...] | None:
-    """Give the queues a broker assigned to this member; None if it did not answer, or null."""
+    """Return the queues a broker assigned to this member; None if it did not answer, or null."""
     try:
         answer = await _ask_any(
             session, query.topic, RequestCode.QUERY_ASSIGNMENT, None, encode_body(query)
@@ -54,8 +57,9 @@ async def broker_assignment(
         assigned = decode_body(answer.body, Assignments).message_queue_assignments
     except MQError as error:
         logger.warning(
-            "group %s: no broker assigns queues of %s: %s", query.consumer_group, query.topic, error
-        )
+            'query for the assignment failed: group=%s topic=%s error="%s"; keeping the assignment',
+            query.consumer_group, query.topic, error,
+        )  # fmt: skip
         return None
     if assigned is None:
         return None
@@ -63,7 +67,7 @@ async def broker_assignment(
 
 
 async def group_connections(session: Session, topic: str, group: str) -> ConsumerConnections | None:
-    """Describe a group as a broker sees it; None if none tells, such as for want of rights."""
+    """Return a broker's description of a group; None without an answer, or permission."""
     try:
         answer = await _ask_any(
             session,
@@ -73,12 +77,12 @@ async def group_connections(session: Session, topic: str, group: str) -> Consume
         )
         return decode_body(answer.body, ConsumerConnections)
     except MQError as error:
-        logger.debug("group %s: no broker describes it: %s", group, error)
+        logger.debug('describing the group failed: group=%s error="%s"', group, error)
         return None
 
 
 async def check_filter(session: Session, group: str, subscription: Subscription) -> None:
-    """Let a broker read a subscription's expression; raises the `ServerError` it refuses it with.
+    """Let a broker check a subscription's expression; raises the `ServerError` of a refusal.
 
     Also raises `RouteNotFound` and `TransportError`.
     """

@@ -2,7 +2,7 @@
 
 `<home>/.rocketmq_offsets/<client id>/<group>/offsets.json`, beside it `offsets.json.bak` with the
 state before. A write goes to another file first and takes the place of the old one in one step,
-so that whoever is killed in between leaves one whole file or the other. Nothing is forced to disk:
+so that a process killed in between leaves one whole file or the other. Nothing is forced to disk:
 writes come every few seconds, and after a loss of power the older file is good enough.
 """
 
@@ -33,13 +33,13 @@ class StoredOffsets(WireValue, frozen=True, kw_only=True):
 
 
 def offsets_file(directory: str, client_id: str, group: str) -> Path:
-    """Give where a consumer keeps its offsets."""
+    """Return the path of a consumer's offsets."""
     root = Path(directory) if directory else Path.home() / ".rocketmq_offsets"
     return root / client_id / group / FILE
 
 
 class LocalOffsets:
-    """The offset store of a consumer that shares its queues with nobody."""
+    """Offsets of a broadcasting consumer, which shares its queues with no other."""
 
     def __init__(self, file: Path) -> None:
         self.table = OffsetTable()
@@ -55,7 +55,7 @@ class LocalOffsets:
             self.table.update(queue, offset, increase_only=False)
 
     async def read(self, queue: MessageQueue) -> int:
-        """Give what the file says, and note it."""
+        """Return the offset in the file, and note it."""
         try:
             offset = self._stored().get(queue, NO_OFFSET)
         except InvalidInput as error:
@@ -91,17 +91,17 @@ class LocalOffsets:
             self._failing = False
         except (OSError, InvalidInput) as error:
             log = logger.debug if self._failing else logger.error
-            log("offsets are not stored in %s: %s", self.file, error)
+            log('storing offsets failed: file=%s error="%s"; retrying', self.file, error)
             self._failing = True
 
     def _stored(self) -> dict[MessageQueue, int]:
-        """Give what the file holds, or its backup if the file is empty or broken."""
+        """Return what the file holds, or its backup if the file is empty or broken."""
         failure: Exception | None = None
         for file in (self.file, _backup(self.file)):
             try:
                 found = _read(file)
             except (OSError, MQError) as error:
-                logger.warning("offsets in %s cannot be read: %s", file, error)
+                logger.warning('reading offsets failed: file=%s error="%s"', file, error)
                 failure = error
             else:
                 if found is not None:
@@ -126,7 +126,7 @@ def pretty(offsets: Mapping[MessageQueue, int]) -> str:
 
 
 def _read(file: Path) -> dict[MessageQueue, int] | None:
-    """Give what a file holds; None if it is not there or empty."""
+    """Return what a file holds; None if it is missing or empty."""
     try:
         if file.stat().st_size > LARGEST:
             raise InvalidInput(f"{file} is larger than {LARGEST} bytes")

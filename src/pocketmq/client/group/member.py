@@ -69,7 +69,7 @@ class GroupMember:
         """Leave the group gracefully; handlers in flight have `wait` seconds to finish.
 
         A step that fails is logged, and the next ones are taken all the same: whatever else goes
-        wrong, offsets have to be stored and the brokers have to be told.
+        wrong, offsets have to be stored and the member has to unregister.
         """
         for step in self.stop_steps(wait):
             try:

@@ -7,7 +7,7 @@ Belongs to one event loop. What order must hold:
 - Offsets are sent one-way, on one connection to each broker. A broker applies them in any order
   (it has many threads), so an older one may win; the next interval repairs that.
 - The last offsets of a consumer that stops are awaited before it unregisters: a member that takes
-  over as soon as the broker tells it would read an offset from before.
+  over as soon as the broker notifies it would read an older offset.
 """
 
 import asyncio

@@ -4,7 +4,7 @@
 
 Push, pull and POP consumers differ in what they ask, where messages go and when there is capacity;
 each of them is a subclass. Belongs to one event loop. A queue has at most one loop, so its read
-position needs no lock: only the loop moves it, or whoever has ended the loop before.
+position needs no lock: only the loop moves it, or a caller that has ended the loop before.
 """
 
 import asyncio
@@ -138,5 +138,5 @@ class QueueLoop(Generic[Q, A]):
         raise NotImplementedError
 
     def wake_below(self, held: Q, reason: WaitReason) -> int:  # noqa: ARG002 - push uses it
-        """Return with how many cached messages a loop that waits is woken."""
+        """Return the number of cached messages at which a waiting loop is woken."""
         return held.process.count * 3 // 4

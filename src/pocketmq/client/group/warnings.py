@@ -49,7 +49,7 @@ class MembershipWarning(msgspec.Struct, frozen=True):
 
 
 class MembershipWatch:
-    """Looks at descriptions of one group and remembers what is wrong."""
+    """The mistakes found in descriptions of one group."""
 
     def __init__(self, group: str, model: MessageModel) -> None:
         self.group = group
@@ -60,11 +60,11 @@ class MembershipWatch:
 
     @property
     def warnings(self) -> tuple[MembershipWarning, ...]:
-        """What was found so far."""
+        """The mistakes found so far."""
         return tuple(self._found.values())
 
     def announced(self, own: Mapping[str, Subscription]) -> None:
-        """Take note of what this member has just told brokers it subscribes."""
+        """Record the subscriptions that this member has just sent to brokers."""
         for topic, each in own.items():
             self._said.setdefault(topic, set()).add((each.expression_type, each.sub_string))
 
@@ -76,7 +76,7 @@ class MembershipWatch:
                 Mistake.BOTH_MODELS,
                 self.group,
                 f"group {self.group}: another member uses the model {seen.message_model.value}, "
-                f"this one {self._model.value}; brokers take the last one that was told, so queues "
+                f"this one {self._model.value}; brokers use that of the last heartbeat, so queues "
                 "are shared wrongly. Use one model in all members, or another group",
                 now,
             )
@@ -86,7 +86,7 @@ class MembershipWatch:
     def _look_for_duplicates(self, connections: list[ClientConnection], now: float) -> None:
         counted = Counter(each.client_id for each in connections if each.client_id)
         doubled = {client_id for client_id, count in counted.items() if count > 1}
-        # A member that has just connected anew may be listed twice for a moment.
+        # A member that has just connected anew may be listed twice for a short time.
         again, self._doubled = sorted(doubled & self._doubled), doubled
         for client_id in again:
             places = sorted(
@@ -96,7 +96,7 @@ class MembershipWatch:
                 Mistake.DUPLICATE_CLIENT_ID,
                 client_id,
                 f"group {self.group}: {len(places)} members have the client id {client_id} "
-                f"(connected from {', '.join(places)}); each takes the same queues, and the share "
+                f"(connected from {', '.join(places)}); each takes the same queues, and the queues "
                 "of the others stays without owner. Give each an instance name of its own",
                 now,
             )
@@ -125,7 +125,7 @@ class MembershipWatch:
         self._warn(
             Mistake.DIFFERENT_SUBSCRIPTIONS,
             topic,
-            f"group {self.group}: {what}; brokers filter by the last subscription they were told, "
+            f"group {self.group}: {what}; brokers filter by the last subscription they received, "
             "so messages are lost. Subscribe the same in all members, or use another group",
             now,
         )

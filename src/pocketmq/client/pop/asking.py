@@ -1,6 +1,6 @@
-"""What a POP consumer asks of its sources: pop, renew, return. One request to one broker each.
+"""Requests of a POP consumer to its sources: pop, renew, return. Each goes to one broker.
 
-Knows which source failed last; whom to ask, and when, is decided in `receiving`.
+Keeps which source failed last; which to ask, and when, is decided in `receiving`.
 """
 
 import asyncio
@@ -50,8 +50,8 @@ class Asking:
         key, clock = source.key, asyncio.get_running_loop().time
         attempt: str | None = None
         if self._new_attempt is not None:
-            # With the same attempt the broker gives again what it gave in a lost answer. Pops
-            # that are under way at the same time need different ones, or both get the same.
+            # With the same attempt id the broker repeats what it sent in a lost answer. Pops that
+            # are in flight at the same time need different ones, or both get the same.
             attempt = self._attempts.pop(key, None) or self._new_attempt()
         asked = clock()
         try:
@@ -117,7 +117,7 @@ class Asking:
         return handles
 
     def _matching(self, source: Source, messages: list[ReceivedMessage]) -> list[ReceivedMessage]:
-        """Leave out messages of other tags, which share a hash with ours; nobody needs them."""
+        """Leave out messages of other tags with the same hash, and acknowledge them."""
         chosen = tag_filter(source.subscription)
         if chosen.tags is None:
             return messages
@@ -132,4 +132,4 @@ class Asking:
         try:
             await self._requests.ack(broker, handles)
         except MQError as error:
-            logger.debug("messages of other tags are not acknowledged: %s", error)
+            logger.debug('ack of messages of other tags failed: error="%s"', error)

@@ -1,6 +1,6 @@
 """Pops that brokers hold for a consumer of several sources: at most one at each source.
 
-Brokers serve those who hold pops in turn, so whoever holds one everywhere gets its share of every
+Brokers serve held pops in turn, so a consumer that holds one everywhere gets its share of every
 broker. A held pop cannot be called back: it outlives the receive that began it, serves the next one
 too, and what it brings meanwhile is kept. Belongs to one event loop.
 """
@@ -39,7 +39,7 @@ class Holds:
         self.closed = False
 
     def has(self, source: Source) -> bool:
-        """Tell whether a pop is held at a source."""
+        """Return whether a pop is held at a source."""
         return source.key in self._held
 
     def due(self, sources: Iterable[Source]) -> list[Source]:
@@ -52,7 +52,7 @@ class Holds:
         ]
 
     def hold(self, source: Source, wanted: ReceiveSpec) -> None:
-        """Have the broker hold a pop."""
+        """Let the broker hold a pop."""
         if self.closed:
             return
         began = asyncio.get_running_loop().time()
@@ -75,7 +75,7 @@ class Holds:
             pass
 
     def wake(self) -> None:
-        """Have every receiver that waits look again."""
+        """Wake every receiver that waits."""
         self.changed.set()
         self.changed = asyncio.Event()
 

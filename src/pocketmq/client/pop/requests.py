@@ -1,6 +1,6 @@
 """The requests of pop consumption, each sent to one broker and answered in time.
 
-Knows how to ask; whom and how often is the consumer's. Names are those of the wire.
+Which broker to ask, and when, is the consumer's decision. Names are those of the wire.
 """
 
 import asyncio
@@ -43,7 +43,7 @@ _MOST_BITS = 4096
 
 
 class PopRequests:
-    """Asks brokers on behalf of one group."""
+    """The pop requests of one group."""
 
     def __init__(self, session: Session, group: str, *, ordered: bool, from_first: bool) -> None:
         self._session = session
@@ -114,7 +114,7 @@ class PopRequests:
         try:
             await self.ack(broker, [(topic, handle_of(message)) for message in damaged])
         except MQError as error:
-            logger.warning("damaged messages are not acknowledged: topic=%s %s", topic, error)
+            logger.warning('ack of damaged messages failed: topic=%s error="%s"', topic, error)
 
     async def ack(self, broker: str, handles: Sequence[tuple[str, PopHandle]]) -> None:
         """Acknowledge messages of one broker, each by its topic and handle."""
@@ -148,7 +148,7 @@ class PopRequests:
         await self._session.brokers.call(broker, RequestCode.ACK_MESSAGE, header, master_only=True)
 
     async def change_invisible(self, topic: str, handle: PopHandle, invisible: float) -> PopHandle:
-        """Hide a message for so long from now on; gives its new handle."""
+        """Hide a message for `invisible` seconds from now on; return its new handle."""
         broker, offset = handle.broker_name, _offset(handle)
         header = ChangeInvisibleTimeRequest(
             consumer_group=self._group,
@@ -162,13 +162,13 @@ class PopRequests:
         answer = await self._session.brokers.call(
             broker, RequestCode.CHANGE_MESSAGE_INVISIBLETIME, header, master_only=True
         )
-        said = answer.header(ChangeInvisibleTimeResponse)
+        changed = answer.header(ChangeInvisibleTimeResponse)
         return msgspec.structs.replace(
             handle,
             start_offset=offset,
-            pop_time_ms=said.pop_time,
-            invisible_time_ms=said.invisible_time,
-            revive_queue_id=said.revive_qid,
+            pop_time_ms=changed.pop_time,
+            invisible_time_ms=changed.invisible_time,
+            revive_queue_id=changed.revive_qid,
             queue_offset=offset,
         )
 

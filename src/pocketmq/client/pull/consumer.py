@@ -1,6 +1,6 @@
 """The pull consumer as applications use it, on asyncio (Java: DefaultLitePullConsumer).
 
-Owns its life, what is asked for, and how messages are taken; the rest is in `running`.
+Owns how messages are taken; its part in the group is in `member`.
 """
 
 import asyncio
@@ -79,8 +79,8 @@ class PullConsumer(PullSteering):
     async def close(self, *, commit: bool | None = None) -> None:
         """Store offsets, leave the group, end polls and iterations. Harmless twice.
 
-        `commit` says whether what was polled last counts as done; if not given, as `auto_commit`
-        says. Cancelled, it goes on in the background.
+        `commit` is whether what was polled last counts as done [default: `auto_commit`]. If
+        cancelled, closing continues in the background.
         """
         self._ended = True
         done = self.options.auto_commit if commit is None else commit
@@ -99,7 +99,7 @@ class PullConsumer(PullSteering):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        # What was polled last may be what failed: it shall come again.
+        # What was polled last may be what failed: it has to be redelivered.
         await self.close(commit=None if kind is None else False)
 
     # What to read
@@ -127,7 +127,7 @@ class PullConsumer(PullSteering):
             member.leave(setup.subscriptions.wire(topic))
 
     def assign(self, queues: Iterable[MessageQueue], expression: str | Filter = "*") -> Self:
-        """Read exactly these queues, whoever else reads them; others assigned before are left.
+        """Read exactly these queues, independent of other readers; drop those assigned before.
 
         Raises `InvalidInput` without any, and after `subscribe`; `NameInvalid`,
         `FilterSyntaxError`.
@@ -150,7 +150,7 @@ class PullConsumer(PullSteering):
         return self
 
     def assignment(self) -> dict[str, tuple[MessageQueue, ...]]:
-        """Give the queues that are read now, by topic."""
+        """Return the queues that are read now, by topic."""
         member, found = self._life.current, dict[str, set[MessageQueue]]()
         for held in member.parts.assigned() if member is not None else ():
             shown = self._setup.shown(held.queue)
@@ -158,19 +158,19 @@ class PullConsumer(PullSteering):
         return {topic: tuple(sort_queues(queues)) for topic, queues in found.items()}
 
     def on_assigned(self, listener: QueueListener) -> QueueListener:
-        """Have a function called with queues that come to be this member's share."""
+        """Call a function with queues that were assigned to this member."""
         self._setup.listeners.on_assigned.append(listener)
         return listener
 
     def on_revoked(self, listener: QueueListener) -> QueueListener:
-        """Have a function called with queues that are not this member's any more."""
+        """Call a function with queues that were revoked from this member."""
         self._setup.listeners.on_revoked.append(listener)
         return listener
 
     def on_queues_changed(self, topic: str, listener: QueuesListener) -> None:
-        """Have `listener(topic, queues)` called when a topic gets other queues.
+        """Call `listener(topic, queues)` when the queues of a topic change.
 
-        Looked at every `topic_check_interval`, whether the topic is subscribed or not.
+        Checked every `topic_check_interval`, whether the topic is subscribed or not.
         """
         check_topic(topic)
         self._setup.watch.listen(topic, listener)
@@ -180,9 +180,9 @@ class PullConsumer(PullSteering):
     # Messages
 
     async def poll(self, timeout: float | None = None) -> list[ReceivedMessage]:  # noqa: ASYNC109 - not an error
-        """Give the messages of the next pull; none if none comes within `timeout`.
+        """Return the messages of the next pull; none if none comes within `timeout`.
 
-        Cancelling a poll loses nothing. A poll that waits when the consumer is closed gives none.
+        Cancelling a poll loses nothing. A poll that waits when the consumer is closed returns none.
         """
         member = self._life.running()
         patience = self.options.poll_timeout if timeout is None else timeout
@@ -199,7 +199,9 @@ class PullConsumer(PullSteering):
                 return messages
             left = deadline - clock()
             if left <= 0 or self._life.current is not member:
-                await asyncio.sleep(0)  # whoever polls in a tight loop leaves room for the pulls
+                await asyncio.sleep(
+                    0
+                )  # a caller that polls in a tight loop must not starve the pulls
                 return []
             await cache.wait(left)
 
@@ -208,7 +210,7 @@ class PullConsumer(PullSteering):
         return self
 
     async def __anext__(self) -> ReceivedMessage:
-        """Give the next message; the one before counts as done."""
+        """Return the next message; the one before counts as done."""
         if self._life.current is None and not self._ended:
             await self.start()
         member = self._life.current
@@ -233,9 +235,9 @@ class PullConsumer(PullSteering):
 
     @property
     def begun(self) -> PulledBatch | None:
-        """The batch an iteration is in, for whoever takes its messages without a turn of the loop.
+        """The batch an iteration is in, for callers that take its messages without the event loop.
 
-        One who does so counts `at` up for each, and leaves the last one to `__anext__`.
+        They count `at` up for each, and leave the last one to `__anext__`.
         """
         member = self._life.current
         return None if member is None else member.parts.cache.first()

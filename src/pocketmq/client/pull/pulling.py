@@ -84,7 +84,7 @@ class LitePullLoop(PullLoop[PullQueue]):
         return 0.0
 
     async def ask(self, held: PullQueue, step: Instruction) -> PullResult:
-        """Pull from the offset that the step says."""
+        """Pull from the offset of the step."""
         assert isinstance(step, PullFrom)
         held.position = step.state
         if step.offset != step.state.pull_offset:

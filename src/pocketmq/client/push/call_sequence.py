@@ -1,7 +1,8 @@
-"""Several calls in a row for one queue, made without going back to the loop in between.
+"""Several calls in a row for one queue, made without returning to the loop in between.
 
 Stops by itself where order or ownership would be at risk: at the first failure, when the queue is
-lost, when its lock is lost or too old, and when it has taken long enough.
+lost, when its lock is lost or too old, and when it has taken long enough. For plain handlers it runs
+in a thread, and reads `may_start` and `locked` there, which the loop writes.
 """
 
 from collections.abc import Callable, Sequence
@@ -13,15 +14,15 @@ from pocketmq.client.push.handlers import Failure, Handler
 from pocketmq.protocol.received import ReceivedMessage
 
 _LEAST_LOCK = 1_000_000
-"""Nanoseconds that a lock counts at least: one that ends this very moment would be taken for good
-by who asks whether to begin, and for bad by who is about to, again and again."""
+"""Nanoseconds for which a lock counts at least. One that ends right now may look valid to the check
+before a sequence and expired to the check before its first call, for ever."""
 LONG_ENOUGH = 3_000_000
 """Nanoseconds after which no further call is begun."""
 MOST_CALLS = 512
 
 
 class Pace:
-    """How many calls fit into a stretch: many quick ones, a single slow one."""
+    """The number of calls that fit into a sequence: many quick ones, a single slow one."""
 
     __slots__ = ("calls",)
 
@@ -29,7 +30,7 @@ class Pace:
         self.calls = 1
 
     def learn(self, calls: int, took: int) -> None:
-        """Learn from a stretch of so many calls."""
+        """Learn from a sequence of `calls` that took `took` nanoseconds."""
         if calls:
             fitting = LONG_ENOUGH * calls // max(took, 1)
             self.calls = max(1, min(fitting, 4 * self.calls, MOST_CALLS))
@@ -108,16 +109,15 @@ class CallSequence:
     def outcome(
         self,
     ) -> tuple[Sequence[ReceivedMessage], Sequence[ReceivedMessage], Sequence[ReceivedMessage]]:
-        """Give what is done, what failed, and what was not begun."""
+        """Return the messages that are done, that failed, and that were not begun."""
         messages, done = self.messages, self.done
         tried = done + (self._size if self.failure is not None else 0)
         return messages[:done], messages[done:tried], messages[tried:]
 
     def _may_go_on(self, until: int) -> bool:
-        process = self.held.process
-        if process.dropped:
+        if not self.held.may_start:
             return False
         now = self.now()
-        if self.lock_until is not None and (not process.locked or now > self.lock_until):
+        if self.lock_until is not None and (not self.held.process.locked or now > self.lock_until):
             return False
         return self.calls == 0 or now < until

@@ -1,6 +1,6 @@
 """Handler calls as jobs: messages, the handler they are for, and its outcome.
 
-Made on the loop, done in a thread or by a task, settled on the loop by the work room that made it.
+Made on the loop, done in a thread or by a task, settled on the loop by the work that made it.
 A `DirectCall` is for one message on an operator's request (309), beside queues and offsets.
 """
 
@@ -51,7 +51,7 @@ class Call(msgspec.Struct, eq=False):
 
     def make_async(self) -> Awaitable[Failure | None]:
         """Call a coroutine handler."""
-        if self.held.popped is None and not self.held.process.dropped and not self.watch.hooks:
+        if self.held.popped is None and self.held.may_start and not self.watch.hooks:
             return self.handler.call_async(self.messages)  # as nearly always
         if self._lost():
             return self._skip()
@@ -60,8 +60,8 @@ class Call(msgspec.Struct, eq=False):
     def _lost(self) -> bool:
         held = self.held
         if held.popped is None:
-            return held.process.dropped
-        return held.process.dropped or not held.popped.has(self.messages)
+            return not held.may_start
+        return not held.may_start or not held.popped.has(self.messages)
 
     async def _make_watched(self) -> Failure | None:
         context = self.watch.before(self.held.queue, self.messages)
@@ -82,7 +82,7 @@ class KnownHandlers:
         self._known: dict[str, tuple[object, Handler]] = {}
 
     def of(self, topic: str) -> Handler | None:
-        """Give the handler of a topic as the application calls it."""
+        """Return the handler of a topic as the application calls it."""
         given = self._consuming.handler_for(topic)
         if given is None:
             return None
@@ -111,7 +111,7 @@ class KnownHandlers:
 
 
 class DirectCall:
-    """A handler call whose answer somebody awaits."""
+    """A handler call that an operator awaits."""
 
     def __init__(
         self, consuming: Consuming, message: ReceivedMessage, broker_name: str | None
@@ -126,7 +126,7 @@ class DirectCall:
         self.took = 0
         self.ended: asyncio.Future[Failure | None] = asyncio.get_running_loop().create_future()
         logger.info(
-            "group %s: %s is handled as an operator asked (%s)",
+            "handling a message on request: group=%s message=%s broker=%s",
             consuming.group, self.message.message_id, broker_name,
         )  # fmt: skip
 
@@ -141,24 +141,24 @@ class DirectCall:
         return self.handler.call_async((self.message,))
 
     def conclude(self) -> None:
-        """Tell who waits."""
+        """Report the outcome to the operator's request."""
         if not self.ended.done():
             self.ended.set_result(self.failure)
 
     def give_up(self) -> None:
-        """Tell who waits that the consumer stops."""
+        """End the operator's request because the consumer stops."""
         if not self.ended.done():
             self.ended.set_result(CANCELLED)
 
 
 def direct_result(failure: Failure | None, spent_ms: int, *, orderly: bool) -> DirectConsumeResult:
-    """Say what came of it in Java's words."""
+    """Return the outcome in Java's words."""
     result, remark = ConsumeResult.CR_SUCCESS, None
     if failure is not None:
         result, remark = ConsumeResult.CR_LATER, failure.reason
         if failure.error is not None:
             result = ConsumeResult.CR_THROW_EXCEPTION
-            logger.warning("a message handled on demand failed", exc_info=failure.error)
+            logger.warning("handler failed on a message sent on request", exc_info=failure.error)
     return DirectConsumeResult(
         order=orderly,
         auto_commit=True,

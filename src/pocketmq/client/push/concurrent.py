@@ -1,8 +1,12 @@
 """Concurrent work: every message as soon as a handler is free, whatever its queue.
 
-What an answer means is decided in `balance.consumer.concurrent`; here it is carried out. Calls that
-went well are settled together, queue by queue; a failed one has a task of its own that sends its
-messages back. Belongs to one event loop.
+What a result means is decided in `balance.consumer.concurrent`; here it is carried out. Calls that
+succeeded are settled together, queue by queue; a failed one has a task of its own that requeues its
+messages. Belongs to one event loop.
+
+Messages finish in any order, but the offset of a queue is the lowest one that is not finished: what
+is stored never passes a message that a crash would lose. So a message that is being requeued stays
+in the cache until the broker has it.
 """
 
 import asyncio
@@ -21,10 +25,10 @@ from pocketmq.balance.consumer.expiry import SWEEP_DELAY_LEVEL, ExpirySweep
 from pocketmq.balance.consumer.handling import RESUBMIT_AFTER
 from pocketmq.client.group.held_queue import HeldQueue
 from pocketmq.client.push.calls import Call
+from pocketmq.client.push.handler_work import HandlerWork
 from pocketmq.client.push.handlers import NO_HANDLER, Failure
 from pocketmq.client.push.threads import Job
 from pocketmq.client.push.work import Consuming
-from pocketmq.client.push.work_room import WorkRoom
 from pocketmq.protocol.received import ReceivedMessage
 
 logger = logging.getLogger("pocketmq.client")
@@ -32,17 +36,17 @@ logger = logging.getLogger("pocketmq.client")
 _ALL_DONE = ConcurrentAnswer(status=ConcurrentStatus.CONSUME_SUCCESS)
 
 
-class ConcurrentWork(WorkRoom):
+class ConcurrentWork(HandlerWork):
     """Hands messages to handlers side by side."""
 
     def __init__(self, consuming: Consuming) -> None:
         super().__init__(consuming)
         self._returns: set[asyncio.Task[None]] = set()
-        # As many at once as Java's threads could have under way.
+        # As many at once as Java's threads could have in flight.
         self._turn = asyncio.Semaphore(consuming.options.threads)
 
     def start(self) -> None:
-        """Begin the timers."""
+        """Start the timers."""
         super().start()
         timeout = self.consuming.options.consume_timeout
         self.consuming.tasks.every(timeout, self._sweep, "overdue messages", first_after=timeout)
@@ -94,7 +98,7 @@ class ConcurrentWork(WorkRoom):
                 self._settle(held, done[held], _ALL_DONE)
 
     async def stop(self, wait: float) -> None:
-        """Begin no more calls, wait for those under way and for what is sent back."""
+        """Start no more calls, wait for those in flight and for messages being requeued."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + wait
         await super().stop(wait)
@@ -111,7 +115,7 @@ class ConcurrentWork(WorkRoom):
             dropped=held.dropped,
         )
         logger.warning(
-            "group %s: the handler of %s did not finish %s: %s",
+            "messages not handled: group=%s topic=%s %s: %s",
             consuming.group, messages[0].topic, _named(messages), failure.reason,
             exc_info=failure.error,
         )  # fmt: skip
@@ -123,7 +127,10 @@ class ConcurrentWork(WorkRoom):
         if verdict.ignored:
             return
         for message in verdict.given_up:
-            logger.warning("broadcast message %s failed and is given up", message.message_id)
+            logger.warning(
+                "discarding failed broadcast message: group=%s id=%s",
+                consuming.group, message.message_id,
+            )  # fmt: skip
         if verdict.send_back:
             task = consuming.tasks.spawn(
                 self._give_back(held, messages, verdict, failure.delay_level), "send back"
@@ -145,12 +152,13 @@ class ConcurrentWork(WorkRoom):
             async with self._turn:
                 return await self.requeue.send_back(message, level, held.queue.broker_name)
 
-        # Whatever goes wrong, the messages have to be settled: one left over holds its queue up.
+        # Whatever goes wrong, the messages have to be settled: one left over would stop the offset
+        # of its queue, and in the end its pulls.
         sent = await asyncio.gather(*map(send, verdict.send_back), return_exceptions=True)
         failed = [one for one, ok in zip(verdict.send_back, sent, strict=True) if ok is not True]
         for error in sent:
             if isinstance(error, BaseException):
-                logger.error("group %s: sending back failed", self.consuming.group, exc_info=error)
+                logger.error("requeueing failed: group=%s", self.consuming.group, exc_info=error)
         self._count(held, verdict)
         self._remove(held, messages, failed)
 
@@ -176,7 +184,7 @@ class ConcurrentWork(WorkRoom):
         failed: Sequence[ReceivedMessage],
         failure: Failure = NO_HANDLER,
     ) -> None:
-        """Have popped messages acknowledged, and hidden a while longer that failed."""
+        """Acknowledge popped messages that are done; hide those that failed for longer."""
         assert held.popped is not None
         stats = self.stats.of(held.queue.topic)
         if done:
@@ -241,4 +249,4 @@ class ConcurrentWork(WorkRoom):
 
 def _named(messages: Sequence[ReceivedMessage]) -> str:
     first = messages[0].message_id
-    return f"message {first}" if len(messages) == 1 else f"{len(messages)} messages from {first} on"
+    return f"id={first}" if len(messages) == 1 else f"count={len(messages)} first={first}"

@@ -1,4 +1,4 @@
-"""What watches handler calls: told before and after each, and never able to harm one."""
+"""Hooks around handler calls; what a hook raises is logged and harms no call."""
 
 import logging
 from collections.abc import Sequence
@@ -16,8 +16,8 @@ logger = logging.getLogger("pocketmq.client")
 class ConsumeContext:
     """One handler call (Java: ConsumeMessageContext).
 
-    Group and queue have the names of the wire. What came of the call is set after it; `notes` is
-    for hooks to remember things in.
+    Group and queue have the names of the wire. The outcome is set after the call; `notes` is for
+    hooks to keep data in.
     """
 
     __slots__ = (
@@ -54,10 +54,10 @@ class ConsumeHook(Protocol):
     """
 
     def before_consume(self, context: ConsumeContext) -> None:
-        """Take note that a handler is about to be called."""
+        """Note that a handler is about to be called."""
 
     def after_consume(self, context: ConsumeContext) -> None:
-        """Take note of what came of it."""
+        """Note the outcome of a handler call."""
 
 
 class HookCaller:
@@ -73,7 +73,7 @@ class HookCaller:
     def before(
         self, queue: MessageQueue, messages: Sequence[ReceivedMessage]
     ) -> ConsumeContext | None:
-        """Tell all hooks that a call begins; None if there are none."""
+        """Call all hooks before a handler call; None if there are none."""
         if not self.hooks:
             return None
         began_ms = self._clock.now_ms()
@@ -82,11 +82,11 @@ class HookCaller:
             try:
                 hook.before_consume(context)
             except Exception:
-                logger.exception("the consume hook %r failed before a call", hook)
+                logger.exception("consume hook failed before a handler call: %r", hook)
         return context
 
     def after(self, context: ConsumeContext, failure: Failure | None) -> None:
-        """Tell all hooks what came of a call."""
+        """Call all hooks after a handler call."""
         context.elapsed = max(0.0, (self._clock.now_ms() - context.began_ms) / 1000)
         context.failure = failure
         context.success = failure is None
@@ -102,4 +102,4 @@ class HookCaller:
             try:
                 hook.after_consume(context)
             except Exception:
-                logger.exception("the consume hook %r failed after a call", hook)
+                logger.exception("consume hook failed after a handler call: %r", hook)

@@ -1,7 +1,7 @@
 """The asyncio push consumer as applications use it.
 
-Keeps what is said before the start, and delegates everything else to its `PushMember`. Belongs to
-one event loop once it is started.
+Keeps what is set up before the start, and delegates everything else to its `PushMember`. Belongs
+to one event loop once it is started.
 """
 
 import asyncio
@@ -41,8 +41,8 @@ class PushConsumer(PushSteering):
 
     Members of a group share the queues of their topics by the rules of `pocketmq.balance`, Java
     members among them. A handler gets a message, or a list of them; it is a coroutine function,
-    which runs on the loop, or a plain one, which runs in a thread. What it raises makes the
-    message come again later.
+    which runs on the loop, or a plain one, which runs in a thread. If it raises, the
+    message is redelivered later.
 
     Keywords are the fields of `PushConsumerOptions` and `ClientOptions`; making a consumer does no
     input or output. Raises `InvalidInput` for what can never work. `clock` and `random` are for
@@ -106,10 +106,11 @@ class PushConsumer(PushSteering):
         await self.close()
 
     async def close(self, wait: float | None = None) -> None:
-        """Leave the group in order: handlers, locks, offsets, brokers. Closing twice is harmless.
+        """Shut down gracefully: handlers, locks, offsets, brokers. Closing twice is harmless.
 
         Handlers at work have `wait` seconds to finish, `PushConsumerOptions.stop_wait` if not
-        given. Cancelled, it goes on in the background. Raises `ClientForked`.
+        given. If cancelled, closing continues in the background. Raises
+        `ClientForked`.
         """
         self._stopped.set()
         patience = self.options.stop_wait if wait is None else wait
@@ -167,7 +168,7 @@ class PushConsumer(PushSteering):
             self._subscriptions_changed(added=False)
 
     def on_assigned(self, listener: L) -> L:
-        """Have a function called with queues that have become this member's; a decorator, too.
+        """Call a function with queues that were assigned to this member; also a decorator.
 
         It may be slow or raise: calls come one after another, beside everything else.
         """
@@ -175,12 +176,12 @@ class PushConsumer(PushSteering):
         return listener
 
     def on_revoked(self, listener: L) -> L:
-        """Have a function called with queues this member has lost; a decorator, too."""
+        """Call a function with queues that were revoked from this member; also a decorator."""
         self._listeners.on_revoked.append(listener)
         return listener
 
     def add_consume_hook(self, hook: ConsumeHook) -> None:
-        """Have a hook told before and after every handler call from now on.
+        """Call a hook before and after every handler call from now on.
 
         It is called where the handler is: on the loop or in a thread. Raises `InvalidInput` for
         what is no hook.
@@ -203,7 +204,7 @@ class PushConsumer(PushSteering):
         return self._life.running().session
 
     def assignment(self) -> dict[str, tuple[MessageQueue, ...]]:
-        """Give the queues that are this member's now, by topic."""
+        """Return the queues that are assigned to this member now, by topic."""
         member = self._life.running()
         found: dict[str, list[MessageQueue]] = {
             self._subscriptions.shown(topic): [] for topic in self._subscriptions.own()

@@ -1,8 +1,7 @@
-"""What a handler may be and may say: one message or a list, `def` or `async def`, done or again.
+"""Handlers: `def` or `async def`, for one message or a list; done, or retry later.
 
-Owns how a handler is called and how its answer is understood. Where it runs is the business of
-`threads` (for `def`) and `runners` (for `async def`); what becomes of the messages, of the work
-rooms.
+Owns how a handler is called and how its result is read. Where it runs is decided in `threads` (for
+`def`) and `runners` (for `async def`); what becomes of the messages, in `concurrent` and `orderly`.
 """
 
 import asyncio
@@ -31,16 +30,16 @@ class Consumed(Enum):
     OK = "OK"
     """Everything it was given is done."""
     RETRY = "RETRY"
-    """Nothing of it is: later again, as if it had raised."""
+    """Nothing of it is: retry later, as if it had raised."""
 
 
 class RetryLater(Exception):
-    """A handler's answer: later again, and when. It may be raised or returned.
+    """A handler's result: retry later, and when. It may be raised or returned.
 
     `delay_level` is the broker's delay level for a concurrent consumer: 0 lets the broker choose by
-    the number of tries, -1 makes the message a dead letter at once. `wait` is for an orderly
-    consumer: the seconds its queue rests, between 0.01 and 30. `done` is for handlers of lists: so
-    many messages from the front are done, only the rest comes again (concurrent consumers).
+    the number of tries, -1 sends the message straight to the dead-letter topic. `wait` is for an
+    orderly consumer: the seconds its queue rests, between 0.01 and 30. `done` is for handlers of
+    lists: that many messages from the front are done, the rest is retried (concurrent consumers).
     """
 
     def __init__(self, delay_level: int = 0, *, wait: float | None = None, done: int = 0) -> None:
@@ -68,8 +67,8 @@ class Failure(msgspec.Struct, frozen=True):
     """Messages from the front that are done all the same."""
 
 
-NO_HANDLER = Failure("its topic has no handler (any more)")
-CANCELLED = Failure("it was cancelled")
+NO_HANDLER = Failure("the topic has no handler (any more)")
+CANCELLED = Failure("handler was cancelled")
 
 
 class Handler:
@@ -87,7 +86,7 @@ class Handler:
         try:
             # A list of its own: what it does to it must not change what is settled.
             answer = self.function(list(messages) if self.batch else messages[0])
-        except BaseException as error:  # noqa: BLE001 - whatever it is, it means: later again
+        except BaseException as error:  # noqa: BLE001 - whatever it is, it means: retry later
             return raised(error)
         return None if answer is None or answer is Consumed.OK else understood(answer)
 
@@ -97,35 +96,35 @@ class Handler:
             answer = await self.function(list(messages) if self.batch else messages[0])
         except (asyncio.CancelledError, GeneratorExit):
             raise
-        except BaseException as error:  # noqa: BLE001 - whatever it is, it means: later again
+        except BaseException as error:  # noqa: BLE001 - whatever it is, it means: retry later
             return raised(error)
         return None if answer is None or answer is Consumed.OK else understood(answer)
 
 
 def understood(answer: object) -> Failure | None:
-    """Read an answer. What is none counts as a failure, so that no message is lost by mistake."""
+    """Read a result. An invalid one counts as a failure, so that no message is lost by mistake."""
     if answer is None or answer is Consumed.OK:
         return None
     if answer is Consumed.RETRY:
-        return Failure("it answered RETRY")
+        return Failure("handler returned RETRY")
     if isinstance(answer, RetryLater):
         return Failure(
-            "it answered RetryLater",
+            "handler requested a retry (RetryLater)",
             delay_level=answer.delay_level,
             wait=answer.wait,
             done=answer.done,
         )
     if inspect.iscoroutine(answer):
         answer.close()
-        return Failure("it returned a coroutine; make the handler itself `async def`")
+        return Failure("handler returned a coroutine; make the handler itself `async def`")
     return Failure(
-        f"it returned {_text(repr, answer)}, which is no answer; return None or Consumed.OK when "
-        "all is done, Consumed.RETRY or RetryLater(...) for later again"
+        f"handler returned {_text(repr, answer)}, which is not a valid result; return None or "
+        "Consumed.OK when all is done, Consumed.RETRY or RetryLater(...) to retry later"
     )
 
 
 def raised(error: BaseException) -> Failure | None:
-    """Give what an error means: later again.
+    """Return what an error means: retry later.
 
     KeyboardInterrupt and SystemExit are passed on to the main thread, as if Ctrl-C had been
     pressed: they do not end a pool's thread, and would end an event loop that others need.
@@ -135,8 +134,8 @@ def raised(error: BaseException) -> Failure | None:
     kind = type(error).__name__
     if isinstance(error, KeyboardInterrupt | SystemExit):
         interrupt_main()
-        return Failure(f"it raised {kind}, which stops the program", error)
-    return Failure(f"it raised {kind}: {_text(str, error)}", error)
+        return Failure(f"handler raised {kind}, which stops the program", error)
+    return Failure(f"handler raised {kind}: {_text(str, error)}", error)
 
 
 def _text(show: Callable[[Any], str], what: object) -> str:
@@ -148,7 +147,7 @@ def _text(show: Callable[[Any], str], what: object) -> str:
 
 
 class TopicHandler(msgspec.Struct, frozen=True):
-    """What messages of a topic are given to."""
+    """A function that messages of a topic are handed to."""
 
     topic: str
     """As the application calls it."""
@@ -166,7 +165,7 @@ def _check_takes_one(function: HandlerFunction) -> None:
     try:
         takes = inspect.signature(function)
     except (TypeError, ValueError):
-        return  # some that are written in C do not say
+        return  # some that are written in C have no signature
     try:
         takes.bind(None)
     except TypeError as error:

@@ -1,4 +1,4 @@
-"""A running push consumer: its modules put together, as its session and its work room see it.
+"""A running push consumer: its modules put together, as its session and its work see it.
 
 Lives from start to stop; applications hold a `PushConsumer`. Belongs to one event loop.
 """
@@ -46,7 +46,7 @@ MakeWork = Callable[[Consuming], Work]
 
 
 class PushMember(shared.SharingMember[HeldQueue]):
-    """A push consumer at work: a `ConsumerMember` of its session, `Consuming` to its work room.
+    """A push consumer at work: a `ConsumerMember` of its session, `Consuming` to its work.
 
     The methods of both are documented there.
     """
@@ -255,7 +255,7 @@ class PushMember(shared.SharingMember[HeldQueue]):
     ) -> DirectConsumeResult:
         return await self.parts.work.consume_directly(message, broker_name)
 
-    # For the work room
+    # For the work
 
     def now(self) -> float:  # noqa: D102
         return self._loop.time()

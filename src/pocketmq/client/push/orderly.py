@@ -1,9 +1,13 @@
 """Orderly work: one call at a time for each queue, in order, under the broker's lock.
 
-When the next messages may be taken, and what an answer means, is decided in
-`balance.consumer.orderly`; here it is carried out. A queue's messages are taken in stretches of
-several calls, so that quick handlers are not slowed down by going to and fro; before each call of
-a stretch it is made sure that the queue is still ours. Belongs to one event loop.
+When the next messages may be taken, and what a result means, is decided in
+`balance.consumer.orderly`; here it is carried out. A queue's messages are taken in sequences of
+several calls, so that quick handlers are not slowed down by switching between loop and thread;
+before each call of a sequence it is checked that the queue and its lock are still ours. Belongs to
+one event loop. What order must hold:
+- A queue has at most one sequence in flight, over all its stays with this member (`_at_work`).
+- A result counts only if the queue was not dropped meanwhile; otherwise the next owner has it.
+- The offset moves only over messages whose call succeeded, and never past a failed one.
 """
 
 import logging
@@ -29,10 +33,10 @@ from pocketmq.balance.consumer.orderly import (
 from pocketmq.client.clock import stopwatch
 from pocketmq.client.group.held_queue import HeldQueue
 from pocketmq.client.push.call_sequence import CallSequence, Pace
+from pocketmq.client.push.handler_work import HandlerWork
 from pocketmq.client.push.handlers import NO_HANDLER, Failure
 from pocketmq.client.push.threads import Job
 from pocketmq.client.push.work import Consuming
-from pocketmq.client.push.work_room import WorkRoom
 from pocketmq.model.kinds import MessageModel
 from pocketmq.model.queue import MessageQueue
 from pocketmq.protocol.received import ReceivedMessage
@@ -40,7 +44,7 @@ from pocketmq.protocol.received import ReceivedMessage
 logger = logging.getLogger("pocketmq.client")
 
 
-class OrderlyWork(WorkRoom):
+class OrderlyWork(HandlerWork):
     """Hands messages to handlers queue by queue."""
 
     orderly = True
@@ -48,8 +52,8 @@ class OrderlyWork(WorkRoom):
     def __init__(self, consuming: Consuming) -> None:
         super().__init__(consuming)
         self._pace: dict[HeldQueue, Pace] = {}
-        # A queue that was lost and taken again may still be under the hand of its last holding's
-        # handler (Java: MessageQueueLock, which outlives holdings); the new one comes after it.
+        # A queue that was lost and taken again may still have a handler call of its last stay in
+        # flight (Java: MessageQueueLock, which outlives stays); the new stay waits for its end.
         self._at_work: set[MessageQueue] = set()
         self._next: dict[MessageQueue, HeldQueue] = {}
         self._locking = consuming.model is MessageModel.CLUSTERING
@@ -61,12 +65,12 @@ class OrderlyWork(WorkRoom):
         *,
         dispatch: bool,
     ) -> None:
-        """Begin to work on a queue, unless that goes on already."""
+        """Start handling a queue, unless that is in progress."""
         if dispatch:
             self._begin(held)
 
     def dropped(self, held: HeldQueue) -> None:
-        """Forget a holding."""
+        """Forget a queue that was dropped."""
         super().dropped(held)
         self._pace.pop(held, None)
         if self._next.get(held.queue) is held:
@@ -76,7 +80,7 @@ class OrderlyWork(WorkRoom):
         self._go_on(held, None)
 
     def _go_on(self, held: HeldQueue, began: float | None) -> None:
-        """Take the next stretch of a queue, or do what is due before. `began` is the task's."""
+        """Take the next sequence of a queue, or do what is due before; `began` is its task's."""
         if self.stopping:
             return
         consuming, process = self.consuming, held.process
@@ -141,7 +145,7 @@ class OrderlyWork(WorkRoom):
         self.give(handler, (stretch,))
 
     def finished(self, jobs: Sequence[Job]) -> None:
-        """Settle stretches that have ended."""
+        """Settle sequences that have ended."""
         for job in jobs:
             if isinstance(job, CallSequence):
                 self._settle(job)
@@ -169,7 +173,7 @@ class OrderlyWork(WorkRoom):
             stats.ok.add(len(done))
             self._commit(held)
         if stretch.failure is not None:
-            # Back under the handler's hand: the decision is about what is being consumed.
+            # Taken again: the decision is about messages that are being consumed.
             again = process.take(len(failed), self.consuming.now())
             held.end_work()
             self._failed(held, again, stretch.failure, stretch.began)
@@ -183,7 +187,7 @@ class OrderlyWork(WorkRoom):
         options = self.consuming.options
         self.stats.of(held.queue.topic).failed.add(len(messages))
         logger.warning(
-            "group %s: the handler of %s did not finish message %s: %s",
+            "message not handled: group=%s topic=%s id=%s: %s; retrying",
             self.consuming.group, messages[0].topic, messages[0].message_id, failure.reason,
             exc_info=failure.error,
         )  # fmt: skip
@@ -210,7 +214,7 @@ class OrderlyWork(WorkRoom):
         spent: Sequence[ReceivedMessage],
         began: float,
     ) -> None:
-        """Send messages that failed too often to the retry topic, as dead letters."""
+        """Send messages that failed too often to the retry topic, which makes them dead letters."""
         limit = max_reconsume_times(answer.max_reconsume)
         step = self.consuming.profile.exhausted_reconsume_step
         not_sent = [

@@ -78,7 +78,7 @@ class PopLoop(QueueLoop[HeldQueue, PopResult]):
         )
 
     def take(self, held: HeldQueue, answer: PopResult) -> float:
-        """Hand messages to the work room; return the seconds to wait before the next pop."""
+        """Hand messages to handlers; return the seconds to wait before the next pop."""
         options = self._parts.options
         assert held.subscribed is not None
         messages = _settling(held).take(answer, held.subscribed)

@@ -1,4 +1,4 @@
-"""Pulling for a push consumer: pulled messages are cached and handed to the work room.
+"""Pulling for a push consumer: pulled messages are cached and handed to handlers.
 
 Whether to pull and what an answer means is `balance.consumer.pulling`. Belongs to one event loop.
 """
@@ -84,7 +84,7 @@ class PushPullLoop(PullLoop[HeldQueue]):
         )
 
     def wake_below(self, held: HeldQueue, reason: WaitReason) -> int:
-        """Return with how many cached messages a loop that waits is woken."""
+        """Return the number of cached messages at which a waiting loop is woken."""
         if reason is not WaitReason.TOO_MANY_MESSAGES:
             return super().wake_below(held, reason)
         most = self._parts.limits.count

@@ -1,8 +1,8 @@
-"""Messages a consumer could not handle: back to their broker, to come again later.
+"""Requeueing: messages that a consumer could not handle go back to their broker.
 
 First the broker that has the message is asked to deliver it again (36). If that fails, as when the
 broker is gone, a copy is sent to the group's retry topic like any message, to whatever broker takes
-it. After the last try the broker makes it a dead letter, either way.
+it. After the last try the broker moves it to the dead-letter topic, either way.
 """
 
 import logging
@@ -28,13 +28,13 @@ _INNER = ProducerOptions(group=INNER_PRODUCER_GROUP)
 
 
 class Requeue:
-    """Sends messages of one consumer back. Belongs to one event loop."""
+    """Requeues messages of one consumer. Belongs to one event loop."""
 
     def __init__(self, consuming: Consuming) -> None:
         self._consuming = consuming
 
     async def send_back(self, message: ReceivedMessage, delay_level: int, broker: str) -> bool:
-        """Have a message of a concurrent consumer delivered again later.
+        """Have a message of a concurrent consumer redelivered later.
 
         False if neither way works: then it has to be tried again here.
         """
@@ -60,7 +60,8 @@ class Requeue:
                 )
             except MQError as error:
                 logger.warning(
-                    "group %s: %s takes %s not back (%s); a copy goes to the retry topic",
+                    'broker refused to requeue: group=%s broker=%s message=%s error="%s"; '
+                    "sending a copy to the retry topic",
                     consuming.group, broker, message.message_id, error,
                 )  # fmt: skip
             else:
@@ -69,21 +70,21 @@ class Requeue:
         return await self.send_copy(message, message.reconsume_times + 1, limit)
 
     def _look_for_retries(self, broker: str) -> None:
-        """Ask where the retry topic is, if the broker may have made it only now."""
+        """Refresh the retry topic's route, if the broker may have created the topic only now."""
         routes, topic = self._consuming.session.routes, retry_topic(self._consuming.group)
         known = routes.cached(topic)
         if known is None or all(data.broker_name != broker for data in known.route.broker_datas):
             routes.refresh_soon(topic)
 
     async def send_copy(self, message: ReceivedMessage, reconsume_times: int, limit: int) -> bool:
-        """Send a copy to the retry topic, which says how often it was tried; False if it fails."""
+        """Send a copy with its number of tries to the retry topic; False if that fails."""
         try:
             copy, extra = self.copy_of(message, reconsume_times, limit)
             # Made anew each time: this is rare, and a kept one would miss changes of the route.
             await Sending(self._consuming.session, _INNER).send(copy, extra)
         except MQError as error:
             logger.warning(
-                "group %s: message %s cannot be sent to the retry topic: %s",
+                'sending to the retry topic failed: group=%s message=%s error="%s"',
                 self._consuming.group, message.message_id, error,
             )  # fmt: skip
             return False

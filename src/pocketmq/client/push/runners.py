@@ -1,9 +1,9 @@
 """Tasks that call coroutine handlers, on the loop itself: a bounded number at the same time.
 
-A task takes job after job. One that never really waits costs no switch; as soon as one does, the
-next task goes on with the rest. So `asyncio.current_task()` and everything built on it (timeouts,
-task groups) mean what they say in a handler. Uses no thread, so a loop with a clock of its own can
-run it. Knows nothing of messages.
+A task takes job after job. A job that never really waits costs no switch; as soon as one does, the
+next task continues with the rest. So `asyncio.current_task()` and everything built on it (timeouts,
+task groups) work as usual in a handler. Uses no thread, so a virtual-time loop can run it. Knows
+nothing of messages.
 """
 
 import asyncio
@@ -15,13 +15,13 @@ from pocketmq.client.push.handlers import CANCELLED
 from pocketmq.client.push.threads import Finished, Job
 
 TURN = 3_000_000
-"""Nanoseconds after which a task lets the rest of the loop have a turn."""
+"""Nanoseconds after which a task yields to the event loop."""
 CANCEL_WAIT = 1.0
-"""Seconds a handler may take to clean up when it is cancelled; one that goes on is left alone."""
+"""Seconds for a cancelled handler to clean up; one that takes longer is left alone."""
 
 
 class _AtWork:
-    """What a task does, and since when."""
+    """The job of a task, and when it began."""
 
     __slots__ = ("job", "since")
 
@@ -31,7 +31,7 @@ class _AtWork:
 
 
 class Runners:
-    """Belongs to one event loop."""
+    """The handler tasks of one consumer. Belongs to one event loop."""
 
     def __init__(self, name: str, limit: int, clock: Clock, finished: Finished) -> None:
         self._name = name
@@ -47,28 +47,28 @@ class Runners:
         self._stopping = False
 
     def give(self, jobs: Iterable[Job]) -> None:
-        """Have jobs done, in their order as long as none waits."""
+        """Do jobs, in their order as long as none waits."""
         self._pending.extend(jobs)
         self._make_spare()
 
     def under_way(self) -> Iterator[tuple[Job, int]]:
-        """Give the jobs being done, and for how many nanoseconds."""
+        """Return the jobs in flight, and for how many nanoseconds."""
         now = self._tick()
         for at_work in self._tasks.values():
             if at_work.job is not None:
                 yield at_work.job, now - at_work.since
 
     def tasks(self) -> tuple[asyncio.Task[None], ...]:
-        """Give the tasks that have a job or look for one."""
+        """Return the tasks that have a job or look for one."""
         return tuple(self._tasks)
 
     def halt(self) -> None:
-        """Begin no more jobs."""
+        """Start no more jobs."""
         self._stopping = True
         self._pending.clear()
 
     async def stop(self, wait: float) -> int:
-        """Begin no more jobs; wait for those under way, then cancel them. Gives how many.
+        """Start no more jobs; wait for those in flight, then cancel them; return their number.
 
         Every wait has an end, whatever a handler makes of being cancelled.
         """
@@ -108,7 +108,7 @@ class Runners:
                 if self._stopping:
                     raise
                 job.failure = CANCELLED
-                if task.cancelling():  # somebody meant this task, not only what the job waited for
+                if task.cancelling():  # this task was cancelled, not only what the job waited for
                     self._add(job)
                     raise
             began, now = now, tick()
@@ -123,7 +123,7 @@ class Runners:
                 now = turn = tick()
 
     def _add(self, job: Job) -> None:
-        """Note what is done; it is reported as soon as no task has anything to do at once."""
+        """Record a finished job; it is reported when no task can continue at once."""
         if not self._done:
             self._loop.call_soon(self._report)
         self._done.append(job)

@@ -1,4 +1,4 @@
-"""A consumer's account of itself (307), as Java's tools read and print it."""
+"""A consumer's report about itself (307), as Java's tools read and print it."""
 
 import asyncio
 import sys
@@ -27,7 +27,7 @@ def running_info(
     orderly: bool,
     stacks_of: Iterable[asyncio.Task[Any]] | None,
 ) -> RunningInfo:
-    """Describe a consumer; with where all threads and the given tasks are, unless None is."""
+    """Describe a consumer, with the stacks of all threads and the given tasks, unless None."""
     subscriptions = sorted(consuming.subscribed(), key=lambda one: one.topic)
     # The cache keeps the loop's time, operators read the wall's.
     behind = consuming.session.clock.now() - consuming.now()
@@ -117,7 +117,7 @@ def _properties(consuming: Consuming, *, orderly: bool) -> dict[str, str]:
 
 
 def _settings(options: PushConsumerOptions) -> dict[str, str]:
-    """Give the settings under the names of Java's fields, times as Java counts them."""
+    """Return the settings under the names of Java's fields, times in Java's units."""
     limits = options.limits
     values: dict[str, object] = {
         "messageModel": options.model.name,

@@ -89,13 +89,13 @@ class TopicHandlingStats:
         self.failed = Counter()
 
     def counters(self) -> tuple[Counter, ...]:
-        """Give all counters."""
+        """Return all counters."""
         return self.pull_rt, self.pulled, self.consume_rt, self.ok, self.failed
 
     def status(self) -> ConsumeStatus:
-        """Give the rates as they travel."""
+        """Return the rates in wire form."""
         spent = self.consume_rt
-        # Java: with nothing consumed within the minute, the hour tells how long handlers take.
+        # Java: with nothing consumed within the minute, the mean of the hour is used.
         recent = spent.minute if spent.minute.total else spent.hour
         return ConsumeStatus(
             pull_rt=self.pull_rt.minute.mean,
@@ -114,14 +114,14 @@ class HandlingStats:
         self._topics: dict[str, TopicHandlingStats] = {}
 
     def of(self, topic: str) -> TopicHandlingStats:
-        """Give the counters of a topic."""
+        """Return the counters of a topic."""
         found = self._topics.get(topic)
         if found is None:
             found = self._topics[topic] = TopicHandlingStats()
         return found
 
     def status(self, topic: str) -> ConsumeStatus:
-        """Give the rates of a topic; all 0 if it is not known."""
+        """Return the rates of a topic; all 0 for an unknown one."""
         found = self._topics.get(topic)
         return ConsumeStatus() if found is None else found.status()
 

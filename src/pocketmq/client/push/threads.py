@@ -1,8 +1,12 @@
 """Threads that call plain handlers: a bounded pool in which slow calls do not hold up others.
 
 Threads take one job at a time from a common queue and report together: the loop is woken once for
-many. As long as calls are quick, one thread does them all, for two threads of one interpreter only
-take turns; when calls turn out slow, or one is stuck, others are woken. Knows nothing of messages.
+many. As long as calls are quick, one thread does them all, for two threads of one interpreter would
+only alternate; when calls turn out slow, or one hangs, others are woken. Knows nothing of messages.
+
+Which thread may touch what: `pending`, `done` and `idle` are deques, whose `append`, `popleft` and
+`pop` are atomic; `workers` is only added to on the loop and discarded from by the worker itself;
+`told`, `quick` and `stopping` are single attributes, where an old value costs a wake-up, no job.
 """
 
 import asyncio
@@ -21,7 +25,7 @@ QUICK = 50_000
 """Nanoseconds within which a quick job is done."""
 MOSTLY = 0.75
 """The share of quick jobs below which all threads are given work at once. A share and not a mean:
-a quick job that had to wait for another thread's turn looks slow, but it is one of many."""
+a quick job that had to wait for another thread looks slow, but it is one of many."""
 REPORT_AFTER = 1_000_000
 """Nanoseconds after which a busy thread reports what is done."""
 GUARD_AFTER = 0.002
@@ -33,9 +37,9 @@ class Job(Protocol):
     """Something to do in a thread, or on the loop."""
 
     took: int
-    """How long it took in the end, in nanoseconds."""
+    """Nanoseconds it took."""
     failure: Failure | None
-    """What went wrong; set by who does it."""
+    """What went wrong; set by the thread or task that does it."""
 
     def make(self) -> None:
         """Do it in a thread; raises nothing."""
@@ -71,7 +75,7 @@ class Threads:
         """The share of quick jobs lately."""
 
     def give(self, jobs: Iterable[Job]) -> None:
-        """Have jobs done, in their order as far as several threads have one."""
+        """Do jobs; several threads take them in their order."""
         pending = self.pending
         pending.extend(jobs)
         if self.quick < MOSTLY:
@@ -83,7 +87,7 @@ class Threads:
             self._watch()
 
     def under_way(self) -> Iterator[tuple[Job, int]]:
-        """Give the jobs being done, and for how many nanoseconds."""
+        """Return the jobs in flight, and for how many nanoseconds."""
         now = self.tick()
         for worker in list(self.workers):
             job = worker.job
@@ -91,14 +95,14 @@ class Threads:
                 yield job, now - worker.since
 
     def halt(self) -> None:
-        """Begin no more jobs."""
+        """Start no more jobs."""
         self.stopping = True
         self.pending.clear()
         if self._guard is not None:
             self._guard.cancel()
 
     async def stop(self, wait: float) -> int:
-        """Begin no more jobs; wait for those under way. Gives how many went on for longer."""
+        """Start no more jobs; wait for those in flight; return how many took longer."""
         self.halt()
         if self.workers:
             self._gone = self._loop.create_future()
@@ -113,13 +117,13 @@ class Threads:
 
     def drain(self) -> None:
         """Report what the threads have done."""
-        self.told = False  # first: what is done from now on is told again
+        self.told = False  # first: what is done from now on is reported again
         done = self.done
         if done and not self._closed:
             self._finished([done.popleft() for _ in range(len(done))])
 
     def all_gone(self) -> None:
-        """Take note that the last thread has ended."""
+        """Note that the last thread has ended."""
         if self._gone is not None and not self._gone.done():
             self._gone.set_result(None)
 
@@ -138,9 +142,10 @@ class Threads:
         self.workers.add(worker)
         try:
             worker.start()
-        except RuntimeError as error:  # the machine has no room; the guard tries again
+        except RuntimeError as error:  # no more threads allowed; the guard tries again
             self.workers.discard(worker)
-            logger.error("%s: %s; there are %d", self._name, error, len(self.workers))  # noqa: TRY400 - where is clear
+            count = len(self.workers)
+            logger.error("starting a thread failed: %s has %d: %s", self._name, count, error)  # noqa: TRY400 - where is clear
             return False
         return True
 
@@ -166,11 +171,11 @@ class Threads:
     # Called by threads
 
     def tell(self, callback: Callable[[], None]) -> None:
-        """Have something called on the loop, if there still is one."""
+        """Call something on the loop, if there still is one."""
         try:
             self._loop.call_soon_threadsafe(callback)
         except RuntimeError:
-            logger.debug("%s: a call outlived its event loop", self._name)
+            logger.debug("handler call outlived its event loop: pool=%s", self._name)
 
 
 class _Worker(threading.Thread):
@@ -190,7 +195,7 @@ class _Worker(threading.Thread):
         while not pool.stopping:
             self._do_all()
             pool.idle.append(self)
-            if pool.pending or pool.stopping:  # came in between: nobody may have woken us
+            if pool.pending or pool.stopping:  # came in between: this worker was not woken for it
                 try:
                     pool.idle.remove(self)
                 except ValueError:

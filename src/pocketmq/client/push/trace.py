@@ -1,4 +1,4 @@
-"""What a consumer's trace tells: messages about to be handled, and what came of it."""
+"""The trace of a consumer: messages about to be handled, and the outcome."""
 
 import asyncio
 import threading
@@ -44,8 +44,8 @@ def open_trace(
     return tracer
 
 
-class _Told(msgspec.Struct, frozen=True):
-    """What was told when a call began: its id, and the id and keys of each message."""
+class _TracedCall(msgspec.Struct, frozen=True):
+    """What was traced when a call began: its id, and the id and keys of each message."""
 
     request_id: str
     messages: list[tuple[str, str | None]]
@@ -54,9 +54,8 @@ class _Told(msgspec.Struct, frozen=True):
 class HandlingTrace:
     """A hook that traces the calls of a consumer's handlers, on the loop or in threads.
 
-    Nothing is told about messages of brokers that want no traces. Those of 4.x do not say which
-    region they are of: it is the usual one then, where Java's 5.x client would tell nothing. Make
-    it on the loop.
+    Messages of brokers that want no traces are left out. Those of 4.x carry no region: it is the
+    default one then, where Java's 5.x client would trace nothing. Make it on the loop.
     """
 
     def __init__(self, tracer: Tracer, clock: Clock, ids: UniqueIds) -> None:
@@ -67,7 +66,7 @@ class HandlingTrace:
         self._thread = threading.get_ident()
 
     def before_consume(self, context: ConsumeContext) -> None:
-        """Tell that a handler is about to be called."""
+        """Trace that a handler is about to be called."""
         group = unwrap_namespace(context.namespace, context.group)
         request_id = self._ids.next_id(context.began_ms)
         events = [
@@ -84,14 +83,14 @@ class HandlingTrace:
             if self._traces(message)
         ]
         if events:
-            told = [(event.message_id, event.keys) for event in events]
-            context.notes[_NOTE] = _Told(request_id, told)
+            traced = [(event.message_id, event.keys) for event in events]
+            context.notes[_NOTE] = _TracedCall(request_id, traced)
             self._add(events)
 
     def after_consume(self, context: ConsumeContext) -> None:
-        """Tell what came of a call that was told about."""
-        told = context.notes.pop(_NOTE, None)
-        if told is None:
+        """Trace the outcome of a call."""
+        traced = context.notes.pop(_NOTE, None)
+        if traced is None:
             return
         group = unwrap_namespace(context.namespace, context.group)
         outcome = context.outcome or ConsumeReturnType.FAILED
@@ -100,7 +99,7 @@ class HandlingTrace:
         self._add(
             [
                 TracedHandling(
-                    request_id=told.request_id,
+                    request_id=traced.request_id,
                     message_id=message_id,
                     cost_ms=cost_ms,
                     ok=context.success,
@@ -109,7 +108,7 @@ class HandlingTrace:
                     time_ms=now_ms,
                     group=group,
                 )
-                for message_id, keys in told.messages
+                for message_id, keys in traced.messages
             ]
         )
 

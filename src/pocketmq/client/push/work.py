@@ -1,8 +1,8 @@
 """Where the two halves of a push consumer meet.
 
-The member decides which queues are owned and fills their caches; the work room hands cached
-messages to handlers and reports what is done. `Work` is what the member asks of the work room,
-`Consuming` is what the work room is given, `PushParts` is what the member's modules share. All live
+The member decides which queues are owned and fills their caches; the work hands cached
+messages to handlers and reports what is done. `Work` is what the member asks of the work,
+`Consuming` is what the work is given, `PushParts` is what the member's modules share. All live
 on one event loop and call each other directly.
 """
 
@@ -41,7 +41,7 @@ class Work(Protocol):
         """Handle messages that have just been put into `held.process`; must not block.
 
         They carry the topic as the application calls it, also out of a retry topic.
-        `dispatch` is what `ProcessQueue.put` said: an orderly consumer starts a task then.
+        `dispatch` is the result of `ProcessQueue.put`: an orderly consumer starts a task then.
         """
 
     def pulled(self, held: HeldQueue, count: int, elapsed: float) -> None:
@@ -50,7 +50,7 @@ class Work(Protocol):
     def dropped(self, held: HeldQueue) -> None:
         """Discard what is kept for a queue that was dropped.
 
-        Called after `held.may_start` is cleared; calls in flight go on, their results are ignored.
+        `held.may_start` is cleared before; calls in flight continue, their results are ignored.
         """
 
     def add_hook(self, hook: ConsumeHook) -> None:
@@ -72,7 +72,7 @@ class Work(Protocol):
 
 
 class Consuming(Protocol):
-    """What a work room needs of its consumer.
+    """What the work needs of its consumer.
 
     Times are the loop's (`now`), the same that `ProcessQueue` is given; wall time comes from
     `session.clock`.

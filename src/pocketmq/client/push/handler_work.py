@@ -1,4 +1,4 @@
-"""What concurrent and orderly work have in common: who calls handlers, counts, and accounts.
+"""What concurrent and orderly work have in common: handler calls, counters, reports.
 
 Belongs to one event loop.
 """
@@ -24,8 +24,8 @@ from pocketmq.protocol.received import ReceivedMessage
 logger = logging.getLogger("pocketmq.client")
 
 
-class WorkRoom:
-    """Calls the handlers of one consumer; the two kinds of work say for what, and what follows."""
+class HandlerWork:
+    """Calls the handlers of one consumer; its two kinds decide for what, and what follows."""
 
     orderly = False
 
@@ -45,26 +45,26 @@ class WorkRoom:
         self._direct: set[DirectCall] = set()
 
     def start(self) -> None:
-        """Begin the timers."""
+        """Start the timers."""
         tasks = self.consuming.tasks
         tasks.every(MINUTE_STEP, self._read_minute, "consume rates", first_after=MINUTE_STEP)
         tasks.every(HOUR_STEP, self._read_hour, "hourly consume rates", first_after=0.0)
 
     def add_hook(self, hook: ConsumeHook) -> None:
-        """Have a hook told of all handler calls from now on."""
+        """Call a hook around all handler calls from now on."""
         self.watch.hooks.append(hook)
 
     def taken(self, held: HeldQueue) -> None:
-        """Take note of a new holding."""
+        """Prepare for a new queue."""
 
     def dropped(self, held: HeldQueue) -> None:
-        """Forget what was to be done later for a holding."""
+        """Cancel what was to be done later for a queue."""
         for timer in [timer for timer, of in self._timers.items() if of is held]:
             del self._timers[timer]
             timer.cancel()
 
     def pulled(self, held: HeldQueue, count: int, elapsed: float) -> None:
-        """Count a pull that took so many seconds and brought so many messages."""
+        """Count a pull of `count` messages that took `elapsed` seconds."""
         stats = self.stats.of(held.queue.topic)
         stats.pull_rt.add(elapsed * 1000)
         if count:
@@ -92,7 +92,7 @@ class WorkRoom:
         return direct_result(failure, spent_ms, orderly=self.orderly)
 
     async def running_info(self, *, with_stacks: bool) -> RunningInfo:
-        """Give an account of the consumer."""
+        """Return a report about the consumer."""
         tasks = () if self._runners is None else self._runners.tasks()
         return running_info(
             self.consuming,
@@ -102,7 +102,7 @@ class WorkRoom:
         )
 
     async def stop(self, wait: float) -> None:
-        """Begin no more calls, wait for those under way, and end everything."""
+        """Start no more calls, wait for those in flight, and end everything."""
         self.stopping = True
         for timer in self._timers:
             timer.cancel()
@@ -115,15 +115,15 @@ class WorkRoom:
         late = sum(await asyncio.gather(*(caller.stop(wait) for caller in callers)))
         if late:
             logger.warning(
-                "group %s: %d handler calls were still at work after %g s; their messages come "
-                "again",
+                "stopped with handlers in flight: group=%s calls=%d waited=%g s; their messages "
+                "are redelivered",
                 self.consuming.group, late, wait,
             )  # fmt: skip
 
     # For the two kinds of work
 
     def give(self, handler: Handler, jobs: Sequence[Job]) -> None:
-        """Have jobs done where their handler belongs; `finished` is called with each in the end."""
+        """Do jobs where their handler belongs; `finished` is called with each in the end."""
         if self.stopping:
             for job in jobs:
                 self.conclude(job)
@@ -138,12 +138,12 @@ class WorkRoom:
         raise NotImplementedError
 
     def conclude(self, job: Job) -> None:
-        """Tell an operator what came of a call beside the queues."""
+        """Report the outcome of a call beside the queues to its operator."""
         if isinstance(job, DirectCall):
             job.conclude()
 
     def later(self, held: HeldQueue, after: float, callback: Callable[[], None]) -> None:
-        """Do something for a holding in so many seconds, unless it or the consumer ends before."""
+        """Do something for a queue in `after` seconds, unless it or the consumer ends before."""
 
         def run() -> None:
             del self._timers[timer]
@@ -154,7 +154,7 @@ class WorkRoom:
             self._timers[timer] = held
 
     def under_way(self) -> Iterator[tuple[Job, float]]:
-        """Give the jobs being done, and for how many seconds."""
+        """Return the jobs in flight, and for how many seconds."""
         for caller in (self._threads, self._runners):
             if caller is not None:
                 for job, nanoseconds in caller.under_way():
