@@ -73,7 +73,7 @@ def test_a_client_id_that_stays_doubled_is_named_with_its_places() -> None:
     )  # fmt: skip
     assert str(warning) == (
         "group billing: 2 members have the client id a (connected from 10.0.0.0:5000, "
-        "10.0.0.1:5000); each takes the same queues, and the share of the others stays without "
+        "10.0.0.1:5000); each takes the same queues, and the queues of the others stay without "
         "owner. Give each an instance name of its own"
     )
 

@@ -192,4 +192,7 @@ async def test_who_asked_is_answered_when_the_consumer_stops() -> None:
         await one.work.stop(0.01)
         answer = await asking
         release.set()
-    assert (answer.consume_result, answer.remark) == (ConsumeResult.CR_LATER, "it was cancelled")
+    assert (answer.consume_result, answer.remark) == (
+        ConsumeResult.CR_LATER,
+        "handler was cancelled",
+    )

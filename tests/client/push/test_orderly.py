@@ -10,7 +10,7 @@ import pytest
 
 from pocketmq.balance.profile import V4, V5
 from pocketmq.client.group.held_queue import HeldQueue, HoldState
-from pocketmq.client.push.call_sequence import LONG_ENOUGH, MOST_CALLS, Pace
+from pocketmq.client.push.calls import LONG_ENOUGH, MOST_CALLS, Pace
 from pocketmq.client.push.handlers import Consumed, RetryLater, TopicHandler
 from pocketmq.model.queue import MessageQueue
 from pocketmq.protocol.codes import RequestCode

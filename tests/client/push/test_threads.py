@@ -189,7 +189,7 @@ async def test_a_thread_that_cannot_be_had_is_asked_for_again(
     threads.give([Task(int)])
     await until(lambda: len(done.jobs) == 1, "the job")
     assert await threads.stop(5.0) == 0
-    assert caplog.text.count("can't start new thread; there are 0") == 3
+    assert caplog.text.count("test has 0: can't start new thread") == 3
 
 
 async def test_quick_coroutines_share_a_task_and_waiting_ones_do_not() -> None:

@@ -96,8 +96,8 @@ class MembershipWatch:
                 Mistake.DUPLICATE_CLIENT_ID,
                 client_id,
                 f"group {self.group}: {len(places)} members have the client id {client_id} "
-                f"(connected from {', '.join(places)}); each takes the same queues, and the queues "
-                "of the others stays without owner. Give each an instance name of its own",
+                f"(connected from {', '.join(places)}); each takes the same queues, and the "
+                "queues of the others stay without owner. Give each an instance name of its own",
                 now,
             )
 

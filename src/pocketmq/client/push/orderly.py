@@ -32,7 +32,7 @@ from pocketmq.balance.consumer.orderly import (
 )
 from pocketmq.client.clock import stopwatch
 from pocketmq.client.group.held_queue import HeldQueue
-from pocketmq.client.push.call_sequence import CallSequence, Pace
+from pocketmq.client.push.calls import CallSequence, Pace
 from pocketmq.client.push.handler_work import HandlerWork
 from pocketmq.client.push.handlers import NO_HANDLER, Failure
 from pocketmq.client.push.threads import Job
