@@ -254,3 +254,10 @@ async def test_a_consumer_that_is_not_running_says_so() -> None:
 def test_settings_that_can_never_work_are_refused(settings: dict[str, object]) -> None:
     with pytest.raises(InvalidInput):
         PopConsumer("a:1", group="billing", **settings)  # type: ignore[arg-type]
+
+
+async def test_a_start_that_waits_for_no_name_server_needs_none() -> None:
+    consumer = PopConsumer("127.0.0.1:1", group="billing", start_wait=None).subscribe("orders")
+    async with consumer:
+        assert "running" in repr(consumer)
+    assert "closed" in repr(consumer)
