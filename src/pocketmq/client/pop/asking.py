@@ -10,10 +10,11 @@ from collections.abc import Callable, Iterable
 import msgspec
 
 from pocketmq.client.pop.popped import handle_of, with_handle
-from pocketmq.client.pop.requests import PopRequests
+from pocketmq.client.pop.requests import ANY_QUEUE, PopRequests
 from pocketmq.client.pop.sources import BrokerClocks, Kept, Source, SourceKey
 from pocketmq.client.tasks import Tasks
 from pocketmq.errors import MQError
+from pocketmq.model.queue import MessageQueue
 from pocketmq.protocol.filter import tag_filter
 from pocketmq.protocol.pop_handles import PopHandle
 from pocketmq.protocol.received import ReceivedMessage
@@ -56,7 +57,7 @@ class Asking:
         asked = clock()
         try:
             popped = await self._requests.pop(
-                source.broker,
+                MessageQueue(source.subscription.topic, source.broker, ANY_QUEUE),
                 source.subscription,
                 source.name,
                 most=wanted.most,

@@ -32,6 +32,7 @@ from pocketmq.protocol.requests.pop import (
 logger = logging.getLogger("pocketmq.client")
 
 ANY_QUEUE = -1
+"""The id that stands for all queues of a topic on a broker."""
 _POPPED = SUCCESS | {
     int(ResponseCode.POLLING_FULL),
     int(ResponseCode.POLLING_TIMEOUT),
@@ -55,7 +56,7 @@ class PopRequests:
 
     async def pop(
         self,
-        broker: str,
+        queue: MessageQueue,
         subscription: Subscription,
         name: str,
         *,
@@ -63,17 +64,16 @@ class PopRequests:
         invisible: float,
         wait: float,
         attempt: str | None = None,
-        queue_id: int = ANY_QUEUE,
     ) -> PopResult:
-        """Take messages; none if the broker has none for `wait` seconds.
+        """Take messages of a queue; return none if the broker has none for `wait` seconds.
 
         `name` is what the application calls the topic. Raises `BrokerNotFound`, `ServerError`,
         `TransportError`, `ProtocolError`.
         """
         header = PopRequest(
             consumer_group=self._group,
-            topic=subscription.topic,
-            queue_id=queue_id,
+            topic=queue.topic,
+            queue_id=queue.queue_id,
             max_msg_nums=most,
             invisible_time=_milliseconds(invisible),
             poll_time=_milliseconds(wait),
@@ -83,9 +83,10 @@ class PopRequests:
             exp=subscription.sub_string,
             order=self._ordered,
             attempt_id=attempt,
-            bname=broker,
+            bname=queue.broker_name,
         )
         asked = asyncio.get_running_loop().time()
+        broker = queue.broker_name
         answer = await self._session.brokers.call(
             broker,
             RequestCode.POP_MESSAGE,
@@ -99,7 +100,7 @@ class PopRequests:
         response = answer.header(PopResponse)
         read = read_popped(response, answer.body, broker, name)
         if read.damaged:
-            await self._drop(broker, subscription.topic, read.damaged)
+            await self._drop(broker, queue.topic, read.damaged)
         return PopResult(read.messages, asked + invisible, popped_at_ms=response.pop_time)
 
     async def _drop(self, broker: str, topic: str, damaged: list[ReceivedMessage]) -> None:

@@ -41,12 +41,12 @@ class PushConsumer(PushSteering):
 
     Members of a group share the queues of their topics by the rules of `pocketmq.balance`, Java
     members among them. A handler gets a message, or a list of them; it is a coroutine function,
-    which runs on the loop, or a plain one, which runs in a thread. If it raises, the
-    message is redelivered later.
+    which runs on the loop, or a plain one, which runs in a thread. If it raises, the message is
+    redelivered later.
 
     Keywords are the fields of `PushConsumerOptions` and `ClientOptions`; making a consumer does no
-    input or output. Raises `InvalidInput` for what can never work. `clock` and `random` are for
-    tests that run on time of their own.
+    input or output. Raises `InvalidInput` for values that can never work. `clock` and `random` are
+    for tests with virtual time.
     """
 
     def __init__(
@@ -97,9 +97,9 @@ class PushConsumer(PushSteering):
         )
 
     async def run(self) -> None:
-        """Consume until SIGINT (Ctrl-C) or SIGTERM comes, or `close` is called; then leave.
+        """Consume until SIGINT (Ctrl-C), SIGTERM or `close`; then shut down gracefully.
 
-        Handlers at work have `PushConsumerOptions.stop_wait` seconds to finish. A second
+        Handlers in flight have `PushConsumerOptions.stop_wait` seconds to finish. A second
         signal does not wait for them.
         """
         await run_until_signal(self.start, self._stopped)
@@ -108,9 +108,8 @@ class PushConsumer(PushSteering):
     async def close(self, wait: float | None = None) -> None:
         """Shut down gracefully: handlers, locks, offsets, brokers. Closing twice is harmless.
 
-        Handlers at work have `wait` seconds to finish, `PushConsumerOptions.stop_wait` if not
-        given. If cancelled, closing continues in the background. Raises
-        `ClientForked`.
+        Handlers in flight have `wait` seconds to finish [default: `PushConsumerOptions.stop_wait`].
+        If cancelled, closing continues in the background. Raises `ClientForked`.
         """
         self._stopped.set()
         patience = self.options.stop_wait if wait is None else wait
@@ -146,10 +145,10 @@ class PushConsumer(PushSteering):
         *,
         batch: bool | None = None,
     ) -> Self:
-        """Consume a topic, or change what is wanted of it, before or after the start.
+        """Subscribe a topic, or change its filter or handler, before or after the start.
 
         Text selects tags, such as `"paid || refunded"`; `by_sql` makes other filters. With `batch`
-        the handler takes a list of messages; so it does by itself if `handler_batch` is not 1.
+        the handler takes a list of messages [default: if `handler_batch` is not 1].
         Raises `NameInvalid`, `FilterSyntaxError`, and `InvalidInput` without a handler.
         """
         self._subscriptions.add(
@@ -163,7 +162,7 @@ class PushConsumer(PushSteering):
         return self
 
     def unsubscribe(self, topic: str) -> None:
-        """Consume a topic no longer; does nothing if it was not subscribed."""
+        """Unsubscribe a topic; does nothing if it was not subscribed."""
         if self._subscriptions.remove(topic):
             self._subscriptions_changed(added=False)
 
@@ -222,12 +221,12 @@ class PushConsumer(PushSteering):
 
     @property
     def warnings(self) -> tuple[MembershipWarning, ...]:
-        """Mistakes in how the group is used, found so far."""
+        """Mistakes in how the group is used that were found so far."""
         member = self._life.member
         return () if member is None else member.watch.warnings
 
     def publish_history(self, topic: str, *, past: bool = True) -> None:
-        """Send a message for each rebalance to a topic, those remembered first unless `past=False`.
+        """Send a message for each rebalance to a topic, first those in memory unless `past=False`.
 
         The form is that of `RebalanceEvent.to_json`. Raises `ClientClosed`, `NameInvalid`.
         """

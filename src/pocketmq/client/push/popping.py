@@ -68,13 +68,12 @@ class PopLoop(QueueLoop[HeldQueue, PopResult]):
         held.subscribed = subscribed = self._parts.subscriptions.get(queue.topic)
         assert subscribed is not None  # or `next_step` had put the pop off
         return await _settling(held).requests.pop(
-            queue.broker_name,
+            queue,
             subscribed.subscription,
             held.topic,
             most=options.pop_batch,
             invisible=options.pop_invisible,
             wait=BROKER_SUSPEND,
-            queue_id=queue.queue_id,
         )
 
     def take(self, held: HeldQueue, answer: PopResult) -> float:
