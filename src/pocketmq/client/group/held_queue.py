@@ -22,6 +22,11 @@ from pocketmq.model.queue import MessageQueue
 from pocketmq.protocol.received import ReceivedMessage
 
 
+def log_name(queue: MessageQueue) -> str:
+    """Return a queue as log lines name it."""
+    return f"topic={queue.topic} queue={queue.broker_name}:{queue.queue_id}"
+
+
 class HoldState(Enum):
     """How far a queue is this member's; see `HeldQueue.enter` for what a state allows.
 

@@ -18,7 +18,7 @@ from typing import Any, Generic, TypeVar
 from pocketmq.balance.consumer import instructions as do
 from pocketmq.balance.consumer.rebalance import OwnedQueue
 from pocketmq.balance.consumer.round import OffsetAnswered, OffsetRead, RebalanceRound, RoundEvent
-from pocketmq.client.group.held_queue import HeldQueue, HoldState
+from pocketmq.client.group.held_queue import HeldQueue, HoldState, log_name
 from pocketmq.client.group.offsets import answer_to
 from pocketmq.client.group.parts import MemberParts
 from pocketmq.client.group.queue_loop import QueueLoop
@@ -114,8 +114,8 @@ class Holdings(Generic[Q]):
 
     def _skip(self, step: do.SkipQueue) -> None:
         logger.info(
-            "queue not taken in this rebalance: group=%s queue=%s reason=%s",
-            self._parts.group, step.queue, step.reason.value,
+            "queue not taken in this rebalance: group=%s %s reason=%s",
+            self._parts.group, log_name(step.queue), step.reason.value,
         )  # fmt: skip
 
     # Steps that wait for a broker

@@ -25,6 +25,7 @@ from pocketmq.balance.consumer.start_offset import (
     start_step,
 )
 from pocketmq.balance.profile import Profile
+from pocketmq.client.group.held_queue import log_name
 from pocketmq.client.options import ClientOptions
 from pocketmq.client.questions.of_session import ask_session
 from pocketmq.client.questions.offsets import commit_header, committed, end_offset, near_offset
@@ -105,7 +106,7 @@ class RemoteOffsets:
     def _complain(self, queue: MessageQueue, error: MQError) -> None:
         """Log the first failure of many in a row."""
         log = logger.debug if queue in self._unknown else logger.warning
-        log('reading offset failed: group=%s queue=%s error="%s"', self._group, queue, error)
+        log('reading offset failed: group=%s %s error="%s"', self._group, log_name(queue), error)
         self._unknown.add(queue)
 
     def persist(self, queue: MessageQueue) -> None:
@@ -173,8 +174,8 @@ class RemoteOffsets:
 
     def _not_stored(self, queue: MessageQueue, offset: int, error: MQError) -> None:
         logger.warning(
-            'offset not stored: group=%s queue=%s offset=%s error="%s"; retrying at the next '
-            "interval", self._group, queue, offset, error,
+            'offset not stored: group=%s %s offset=%s error="%s"; retrying at the next '
+            "interval", self._group, log_name(queue), offset, error,
         )  # fmt: skip
 
 
@@ -183,7 +184,7 @@ async def max_offset(session: Session, queue: MessageQueue) -> int | None:
     try:
         return await ask_session(session, end_offset(queue))
     except MQError as error:
-        logger.warning('reading the end offset failed: queue=%s error="%s"', queue, error)
+        logger.warning('reading the end offset failed: %s error="%s"', log_name(queue), error)
         return None
 
 
@@ -193,8 +194,9 @@ async def offset_at(session: Session, queue: MessageQueue, timestamp_ms: int) ->
         return await ask_session(session, near_offset(queue, timestamp_ms))
     except MQError as error:
         logger.warning(
-            'searching the offset failed: queue=%s time=%s error="%s"', queue, timestamp_ms, error
-        )
+            'searching the offset failed: %s time=%s error="%s"',
+            log_name(queue), timestamp_ms, error,
+        )  # fmt: skip
         return None
 
 

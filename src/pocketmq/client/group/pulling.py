@@ -11,7 +11,7 @@ import msgspec
 
 from pocketmq.balance.consumer.pulling import PullStatus
 from pocketmq.client.addresses import Place
-from pocketmq.client.group.held_queue import HeldQueue
+from pocketmq.client.group.held_queue import HeldQueue, log_name
 from pocketmq.client.group.queue_loop import QueueLoop
 from pocketmq.client.group.subscriptions import Subscriptions, TopicSubscription
 from pocketmq.client.questions.pulling import STATUS, PullTemplate
@@ -139,7 +139,9 @@ def read_answer(
             next_offset = held.suspicion.next_offset(
                 held.queue, asked.offset, next_offset, error, asked.on_damage
             )
-        logger.debug("damaged answer: %s: %s; pulling from %s", held.queue, error, next_offset)
+        logger.debug(
+            "damaged answer: %s: %s; pulling from %s", log_name(held.queue), error, next_offset
+        )
     else:
         held.suspicion.clear()
     if subscribed.tags.tags is not None:

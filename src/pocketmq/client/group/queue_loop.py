@@ -13,7 +13,7 @@ from typing import Generic, TypeVar
 
 from pocketmq.balance.consumer.instructions import Instruction, ReadOffset
 from pocketmq.balance.consumer.pulling import PullLater, StopPulling, WaitReason
-from pocketmq.client.group.held_queue import HeldQueue
+from pocketmq.client.group.held_queue import HeldQueue, log_name
 from pocketmq.client.session import Session
 from pocketmq.client.tasks import Tasks
 from pocketmq.errors import MQError, ServerError
@@ -106,14 +106,13 @@ class QueueLoop(Generic[Q, A]):
         """Log the first failure of many in a row; refresh the route of a broker that moved."""
         # The retry topic may not exist yet: a broker makes it with the first retry.
         log = logger.debug if held.failing or held.retries else logger.warning
-        queue = held.queue
         log(
-            '%s failed: group=%s topic=%s queue=%s:%d error="%s"; retrying',
-            self.verb, self._group, queue.topic, queue.broker_name, queue.queue_id, error,
+            '%s failed: group=%s %s error="%s"; retrying',
+            self.verb, self._group, log_name(held.queue), error,
         )  # fmt: skip
         held.failing = True
         if error.refresh_route:
-            self._session.routes.refresh_soon(queue.topic)
+            self._session.routes.refresh_soon(held.queue.topic)
 
     # What the kinds of consumers differ in
 

@@ -20,6 +20,7 @@ from pocketmq.balance.consumer.lite_pull import (
 from pocketmq.balance.consumer.pulling import CacheMessages, PullStatus, StopPulling
 from pocketmq.balance.consumer.start_offset import NO_OFFSET
 from pocketmq.client.addresses import Place
+from pocketmq.client.group.held_queue import log_name
 from pocketmq.client.group.offsets import start_offset
 from pocketmq.client.group.pulling import AskedPull, PullLoop, PullResult
 from pocketmq.client.group.subscriptions import TopicSubscription
@@ -144,8 +145,8 @@ class LitePullLoop(PullLoop[PullQueue]):
         process, messages = held.process, answer.messages
         if answer.status is PullStatus.OFFSET_ILLEGAL:
             logger.warning(
-                "offset out of range: queue=%s offset=%s; resuming from the broker's offset %s",
-                held.queue, answer.asked, answer.next_offset,
+                "offset out of range: %s offset=%s; resuming from the broker's offset %s",
+                log_name(held.queue), answer.asked, answer.next_offset,
             )  # fmt: skip
         steps = after_lite_pull(
             LitePullAnswer(

@@ -21,7 +21,7 @@ from pocketmq.balance.consumer.reset import (
     finish_reset,
 )
 from pocketmq.balance.consumer.round import LockAnswered, QueueIdled
-from pocketmq.client.group.held_queue import HeldQueue
+from pocketmq.client.group.held_queue import HeldQueue, log_name
 from pocketmq.client.group.holdings import Holdings, Pauses
 from pocketmq.client.push.locks import BrokerLocks
 from pocketmq.client.push.popping import PopLoop
@@ -99,8 +99,8 @@ class PushHoldings(Holdings[HeldQueue]):
     def _correct_soon(self, held: HeldQueue, offset: int, after: float) -> None:
         """Set a queue right that was pulled outside what its broker holds."""
         logger.warning(
-            "offset out of range: queue=%s offset=%s; resuming from the broker's offset %s",
-            held.queue, held.next_offset, offset,
+            "offset out of range: %s offset=%s; resuming from the broker's offset %s",
+            log_name(held.queue), held.next_offset, offset,
         )  # fmt: skip
         self.drop(held)
         self._parts.tasks.spawn(self._correct(held, offset, after), f"correct {held.queue}")

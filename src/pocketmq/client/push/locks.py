@@ -18,6 +18,7 @@ from pocketmq.balance.consumer.locks import (
     unlock_plan,
 )
 from pocketmq.balance.consumer.rebalance import OwnedQueue
+from pocketmq.client.group.held_queue import log_name
 from pocketmq.client.session import Session
 from pocketmq.client.tasks import Tasks
 from pocketmq.errors import MQError
@@ -131,8 +132,8 @@ class BrokerLocks:
             )
         except MQError as error:
             logger.info(
-                'unlocking a queue failed: group=%s queue=%s error="%s"; the lock expires',
-                self._group, queue, error,
+                'unlocking a queue failed: group=%s %s error="%s"; the lock expires',
+                self._group, log_name(queue), error,
             )  # fmt: skip
 
     def _unlocking(self, queues: Iterable[MessageQueue]) -> bytes:
