@@ -1,4 +1,4 @@
-"""A consumer's work room without its member: queues are held and filled by the test.
+"""The work of a consumer without its member: queues are held and filled by the test.
 
 Session, broker and name server are real, on sockets; what the member would do is done by hand.
 """
@@ -34,7 +34,7 @@ HOST = encode_host("127.0.0.1:10911")
 
 
 class Stand:
-    """What a work room is given, and what it told."""
+    """What the work is given, and what it reported."""
 
     def __init__(self, session: Session, options: PushConsumerOptions, profile: Profile) -> None:
         self.session = session
@@ -165,7 +165,7 @@ async def stand(
     taker: Taker | None = None,
     **options: Any,
 ) -> AsyncIterator[tuple[Stand, Taker]]:
-    """A work room with a handler for `orders`, a broker and a name server."""
+    """The work with a handler for `orders`, a broker and a name server."""
     taker = taker or Taker()
     async with serving(taker) as (_, at):
         names = broker("broker-a", at)

@@ -234,7 +234,7 @@ async def test_a_message_that_stays_behind_holds_pulls_back() -> None:
 
 
 async def test_a_queue_sought_under_a_slow_handler_is_not_given_away_before_it_ends() -> None:
-    """The new holding has no handler at work, but the one before it has."""
+    """The new stay has no handler call in flight, but the one before it has."""
     started: list[tuple[str, int]] = []
     gate = asyncio.Event()
     async with cluster(1, 1) as running:

@@ -181,7 +181,7 @@ class HeldQueue:
         """Wait until no handler call is in flight, of the stay before either; False if longer."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + timeout
-        if self.before is not None:
+        if self.before is not None:  # its call is on the same queue, and must end first, too
             if not await self.before.until_idle(timeout):
                 return False
             self.before = None

@@ -81,7 +81,7 @@ class Holdings(Generic[Q]):
 
     def drop(self, held: Q) -> None:
         """End a stay: no more requests, and what its handlers still return is ignored."""
-        held.enter(HoldState.DROPPED)
+        held.enter(HoldState.DROPPED)  # first: handler threads begin no more calls from now on
         self._loop.end(held)
 
     def drop_all(self) -> None:

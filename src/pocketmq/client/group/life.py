@@ -64,7 +64,7 @@ class ConsumerLife(Generic[M]):
         try:
             self.member = self._make(self._lease.session)
             await self.member.start()
-        except BaseException:
+        except BaseException:  # also cancelled by a close: nothing may be left at the brokers
             await self._stop(lambda member: member.stop())
             self._lease = self.member = None
             raise

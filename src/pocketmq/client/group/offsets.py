@@ -139,7 +139,7 @@ class RemoteOffsets:
         session, code = self._session, RequestCode.UPDATE_CONSUMER_OFFSET
         try:
             address = session.brokers.address(queue.broker_name)
-            if session.calls.connected(address) is None:
+            if session.calls.connected(address) is None:  # a stop must not wait to connect
                 self._send(queue, offset)
                 return
             header = commit_header(self._group, queue, offset)

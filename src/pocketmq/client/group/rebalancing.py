@@ -109,6 +109,7 @@ class Rebalancing(Generic[Q]):
 
     def route_changed(self, known: KnownRoute) -> None:
         """Report a route; it calls for a rebalance if its queues differ from the last round's."""
+        # A round that fetches the route itself decides with it; it needs no other round for that.
         if known.topic != self._asking and known.subscribe_queues != self._seen.get(known.topic):
             self.tell(when.RouteChanged())
 

@@ -191,6 +191,7 @@ class PullConsumer(PullSteering):
         cache, clock = member.parts.cache, asyncio.get_running_loop().time
         deadline = clock() + patience
         while True:
+            # No await from taking to returning: a poll that is cancelled has taken nothing.
             batch = cache.take()
             if batch is not None:
                 messages = batch.messages[batch.at :] if batch.at else batch.messages

@@ -60,6 +60,7 @@ class Positions:
         self._parts.cache.drop(assigned)
         assigned.change(seek_offset=offset, consume_offset=offset)
         assigned.before_last = offset
+        # Anew and last: an answer in flight is from before the seek and must not be cached.
         self._pulling.begin(assigned)
 
     # What is done

@@ -130,7 +130,7 @@ class OrderlyWork(HandlerWork):
             return
         held.begin_work()
         self._at_work.add(held.queue)
-        stretch = CallSequence(
+        sequence = CallSequence(
             held,
             handler,
             messages,
@@ -142,7 +142,7 @@ class OrderlyWork(HandlerWork):
             if self._locking
             else None,
         )
-        self.give(handler, (stretch,))
+        self.give(handler, (sequence,))
 
     def finished(self, jobs: Sequence[Job]) -> None:
         """Settle sequences that have ended."""
@@ -152,34 +152,36 @@ class OrderlyWork(HandlerWork):
             else:
                 self.conclude(job)
 
-    def _settle(self, stretch: CallSequence) -> None:
-        held, process = stretch.held, stretch.held.process
+    def _settle(self, sequence: CallSequence) -> None:
+        held, process = sequence.held, sequence.held.process
         self._at_work.discard(held.queue)
         pace = self._pace.get(held)
         if pace is not None:
-            pace.learn(stretch.calls, stretch.took)
+            pace.learn(sequence.calls, sequence.took)
         stats = self.stats.of(held.queue.topic)
-        if stretch.calls:
-            stats.consume_rt.add(stretch.took / 1e6, stretch.calls)
+        if sequence.calls:
+            stats.consume_rt.add(sequence.took / 1e6, sequence.calls)
         if held.dropped:
+            # The result is void: the next owner starts from the stored offset.
+            # A new stay of the same queue that had to wait for this call may begin now.
             held.end_work()
             if (following := self._next.pop(held.queue, None)) is not None:
                 self._begin(following)
             return
-        done, failed, rest = stretch.outcome()
+        done, failed, rest = sequence.outcome()
         if failed or rest:
             process.consume_again((*failed, *rest))
         if done:
             stats.ok.add(len(done))
             self._commit(held)
-        if stretch.failure is not None:
+        if sequence.failure is not None:
             # Taken again: the decision is about messages that are being consumed.
             again = process.take(len(failed), self.consuming.now())
             held.end_work()
-            self._failed(held, again, stretch.failure, stretch.began)
+            self._failed(held, again, sequence.failure, sequence.began)
         else:
             held.end_work()
-            self._go_on(held, stretch.began)
+            self._go_on(held, sequence.began)
 
     def _failed(
         self, held: HeldQueue, messages: Sequence[ReceivedMessage], failure: Failure, began: float
