@@ -11,7 +11,7 @@ from pocketmq.client.consumer_options import PushConsumerOptions
 from pocketmq.client.damage import TRIES
 from pocketmq.client.group.held_queue import HeldQueue
 from pocketmq.client.group.pulling import AskedPull, read_answer
-from pocketmq.client.group.subscriptions import Subscriptions, TopicSubscription
+from pocketmq.client.group.subscriptions import SubscribedTopic, Subscriptions
 from pocketmq.client.push.pulling import push_template
 from pocketmq.errors import MessagesCutShort
 from pocketmq.model.kinds import OnDamage
@@ -34,7 +34,7 @@ def held(topic: str = "orders") -> HeldQueue:
     return HeldQueue(MessageQueue(topic, "broker-a", 3), topic, 0, 0.0)
 
 
-def subscribed(subscriptions: Subscriptions, expression: str = "*") -> TopicSubscription:
+def subscribed(subscriptions: Subscriptions, expression: str = "*") -> SubscribedTopic:
     subscriptions.want("orders", expression, version_ms=77)
     subscriptions.add_own("%RETRY%billing", 77)
     found = subscriptions.get(subscriptions.wire("orders"))

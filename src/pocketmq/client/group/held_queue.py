@@ -14,7 +14,7 @@ from typing import Protocol
 from pocketmq.balance.consumer.process_queue import ProcessQueue
 from pocketmq.balance.consumer.rebalance import OwnedQueue
 from pocketmq.client.damage import Suspicion
-from pocketmq.client.group.subscriptions import TopicSubscription
+from pocketmq.client.group.subscriptions import SubscribedTopic
 from pocketmq.client.questions.pulling import PullTemplate
 from pocketmq.model.kinds import MessageRequestMode
 from pocketmq.model.names import is_retry_topic
@@ -115,7 +115,7 @@ class HeldQueue:
         """Messages behind those that were pulled last, by the broker's answer."""
         self.suggested = 0
         """The id of the broker process to pull from, as the last answer suggested."""
-        self.subscribed: TopicSubscription | None = None
+        self.subscribed: SubscribedTopic | None = None
         self.template: PullTemplate | None = None
         """The pull request of this queue for `subscribed`, written once."""
         self.suspicion = Suspicion()

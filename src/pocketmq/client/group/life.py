@@ -1,7 +1,7 @@
 """The life of a consumer as its application sees it: start, close, and run until a signal.
 
 Every kind of consumer has one `ConsumerLife`. It joins the session, makes the member and lets it
-take its steps (`GroupMember`); `Lifetime` makes sure that each happens once. Belongs to one loop.
+take its steps (`RunningMember`); `Lifetime` makes sure that each happens once. Belongs to one loop.
 """
 
 import asyncio
@@ -10,13 +10,13 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, Generic, TypeVar
 
-from pocketmq.client.group.member import GroupMember
+from pocketmq.client.group.member import RunningMember
 from pocketmq.client.lifetime import Lifetime
 from pocketmq.client.session import Session
 from pocketmq.client.sessions import Lease, shown
 from pocketmq.errors import ClientClosed
 
-M = TypeVar("M", bound=GroupMember)
+M = TypeVar("M", bound=RunningMember)
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 

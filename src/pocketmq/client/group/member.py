@@ -1,6 +1,6 @@
 """A consumer as a member of its group, from its start to its stop.
 
-`GroupMember` takes the steps of `balance.consumer.lifecycle` for every kind of consumer; what is
+`RunningMember` takes the steps of `balance.consumer.lifecycle` for every kind of consumer; what is
 the same for all is done here, the rest by each kind. `SharingMember` adds what consumers need that
 share queues. Both are `ConsumerMember`s of their session, where methods without a docstring are
 documented. Names of groups and topics are those of the wire. Belongs to one event loop.
@@ -38,7 +38,7 @@ STOP_PATIENCE = 3.0
 """Seconds for which a stop waits for a rebalance in flight, and for listeners."""
 
 
-class GroupMember:
+class RunningMember:
     """A consumer of any kind, in its session."""
 
     kind = ""
@@ -155,7 +155,7 @@ class GroupMember:
         raise SystemFailure(ResponseCode.SYSTEM_ERROR, f"a {self.kind} consumer has no handler")
 
 
-class SharingMember(GroupMember, Generic[Q]):
+class SharingMember(RunningMember, Generic[Q]):
     """A consumer that shares the queues of its topics with its group: push or pull."""
 
     rebalancing: Rebalancing[Q]

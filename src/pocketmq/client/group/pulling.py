@@ -13,7 +13,7 @@ from pocketmq.balance.consumer.pulling import PullStatus
 from pocketmq.client.addresses import Place
 from pocketmq.client.group.held_queue import HeldQueue, log_name
 from pocketmq.client.group.queue_loop import QueueLoop
-from pocketmq.client.group.subscriptions import Subscriptions, TopicSubscription
+from pocketmq.client.group.subscriptions import SubscribedTopic, Subscriptions
 from pocketmq.client.questions.pulling import STATUS, PullTemplate
 from pocketmq.errors import BrokerNotFound, MessagesCutShort
 from pocketmq.model import properties
@@ -54,14 +54,14 @@ class AskedPull(msgspec.Struct, frozen=True):
     """What a pull asked for."""
 
     offset: int
-    subscribed: TopicSubscription
+    subscribed: SubscribedTopic
     on_damage: OnDamage
 
 
 class PullLoop(QueueLoop[Q, PullResult]):
     """The pulls of one member."""
 
-    def template(self, queue: MessageQueue, subscribed: TopicSubscription) -> PullTemplate:
+    def template(self, queue: MessageQueue, subscribed: SubscribedTopic) -> PullTemplate:
         """Write the pull requests of a queue for a subscription."""
         raise NotImplementedError
 

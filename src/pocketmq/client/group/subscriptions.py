@@ -14,7 +14,7 @@ from pocketmq.model.subscription import Subscription
 from pocketmq.protocol.filter import TagFilter, tag_filter
 
 
-class TopicSubscription(msgspec.Struct, frozen=True):
+class SubscribedTopic(msgspec.Struct, frozen=True):
     """A subscription in the form that pulls need, computed once."""
 
     subscription: Subscription
@@ -27,7 +27,7 @@ class TopicSubscription(msgspec.Struct, frozen=True):
     the same expression and which a broker may not have received yet: it would refuse the pull."""
 
     @classmethod
-    def of(cls, subscription: Subscription, namespace: str) -> "TopicSubscription":
+    def of(cls, subscription: Subscription, namespace: str) -> "SubscribedTopic":
         """Compute the rest of a new subscription."""
         shown = unwrap_namespace(namespace, subscription.topic)
         return cls(subscription, shown, tag_filter(subscription), subscription.sub_version)
@@ -38,7 +38,7 @@ class Subscriptions:
 
     def __init__(self, namespace: str) -> None:
         self._namespace = namespace
-        self._by_topic: dict[str, TopicSubscription] = {}  # by the wire's name
+        self._by_topic: dict[str, SubscribedTopic] = {}  # by the wire's name
 
     def want(self, topic: str, wanted: str | Filter, *, version_ms: int) -> None:
         """Subscribe a topic, or change its expression.
@@ -68,7 +68,7 @@ class Subscriptions:
             subscription = msgspec.structs.replace(known.subscription, sub_version=newer)
             self._by_topic[topic] = msgspec.structs.replace(known, subscription=subscription)
 
-    def get(self, topic: str) -> TopicSubscription | None:
+    def get(self, topic: str) -> SubscribedTopic | None:
         """Return the subscription of a topic, by the wire's name."""
         return self._by_topic.get(topic)
 
@@ -97,4 +97,4 @@ class Subscriptions:
         }
 
     def _put(self, subscription: Subscription) -> None:
-        self._by_topic[subscription.topic] = TopicSubscription.of(subscription, self._namespace)
+        self._by_topic[subscription.topic] = SubscribedTopic.of(subscription, self._namespace)

@@ -7,7 +7,7 @@ from pocketmq.balance.consumer import lifecycle as life
 from pocketmq.balance.consumer.instructions import Instruction, SendHeartbeats
 from pocketmq.balance.consumer.schedule import FetchRoutes
 from pocketmq.client.consumer_options import FIRST, PopConsumerOptions
-from pocketmq.client.group.member import GroupMember
+from pocketmq.client.group.member import RunningMember
 from pocketmq.client.group.subscriptions import Subscriptions
 from pocketmq.client.pop.asking import Asking
 from pocketmq.client.pop.receiving import Receiving
@@ -26,7 +26,7 @@ from pocketmq.protocol.bodies.running import (
 )
 
 
-class PopMember(GroupMember):
+class PopMember(RunningMember):
     """A POP consumer at work.
 
     Changed routes and members, resets and offsets do not concern it: every receive reads the

@@ -13,7 +13,7 @@ from pocketmq.client.consumer_options import PullConsumerOptions, PullSettings
 from pocketmq.client.filters import Filter, subscription_to
 from pocketmq.client.group.life import ConsumerLife
 from pocketmq.client.group.listeners import QueueListener, QueuesListener
-from pocketmq.client.group.subscriptions import TopicSubscription
+from pocketmq.client.group.subscriptions import SubscribedTopic
 from pocketmq.client.options import ClientOptions
 from pocketmq.client.pull.cache import PulledBatch
 from pocketmq.client.pull.member import PullMember
@@ -141,7 +141,7 @@ class PullConsumer(PullSteering):
         for queue in wanted:
             check_topic(queue.topic)
             subscription = subscription_to(queue.topic, expression, 0)
-            subscribed = TopicSubscription.of(subscription, self._client_options.namespace)
+            subscribed = SubscribedTopic.of(subscription, self._client_options.namespace)
             if setup.by_hand.get(queue.topic) != subscribed:
                 setup.by_hand[queue.topic] = subscribed
         setup.assigned = wanted

@@ -107,7 +107,7 @@ class PullMember(SharingMember[PullQueue]):
         return life.stop_steps(self._life(), wait)
 
     async def start(self) -> None:
-        """Join the group; see `GroupMember`."""
+        """Join the group; see `RunningMember`."""
         await super().start()
         await self._announce_first()
 

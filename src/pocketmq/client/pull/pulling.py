@@ -23,7 +23,7 @@ from pocketmq.client.addresses import Place
 from pocketmq.client.group.held_queue import log_name
 from pocketmq.client.group.offsets import start_offset
 from pocketmq.client.group.pulling import AskedPull, PullLoop, PullResult
-from pocketmq.client.group.subscriptions import TopicSubscription
+from pocketmq.client.group.subscriptions import SubscribedTopic
 from pocketmq.client.pull.cache import PulledBatch, PullQueue
 from pocketmq.client.pull.queues import PullParts
 from pocketmq.client.questions.pulling import ANSWERS, PullSpec, PullTemplate
@@ -96,7 +96,7 @@ class LitePullLoop(PullLoop[PullQueue]):
         asked = AskedPull(step.offset, subscribed, parts.options.damaged)
         return await self.pull(held, asked, parts.subscriptions)
 
-    def template(self, queue: MessageQueue, subscribed: TopicSubscription) -> PullTemplate:
+    def template(self, queue: MessageQueue, subscribed: SubscribedTopic) -> PullTemplate:
         """Write the pull requests of a queue for a subscription."""
         options, subscription = self._parts.options, subscribed.subscription
         modern = self._parts.profile.line != "4.x"

@@ -19,7 +19,7 @@ from pocketmq.client.group.listeners import QueueListeners, QueueWatch
 from pocketmq.client.group.parts import MemberParts
 from pocketmq.client.group.pulling import PullResult
 from pocketmq.client.group.queue_loop import QueueLoop
-from pocketmq.client.group.subscriptions import Subscriptions, TopicSubscription
+from pocketmq.client.group.subscriptions import SubscribedTopic, Subscriptions
 from pocketmq.client.pull.cache import PollCache, PullQueue
 from pocketmq.errors import InvalidInput
 from pocketmq.model.queue import MessageQueue
@@ -34,7 +34,7 @@ class PullSetup:
         """Topics whose queues are shared out with the group."""
         self.assigned: tuple[MessageQueue, ...] | None = None
         """Queues assigned by hand, with the names of the wire; None if they are shared out."""
-        self.by_hand: dict[str, TopicSubscription] = {}
+        self.by_hand: dict[str, SubscribedTopic] = {}
         """The subscriptions of topics whose queues are assigned by hand, by the wire's names."""
         self.pauses = Pauses()
         self.watch = QueueWatch(namespace)
@@ -81,12 +81,12 @@ class PullParts(MemberParts[PullQueue]):
         """Return the queues that are pulled."""
         return iter([held for held in self.queues.pulled.values() if held.assigned])
 
-    def subscribed(self, topic: str) -> TopicSubscription:
+    def subscribed(self, topic: str) -> SubscribedTopic:
         """Return the subscription of a topic, by the wire's name."""
         known = self.subscriptions.get(topic) or self.setup.by_hand.get(topic)
         if known is None:
             namespace = self.session.options.namespace
-            known = TopicSubscription.of(Subscription(topic=topic), namespace)
+            known = SubscribedTopic.of(Subscription(topic=topic), namespace)
             self.setup.by_hand[topic] = known
         return known
 

@@ -14,7 +14,7 @@ from pocketmq.balance.consumer.popping import PopFacts, after_last_try, before_p
 from pocketmq.balance.consumer.pulling import BROKER_SUSPEND, after_pull_error
 from pocketmq.client.group.held_queue import HeldQueue
 from pocketmq.client.group.queue_loop import QueueLoop
-from pocketmq.client.group.subscriptions import TopicSubscription
+from pocketmq.client.group.subscriptions import SubscribedTopic
 from pocketmq.client.pop.popped import PopResult, handle_of
 from pocketmq.client.pop.requests import PopRequests
 from pocketmq.client.push.work import PushParts
@@ -111,7 +111,7 @@ class PopSettling:
         """The number of messages that are not settled."""
         return len(self._until)
 
-    def take(self, popped: PopResult, subscribed: TopicSubscription) -> list[ReceivedMessage]:
+    def take(self, popped: PopResult, subscribed: SubscribedTopic) -> list[ReceivedMessage]:
         """Take messages in; acknowledge at once those of other tags or with too many tries."""
         most = self._parts.options.max_reconsume_times
         most = MOST_TRIES if most < 0 else most

@@ -34,7 +34,7 @@ from pocketmq.client.consumer_options import PushConsumerOptions
 from pocketmq.client.group.held_queue import HeldQueue
 from pocketmq.client.group.offsets import start_offset
 from pocketmq.client.group.pulling import AskedPull, PullLoop, PullResult
-from pocketmq.client.group.subscriptions import TopicSubscription
+from pocketmq.client.group.subscriptions import SubscribedTopic
 from pocketmq.client.push.work import PushParts
 from pocketmq.client.questions.pulling import ANSWERS, PullSpec, PullTemplate
 from pocketmq.model.flags import PullFlag
@@ -115,7 +115,7 @@ class PushPullLoop(PullLoop[HeldQueue]):
         asked = AskedPull(held.next_offset, subscribed, parts.options.damaged)
         return await self.pull(held, asked, parts.subscriptions)
 
-    def template(self, queue: MessageQueue, subscribed: TopicSubscription) -> PullTemplate:
+    def template(self, queue: MessageQueue, subscribed: SubscribedTopic) -> PullTemplate:
         """Write the pull requests of a queue for a subscription."""
         parts = self._parts
         return push_template(parts.group, queue, subscribed, parts.options, parts.profile)
@@ -180,7 +180,7 @@ class PushPullLoop(PullLoop[HeldQueue]):
 def push_template(
     group: str,
     queue: MessageQueue,
-    subscribed: TopicSubscription,
+    subscribed: SubscribedTopic,
     options: PushConsumerOptions,
     profile: Profile,
 ) -> PullTemplate:
