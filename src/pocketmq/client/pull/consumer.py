@@ -79,7 +79,7 @@ class PullConsumer(PullSteering):
     async def close(self, *, commit: bool | None = None) -> None:
         """Store offsets, leave the group, end polls and iterations. Harmless twice.
 
-        `commit` is whether what was polled last counts as done [default: `auto_commit`]. If
+        `commit` is whether what was polled last counts as done, by default `auto_commit`. If
         cancelled, closing continues in the background.
         """
         self._ended = True

@@ -108,7 +108,7 @@ class PushConsumer(PushSteering):
     async def close(self, wait: float | None = None) -> None:
         """Shut down gracefully: handlers, locks, offsets, brokers. Closing twice is harmless.
 
-        Handlers in flight have `wait` seconds to finish [default: `PushConsumerOptions.stop_wait`].
+        Handlers in flight have `wait` seconds; by default, `PushConsumerOptions.stop_wait`.
         If cancelled, closing continues in the background. Raises `ClientForked`.
         """
         self._stopped.set()
@@ -148,7 +148,7 @@ class PushConsumer(PushSteering):
         """Subscribe a topic, or change its filter or handler, before or after the start.
 
         Text selects tags, such as `"paid || refunded"`; `by_sql` makes other filters. With `batch`
-        the handler takes a list of messages [default: if `handler_batch` is not 1].
+        the handler takes a list of messages; by default it does if `handler_batch` is not 1.
         Raises `NameInvalid`, `FilterSyntaxError`, and `InvalidInput` without a handler.
         """
         self._subscriptions.add(
