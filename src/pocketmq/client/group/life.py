@@ -38,22 +38,20 @@ class ConsumerLife(Generic[M]):
         self._lease: Lease | None = None
         self.member: M | None = None
         """Set when a start begins; stays after the end, for what can still be asked then."""
+        self.current: M | None = None
+        """The same, but None from the beginning of the end on."""
 
     @property
     def ended(self) -> bool:
         """Whether the end has begun."""
         return self._lifetime.ended
 
-    @property
-    def current(self) -> M | None:
-        """The member; None before the start and from the beginning of the end on."""
-        return None if self._lifetime.ended else self.member
-
     def running(self) -> M:
         """Return the member; raise `ClientClosed` if there is none."""
-        if self.current is None:
+        member = self.current
+        if member is None:
             raise ClientClosed(self._name)
-        return self.current
+        return member
 
     async def start(self) -> None:
         """Start, unless that has been done; if it raises, nothing is left running."""
@@ -62,11 +60,11 @@ class ConsumerLife(Generic[M]):
     async def _start(self) -> None:
         self._lease = await self._join()
         try:
-            self.member = self._make(self._lease.session)
+            self.member = self.current = self._make(self._lease.session)
             await self.member.start()
         except BaseException:  # also cancelled by a close: nothing may be left at the brokers
             await self._stop(lambda member: member.stop())
-            self._lease = self.member = None
+            self._lease = self.member = self.current = None
             raise
 
     async def close(self, stop: Callable[[M], Awaitable[None]]) -> None:
@@ -76,6 +74,7 @@ class ConsumerLife(Generic[M]):
         """
         if self._lease is not None:
             self._lease.session.check_process()
+        self.current = None
         await self._lifetime.end(lambda: self._stop(stop))
 
     async def _stop(self, stop: Callable[[M], Awaitable[None]]) -> None:

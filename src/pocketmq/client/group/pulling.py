@@ -5,6 +5,7 @@ what an answer leads to, is left to push and pull consumers. Belongs to one even
 """
 
 import logging
+from collections.abc import Awaitable
 from typing import NamedTuple, TypeVar
 
 import msgspec
@@ -69,7 +70,7 @@ class PullLoop(QueueLoop[Q, PullResult]):
         """Return the fields of one pull."""
         raise NotImplementedError
 
-    async def send(self, address: str, fields: dict[str, str]) -> Command:
+    def send(self, address: str, fields: dict[str, str]) -> Awaitable[Command]:
         """Send a pull; return one of `questions.pulling.ANSWERS`, or raise."""
         raise NotImplementedError
 
@@ -80,7 +81,12 @@ class PullLoop(QueueLoop[Q, PullResult]):
         if template is None or held.subscribed is not asked.subscribed:
             template = held.template = self.template(held.queue, asked.subscribed)
             held.subscribed = asked.subscribed
-        place = await self._place(held)
+        addresses, name = self._session.addresses, held.queue.broker_name
+        try:
+            place = addresses.for_reading(name, held.suggested)
+        except BrokerNotFound:
+            await self._session.fetch_routes([held.queue.topic])
+            place = addresses.for_reading(name, held.suggested)
         answer = await self.send(place.address, self.fields(held, template, place, asked.offset))
         header = answer.header(PullResponse)
         held.suggested = header.suggest_which_broker_id
@@ -93,14 +99,6 @@ class PullLoop(QueueLoop[Q, PullResult]):
         return PullResult(
             status, asked.offset, messages, next_offset, header.max_offset, self._now() - began
         )
-
-    async def _place(self, held: Q) -> Place:
-        session, name = self._session, held.queue.broker_name
-        try:
-            return session.addresses.for_reading(name, held.suggested)
-        except BrokerNotFound:
-            await session.fetch_routes([held.queue.topic])
-        return session.addresses.for_reading(name, held.suggested)
 
 
 def read_answer(

@@ -9,6 +9,7 @@ position needs no lock: only the loop moves it, or a caller that has ended the l
 
 import asyncio
 import logging
+from collections.abc import Awaitable
 from typing import Generic, TypeVar
 
 from pocketmq.balance.consumer.instructions import Instruction, ReadOffset
@@ -69,22 +70,22 @@ class QueueLoop(Generic[Q, A]):
                 continue
             if isinstance(step, StopPulling):
                 return
-            wait = await (
-                self.find_start(held) if isinstance(step, ReadOffset) else self._once(held, step)
-            )
+            if isinstance(step, ReadOffset):
+                wait = await self.find_start(held)
+            else:
+                try:
+                    answer = await self.ask(held, step)
+                except MQError as error:
+                    self._report(held, error)
+                    code = error.code if isinstance(error, ServerError) else None
+                    wait = self.after_error(held, code)
+                else:
+                    held.failing = False
+                    wait = self.take(held, answer)
             if wait is None:
                 return
             if wait:
                 await asyncio.sleep(wait)
-
-    async def _once(self, held: Q, step: Instruction) -> float | None:
-        try:
-            answer = await self.ask(held, step)
-        except MQError as error:
-            self._report(held, error)
-            return self.after_error(held, error.code if isinstance(error, ServerError) else None)
-        held.failing = False
-        return self.take(held, answer)
 
     async def _wait(self, held: Q, step: PullLater) -> None:
         """Wait; for capacity, or while paused, not longer than needed."""
@@ -124,8 +125,8 @@ class QueueLoop(Generic[Q, A]):
         """Find the offset to start from; return the seconds to wait then."""
         raise NotImplementedError
 
-    async def ask(self, held: Q, step: Instruction) -> A:
-        """Ask the broker once."""
+    def ask(self, held: Q, step: Instruction) -> Awaitable[A]:
+        """Ask the broker once. Raises `MQError`."""
         raise NotImplementedError
 
     def take(self, held: Q, answer: A) -> float | None:

@@ -4,6 +4,7 @@ Whether to pull and what an answer means is `balance.consumer.lite_pull`. Belong
 """
 
 import logging
+from collections.abc import Awaitable
 
 from pocketmq.balance.consumer.instructions import Instruction
 from pocketmq.balance.consumer.lite_pull import (
@@ -84,7 +85,7 @@ class LitePullLoop(PullLoop[PullQueue]):
         held.change(pull_offset=offset)
         return 0.0
 
-    async def ask(self, held: PullQueue, step: Instruction) -> PullResult:
+    def ask(self, held: PullQueue, step: Instruction) -> Awaitable[PullResult]:
         """Pull from the offset of the step."""
         assert isinstance(step, PullFrom)
         held.position = step.state
@@ -94,7 +95,7 @@ class LitePullLoop(PullLoop[PullQueue]):
         parts = self._parts
         subscribed = parts.subscribed(held.queue.topic)
         asked = AskedPull(step.offset, subscribed, parts.options.damaged)
-        return await self.pull(held, asked, parts.subscriptions)
+        return self.pull(held, asked, parts.subscriptions)
 
     def template(self, queue: MessageQueue, subscribed: SubscribedTopic) -> PullTemplate:
         """Write the pull requests of a queue for a subscription."""

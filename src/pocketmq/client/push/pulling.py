@@ -4,7 +4,7 @@ Whether to pull and what an answer means is `balance.consumer.pulling`. Belongs 
 """
 
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 from pocketmq.balance.consumer.instructions import Instruction, UpdateOffset
 from pocketmq.balance.consumer.pulling import (
@@ -107,13 +107,13 @@ class PushPullLoop(PullLoop[HeldQueue]):
         held.next_offset = offset
         return 0.0
 
-    async def ask(self, held: HeldQueue, step: Instruction) -> PullResult:  # noqa: ARG002 - PullNow
+    def ask(self, held: HeldQueue, step: Instruction) -> Awaitable[PullResult]:  # noqa: ARG002 - PullNow
         """Pull from the queue's next offset."""
         parts = self._parts
         subscribed = parts.subscriptions.get(held.queue.topic)
         assert subscribed is not None  # or `next_step` had put the pull off
         asked = AskedPull(held.next_offset, subscribed, parts.options.damaged)
-        return await self.pull(held, asked, parts.subscriptions)
+        return self.pull(held, asked, parts.subscriptions)
 
     def template(self, queue: MessageQueue, subscribed: SubscribedTopic) -> PullTemplate:
         """Write the pull requests of a queue for a subscription."""
@@ -131,9 +131,9 @@ class PushPullLoop(PullLoop[HeldQueue]):
         count = pull_size(parts.options.pull_batch, held.waiting, capacity)
         return template.fields(offset, 1 if held.suspicion.alone else count, commit)
 
-    async def send(self, address: str, fields: dict[str, str]) -> Command:
+    def send(self, address: str, fields: dict[str, str]) -> Awaitable[Command]:
         """Send a pull."""
-        return await self._session.brokers.call_at(
+        return self._session.brokers.call_at(
             address, _PULL, fields, timeout=PULL_TIMEOUT, accept=ANSWERS
         )
 
