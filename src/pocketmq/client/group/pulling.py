@@ -40,8 +40,6 @@ class PullResult(msgspec.Struct, frozen=True):
     """Those the subscription wants, as the application sees them."""
     next_offset: int
     max_offset: int
-    took: float
-    """Seconds from the question to the messages."""
 
 
 class DecodedPull(NamedTuple):
@@ -76,7 +74,6 @@ class PullLoop(QueueLoop[Q, PullResult]):
 
     async def pull(self, held: Q, asked: AskedPull, subscriptions: Subscriptions) -> PullResult:
         """Pull once. Raises `MQError`."""
-        began = self._now()
         template = held.template
         if template is None or held.subscribed is not asked.subscribed:
             template = held.template = self.template(held.queue, asked.subscribed)
@@ -96,9 +93,7 @@ class PullLoop(QueueLoop[Q, PullResult]):
         next_offset = header.next_begin_offset
         if status is PullStatus.FOUND:
             messages, next_offset = read_answer(asked, answer, header, held, subscriptions)
-        return PullResult(
-            status, asked.offset, messages, next_offset, header.max_offset, self._now() - began
-        )
+        return PullResult(status, asked.offset, messages, next_offset, header.max_offset)
 
 
 def read_answer(

@@ -141,7 +141,8 @@ class PushPullLoop(PullLoop[HeldQueue]):
         """Carry out what an answer leads to; return the seconds to wait before the next pull."""
         parts, process, messages = self._parts, held.process, answer.messages
         if messages:
-            parts.work.pulled(held, len(messages), answer.took)
+            took = self._now() - process.last_pull  # noted right before the request
+            parts.work.pulled(held, len(messages), took)
         steps = after_pull(
             parts.profile,
             PullAnswer(
