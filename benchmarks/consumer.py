@@ -22,6 +22,7 @@ from pocketmq.client.push.consumer import PushConsumer
 
 from benchmarks.broker import QUEUES, Client, pull_frame, send_frames
 from pocketmq.client.producer.producer import Producer
+from pocketmq.client.push.consumer import PushConsumer
 from pocketmq.model.kinds import ConsumeFromWhere
 from pocketmq.model.message import Message
 from pocketmq.protocol.pulled import decode_pulled

@@ -26,7 +26,7 @@ ALSO_ON_UVLOOP = {
     "tests/net",
     "tests/nameserver/test_server.py",
     "tests/client/producer/test_cluster.py",
-    "tests/client/consumer/test_push.py",
+    "tests/client/push/test_push.py",
     "tests/client/pull/test_polling.py",
     "tests/client/pop/test_consumer.py",
 }

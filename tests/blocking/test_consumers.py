@@ -9,7 +9,7 @@ import pytest
 import pocketmq as mq
 from pocketmq import Cluster, ConsumeFromWhere, Message, ReceivedMessage
 from pocketmq.errors import ClientClosed, InvalidInput, WouldBlockLoop
-from tests.client.consumer.groups import BRISK
+from tests.client.group.groups import BRISK
 
 FIRST = ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET
 

@@ -9,7 +9,7 @@ import pocketmq as mq
 from pocketmq import Cluster, Message, MessageQueue
 from pocketmq.errors import MessagesCutShort
 from pocketmq.model.kinds import MessageModel
-from tests.client.consumer.groups import BRISK
+from tests.client.group.groups import BRISK
 from tests.damaged_wire import BODY, SIZE, damaging
 from tests.server_process import wait_for
 

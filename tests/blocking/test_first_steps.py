@@ -76,7 +76,7 @@ def test_a_handler_in_the_place_of_the_expression_is_recognised() -> None:
 
 def test_pull_and_pop_consumers_name_mistakes(cluster: Cluster, topic: str) -> None:
     with mq.PullConsumer(cluster.address, group="mistakes") as pull:
-        assert "such as queues() gives, not 'a'" in told(lambda: pull.assign(cast("Any", ["a"])))
+        assert "as queues() returns them, not 'a'" in told(lambda: pull.assign(cast("Any", ["a"])))
         assert "timeout is in seconds" in told(lambda: pull.poll(cast("Any", "5")))
     with mq.PopConsumer(cluster.address, group="mistakes") as pop:
         assert told(pop.receive) == "no topic is subscribed; call subscribe() first"

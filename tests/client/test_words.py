@@ -75,7 +75,7 @@ def test_no_option_is_none_unless_it_may_be(kind: type[msgspec.Struct]) -> None:
         (PushConsumerOptions, {"limits": 5}, "limits is a PullLimits, not an int"),
         (ProducerOptions, {"compression": 3}, "compression is 'lz4', 'zstd' or 'zlib', not 3"),
         (PullConsumerOptions, {"start_at": 5.0},
-         "start_at counts only with consume_from='timestamp'"),
+         "start_at needs consume_from='timestamp'"),
         (PullConsumerOptions, {"consume_from": "timestamp", "start_at": 1.7e12},
          "start_at is in seconds since 1970, not 1700000000000.0"),
     ],

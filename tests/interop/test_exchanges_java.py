@@ -15,6 +15,7 @@ from pocketmq.client.push.consumer import PushConsumer
 
 from pocketmq.client.producer import Producer
 from pocketmq.client.producer.transactions import TransactionReceipt
+from pocketmq.client.push.consumer import PushConsumer
 from pocketmq.embedded import Cluster
 from pocketmq.embedded.settings import Setting
 from pocketmq.errors import RequestTimedOut, SendFailed

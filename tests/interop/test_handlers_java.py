@@ -11,6 +11,8 @@ from pocketmq.client.push.consumer import PushConsumer
 from pocketmq.client.push.handlers import Consumed
 
 from pocketmq.client.producer.producer import Producer
+from pocketmq.client.push.consumer import PushConsumer
+from pocketmq.client.push.handlers import Consumed
 from pocketmq.model.kinds import ConsumeFromWhere
 from pocketmq.model.message import Message
 from pocketmq.protocol.received import ReceivedMessage
@@ -136,7 +138,7 @@ def test_mqadmin_shows_a_consumer_and_has_it_handle_a_message(
         assert "shown" in detail
         assert "consumeResult=CR_SUCCESS" in again[0]
         assert "consumeResult=CR_THROW_EXCEPTION" in again[1]
-        assert "it raised ValueError: enough" in again[1]
+        assert "handler raised ValueError: enough" in again[1]
 
     asyncio.run(story())
     assert seen == [b"hello"] * 3

@@ -129,7 +129,7 @@ async def _shared_with(
     ours = PullConsumer(address, group=group, consume_from=FIRST, heartbeat_interval=1.0)
     got: list[ReceivedMessage] = []
     async with ours.subscribe(topic):
-        own = ours._started().session.client_id
+        own = ours._life.running().session.client_id
 
         def settled(java: list[Member]) -> bool:
             ids = [own, *(member.client_id for member in java)]

@@ -1,4 +1,4 @@
-"""What consumers can be told, with Java's defaults and Java's ranges.
+"""Options of push, pull and POP consumers, with Java's defaults and Java's ranges.
 
 Times are seconds, sizes bytes; flow control is in `balance.consumer.limits`.
 """
@@ -23,35 +23,38 @@ from pocketmq.model.kinds import ConsumeFromWhere, MessageModel, OnDamage
 from pocketmq.model.names import TRACE_TOPIC, check_consumer_group, check_topic
 
 LAST = ConsumeFromWhere.CONSUME_FROM_LAST_OFFSET
+FIRST = ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET
+MOST_MESSAGES = 32
+"""The most messages that a broker returns for one pop."""
 LATEST = 1e11
 """No start is later than the year 5138: a larger number is most likely milliseconds."""
 
 
 class ConsumerOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """What all consumers have in common. Raises `InvalidInput` for what can never work."""
+    """Options of push and pull consumers. Raises `InvalidInput` for values that can never work."""
 
     group: str
-    """The name that members share who share the work."""
+    """The consumer group: its members share the work."""
     model: MessageModel = MessageModel.CLUSTERING
     """`clustering`: each message to one member; `broadcasting`: to all."""
     consume_from: ConsumeFromWhere = LAST
-    """Where a group begins that has no offset stored: `first`, `last` or `timestamp`."""
+    """Where a group without a stored offset starts: `first`, `last` or `timestamp`."""
     start_at: float | None = None
-    """With `timestamp`: when, in seconds since 1970. None: half an hour before the start."""
+    """With `timestamp`: the time, in seconds since 1970. None: half an hour before the start."""
     strategy: str | Strategy = "AVG"
     """The allocation strategy, by Java's name, or one of your own."""
     strategy_settings: StrategySettings = StrategySettings()
-    """What some strategies need besides their name: rooms, or the queues of CONFIG."""
+    """What some strategies need besides their name: machine rooms, or the queues of CONFIG."""
     unit_mode: bool = False
-    """Tell brokers that the group is one of a unit."""
+    """Mark the group as part of a unit in heartbeats."""
     offsets_dir: str = ""
-    """Where a broadcasting consumer keeps its offsets. Empty: `.rocketmq_offsets` in the home."""
+    """Directory of a broadcasting consumer's offsets. Empty: `.rocketmq_offsets` in the home."""
     damaged: OnDamage = OnDamage.SKIP
-    """What to do about a message whose record is damaged: `skip` it, or `stop` at it.
+    """What to do about a damaged message: `skip` it, or `stop` its queue.
 
-    Either is logged as an error, after a few tries. Popped messages are skipped in any case."""
+    Either is logged as an error, after a few tries. Popped messages are always skipped."""
     history_size: int = 256
-    """How many rebalances the consumer remembers."""
+    """The number of rebalances kept in memory."""
 
     def __post_init__(self) -> None:
         settle_kinds(self)
@@ -61,7 +64,7 @@ class ConsumerOptions(msgspec.Struct, frozen=True, kw_only=True):
         self.allocation()
 
     def allocation(self) -> Strategy:
-        """Give the strategy; raises `StrategyUnknown` or `AllocationInputInvalid`."""
+        """Return the strategy; raises `StrategyUnknown` or `AllocationInputInvalid`."""
         if isinstance(self.strategy, str):
             return strategy_by_name(self.strategy, self.strategy_settings)
         if not callable(getattr(self.strategy, "allocate", None)):
@@ -73,52 +76,52 @@ class ConsumerOptions(msgspec.Struct, frozen=True, kw_only=True):
         if at is None:
             return
         if self.consume_from is not ConsumeFromWhere.CONSUME_FROM_TIMESTAMP:
-            raise InvalidInput("start_at counts only with consume_from='timestamp'")
+            raise InvalidInput("start_at needs consume_from='timestamp'")
         if not 0 <= at <= LATEST:
             raise InvalidInput(f"start_at is in seconds since 1970, not {at!r}")
 
 
 class PushConsumerOptions(ConsumerOptions, frozen=True, kw_only=True):
-    """How a consumer with handlers works (Java: DefaultMQPushConsumer)."""
+    """Options of a push consumer (Java: DefaultMQPushConsumer)."""
 
     orderly: bool = False
     """One message of a queue at a time, in order, under the broker's lock."""
     limits: PullLimits = PullLimits()
-    """How much may be waiting for handlers before pulls pause."""
+    """How much may wait for handlers before pulls pause (back-pressure)."""
     pull_interval: float = 0.0
-    """How long to rest between two pulls of a queue that found something."""
+    """Seconds between two pulls of a queue that found messages."""
     pull_retry: float = RETRY_AFTER_ERROR
-    """How long to wait after a pull that failed."""
+    """Seconds to wait after a pull that failed."""
     pull_batch: int | None = None
-    """Messages of one pull, at most; not given: 32, and up to 256 while more than that wait."""
+    """The most messages of one pull; None: 32, and up to 256 while more than that wait."""
     pull_batch_bytes: int | None = None
-    """At most so many bytes a pull (5.x); not given: 256 KiB, and 1 MiB while many wait."""
+    """The most bytes of one pull (5.x); None: 256 KiB, and 1 MiB while many messages wait."""
     handler_batch: int = 1
-    """Messages a handler gets at once, at most."""
+    """The most messages of one handler call."""
     threads: int = 20
-    """For handlers that are not coroutines, and how many calls of those that are run at once."""
+    """Threads for plain handlers; for coroutine handlers, the most calls in flight."""
     max_reconsume_times: int = -1
-    """-1: 16 times, and without end for orderly consumers."""
+    """The most retries of a message; -1: 16, and without limit for orderly consumers."""
     suspend_queue: float = 1.0
-    """How long an orderly consumer waits after a failure before it tries the message again."""
+    """Seconds for which an orderly consumer waits before it retries a message."""
     consume_timeout: float = 900.0
-    """A message that is being handled for longer is sent back and forgotten."""
+    """Handler timeout in seconds: a message that takes longer is requeued."""
     subscription_in_pull: bool = False
     """Send the subscription with each pull (Java: postSubscriptionWhenPull)."""
     client_rebalance: bool = True
-    """False: let the broker say which queues are ours (5.x)."""
+    """False: let the broker assign the queues (5.x)."""
     pop_batch: int = POP_BATCH
-    """Messages of a pop, where the broker says that queues are popped."""
+    """The most messages of one pop, where the broker assigns queues to be popped."""
     pop_invisible: float = POP_INVISIBLE
-    """How long popped messages are hidden from others, to be handled."""
+    """Seconds for which popped messages are hidden from other consumers, to be handled."""
     pop_limit: int = POP_LIMIT
-    """With more messages of a queue under handlers nothing is popped."""
+    """With more messages of a queue in flight nothing is popped."""
     stop_wait: float = 10.0
-    """How long `close` lets handlers that are at work finish. Java's default is 0."""
+    """Seconds that `close` gives handlers in flight to finish. Java's default is 0."""
     trace: bool = False
-    """Tell the trace topic about every message handled."""
+    """Trace every handled message."""
     trace_topic: str = TRACE_TOPIC
-    """Where the trace goes."""
+    """The topic that traces are sent to."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -179,24 +182,24 @@ class PushConsumerSettings(ConsumerSettings, total=False):
 
 
 class PullConsumerOptions(ConsumerOptions, frozen=True, kw_only=True):
-    """How a consumer works that is polled (Java: DefaultLitePullConsumer)."""
+    """Options of a pull consumer (Java: DefaultLitePullConsumer)."""
 
     limits: LitePullLimits = LitePullLimits()
-    """How much may be waiting to be polled before pulls pause."""
+    """How much may wait to be polled before pulls pause (back-pressure)."""
     pull_batch: int = 10
-    """Messages of one pull, and so of one poll, at most."""
+    """The most messages of one pull, and so of one poll."""
     poll_timeout: float = 5.0
-    """How long a poll waits if it is not told."""
+    """Seconds for which a poll waits by default."""
     auto_commit: bool = True
-    """Whether what was polled is committed by itself when the next poll comes."""
+    """Commit polled messages automatically at the next poll."""
     auto_commit_interval: float = 5.0
-    """How often, at most."""
+    """The least seconds between two automatic commits."""
     suspend: float = 20.0
-    """How long a broker may hold a pull that finds nothing."""
+    """Seconds for which a broker may hold a pull that finds nothing."""
     pull_timeout: float = 30.0
-    """For a pull that may be held; longer than `suspend`."""
+    """Seconds for a pull's answer; longer than `suspend`."""
     topic_check_interval: float = 30.0
-    """How often listeners for changed queues are served."""
+    """Seconds between two checks for listeners of changed queues."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -206,3 +209,54 @@ class PullConsumerOptions(ConsumerOptions, frozen=True, kw_only=True):
         check_seconds("suspend", self.suspend)
         check_seconds("pull_timeout", self.pull_timeout, at_least=self.suspend)
         check_seconds("topic_check_interval", self.topic_check_interval, at_least=0.001)
+
+
+class PullSettings(ConsumerSettings, total=False):
+    """The fields of `PullConsumerOptions`, and those of the client."""
+
+    offsets_dir: str
+    history_size: int
+    limits: LitePullLimits
+    pull_batch: int
+    poll_timeout: float
+    auto_commit: bool
+    auto_commit_interval: float
+    suspend: float
+    pull_timeout: float
+    topic_check_interval: float
+
+
+class PopConsumerOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """Options of a POP consumer. Raises `InvalidInput` for values that can never work."""
+
+    group: str
+    """The consumer group: its members share the work."""
+    consume_from: ConsumeFromWhere = LAST
+    """Where a group starts that never took a message of the topic: `first` or `last`."""
+    ordered: bool = False
+    """Take a queue's messages in order: none before earlier ones are acknowledged."""
+    max_messages: int = MOST_MESSAGES
+    """The most messages of one `receive` by default."""
+    invisible: float = 60.0
+    """Seconds for which a message is hidden from other consumers, to be acknowledged."""
+    receive_timeout: float = 15.0
+    """Seconds for which `receive` waits for a message by default."""
+
+    def __post_init__(self) -> None:
+        settle_kinds(self)
+        check_consumer_group(self.group)
+        if self.consume_from not in (FIRST, LAST):
+            raise InvalidInput("consume_from of a POP consumer is 'first' or 'last'")
+        check_range("max_messages", self.max_messages, 1, MOST_MESSAGES)
+        check_seconds("invisible", self.invisible, at_least=0.001)
+        check_seconds("receive_timeout", self.receive_timeout)
+
+
+class PopSettings(ClientSettings, total=False):
+    """The keywords of a POP consumer."""
+
+    consume_from: ConsumeFromWhere | StartWord
+    ordered: bool
+    max_messages: int
+    invisible: float
+    receive_timeout: float

@@ -1,8 +1,8 @@
-"""What readers of queues do about a damaged record: pull it again, then pass over it.
+"""What readers of queues do about a damaged record: pull it again, then skip it.
 
-The one rule for all consumers and tools. A record may have been damaged on its way, so it is pulled
+One rule for all consumers and tools. A record may have been damaged on its way, so it is pulled
 `TRIES` times. From the second time on it is pulled alone: where its lengths make no sense, only the
-broker's answer tells what is behind it. Pulls nothing itself.
+broker's answer gives the next offset. Pulls nothing itself.
 """
 
 import logging
@@ -45,7 +45,7 @@ class Suspicion:
         """Return where to pull next after an answer whose first record is damaged.
 
         `asked` is the offset that was pulled, `behind` what the broker's answer gave as the next.
-        The record is passed over after `TRIES` pulls; with `OnDamage.STOP`, `error` is raised
+        The record is skipped after `TRIES` pulls; with `OnDamage.STOP`, `error` is raised
         instead, then and at each further pull.
         """
         if asked != self._offset:

@@ -1,4 +1,4 @@
-"""Which messages of a topic a consumer wants, as an application says it."""
+"""Filters: which messages of a topic a consumer wants."""
 
 import msgspec
 
@@ -29,7 +29,7 @@ def by_sql(expression: str) -> Filter:
 
 
 def subscription_to(topic: str, wanted: "str | Filter", version_ms: int) -> Subscription:
-    """Give what heartbeats say of a subscription; plain text is tags, as in Java.
+    """Return a subscription as heartbeats carry it; plain text is tags, as in Java.
 
     Raises `FilterSyntaxError`.
     """

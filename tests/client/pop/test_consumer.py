@@ -141,7 +141,7 @@ async def test_what_a_cancelled_receiver_would_have_got_is_for_the_next() -> Non
         receiving.cancel()
         await asyncio.wait({receiving})
         shelf.put(record(0), record(1))
-        receiving_now = consumer._running()[2]
+        receiving_now = consumer._life.running().receiving
         await until(lambda: receiving_now.kept, "the answer")
         assert [message.body for message in await consumer.receive(1)] == [b"0"]
         assert [message.body for message in await consumer.receive(1)] == [b"1"]
@@ -156,7 +156,7 @@ async def test_what_was_left_and_is_hidden_no_more_is_not_given_to_anybody() -> 
         await until(lambda: shelf.asked_for(Code.POP_MESSAGE), "the pop")
         receiving.cancel()
         shelf.put(record(0))
-        await until(lambda: consumer._running()[2].kept, "the answer")
+        await until(lambda: consumer._life.running().receiving.kept, "the answer")
         await leap(31)
         shelf.put(record(1))
         assert [message.body for message in await consumer.receive()] == [b"1"]
@@ -169,7 +169,7 @@ async def test_what_nobody_took_is_given_back_at_the_end() -> None:
         await until(lambda: shelf.asked_for(Code.POP_MESSAGE), "the pop")
         receiving.cancel()
         shelf.put(record(0), record(1))
-        await until(lambda: consumer._running()[2].kept, "the answer")
+        await until(lambda: consumer._life.running().receiving.kept, "the answer")
     back = shelf.asked_for(Code.CHANGE_MESSAGE_INVISIBLETIME)
     assert [(r.ext["offset"], r.ext["invisibleTime"]) for r in back] == [("0", "1"), ("1", "1")]
 
@@ -203,7 +203,7 @@ async def test_an_ordered_pop_whose_answer_was_lost_is_asked_for_again() -> None
 async def test_brokers_are_told_of_the_group_and_of_its_end() -> None:
     shelf = Shelf()
     async with popping(shelf) as consumer:
-        data = consumer._member.consumer_data()
+        data = consumer._life.running().consumer_data()
         assert data.consume_type is ConsumeType.CONSUME_POP
         assert [each.topic for each in data.subscription_data_set] == ["orders"]
         assert shelf.asked_for(Code.HEART_BEAT)
@@ -225,9 +225,10 @@ async def test_topics_without_a_route_are_named() -> None:
 
 
 async def test_names_are_put_into_a_namespace() -> None:
-    consumer = PopConsumer("a:1", group="billing", namespace="shop").subscribe("orders")
-    assert consumer._member.group == "shop%billing"
-    assert list(consumer._member.topics()) == ["shop%orders"]
+    async with popping(Shelf(), namespace="shop") as consumer:
+        member = consumer._life.running()
+        assert member.group == "shop%billing"
+        assert list(member.topics()) == ["shop%orders"]
 
 
 async def test_a_consumer_that_is_not_running_says_so() -> None:
@@ -253,3 +254,10 @@ async def test_a_consumer_that_is_not_running_says_so() -> None:
 def test_settings_that_can_never_work_are_refused(settings: dict[str, object]) -> None:
     with pytest.raises(InvalidInput):
         PopConsumer("a:1", group="billing", **settings)  # type: ignore[arg-type]
+
+
+async def test_a_start_that_waits_for_no_name_server_needs_none() -> None:
+    consumer = PopConsumer("127.0.0.1:1", group="billing", start_wait=None).subscribe("orders")
+    async with consumer:
+        assert "running" in repr(consumer)
+    assert "closed" in repr(consumer)

@@ -26,7 +26,9 @@ async def hold(consumer: PopConsumer, *shelves: Shelf) -> "asyncio.Task[list[Rec
 
 
 async def kept(consumer: PopConsumer, count: int = 1) -> None:
-    await until(lambda: len(consumer._running()[2].kept) == count, "the messages to be kept")
+    await until(
+        lambda: len(consumer._life.running().receiving.kept) == count, "the messages to be kept"
+    )
 
 
 def changes(shelf: Shelf) -> list[tuple[str, str]]:

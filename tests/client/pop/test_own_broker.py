@@ -8,6 +8,7 @@ from pocketmq.client.push.consumer import PushConsumer
 
 from pocketmq.client.pop import PopConsumer
 from pocketmq.client.producer.producer import Producer
+from pocketmq.client.push.consumer import PushConsumer
 from pocketmq.embedded import Cluster
 from pocketmq.model.kinds import ConsumeFromWhere, MessageRequestMode
 from pocketmq.model.message import Message

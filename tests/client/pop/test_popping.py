@@ -7,7 +7,6 @@ from typing import Any
 
 from pocketmq.client.push.consumer import PushConsumer
 from pocketmq.client.push.handlers import RetryLater
-
 from pocketmq.model import properties as names
 from pocketmq.model.kinds import MessageRequestMode
 from pocketmq.model.queue import MessageQueue
@@ -15,8 +14,7 @@ from pocketmq.protocol.codes import RequestCode as Code
 from pocketmq.protocol.command import Command
 from pocketmq.protocol.json_values import encode_body
 from pocketmq.protocol.received import ReceivedMessage
-from pocketmq.protocol.requests.assignment import Assignments, QueueAssignment
-from tests.client.consumer.groups import BRISK
+from tests.client.group.groups import BRISK
 from tests.client.pop.shelves import Shelf, record
 from tests.client.servers import Directory, broker, route
 from tests.loops import leap, leaping, until
@@ -101,7 +99,7 @@ async def test_nothing_is_popped_while_too_many_messages_are_under_handlers() ->
 
     async with pushing(shelf, handle, pop_batch=4, pop_limit=7) as consumer:
         (held,) = await _popped(consumer)
-        await until(lambda: held.freed is not None, "the pops to pause")
+        await until(lambda: held.woken is not None, "the pops to pause")
         assert len(shelf.asked_for(Code.POP_MESSAGE)) == 2
         gate.set()
         await until(lambda: len(shelf.acked) == 20, "all acks")
@@ -109,9 +107,9 @@ async def test_nothing_is_popped_while_too_many_messages_are_under_handlers() ->
 
 async def _popped(consumer: PushConsumer) -> list[Any]:
     await until(lambda: consumer.assignment()["orders"], "the assignment")
-    engine = consumer._engine
-    assert engine is not None
-    return list(engine.parts.popped.values())
+    joined = consumer._life.member
+    assert joined is not None
+    return list(joined.parts.queues.popped.values())
 
 
 async def test_other_tags_and_too_many_tries_are_acknowledged_without_a_handler() -> None:

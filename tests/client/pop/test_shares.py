@@ -12,6 +12,7 @@ from pocketmq.client.push.consumer import PushConsumer
 from pocketmq.blocking.pop_consumer import PopConsumer as BlockingPopConsumer
 from pocketmq.client.pop import PopConsumer
 from pocketmq.client.producer.producer import Producer
+from pocketmq.client.push.consumer import PushConsumer
 from pocketmq.embedded import Cluster
 from pocketmq.model.kinds import ConsumeFromWhere
 from pocketmq.model.message import Message

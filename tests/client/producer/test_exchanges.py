@@ -18,7 +18,7 @@ from pocketmq.protocol.trace_text import (
     TracedSend,
     decode_traced,
 )
-from tests.client.consumer.groups import Member, cluster
+from tests.client.group.groups import Member, cluster
 from tests.loops import until
 
 COMMIT, ROLLBACK = TransactionState.COMMIT, TransactionState.ROLLBACK

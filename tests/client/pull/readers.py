@@ -5,7 +5,7 @@ from typing import Any
 
 from pocketmq.client.pull import PullConsumer
 from pocketmq.protocol.received import ReceivedMessage
-from tests.client.consumer.groups import BRISK, FIRST, IP
+from tests.client.group.groups import BRISK, FIRST, IP
 
 
 def reader(address: str, name: str = "a", group: str = "audit", **settings: Any) -> PullConsumer:

@@ -14,7 +14,7 @@ from pocketmq.model.kinds import ConsumeType
 from pocketmq.model.message import Message
 from pocketmq.model.queue import MessageQueue
 from pocketmq.protocol.received import ReceivedMessage
-from tests.client.consumer.groups import IP, cluster, queues_of, send
+from tests.client.group.groups import IP, cluster, queues_of, send
 from tests.client.pull.readers import bodies, read, reader
 from tests.loops import until
 
@@ -138,7 +138,7 @@ async def test_names_are_put_into_a_namespace_and_taken_out_again() -> None:
             assert queue == MessageQueue("orders", "broker-0", 0)
             await consumer.commit()
             assert await consumer.committed(queue) == 1
-            assert consumer._started().member.group == "shop%audit"
+            assert consumer._life.running().group == "shop%audit"
 
 
 async def test_listeners_hear_of_queues_that_a_topic_gets() -> None:
@@ -147,7 +147,7 @@ async def test_listeners_hear_of_queues_that_a_topic_gets() -> None:
         told: list[tuple[str, int]] = []
         consumer.on_queues_changed("orders", lambda topic, q: told.append((topic, len(q))))
         async with consumer:
-            running_consumer = consumer._started()
+            running_consumer = consumer._life.running()
             await running_consumer._look()
             await running.create_topic("orders", 5)
             await until(lambda: told == [("orders", 5)], "the listener to be told")
@@ -167,7 +167,7 @@ async def test_a_listener_that_fails_does_not_keep_others_from_being_told() -> N
         consumer.on_queues_changed("orders", fail)
         consumer.on_queues_changed("refunds", note)
         async with consumer:
-            await consumer._started()._look()
+            await consumer._life.running()._look()
             for topic in ("orders", "refunds"):
                 await running.create_topic(topic, 3)
             await until(lambda: told == ["refunds"], "the other listener")
@@ -175,11 +175,11 @@ async def test_a_listener_that_fails_does_not_keep_others_from_being_told() -> N
 
 async def test_brokers_see_an_active_consumer_with_its_stream_mark() -> None:
     async with cluster() as running, reader(running.address).subscribe("orders") as consumer:
-        member = consumer._started().member
+        member = consumer._life.running()
         data = member.consumer_data()
         assert data.consume_type is ConsumeType.CONSUME_ACTIVELY
         assert [each.topic for each in data.subscription_data_set] == ["orders"]
-        assert consumer._started().session.client_id == f"{IP}@a@STREAM"
+        assert consumer._life.running().session.client_id == f"{IP}@a@STREAM"
         await until(lambda: len(consumer.assignment()) == 1, "queues")
         info = await member.running_info(with_stacks=False)
         assert len(info.mq_table) == 4

@@ -1,6 +1,6 @@
-"""What a POP consumer asks of its sources: pop, renew, return. One request to one broker each.
+"""Requests of a POP consumer to its sources: pop, renew, return. Each goes to one broker.
 
-Knows which source failed last; whom to ask, and when, is decided in `receiving`.
+Keeps which source failed last; which to ask, and when, is decided in `receiving`.
 """
 
 import asyncio
@@ -10,10 +10,11 @@ from collections.abc import Callable, Iterable
 import msgspec
 
 from pocketmq.client.pop.popped import handle_of, with_handle
-from pocketmq.client.pop.requests import PopRequests
+from pocketmq.client.pop.requests import ANY_QUEUE, PopRequests
 from pocketmq.client.pop.sources import BrokerClocks, Kept, Source, SourceKey
 from pocketmq.client.tasks import Tasks
 from pocketmq.errors import MQError
+from pocketmq.model.queue import MessageQueue
 from pocketmq.protocol.filter import tag_filter
 from pocketmq.protocol.handles import PopHandle
 from pocketmq.protocol.received import ReceivedMessage
@@ -24,7 +25,7 @@ _AT_ONCE = 0.001
 """The invisible time of a message that is returned."""
 
 
-class Wanted(msgspec.Struct, frozen=True):
+class ReceiveSpec(msgspec.Struct, frozen=True):
     """What one receive asks for."""
 
     most: int
@@ -45,18 +46,18 @@ class Asking:
         self.failures: dict[SourceKey, MQError] = {}
         """The sources whose last pop failed, with the error."""
 
-    async def pop(self, source: Source, wanted: Wanted, wait: float) -> Kept | MQError:
+    async def pop(self, source: Source, wanted: ReceiveSpec, wait: float) -> Kept | MQError:
         """Return what came, or the error: one raised here would be logged though it is awaited."""
-        place, clock = source.place, asyncio.get_running_loop().time
+        key, clock = source.key, asyncio.get_running_loop().time
         attempt: str | None = None
         if self._new_attempt is not None:
-            # With the same attempt the broker gives again what it gave in a lost answer. Pops
-            # that are under way at the same time need different ones, or both get the same.
-            attempt = self._attempts.pop(place, None) or self._new_attempt()
+            # With the same attempt id the broker repeats what it sent in a lost answer. Pops that
+            # are in flight at the same time need different ones, or both get the same.
+            attempt = self._attempts.pop(key, None) or self._new_attempt()
         asked = clock()
         try:
             popped = await self._requests.pop(
-                source.broker,
+                MessageQueue(source.subscription.topic, source.broker, ANY_QUEUE),
                 source.subscription,
                 source.name,
                 most=wanted.most,
@@ -66,11 +67,11 @@ class Asking:
             )
         except MQError as error:
             logger.debug("pop failed: topic=%s broker=%s: %s", source.name, source.broker, error)
-            self.failures[place] = error
+            self.failures[key] = error
             if attempt is not None:
-                self._attempts[place] = attempt
+                self._attempts[key] = attempt
             return error
-        self.failures.pop(place, None)
+        self.failures.pop(key, None)
         hidden_until = popped.hidden_until
         if popped.messages:
             at = self._clocks.popped_at(source.broker, popped, asked, clock())
@@ -117,7 +118,7 @@ class Asking:
         return handles
 
     def _matching(self, source: Source, messages: list[ReceivedMessage]) -> list[ReceivedMessage]:
-        """Leave out messages of other tags, which share a hash with ours; nobody needs them."""
+        """Leave out messages of other tags with the same hash, and acknowledge them."""
         chosen = tag_filter(source.subscription)
         if chosen.tags is None:
             return messages
@@ -132,4 +133,4 @@ class Asking:
         try:
             await self._requests.ack(broker, handles)
         except MQError as error:
-            logger.debug("messages of other tags are not acknowledged: %s", error)
+            logger.debug('ack of messages of other tags failed: error="%s"', error)

@@ -1,7 +1,7 @@
 """The POP consumer as applications use it, on asyncio.
 
-Owns its life; how messages are received is in `receiving`, what is sent in `asking` and `requests`,
-what the session is told in `member`.
+How messages are received is in `receiving`, what is sent in `asking` and `requests`, its part in
+the group in `member`.
 """
 
 import asyncio
@@ -11,25 +11,24 @@ from types import TracebackType
 from typing import Self, Unpack
 
 from pocketmq.client.checks import check_range, check_seconds
-from pocketmq.client.consumer_options import FIRST, MOST_MESSAGES, PopConsumerOptions, PopSettings
+from pocketmq.client.consumer_options import MOST_MESSAGES, PopConsumerOptions, PopSettings
 from pocketmq.client.filters import Filter
-from pocketmq.client.lifetime import Lifetime
-from pocketmq.client.options import ClientOptions, sort_settings
-from pocketmq.client.pop.asking import Asking, ReceiveSpec
+from pocketmq.client.group.life import ConsumerLife
+from pocketmq.client.group.subscriptions import Subscriptions
+from pocketmq.client.options import ClientOptions
+from pocketmq.client.pop.asking import ReceiveSpec
 from pocketmq.client.pop.member import PopMember
 from pocketmq.client.pop.popped import handle_of, with_handle
-from pocketmq.client.pop.receiving import Receiving
-from pocketmq.client.pop.requests import PopRequests
-from pocketmq.client.pop.sources import Sources
 from pocketmq.client.session import Session
-from pocketmq.client.sessions import Lease, lease_session, shown
+from pocketmq.client.sessions import Lease, lease_session
+from pocketmq.client.settings import sort_settings
 from pocketmq.errors import ClientClosed, InvalidInput
 from pocketmq.protocol.handles import PopHandle
 from pocketmq.protocol.received import ReceivedMessage
 
 
 class PopConsumer:
-    """Takes messages one receive at a time; each is the caller's until it is not hidden any more.
+    """Takes messages one receive at a time; each stays hidden from other consumers for a while.
 
         async with PopConsumer("127.0.0.1:9876", group="billing") as consumer:
             consumer.subscribe("orders")
@@ -52,10 +51,8 @@ class PopConsumer:
         client, own = sort_settings(PopConsumerOptions, group, name_servers, options, settings)
         self._client_options = client
         self.options = own
-        self._member = PopMember(own, client.namespace)
-        self._lease: Lease | None = None
-        self._lifetime = Lifetime(f"consumer of group {group}")
-        self._parts: tuple[Session, PopRequests, Receiving] | None = None
+        self._subscriptions = Subscriptions(client.namespace)
+        self._life = ConsumerLife(group, self._join, self._make_member)
         self._ended = False
 
     # Life
@@ -68,63 +65,25 @@ class PopConsumer:
         """
         if self._ended:
             raise ClientClosed(f"consumer of group {self.options.group}")
-        await self._lifetime.start(self._start)
+        await self._life.start()
 
-    async def _start(self) -> None:
-        lease = self._lease = await lease_session(self._client_options)
-        session = lease.session
-        try:
-            session.add_consumer(self._member)
-            self._member.started_at_ms = session.clock.now_ms()
-            await session.fetch_routes(self._member.topics())
-            await session.heartbeats.beat()
-        except BaseException:
-            await self._close()
-            raise
-        ordered = self.options.ordered
-        requests = PopRequests(
-            session,
-            self._member.group,
-            ordered=ordered,
-            from_first=self.options.consume_from is FIRST,
-        )
-        attempt = (lambda: f"{session.random.getrandbits(128):032x}") if ordered else None
-        receiving = Receiving(
-            f"consumer of group {self.options.group}",
-            Asking(requests, session.tasks, attempt),
-            session.tasks,
-            Sources(session.routes, self._client_options.request_timeout),
-            self._member.subscribed,
-        )
-        self._parts = (session, requests, receiving)
+    async def _join(self) -> Lease:
+        return await lease_session(self._client_options)
+
+    def _make_member(self, session: Session) -> PopMember:
+        return PopMember(session, self.options, self._subscriptions)
 
     async def close(self) -> None:
         """Leave the group; messages received stay hidden for their time. Harmless twice.
 
-        Messages popped that no receive returned go back to the brokers; a receive that waits ends
-        with an error. Cancelled, it goes on in the background.
+        Popped messages that no receive returned go back to the brokers; a receive that waits ends
+        with an error. If cancelled, closing continues in the background.
         """
         self._ended = True
-        await self._lifetime.end(self._close)
-
-    async def _close(self) -> None:
-        lease, self._lease = self._lease, None
-        parts, self._parts = self._parts, None
-        if lease is None:
-            return
-        try:
-            if parts is not None:
-                await parts[2].holds.close()
-            await lease.session.remove_consumer(self._member)
-            if parts is not None:  # brokers of ours have answered held pops by now
-                await parts[2].holds.returned()
-        finally:
-            await lease.release()
+        await self._life.close(lambda member: member.stop())
 
     def __repr__(self) -> str:
-        started = self._parts is not None
-        state = "running" if started else "closed" if self._ended else "not started"
-        return shown(self, self.options.group, self._lease, state)
+        return self._life.describe(self, closed=self._ended)
 
     async def __aenter__(self) -> Self:
         await self.start()
@@ -145,17 +104,17 @@ class PopConsumer:
 
         Raises `NameInvalid`, `FilterSyntaxError`.
         """
-        session = self._parts[0] if self._parts is not None else None
-        version = session.clock.now_ms() if session is not None else 0
-        self._member.subscribe(topic, expression, version)
-        if session is not None:
-            session.heartbeats.beat_soon(in_full=True)
+        member = self._life.current
+        version = member.session.clock.now_ms() if member is not None else 0
+        self._subscriptions.want(topic, expression, version_ms=version)
+        if member is not None:
+            member.session.heartbeats.beat_soon(in_full=True)
         return self
 
     def unsubscribe(self, topic: str) -> None:
         """Receive no more messages of a topic."""
-        if self._member.unsubscribe(topic) and self._parts is not None:
-            self._parts[0].heartbeats.beat_soon(in_full=True)
+        if self._subscriptions.remove(topic) and self._life.current is not None:
+            self._life.current.session.heartbeats.beat_soon(in_full=True)
 
     # Messages
 
@@ -169,35 +128,35 @@ class PopConsumer:
     ) -> list[ReceivedMessage]:
         """Take messages, as many as one broker has ready; none if none comes within `timeout`.
 
-        They are hidden from all others for `invisible` seconds. `topic` chooses one of the
+        They are hidden from all other consumers for `invisible` seconds. `topic` chooses one of the
         subscribed. Raises `RouteNotFound`, `RequestNotSupported` (no RocketMQ 5.x), and the last
         broker's error if none can be asked.
         """
-        _, _, receiving = self._running()
+        member = self._life.running()
         most = self.options.max_messages if max_messages is None else max_messages
         check_range("max_messages", most, 1, MOST_MESSAGES)
         wanted = ReceiveSpec(most, self.options.invisible if invisible is None else invisible)
         check_seconds("invisible", wanted.invisible, at_least=0.001)
         patience = self.options.receive_timeout if timeout is None else timeout
         check_seconds("timeout", patience)
-        subscribed = self._member.subscribed(topic)
+        subscribed = member.subscribed(topic)
         if not subscribed:
             missing = "no topic is" if topic is None else f"{topic!r} is not"
             raise InvalidInput(f"{missing} subscribed; call subscribe() first")
-        return await receiving.receive(subscribed, wanted, patience)
+        return await member.receiving.receive(subscribed, wanted, patience)
 
     async def ack(self, messages: ReceivedMessage | Iterable[ReceivedMessage]) -> None:
-        """Say that messages are done, so that they do not come back.
+        """Acknowledge messages, so that they are not redelivered.
 
         Raises `ServerError` if a broker refuses, such as for a handle that is too old, and
         `TransportError`; the others of its messages may be acknowledged then.
         """
-        _, requests, _ = self._running()
+        requests = self._life.running().requests
         some = messages if isinstance(messages, Iterable) else [messages]
         by_broker: dict[str, list[tuple[str, PopHandle]]] = defaultdict(list)
         for message in some:
             handle = handle_of(message)
-            by_broker[handle.broker_name].append((self._member.wire_topic(message.topic), handle))
+            by_broker[handle.broker_name].append((self._subscriptions.wire(message.topic), handle))
         outcomes = await asyncio.gather(
             *(requests.ack(broker, handles) for broker, handles in by_broker.items()),
             return_exceptions=True,
@@ -207,18 +166,13 @@ class PopConsumer:
                 raise outcome
 
     async def change_invisible(self, message: ReceivedMessage, seconds: float) -> ReceivedMessage:
-        """Hide a message for so long from now on; with little, it comes back soon.
+        """Hide a message for `seconds` from now on; then it is redelivered.
 
-        Gives the message with its new handle: acknowledge that one, the old handle is void. Raises
+        Returns the message with its new handle: acknowledge that one, the old one is void. Raises
         `ServerError` if the broker refuses, and `TransportError`.
         """
-        _, requests, _ = self._running()
+        requests = self._life.running().requests
         check_seconds("invisible", seconds, at_least=0.001)
-        topic = self._member.wire_topic(message.topic)
+        topic = self._subscriptions.wire(message.topic)
         handle = await requests.change_invisible(topic, handle_of(message), seconds)
         return with_handle(message, handle)
-
-    def _running(self) -> tuple[Session, PopRequests, Receiving]:
-        if self._parts is None:
-            raise ClientClosed(f"consumer of group {self.options.group}")
-        return self._parts

@@ -1,6 +1,6 @@
 """Pops that brokers hold for a consumer of several sources: at most one at each source.
 
-Brokers serve those who hold pops in turn, so whoever holds one everywhere gets its share of every
+Brokers serve held pops in turn, so a consumer that holds one everywhere gets its share of every
 broker. A held pop cannot be called back: it outlives the receive that began it, serves the next one
 too, and what it brings meanwhile is kept. Belongs to one event loop.
 """
@@ -39,8 +39,8 @@ class Holds:
         self.closed = False
 
     def has(self, source: Source) -> bool:
-        """Tell whether a pop is held at a source."""
-        return source.place in self._held
+        """Return whether a pop is held at a source."""
+        return source.key in self._held
 
     def due(self, sources: Iterable[Source]) -> list[Source]:
         """Return the sources at which a pop is to be held now."""
@@ -48,16 +48,16 @@ class Holds:
         return [
             source
             for source in sources
-            if not self.has(source) and self._not_before.get(source.place, 0.0) <= now
+            if not self.has(source) and self._not_before.get(source.key, 0.0) <= now
         ]
 
     def hold(self, source: Source, wanted: ReceiveSpec) -> None:
-        """Have the broker hold a pop."""
+        """Let the broker hold a pop."""
         if self.closed:
             return
         began = asyncio.get_running_loop().time()
         task = self._tasks.spawn(self._asking.pop(source, wanted, HOLD), f"pop {source.name}")
-        self._held[source.place] = task
+        self._held[source.key] = task
         task.add_done_callback(partial(self._ended, source, began))
 
     async def wait(
@@ -66,7 +66,7 @@ class Holds:
         """Wait for a change, until a source is due again, or until the deadline."""
         if self.closed:
             return
-        unheld = [source.place for source in sources if not self.has(source)]
+        unheld = [source.key for source in sources if not self.has(source)]
         until = min([deadline, *(self._not_before.get(place, deadline) for place in unheld)])
         try:
             async with asyncio.timeout_at(until):
@@ -75,7 +75,7 @@ class Holds:
             pass
 
     def wake(self) -> None:
-        """Have every receiver that waits look again."""
+        """Wake every receiver that waits."""
         self.changed.set()
         self.changed = asyncio.Event()
 
@@ -106,13 +106,13 @@ class Holds:
             self._kept.add(kept)
 
     def _ended(self, source: Source, began: float, task: asyncio.Task[Kept | MQError]) -> None:
-        del self._held[source.place]
+        del self._held[source.key]
         if not task.cancelled():
             outcome, now = task.result(), asyncio.get_running_loop().time()
             if isinstance(outcome, MQError):
-                self._not_before[source.place] = now + _FAILED
+                self._not_before[source.key] = now + _FAILED
             else:
                 if not outcome.messages and now - began < HOLD / 2:
-                    self._not_before[source.place] = now + _EARLY
+                    self._not_before[source.key] = now + _EARLY
                 self.keep(outcome)
         self.wake()

@@ -1,100 +1,109 @@
-"""A POP consumer as its session and brokers see it: subscriptions in heartbeats, no queues."""
+"""A running POP consumer as its session and brokers see it: subscriptions, but no queues.
 
-from collections.abc import Collection
+Lives from start to stop; applications hold a `PopConsumer`. Belongs to one event loop.
+"""
 
-from pocketmq.client.consumer_options import PopConsumerOptions
-from pocketmq.client.filters import Filter, subscription_to
-from pocketmq.client.routes import KnownRoute
-from pocketmq.errors import ResponseCode, SystemFailure
-from pocketmq.model.groups import ConsumerData, Subscription
+from pocketmq.balance.consumer import lifecycle as life
+from pocketmq.balance.consumer.instructions import Instruction, SendHeartbeats
+from pocketmq.balance.consumer.schedule import FetchRoutes
+from pocketmq.client.consumer_options import FIRST, PopConsumerOptions
+from pocketmq.client.group.member import RunningMember
+from pocketmq.client.group.subscriptions import Subscriptions
+from pocketmq.client.pop.asking import Asking
+from pocketmq.client.pop.receiving import Receiving
+from pocketmq.client.pop.requests import PopRequests
+from pocketmq.client.pop.sources import Sources
+from pocketmq.client.session import Session
 from pocketmq.model.kinds import ConsumeType, MessageModel
-from pocketmq.model.names import check_topic, wrap_namespace
-from pocketmq.model.queue import MessageQueue
-from pocketmq.protocol.received import ReceivedMessage
-from pocketmq.protocol.requests.client_calls import (
+from pocketmq.model.members import ConsumerData
+from pocketmq.model.names import wrap_namespace
+from pocketmq.model.subscription import Subscription
+from pocketmq.protocol.bodies.running import (
     PROP_CONSUME_TYPE,
     PROP_ORDERLY,
     PROP_START_TIMESTAMP,
-    DirectConsumeResult,
     RunningInfo,
 )
 
 
-class PopMember:
-    """What is subscribed, told to whoever asks. Names of topics and group are the wire's."""
+class PopMember(RunningMember):
+    """A POP consumer at work.
 
-    def __init__(self, options: PopConsumerOptions, namespace: str) -> None:
+    Changed routes and members, resets and offsets do not concern it: every receive reads the
+    routes, and the broker keeps the group's progress.
+    """
+
+    kind = "POP"
+
+    def __init__(
+        self, session: Session, options: PopConsumerOptions, subscriptions: Subscriptions
+    ) -> None:
+        group = wrap_namespace(session.options.namespace, options.group)
+        super().__init__(session, group, subscriptions, session.tasks)
         self._options = options
-        self._namespace = namespace
-        self._by_name: dict[str, Subscription] = {}
-        self.group = wrap_namespace(namespace, options.group)
-        self.started_at_ms = 0
+        self.requests = PopRequests(
+            session, group, ordered=options.ordered, from_first=options.consume_from is FIRST
+        )
+        self.receiving = Receiving(
+            f"consumer of group {options.group}",
+            Asking(self.requests, session.tasks, self._attempt if options.ordered else None),
+            session.tasks,
+            Sources(session.routes, session.options.request_timeout),
+            self.subscribed,
+        )
 
-    def subscribe(self, topic: str, expression: str | Filter, version_ms: int) -> None:
-        """Subscribe, or change what is subscribed; raises `NameInvalid`, `FilterSyntaxError`."""
-        check_topic(topic)
-        wire = wrap_namespace(self._namespace, topic)
-        self._by_name[topic] = subscription_to(wire, expression, version_ms)
-
-    def unsubscribe(self, topic: str) -> bool:
-        """Leave a topic; False if it was not subscribed."""
-        return self._by_name.pop(topic, None) is not None
+    def _attempt(self) -> str:
+        return f"{self.session.random.getrandbits(128):032x}"
 
     def subscribed(self, topic: str | None = None) -> list[tuple[str, Subscription]]:
-        """List topics as the application calls them, with what is subscribed."""
-        return [(name, sub) for name, sub in self._by_name.items() if topic in (None, name)]
+        """Return topics as the application calls them, with their subscriptions."""
+        return [
+            (shown, each)
+            for each in self.subscriptions.all()
+            if topic in (None, shown := self.subscriptions.shown(each.topic))
+        ]
 
-    def wire_topic(self, topic: str) -> str:
-        """Give a topic's name on the wire."""
-        return wrap_namespace(self._namespace, topic)
+    # Start and stop
 
-    # What the session asks and tells.
+    def start_steps(self) -> tuple[Instruction, ...]:
+        """Return the steps of a start; Java has no such consumer to compare with."""
+        return life.RegisterGroup(), FetchRoutes(), SendHeartbeats()
 
-    def topics(self) -> Collection[str]:
-        """List the topics whose routes shall be kept fresh."""
-        return [subscription.topic for subscription in self._by_name.values()]
+    def stop_steps(self, wait: float) -> tuple[Instruction, ...]:
+        """Return the steps of a stop."""
+        return life.StopConsuming(wait), life.Unregister(), life.StopSession()
 
-    def consumer_data(self) -> ConsumerData:
-        """Say what heartbeats tell brokers."""
+    async def stop_step(self, step: Instruction) -> None:
+        """Take a step: what no receive returned goes back to the brokers, before and after.
+
+        Brokers of ours answer held pops when the consumer unregisters; what they bring then is
+        returned, too.
+        """
+        match step:
+            case life.StopConsuming():
+                await self.receiving.holds.close()
+            case life.StopSession():
+                await self.receiving.holds.returned()
+            case _:
+                await super().stop_step(step)
+
+    # For the session
+
+    def consumer_data(self) -> ConsumerData:  # noqa: D102
         return ConsumerData(
             group_name=self.group,
             consume_type=ConsumeType.CONSUME_POP,
             message_model=MessageModel.CLUSTERING,
             consume_from_where=self._options.consume_from,
-            subscription_data_set=list(self._by_name.values()),
+            subscription_data_set=list(self.subscriptions.all()),
         )
 
-    def on_route_changed(self, known: KnownRoute) -> None:
-        """Do nothing: every receive looks at the routes."""
-
-    def on_ids_changed(self) -> None:
-        """Do nothing: there is nothing to share out."""
-
-    def on_broker_active(self, address: str) -> None:
-        """Do nothing: nothing is kept at a connection."""
-
-    async def reset_offsets(self, topic: str, offsets: dict[MessageQueue, int]) -> None:
-        """Do nothing: the broker has moved the group already."""
-
-    async def offsets_reached(self, topic: str) -> dict[MessageQueue, int]:  # noqa: ARG002 - a member's
-        """Give nothing: the broker knows."""
-        return {}
-
-    async def running_info(self, *, with_stacks: bool) -> RunningInfo:  # noqa: ARG002 - a member's
-        """Give an account of the consumer."""
+    async def running_info(self, *, with_stacks: bool) -> RunningInfo:  # noqa: ARG002, D102
         return RunningInfo(
             properties={
                 PROP_CONSUME_TYPE: ConsumeType.CONSUME_POP.value,
                 PROP_ORDERLY: str(self._options.ordered).lower(),
                 PROP_START_TIMESTAMP: str(self.started_at_ms),
             },
-            subscription_set=list(self._by_name.values()),
+            subscription_set=list(self.subscriptions.all()),
         )
-
-    async def consume_directly(
-        self,
-        message: ReceivedMessage,  # noqa: ARG002 - a member's
-        broker_name: str | None,  # noqa: ARG002 - a member's
-    ) -> DirectConsumeResult:
-        """Refuse: there is no handler."""
-        raise SystemFailure(ResponseCode.SYSTEM_ERROR, "a POP consumer has no handler")

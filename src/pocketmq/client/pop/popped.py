@@ -1,6 +1,6 @@
 """What a pop brought: messages with their handles, and handles put together for many acks.
 
-A message's handle travels in its `POP_CK` property, as in Java. Asks nobody.
+A message's handle travels in its `POP_CK` property, as in Java. Talks to no server.
 """
 
 from collections import defaultdict
@@ -27,19 +27,19 @@ from pocketmq.protocol.received import DeliveryContext, ReceivedMessage
 from pocketmq.protocol.requests.pop import BatchAck, PopResponse, bits_of
 
 
-class Popped(NamedTuple):
+class PopResult(NamedTuple):
     """The answer to a pop."""
 
     messages: list[ReceivedMessage]
     hidden_until: float
-    """By the loop's clock: then others may get them. A little early rather than late."""
+    """By the loop's clock: then another consumer may get them. A little early rather than late."""
     full: bool = False
     """Too many calls wait at the broker already: it does not hold another."""
     popped_at_ms: int = 0
     """When the messages were popped, by the broker's clock."""
 
 
-class Read(NamedTuple):
+class DecodedPop(NamedTuple):
     """The messages of an answer, each with its handle."""
 
     messages: list[ReceivedMessage]
@@ -47,16 +47,16 @@ class Read(NamedTuple):
     """Those whose bodies do not match their checksums; no application may get them."""
 
 
-def read_popped(response: PopResponse, body: bytes, broker: str, topic: str) -> Read:
-    """Give the messages of a pop as an application sees them: under `topic`, with handles.
+def read_popped(response: PopResponse, body: bytes, broker: str, topic: str) -> DecodedPop:
+    """Return the messages of a pop as an application sees them: under `topic`, with handles.
 
-    Those behind a record whose lengths make no sense are left out; nobody acknowledges them, so
-    they come back. Raises `HeaderMalformed` if the answer does not say where the messages are from.
+    Those behind a record whose lengths make no sense are left out and not acknowledged,
+    so they are redelivered. Raises `HeaderMalformed` if the answer lacks the messages' origin.
     """
     found, damaged = _find(body, broker, topic)
     starts = read_start_offsets(response.start_offset_info)
-    # Offsets are told in the order of the messages, queue by queue.
-    told = {q: iter(each) for q, each in read_message_offsets(response.msg_offset_info).items()}
+    # Offsets come in the order of the messages, queue by queue.
+    offsets = {q: iter(each) for q, each in read_message_offsets(response.msg_offset_info).items()}
     counts = read_order_counts(response.order_count_info)
     messages: list[ReceivedMessage] = []
     for message in found:
@@ -65,7 +65,7 @@ def read_popped(response: PopResponse, body: bytes, broker: str, topic: str) -> 
         if handle is None:
             mark = TopicMark.of(message.topic)
             queue = PopQueue(mark, message.queue_id)
-            offset = next(told.get(queue, iter(())), message.queue_offset)
+            offset = next(offsets.get(queue, iter(())), message.queue_offset)
             handle = str(
                 PopHandle(
                     start_offset=starts.get(queue, offset),
@@ -87,8 +87,8 @@ def read_popped(response: PopResponse, body: bytes, broker: str, topic: str) -> 
         )
         messages.append(_delivered(message, delivery))
     if not damaged:
-        return Read(messages, [])
-    return Read(
+        return DecodedPop(messages, [])
+    return DecodedPop(
         [each for number, each in enumerate(messages) if number not in damaged],
         [messages[number] for number in damaged],
     )
@@ -114,7 +114,7 @@ def _find(body: bytes, broker: str, topic: str) -> tuple[list[ReceivedMessage], 
 
 
 def handle_of(message: ReceivedMessage) -> PopHandle:
-    """Give a message's handle; raises `InvalidInput` if it was not popped."""
+    """Return a message's handle; raises `InvalidInput` if it was not popped."""
     given: object = message
     text = given.get_property(names.POP_CHECKPOINT) if isinstance(given, ReceivedMessage) else None
     if text is None:
@@ -126,7 +126,7 @@ def handle_of(message: ReceivedMessage) -> PopHandle:
 
 
 def with_handle(message: ReceivedMessage, handle: PopHandle) -> ReceivedMessage:
-    """Give the same message under a new handle."""
+    """Return the same message under a new handle."""
     added = message.delivery.added | {names.POP_CHECKPOINT: str(handle)}
     return _delivered(message, msgspec.structs.replace(message.delivery, added=added))
 

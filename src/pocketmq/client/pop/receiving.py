@@ -1,7 +1,7 @@
-"""Receiving: which broker is asked when, for how long, and what becomes of a pop nobody awaits.
+"""Receiving: which broker is asked, when and for how long; what becomes of pops without a caller.
 
-One topic on one broker is popped for as long as the caller waits. Several are looked at one after
-the other; if none has anything, a pop is held at each of them, and the first that brings something
+One topic on one broker is popped for as long as the caller waits. Several are asked one after the
+other; if none has anything, a pop is held at each of them, and the first that brings something
 ends the wait. A receiver that is cancelled loses nothing: what its pop brings is for the next.
 """
 
@@ -48,7 +48,7 @@ class Receiving:
         """Return messages of these topics; none if none comes within `patience` seconds."""
         clock, names = asyncio.get_running_loop().time, [name for name, _ in subscribed]
         deadline = clock() + patience
-        pause, first = Pause(), True
+        pause, first = GrowingPause(), True
         while True:
             changed = self.holds.changed  # seen before all else, so that no change is missed
             messages = await self._take_kept(names, wanted)
@@ -68,7 +68,7 @@ class Receiving:
             first = False
 
     async def _from_one(
-        self, source: Source, wanted: ReceiveSpec, deadline: float, pause: "Pause"
+        self, source: Source, wanted: ReceiveSpec, deadline: float, pause: "GrowingPause"
     ) -> list[ReceivedMessage]:
         """Pop for as long as the caller waits."""
         clock = asyncio.get_running_loop().time
@@ -92,7 +92,7 @@ class Receiving:
         late = asyncio.get_running_loop().time() >= deadline
         free = [source for source in sources if late or not self.holds.has(source)]
         if len(free) == 1 and not late:
-            return []  # the pop that is held there next tells as well
+            return []  # the pop that is held there next finds out as well
         messages = await self._look(free, wanted, hold=not late)
         if not messages:
             self._check(sources)
@@ -101,7 +101,7 @@ class Receiving:
     async def _wait_for_any(
         self, sources: list[Source], wanted: ReceiveSpec, deadline: float, changed: asyncio.Event
     ) -> None:
-        """Have a pop held at each source, and wait until one of them ends."""
+        """Let each source hold a pop, and wait until one of them ends."""
         for source in self.holds.due(sources):
             self.holds.hold(source, wanted)
         await self.holds.wait(changed, sources, deadline)
@@ -110,7 +110,7 @@ class Receiving:
     async def _look(
         self, sources: list[Source], wanted: ReceiveSpec, *, hold: bool
     ) -> list[ReceivedMessage]:
-        """Take what the first source has that has any; have pops held at those before it."""
+        """Take what the first source has that has any; let those before it hold pops."""
         for source in sources:
             outcome = await self._take(source, wanted, 0.0)
             if isinstance(outcome, RequestNotSupported):
@@ -124,8 +124,8 @@ class Receiving:
         return []
 
     def _check(self, sources: list[Source]) -> None:
-        """Raise the last source's error if none can be asked, or if one knows no pops."""
-        unheld = [source.place for source in sources if not self.holds.has(source)]
+        """Raise the last source's error if none can be asked, or if one does not support pops."""
+        unheld = [source.key for source in sources if not self.holds.has(source)]
         failures = [self._asking.failures.get(place) for place in unheld]
         failed = [error for error in failures if error is not None]
         for error in failed:
@@ -172,8 +172,8 @@ class Receiving:
             self.holds.wake()
 
 
-class Pause:
-    """How long to wait after a broker that was asked to hold a pop did not; grows."""
+class GrowingPause:
+    """A growing pause after a broker did not hold a pop as it was asked to."""
 
     def __init__(self) -> None:
         self._next = _PAUSE

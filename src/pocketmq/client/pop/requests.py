@@ -1,6 +1,6 @@
 """The requests of pop consumption, each sent to one broker and answered in time.
 
-Knows how to ask; whom and how often is the consumer's. Names are those of the wire.
+Which broker to ask, and when, is the consumer's decision. Names are those of the wire.
 """
 
 import asyncio
@@ -32,6 +32,7 @@ from pocketmq.protocol.requests.pop import (
 logger = logging.getLogger("pocketmq.client")
 
 ANY_QUEUE = -1
+"""The id that stands for all queues of a topic on a broker."""
 _POPPED = SUCCESS | {
     int(ResponseCode.POLLING_FULL),
     int(ResponseCode.POLLING_TIMEOUT),
@@ -43,7 +44,7 @@ _MOST_BITS = 4096
 
 
 class PopRequests:
-    """Asks brokers on behalf of one group."""
+    """The pop requests of one group."""
 
     def __init__(self, session: Session, group: str, *, ordered: bool, from_first: bool) -> None:
         self._session = session
@@ -55,7 +56,7 @@ class PopRequests:
 
     async def pop(
         self,
-        broker: str,
+        queue: MessageQueue,
         subscription: Subscription,
         name: str,
         *,
@@ -63,17 +64,16 @@ class PopRequests:
         invisible: float,
         wait: float,
         attempt: str | None = None,
-        queue_id: int = ANY_QUEUE,
     ) -> PopResult:
-        """Take messages; none if the broker has none for `wait` seconds.
+        """Take messages of a queue; return none if the broker has none for `wait` seconds.
 
         `name` is what the application calls the topic. Raises `BrokerNotFound`, `ServerError`,
         `TransportError`, `ProtocolError`.
         """
         header = PopRequest(
             consumer_group=self._group,
-            topic=subscription.topic,
-            queue_id=queue_id,
+            topic=queue.topic,
+            queue_id=queue.queue_id,
             max_msg_nums=most,
             invisible_time=_milliseconds(invisible),
             poll_time=_milliseconds(wait),
@@ -83,9 +83,10 @@ class PopRequests:
             exp=subscription.sub_string,
             order=self._ordered,
             attempt_id=attempt,
-            bname=broker,
+            bname=queue.broker_name,
         )
         asked = asyncio.get_running_loop().time()
+        broker = queue.broker_name
         answer = await self._session.brokers.call(
             broker,
             RequestCode.POP_MESSAGE,
@@ -99,7 +100,7 @@ class PopRequests:
         response = answer.header(PopResponse)
         read = read_popped(response, answer.body, broker, name)
         if read.damaged:
-            await self._drop(broker, subscription.topic, read.damaged)
+            await self._drop(broker, queue.topic, read.damaged)
         return PopResult(read.messages, asked + invisible, popped_at_ms=response.pop_time)
 
     async def _drop(self, broker: str, topic: str, damaged: list[ReceivedMessage]) -> None:
@@ -114,7 +115,7 @@ class PopRequests:
         try:
             await self.ack(broker, [(topic, handle_of(message)) for message in damaged])
         except MQError as error:
-            logger.warning("damaged messages are not acknowledged: topic=%s %s", topic, error)
+            logger.warning('ack of damaged messages failed: topic=%s error="%s"', topic, error)
 
     async def ack(self, broker: str, handles: Sequence[tuple[str, PopHandle]]) -> None:
         """Acknowledge messages of one broker, each by its topic and handle."""
@@ -148,7 +149,7 @@ class PopRequests:
         await self._session.brokers.call(broker, RequestCode.ACK_MESSAGE, header, master_only=True)
 
     async def change_invisible(self, topic: str, handle: PopHandle, invisible: float) -> PopHandle:
-        """Hide a message for so long from now on; gives its new handle."""
+        """Hide a message for `invisible` seconds from now on; return its new handle."""
         broker, offset = handle.broker_name, _offset(handle)
         header = ChangeInvisibleTimeRequest(
             consumer_group=self._group,
@@ -162,13 +163,13 @@ class PopRequests:
         answer = await self._session.brokers.call(
             broker, RequestCode.CHANGE_MESSAGE_INVISIBLETIME, header, master_only=True
         )
-        said = answer.header(ChangeInvisibleTimeResponse)
+        changed = answer.header(ChangeInvisibleTimeResponse)
         return msgspec.structs.replace(
             handle,
             start_offset=offset,
-            pop_time_ms=said.pop_time,
-            invisible_time_ms=said.invisible_time,
-            revive_queue_id=said.revive_qid,
+            pop_time_ms=changed.pop_time,
+            invisible_time_ms=changed.invisible_time,
+            revive_queue_id=changed.revive_qid,
             queue_offset=offset,
         )
 

@@ -1,7 +1,7 @@
-"""The pull consumer (Java: DefaultLitePullConsumer): queues are read at the caller's pace.
+"""The pull consumer (Java: DefaultLitePullConsumer): the caller polls.
 
-Pull tasks fill a cache ahead of `poll`; which queues are read is shared out with the group, by the
-same rebalancing as for push consumers, or assigned by hand.
+Queue loops fill a cache ahead of `poll`; queues are assigned by the same rebalancing as for push
+consumers, or by hand.
 """
 
 from pocketmq.client.pull.consumer import PullConsumer

@@ -1,17 +1,49 @@
-"""What was pulled and waits to be polled: batches in the order they came, over all queues.
+"""Queues of a pull consumer, and pulled messages that wait to be polled, batch by batch.
 
-Belongs to one event loop. Taking never waits, so that a poll that is cancelled has taken nothing.
+Belongs to one event loop; of a batch that `PullConsumer.begun` has handed out, the thread that
+iterates may count `at` up. Taking never waits, so that a cancelled poll has taken nothing.
 """
 
 import asyncio
 from collections import deque
 
-from pocketmq.client.pull.cache import PullQueue
+import msgspec
+
+from pocketmq.balance.consumer.lite_pull import NONE, AssignedState
+from pocketmq.client.group.held_queue import HeldQueue
+from pocketmq.model.kinds import MessageRequestMode
+from pocketmq.model.queue import MessageQueue
 from pocketmq.protocol.received import ReceivedMessage
 
 
-class Batch:
-    """Messages of one pull; those before `at` are taken, those before `settled` are noted so."""
+class PullQueue(HeldQueue):
+    """One stay of a queue with a pull consumer: assigned anew, the queue gets a new object."""
+
+    __slots__ = ("assigned", "before_last", "position")
+
+    def __init__(
+        self,
+        queue: MessageQueue,
+        topic: str,
+        next_offset: int,
+        now: float,
+        mode: MessageRequestMode = MessageRequestMode.PULL,
+    ) -> None:
+        super().__init__(queue, topic, next_offset, now, mode)
+        self.position = AssignedState()
+        """Where to pull, seek and commit next; takes the place of `next_offset` and `paused`."""
+        self.before_last = NONE
+        """The offset to commit as it was before the last poll of this queue."""
+        self.assigned = False
+        """Whether it is pulled: a queue that a rebalance takes is so from its end on."""
+
+    def change(self, **fields: int | bool) -> None:
+        """Change the position."""
+        self.position = msgspec.structs.replace(self.position, **fields)
+
+
+class PulledBatch:
+    """Messages of one pull: those before `at` are taken, those before `settled` count as done."""
 
     __slots__ = ("assigned", "at", "messages", "settled")
 
@@ -22,22 +54,22 @@ class Batch:
         self.settled = 0
 
     def settle(self, now: float) -> None:
-        """Note that what was taken is out of the cache, and where a commit would stand."""
+        """Take messages that were taken out of the queue's cache, and move its offset to commit."""
         some = self.messages[self.settled : self.at]
         self.settled = self.at
         assigned = self.assigned
-        offset = assigned.held.process.remove(some, now)
+        offset = assigned.process.remove(some, now)
         if offset >= 0:
-            assigned.before_last = assigned.state.consume_offset
+            assigned.before_last = assigned.position.consume_offset
             assigned.change(consume_offset=offset)
-        assigned.held.made_room()
+        assigned.capacity_freed()
 
 
-class Cache:
-    """The batches of one consumer, ahead of its polls."""
+class PollCache:
+    """Batches ahead of the polls of one consumer, in the order they came, over all queues."""
 
     def __init__(self) -> None:
-        self._batches: deque[Batch] = deque()
+        self._batches: deque[PulledBatch] = deque()
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._closed = False
         self.last: PullQueue | None = None
@@ -46,23 +78,23 @@ class Cache:
     def __len__(self) -> int:
         return len(self._batches)
 
-    def put(self, batch: Batch) -> None:
-        """Take a batch in and wake whoever waits."""
+    def put(self, batch: PulledBatch) -> None:
+        """Add a batch and wake one poll that waits."""
         self._batches.append(batch)
         self._wake()
 
     def close(self) -> None:
-        """Throw everything away; nobody waits any more."""
+        """Discard everything, and end all polls that wait."""
         self._closed = True
         self._batches.clear()
         while self._waiting:
             self._wake()
 
     def drop(self, assigned: PullQueue) -> None:
-        """Throw away what is cached of one assignment."""
+        """Discard the batches of one queue."""
         self._batches = deque(each for each in self._batches if each.assigned is not assigned)
 
-    def take(self) -> Batch | None:
+    def take(self) -> PulledBatch | None:
         """Take the next batch of a queue that is still assigned, or what is left of it."""
         batch = self.first()
         if batch is not None:
@@ -71,20 +103,20 @@ class Cache:
         return batch
 
     def settle(self, now: float) -> None:
-        """Note what was taken of a batch one message after another."""
-        batch = self.first()  # only the first can be begun
+        """Count as done what was taken of a batch one message after another."""
+        batch = self.first()  # only the first can be partly taken
         if batch is not None and batch.at > batch.settled:
             batch.settle(now)
 
-    def first(self) -> Batch | None:
-        """Give the next batch of a queue that is still assigned, without taking it."""
+    def first(self) -> PulledBatch | None:
+        """Return the next batch of a queue that is still assigned, without taking it."""
         batches = self._batches
         while batches and batches[0].assigned.dropped:
             batches.popleft()
         return batches[0] if batches else None
 
     async def wait(self, timeout: float | None) -> None:  # noqa: ASYNC109 - not an error
-        """Wait until there may be something to take, or the cache is closed."""
+        """Wait until there may be a batch to take, or the cache is closed."""
         if self.first() is not None or self._closed:
             return
         waiter = asyncio.get_running_loop().create_future()
@@ -92,7 +124,7 @@ class Cache:
         try:
             await asyncio.wait({waiter}, timeout=timeout)
         except asyncio.CancelledError:
-            if waiter.done():  # what it was woken for is left: another may take it
+            if waiter.done():  # it was woken for a batch that is left: wake another poll
                 self._wake()
             raise
         finally:

@@ -1,6 +1,6 @@
 """The pull consumer as applications use it, on asyncio (Java: DefaultLitePullConsumer).
 
-Owns its life, what is asked for, and how messages are taken; the rest is in `running`.
+Owns how messages are taken; its part in the group is in `member`.
 """
 
 import asyncio
@@ -11,15 +11,17 @@ from typing import Self, Unpack
 from pocketmq.client.checks import check_seconds
 from pocketmq.client.consumer_options import PullConsumerOptions, PullSettings
 from pocketmq.client.filters import Filter, subscription_to
+from pocketmq.client.group.life import ConsumerLife
 from pocketmq.client.group.listeners import QueueListener, QueuesListener
 from pocketmq.client.group.subscriptions import SubscribedTopic
-from pocketmq.client.lifetime import Lifetime
-from pocketmq.client.options import ClientOptions, sort_settings
+from pocketmq.client.options import ClientOptions
 from pocketmq.client.pull.cache import PulledBatch
 from pocketmq.client.pull.member import PullMember
 from pocketmq.client.pull.queues import PullSetup
 from pocketmq.client.pull.steering import PullSteering
-from pocketmq.client.sessions import Lease, lease_session, shown
+from pocketmq.client.session import Session
+from pocketmq.client.sessions import Lease, lease_session
+from pocketmq.client.settings import sort_settings
 from pocketmq.errors import ClientClosed, InvalidInput
 from pocketmq.model.kinds import MessageModel
 from pocketmq.model.names import check_topic
@@ -51,9 +53,8 @@ class PullConsumer(PullSteering):
         client, own = sort_settings(PullConsumerOptions, group, name_servers, options, settings)
         self._client_options = client
         self.options = own
-        super().__init__(PullSetup(client.namespace), client.request_timeout)
-        self._lease: Lease | None = None
-        self._lifetime = Lifetime(f"consumer of group {group}")
+        life = ConsumerLife(group, self._join, self._make_member)
+        super().__init__(PullSetup(client.namespace), life, client.request_timeout)
         self._ended = False
 
     # Life
@@ -66,45 +67,27 @@ class PullConsumer(PullSteering):
         """
         if self._ended:
             raise ClientClosed(f"consumer of group {self.options.group}")
-        await self._lifetime.start(self._start)
+        await self._life.start()
 
-    async def _start(self) -> None:
+    async def _join(self) -> Lease:
         broadcasting = self.options.model is MessageModel.BROADCASTING
-        self._lease = lease = await lease_session(
-            self._client_options, shared_name=broadcasting, stream=True
-        )
-        try:
-            self._running = running = PullMember(lease.session, self.options, self._wishes)
-            await running.start()
-        except BaseException:
-            await self._close(commit=False)
-            raise
+        return await lease_session(self._client_options, shared_name=broadcasting, stream=True)
+
+    def _make_member(self, session: Session) -> PullMember:
+        return PullMember(session, self.options, self._setup)
 
     async def close(self, *, commit: bool | None = None) -> None:
         """Store offsets, leave the group, end polls and iterations. Harmless twice.
 
-        `commit` says whether what was polled last counts as done; if not given, as `auto_commit`
-        says. Cancelled, it goes on in the background.
+        `commit` is whether what was polled last counts as done, by default `auto_commit`. If
+        cancelled, closing continues in the background.
         """
         self._ended = True
         done = self.options.auto_commit if commit is None else commit
-        await self._lifetime.end(lambda: self._close(commit=done))
-
-    async def _close(self, *, commit: bool) -> None:
-        lease, self._lease = self._lease, None
-        running, self._running = self._running, None
-        if lease is None:
-            return
-        try:
-            if running is not None:
-                await running.stop(commit=commit)
-        finally:
-            await lease.release()
+        await self._life.close(lambda member: member.stop(commit=done))
 
     def __repr__(self) -> str:
-        started = self._running is not None
-        state = "running" if started else "closed" if self._ended else "not started"
-        return shown(self, self.options.group, self._lease, state)
+        return self._life.describe(self, closed=self._ended)
 
     async def __aenter__(self) -> Self:
         await self.start()
@@ -116,7 +99,7 @@ class PullConsumer(PullSteering):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        # What was polled last may be what failed: it shall come again.
+        # What was polled last may be what failed: it has to be redelivered.
         await self.close(commit=None if kind is None else False)
 
     # What to read
@@ -126,31 +109,31 @@ class PullConsumer(PullSteering):
 
         Raises `NameInvalid`, `FilterSyntaxError`, and `InvalidInput` after `assign`.
         """
-        wishes, running = self._wishes, self._running
-        if wishes.assigned is not None:
+        setup, member = self._setup, self._life.current
+        if setup.assigned is not None:
             raise InvalidInput(
                 "queues are assigned by hand; subscribe and assign exclude each other"
             )
-        version = running.session.clock.now_ms() if running is not None else 0
-        wishes.subscriptions.want(topic, expression, version_ms=version)
-        if running is not None:
-            running.subscribed()
+        version = member.session.clock.now_ms() if member is not None else 0
+        setup.subscriptions.want(topic, expression, version_ms=version)
+        if member is not None:
+            member.subscribed()
         return self
 
     def unsubscribe(self, topic: str) -> None:
         """Read no more of a topic; what was committed is stored."""
-        wishes, running = self._wishes, self._running
-        if wishes.subscriptions.remove(topic) and running is not None:
-            running.leave(wishes.subscriptions.wire(topic))
+        setup, member = self._setup, self._life.current
+        if setup.subscriptions.remove(topic) and member is not None:
+            member.leave(setup.subscriptions.wire(topic))
 
     def assign(self, queues: Iterable[MessageQueue], expression: str | Filter = "*") -> Self:
-        """Read exactly these queues, whoever else reads them; others assigned before are left.
+        """Read exactly these queues, independent of other readers; drop those assigned before.
 
         Raises `InvalidInput` without any, and after `subscribe`; `NameInvalid`,
         `FilterSyntaxError`.
         """
-        wishes, names = self._wishes, self._wishes.subscriptions
-        wanted = tuple(dict.fromkeys(self._wishes.wire(queue) for queue in queues))
+        setup, names = self._setup, self._setup.subscriptions
+        wanted = tuple(dict.fromkeys(self._setup.wire(queue) for queue in queues))
         if not wanted:
             raise InvalidInput("assign some queues; see queues(topic)")
         if names.topics():
@@ -159,55 +142,56 @@ class PullConsumer(PullSteering):
             check_topic(queue.topic)
             subscription = subscription_to(queue.topic, expression, 0)
             subscribed = SubscribedTopic.of(subscription, self._client_options.namespace)
-            if wishes.by_hand.get(queue.topic) != subscribed:
-                wishes.by_hand[queue.topic] = subscribed
-        wishes.assigned = wanted
-        if self._running is not None:
-            self._running.assign(wanted)
+            if setup.by_hand.get(queue.topic) != subscribed:
+                setup.by_hand[queue.topic] = subscribed
+        setup.assigned = wanted
+        if self._life.current is not None:
+            self._life.current.assign(wanted)
         return self
 
     def assignment(self) -> dict[str, tuple[MessageQueue, ...]]:
-        """Give the queues that are read now, by topic."""
-        running, found = self._running, dict[str, set[MessageQueue]]()
-        for queue in running.parts.assignment.queues() if running is not None else ():
-            shown = self._wishes.shown(queue)
+        """Return the queues that are read now, by topic."""
+        member, found = self._life.current, dict[str, set[MessageQueue]]()
+        for held in member.parts.assigned() if member is not None else ():
+            shown = self._setup.shown(held.queue)
             found.setdefault(shown.topic, set()).add(shown)
         return {topic: tuple(sort_queues(queues)) for topic, queues in found.items()}
 
     def on_assigned(self, listener: QueueListener) -> QueueListener:
-        """Have a function called with queues that come to be this member's share."""
-        self._wishes.listeners.on_assigned.append(listener)
+        """Call a function with queues that were assigned to this member."""
+        self._setup.listeners.on_assigned.append(listener)
         return listener
 
     def on_revoked(self, listener: QueueListener) -> QueueListener:
-        """Have a function called with queues that are not this member's any more."""
-        self._wishes.listeners.on_revoked.append(listener)
+        """Call a function with queues that were revoked from this member."""
+        self._setup.listeners.on_revoked.append(listener)
         return listener
 
     def on_queues_changed(self, topic: str, listener: QueuesListener) -> None:
-        """Have `listener(topic, queues)` called when a topic gets other queues.
+        """Call `listener(topic, queues)` when the queues of a topic change.
 
-        Looked at every `topic_check_interval`, whether the topic is subscribed or not.
+        Checked every `topic_check_interval`, whether the topic is subscribed or not.
         """
         check_topic(topic)
-        self._wishes.watch.listen(topic, listener)
-        if self._running is not None:
-            self._running.look_soon()
+        self._setup.watch.listen(topic, listener)
+        if self._life.current is not None:
+            self._life.current.look_soon()
 
     # Messages
 
     async def poll(self, timeout: float | None = None) -> list[ReceivedMessage]:  # noqa: ASYNC109 - not an error
-        """Give the messages of the next pull; none if none comes within `timeout`.
+        """Return the messages of the next pull; none if none comes within `timeout`.
 
-        Cancelling a poll loses nothing. A poll that waits when the consumer is closed gives none.
+        Cancelling a poll loses nothing. A poll that waits when the consumer is closed returns none.
         """
-        running = self._started()
+        member = self._life.running()
         patience = self.options.poll_timeout if timeout is None else timeout
         check_seconds("timeout", patience)
-        running.positions.note_if_due()
-        cache, clock = running.parts.cache, asyncio.get_running_loop().time
+        member.positions.note_if_due()
+        cache, clock = member.parts.cache, asyncio.get_running_loop().time
         deadline = clock() + patience
         while True:
+            # No await from taking to returning: a poll that is cancelled has taken nothing.
             batch = cache.take()
             if batch is not None:
                 messages = batch.messages[batch.at :] if batch.at else batch.messages
@@ -215,8 +199,10 @@ class PullConsumer(PullSteering):
                 batch.settle(clock())
                 return messages
             left = deadline - clock()
-            if left <= 0 or self._running is not running:
-                await asyncio.sleep(0)  # whoever polls in a tight loop leaves room for the pulls
+            if left <= 0 or self._life.current is not member:
+                await asyncio.sleep(
+                    0
+                )  # a caller that polls in a tight loop must not starve the pulls
                 return []
             await cache.wait(left)
 
@@ -225,21 +211,21 @@ class PullConsumer(PullSteering):
         return self
 
     async def __anext__(self) -> ReceivedMessage:
-        """Give the next message; the one before counts as done."""
-        if self._running is None and not self._ended:
+        """Return the next message; the one before counts as done."""
+        if self._life.current is None and not self._ended:
             await self.start()
-        running = self._running
-        if running is None:
+        member = self._life.current
+        if member is None:
             raise StopAsyncIteration
-        cache = running.parts.cache
+        cache = member.parts.cache
         batch = cache.first()
         if batch is None or batch.at == 0:
-            running.positions.note_if_due()
+            member.positions.note_if_due()
         while batch is None:
             await cache.wait(None)
-            if self._running is not running:
+            if self._life.current is not member:
                 raise StopAsyncIteration
-            running.positions.note_if_due()
+            member.positions.note_if_due()
             batch = cache.first()
         message = batch.messages[batch.at]
         batch.at += 1
@@ -250,13 +236,9 @@ class PullConsumer(PullSteering):
 
     @property
     def begun(self) -> PulledBatch | None:
-        """The batch an iteration is in, for whoever takes its messages without a turn of the loop.
+        """The batch an iteration is in, for callers that take its messages without the event loop.
 
-        One who does so counts `at` up for each, and leaves the last one to `__anext__`.
+        They count `at` up for each, and leave the last one to `__anext__`.
         """
-        return None if self._running is None else self._running.parts.cache.first()
-
-    def _started(self) -> PullMember:
-        if self._running is None:
-            raise ClientClosed(f"consumer of group {self.options.group}")
-        return self._running
+        member = self._life.current
+        return None if member is None else member.parts.cache.first()

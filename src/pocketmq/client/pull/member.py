@@ -1,101 +1,239 @@
-"""A pull consumer as its session and brokers see it. Names are those of the wire."""
+"""A running pull consumer: its modules put together, as its session and brokers see it.
+
+Lives from start to stop; applications hold a `PullConsumer`. Names are those of the wire. Belongs
+to one event loop.
+"""
 
 import asyncio
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 
+from pocketmq.balance.consumer import lifecycle as life
 from pocketmq.balance.consumer import schedule as when
+from pocketmq.balance.consumer.instructions import Instruction
+from pocketmq.balance.consumer.rebalance import Member
+from pocketmq.client.consumer_options import PullConsumerOptions
+from pocketmq.client.group.listeners import FIRST_LOOK
+from pocketmq.client.group.member import STOP_PATIENCE, SharingMember
+from pocketmq.client.group.offsets import persist_periodically
+from pocketmq.client.group.parts import (
+    QueueTable,
+    member_profile,
+    member_tasks,
+    offset_store,
+    start_rule,
+)
 from pocketmq.client.group.rebalancing import Rebalancing
+from pocketmq.client.pull.cache import PollCache, PullQueue
 from pocketmq.client.pull.positions import Positions
-from pocketmq.client.pull.queues import PullParts
-from pocketmq.client.routes import KnownRoute
-from pocketmq.errors import ResponseCode, SystemFailure
-from pocketmq.model.groups import ConsumerData
+from pocketmq.client.pull.pulling import LitePullLoop
+from pocketmq.client.pull.queues import PullHoldings, PullParts, PullSetup
+from pocketmq.client.session import Session
 from pocketmq.model.kinds import ConsumeFromWhere, ConsumeType
+from pocketmq.model.members import ConsumerData
+from pocketmq.model.names import wrap_namespace
 from pocketmq.model.queue import MessageQueue
 from pocketmq.protocol.received import ReceivedMessage
 from pocketmq.protocol.requests.client_calls import (
     PROP_CONSUME_TYPE,
     PROP_ORDERLY,
     PROP_START_TIMESTAMP,
-    DirectConsumeResult,
-    ProcessQueueBody,
+    ProcessQueueInfo,
     RunningInfo,
 )
 
+ACTIVELY = ConsumeType.CONSUME_ACTIVELY
 
-class PullMember:
-    """Answers for a pull consumer, and passes on what calls for a rebalance."""
 
-    def __init__(self, parts: PullParts, positions: Positions, rebalancing: Rebalancing) -> None:
-        self._parts = parts
-        self._positions = positions
-        self._rebalancing = rebalancing
-        self._started_at_ms = parts.session.clock.now_ms()
-        self.group = parts.group
+class PullMember(SharingMember[PullQueue]):
+    """A pull consumer at work: a `ConsumerMember` of its session, documented there."""
 
-    def topics(self) -> Collection[str]:
-        """List the topics whose routes shall be kept fresh, of queues assigned by hand, too."""
-        parts = self._parts
-        by_hand = {queue.topic for queue in parts.assignment.queues()}
-        return {*parts.subscriptions.topics(), *by_hand}
+    kind = "pull"
+    parts: PullParts
 
-    def consumer_data(self) -> ConsumerData:
-        """Say what heartbeats tell brokers; where it begins is its own business, as in Java."""
-        parts = self._parts
+    def __init__(self, session: Session, options: PullConsumerOptions, setup: PullSetup) -> None:
+        group = wrap_namespace(session.options.namespace, options.group)
+        parts = PullParts(
+            session=session,
+            options=options,
+            profile=member_profile(session),
+            group=group,
+            subscriptions=setup.subscriptions,
+            offsets=offset_store(session, options, group),
+            tasks=member_tasks(session, options),
+            start=start_rule(options, session.clock.now_ms(), ACTIVELY),
+            queues=QueueTable(),
+            cache=PollCache(),
+            setup=setup,
+        )
+        super().__init__(parts, setup.listeners)
+        self._setup = setup
+        pulling = LitePullLoop(parts)
+        self.positions = Positions(parts, pulling)
+        self.holdings = PullHoldings(parts, pulling)
+        member = Member(
+            profile=parts.profile,
+            group=group,
+            client_id=session.client_id,
+            strategy=options.allocation(),
+            model=options.model,
+            consume_type=ACTIVELY,
+            start=parts.start,
+        )
+        self.rebalancing = Rebalancing(
+            parts, self.holdings, member, changed=self.queues_changed, ran=lambda: None
+        )
+        self._sharing = False
+
+    # Start and stop
+
+    def _life(self) -> life.Consumer:
+        parts = self.parts
+        return life.Consumer(
+            profile=parts.profile,
+            group=parts.group,
+            model=parts.options.model,
+            consume_type=ACTIVELY,
+            expression_types={
+                each.topic: each.expression_type for each in parts.subscriptions.all()
+            },
+            assigned_by_hand=self._setup.assigned is not None,
+        )
+
+    def start_steps(self) -> tuple[Instruction, ...]:
+        """Return the steps of a start, in Java's order."""
+        return life.start_steps(self._life())
+
+    def stop_steps(self, wait: float) -> tuple[Instruction, ...]:
+        """Return the steps of a stop, in Java's order."""
+        return life.stop_steps(self._life(), wait)
+
+    async def start(self) -> None:
+        """Join the group; see `RunningMember`."""
+        await super().start()
+        await self._announce_first()
+
+    async def stop(self, wait: float = 0.0, *, commit: bool = False) -> None:
+        """Leave the group gracefully; `commit` is whether what was polled last counts as done."""
+        await self.rebalancing.stop(STOP_PATIENCE)
+        if commit:
+            self.positions.note_polled()
+        else:
+            for held in self.parts.assigned():
+                self.parts.note_done(held)
+        await super().stop(wait)
+
+    async def start_step(self, step: Instruction) -> None:
+        """Take a step."""
+        parts = self.parts
+        match step:
+            case life.StartSession():
+                table, client = parts.offsets.table, self.session.options
+                persist_periodically(parts.tasks, table, client, self.persist_offsets)
+                interval = parts.options.topic_check_interval
+                parts.tasks.every(
+                    interval, self._look, "queues of topics", first_after=min(FIRST_LOOK, interval)
+                )
+            case life.StartPullTasks():
+                queues = self._setup.assigned or ()
+                await self.fetch_routes({queue.topic for queue in queues})
+                self.assign(queues)
+            case _:
+                await super().start_step(step)
+
+    async def stop_step(self, step: Instruction) -> None:
+        """Take a step."""
+        match step:
+            case life.PersistAllOffsets():
+                self.parts.cache.close()  # first: a poll from now on would move the offsets
+                await super().stop_step(step)
+            case life.StopPullTasks():
+                self.holdings.drop_all()
+                await self.listeners.finish(STOP_PATIENCE)
+                await self.tasks.stop()
+            case _:
+                await super().stop_step(step)
+
+    async def _announce_first(self) -> None:
+        """Announce the member; from the first subscription on, queues are shared out."""
+        # Java leaves the first heartbeat to a timer, and the group to find out by it.
+        sent = await self.announce()
+        if self.subscriptions.topics() and not self._sharing:
+            self._sharing = True
+            self.rebalancing.tell(when.Started(sent))
+
+    # What the application asks for
+
+    def assign(self, queues: Iterable[MessageQueue]) -> None:
+        """Pull exactly these queues."""
+        self.holdings.assign(queues)
+
+    def subscribed(self) -> None:
+        """Announce another subscription, and rebalance."""
+        if self._sharing:
+            self.rebalancing.tell(when.SubscriptionChanged(pull_consumer=True))
+            self.rebalancing.tell(when.RebalanceRequested())
+        else:
+            self.tasks.spawn(self._announce_first(), "first subscription")
+
+    def leave(self, topic: str) -> None:
+        """Release the queues of a topic that was unsubscribed."""
+        self.holdings.leave(topic)
+        self.session.heartbeats.beat_soon(in_full=True)
+
+    def apply_pauses(self) -> None:
+        """Pull what is not paused, and nothing else."""
+        for held in self.parts.assigned():
+            held.change(paused=held.queue in self._setup.pauses)
+            held.wake()
+
+    def look_soon(self) -> None:
+        """Check which queues watched topics have."""
+        self.tasks.spawn(self._look(), "queues of topics")
+
+    async def _look(self) -> None:
+        await self._setup.watch.look(self.session.routes, self.session.options.request_timeout)
+
+    # For the session
+
+    def topics(self) -> Collection[str]:  # noqa: D102
+        return {*super().topics(), *(queue.topic for queue in self.parts.queues.pulled)}
+
+    def consumer_data(self) -> ConsumerData:  # noqa: D102
+        parts = self.parts
         return ConsumerData(
             group_name=parts.group,
-            consume_type=ConsumeType.CONSUME_ACTIVELY,
+            consume_type=ACTIVELY,
             message_model=parts.options.model,
+            # Where it starts is its own business, as in Java.
             consume_from_where=ConsumeFromWhere.CONSUME_FROM_LAST_OFFSET,
             subscription_data_set=list(parts.subscriptions.all()),
             unit_mode=parts.options.unit_mode,
         )
 
-    def on_route_changed(self, known: KnownRoute) -> None:
-        """Share out anew if the queues are others."""
-        if self._parts.subscriptions.get(known.topic) is not None:
-            self._rebalancing.route_changed(known)
-
-    def on_ids_changed(self) -> None:
-        """Share out anew."""
-        self._rebalancing.tell(when.IdsChanged())
-
-    def on_broker_active(self, address: str) -> None:
-        """Share out anew once the broker knows us."""
-        self._rebalancing.tell(when.BrokerChannelActive(address))
-
     async def reset_offsets(self, topic: str, offsets: dict[MessageQueue, int]) -> None:
-        """Go on from these offsets. Java's pull consumer does nothing here."""
+        """Continue from these offsets. Java's pull consumer ignores the request."""
         for queue, offset in offsets.items():
-            assigned = self._parts.assignment.get(queue)
-            if queue.topic == topic and assigned is not None and offset >= 0:
-                self._positions.go_to(assigned, offset)
-                self._parts.offsets.table.update(queue, offset, increase_only=False)
+            held = self.parts.queues.pulled.get(queue)
+            if queue.topic == topic and held is not None and held.assigned and offset >= 0:
+                self.positions.go_to(held, offset)
+                self.parts.offsets.table.update(queue, offset, increase_only=False)
 
-    async def offsets_reached(self, topic: str) -> dict[MessageQueue, int]:
-        """Give the offsets noted for a topic."""
-        return self._parts.offsets.table.of_topic(topic)
-
-    async def running_info(self, *, with_stacks: bool) -> RunningInfo:  # noqa: ARG002 - a member's
-        """Give an account of the consumer."""
-        parts = self._parts
+    async def running_info(self, *, with_stacks: bool) -> RunningInfo:  # noqa: ARG002, D102
         return RunningInfo(
             properties={
-                PROP_CONSUME_TYPE: ConsumeType.CONSUME_ACTIVELY.value,
+                PROP_CONSUME_TYPE: ACTIVELY.value,
                 PROP_ORDERLY: "false",
-                PROP_START_TIMESTAMP: str(self._started_at_ms),
+                PROP_START_TIMESTAMP: str(self.started_at_ms),
             },
-            subscription_set=list(parts.subscriptions.all()),
-            mq_table={each.queue: self._queue_info(each.queue) for each in parts.assignment},
+            subscription_set=list(self.subscriptions.all()),
+            mq_table={held.queue: self._queue_info(held) for held in self.parts.assigned()},
         )
 
-    def _queue_info(self, queue: MessageQueue) -> ProcessQueueBody:
-        assigned = self._parts.assignment.get(queue)
-        assert assigned is not None
-        info = assigned.held.process.info()
-        wall, now = self._parts.session.clock.now(), asyncio.get_running_loop().time()
-        return ProcessQueueBody(
-            commit_offset=self._parts.offsets.table.read(queue),
+    def _queue_info(self, held: PullQueue) -> ProcessQueueInfo:
+        info = held.process.info()
+        wall, now = self.session.clock.now(), asyncio.get_running_loop().time()
+        return ProcessQueueInfo(
+            commit_offset=self.parts.offsets.table.read(held.queue),
             cached_msg_min_offset=info.cached_min_offset,
             cached_msg_max_offset=info.cached_max_offset,
             cached_msg_count=info.cached_count,
@@ -106,11 +244,3 @@ class PullMember:
             last_pull_timestamp=int((wall - now + info.last_pull) * 1000),
             last_consume_timestamp=int((wall - now + info.last_consume) * 1000),
         )
-
-    async def consume_directly(
-        self,
-        message: ReceivedMessage,  # noqa: ARG002 - a member's
-        broker_name: str | None,  # noqa: ARG002 - a member's
-    ) -> DirectConsumeResult:
-        """Refuse: there is no handler."""
-        raise SystemFailure(ResponseCode.SYSTEM_ERROR, "a pull consumer has no handler")

@@ -1,4 +1,4 @@
-"""Where a pull consumer stands in its queues: seeking, committing, and asking about offsets.
+"""Positions of a pull consumer in its queues: seek, commit, and questions about offsets.
 
 Queues here have the names of the wire. Belongs to one event loop.
 """
@@ -7,7 +7,7 @@ import asyncio
 from collections.abc import Collection, Mapping
 
 from pocketmq.balance.consumer.lite_pull import NONE, auto_commit, check_seek, commit_step
-from pocketmq.balance.consumer.offsets import NO_OFFSET
+from pocketmq.balance.consumer.start_offset import NO_OFFSET
 from pocketmq.client.pull.cache import PullQueue
 from pocketmq.client.pull.pulling import LitePullLoop
 from pocketmq.client.pull.queues import PullParts
@@ -36,36 +36,37 @@ class Positions:
         self._commit_due = float("-inf")
 
     def assigned(self, queue: MessageQueue) -> PullQueue:
-        """Give an assigned queue; raises `InvalidInput` if it is not."""
-        found = self._parts.assignment.get(queue)
-        if found is None or found.dropped:
+        """Return an assigned queue; raises `InvalidInput` if it is not."""
+        found = self._parts.queues.pulled.get(queue)
+        if found is None or found.dropped or not found.assigned:
             raise InvalidInput(
                 f"{queue} is not assigned to this consumer (now); see assignment(), and assign() "
                 "for queues of your own choice"
             )
         return found
 
-    # Where to go on
+    # Where to continue
 
     async def seek(self, queue: MessageQueue, offset: int) -> None:
-        """Go on from an offset the queue holds; raises `InvalidInput` for another."""
+        """Continue from an offset that the queue holds; raises `InvalidInput` for another."""
         self.assigned(queue)
         low, high = await asyncio.gather(self.first(queue), self.end(queue))
         check_seek(offset, low, high)
         self.go_to(self.assigned(queue), offset)
 
     def go_to(self, assigned: PullQueue, offset: int) -> None:
-        """Throw away what is cached of a queue and pull it from an offset, unless it is paused."""
-        assigned.held.process.clear()
+        """Discard what is cached of a queue and pull it from an offset, unless it is paused."""
+        assigned.process.clear()
         self._parts.cache.drop(assigned)
         assigned.change(seek_offset=offset, consume_offset=offset)
         assigned.before_last = offset
+        # Anew and last: an answer in flight is from before the seek and must not be cached.
         self._pulling.begin(assigned)
 
     # What is done
 
     def note_if_due(self) -> None:
-        """Note what was polled so far, if the time of the automatic commit has come."""
+        """Note what was polled so far, if the automatic commit is due."""
         options = self._parts.options
         if not options.auto_commit:
             return
@@ -83,32 +84,32 @@ class Positions:
         """
         self._settle()
         table, noted = self._parts.offsets.table, False
-        for assigned in self._parts.assignment:
-            step = commit_step(assigned.queue, assigned.state, dropped=assigned.dropped)
+        for assigned in self._parts.assigned():
+            step = commit_step(assigned.queue, assigned.position, dropped=assigned.dropped)
             if step is not None:
                 table.advance(step.queue, step.offset, increase_only=step.increase_only)
                 noted = True
         return noted
 
     def polled(self, queues: Collection[MessageQueue] | None) -> dict[MessageQueue, int]:
-        """Give the offsets behind what was polled, of these or all queues."""
+        """Return the offsets after the last polled messages, of these or all queues."""
         self._settle()
         if queues is None:
-            some = [each for each in self._parts.assignment if not each.dropped]
+            some = [each for each in self._parts.assigned() if not each.dropped]
         else:
             some = [self.assigned(queue) for queue in queues]
-        return {each.queue: each.state.consume_offset for each in some
-                if each.state.consume_offset != NONE}  # fmt: skip
+        return {each.queue: each.position.consume_offset for each in some
+                if each.position.consume_offset != NONE}  # fmt: skip
 
     def _settle(self) -> None:
         self._parts.cache.settle(asyncio.get_running_loop().time())
 
     async def commit(self, offsets: Mapping[MessageQueue, int]) -> None:
-        """Store offsets now; back when the brokers have them."""
+        """Store offsets now; returns when the brokers have them."""
         parts = self._parts
         for queue, offset in offsets.items():
             if offset < 0:
-                raise InvalidInput(f"{offset} is no offset to commit for {queue}")
+                raise InvalidInput(f"an offset to commit is 0 or more, not {offset} (for {queue})")
             self.assigned(queue)
         for queue, offset in offsets.items():
             parts.offsets.table.update(queue, offset, increase_only=False)
@@ -127,7 +128,7 @@ class Positions:
         await ask_session(self._parts.session, commit(self._parts.group, queue, offset))
 
     async def committed(self, queue: MessageQueue) -> int | None:
-        """Give the group's offset, also one noted but not stored yet; None if there is none."""
+        """Return the group's offset, also one that is not stored yet; None if there is none."""
         parts = self._parts
         noted = parts.offsets.table.read(queue)
         if noted != NO_OFFSET:
@@ -140,11 +141,11 @@ class Positions:
     # What queues hold
 
     async def first(self, queue: MessageQueue) -> int:
-        """Give the first offset a queue still holds."""
+        """Return the first offset that a queue still holds."""
         return await ask_session(self._parts.session, first_offset(queue))
 
     async def end(self, queue: MessageQueue) -> int:
-        """Give the offset the next message will get."""
+        """Return the offset that the next message will get."""
         return await ask_session(self._parts.session, end_offset(queue))
 
     async def at_time(self, queue: MessageQueue, timestamp_ms: int) -> int:

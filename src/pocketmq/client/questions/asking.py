@@ -1,6 +1,6 @@
 """Questions as generators: they yield what to ask and return a typed result.
 
-A question does no input or output and knows no addresses. A driver asks the server that each `Ask`
+A question does no input or output and has no addresses. A driver asks the server that each `Ask`
 means, and sends the answer, or the error, back into the generator.
 """
 
@@ -36,7 +36,7 @@ class Ask(Struct, frozen=True):
 
 
 class TypedAnswer(Generic[A, R]):
-    """A response with the types that its request's row says it has."""
+    """A response with the types of its request's catalogue row."""
 
     __slots__ = ("_command", "_request")
 

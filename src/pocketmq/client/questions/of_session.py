@@ -16,7 +16,7 @@ QUEUE_TIMEOUT = 5.0
 async def ask_session(session: Session, question: Question[T]) -> T:
     """Ask the brokers of the queues that a question is about.
 
-    If none is known by a queue's broker name, its route is fetched once. Raises `BrokerNotFound`,
+    Without an address of a queue's broker, its route is fetched once. Raises `BrokerNotFound`,
     `ServerError`, `TransportError`, and what the question does.
     """
 

@@ -142,6 +142,6 @@ def _store_time(queue: MessageQueue, offsets: range, group: str) -> Question[int
         with suppress(MessageMalformed, StopIteration):
             position, *_ = next(scan_records(pulled.records))
             return RecordView(pulled.records, position).store_timestamp_ms
-        # Deleted meanwhile, damaged, or nothing is there: the next one tells.
+        # Deleted meanwhile, damaged, or nothing is there: ask for the next one.
         offset = max(offset + 1, pulled.next_offset)
     return None

@@ -1,8 +1,12 @@
-"""One pull that does not wait for messages, for readers that keep their own offsets."""
+"""Pull requests: the one place that writes their fields, and one pull that does not wait.
+
+`PullTemplate` is for consumers that pull a queue again and again, `pull_once` for readers that keep
+their own offsets.
+"""
 
 from msgspec import Struct
 
-from pocketmq.balance.consumer.pulling import PullStatus
+from pocketmq.balance.consumer.pulling import CommitWithPull, PullStatus
 from pocketmq.client.questions.asking import Question, ask
 from pocketmq.errors import ResponseCode
 from pocketmq.model.kinds import PullFlag
@@ -19,6 +23,8 @@ STATUS = {
     int(ResponseCode.PULL_OFFSET_MOVED): PullStatus.OFFSET_ILLEGAL,
 }
 ANSWERS = frozenset(STATUS)
+NO_COMMIT = CommitWithPull(False, 0)
+_COMMIT = int(PullFlag.COMMIT_OFFSET)
 
 
 class PullSpec(Struct, frozen=True):
@@ -28,10 +34,15 @@ class PullSpec(Struct, frozen=True):
     count: int
     size: int | None = None
     """Bytes at most, for brokers that know the field."""
-    expression: str = "*"
+    expression: str | None = "*"
     expression_type: str | None = None
     version: int = 0
     """The subscription's version: brokers of 4.9 compare it with that of the group's members."""
+    flags: PullFlag = PullFlag.SUBSCRIPTION
+    suspend: float = 0.0
+    """Seconds for which a broker may hold a pull that finds nothing."""
+    names_broker: bool = True
+    """Whether the request carries the broker's name, which clients of 4.x do not send."""
 
 
 class PulledRecords(Struct, frozen=True):
@@ -49,6 +60,51 @@ class PulledRecords(Struct, frozen=True):
     """The id of the broker to pull from next."""
 
 
+def pull_header(queue: MessageQueue, offset: int, wanted: PullSpec) -> PullRequest:
+    """Return the fields of a pull."""
+    return PullRequest(
+        consumer_group=wanted.group,
+        topic=queue.topic,
+        queue_id=queue.queue_id,
+        queue_offset=offset,
+        max_msg_nums=wanted.count,
+        sys_flag=int(wanted.flags),
+        commit_offset=0,
+        suspend_timeout_millis=round(wanted.suspend * 1000),
+        subscription=wanted.expression,
+        sub_version=wanted.version,
+        expression_type=wanted.expression_type,
+        max_msg_bytes=wanted.size,
+        bname=queue.broker_name if wanted.names_broker else None,
+    )
+
+
+class PullTemplate:
+    """The pull requests of one queue; what does not change from one to the next is encoded once."""
+
+    __slots__ = ("_count", "_fields", "_flags", "_many")
+
+    def __init__(
+        self, queue: MessageQueue, wanted: PullSpec, catch_up_size: int | None = None
+    ) -> None:
+        self._count = wanted.count
+        self._flags = int(wanted.flags)
+        self._fields = self._many = pull_header(queue, 0, wanted).to_ext()
+        if catch_up_size is not None:
+            # A broker of ours sends more messages than usual to a client that asks for more bytes.
+            self._many = self._fields | {"maxMsgBytes": str(catch_up_size)}
+
+    def fields(self, offset: int, count: int, commit: CommitWithPull = NO_COMMIT) -> dict[str, str]:
+        """Return the fields of a pull of at most `count` messages from an offset on."""
+        return {
+            **(self._many if count > self._count else self._fields),
+            "queueOffset": str(offset),
+            "maxMsgNums": str(count),
+            "sysFlag": str(self._flags | _COMMIT if commit.enabled else self._flags),
+            "commitOffset": str(commit.offset),
+        }
+
+
 def pull_once(
     queue: MessageQueue,
     offset: int,
@@ -58,31 +114,21 @@ def pull_once(
     timeout: float | None = None,
 ) -> Question[PulledRecords]:
     """Ask for records of a queue from an offset on; brokers send as many as they see fit."""
-    header = PullRequest(
-        consumer_group=wanted.group,
-        topic=queue.topic,
-        queue_id=queue.queue_id,
-        queue_offset=offset,
-        max_msg_nums=wanted.count,
-        sys_flag=int(PullFlag.SUBSCRIPTION),
-        commit_offset=0,
-        suspend_timeout_millis=0,
-        subscription=wanted.expression,
-        sub_version=wanted.version,
-        expression_type=wanted.expression_type,
-        max_msg_bytes=wanted.size,
-        bname=queue.broker_name,
-    )
     answer = yield from ask(
-        queue, PULL_MESSAGE, header, accept=ANSWERS, timeout=timeout, newest=newest
+        queue,
+        PULL_MESSAGE,
+        pull_header(queue, offset, wanted),
+        accept=ANSWERS,
+        timeout=timeout,
+        newest=newest,
     )
-    told = answer.header()
+    header = answer.header()
     return PulledRecords(
         STATUS[answer.code],
         answer.result() if answer.code == ResponseCode.SUCCESS else b"",
-        told.next_begin_offset,
-        told.min_offset,
-        told.max_offset,
-        told.offset_delta or 0,
-        told.suggest_which_broker_id,
+        header.next_begin_offset,
+        header.min_offset,
+        header.max_offset,
+        header.offset_delta or 0,
+        header.suggest_which_broker_id,
     )

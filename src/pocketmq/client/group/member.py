@@ -1,0 +1,211 @@
+"""A consumer as a member of its group, from its start to its stop.
+
+`RunningMember` takes the steps of `balance.consumer.lifecycle` for every kind of consumer; what is
+the same for all is done here, the rest by each kind. `SharingMember` adds what consumers need that
+share queues. Both are `ConsumerMember`s of their session, where methods without a docstring are
+documented. Names of groups and topics are those of the wire. Belongs to one event loop.
+"""
+
+import logging
+from collections.abc import Collection, Iterable
+from typing import Generic, TypeVar
+
+import msgspec
+
+from pocketmq.balance.consumer import lifecycle as life
+from pocketmq.balance.consumer import schedule as when
+from pocketmq.balance.consumer.instructions import Instruction, SendHeartbeats
+from pocketmq.client.group.calls import check_filter
+from pocketmq.client.group.held_queue import HeldQueue
+from pocketmq.client.group.listeners import QueueListeners
+from pocketmq.client.group.parts import MemberParts
+from pocketmq.client.group.rebalancing import Rebalancing
+from pocketmq.client.group.subscriptions import Subscriptions
+from pocketmq.client.routes import KnownRoute
+from pocketmq.client.session import Session
+from pocketmq.client.tasks import Tasks
+from pocketmq.errors import NameServersUnreachable, ResponseCode, SystemFailure
+from pocketmq.model.members import ConsumerData
+from pocketmq.model.queue import MessageQueue
+from pocketmq.protocol.bodies.running import DirectConsumeResult, RunningInfo
+from pocketmq.protocol.received import ReceivedMessage
+
+logger = logging.getLogger("pocketmq.client")
+
+Q = TypeVar("Q", bound=HeldQueue)
+
+STOP_PATIENCE = 3.0
+"""Seconds for which a stop waits for a rebalance in flight, and for listeners."""
+
+
+class RunningMember:
+    """A consumer of any kind, in its session."""
+
+    kind = ""
+
+    def __init__(
+        self, session: Session, group: str, subscriptions: Subscriptions, tasks: Tasks
+    ) -> None:
+        self.session = session
+        self.group = group
+        self.subscriptions = subscriptions
+        self.tasks = tasks
+        self.started_at_ms = session.clock.now_ms()
+        self.announced = False
+        """Whether a broker took the heartbeat of the start."""
+
+    # Start and stop
+
+    async def start(self) -> None:
+        """Join the group; if this raises, call `stop`.
+
+        Raises `GroupTaken`, `NameServersUnreachable`, `InvalidInput` for local offsets that cannot
+        be read, and the `ServerError` with which a broker refuses an expression.
+        """
+        for step in self.start_steps():
+            await self.start_step(step)
+
+    async def stop(self, wait: float = 0.0) -> None:
+        """Leave the group gracefully; handlers in flight have `wait` seconds to finish.
+
+        A step that fails is logged, and the next ones are taken all the same: whatever else goes
+        wrong, offsets have to be stored and the member has to unregister.
+        """
+        for step in self.stop_steps(wait):
+            try:
+                await self.stop_step(step)
+            except Exception:
+                logger.exception("stop failed: group=%s step=%s", self.group, type(step).__name__)
+
+    def start_steps(self) -> tuple[Instruction, ...]:
+        """Return the steps of a start."""
+        raise NotImplementedError
+
+    def stop_steps(self, wait: float) -> tuple[Instruction, ...]:
+        """Return the steps of a stop."""
+        raise NotImplementedError
+
+    async def start_step(self, step: Instruction) -> None:
+        """Take a step that is the same for all kinds; others mean nothing here.
+
+        Settings are checked, and the session is joined, before there is a member.
+        """
+        match step:
+            case life.RegisterGroup():
+                self.session.add_consumer(self)
+            case when.FetchRoutes():
+                await self.fetch_routes(self.topics())
+            case life.CheckClientConfig(topics):
+                for each in self.subscriptions.all():
+                    if each.topic in topics:
+                        await check_filter(self.session, self.group, each)
+            case SendHeartbeats():
+                self.announced = await self.announce()
+            case _:
+                pass
+
+    async def stop_step(self, step: Instruction) -> None:
+        """Take a step that is the same for all kinds; the session is stopped by its last user."""
+        if isinstance(step, life.Unregister) and self.session.running:
+            await self.session.remove_consumer(self)
+
+    async def announce(self) -> bool:
+        """Send brokers the subscriptions; return whether one took them."""
+        return await self.session.heartbeats.beat(in_full=True)
+
+    async def fetch_routes(self, topics: Iterable[str]) -> None:
+        """Fetch routes; without name servers raise only if the options make `start` ask for one."""
+        try:
+            await self.session.fetch_routes(topics)
+        except NameServersUnreachable:
+            if self.session.options.start_wait is not None:
+                raise
+
+    # For the session
+
+    def topics(self) -> Collection[str]:  # noqa: D102
+        return self.subscriptions.topics()
+
+    def consumer_data(self) -> ConsumerData:  # noqa: D102
+        raise NotImplementedError
+
+    def on_ids_changed(self) -> None:  # noqa: D102
+        pass
+
+    def on_route_changed(self, known: KnownRoute) -> None:  # noqa: D102
+        pass
+
+    def on_broker_active(self, address: str) -> None:  # noqa: D102
+        pass
+
+    async def reset_offsets(self, topic: str, offsets: dict[MessageQueue, int]) -> None:  # noqa: D102
+        pass
+
+    async def offsets_reached(self, topic: str) -> dict[MessageQueue, int]:  # noqa: ARG002, D102
+        return {}
+
+    async def running_info(self, *, with_stacks: bool) -> RunningInfo:  # noqa: D102
+        raise NotImplementedError
+
+    async def consume_directly(  # noqa: D102
+        self,
+        message: ReceivedMessage,  # noqa: ARG002 - for those with handlers
+        broker_name: str | None,  # noqa: ARG002 - for those with handlers
+    ) -> DirectConsumeResult:
+        raise SystemFailure(ResponseCode.SYSTEM_ERROR, f"a {self.kind} consumer has no handler")
+
+
+class SharingMember(RunningMember, Generic[Q]):
+    """A consumer that shares the queues of its topics with its group: push or pull."""
+
+    rebalancing: Rebalancing[Q]
+
+    def __init__(self, parts: MemberParts[Q], listeners: QueueListeners) -> None:
+        super().__init__(parts.session, parts.group, parts.subscriptions, parts.tasks)
+        self.parts = parts
+        self.listeners = listeners
+
+    async def start_step(self, step: Instruction) -> None:
+        """Take a step."""
+        if isinstance(step, life.LoadOffsets):
+            self.parts.offsets.load()
+        else:
+            await super().start_step(step)
+
+    async def stop_step(self, step: Instruction) -> None:
+        """Take a step."""
+        if isinstance(step, life.PersistAllOffsets):
+            await self.parts.offsets.persist_last(tuple(self.parts.queues.pulled))
+        else:
+            await super().stop_step(step)
+
+    async def persist_offsets(self) -> None:
+        """Store the offsets of all queues now."""
+        await self.parts.offsets.persist_all(tuple(self.parts.queues.pulled))
+
+    def queues_changed(
+        self, released: tuple[MessageQueue, ...], acquired: tuple[MessageQueue, ...]
+    ) -> None:
+        """Call the application's listeners, with its own names."""
+        self.listeners.revoked([self.shown(queue) for queue in released], self.tasks)
+        self.listeners.assigned([self.shown(queue) for queue in acquired], self.tasks)
+
+    def shown(self, queue: MessageQueue) -> MessageQueue:
+        """Return a queue under the name by which the application calls its topic."""
+        topic = self.subscriptions.shown(queue.topic)
+        return queue if topic == queue.topic else msgspec.structs.replace(queue, topic=topic)
+
+    # For the session
+
+    def on_ids_changed(self) -> None:  # noqa: D102
+        self.rebalancing.tell(when.IdsChanged())
+
+    def on_route_changed(self, known: KnownRoute) -> None:  # noqa: D102
+        if self.subscriptions.get(known.topic) is not None:
+            self.rebalancing.route_changed(known)
+
+    def on_broker_active(self, address: str) -> None:  # noqa: D102
+        self.rebalancing.tell(when.BrokerChannelActive(address))
+
+    async def offsets_reached(self, topic: str) -> dict[MessageQueue, int]:  # noqa: D102
+        return self.parts.offsets.table.of_topic(topic)

@@ -1,0 +1,153 @@
+"""Pulling: the queue loop of consumers that read a queue by offset.
+
+Asks the broker process that the last answer suggested, and reads what comes. What to ask for, and
+what an answer leads to, is left to push and pull consumers. Belongs to one event loop.
+"""
+
+import logging
+from collections.abc import Awaitable
+from typing import NamedTuple, TypeVar
+
+import msgspec
+
+from pocketmq.balance.consumer.pulling import PullStatus
+from pocketmq.client.addresses import Place
+from pocketmq.client.group.held_queue import HeldQueue, log_name
+from pocketmq.client.group.queue_loop import QueueLoop
+from pocketmq.client.group.subscriptions import SubscribedTopic, Subscriptions
+from pocketmq.client.questions.pulling import STATUS, PullTemplate
+from pocketmq.errors import BrokerNotFound, MessagesCutShort
+from pocketmq.model import properties
+from pocketmq.model.kinds import OnDamage
+from pocketmq.model.queue import MessageQueue
+from pocketmq.protocol.command import Command
+from pocketmq.protocol.pulled import decode_pulled
+from pocketmq.protocol.received import Delivery, ReceivedMessage
+from pocketmq.protocol.requests.pulling import PullResponse
+
+logger = logging.getLogger("pocketmq.client")
+
+Q = TypeVar("Q", bound=HeldQueue)
+
+
+class PullResult(msgspec.Struct, frozen=True):
+    """What a pull brought."""
+
+    status: PullStatus
+    asked: int
+    """The offset that was asked for."""
+    messages: list[ReceivedMessage]
+    """Those the subscription wants, as the application sees them."""
+    next_offset: int
+    max_offset: int
+
+
+class DecodedPull(NamedTuple):
+    """The messages of an answer that the subscription wants, and the next offset to pull."""
+
+    messages: list[ReceivedMessage]
+    next_offset: int
+
+
+class AskedPull(msgspec.Struct, frozen=True):
+    """What a pull asked for."""
+
+    offset: int
+    subscribed: SubscribedTopic
+    on_damage: OnDamage
+
+
+class PullLoop(QueueLoop[Q, PullResult]):
+    """The pulls of one member."""
+
+    def template(self, queue: MessageQueue, subscribed: SubscribedTopic) -> PullTemplate:
+        """Write the pull requests of a queue for a subscription."""
+        raise NotImplementedError
+
+    def fields(self, held: Q, template: PullTemplate, place: Place, offset: int) -> dict[str, str]:
+        """Return the fields of one pull."""
+        raise NotImplementedError
+
+    def send(self, address: str, fields: dict[str, str]) -> Awaitable[Command]:
+        """Send a pull; return one of `questions.pulling.ANSWERS`, or raise."""
+        raise NotImplementedError
+
+    async def pull(self, held: Q, asked: AskedPull, subscriptions: Subscriptions) -> PullResult:
+        """Pull once. Raises `MQError`."""
+        template = held.template
+        if template is None or held.subscribed is not asked.subscribed:
+            template = held.template = self.template(held.queue, asked.subscribed)
+            held.subscribed = asked.subscribed
+        addresses, name = self._session.addresses, held.queue.broker_name
+        try:
+            place = addresses.for_reading(name, held.suggested)
+        except BrokerNotFound:
+            await self._session.fetch_routes([held.queue.topic])
+            place = addresses.for_reading(name, held.suggested)
+        answer = await self.send(place.address, self.fields(held, template, place, asked.offset))
+        header = answer.header(PullResponse)
+        held.suggested = header.suggest_which_broker_id
+        held.waiting = header.max_offset - header.next_begin_offset
+        status = STATUS[answer.code]
+        messages: list[ReceivedMessage] = []
+        next_offset = header.next_begin_offset
+        if status is PullStatus.FOUND:
+            messages, next_offset = read_answer(asked, answer, header, held, subscriptions)
+        return PullResult(status, asked.offset, messages, next_offset, header.max_offset)
+
+
+def read_answer(
+    asked: AskedPull,
+    answer: Command,
+    header: PullResponse,
+    held: HeldQueue,
+    subscriptions: Subscriptions,
+) -> DecodedPull:
+    """Read the messages of an answer.
+
+    Tags are compared again, for brokers select by hash codes alone. At a damaged record the next
+    pull tries again; see `damage`. Raises `MessagesCutShort` where the consumer shall not skip it,
+    and `CodecMissing`.
+    """
+    subscribed = asked.subscribed
+    delivery = Delivery(
+        broker_name=held.queue.broker_name,
+        queue_id=held.queue.queue_id,
+        topic=None if held.retries else held.topic,
+        offset_delta=header.offset_delta or 0,
+        added={
+            properties.MIN_OFFSET: str(header.min_offset),
+            properties.MAX_OFFSET: str(header.max_offset),
+        },
+    )
+    next_offset = header.next_begin_offset
+    try:
+        messages = decode_pulled(answer.body, delivery)
+    except MessagesCutShort as error:
+        messages = error.decoded
+        if messages:
+            held.suspicion.clear()
+            next_offset = messages[-1].queue_offset + 1
+        else:
+            next_offset = held.suspicion.next_offset(
+                held.queue, asked.offset, next_offset, error, asked.on_damage
+            )
+        logger.debug(
+            "damaged answer: %s: %s; pulling from %s", log_name(held.queue), error, next_offset
+        )
+    else:
+        held.suspicion.clear()
+    if subscribed.tags.tags is not None:
+        matches = subscribed.tags.matches_tag
+        messages = [message for message in messages if matches(message.tag)]
+    if held.retries:
+        messages = [_under_its_topic(message, held, subscriptions) for message in messages]
+    return DecodedPull(messages, next_offset)
+
+
+def _under_its_topic(
+    message: ReceivedMessage, held: HeldQueue, subscriptions: Subscriptions
+) -> ReceivedMessage:
+    """Show a retried message under the topic it was sent to (Java: resetRetryAndNamespace)."""
+    topic = message.get_property(properties.RETRY_TOPIC) or held.queue.topic
+    return message.with_topic(subscriptions.shown(topic))

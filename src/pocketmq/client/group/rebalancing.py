@@ -1,0 +1,274 @@
+"""Rebalancing: when it runs, and one round after another for each subscribed topic.
+
+Runs the schedule and the decisions of `balance.consumer`, gathers their facts from name servers and
+brokers, and lets `Holdings` carry them out. Belongs to one event loop. At most one run is in
+flight, and a run takes topic after topic: two rounds at the same time would decide on each other's
+half-taken queues.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+import msgspec
+
+from pocketmq.balance.consumer import schedule as when
+from pocketmq.balance.consumer.facts import GroupMember, RebalanceFacts
+from pocketmq.balance.consumer.instructions import (
+    DropQueue,
+    Instruction,
+    RemoveQueue,
+    RevokeQueue,
+    SendHeartbeats,
+    SendHeartbeatTo,
+)
+from pocketmq.balance.consumer.rebalance import (
+    RebalanceDecision,
+    decide,
+    decide_assigned,
+    unsubscribed,
+)
+from pocketmq.balance.consumer.round import RebalanceRound
+from pocketmq.client.group.calls import assignment_query, broker_assignment, group_members
+from pocketmq.client.group.held_queue import HeldQueue
+from pocketmq.client.group.history import RebalanceHistory, described
+from pocketmq.client.group.holdings import Holdings
+from pocketmq.client.group.parts import MemberParts
+from pocketmq.client.routes import KnownRoute
+from pocketmq.errors import MQError
+from pocketmq.model.java_strings import java_sorted
+from pocketmq.model.kinds import MessageModel, MessageRequestMode
+from pocketmq.model.names import is_retry_topic
+from pocketmq.model.queue import MessageQueue, sort_queues
+from pocketmq.model.rebalance_event import RebalanceEvent
+
+logger = logging.getLogger("pocketmq.client")
+
+Q = TypeVar("Q", bound=HeldQueue)
+
+QueuesChanged = Callable[[tuple[MessageQueue, ...], tuple[MessageQueue, ...]], None]
+"""Takes the queues released and acquired by a round."""
+
+_TRIGGERS: dict[type, str] = {
+    when.Started: "start",
+    when.IdsChanged: "members changed",
+    when.RouteChanged: "route changed",
+    when.SubscriptionChanged: "subscription changed",
+    when.ChannelHeartbeatSent: "broker connected",
+    when.RebalanceRequested: "asked for",
+    when.Resumed: "resumed",
+}
+TIMER = "timer"
+
+
+class Rebalancing(Generic[Q]):
+    """Keeps the queues of one member as the group's allocation wants them."""
+
+    def __init__(
+        self,
+        parts: MemberParts[Q],
+        holdings: Holdings[Q],
+        member: Member,
+        *,
+        changed: QueuesChanged,
+        ran: Callable[[], None],
+    ) -> None:
+        self._parts = parts
+        self._holdings = holdings
+        self._member = member
+        self._strategy = parts.options.allocation()
+        self._changed = changed
+        self._ran = ran
+        self._loop = asyncio.get_running_loop()
+        self._schedule = when.new_schedule(member.profile, self._loop.time())
+        self._timer: asyncio.TimerHandle | None = None
+        self._run_task: asyncio.Task[None] | None = None
+        self._started = False
+        self._triggers: dict[str, None] = {}
+        self._seen: dict[str, frozenset[MessageQueue]] = {}  # by topic, in its last round
+        self._asking: str | None = None
+        self.history = RebalanceHistory(parts.options.history_size)
+        holdings.rebalance_in = lambda after: self.tell(when.RebalanceRequested(after))
+
+    # When
+
+    def tell(self, event: when.ScheduleEvent) -> None:
+        """Report an event that may call for a rebalance."""
+        if isinstance(event, when.Started):
+            self._started = True
+        elif not self._started:
+            return
+        if (trigger := _TRIGGERS.get(type(event))) is not None:
+            self._triggers[trigger] = None
+        following = when.advance(self._schedule, event, self._loop.time())
+        self._schedule = following.schedule
+        for step in following.instructions:
+            self._do(step)
+
+    def route_changed(self, known: KnownRoute) -> None:
+        """Report a route; it calls for a rebalance if its queues differ from the last round's."""
+        # A round that fetches the route itself decides with it; it needs no other round for that.
+        if known.topic != self._asking and known.subscribe_queues != self._seen.get(known.topic):
+            self.tell(when.RouteChanged())
+
+    async def stop(self, patience: float) -> None:
+        """Start no more runs, and wait at most `patience` seconds for the one in flight."""
+        self.tell(when.Stopped())
+        self._started = False
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._run_task is not None:
+            await asyncio.wait({self._run_task}, timeout=patience)
+            self._run_task.cancel()
+
+    def _do(self, step: Instruction) -> None:
+        parts = self._parts
+        if isinstance(step, when.RunRebalance):
+            self._run_task = parts.tasks.spawn(self._run(), "rebalance")
+        elif isinstance(step, when.WakeAt):
+            if self._timer is not None:
+                self._timer.cancel()
+            self._timer = self._loop.call_at(step.when, self.tell, when.TimerElapsed())
+        elif isinstance(step, SendHeartbeats):
+            parts.session.heartbeats.beat_soon(in_full=True)
+        elif isinstance(step, SendHeartbeatTo):
+            parts.tasks.spawn(self._greet(step.address), f"heartbeat to {step.address}")
+
+    async def _greet(self, address: str) -> None:
+        if await self._parts.session.heartbeats.beat_to(address):
+            self.tell(when.ChannelHeartbeatSent())
+
+    # What
+
+    async def _run(self) -> None:
+        trigger = ", ".join(self._triggers) or TIMER
+        self._triggers.clear()
+        balanced = True
+        try:
+            for topic in self._parts.subscriptions.topics():
+                try:
+                    balanced &= await self._rebalance(topic, trigger)
+                except Exception:
+                    logger.exception(
+                        "rebalance failed: group=%s topic=%s; retrying", self._parts.group, topic
+                    )
+                    balanced &= is_retry_topic(topic)
+            self._leave_topics()
+            self._ran()
+        finally:
+            self.tell(when.RunFinished(balanced))
+
+    async def _rebalance(self, topic: str, trigger: str) -> bool:
+        loop = self._loop
+        event = self.new_event(topic, trigger)
+        began = loop.time()
+        facts, decision = await self._decide(topic)
+        asked = loop.time()
+        round_ = RebalanceRound(facts, decision)
+        await self._holdings.carry_out(round_)
+        outcome = round_.outcome
+        assert outcome is not None
+        members = None if facts.members is None else tuple(java_sorted(facts.members))
+        event = msgspec.structs.replace(
+            described(event, decision, outcome),
+            asked=asked - began,
+            carried_out=loop.time() - asked,
+            members=members,
+            after=self._parts.queues.working(topic),
+        )
+        self.history.record(event)
+        self._report(event, decision)
+        if outcome.released or outcome.acquired:
+            self._changed(outcome.released, tuple(outcome.acquired))
+        return outcome.balanced
+
+    def new_event(self, topic: str, trigger: str) -> RebalanceEvent:
+        """Return the event of a rebalance that starts now, to be completed."""
+        parts = self._parts
+        return RebalanceEvent(
+            group=parts.group,
+            client_id=parts.session.client_id,
+            topic=topic,
+            strategy=self._strategy.name,
+            trigger=trigger,
+            started=parts.session.clock.now(),
+            before=parts.queues.working(topic),
+        )
+
+    async def _decide(self, topic: str) -> tuple[RebalanceFacts, RebalanceDecision]:
+        parts, member = self._parts, self._member
+        session = parts.session
+        if member.asks_broker:
+            query = assignment_query(
+                session, topic, parts.group, self._strategy.name, parts.options.model
+            )
+            answer = await broker_assignment(session, query)
+            facts = self._facts(topic, None, None)
+            return facts, decide_assigned(facts, answer)
+        route = await self._route(topic)
+        members = None
+        if route is not None and parts.options.model is MessageModel.CLUSTERING:
+            members = await group_members(session, topic, parts.group)
+        facts = self._facts(topic, route, members)
+        return facts, decide(facts)
+
+    async def _route(self, topic: str) -> tuple[MessageQueue, ...] | None:
+        self._asking = topic
+        try:
+            known = await self._parts.session.routes.get(topic)
+        except MQError as error:
+            logger.debug('no route: group=%s topic=%s error="%s"', self._parts.group, topic, error)
+            return None
+        finally:
+            self._asking = None
+        self._seen[topic] = known.subscribe_queues
+        return tuple(sort_queues(set(known.subscribe_queues)))
+
+    def _facts(
+        self,
+        topic: str,
+        route: tuple[MessageQueue, ...] | None,
+        members: tuple[str, ...] | None,
+    ) -> RebalanceFacts:
+        return RebalanceFacts(
+            member=self._member,
+            topic=topic,
+            route=route,
+            members=members,
+            owned=self._holdings.owned(),
+            now=self._loop.time(),
+        )
+
+    def _leave_topics(self) -> None:
+        """Release queues whose topics are not subscribed any more."""
+        parts, holdings = self._parts, self._holdings
+        gone: list[RevokeQueue] = list(
+            unsubscribed(holdings.owned(), frozenset(parts.subscriptions.topics()))
+        )
+        for step in gone:
+            # Java stores no offset here; the next owner would get what was consumed since again.
+            if step.mode is MessageRequestMode.PULL:
+                parts.offsets.persist(step.queue)
+            holdings.perform((DropQueue(step.queue, step.mode), RemoveQueue(step.queue, step.mode)))
+            self._seen.pop(step.queue.topic, None)
+        if gone:
+            self._changed(tuple(step.queue for step in gone), ())
+
+    def _report(self, event: RebalanceEvent, decision: RebalanceDecision) -> None:
+        for warning in decision.warnings:
+            logger.debug(
+                "rebalance: group=%s topic=%s: %s", event.group, event.topic, warning.value
+            )
+        if decision.error is not None:
+            logger.error(
+                "rebalance kept the assignment: group=%s topic=%s reason=%s",
+                event.group, event.topic, event.kept_because,
+            )  # fmt: skip
+        if event.changed:
+            logger.info(
+                "rebalanced: group=%s topic=%s client=%s queues=%d/%d assigned=%d revoked=%d "
+                "trigger=%s",
+                event.group, event.topic, event.client_id, len(event.after),
+                len(event.queues or ()), len(event.assigned), len(event.revoked), event.trigger,
+            )  # fmt: skip

@@ -1,0 +1,252 @@
+"""Concurrent work: every message as soon as a handler is free, whatever its queue.
+
+What a result means is decided in `balance.consumer.concurrent`; here it is carried out. Calls that
+succeeded are settled together, queue by queue; a failed one has a task of its own that requeues its
+messages. Belongs to one event loop.
+
+Messages finish in any order, but the offset of a queue is the lowest one that is not finished: what
+is stored never passes a message that a crash would lose. So a message that is being requeued stays
+in the cache until the broker has it.
+"""
+
+import asyncio
+import logging
+from collections.abc import Sequence
+
+from pocketmq.balance.consumer.concurrent import (
+    BatchVerdict,
+    ConcurrentAnswer,
+    ConcurrentStatus,
+    commit_step,
+    judge,
+    settle,
+)
+from pocketmq.balance.consumer.expiry import SWEEP_DELAY_LEVEL, ExpirySweep
+from pocketmq.balance.consumer.handling import RESUBMIT_AFTER
+from pocketmq.client.group.held_queue import HeldQueue
+from pocketmq.client.push.calls import Call
+from pocketmq.client.push.handler_work import HandlerWork
+from pocketmq.client.push.handlers import NO_HANDLER, Failure
+from pocketmq.client.push.threads import Job
+from pocketmq.client.push.work import Consuming
+from pocketmq.protocol.received import ReceivedMessage
+
+logger = logging.getLogger("pocketmq.client")
+
+_ALL_DONE = ConcurrentAnswer(status=ConcurrentStatus.CONSUME_SUCCESS)
+
+
+class ConcurrentWork(HandlerWork):
+    """Hands messages to handlers side by side."""
+
+    def __init__(self, consuming: Consuming) -> None:
+        super().__init__(consuming)
+        self._returns: set[asyncio.Task[None]] = set()
+        # As many at once as Java's threads could have in flight.
+        self._turn = asyncio.Semaphore(consuming.options.threads)
+
+    def start(self) -> None:
+        """Start the timers."""
+        super().start()
+        timeout = self.consuming.options.consume_timeout
+        self.consuming.tasks.every(timeout, self._sweep, "overdue messages", first_after=timeout)
+
+    def arrived(
+        self,
+        held: HeldQueue,
+        messages: Sequence[ReceivedMessage],
+        *,
+        dispatch: bool = True,  # noqa: ARG002 - for orderly work
+    ) -> None:
+        """Hand messages that are cached to their handler."""
+        watch = self.watch
+        if not held.retries:
+            handler = self.handlers.of(held.topic)
+            if handler is not None and not handler.batch:  # the usual case, without detours
+                self.give(handler, [Call(held, handler, (one,), watch) for one in messages])
+                return
+        for handler, portion in self.handlers.portions(held, messages):
+            if handler is None:
+                self._failed(held, portion, NO_HANDLER)
+            else:
+                self.give(handler, (Call(held, handler, portion, watch),))
+
+    def finished(self, jobs: Sequence[Job]) -> None:
+        """Settle calls that have ended."""
+        done: dict[HeldQueue, list[ReceivedMessage]] = {}
+        spent: dict[HeldQueue, list[int]] = {}
+        for job in jobs:
+            if not isinstance(job, Call):
+                self.conclude(job)
+                continue
+            held = job.held
+            if job.skipped:
+                if held.popped is not None:
+                    held.popped.lose(job.messages)
+                continue
+            times = spent.get(held)
+            if times is None:
+                times, done[held] = spent.setdefault(held, []), []
+            times.append(job.took)
+            if job.failure is None:
+                done[held] += job.messages
+            else:
+                self._failed(held, job.messages, job.failure)
+        for held, times in spent.items():
+            self.stats.of(held.queue.topic).consume_rt.add(sum(times) / 1e6, len(times))
+            if done[held]:
+                self._settle(held, done[held], _ALL_DONE)
+
+    async def stop(self, wait: float) -> None:
+        """Start no more calls, wait for those in flight and for messages being requeued."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + wait
+        await super().stop(wait)
+        if self._returns:
+            await asyncio.wait(self._returns, timeout=max(0.0, deadline - loop.time()))
+
+    def _failed(
+        self, held: HeldQueue, messages: Sequence[ReceivedMessage], failure: Failure
+    ) -> None:
+        process, consuming = held.process, self.consuming
+        answer = ConcurrentAnswer(
+            status=ConcurrentStatus.CONSUME_SUCCESS if failure.done else None,
+            ack_index=failure.done - 1,
+            dropped=held.dropped,
+        )
+        logger.warning(
+            "messages not handled: group=%s topic=%s %s: %s",
+            consuming.group, messages[0].topic, _named(messages), failure.reason,
+            exc_info=failure.error,
+        )  # fmt: skip
+        if held.popped is not None:
+            self._settle_popped(held, messages[: failure.done], messages[failure.done :], failure)
+            return
+        cached = [message.queue_offset for message in messages if message in process]
+        verdict = judge(consuming.profile, consuming.model, messages, answer, cached)
+        if verdict.ignored:
+            return
+        for message in verdict.given_up:
+            logger.warning(
+                "discarding failed broadcast message: group=%s id=%s",
+                consuming.group, message.message_id,
+            )  # fmt: skip
+        if verdict.send_back:
+            task = consuming.tasks.spawn(
+                self._give_back(held, messages, verdict, failure.delay_level), "send back"
+            )
+            self._returns.add(task)
+            task.add_done_callback(self._returns.discard)
+        else:
+            self._count(held, verdict)
+            self._remove(held, messages, ())
+
+    async def _give_back(
+        self,
+        held: HeldQueue,
+        messages: Sequence[ReceivedMessage],
+        verdict: BatchVerdict[ReceivedMessage],
+        level: int,
+    ) -> None:
+        async def send(message: ReceivedMessage) -> bool:
+            async with self._turn:
+                return await self.requeue.send_back(message, level, held.queue.broker_name)
+
+        # Whatever goes wrong, the messages have to be settled: one left over would stop the offset
+        # of its queue, and in the end its pulls.
+        sent = await asyncio.gather(*map(send, verdict.send_back), return_exceptions=True)
+        failed = [one for one, ok in zip(verdict.send_back, sent, strict=True) if ok is not True]
+        for error in sent:
+            if isinstance(error, BaseException):
+                logger.error("requeueing failed: group=%s", self.consuming.group, exc_info=error)
+        self._count(held, verdict)
+        self._remove(held, messages, failed)
+
+    def _settle(
+        self, held: HeldQueue, messages: Sequence[ReceivedMessage], answer: ConcurrentAnswer
+    ) -> None:
+        """Take messages out that are all done."""
+        if held.popped is not None:
+            self._settle_popped(held, messages, ())
+            return
+        if held.dropped:
+            answer = ConcurrentAnswer(status=answer.status, dropped=True)
+        consuming = self.consuming
+        verdict = judge(consuming.profile, consuming.model, messages, answer)
+        if not verdict.ignored:
+            self._count(held, verdict)
+            self._remove(held, messages, ())
+
+    def _settle_popped(
+        self,
+        held: HeldQueue,
+        done: Sequence[ReceivedMessage],
+        failed: Sequence[ReceivedMessage],
+        failure: Failure = NO_HANDLER,
+    ) -> None:
+        """Acknowledge popped messages that are done; hide those that failed for longer."""
+        assert held.popped is not None
+        stats = self.stats.of(held.queue.topic)
+        if done:
+            stats.ok.add(len(done))
+            held.popped.done(done)
+        if failed:
+            stats.failed.add(len(failed))
+            held.popped.again(failed, failure.delay_level)
+
+    def _count(self, held: HeldQueue, verdict: BatchVerdict[ReceivedMessage]) -> None:
+        stats = self.stats.of(held.queue.topic)
+        if verdict.succeeded:
+            stats.ok.add(verdict.succeeded)
+        if verdict.failed:
+            stats.failed.add(verdict.failed)
+
+    def _remove(
+        self,
+        held: HeldQueue,
+        messages: Sequence[ReceivedMessage],
+        not_sent: Sequence[ReceivedMessage],
+    ) -> None:
+        settlement = settle(messages, not_sent)
+        offset = held.process.remove(settlement.remove, self.consuming.now())
+        step = commit_step(held.queue, offset, dropped=held.dropped)
+        if step is not None:
+            self.consuming.note_offset(step.queue, step.offset, increase_only=step.increase_only)
+        held.capacity_freed()
+        if settlement.again and not held.dropped:
+            again = [one.with_reconsume_times(one.reconsume_times + 1) for one in settlement.again]
+            self.later(held, RESUBMIT_AFTER, lambda: self.arrived(held, again))
+
+    async def _sweep(self) -> None:
+        """Requeue what is overdue in all queues; what cannot be sent is tried again next time.
+
+        The rule is `balance.consumer.expiry`. When a handler got its messages is noted only now,
+        from the calls in flight, so that it costs nothing per message.
+        """
+        now = self.consuming.now()
+        for job, seconds in self.under_way():
+            if isinstance(job, Call):
+                job.held.process.mark_started(job.messages, now - seconds)
+        for held in list(self.consuming.held().values()):
+            if not held.dropped:
+                await self._sweep_queue(held)
+
+    async def _sweep_queue(self, held: HeldQueue) -> None:
+        consuming = self.consuming
+        timeout = consuming.options.consume_timeout
+        overdue = ExpirySweep(held.process, timeout)
+        while (message := overdue.next(consuming.now())) is not None:
+            broker = held.queue.broker_name
+            if not await self.requeue.send_back(message, SWEEP_DELAY_LEVEL, broker):
+                return
+            logger.warning(
+                "handler timeout: group=%s message=%s timeout=%g s; requeued",
+                consuming.group, message.message_id, timeout,
+            )  # fmt: skip
+            overdue.sent(message, consuming.now())
+            held.capacity_freed()
+
+
+def _named(messages: Sequence[ReceivedMessage]) -> str:
+    first = messages[0].message_id
+    return f"id={first}" if len(messages) == 1 else f"count={len(messages)} first={first}"

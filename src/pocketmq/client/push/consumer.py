@@ -1,0 +1,246 @@
+"""The asyncio push consumer as applications use it.
+
+Keeps what is set up before the start, and delegates everything else to its `PushMember`. Belongs
+to one event loop once it is started.
+"""
+
+import asyncio
+from random import Random
+from types import TracebackType
+from typing import Self, TypeVar, Unpack
+
+from pocketmq.balance.consumer import schedule as when
+from pocketmq.client.checks import check_hook
+from pocketmq.client.clock import Clock, SystemClock
+from pocketmq.client.consumer_options import PushConsumerOptions, PushConsumerSettings
+from pocketmq.client.filters import Filter
+from pocketmq.client.group.life import ConsumerLife, run_until_signal
+from pocketmq.client.group.listeners import QueueListener, QueueListeners
+from pocketmq.client.group.warnings import MembershipWarning
+from pocketmq.client.options import ClientOptions
+from pocketmq.client.push.concurrent import ConcurrentWork
+from pocketmq.client.push.consume_hooks import ConsumeHook
+from pocketmq.client.push.handlers import HandledSubscriptions, HandlerFunction
+from pocketmq.client.push.member import PushMember
+from pocketmq.client.push.orderly import OrderlyWork
+from pocketmq.client.push.steering import PushSteering
+from pocketmq.client.push.work import Consuming, Work
+from pocketmq.client.session import Session
+from pocketmq.client.sessions import Lease, lease_session
+from pocketmq.client.settings import sort_settings
+from pocketmq.model.kinds import MessageModel
+from pocketmq.model.names import is_retry_topic
+from pocketmq.model.queue import MessageQueue, sort_queues
+from pocketmq.model.rebalance_event import RebalanceEvent
+
+L = TypeVar("L", bound=QueueListener)
+
+
+class PushConsumer(PushSteering):
+    """Hands the messages of a group to handlers. Used with `async with`, or `start` and `close`.
+
+    Members of a group share the queues of their topics by the rules of `pocketmq.balance`, Java
+    members among them. A handler gets a message, or a list of them; it is a coroutine function,
+    which runs on the loop, or a plain one, which runs in a thread. If it raises, the message is
+    redelivered later.
+
+    Keywords are the fields of `PushConsumerOptions` and `ClientOptions`; making a consumer does no
+    input or output. Raises `InvalidInput` for values that can never work. `clock` and `random` are
+    for tests with virtual time.
+    """
+
+    def __init__(
+        self,
+        name_servers: str = "",
+        *,
+        group: str,
+        options: ClientOptions | None = None,
+        clock: Clock | None = None,
+        random: Random | None = None,
+        **settings: Unpack[PushConsumerSettings],
+    ) -> None:
+        self.client_options, self.options = sort_settings(
+            PushConsumerOptions, group, name_servers, options, settings
+        )
+        self._clock = clock or SystemClock()
+        self._random = random
+        subscriptions = HandledSubscriptions(self.client_options.namespace)
+        super().__init__(subscriptions, ConsumerLife(group, self._join, self._make_member))
+        self._subscriptions = subscriptions
+        self._listeners = QueueListeners()
+        self._hooks: list[ConsumeHook] = []
+        self._stopped = asyncio.Event()
+
+    # Life
+
+    async def start(self) -> Self:
+        """Join the group and begin to consume; does nothing if it is running.
+
+        Raises `NameServersUnreachable` (see `ClientOptions.start_wait`), `GroupTaken` if the
+        client has a consumer in this group already, `ServerError` if a broker refuses an
+        expression, `ClientClosed` once it has been closed. Nothing is left running then.
+        """
+        await self._life.start()
+        return self
+
+    async def _join(self) -> Lease:
+        return await lease_session(
+            self.client_options,
+            shared_name=self.options.model is MessageModel.BROADCASTING,
+            clock=self._clock,
+            random=self._random,
+        )
+
+    def _make_member(self, session: Session) -> PushMember:
+        return PushMember(
+            session, self.options, self._subscriptions, self._listeners, self._make_work
+        )
+
+    async def run(self) -> None:
+        """Consume until SIGINT (Ctrl-C), SIGTERM or `close`; then shut down gracefully.
+
+        Handlers in flight have `PushConsumerOptions.stop_wait` seconds to finish. A second
+        signal does not wait for them.
+        """
+        await run_until_signal(self.start, self._stopped)
+        await self.close()
+
+    async def close(self, wait: float | None = None) -> None:
+        """Shut down gracefully: handlers, locks, offsets, brokers. Closing twice is harmless.
+
+        Handlers in flight have `wait` seconds; by default, `PushConsumerOptions.stop_wait`.
+        If cancelled, closing continues in the background. Raises `ClientForked`.
+        """
+        self._stopped.set()
+        patience = self.options.stop_wait if wait is None else wait
+        await self._life.close(lambda member: member.stop(patience))
+
+    def __repr__(self) -> str:
+        return self._life.describe(self, closed=self._life.ended)
+
+    async def __aenter__(self) -> Self:
+        return await self.start()
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    def _make_work(self, consuming: Consuming) -> Work:
+        work = OrderlyWork(consuming) if self.options.orderly else ConcurrentWork(consuming)
+        for hook in self._hooks:
+            work.add_hook(hook)
+        return work
+
+    # What to consume
+
+    def subscribe(
+        self,
+        topic: str,
+        expression: str | Filter = "*",
+        handler: HandlerFunction | None = None,
+        *,
+        batch: bool | None = None,
+    ) -> Self:
+        """Subscribe a topic, or change its filter or handler, before or after the start.
+
+        Text selects tags, such as `"paid || refunded"`; `by_sql` makes other filters. With `batch`
+        the handler takes a list of messages; by default it does if `handler_batch` is not 1.
+        Raises `NameInvalid`, `FilterSyntaxError`, and `InvalidInput` without a handler.
+        """
+        self._subscriptions.add(
+            topic,
+            expression,
+            handler,
+            batch=self.options.handler_batch > 1 if batch is None else batch,
+            version_ms=self._clock.now_ms(),
+        )
+        self._subscriptions_changed(added=True)
+        return self
+
+    def unsubscribe(self, topic: str) -> None:
+        """Unsubscribe a topic; does nothing if it was not subscribed."""
+        if self._subscriptions.remove(topic):
+            self._subscriptions_changed(added=False)
+
+    def on_assigned(self, listener: L) -> L:
+        """Call a function with queues that were assigned to this member; also a decorator.
+
+        It may be slow or raise: calls come one after another, beside everything else.
+        """
+        self._listeners.on_assigned.append(listener)
+        return listener
+
+    def on_revoked(self, listener: L) -> L:
+        """Call a function with queues that were revoked from this member; also a decorator."""
+        self._listeners.on_revoked.append(listener)
+        return listener
+
+    def add_consume_hook(self, hook: ConsumeHook) -> None:
+        """Call a hook before and after every handler call from now on.
+
+        It is called where the handler is: on the loop or in a thread. Raises `InvalidInput` for
+        what is no hook.
+        """
+        check_hook(hook, "before_consume", "after_consume")
+        self._hooks.append(hook)
+        if self._life.member is not None:
+            self._life.member.parts.work.add_hook(hook)
+
+    # What is going on
+
+    @property
+    def running(self) -> bool:
+        """Whether it has started and not been closed."""
+        return self._life.current is not None
+
+    @property
+    def session(self) -> Session:
+        """The client this consumer is a member of; raises `ClientClosed` if it is not running."""
+        return self._life.running().session
+
+    def assignment(self) -> dict[str, tuple[MessageQueue, ...]]:
+        """Return the queues that are assigned to this member now, by topic."""
+        member = self._life.running()
+        found: dict[str, list[MessageQueue]] = {
+            self._subscriptions.shown(topic): [] for topic in self._subscriptions.own()
+        }
+        for held in member.parts.queues:
+            if not held.dropped and not is_retry_topic(held.queue.topic):
+                found.setdefault(held.topic, []).append(member.shown(held.queue))
+        return {topic: tuple(sort_queues(queues)) for topic, queues in found.items()}
+
+    @property
+    def history(self) -> tuple[RebalanceEvent, ...]:
+        """The last rebalances, the oldest first; empty before the start."""
+        member = self._life.member
+        return () if member is None else member.rebalancing.history.events
+
+    @property
+    def warnings(self) -> tuple[MembershipWarning, ...]:
+        """Mistakes in how the group is used that were found so far."""
+        member = self._life.member
+        return () if member is None else member.watch.warnings
+
+    def publish_history(self, topic: str, *, past: bool = True) -> None:
+        """Send a message for each rebalance to a topic, first those in memory unless `past=False`.
+
+        The form is that of `RebalanceEvent.to_json`. Raises `ClientClosed`, `NameInvalid`.
+        """
+        self._life.running().publish_history(topic, past=past)
+
+    def _subscriptions_changed(self, *, added: bool) -> None:
+        member = self._life.current
+        if member is None:
+            return
+        member.rebalancing.tell(when.SubscriptionChanged(added=added))
+        member.tasks.spawn(_announce(member), "announce subscriptions")
+
+
+async def _announce(member: PushMember) -> None:
+    """Send brokers the subscriptions, then rebalance without waiting for their notification."""
+    await member.announce()
+    member.request_rebalance()

@@ -1,0 +1,295 @@
+"""A running push consumer: its modules put together, as its session and its work see it.
+
+Lives from start to stop; applications hold a `PushConsumer`. Belongs to one event loop.
+"""
+
+import asyncio
+from collections.abc import Callable, Collection, Mapping
+
+import msgspec
+
+from pocketmq.balance.consumer import lifecycle as life
+from pocketmq.balance.consumer import schedule as when
+from pocketmq.balance.consumer.instructions import Instruction
+from pocketmq.balance.consumer.rebalance import Member
+from pocketmq.client.consumer_options import PushConsumerOptions
+from pocketmq.client.group import member as shared
+from pocketmq.client.group.held_queue import HeldQueue
+from pocketmq.client.group.history import HistoryTopic
+from pocketmq.client.group.listeners import QueueListeners
+from pocketmq.client.group.offsets import persist_periodically
+from pocketmq.client.group.parts import (
+    QueueTable,
+    member_profile,
+    member_tasks,
+    offset_store,
+    start_rule,
+)
+from pocketmq.client.group.rebalancing import Rebalancing
+from pocketmq.client.group.warnings import GroupChecks, MembershipWatch
+from pocketmq.client.push.handlers import HandledSubscriptions, TopicHandler
+from pocketmq.client.push.holdings import OffsetResets, PushHoldings
+from pocketmq.client.push.locks import BrokerLocks
+from pocketmq.client.push.pulling import PushPullLoop
+from pocketmq.client.push.trace import open_trace
+from pocketmq.client.push.work import Consuming, PushParts, Work
+from pocketmq.client.session import Session
+from pocketmq.model.kinds import ConsumeType, MessageModel
+from pocketmq.model.members import ConsumerData
+from pocketmq.model.names import is_retry_topic, wrap_namespace
+from pocketmq.model.queue import MessageQueue
+from pocketmq.model.subscription import Subscription
+from pocketmq.protocol.bodies.running import DirectConsumeResult, RunningInfo
+from pocketmq.protocol.received import ReceivedMessage
+
+MakeWork = Callable[[Consuming], Work]
+
+
+class PushMember(shared.SharingMember[HeldQueue]):
+    """A push consumer at work: a `ConsumerMember` of its session, `Consuming` to its work.
+
+    The methods of both are documented there.
+    """
+
+    kind = "push"
+    parts: PushParts
+
+    def __init__(
+        self,
+        session: Session,
+        options: PushConsumerOptions,
+        subscriptions: HandledSubscriptions,
+        listeners: QueueListeners,
+        make_work: MakeWork,
+    ) -> None:
+        group = wrap_namespace(session.options.namespace, options.group)
+        parts = PushParts(
+            session=session,
+            options=options,
+            profile=member_profile(session),
+            group=group,
+            subscriptions=subscriptions,
+            offsets=offset_store(session, options, group),
+            tasks=member_tasks(session, options),
+            start=start_rule(options, session.clock.now_ms(), ConsumeType.CONSUME_PASSIVELY),
+            queues=QueueTable(),
+            limits=options.limits.in_force(),
+        )
+        super().__init__(parts, listeners)
+        self.options = options
+        self.model = options.model
+        self.profile = parts.profile
+        self._handled = subscriptions
+        self._loop = asyncio.get_running_loop()
+        parts.work = make_work(self)
+        self.watch = MembershipWatch(group, options.model)
+        self._checks = GroupChecks(self.watch, session, subscriptions, self.tasks)
+        self.locks = BrokerLocks(session, group, self.tasks)
+        self.pulling = PushPullLoop(parts)
+        self.holdings = PushHoldings(parts, self.locks, self.pulling)
+        self.rebalancing = Rebalancing(
+            parts,
+            self.holdings,
+            self._facts(),
+            changed=self._queues_changed,
+            ran=self._checks.check_soon,
+        )
+        self._resets = OffsetResets(parts, self.holdings, self._suspend, self._resume)
+        self._publishers: list[HistoryTopic] = []
+        self.tracer = open_trace(session, options, parts.work, self.tasks)
+
+    def _facts(self) -> Member:
+        options = self.options
+        return Member(
+            profile=self.profile,
+            group=self.group,
+            client_id=self.session.client_id,
+            strategy=options.allocation(),
+            model=options.model,
+            orderly=options.orderly,
+            limits=options.limits,
+            start=self.parts.start,
+            client_rebalance=options.client_rebalance,
+        )
+
+    # Start and stop
+
+    def _life(self) -> life.Consumer:
+        return life.Consumer(
+            profile=self.profile,
+            group=self.group,
+            model=self.model,
+            orderly=self.options.orderly,
+            expression_types={
+                topic: each.expression_type for topic, each in self.subscriptions.own().items()
+            },
+        )
+
+    def start_steps(self) -> tuple[Instruction, ...]:
+        """Return the steps of a start, in Java's order."""
+        return life.start_steps(self._life())
+
+    def stop_steps(self, wait: float) -> tuple[Instruction, ...]:
+        """Return the steps of a stop, in Java's order."""
+        return life.stop_steps(self._life(), wait)
+
+    async def start_step(self, step: Instruction) -> None:
+        """Take a step."""
+        match step:
+            case life.SubscribeRetryTopic(topic):
+                self.subscriptions.add_own(topic, self.session.clock.now_ms())
+            case life.StartConsuming():
+                self._begin_work()
+            case life.RebalanceNow():
+                self.rebalancing.tell(when.Started(self.announced))
+            case _:
+                await super().start_step(step)
+
+    def _begin_work(self) -> None:
+        parts, client, profile = self.parts, self.session.options, self.profile
+        parts.running = True
+        parts.work.start()
+        persist_periodically(self.tasks, parts.offsets.table, client, self.persist_offsets)
+        if self.options.orderly and self.model is MessageModel.CLUSTERING:
+            self.tasks.every(
+                profile.lock_interval,
+                self.renew_locks,
+                "locks",
+                first_after=profile.lock_first_after,
+            )
+
+    async def stop_step(self, step: Instruction) -> None:
+        """Take a step: handlers finish first, then locks, offsets and brokers, then the rest.
+
+        Locks go before offsets as in Java; only now no handler is left that could move either.
+        """
+        parts, patience = self.parts, shared.STOP_PATIENCE
+        match step:
+            case life.StopConsuming(wait):
+                parts.running = False
+                await self.rebalancing.stop(patience)
+                for held in parts.queues.pulled.values():
+                    self.pulling.end(held)
+                await parts.work.stop(wait)
+            case life.UnlockAll():
+                self.holdings.perform(await self.locks.unlock_all(self.holdings.owned()))
+            case life.StopSession():
+                self._report_end()
+                await self.listeners.finish(patience)
+                for publisher in self._publishers:
+                    await publisher.finish(patience)
+                if self.tracer is not None:
+                    await self.tracer.close(patience)
+                await self.tasks.stop()
+            case life.DropAllQueues():
+                self.holdings.drop_all()
+            case _:
+                await super().stop_step(step)
+
+    def _report_end(self) -> None:
+        """Report to listeners and history that no queue is owned any more."""
+        for topic in self.topics():
+            before = self.parts.queues.working(topic)
+            if before:
+                self.rebalancing.history.record(
+                    msgspec.structs.replace(
+                        self.rebalancing.new_event(topic, "stop"), before=before, revoked=before
+                    )
+                )
+        self._queues_changed(tuple(self.parts.queues.pulled), ())
+
+    async def announce(self) -> bool:
+        """Send brokers the subscriptions; return whether one took them."""
+        own = dict(self.subscriptions.own())
+        taken = await super().announce()
+        if taken:
+            self.watch.announced(own)
+        return taken
+
+    async def renew_locks(self) -> None:
+        """Renew the locks of all queues."""
+        self.holdings.perform(await self.locks.renew(self.holdings.owned()))
+
+    def publish_history(self, topic: str, *, past: bool) -> None:
+        """Send rebalance events to a topic from now on, first those in memory if asked for."""
+        publisher = HistoryTopic(topic, self.session, self.tasks)
+        history = self.rebalancing.history
+        for event in history.events if past else ():
+            publisher.publish(event)
+        history.listen(publisher.publish)
+        self._publishers.append(publisher)
+
+    def _queues_changed(
+        self, released: tuple[MessageQueue, ...], acquired: tuple[MessageQueue, ...]
+    ) -> None:
+        self.queues_changed(_own(released), _own(acquired))
+
+    def _suspend(self) -> None:
+        self.parts.suspended = True
+        self.rebalancing.tell(when.Paused())
+
+    def _resume(self) -> None:
+        self.parts.suspended = False
+        self.rebalancing.tell(when.Resumed())
+
+    # For the session
+
+    def consumer_data(self) -> ConsumerData:  # noqa: D102
+        return ConsumerData(
+            group_name=self.group,
+            consume_type=ConsumeType.CONSUME_PASSIVELY,
+            message_model=self.model,
+            consume_from_where=self.options.consume_from,
+            subscription_data_set=list(self.subscriptions.all()),
+            unit_mode=self.options.unit_mode,
+        )
+
+    async def reset_offsets(self, topic: str, offsets: dict[MessageQueue, int]) -> None:  # noqa: D102
+        await self._resets.reset(topic, offsets)
+
+    async def running_info(self, *, with_stacks: bool) -> RunningInfo:  # noqa: D102
+        return await self.parts.work.running_info(with_stacks=with_stacks)
+
+    async def consume_directly(  # noqa: D102
+        self, message: ReceivedMessage, broker_name: str | None
+    ) -> DirectConsumeResult:
+        return await self.parts.work.consume_directly(message, broker_name)
+
+    # For the work
+
+    def now(self) -> float:  # noqa: D102
+        return self._loop.time()
+
+    def handler_for(self, topic: str) -> TopicHandler | None:  # noqa: D102
+        return self._handled.handler_for(topic)
+
+    def wire_topic(self, topic: str) -> str:  # noqa: D102
+        return self.subscriptions.wire(topic)
+
+    def held(self) -> Mapping[MessageQueue, HeldQueue]:  # noqa: D102
+        return self.parts.queues.pulled
+
+    def subscribed(self) -> Collection[Subscription]:  # noqa: D102
+        return self.subscriptions.all()
+
+    def note_offset(self, queue: MessageQueue, offset: int, *, increase_only: bool) -> None:  # noqa: D102
+        self.parts.offsets.table.advance(queue, offset, increase_only=increase_only)
+
+    def noted_offset(self, queue: MessageQueue) -> int:  # noqa: D102
+        return self.parts.offsets.table.read(queue)
+
+    async def lock(self, held: HeldQueue) -> bool:  # noqa: D102
+        if not self.parts.running:
+            return False
+        granted = await self.locks.lock_one(held.queue)
+        if granted:
+            held.process.lock_granted(self.now())
+        return granted
+
+    def request_rebalance(self) -> None:  # noqa: D102
+        self.rebalancing.tell(when.RebalanceRequested())
+
+
+def _own(queues: tuple[MessageQueue, ...]) -> tuple[MessageQueue, ...]:
+    """Return the queues of the application's own topics."""
+    return tuple(queue for queue in queues if not is_retry_topic(queue.topic))

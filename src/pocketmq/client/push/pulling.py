@@ -1,0 +1,210 @@
+"""Pulling for a push consumer: pulled messages are cached and handed to handlers.
+
+Whether to pull and what an answer means is `balance.consumer.pulling`. Belongs to one event loop.
+"""
+
+import logging
+from collections.abc import Awaitable, Callable
+
+from pocketmq.balance.consumer.instructions import Instruction, UpdateOffset
+from pocketmq.balance.consumer.pulling import (
+    BROKER_SUSPEND,
+    CATCH_UP_BATCH,
+    CATCH_UP_BYTES,
+    PULL_BATCH,
+    PULL_BYTES,
+    PULL_TIMEOUT,
+    CacheMessages,
+    CorrectOffset,
+    PullAgain,
+    PullAnswer,
+    PullFacts,
+    ReportOddOffsets,
+    WaitReason,
+    after_pull,
+    after_pull_error,
+    before_pull,
+    commit_with_pull,
+    pull_size,
+    start_check_failed,
+)
+from pocketmq.balance.profile import Profile
+from pocketmq.client.addresses import Place
+from pocketmq.client.consumer_options import PushConsumerOptions
+from pocketmq.client.group.held_queue import HeldQueue
+from pocketmq.client.group.offsets import start_offset
+from pocketmq.client.group.pulling import AskedPull, PullLoop, PullResult
+from pocketmq.client.group.subscriptions import SubscribedTopic
+from pocketmq.client.push.work import PushParts
+from pocketmq.client.questions.pulling import ANSWERS, PullSpec, PullTemplate
+from pocketmq.model.flags import PullFlag
+from pocketmq.model.queue import MessageQueue
+from pocketmq.protocol.codes import RequestCode
+from pocketmq.protocol.command import Command
+
+logger = logging.getLogger("pocketmq.client")
+
+Correct = Callable[[HeldQueue, int, float], None]
+"""Called for a queue that was pulled outside what its broker holds."""
+
+_PULL = int(RequestCode.PULL_MESSAGE)
+
+
+class PushPullLoop(PullLoop[HeldQueue]):
+    """Pulls the queues of one push consumer."""
+
+    def __init__(self, parts: PushParts) -> None:
+        super().__init__(parts.session, parts.group, parts.tasks)
+        self._parts = parts
+        self.correct: Correct = lambda *_: None
+        """Set by `PushHoldings`."""
+
+    def next_step(self, held: HeldQueue) -> Instruction:
+        """Decide whether to pull now; a pull that is put off counts as one, as in Java."""
+        if not held.dropped:
+            held.process.last_pull = self._now()
+        return before_pull(self._facts(held))
+
+    def _facts(self, held: HeldQueue) -> PullFacts:
+        parts, process = self._parts, held.process
+        return PullFacts(
+            queue=held.queue,
+            limits=parts.limits,
+            dropped=not held.may_start,
+            running=parts.running,
+            paused=parts.suspended or held.paused,
+            count=process.count,
+            size=process.size,
+            span=process.span,
+            orderly=parts.options.orderly,
+            locked=process.locked,
+            start_checked=held.start_checked,
+            subscribed=parts.subscriptions.get(held.queue.topic) is not None,
+            retry_after_error=parts.options.pull_retry,
+        )
+
+    def wake_below(self, held: HeldQueue, reason: WaitReason) -> int:
+        """Return the number of cached messages at which a waiting loop is woken."""
+        if reason is not WaitReason.TOO_MANY_MESSAGES:
+            return super().wake_below(held, reason)
+        most = self._parts.limits.count
+        # The next pull may bring many at once, even more than the most.
+        return max(most - (self._parts.options.pull_batch or CATCH_UP_BATCH), most // 2)
+
+    async def find_start(self, held: HeldQueue) -> float:
+        """Read an orderly queue's offset again before the first pull under the lock.
+
+        Its last owner may have stored a later one since the queue was taken; without this, the last
+        messages it handled would be handled twice.
+        """
+        parts, queue = self._parts, held.queue
+        offset = await start_offset(
+            parts.session, queue, await parts.offsets.read(queue), parts.start
+        )
+        if offset is None:
+            return start_check_failed(self._facts(held)).after
+        held.start_checked = True
+        held.next_offset = offset
+        return 0.0
+
+    def ask(self, held: HeldQueue, step: Instruction) -> Awaitable[PullResult]:  # noqa: ARG002 - PullNow
+        """Pull from the queue's next offset."""
+        parts = self._parts
+        subscribed = parts.subscriptions.get(held.queue.topic)
+        assert subscribed is not None  # or `next_step` had put the pull off
+        asked = AskedPull(held.next_offset, subscribed, parts.options.damaged)
+        return self.pull(held, asked, parts.subscriptions)
+
+    def template(self, queue: MessageQueue, subscribed: SubscribedTopic) -> PullTemplate:
+        """Write the pull requests of a queue for a subscription."""
+        parts = self._parts
+        return push_template(parts.group, queue, subscribed, parts.options, parts.profile)
+
+    def fields(
+        self, held: HeldQueue, template: PullTemplate, place: Place, offset: int
+    ) -> dict[str, str]:
+        """Return the fields of one pull, with the noted offset to be committed by the way."""
+        parts = self._parts
+        noted = parts.offsets.table.read(held.queue)
+        commit = commit_with_pull(parts.options.model, noted, to_slave=not place.is_master)
+        capacity = parts.limits.count - held.process.count
+        count = pull_size(parts.options.pull_batch, held.waiting, capacity)
+        return template.fields(offset, 1 if held.suspicion.alone else count, commit)
+
+    def send(self, address: str, fields: dict[str, str]) -> Awaitable[Command]:
+        """Send a pull."""
+        return self._session.brokers.call_at(
+            address, _PULL, fields, timeout=PULL_TIMEOUT, accept=ANSWERS
+        )
+
+    def take(self, held: HeldQueue, answer: PullResult) -> float | None:
+        """Carry out what an answer leads to; return the seconds to wait before the next pull."""
+        parts, process, messages = self._parts, held.process, answer.messages
+        if messages:
+            took = self._now() - process.last_pull  # noted right before the request
+            parts.work.pulled(held, len(messages), took)
+        steps = after_pull(
+            parts.profile,
+            PullAnswer(
+                queue=held.queue,
+                status=answer.status,
+                asked=answer.asked,
+                next_offset=answer.next_offset,
+                first_offset=messages[0].queue_offset if messages else None,
+                cached_count=process.count,
+                pull_interval=parts.options.pull_interval,
+            ),
+        )
+        wait: float | None = None
+        for step in steps:
+            if isinstance(step, PullAgain):
+                held.next_offset, wait = step.offset, step.after
+            elif isinstance(step, CacheMessages):
+                dispatch = process.put(messages, answer.max_offset)
+                parts.work.arrived(held, messages, dispatch=dispatch)
+            elif isinstance(step, UpdateOffset):
+                parts.offsets.table.update(
+                    step.queue, step.offset, increase_only=step.increase_only
+                )
+            elif isinstance(step, CorrectOffset):
+                self.correct(held, step.offset, step.after)
+            elif isinstance(step, ReportOddOffsets):
+                logger.warning("broker answered with offsets below the one asked for: %s", step)
+        return wait
+
+    def after_error(self, held: HeldQueue, code: int | None) -> float:
+        """Return the seconds to wait after a pull that failed."""
+        retry = self._parts.options.pull_retry
+        return after_pull_error(held.queue, held.next_offset, code, retry).after
+
+
+def push_template(
+    group: str,
+    queue: MessageQueue,
+    subscribed: SubscribedTopic,
+    options: PushConsumerOptions,
+    profile: Profile,
+) -> PullTemplate:
+    """Write a push consumer's pull requests of a queue."""
+    subscription = subscribed.subscription
+    by_class = subscription.class_filter_mode
+    posted = options.subscription_in_pull and not by_class
+    modern = profile.line != "4.x"
+    flags = PullFlag.SUSPEND
+    if posted:
+        flags |= PullFlag.SUBSCRIPTION
+    if by_class:
+        flags |= PullFlag.CLASS_FILTER
+    wanted = PullSpec(
+        group,
+        options.pull_batch or PULL_BATCH,
+        (options.pull_batch_bytes or PULL_BYTES) if modern else None,
+        expression=subscription.sub_string if posted else None,
+        expression_type=subscription.expression_type,
+        version=subscribed.wanted_since,
+        flags=flags,
+        suspend=BROKER_SUSPEND,
+        names_broker=modern,
+    )
+    more = CATCH_UP_BYTES if modern and options.pull_batch_bytes is None else None
+    return PullTemplate(queue, wanted, more)

@@ -1,0 +1,145 @@
+"""A consumer's report about itself (307), as Java's tools read and print it."""
+
+import asyncio
+import sys
+import threading
+import traceback
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from pocketmq.balance.consumer.process_queue import ProcessQueueState as Cache
+from pocketmq.balance.consumer.pulling import PULL_BATCH, PULL_BYTES
+from pocketmq.client.consumer_options import PushConsumerOptions
+from pocketmq.client.push.stats import HandlingStats
+from pocketmq.client.push.work import Consuming
+from pocketmq.model.kinds import ConsumeType
+from pocketmq.protocol.peers import CURRENT_VERSION, version_name
+from pocketmq.protocol.requests import client_calls
+from pocketmq.protocol.requests.client_calls import ProcessQueueBody, RunningInfo
+
+_DEEPEST = 100
+
+
+def running_info(
+    consuming: Consuming,
+    stats: HandlingStats,
+    *,
+    orderly: bool,
+    stacks_of: Iterable[asyncio.Task[Any]] | None,
+) -> RunningInfo:
+    """Describe a consumer, with the stacks of all threads and the given tasks, unless None."""
+    subscriptions = sorted(consuming.subscribed(), key=lambda one: one.topic)
+    # The cache keeps the loop's time, operators read the wall's.
+    behind = consuming.session.clock.now() - consuming.now()
+    return RunningInfo(
+        properties=_properties(consuming, orderly=orderly),
+        subscription_set=subscriptions,
+        mq_table={
+            queue: _cache(held.process.info(), consuming.noted_offset(queue), behind)
+            for queue, held in consuming.held().items()
+        },
+        status_table={one.topic: stats.status(one.topic) for one in subscriptions},
+        jstack=None if stacks_of is None else stacks(stacks_of),
+    )
+
+
+def stacks(tasks: Iterable[asyncio.Task[Any]] = ()) -> str:
+    """Show where every thread is, and each of the given tasks, in the form of Java's dumps."""
+    frames = sys._current_frames()  # noqa: SLF001 - the only way to see other threads
+    parts = []
+    for thread in threading.enumerate():
+        frame = frames.get(thread.ident or 0)
+        if frame is not None:
+            steps = traceback.extract_stack(frame)
+            parts.append(_stack(thread.name, thread.native_id or 0, "RUNNABLE", steps))
+    parts += [_stack(task.get_name(), id(task), "WAITING", _awaited(task)) for task in tasks]
+    return "\n".join(parts)
+
+
+def _stack(name: str, number: int, state: str, steps: Sequence[traceback.FrameSummary]) -> str:
+    lines = [f"{name:<40}TID: {number} STATE: {state}"]
+    # As in Java, the innermost step first.
+    lines += [f"{name:<40}{one.name}({one.filename}:{one.lineno})" for one in reversed(steps)]
+    return "\n".join(lines) + "\n"
+
+
+def _awaited(task: asyncio.Task[Any]) -> list[traceback.FrameSummary]:
+    """Follow what a task waits for, from coroutine to coroutine."""
+    steps: list[traceback.FrameSummary] = []
+    waiting: Any = task.get_coro()
+    while len(steps) < _DEEPEST:
+        frame = getattr(waiting, "cr_frame", None) or getattr(waiting, "gi_frame", None)
+        if frame is None:
+            break
+        steps += traceback.extract_stack(frame, limit=1)
+        waiting = getattr(waiting, "cr_await", None) or getattr(waiting, "gi_yieldfrom", None)
+    return steps
+
+
+def _cache(info: Cache, noted: int, behind: float) -> ProcessQueueBody:
+    def wall_ms(at: float) -> int:
+        return round((at + behind) * 1000)
+
+    return ProcessQueueBody(
+        commit_offset=noted,
+        cached_msg_min_offset=info.cached_min_offset,
+        cached_msg_max_offset=info.cached_max_offset,
+        cached_msg_count=info.cached_count,
+        cached_msg_size_in_mib=info.cached_size_mib,
+        transaction_msg_min_offset=info.consuming_min_offset,
+        transaction_msg_max_offset=info.consuming_max_offset,
+        transaction_msg_count=info.consuming_count,
+        locked=info.locked,
+        try_unlock_times=info.unlock_tries,
+        last_lock_timestamp=wall_ms(info.last_lock),
+        dropped=info.dropped,
+        last_pull_timestamp=wall_ms(info.last_pull),
+        last_consume_timestamp=wall_ms(info.last_consume),
+    )
+
+
+def _properties(consuming: Consuming, *, orderly: bool) -> dict[str, str]:
+    session = consuming.session
+    addresses = session.routes.name_servers.addresses
+    return {
+        **_settings(consuming.options),
+        "consumerGroup": consuming.group,
+        "clientIP": session.client_id.partition("@")[0],
+        "instanceName": session.client_id.split("@")[1],
+        "namesrvAddr": ";".join(addresses),
+        client_calls.PROP_ORDERLY: str(orderly).lower(),
+        client_calls.PROP_THREADS: str(consuming.options.threads),
+        client_calls.PROP_START_TIMESTAMP: str(consuming.started_at_ms),
+        client_calls.PROP_NAME_SERVER: "".join(f"{address};" for address in addresses),
+        client_calls.PROP_CONSUME_TYPE: ConsumeType.CONSUME_PASSIVELY.name,
+        client_calls.PROP_CLIENT_VERSION: version_name(CURRENT_VERSION),
+    }
+
+
+def _settings(options: PushConsumerOptions) -> dict[str, str]:
+    """Return the settings under the names of Java's fields, times in Java's units."""
+    limits = options.limits
+    values: dict[str, object] = {
+        "messageModel": options.model.name,
+        "consumeFromWhere": options.consume_from.name,
+        "allocateMessageQueueStrategy": options.allocation().name,
+        "consumeThreadMin": options.threads,
+        "consumeThreadMax": options.threads,
+        "consumeConcurrentlyMaxSpan": limits.span,
+        "pullThresholdForQueue": limits.count,
+        "pullThresholdSizeForQueue": limits.size_mib,
+        "pullThresholdForTopic": limits.topic_count,
+        "pullThresholdSizeForTopic": limits.topic_size_mib,
+        "pullInterval": round(options.pull_interval * 1000),
+        "consumeMessageBatchMaxSize": options.handler_batch,
+        "pullBatchSize": options.pull_batch or PULL_BATCH,
+        "pullBatchSizeInBytes": options.pull_batch_bytes or PULL_BYTES,
+        "postSubscriptionWhenPull": str(options.subscription_in_pull).lower(),
+        "unitMode": str(options.unit_mode).lower(),
+        "maxReconsumeTimes": options.max_reconsume_times,
+        "suspendCurrentQueueTimeMillis": round(options.suspend_queue * 1000),
+        "consumeTimeout": round(options.consume_timeout / 60),
+        "awaitTerminationMillisWhenShutdown": round(options.stop_wait * 1000),
+        "clientRebalance": str(options.client_rebalance).lower(),
+    }
+    return {name: str(value) for name, value in values.items()}
