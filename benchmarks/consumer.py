@@ -18,8 +18,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from pocketmq.client.push.consumer import PushConsumer
-
 from benchmarks.broker import QUEUES, Client, pull_frame, send_frames
 from pocketmq.client.producer.producer import Producer
 from pocketmq.client.push.consumer import PushConsumer

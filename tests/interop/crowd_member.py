@@ -10,9 +10,9 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
 
 from msgspec.structs import replace
-from pocketmq.client.push.consumer import PushConsumer
 
 from pocketmq.balance.profile import V4, V5
+from pocketmq.client.push.consumer import PushConsumer
 from pocketmq.model.kinds import ConsumeFromWhere, MessageModel
 from pocketmq.model.queue import MessageQueue
 from pocketmq.protocol.received import ReceivedMessage

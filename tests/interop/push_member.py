@@ -6,9 +6,8 @@ Name server, group, topic, instance name, and any of `orderly`, `balanced-by-bro
 import asyncio
 import sys
 
-from pocketmq.client.push.consumer import PushConsumer
-
 from pocketmq.balance.profile import V4, V5
+from pocketmq.client.push.consumer import PushConsumer
 from pocketmq.model.kinds import ConsumeFromWhere
 from pocketmq.protocol.received import ReceivedMessage
 

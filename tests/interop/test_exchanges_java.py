@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pocketmq.client.push.consumer import PushConsumer
 
 from pocketmq.client.producer import Producer
 from pocketmq.client.producer.transactions import TransactionReceipt

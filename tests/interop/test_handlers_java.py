@@ -7,8 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pocketmq.client.push.consumer import PushConsumer
-from pocketmq.client.push.handlers import Consumed
 
 from pocketmq.client.producer.producer import Producer
 from pocketmq.client.push.consumer import PushConsumer

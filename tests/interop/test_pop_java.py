@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import Iterator
 
 import pytest
-from pocketmq.client.push.consumer import PushConsumer
 
 from pocketmq.client.pop import PopConsumer
 from pocketmq.client.producer.producer import Producer

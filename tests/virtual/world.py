@@ -14,7 +14,6 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from pocketmq.client.push.consumer import PushConsumer
 
 from pocketmq.balance.allocation import allocate, strategy_by_name
 from pocketmq.broker.broker import Broker

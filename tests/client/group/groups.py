@@ -6,7 +6,6 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
 import msgspec
-from pocketmq.client.push.consumer import PushConsumer
 
 from pocketmq.balance.allocation import Strategy, allocate
 from pocketmq.balance.profile import V5

@@ -2,7 +2,6 @@
 
 import msgspec
 import pytest
-from pocketmq.client.group.history import EVENT_TAG, RebalanceHistory
 
 from pocketmq.balance.allocation import Average
 from pocketmq.client.group.history import EVENT_TAG, RebalanceHistory

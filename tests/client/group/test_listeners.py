@@ -8,10 +8,9 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
 import pytest
-from pocketmq.client.push import life
 
 from pocketmq.balance.allocation import Average
-from pocketmq.client import interrupting, tasks
+from pocketmq.client import callbacks, tasks
 from pocketmq.client.group import member as shared_member
 from pocketmq.model.queue import MessageQueue
 from tests.client.group.groups import Member, cluster, member, queues_of, send, shared

@@ -6,9 +6,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from pocketmq.client.group.local_offsets import LocalOffsets, offsets_file, pretty
 
-from pocketmq.balance.consumer.start_offset import NO_OFFSET
+from pocketmq.balance.consumer.offsets import NO_OFFSET
 from pocketmq.client.group.local_offsets import LocalOffsets, offsets_file, pretty
 from pocketmq.errors import InvalidInput
 from pocketmq.model.kinds import MessageModel

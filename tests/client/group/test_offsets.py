@@ -3,10 +3,9 @@
 import asyncio
 
 import pytest
-from pocketmq.client.group.offsets import RemoteOffsets
 
 from pocketmq.balance.allocation import Average
-from pocketmq.balance.consumer.start_offset import NO_OFFSET, OFFSET_UNKNOWN
+from pocketmq.balance.consumer.offsets import NO_OFFSET, OFFSET_UNKNOWN
 from pocketmq.client.group.offsets import RemoteOffsets
 from pocketmq.errors import ResponseCode
 from pocketmq.model.kinds import ConsumeFromWhere

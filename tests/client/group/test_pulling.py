@@ -4,9 +4,6 @@ import asyncio
 from typing import Any
 
 import pytest
-from pocketmq.client.group.held_queue import HeldQueue
-from pocketmq.client.group.pulling import AskedPull, read_answer
-from pocketmq.client.group.subscriptions import SubscribedTopic, Subscriptions
 
 from pocketmq.balance.consumer.pulling import CommitWithPull
 from pocketmq.balance.profile import V4, V5, Profile

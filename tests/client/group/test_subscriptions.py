@@ -1,7 +1,6 @@
 """Subscriptions by two names, and the handlers that go with them."""
 
 import pytest
-from pocketmq.client.group.subscriptions import Subscriptions
 
 from pocketmq.client.filters import by_sql
 from pocketmq.client.push.handlers import HandledSubscriptions

@@ -6,7 +6,6 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
 import pytest
-from pocketmq.client.group.warnings import MembershipWatch, Mistake
 
 from pocketmq.balance.allocation import Average
 from pocketmq.client.group.warnings import MembershipWatch, Mistake

@@ -7,7 +7,6 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from threading import Event
 
 import pytest
-from pocketmq.client.push.consumer import PushConsumer
 
 from pocketmq.blocking.pop_consumer import PopConsumer as BlockingPopConsumer
 from pocketmq.client.pop import PopConsumer

@@ -8,11 +8,6 @@ from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequen
 from contextlib import asynccontextmanager
 from typing import Any
 
-from pocketmq.client.group.held_queue import HeldQueue
-from pocketmq.client.push.concurrent import ConcurrentWork
-from pocketmq.client.push.handlers import TopicHandler
-from pocketmq.client.push.orderly import OrderlyWork
-
 from pocketmq.balance.profile import V5, Profile
 from pocketmq.client import Session
 from pocketmq.client.consumer_options import PushConsumerOptions

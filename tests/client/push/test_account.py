@@ -5,9 +5,6 @@ import threading
 from typing import Any
 
 import pytest
-from pocketmq.client.push.handlers import Consumed, TopicHandler
-from pocketmq.client.push.running_info import stacks
-from pocketmq.client.push.stats import CounterWindow, HandlingStats
 
 from pocketmq.client.push.handlers import Consumed, TopicHandler
 from pocketmq.client.push.running_info import stacks

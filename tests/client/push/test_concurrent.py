@@ -6,9 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from pocketmq.client.push.concurrent import ConcurrentWork
-from pocketmq.client.push.consume_hooks import ConsumeContext
-from pocketmq.client.push.handlers import Consumed, RetryLater, TopicHandler
 
 from pocketmq.balance.profile import V4, V5
 from pocketmq.client.push.concurrent import ConcurrentWork

@@ -5,7 +5,6 @@ import threading
 from pathlib import Path
 
 import pytest
-from pocketmq.client.push.consumer import PushConsumer
 
 from pocketmq.balance.allocation import Average
 from pocketmq.client.filters import by_sql

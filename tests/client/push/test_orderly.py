@@ -7,9 +7,6 @@ from typing import Any
 
 import msgspec
 import pytest
-from pocketmq.client.group.held_queue import HeldQueue
-from pocketmq.client.push.calls import LONG_ENOUGH, MOST_CALLS, Pace
-from pocketmq.client.push.handlers import Consumed, RetryLater, TopicHandler
 
 from pocketmq.balance.profile import V4, V5
 from pocketmq.client.group.held_queue import HeldQueue, HoldState

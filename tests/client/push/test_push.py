@@ -3,8 +3,6 @@
 import asyncio
 
 import pytest
-from pocketmq.client.push.consumer import PushConsumer
-from pocketmq.client.push.handlers import RetryLater
 
 from pocketmq.balance.allocation import Average
 from pocketmq.client.filters import by_sql, by_tags

@@ -8,7 +8,6 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
-from pocketmq.client.push.handlers import Consumed, RetryLater
 
 from pocketmq.client.push.handlers import Consumed, RetryLater
 from pocketmq.embedded.aio import Cluster

@@ -6,8 +6,6 @@ from random import Random
 
 import msgspec
 import pytest
-from pocketmq.client.group.held_queue import HeldQueue
-from pocketmq.client.push.member import PushMember
 
 from pocketmq.balance.allocation import Average
 from pocketmq.balance.consumer.limits import PullLimits

@@ -9,9 +9,6 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 import pytest
-from pocketmq.client.push.handlers import Failure
-from pocketmq.client.push.runners import CANCEL_WAIT, Runners
-from pocketmq.client.push.threads import Job, Threads
 
 from pocketmq.client.clock import SystemClock
 from pocketmq.client.push.handlers import Failure

@@ -5,8 +5,6 @@ import threading
 
 import msgspec
 import pytest
-from pocketmq.client.push.consume_hooks import ConsumeContext, ConsumeHook
-from pocketmq.client.push.trace import HandlingTrace
 
 from pocketmq.balance.consumer.handling import ConsumeReturnType
 from pocketmq.client.clock import SystemClock

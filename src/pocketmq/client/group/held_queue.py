@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from enum import Enum
 from typing import Protocol
 
+from pocketmq.balance.consumer.facts import OwnedQueue
 from pocketmq.balance.consumer.process_queue import ProcessQueue
-from pocketmq.balance.consumer.rebalance import OwnedQueue
 from pocketmq.client.damage import Suspicion
 from pocketmq.client.group.subscriptions import SubscribedTopic
 from pocketmq.client.questions.pulling import PullTemplate

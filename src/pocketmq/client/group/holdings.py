@@ -16,7 +16,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, Generic, TypeVar
 
 from pocketmq.balance.consumer import instructions as do
-from pocketmq.balance.consumer.rebalance import OwnedQueue
+from pocketmq.balance.consumer.facts import OwnedQueue
 from pocketmq.balance.consumer.round import OffsetAnswered, OffsetRead, RebalanceRound, RoundEvent
 from pocketmq.client.group.held_queue import HeldQueue, HoldState, log_name
 from pocketmq.client.group.offsets import answer_to

@@ -13,8 +13,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Any
 
-from pocketmq.client.interrupting import interrupt_main
-from pocketmq.client.own_thread import call_in_own_thread
+from pocketmq.client.callbacks import call_in_own_thread, interrupt_main
 from pocketmq.client.routes import RouteBook
 from pocketmq.client.tasks import Tasks
 from pocketmq.errors import MQError

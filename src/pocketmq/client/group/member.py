@@ -25,10 +25,10 @@ from pocketmq.client.routes import KnownRoute
 from pocketmq.client.session import Session
 from pocketmq.client.tasks import Tasks
 from pocketmq.errors import NameServersUnreachable, ResponseCode, SystemFailure
-from pocketmq.model.members import ConsumerData
+from pocketmq.model.groups import ConsumerData
 from pocketmq.model.queue import MessageQueue
-from pocketmq.protocol.bodies.running import DirectConsumeResult, RunningInfo
 from pocketmq.protocol.received import ReceivedMessage
+from pocketmq.protocol.requests.client_calls import DirectConsumeResult, RunningInfo
 
 logger = logging.getLogger("pocketmq.client")
 

@@ -16,9 +16,9 @@ from collections.abc import Awaitable, Callable, Collection
 from typing import Protocol
 
 from pocketmq.balance.consumer.instructions import AskMaxOffset, SearchOffset, UseOffset
-from pocketmq.balance.consumer.offset_table import OffsetTable
-from pocketmq.balance.consumer.start_offset import (
+from pocketmq.balance.consumer.offsets import (
     OFFSET_UNKNOWN,
+    NotedOffsets,
     StartRule,
     after_answer,
     offset_after_refusal,
@@ -219,7 +219,7 @@ async def answer_to(session: Session, step: AskMaxOffset | SearchOffset) -> int 
 
 def persist_periodically(
     tasks: Tasks,
-    table: OffsetTable,
+    table: NotedOffsets,
     options: ClientOptions,
     persist: Callable[[], Awaitable[object]],
 ) -> None:

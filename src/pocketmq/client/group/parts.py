@@ -9,7 +9,7 @@ from typing import Generic, TypeVar
 
 import msgspec
 
-from pocketmq.balance.consumer.start_offset import StartRule
+from pocketmq.balance.consumer.offsets import StartRule
 from pocketmq.balance.profile import Profile
 from pocketmq.client.consumer_options import ConsumerOptions
 from pocketmq.client.group.held_queue import HeldQueue

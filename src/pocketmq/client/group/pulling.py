@@ -11,7 +11,7 @@ from typing import NamedTuple, TypeVar
 import msgspec
 
 from pocketmq.balance.consumer.pulling import PullStatus
-from pocketmq.client.addresses import Place
+from pocketmq.client.addresses import BrokerProcess
 from pocketmq.client.group.held_queue import HeldQueue, log_name
 from pocketmq.client.group.queue_loop import QueueLoop
 from pocketmq.client.group.subscriptions import SubscribedTopic, Subscriptions
@@ -22,8 +22,8 @@ from pocketmq.model.kinds import OnDamage
 from pocketmq.model.queue import MessageQueue
 from pocketmq.protocol.command import Command
 from pocketmq.protocol.pulled import decode_pulled
-from pocketmq.protocol.received import Delivery, ReceivedMessage
-from pocketmq.protocol.requests.pulling import PullResponse
+from pocketmq.protocol.received import DeliveryContext, ReceivedMessage
+from pocketmq.protocol.requests.reading import PullResponse
 
 logger = logging.getLogger("pocketmq.client")
 
@@ -64,7 +64,9 @@ class PullLoop(QueueLoop[Q, PullResult]):
         """Write the pull requests of a queue for a subscription."""
         raise NotImplementedError
 
-    def fields(self, held: Q, template: PullTemplate, place: Place, offset: int) -> dict[str, str]:
+    def fields(
+        self, held: Q, template: PullTemplate, place: BrokerProcess, offset: int
+    ) -> dict[str, str]:
         """Return the fields of one pull."""
         raise NotImplementedError
 
@@ -110,7 +112,7 @@ def read_answer(
     and `CodecMissing`.
     """
     subscribed = asked.subscribed
-    delivery = Delivery(
+    delivery = DeliveryContext(
         broker_name=held.queue.broker_name,
         queue_id=held.queue.queue_id,
         topic=None if held.retries else held.topic,

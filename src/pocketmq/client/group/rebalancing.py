@@ -14,7 +14,7 @@ from typing import Generic, TypeVar
 import msgspec
 
 from pocketmq.balance.consumer import schedule as when
-from pocketmq.balance.consumer.facts import GroupMember, RebalanceFacts
+from pocketmq.balance.consumer.facts import RebalanceFacts
 from pocketmq.balance.consumer.instructions import (
     DropQueue,
     Instruction,

@@ -15,13 +15,12 @@ from pocketmq.client.consumer_options import MOST_MESSAGES, PopConsumerOptions, 
 from pocketmq.client.filters import Filter
 from pocketmq.client.group.life import ConsumerLife
 from pocketmq.client.group.subscriptions import Subscriptions
-from pocketmq.client.options import ClientOptions
+from pocketmq.client.options import ClientOptions, sort_settings
 from pocketmq.client.pop.asking import ReceiveSpec
 from pocketmq.client.pop.member import PopMember
 from pocketmq.client.pop.popped import handle_of, with_handle
 from pocketmq.client.session import Session
 from pocketmq.client.sessions import Lease, lease_session
-from pocketmq.client.settings import sort_settings
 from pocketmq.errors import ClientClosed, InvalidInput
 from pocketmq.protocol.handles import PopHandle
 from pocketmq.protocol.received import ReceivedMessage

@@ -14,11 +14,10 @@ from pocketmq.client.pop.receiving import Receiving
 from pocketmq.client.pop.requests import PopRequests
 from pocketmq.client.pop.sources import Sources
 from pocketmq.client.session import Session
+from pocketmq.model.groups import ConsumerData, Subscription
 from pocketmq.model.kinds import ConsumeType, MessageModel
-from pocketmq.model.members import ConsumerData
 from pocketmq.model.names import wrap_namespace
-from pocketmq.model.subscription import Subscription
-from pocketmq.protocol.bodies.running import (
+from pocketmq.protocol.requests.client_calls import (
     PROP_CONSUME_TYPE,
     PROP_ORDERLY,
     PROP_START_TIMESTAMP,

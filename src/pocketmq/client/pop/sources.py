@@ -12,7 +12,7 @@ from typing import NamedTuple, TypeAlias
 from pocketmq.client.pop.popped import PopResult
 from pocketmq.client.routes import RouteBook
 from pocketmq.errors import RouteNotFound
-from pocketmq.model.subscription import Subscription
+from pocketmq.model.groups import Subscription
 from pocketmq.protocol.received import ReceivedMessage
 
 SourceKey: TypeAlias = tuple[str, str, str, str]

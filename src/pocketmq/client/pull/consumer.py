@@ -14,14 +14,13 @@ from pocketmq.client.filters import Filter, subscription_to
 from pocketmq.client.group.life import ConsumerLife
 from pocketmq.client.group.listeners import QueueListener, QueuesListener
 from pocketmq.client.group.subscriptions import SubscribedTopic
-from pocketmq.client.options import ClientOptions
+from pocketmq.client.options import ClientOptions, sort_settings
 from pocketmq.client.pull.cache import PulledBatch
 from pocketmq.client.pull.member import PullMember
 from pocketmq.client.pull.queues import PullSetup
 from pocketmq.client.pull.steering import PullSteering
 from pocketmq.client.session import Session
 from pocketmq.client.sessions import Lease, lease_session
-from pocketmq.client.settings import sort_settings
 from pocketmq.errors import ClientClosed, InvalidInput
 from pocketmq.model.kinds import MessageModel
 from pocketmq.model.names import check_topic

@@ -9,8 +9,8 @@ from collections.abc import Collection, Iterable
 
 from pocketmq.balance.consumer import lifecycle as life
 from pocketmq.balance.consumer import schedule as when
+from pocketmq.balance.consumer.facts import GroupMember
 from pocketmq.balance.consumer.instructions import Instruction
-from pocketmq.balance.consumer.rebalance import Member
 from pocketmq.client.consumer_options import PullConsumerOptions
 from pocketmq.client.group.listeners import FIRST_LOOK
 from pocketmq.client.group.member import STOP_PATIENCE, SharingMember
@@ -28,11 +28,10 @@ from pocketmq.client.pull.positions import Positions
 from pocketmq.client.pull.pulling import LitePullLoop
 from pocketmq.client.pull.queues import PullHoldings, PullParts, PullSetup
 from pocketmq.client.session import Session
+from pocketmq.model.groups import ConsumerData
 from pocketmq.model.kinds import ConsumeFromWhere, ConsumeType
-from pocketmq.model.members import ConsumerData
 from pocketmq.model.names import wrap_namespace
 from pocketmq.model.queue import MessageQueue
-from pocketmq.protocol.received import ReceivedMessage
 from pocketmq.protocol.requests.client_calls import (
     PROP_CONSUME_TYPE,
     PROP_ORDERLY,
@@ -70,7 +69,7 @@ class PullMember(SharingMember[PullQueue]):
         pulling = LitePullLoop(parts)
         self.positions = Positions(parts, pulling)
         self.holdings = PullHoldings(parts, pulling)
-        member = Member(
+        member = GroupMember(
             profile=parts.profile,
             group=group,
             client_id=session.client_id,

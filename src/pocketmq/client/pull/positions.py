@@ -7,7 +7,7 @@ import asyncio
 from collections.abc import Collection, Mapping
 
 from pocketmq.balance.consumer.lite_pull import NONE, auto_commit, check_seek, commit_step
-from pocketmq.balance.consumer.start_offset import NO_OFFSET
+from pocketmq.balance.consumer.offsets import NO_OFFSET
 from pocketmq.client.pull.cache import PullQueue
 from pocketmq.client.pull.pulling import LitePullLoop
 from pocketmq.client.pull.queues import PullParts

@@ -18,9 +18,9 @@ from pocketmq.balance.consumer.lite_pull import (
     before_lite_pull,
     lite_start_failed,
 )
+from pocketmq.balance.consumer.offsets import NO_OFFSET
 from pocketmq.balance.consumer.pulling import CacheMessages, PullStatus, StopPulling
-from pocketmq.balance.consumer.start_offset import NO_OFFSET
-from pocketmq.client.addresses import Place
+from pocketmq.client.addresses import BrokerProcess
 from pocketmq.client.group.held_queue import log_name
 from pocketmq.client.group.offsets import start_offset
 from pocketmq.client.group.pulling import AskedPull, PullLoop, PullResult
@@ -29,7 +29,7 @@ from pocketmq.client.pull.cache import PulledBatch, PullQueue
 from pocketmq.client.pull.queues import PullParts
 from pocketmq.client.questions.pulling import ANSWERS, PullSpec, PullTemplate
 from pocketmq.errors import RequestNotSupported
-from pocketmq.model.flags import PullFlag
+from pocketmq.model.kinds import PullFlag
 from pocketmq.model.queue import MessageQueue
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import Command
@@ -119,7 +119,7 @@ class LitePullLoop(PullLoop[PullQueue]):
         self,
         held: PullQueue,
         template: PullTemplate,
-        place: Place,  # noqa: ARG002 - a pull consumer commits nothing by the way
+        place: BrokerProcess,  # noqa: ARG002 - a pull consumer commits nothing by the way
         offset: int,
     ) -> dict[str, str]:
         """Return the fields of one pull."""

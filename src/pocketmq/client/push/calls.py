@@ -20,8 +20,8 @@ from pocketmq.client.push.work import Consuming
 from pocketmq.model import properties as names
 from pocketmq.model.kinds import ConsumeResult
 from pocketmq.model.names import retry_topic, unwrap_namespace
-from pocketmq.protocol.bodies.running import DirectConsumeResult
 from pocketmq.protocol.received import ReceivedMessage
+from pocketmq.protocol.requests.client_calls import DirectConsumeResult
 
 logger = logging.getLogger("pocketmq.client")
 

@@ -14,14 +14,15 @@ import logging
 from collections.abc import Sequence
 
 from pocketmq.balance.consumer.concurrent import (
+    SWEEP_DELAY_LEVEL,
     BatchVerdict,
     ConcurrentAnswer,
     ConcurrentStatus,
+    ExpirySweep,
     commit_step,
     judge,
     settle,
 )
-from pocketmq.balance.consumer.expiry import SWEEP_DELAY_LEVEL, ExpirySweep
 from pocketmq.balance.consumer.handling import RESUBMIT_AFTER
 from pocketmq.client.group.held_queue import HeldQueue
 from pocketmq.client.push.calls import Call

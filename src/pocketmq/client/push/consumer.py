@@ -17,7 +17,7 @@ from pocketmq.client.filters import Filter
 from pocketmq.client.group.life import ConsumerLife, run_until_signal
 from pocketmq.client.group.listeners import QueueListener, QueueListeners
 from pocketmq.client.group.warnings import MembershipWarning
-from pocketmq.client.options import ClientOptions
+from pocketmq.client.options import ClientOptions, sort_settings
 from pocketmq.client.push.concurrent import ConcurrentWork
 from pocketmq.client.push.consume_hooks import ConsumeHook
 from pocketmq.client.push.handlers import HandledSubscriptions, HandlerFunction
@@ -27,7 +27,6 @@ from pocketmq.client.push.steering import PushSteering
 from pocketmq.client.push.work import Consuming, Work
 from pocketmq.client.session import Session
 from pocketmq.client.sessions import Lease, lease_session
-from pocketmq.client.settings import sort_settings
 from pocketmq.model.kinds import MessageModel
 from pocketmq.model.names import is_retry_topic
 from pocketmq.model.queue import MessageQueue, sort_queues

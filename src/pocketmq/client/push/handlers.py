@@ -17,7 +17,6 @@ from pocketmq.client.checks import check_seconds
 from pocketmq.client.filters import Filter
 from pocketmq.client.group.listeners import is_coroutine_function
 from pocketmq.client.group.subscriptions import Subscriptions
-from pocketmq.client.interrupting import interrupt_main
 from pocketmq.errors import InvalidInput
 from pocketmq.protocol.received import ReceivedMessage
 

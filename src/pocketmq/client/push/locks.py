@@ -10,6 +10,7 @@ import asyncio
 import logging
 from collections.abc import Iterable
 
+from pocketmq.balance.consumer.facts import OwnedQueue
 from pocketmq.balance.consumer.instructions import Instruction, LockBatch, UnlockBatch
 from pocketmq.balance.consumer.locks import (
     after_lock_batch,
@@ -17,7 +18,6 @@ from pocketmq.balance.consumer.locks import (
     lock_plan,
     unlock_plan,
 )
-from pocketmq.balance.consumer.rebalance import OwnedQueue
 from pocketmq.client.group.held_queue import log_name
 from pocketmq.client.session import Session
 from pocketmq.client.tasks import Tasks

@@ -10,8 +10,8 @@ import msgspec
 
 from pocketmq.balance.consumer import lifecycle as life
 from pocketmq.balance.consumer import schedule as when
+from pocketmq.balance.consumer.facts import GroupMember
 from pocketmq.balance.consumer.instructions import Instruction
-from pocketmq.balance.consumer.rebalance import Member
 from pocketmq.client.consumer_options import PushConsumerOptions
 from pocketmq.client.group import member as shared
 from pocketmq.client.group.held_queue import HeldQueue
@@ -34,13 +34,12 @@ from pocketmq.client.push.pulling import PushPullLoop
 from pocketmq.client.push.trace import open_trace
 from pocketmq.client.push.work import Consuming, PushParts, Work
 from pocketmq.client.session import Session
+from pocketmq.model.groups import ConsumerData, Subscription
 from pocketmq.model.kinds import ConsumeType, MessageModel
-from pocketmq.model.members import ConsumerData
 from pocketmq.model.names import is_retry_topic, wrap_namespace
 from pocketmq.model.queue import MessageQueue
-from pocketmq.model.subscription import Subscription
-from pocketmq.protocol.bodies.running import DirectConsumeResult, RunningInfo
 from pocketmq.protocol.received import ReceivedMessage
+from pocketmq.protocol.requests.client_calls import DirectConsumeResult, RunningInfo
 
 MakeWork = Callable[[Consuming], Work]
 
@@ -98,9 +97,9 @@ class PushMember(shared.SharingMember[HeldQueue]):
         self._publishers: list[HistoryTopic] = []
         self.tracer = open_trace(session, options, parts.work, self.tasks)
 
-    def _facts(self) -> Member:
+    def _facts(self) -> GroupMember:
         options = self.options
-        return Member(
+        return GroupMember(
             profile=self.profile,
             group=self.group,
             client_id=self.session.client_id,

@@ -29,7 +29,7 @@ from pocketmq.balance.consumer.pulling import (
     start_check_failed,
 )
 from pocketmq.balance.profile import Profile
-from pocketmq.client.addresses import Place
+from pocketmq.client.addresses import BrokerProcess
 from pocketmq.client.consumer_options import PushConsumerOptions
 from pocketmq.client.group.held_queue import HeldQueue
 from pocketmq.client.group.offsets import start_offset
@@ -37,7 +37,7 @@ from pocketmq.client.group.pulling import AskedPull, PullLoop, PullResult
 from pocketmq.client.group.subscriptions import SubscribedTopic
 from pocketmq.client.push.work import PushParts
 from pocketmq.client.questions.pulling import ANSWERS, PullSpec, PullTemplate
-from pocketmq.model.flags import PullFlag
+from pocketmq.model.kinds import PullFlag
 from pocketmq.model.queue import MessageQueue
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import Command
@@ -121,7 +121,7 @@ class PushPullLoop(PullLoop[HeldQueue]):
         return push_template(parts.group, queue, subscribed, parts.options, parts.profile)
 
     def fields(
-        self, held: HeldQueue, template: PullTemplate, place: Place, offset: int
+        self, held: HeldQueue, template: PullTemplate, place: BrokerProcess, offset: int
     ) -> dict[str, str]:
         """Return the fields of one pull, with the noted offset to be committed by the way."""
         parts = self._parts
