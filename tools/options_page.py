@@ -14,6 +14,7 @@ import msgspec
 
 from pocketmq.balance.consumer.limits import LitePullLimits, PullLimits, QueueLimits
 from pocketmq.balance.profile import Profile
+from pocketmq.client.checks import words_of
 from pocketmq.client.consumer_options import (
     ConsumerOptions,
     PullConsumerOptions,
@@ -22,7 +23,6 @@ from pocketmq.client.consumer_options import (
 from pocketmq.client.options import ClientOptions, Credentials
 from pocketmq.client.pop.options import PopConsumerOptions
 from pocketmq.client.producer_options import ProducerOptions
-from pocketmq.client.words import words_of
 from pocketmq.net.tls import Tls
 
 PAGE = Path(__file__).parents[1] / "docs" / "reference" / "options.md"

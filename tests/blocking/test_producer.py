@@ -15,7 +15,7 @@ import pytest
 import pocketmq as mq
 from pocketmq import Cluster, Message, MessageQueue, SendReceipt
 from pocketmq.blocking import process_loop
-from pocketmq.blocking.wires import MOST
+from pocketmq.blocking.connection_pool import MOST
 from pocketmq.errors import (
     ClientClosed,
     InvalidInput,

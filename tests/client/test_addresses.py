@@ -2,7 +2,7 @@
 
 import pytest
 
-from pocketmq.client.addresses import BrokerAddresses, Place
+from pocketmq.client.addresses import BrokerAddresses, BrokerProcess
 from pocketmq.errors import BrokerNotFound
 from tests.client.servers import broker, route
 
@@ -37,7 +37,7 @@ def test_writers_need_a_master() -> None:
 )
 def test_readers_take_what_is_there(addresses: dict[int, str], wanted: int, found: int) -> None:
     table = known(("a", addresses))
-    assert table.for_reading("a", wanted) == Place("a", found, addresses[found])
+    assert table.for_reading("a", wanted) == BrokerProcess("a", found, addresses[found])
 
 
 def test_readers_that_want_one_process_only_get_no_other() -> None:
@@ -52,7 +52,7 @@ def test_readers_that_want_one_process_only_get_no_other() -> None:
 def test_a_changed_route_replaces_a_brokers_addresses() -> None:
     table = known(("a", {0: "h:1", 1: "h:2"}))
     table.take([broker("a", "h:9")])
-    assert table.places() == [Place("a", 0, "h:9")]
+    assert table.places() == [BrokerProcess("a", 0, "h:9")]
     assert "h:9" in table
     assert "h:1" not in table
 
@@ -62,21 +62,21 @@ def test_addresses_no_route_has_are_dropped_with_their_versions() -> None:
     for address in ("h:1", "h:2", "h:3"):
         table.note_version(address, 401)
     assert table.keep_only([route(broker("a", "h:1"))]) == ["h:2", "h:3"]
-    assert table.places() == [Place("a", 0, "h:1")]
+    assert table.places() == [BrokerProcess("a", 0, "h:1")]
     assert (table.version("h:1"), table.version("h:2"), table.version("h:3")) == (401, 0, 0)
     assert table.keep_only([route(broker("a", "h:1"))]) == []
 
 
 def test_masters_can_be_listed_alone() -> None:
     table = known(("a", {0: "h:1", 1: "h:2"}), ("b", {1: "h:3"}))
-    assert table.places(masters_only=True) == [Place("a", 0, "h:1")]
+    assert table.places(masters_only=True) == [BrokerProcess("a", 0, "h:1")]
     assert len(table.places()) == 3
 
 
 @pytest.mark.parametrize("wrong", ["nonsense", "", "host:99999", "[::1", "x y:1"])
 def test_what_is_no_address_is_passed_over(wrong: str, caplog: pytest.LogCaptureFixture) -> None:
     table = known(("a", {0: wrong, 1: "s:1"}), ("b", {0: wrong}))
-    assert table.any_of("a") == Place("a", 1, "s:1")
+    assert table.any_of("a") == BrokerProcess("a", 1, "s:1")
     for name in ("a", "b"):
         with pytest.raises(BrokerNotFound):
             table.master(name)

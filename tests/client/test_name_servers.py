@@ -6,8 +6,8 @@ from random import Random
 
 import pytest
 
-from pocketmq.client.calls import Calls
-from pocketmq.client.name_servers import NameServers, name_server_addresses
+from pocketmq.client.calls import ServerCalls
+from pocketmq.client.name_servers import NameServerCalls, name_server_addresses
 from pocketmq.embedded.fault_proxy import FaultProxy
 from pocketmq.errors import InvalidInput, NameServersUnreachable, RequestNotSupported
 from pocketmq.net import Dialer
@@ -26,7 +26,9 @@ class Servers:
         self.directories = directories
         self.proxies = proxies
         self.dialer = Dialer(Recorder())
-        self.client = NameServers(tuple(proxies), Calls(self.dialer, (), lambda: None), Random(7))
+        self.client = NameServerCalls(
+            tuple(proxies), ServerCalls(self.dialer, (), lambda: None), Random(7)
+        )
 
     async def ask(self, within: float = 10.0) -> str:
         """Ask something, give the server that answered."""
@@ -108,7 +110,7 @@ async def test_a_refusal_is_an_answer_and_no_reason_to_ask_another() -> None:
     server = Scripted({})
     async with serving(server) as (_, address):
         dialer = Dialer(Recorder())
-        client = NameServers((address,), Calls(dialer, (), lambda: None), Random(7))
+        client = NameServerCalls((address,), ServerCalls(dialer, (), lambda: None), Random(7))
         with pytest.raises(RequestNotSupported, match="GET_ROUTEINFO_BY_TOPIC"):
             await client.ask(ROUTE, timeout=5.0)
         await dialer.close(0.2)
@@ -116,8 +118,8 @@ async def test_a_refusal_is_an_answer_and_no_reason_to_ask_another() -> None:
 
 def test_clients_spread_over_the_servers() -> None:
     addresses = ("a:1", "b:1", "c:1")
-    calls = Calls.__new__(Calls)
-    chosen = {NameServers(addresses, calls, Random(seed)).chosen for seed in range(50)}
+    calls = ServerCalls.__new__(ServerCalls)
+    chosen = {NameServerCalls(addresses, calls, Random(seed)).chosen for seed in range(50)}
     assert chosen == set(addresses)
 
 

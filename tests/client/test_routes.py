@@ -8,8 +8,8 @@ from random import Random
 import pytest
 
 from pocketmq.client.addresses import BrokerAddresses
-from pocketmq.client.calls import Calls
-from pocketmq.client.name_servers import NameServers
+from pocketmq.client.calls import ServerCalls
+from pocketmq.client.name_servers import NameServerCalls
 from pocketmq.client.routes import KnownRoute, RouteBook
 from pocketmq.client.tasks import Tasks
 from pocketmq.errors import (
@@ -32,7 +32,7 @@ ORDERS = route(broker("a", "h:1"), broker("b", "h:2"), queues=2)
 async def book_on(directory: Directory) -> AsyncIterator[RouteBook]:
     async with serving(directory) as (_, address):
         dialer, tasks = Dialer(Recorder()), Tasks("book")
-        servers = NameServers((address,), Calls(dialer, (), lambda: None), Random(7))
+        servers = NameServerCalls((address,), ServerCalls(dialer, (), lambda: None), Random(7))
         try:
             yield RouteBook(servers, BrokerAddresses(), tasks, 5.0)
         finally:

@@ -7,7 +7,7 @@ import tracemalloc
 from hypothesis import given
 from hypothesis import strategies as some
 
-from pocketmq.client.hooks import Signing
+from pocketmq.client.calls import Signing
 from pocketmq.client.options import Credentials
 from pocketmq.protocol.signature import (
     BINDING,

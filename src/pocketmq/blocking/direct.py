@@ -12,14 +12,14 @@ from ipaddress import ip_address
 from socket import SOCK_STREAM
 from typing import Any, TypeVar
 
-from pocketmq.blocking.fault_table import SharedFaultTable
+from pocketmq.blocking.connection_pool import ConnectionPool
 from pocketmq.blocking.loop_thread import LoopThread
-from pocketmq.blocking.wires import Wires
 from pocketmq.client.producer import Producer
+from pocketmq.client.producer.faults import SharedFaultTable
 from pocketmq.client.producer.publishing import Publication
 from pocketmq.client.producer.requests import Outgoing
 from pocketmq.client.producer.sending import Sending
-from pocketmq.client.producer.window import Window
+from pocketmq.client.producer.window import SendWindow
 from pocketmq.errors import ConnectFailed
 from pocketmq.model.queue import MessageQueue
 from pocketmq.model.receipt import SendReceipt
@@ -58,7 +58,7 @@ class DirectProducer(Producer):
         return self._direct
 
     @property
-    def wires(self) -> Wires:
+    def wires(self) -> ConnectionPool:
         """The connections its senders take."""
         return self._direct.wires
 
@@ -75,7 +75,7 @@ class DirectSending(Sending):
             )
         self.__dict__.update(on_loop.__dict__)  # one producer: names, options, routes, faults
         self.window = _Open(1, on_loop.window.budget)
-        self.wires = Wires(self._resolve, on_loop.session.calls.dialer.limits)
+        self.wires = ConnectionPool(self._resolve, on_loop.session.calls.dialer.limits)
         self._on_loop = on_loop
         self._thread = thread
 
@@ -87,7 +87,7 @@ class DirectSending(Sending):
         if wire is None:  # more callers than wires
             return self._thread.call(self._on_loop.ask(outgoing, queue, timeout))
         try:
-            opaque = wire.take_number()
+            opaque = wire.next_opaque()
             frame = self.writer.frame(outgoing, queue, opaque, self.session.clock.now_ms())
             left = timeout - (time.monotonic() - asked)
             reply = wire.ask(frame, opaque, outgoing.code, left)
@@ -106,7 +106,7 @@ class DirectSending(Sending):
             return
         try:
             now_ms = self.session.clock.now_ms()
-            frame = self.writer.frame(outgoing, queue, wire.take_number(), now_ms, oneway=True)
+            frame = self.writer.frame(outgoing, queue, wire.next_opaque(), now_ms, oneway=True)
             wire.tell(frame, timeout)
         except BaseException:
             self.wires.drop(wire)
@@ -129,7 +129,7 @@ class DirectSending(Sending):
         return [(host, port)]
 
 
-class _Open(Window):
+class _Open(SendWindow):
     """Room for all: each sender brings a thread, and there are only so many wires."""
 
     def try_enter(self, size: int) -> bool:  # noqa: ARG002 - a window's

@@ -18,7 +18,7 @@ class _Options(Protocol):
     def group(self) -> str: ...
 
 
-class Client(Protocol):
+class AsyncClient(Protocol):
     """An asyncio client, as far as they are all alike."""
 
     @property
@@ -32,10 +32,10 @@ class Client(Protocol):
         """Finish what was promised, and leave."""
 
 
-C = TypeVar("C", bound=Client)
+C = TypeVar("C", bound=AsyncClient)
 
 
-def told_in_full(asyncios: type) -> Callable[[type[T]], type[T]]:
+def inherit_docs(asyncios: type) -> Callable[[type[T]], type[T]]:
     """Have methods that say one line of themselves say the rest as asyncio's client does.
 
     So `help` tells everything, and it is written in one place.

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Self, Unpack
 
-from pocketmq.blocking.facade import Facade, told_in_full
+from pocketmq.blocking.facade import Facade, inherit_docs
 from pocketmq.client.filters import Filter
 from pocketmq.client.options import ClientOptions
 from pocketmq.client.pop import PopConsumer as AsyncPopConsumer
@@ -11,7 +11,7 @@ from pocketmq.client.pop.options import PopConsumerOptions, PopSettings
 from pocketmq.protocol.received import ReceivedMessage
 
 
-@told_in_full(AsyncPopConsumer)
+@inherit_docs(AsyncPopConsumer)
 class PopConsumer(Facade[AsyncPopConsumer]):
     """Takes messages one receive at a time; each is the caller's until it is not hidden any more.
 

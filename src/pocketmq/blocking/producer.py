@@ -13,15 +13,14 @@ from typing import Any, Literal, Self, TypeVar, Unpack, overload
 from pocketmq.balance.producer.selectors import OrderingKey
 from pocketmq.blocking.direct import DirectProducer, run_here
 from pocketmq.blocking.exchanges import Exchanging
-from pocketmq.blocking.facade import told_in_full
-from pocketmq.blocking.gate import Gate
-from pocketmq.blocking.submitting import HandingOver
+from pocketmq.blocking.facade import inherit_docs
+from pocketmq.blocking.submitting import LoopHandOver, SubmitWindow
 from pocketmq.client.options import ClientOptions
 from pocketmq.client.producer import Producer as AsyncProducer
 from pocketmq.client.producer.check_backs import TransactionCheck
 from pocketmq.client.producer.choices import Choice, QueueSelector, choice_of
+from pocketmq.client.producer.delays import delay_properties
 from pocketmq.client.producer.hooks import SendHook
-from pocketmq.client.producer.preparing import delay_properties
 from pocketmq.client.producer_options import ProducerOptions, ProducerSettings
 from pocketmq.errors import ClientClosed, SendFailed
 from pocketmq.model.message import Message
@@ -31,7 +30,7 @@ from pocketmq.model.receipt import SendReceipt
 T = TypeVar("T")
 
 
-@told_in_full(AsyncProducer)
+@inherit_docs(AsyncProducer)
 class Producer(Exchanging):
     """Sends messages. Used with `with`, or with `start` and `close`; threads may share it.
 
@@ -52,7 +51,7 @@ class Producer(Exchanging):
         client = AsyncProducer(name_servers, group=group, options=options, check=check, **settings)
         super().__init__(client)
         self._direct: DirectProducer | None = None
-        self._handing: HandingOver | None = None
+        self._handing: LoopHandOver | None = None
         self._busy: set[int] = set()  # threads that send by themselves
         self._idle = threading.Condition()
         self._closing = False
@@ -94,8 +93,8 @@ class Producer(Exchanging):
         if sending.session.calls.dialer.tls is None:
             self._direct = DirectProducer(self._client, self._thread)
         options = self._client.options
-        gate = Gate(options.window, sending.window.budget)
-        self._handing = HandingOver(self._client.submitting, self._thread, gate)
+        gate = SubmitWindow(options.window, sending.window.budget)
+        self._handing = LoopHandOver(self._client.submitting, self._thread, gate)
 
     # Sending
 

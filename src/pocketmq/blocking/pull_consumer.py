@@ -5,7 +5,7 @@ from collections.abc import Coroutine, Iterable, Mapping
 from types import TracebackType
 from typing import Any, Self, Unpack
 
-from pocketmq.blocking.facade import Facade, told_in_full
+from pocketmq.blocking.facade import Facade, inherit_docs
 from pocketmq.blocking.process_loop import closed
 from pocketmq.client.consumer.listeners import QueueListener
 from pocketmq.client.consumer_options import PullConsumerOptions
@@ -19,7 +19,7 @@ from pocketmq.model.queue import MessageQueue
 from pocketmq.protocol.received import ReceivedMessage
 
 
-@told_in_full(AsyncPullConsumer)
+@inherit_docs(AsyncPullConsumer)
 class PullConsumer(Facade[AsyncPullConsumer]):
     """Reads queues at the caller's pace: poll, or iterate.
 

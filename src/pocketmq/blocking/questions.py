@@ -13,11 +13,10 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import TypeVar
 
-from pocketmq.blocking.tls_wire import tls_wires
-from pocketmq.blocking.wires import MOST, Wires
+from pocketmq.blocking.connection import tls_connections
+from pocketmq.blocking.connection_pool import MOST, ConnectionPool
 from pocketmq.client.addresses import BrokerAddresses
-from pocketmq.client.calls import SUCCESS, request_name
-from pocketmq.client.hooks import hooks_for
+from pocketmq.client.calls import SUCCESS, hooks_for, request_name
 from pocketmq.client.name_servers import name_server_addresses
 from pocketmq.client.options import ClientOptions
 from pocketmq.client.questions.asking import Ask, Question, run_blocking
@@ -59,8 +58,8 @@ class Questions:
         self._servers = list(name_server_addresses(options.name_servers, os.environ))
         random.shuffle(self._servers)
         self._hooks = hooks_for(options)
-        make = None if options.tls is None else tls_wires(options.tls)
-        self._wires = Wires(_resolve, make=make)
+        make = None if options.tls is None else tls_connections(options.tls)
+        self._wires = ConnectionPool(_resolve, make=make)
         self._room = threading.BoundedSemaphore(MOST)
         self._addresses = BrokerAddresses()
         self._suggested: dict[MessageQueue, int] = {}
@@ -205,7 +204,7 @@ class Questions:
             if wire is None:
                 raise ClientClosed(self._name)
             try:
-                opaque = wire.take_number()
+                opaque = wire.next_opaque()
                 frame = Command.request(code, opaque, fields, body).encode()
                 answer = wire.ask(frame, opaque, code, timeout)
             except BaseException:

@@ -15,7 +15,7 @@ import msgspec
 from pocketmq.balance.producer.transactions import half_properties
 from pocketmq.blocking.producer import Producer
 from pocketmq.client.producer.choices import choice_of
-from pocketmq.client.producer.identifiers import unique_ids
+from pocketmq.client.producer.preparing import unique_ids
 from pocketmq.client.producer.requests import Outgoing
 from pocketmq.errors import MQError, ResponseCode
 from pocketmq.model import properties as names

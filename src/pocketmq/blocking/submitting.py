@@ -5,17 +5,18 @@ Owns the way there and back. What a send is, and what is done about failures, is
 
 import asyncio
 import threading
+import time
 from collections import deque
 from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
 from typing import TypeAlias
 
-from pocketmq.blocking.gate import Gate
 from pocketmq.blocking.loop_thread import LoopThread
 from pocketmq.blocking.process_loop import callback_threads
 from pocketmq.client.producer.choices import Choice
 from pocketmq.client.producer.requests import Outgoing
 from pocketmq.client.producer.submitting import Submitting
+from pocketmq.client.producer.window import ByteBudget
 from pocketmq.errors import ClientClosed, MQError
 from pocketmq.model.message import Message
 from pocketmq.model.receipt import SendReceipt
@@ -27,21 +28,86 @@ _first_wait = threading.Lock()
 _Send: TypeAlias = tuple[Outgoing, Message, Choice | None, float]
 
 
-class HandingOver:
+class SubmitWindow:
+    """Room for sends. Any thread enters and waits; whoever ends a send makes room again."""
+
+    def __init__(self, most: int, budget: ByteBudget) -> None:
+        self._most = most
+        self._budget = budget
+        self._count = 0
+        self._bytes = 0
+        self._waiting = 0
+        self._lock = threading.Lock()
+        self._changed = threading.Condition(self._lock)
+
+    def try_enter(self, size: int) -> bool:
+        """Enter if there is room."""
+        with self._lock:
+            if self._count and (
+                self._count >= self._most or self._bytes + size > self._budget.limit
+            ):
+                return False
+            self._count += 1
+            self._bytes += size
+            return True
+
+    def enter(self, size: int, timeout: float) -> bool:
+        """Enter, waiting for room at most so many seconds; False if there was none."""
+        with self._changed:
+            if not self._wait(size, timeout):
+                return False
+            self._count += 1
+            self._bytes += size
+            return True
+
+    def wait_for_room(self) -> None:
+        """Wait until a small send could enter at once."""
+        with self._changed:
+            while not self._has_room(0):
+                self._wait(0, 60.0)
+
+    def leave(self, size: int) -> None:
+        """Make room. Threads that wait go on once half of it is free: few turns, many sends."""
+        with self._lock:
+            self._count -= 1
+            self._bytes -= size
+            if self._waiting and self._count <= self._most // 2:
+                self._changed.notify_all()
+
+    def _wait(self, size: int, timeout: float) -> bool:
+        deadline = time.monotonic() + timeout
+        self._waiting += 1
+        try:
+            while not self._has_room(size):
+                left = deadline - time.monotonic()
+                if left <= 0:
+                    return False
+                self._changed.wait(left)
+        finally:
+            self._waiting -= 1
+        return True
+
+    def _has_room(self, size: int) -> bool:
+        if not self._count:
+            return True
+        return self._count < self._most and self._bytes + size <= self._budget.limit
+
+
+class LoopHandOver:
     """Has sends begun by the loop. Any thread may hand over."""
 
-    def __init__(self, on_loop: Submitting, thread: LoopThread, gate: Gate) -> None:
+    def __init__(self, on_loop: Submitting, thread: LoopThread, gate: SubmitWindow) -> None:
         self.gate = gate
         self._on_loop = on_loop
         self._thread = thread
-        self._handed: deque[Handed] = deque()
+        self._handed: deque[SubmittedSend] = deque()
         self._woken = False
 
     def hand_over(
         self, outgoing: Outgoing, message: Message, choice: Choice | None, timeout: float
-    ) -> "Handed":
+    ) -> "SubmittedSend":
         """Have a send begun that has entered the gate; gives the future of its receipt."""
-        handed = Handed(self.gate, outgoing, message, choice, timeout)
+        handed = SubmittedSend(self.gate, outgoing, message, choice, timeout)
         self._handed.append(handed)
         if not self._woken:  # the loop takes all that is handed over until it comes round
             self._woken = True
@@ -55,7 +121,7 @@ class HandingOver:
             handed.popleft().begin(self._on_loop)
 
 
-class Handed(Future[SendReceipt]):
+class SubmittedSend(Future[SendReceipt]):
     """A message on its way, and the future of its receipt.
 
     Callbacks run in threads of their own, where they may block. Cancelling it does not take the
@@ -64,7 +130,7 @@ class Handed(Future[SendReceipt]):
 
     def __init__(
         self,
-        gate: Gate,
+        gate: SubmitWindow,
         outgoing: Outgoing,
         message: Message,
         choice: Choice | None,

@@ -16,7 +16,7 @@ logger = logging.getLogger("pocketmq.client")
 UNKNOWN_VERSION = 0
 
 
-class Place(NamedTuple):
+class BrokerProcess(NamedTuple):
     """One broker process."""
 
     broker: str
@@ -80,10 +80,10 @@ class BrokerAddresses:
             self._index()
         return gone
 
-    def places(self, *, masters_only: bool = False) -> list[Place]:
+    def places(self, *, masters_only: bool = False) -> list[BrokerProcess]:
         """List all brokers known."""
         return [
-            Place(name, broker_id, address)
+            BrokerProcess(name, broker_id, address)
             for name, table in self._by_name.items()
             for broker_id, address in table.items()
             if broker_id == MASTER_ID or not masters_only
@@ -96,11 +96,11 @@ class BrokerAddresses:
             raise BrokerNotFound(broker)
         return address
 
-    def any_of(self, broker: str) -> Place:
+    def any_of(self, broker: str) -> BrokerProcess:
         """Give the master, or a slave if there is none; raises `BrokerNotFound`."""
         return self.for_reading(broker, MASTER_ID)
 
-    def for_reading(self, broker: str, broker_id: int, *, only_this: bool = False) -> Place:
+    def for_reading(self, broker: str, broker_id: int, *, only_this: bool = False) -> BrokerProcess:
         """Give the process to pull from, `broker_id` if it is there.
 
         A slave that is missing is looked for under the next id, then any process will do, unless
@@ -110,11 +110,11 @@ class BrokerAddresses:
         wanted = [broker_id] if broker_id == MASTER_ID else [broker_id, broker_id + 1]
         for each in wanted:
             if each in table:
-                return Place(broker, each, table[each])
+                return BrokerProcess(broker, each, table[each])
         if only_this or not table:
             raise BrokerNotFound(broker)
         first = min(table)
-        return Place(broker, first, table[first])
+        return BrokerProcess(broker, first, table[first])
 
     def note_version(self, address: str, version: int) -> None:
         """Remember which version a broker said it has."""

@@ -8,7 +8,7 @@ from functools import cache
 from random import Random
 
 from pocketmq.client.addresses import BrokerAddresses
-from pocketmq.client.calls import SUCCESS, Calls, Fields
+from pocketmq.client.calls import SUCCESS, Fields, ServerCalls
 from pocketmq.client.routes import RouteBook
 from pocketmq.errors import RouteNotFound
 from pocketmq.model.route import MASTER_ID
@@ -27,12 +27,12 @@ def main_port() -> frozenset[int]:
     return frozenset(code for code, row in REQUESTS.items() if row.main_port)
 
 
-class Brokers:
+class BrokerCalls:
     """Asks brokers. Belongs to one event loop."""
 
     def __init__(
         self,
-        calls: Calls,
+        calls: ServerCalls,
         addresses: BrokerAddresses,
         *,
         timeout: float,

@@ -9,9 +9,15 @@ from pocketmq.balance.allocation import Strategy, StrategySettings, strategy_by_
 from pocketmq.balance.consumer.limits import LitePullLimits, PullLimits
 from pocketmq.balance.consumer.popping import POP_BATCH, POP_INVISIBLE, POP_LIMIT
 from pocketmq.balance.consumer.pulling import RETRY_AFTER_ERROR
-from pocketmq.client.checks import check_range, check_seconds
+from pocketmq.client.checks import (
+    DamageWord,
+    ModelWord,
+    StartWord,
+    check_range,
+    check_seconds,
+    settle_kinds,
+)
 from pocketmq.client.settings import ClientSettings
-from pocketmq.client.words import DamageWord, ModelWord, StartWord, settle_kinds
 from pocketmq.errors import InvalidInput
 from pocketmq.model.kinds import ConsumeFromWhere, MessageModel, OnDamage
 from pocketmq.model.names import TRACE_TOPIC, check_consumer_group, check_topic

@@ -11,8 +11,8 @@ from collections.abc import Callable
 
 import msgspec
 
-from pocketmq.client.addresses import BrokerAddresses, Place
-from pocketmq.client.calls import Calls
+from pocketmq.client.addresses import BrokerAddresses, BrokerProcess
+from pocketmq.client.calls import ServerCalls
 from pocketmq.client.tasks import Tasks
 from pocketmq.errors import HeaderMalformed, MQError
 from pocketmq.model.java_strings import java_hash
@@ -34,7 +34,7 @@ class Heartbeats:
 
     def __init__(
         self,
-        calls: Calls,
+        calls: ServerCalls,
         addresses: BrokerAddresses,
         tasks: Tasks,
         describe: Callable[[], Heartbeat | None],
@@ -122,7 +122,7 @@ class Heartbeats:
             await asyncio.wait(tasks)
         return any(not task.cancelled() and task.result() for task in tasks)
 
-    def _tell_in_turn(self, place: Place) -> asyncio.Task[bool]:
+    def _tell_in_turn(self, place: BrokerProcess) -> asyncio.Task[bool]:
         address = place.address
         task = self._tasks.spawn(
             self._tell(place, self._beating.get(address)), f"heartbeat to {address}"
@@ -135,7 +135,7 @@ class Heartbeats:
         for address in [key for key, value in self._beating.items() if value is task]:
             del self._beating[address]
 
-    async def _tell(self, place: Place, after: asyncio.Task[bool] | None) -> bool:
+    async def _tell(self, place: BrokerProcess, after: asyncio.Task[bool] | None) -> bool:
         if after is not None:
             await asyncio.wait({after})
         told = self._describe()

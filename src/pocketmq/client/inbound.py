@@ -8,8 +8,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import TypeAlias
 
-from pocketmq.client.members import ConsumerMember
-from pocketmq.client.roll import Roll
+from pocketmq.client.members import ConsumerMember, Roll
 from pocketmq.client.tasks import Tasks
 from pocketmq.errors import (
     MessageMalformed,

@@ -10,7 +10,7 @@ import logging
 from collections.abc import Mapping
 from random import Random
 
-from pocketmq.client.calls import SUCCESS, Calls, Fields
+from pocketmq.client.calls import SUCCESS, Fields, ServerCalls
 from pocketmq.errors import NameServersUnreachable, TransportError
 from pocketmq.net import parse_addresses
 from pocketmq.protocol.command import Command
@@ -31,10 +31,10 @@ def name_server_addresses(configured: str, environment: Mapping[str, str]) -> tu
     return tuple(str(address) for address in parse_addresses(text))
 
 
-class NameServers:
+class NameServerCalls:
     """The name servers of one client. Belongs to one event loop."""
 
-    def __init__(self, addresses: tuple[str, ...], calls: Calls, random: Random) -> None:
+    def __init__(self, addresses: tuple[str, ...], calls: ServerCalls, random: Random) -> None:
         self.addresses = addresses
         self._calls = calls
         self._order = random.sample(addresses, len(addresses))

@@ -8,9 +8,8 @@ from typing import ClassVar
 import msgspec
 
 from pocketmq.balance.profile import V5, Profile
-from pocketmq.client.checks import check_seconds
+from pocketmq.client.checks import check_seconds, settle_kinds
 from pocketmq.client.identity import DEFAULT_INSTANCE
-from pocketmq.client.words import settle_kinds
 from pocketmq.errors import InvalidInput
 from pocketmq.model.guarded import HIDDEN
 from pocketmq.net import Tls, parse_addresses

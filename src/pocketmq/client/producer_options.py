@@ -6,9 +6,8 @@ Times are seconds, sizes bytes.
 import msgspec
 
 from pocketmq.balance.producer.rules import COMPRESS_FROM, RETRIES, SEND_TIMEOUT
-from pocketmq.client.checks import check_range, check_seconds
+from pocketmq.client.checks import CodecWord, check_range, check_seconds, settle_kinds
 from pocketmq.client.settings import ClientSettings
-from pocketmq.client.words import CodecWord, settle_kinds
 from pocketmq.model.names import (
     AUTO_CREATE_TOPIC,
     TRACE_TOPIC,

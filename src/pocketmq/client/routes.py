@@ -13,7 +13,7 @@ from copy import copy
 import msgspec
 
 from pocketmq.client.addresses import BrokerAddresses
-from pocketmq.client.name_servers import NameServers
+from pocketmq.client.name_servers import NameServerCalls
 from pocketmq.client.questions.asking import Ask, run
 from pocketmq.client.questions.routes import route_of
 from pocketmq.client.tasks import Tasks
@@ -51,7 +51,7 @@ class RouteBook:
 
     def __init__(
         self,
-        name_servers: NameServers,
+        name_servers: NameServerCalls,
         addresses: BrokerAddresses,
         tasks: Tasks,
         timeout: float,

@@ -13,17 +13,15 @@ from random import Random
 from typing import TypeVar
 
 from pocketmq.client.addresses import BrokerAddresses
-from pocketmq.client.brokers import Brokers, any_broker_of
-from pocketmq.client.calls import Calls
+from pocketmq.client.brokers import BrokerCalls, any_broker_of
+from pocketmq.client.calls import ServerCalls, hooks_for
 from pocketmq.client.clock import Clock
-from pocketmq.client.forking import fork_count
 from pocketmq.client.heartbeats import Heartbeats
-from pocketmq.client.hooks import hooks_for
 from pocketmq.client.inbound import Inbound
-from pocketmq.client.members import ConsumerMember, Member, ProducerMember
-from pocketmq.client.name_servers import NameServers, name_server_addresses
+from pocketmq.client.lifetime import fork_count
+from pocketmq.client.members import ConsumerMember, GroupMember, ProducerMember, Roll
+from pocketmq.client.name_servers import NameServerCalls, name_server_addresses
 from pocketmq.client.options import ClientOptions
-from pocketmq.client.roll import Roll
 from pocketmq.client.routes import KnownRoute, RouteBook
 from pocketmq.client.tasks import Tasks
 from pocketmq.errors import (
@@ -71,13 +69,13 @@ class Session:
         self._open = False
         self._dialer = Dialer(self, limits, options.tls)
         self._inbound = Inbound(self.roll, self.tasks)
-        self.calls = Calls(self._dialer, hooks_for(options, stream=stream), self.check)
+        self.calls = ServerCalls(self._dialer, hooks_for(options, stream=stream), self.check)
         servers = name_server_addresses(options.name_servers, os.environ)
         timeout = options.request_timeout
         self.routes = RouteBook(
-            NameServers(servers, self.calls, random), self.addresses, self.tasks, timeout
+            NameServerCalls(servers, self.calls, random), self.addresses, self.tasks, timeout
         )
-        self.brokers = Brokers(
+        self.brokers = BrokerCalls(
             self.calls, self.addresses, timeout=timeout, vip_channel=options.vip_channel
         )
         self.heartbeats = Heartbeats(
@@ -212,7 +210,7 @@ class Session:
         await self.heartbeats.beat()
 
     def _route_changed(self, known: KnownRoute) -> None:
-        members: list[Member] = [*self.roll.producers, *self.roll.consumers]
+        members: list[GroupMember] = [*self.roll.producers, *self.roll.consumers]
         for member in members:
             if known.topic in member.topics():
                 _notify(member, member.on_route_changed, known)
@@ -251,7 +249,7 @@ class Session:
             self._open = False
 
 
-def _notify(member: Member, notice: Callable[[T], None], what: T) -> None:
+def _notify(member: GroupMember, notice: Callable[[T], None], what: T) -> None:
     """Tell a member something; one that fails does not keep it from the others."""
     try:
         notice(what)

@@ -9,8 +9,8 @@ from typing import Any, TypedDict, TypeVar
 import msgspec
 
 from pocketmq.balance.profile import Profile
+from pocketmq.client.checks import ProfileWord
 from pocketmq.client.options import ClientOptions, Credentials
-from pocketmq.client.words import ProfileWord
 from pocketmq.errors import InvalidInput
 from pocketmq.net import Tls
 

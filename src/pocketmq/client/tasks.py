@@ -8,7 +8,7 @@ import logging
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, TypeVar
 
-from pocketmq.client.forking import fork_count
+from pocketmq.client.lifetime import fork_count
 from pocketmq.errors import ClientForked
 
 logger = logging.getLogger("pocketmq.client")

@@ -27,7 +27,7 @@ class Asker:
         self._dialer = Dialer(self, tls=tls)
         self._sign: Callable[[int, dict[str, str], bytes], None] | None = None
         if users:
-            from pocketmq.client.hooks import Signing  # few clusters have users
+            from pocketmq.client.calls import Signing  # few clusters have users
             from pocketmq.client.options import Credentials
 
             name, password = users[-1]

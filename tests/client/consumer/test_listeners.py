@@ -10,7 +10,7 @@ from contextlib import suppress
 import pytest
 
 from pocketmq.balance.allocation import Average
-from pocketmq.client import interrupting, tasks
+from pocketmq.client import callbacks, tasks
 from pocketmq.client.consumer import life
 from pocketmq.model.queue import MessageQueue
 from tests.client.consumer.groups import Member, cluster, member, queues_of, send, shared
@@ -128,7 +128,7 @@ async def test_listeners_that_are_stuck_take_nothing_from_others() -> None:
 async def test_whatever_a_listener_raises_stays_there(
     error: BaseException, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(interrupting, "AGAIN_AFTER", 0.0)
+    monkeypatch.setattr(callbacks, "AGAIN_AFTER", 0.0)
     calls: list[str] = []
     async with cluster(1, 1) as running:
         one = Member(running.address, "a")

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 
 from pocketmq.aio import Admin
 from pocketmq.client.producer import Producer
-from pocketmq.client.producer.byte_budget import LEAST, START, ByteBudget
+from pocketmq.client.producer.window import LEAST, START, ByteBudget
 from pocketmq.embedded.aio import Cluster
 from pocketmq.embedded.fault_proxy import FaultProxy, Way
 from pocketmq.errors import SendFailed

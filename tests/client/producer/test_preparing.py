@@ -5,7 +5,8 @@ import zlib
 import pytest
 
 from pocketmq.client.clock import SystemClock
-from pocketmq.client.producer.preparing import Preparing, delay_properties
+from pocketmq.client.producer.delays import delay_properties
+from pocketmq.client.producer.preparing import Preparing
 from pocketmq.client.producer.requests import Outgoing
 from pocketmq.client.producer_options import ProducerOptions
 from pocketmq.errors import InvalidInput, NameInvalid

@@ -4,8 +4,7 @@ import asyncio
 
 import pytest
 
-from pocketmq.client.producer.byte_budget import ByteBudget
-from pocketmq.client.producer.window import Window
+from pocketmq.client.producer.window import ByteBudget, SendWindow
 
 
 async def settle() -> None:
@@ -14,7 +13,7 @@ async def settle() -> None:
 
 
 async def test_there_is_room_for_so_many_and_no_more() -> None:
-    window = Window(2, ByteBudget(1000, 3.0))
+    window = SendWindow(2, ByteBudget(1000, 3.0))
     assert window.try_enter(10)
     assert window.try_enter(10)
     assert not window.try_enter(10)
@@ -23,7 +22,7 @@ async def test_there_is_room_for_so_many_and_no_more() -> None:
 
 
 async def test_bytes_are_bounded_and_what_is_larger_goes_alone() -> None:
-    window = Window(10, ByteBudget(100, 3.0))
+    window = SendWindow(10, ByteBudget(100, 3.0))
     assert window.try_enter(60)
     assert not window.try_enter(41)
     assert window.try_enter(40)
@@ -34,7 +33,7 @@ async def test_bytes_are_bounded_and_what_is_larger_goes_alone() -> None:
 
 
 async def test_who_finds_no_room_is_let_in_in_the_order_of_coming() -> None:
-    window = Window(1, ByteBudget(1000, 3.0))
+    window = SendWindow(1, ByteBudget(1000, 3.0))
     assert await window.enter(1, 1.0)
     let_in: list[int] = []
 
@@ -54,7 +53,7 @@ async def test_who_finds_no_room_is_let_in_in_the_order_of_coming() -> None:
 
 
 async def test_a_large_one_in_front_holds_up_those_behind_it_until_it_gives_up() -> None:
-    window = Window(10, ByteBudget(100, 3.0))
+    window = SendWindow(10, ByteBudget(100, 3.0))
     assert window.try_enter(50)
     large = asyncio.create_task(window.enter(60, 0.02))
     small = asyncio.create_task(window.enter(10, 10.0))
@@ -66,7 +65,7 @@ async def test_a_large_one_in_front_holds_up_those_behind_it_until_it_gives_up()
 
 
 async def test_no_room_in_time_is_no() -> None:
-    window = Window(1, ByteBudget(1000, 3.0))
+    window = SendWindow(1, ByteBudget(1000, 3.0))
     assert window.try_enter(1)
     assert not await window.enter(1, 0.01)
     window.leave(1)
@@ -75,7 +74,7 @@ async def test_no_room_in_time_is_no() -> None:
 
 @pytest.mark.parametrize("let_in_first", [False, True])
 async def test_who_is_cancelled_in_line_takes_no_room(let_in_first: bool) -> None:
-    window = Window(1, ByteBudget(1000, 3.0))
+    window = SendWindow(1, ByteBudget(1000, 3.0))
     assert window.try_enter(1)
     waiter = asyncio.create_task(window.enter(1, 10.0))
     await settle()
@@ -93,7 +92,7 @@ async def test_who_is_cancelled_in_line_takes_no_room(let_in_first: bool) -> Non
 async def test_waiting_for_room_takes_none_and_waiting_for_the_end_waits_for_those_in_line() -> (
     None
 ):
-    window = Window(1, ByteBudget(1000, 3.0))
+    window = SendWindow(1, ByteBudget(1000, 3.0))
     await window.room()
     assert window.try_enter(1)
     room = asyncio.create_task(window.room())
@@ -109,7 +108,7 @@ async def test_waiting_for_room_takes_none_and_waiting_for_the_end_waits_for_tho
 
 
 async def test_room_comes_too_when_the_last_in_line_gives_up() -> None:
-    window = Window(2, ByteBudget(100, 3.0))
+    window = SendWindow(2, ByteBudget(100, 3.0))
     assert window.try_enter(50)
     line = asyncio.create_task(window.enter(100, 0.01))
     await settle()

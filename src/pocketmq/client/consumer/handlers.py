@@ -14,8 +14,8 @@ from typing import Any
 
 import msgspec
 
+from pocketmq.client.callbacks import interrupt_main
 from pocketmq.client.checks import check_seconds
-from pocketmq.client.interrupting import interrupt_main
 from pocketmq.errors import InvalidInput
 from pocketmq.protocol.received import ReceivedMessage
 

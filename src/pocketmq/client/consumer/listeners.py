@@ -12,8 +12,8 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from pocketmq.client.callbacks import call_in_own_thread
 from pocketmq.client.consumer.handlers import is_coroutine_function, raised
-from pocketmq.client.own_thread import call_in_own_thread
 from pocketmq.client.tasks import Tasks
 from pocketmq.model.queue import MessageQueue
 

@@ -31,7 +31,7 @@ from pocketmq.balance.consumer.pulling import (
     start_check_failed,
 )
 from pocketmq.balance.consumer.start_offset import StartRule
-from pocketmq.client.addresses import Place
+from pocketmq.client.addresses import BrokerProcess
 from pocketmq.client.consumer.held import HeldQueue
 from pocketmq.client.consumer.parts import Parts
 from pocketmq.client.consumer.pull_request import (
@@ -182,7 +182,7 @@ class Puller:
             return self._take(held, STATUS[answer.code], asked, pulled, header.max_offset)
         return after_pull_error(held.queue, asked, code, self._parts.options.pull_retry).after
 
-    async def _place(self, held: HeldQueue) -> Place:
+    async def _place(self, held: HeldQueue) -> BrokerProcess:
         session, name = self._parts.session, held.queue.broker_name
         try:
             return session.addresses.for_reading(name, held.suggested)
@@ -190,7 +190,7 @@ class Puller:
             await session.fetch_routes([held.queue.topic])
         return session.addresses.for_reading(name, held.suggested)
 
-    async def _ask(self, held: HeldQueue, template: PullTemplate, place: Place) -> Command:
+    async def _ask(self, held: HeldQueue, template: PullTemplate, place: BrokerProcess) -> Command:
         parts = self._parts
         noted = parts.offsets.table.read(held.queue)
         commit = commit_with_pull(parts.options.model, noted, to_slave=not place.is_master)

@@ -10,7 +10,7 @@ from pocketmq.client.clock import Clock
 from pocketmq.client.consumer.consume_hooks import ConsumeContext
 from pocketmq.client.consumer.work import Work
 from pocketmq.client.consumer_options import PushConsumerOptions
-from pocketmq.client.producer.identifiers import unique_ids
+from pocketmq.client.producer.preparing import unique_ids
 from pocketmq.client.producer.trace import open_tracer
 from pocketmq.client.session import Session
 from pocketmq.client.tasks import Tasks

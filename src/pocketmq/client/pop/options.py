@@ -2,9 +2,8 @@
 
 import msgspec
 
-from pocketmq.client.checks import check_range, check_seconds
+from pocketmq.client.checks import StartWord, check_range, check_seconds, settle_kinds
 from pocketmq.client.settings import ClientSettings
-from pocketmq.client.words import StartWord, settle_kinds
 from pocketmq.errors import InvalidInput
 from pocketmq.model.kinds import ConsumeFromWhere
 from pocketmq.model.names import check_consumer_group

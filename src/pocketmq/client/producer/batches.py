@@ -18,7 +18,7 @@ from pocketmq.protocol.codes import RequestCode
 _SEND_BATCH = int(RequestCode.SEND_BATCH_MESSAGE)
 
 
-class Batch:
+class PreparedBatch:
     """What travels as one request, and the messages in it."""
 
     __slots__ = ("messages", "outgoing")
@@ -30,7 +30,7 @@ class Batch:
 
 def prepare_batches(
     preparing: Preparing, messages: Sequence[Message], limit: int, *, split: bool
-) -> list[Batch]:
+) -> list[PreparedBatch]:
     """Pack messages, in their order, into as few batches of at most `limit` bytes as possible.
 
     Without `split` they must fit into one. Raises `InvalidInput` for messages that cannot travel
@@ -46,7 +46,7 @@ def prepare_batches(
     entries = encode_messages(messages, ids)
     size = sum(map(len, entries))
     if size <= limit:
-        return [Batch(messages, _outgoing(preparing, topic, entries, ids))]
+        return [PreparedBatch(messages, _outgoing(preparing, topic, entries, ids))]
     if not split:
         raise InvalidInput(
             f"a batch of {size} bytes is over the limit of {limit} (max_message_size); "
@@ -55,7 +55,7 @@ def prepare_batches(
     batches = []
     for start, stop in _cut(entries, limit):
         outgoing = _outgoing(preparing, topic, entries[start:stop], ids[start:stop])
-        batches.append(Batch(messages[start:stop], outgoing))
+        batches.append(PreparedBatch(messages[start:stop], outgoing))
     return batches
 
 
@@ -76,7 +76,7 @@ def _cut(entries: Sequence[bytes], limit: int) -> list[tuple[int, int]]:
 
 async def deliver_batches(
     sending: Sending,
-    batches: Sequence[Batch],
+    batches: Sequence[PreparedBatch],
     choice: Choice | None,
     timeout: float | None,  # noqa: ASYNC109 - of each
 ) -> list[SendReceipt]:

@@ -12,7 +12,7 @@ from typing import TypeAlias
 import msgspec
 
 from pocketmq.balance.producer.transactions import branch_state, check_remark
-from pocketmq.client.producer.local_calls import LocalCalls
+from pocketmq.client.callbacks import LocalCalls
 from pocketmq.client.producer.transactions import State, TakeEnd, TransactionEnd, tell_end
 from pocketmq.client.session import Session
 from pocketmq.client.tasks import Tasks

@@ -4,16 +4,18 @@ Owns what is added to a message whatever becomes of it: its id, its namespace, i
 nothing, and knows no queue.
 """
 
+import ipaddress
 from collections.abc import Mapping
 
 from pocketmq.balance.producer.packing import compresses, retry_counts
-from pocketmq.client.checks import is_number
-from pocketmq.client.clock import Clock
+from pocketmq.client.clock import Clock, process_id, utc_offset_ms
 from pocketmq.client.producer.requests import Outgoing
 from pocketmq.client.producer_options import ProducerOptions
+from pocketmq.client.session import Session
 from pocketmq.errors import InvalidInput
 from pocketmq.model import properties as names
 from pocketmq.model.flags import SysFlag
+from pocketmq.model.java_strings import java_hash
 from pocketmq.model.message import Message
 from pocketmq.model.names import NOT_SENDABLE_TOPICS, check_topic, is_retry_topic, wrap_namespace
 from pocketmq.protocol.codes import RequestCode
@@ -164,31 +166,20 @@ def _check_flag(flag: int) -> None:
         raise InvalidInput(f"a message's flag is a 32-bit number, not {flag!r}")
 
 
-def delay_properties(
-    delay: float | None, delay_level: int | None, deliver_at: float | None
-) -> Mapping[str, str]:
-    """Give the properties that hold a message back, as Java sets them.
+def unique_ids(session: Session, group: str) -> UniqueIds:
+    """Give a source whose ids no other producer's repeat.
 
-    Seconds from now and moments in time need a 5.x broker. Raises `InvalidInput` for more than one
-    of the three, and for what makes no sense.
+    What Java fills with a hash of the process (of its class loader) we draw for each producer, so
+    that several in one process need no common counter.
     """
-    if delay is None and delay_level is None and deliver_at is None:
-        return _NOTHING
-    if (delay is not None) + (delay_level is not None) + (deliver_at is not None) > 1:
-        raise InvalidInput("give one of delay, delay_level and deliver_at, not several")
-    if delay_level is not None:
-        if type(delay_level) is not int or not 0 <= delay_level < 2**31:
-            raise InvalidInput(f"a delay level is 0 (none), 1, 2, …, not {delay_level!r}")
-        return {names.DELAY_LEVEL: str(delay_level)} if delay_level else _NOTHING
-    if delay is not None:
-        return {names.TIMER_DELAY_MS: str(_milliseconds("delay", delay))}
-    return {names.TIMER_DELIVER_MS: str(_milliseconds("deliver_at", deliver_at or 0.0))}
+    drawn = session.random.getrandbits(32) ^ java_hash(f"{session.client_id} {group}") & 0xFFFFFFFF
+    return UniqueIds(_ip(session.client_id), process_id(), drawn, utc_offset_ms=utc_offset_ms())
 
 
-def _milliseconds(name: str, seconds: float) -> int:
-    if not is_number(seconds) or not 0 <= seconds < _LATEST:  # also refuses NaN
-        raise InvalidInput(f"{name} is in seconds, not {seconds!r}")
-    return round(seconds * 1000)
-
-
-_LATEST = 253_402_300_800.0  # the year 10000: a larger number is most likely milliseconds
+def _ip(client_id: str) -> bytes:
+    """Give the address in a client id; what a user wrote there need not be one."""
+    text = client_id.partition("@")[0].strip("[]").partition("%")[0]
+    try:
+        return ipaddress.ip_address(text).packed
+    except ValueError:
+        return (java_hash(client_id) & 0xFFFF_FFFF).to_bytes(4, "big")

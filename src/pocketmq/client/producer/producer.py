@@ -15,11 +15,9 @@ from pocketmq.client.options import ClientOptions
 from pocketmq.client.producer.batches import deliver_batches, prepare_batches
 from pocketmq.client.producer.check_backs import TransactionCheck
 from pocketmq.client.producer.choices import QueueSelector, choice_of, without_namespace
-from pocketmq.client.producer.exchanges import Exchanging
+from pocketmq.client.producer.delays import delay_properties, recall
 from pocketmq.client.producer.hooks import SendHook
-from pocketmq.client.producer.member import Membership
-from pocketmq.client.producer.preparing import delay_properties
-from pocketmq.client.producer.recalling import recall
+from pocketmq.client.producer.running import Exchanging, Membership
 from pocketmq.client.producer.sending import Sending
 from pocketmq.client.producer.submitting import Submitting
 from pocketmq.client.producer_options import ProducerOptions, ProducerSettings

@@ -23,7 +23,7 @@ SendRequest: TypeAlias = Callable[[dict[str, str], float], Awaitable[SendReceipt
 """Sends the request with these properties besides its own, within so many seconds."""
 
 
-class Replies:
+class AwaitedReplies:
     """The requests of one producer that wait. Belongs to one event loop."""
 
     def __init__(self, session: Session) -> None:

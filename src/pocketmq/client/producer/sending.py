@@ -13,12 +13,10 @@ from pocketmq.balance.profile import V4
 from pocketmq.client.addresses import UNKNOWN_VERSION
 from pocketmq.client.brokers import vip_address
 from pocketmq.client.checks import LONGEST, is_number
-from pocketmq.client.producer.byte_budget import ByteBudget
 from pocketmq.client.producer.choices import Choice
 from pocketmq.client.producer.faults import Faults
 from pocketmq.client.producer.hooks import SendHook
-from pocketmq.client.producer.identifiers import unique_ids
-from pocketmq.client.producer.preparing import Preparing
+from pocketmq.client.producer.preparing import Preparing, unique_ids
 from pocketmq.client.producer.publishing import Publication, Publishing
 from pocketmq.client.producer.requests import (
     Outgoing,
@@ -27,7 +25,7 @@ from pocketmq.client.producer.requests import (
     read_answer,
 )
 from pocketmq.client.producer.tries import Tries
-from pocketmq.client.producer.window import Window
+from pocketmq.client.producer.window import ByteBudget, SendWindow
 from pocketmq.client.producer_options import ProducerOptions
 from pocketmq.client.session import Session
 from pocketmq.errors import (
@@ -66,7 +64,9 @@ class Sending:
         )
         self.publishing = Publishing(session, options)
         self.faults = Faults(session, options, self.publishing)
-        self.window = Window(options.window, ByteBudget(options.window_bytes, options.send_timeout))
+        self.window = SendWindow(
+            options.window, ByteBudget(options.window_bytes, options.send_timeout)
+        )
         self.writer = RequestWriter(
             self.group, options, session.calls.request if session.calls.hooks else None
         )

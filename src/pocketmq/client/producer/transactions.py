@@ -16,7 +16,7 @@ from pocketmq.balance.producer.transactions import (
     end_without_branch,
     runs_local_branch,
 )
-from pocketmq.client.producer.local_calls import LocalCalls
+from pocketmq.client.callbacks import LocalCalls
 from pocketmq.client.session import Session
 from pocketmq.errors import MQError
 from pocketmq.model.flags import TransactionState

@@ -27,7 +27,7 @@ from pocketmq.balance.consumer.pulling import (
     WaitReason,
 )
 from pocketmq.balance.consumer.start_offset import NO_OFFSET, after_answer, start_step
-from pocketmq.client.addresses import Place
+from pocketmq.client.addresses import BrokerProcess
 from pocketmq.client.consumer.held import HeldQueue
 from pocketmq.client.consumer.pull_request import Asked, Pulled, read_answer
 from pocketmq.client.consumer.start_offsets import answer_to
@@ -184,7 +184,7 @@ class Pulling:
         self._plain.add(address)
         return await call_at(address, _PLAIN_PULL, fields, timeout=timeout, accept=ANSWERS)
 
-    async def _place(self, held: HeldQueue) -> Place:
+    async def _place(self, held: HeldQueue) -> BrokerProcess:
         session, name = self._parts.session, held.queue.broker_name
         try:
             return session.addresses.for_reading(name, held.suggested)

@@ -4,7 +4,7 @@ import base64
 import hmac
 
 from pocketmq.client import ClientOptions, Credentials
-from pocketmq.client.hooks import Signing, hooks_for
+from pocketmq.client.calls import Signing, hooks_for
 
 USER = Credentials(access_key="RocketMQ", secret_key="12345678")
 

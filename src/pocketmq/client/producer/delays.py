@@ -1,7 +1,11 @@
 """Taking back a delayed message before it is due (5.x)."""
 
+from collections.abc import Mapping
+
+from pocketmq.client.checks import is_number
 from pocketmq.client.producer.sending import Sending
 from pocketmq.errors import BrokerNotFound, HeaderMalformed, InvalidInput
+from pocketmq.model import properties as names
 from pocketmq.model.names import is_dead_letter_topic, is_retry_topic
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.recall_handle import RecallHandle
@@ -40,3 +44,36 @@ async def recall(sending: Sending, topic: str, handle: str, timeout: float) -> s
         timeout=timeout,
     )
     return answer.header(RecallResponse).msg_id
+
+
+_NOTHING: Mapping[str, str] = {}
+
+
+def delay_properties(
+    delay: float | None, delay_level: int | None, deliver_at: float | None
+) -> Mapping[str, str]:
+    """Give the properties that hold a message back, as Java sets them.
+
+    Seconds from now and moments in time need a 5.x broker. Raises `InvalidInput` for more than one
+    of the three, and for what makes no sense.
+    """
+    if delay is None and delay_level is None and deliver_at is None:
+        return _NOTHING
+    if (delay is not None) + (delay_level is not None) + (deliver_at is not None) > 1:
+        raise InvalidInput("give one of delay, delay_level and deliver_at, not several")
+    if delay_level is not None:
+        if type(delay_level) is not int or not 0 <= delay_level < 2**31:
+            raise InvalidInput(f"a delay level is 0 (none), 1, 2, …, not {delay_level!r}")
+        return {names.DELAY_LEVEL: str(delay_level)} if delay_level else _NOTHING
+    if delay is not None:
+        return {names.TIMER_DELAY_MS: str(_milliseconds("delay", delay))}
+    return {names.TIMER_DELIVER_MS: str(_milliseconds("deliver_at", deliver_at or 0.0))}
+
+
+def _milliseconds(name: str, seconds: float) -> int:
+    if not is_number(seconds) or not 0 <= seconds < _LATEST:  # also refuses NaN
+        raise InvalidInput(f"{name} is in seconds, not {seconds!r}")
+    return round(seconds * 1000)
+
+
+_LATEST = 253_402_300_800.0  # the year 10000: a larger number is most likely milliseconds

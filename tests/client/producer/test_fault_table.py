@@ -3,7 +3,7 @@
 import threading
 
 from pocketmq import V4, V5
-from pocketmq.blocking.fault_table import SharedFaultTable
+from pocketmq.client.producer.faults import SharedFaultTable
 
 
 def test_it_keeps_the_rules_and_its_lock_to_itself() -> None:

@@ -9,8 +9,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from pocketmq.blocking.wire import Wire, connect
-from pocketmq.blocking.wires import MOST, Wires
+from pocketmq.blocking.connection import BlockingConnection, connect
+from pocketmq.blocking.connection_pool import MOST, ConnectionPool
 from pocketmq.errors import ConnectFailed, ConnectionLost, ProtocolError, RequestTimedOut
 from pocketmq.net import Limits, parse_address
 from pocketmq.protocol.command import Command
@@ -23,7 +23,7 @@ def place_of(address: str, _deadline: float = 0.0) -> list[tuple[str, int]]:
 
 
 @contextmanager
-def wire_to(address: str) -> Iterator[Wire]:
+def wire_to(address: str) -> Iterator[BlockingConnection]:
     wire = connect(address, place_of(address), Limits(), time.monotonic() + 10)
     try:
         yield wire
@@ -31,7 +31,7 @@ def wire_to(address: str) -> Iterator[Wire]:
         wire.close()
 
 
-def ask(wire: Wire, body: bytes = b"", timeout: float = 10.0) -> Command:
+def ask(wire: BlockingConnection, body: bytes = b"", timeout: float = 10.0) -> Command:
     number = wire.take_number()
     return wire.ask(Command.request(10, number, None, body).encode(), number, 10, timeout)
 
@@ -219,7 +219,7 @@ def test_nobody_listening_is_told_as_such() -> None:
 # Several wires
 
 
-def take(wires: Wires, address: str) -> Wire:
+def take(wires: ConnectionPool, address: str) -> BlockingConnection:
     wire = wires.take(address, time.monotonic() + 10)
     assert wire is not None
     return wire
@@ -227,7 +227,7 @@ def take(wires: Wires, address: str) -> Wire:
 
 def test_a_wire_given_back_is_taken_again() -> None:
     with peer(echo) as address:
-        wires = Wires(place_of)
+        wires = ConnectionPool(place_of)
         first = take(wires, address)
         second = take(wires, address)
         wires.give(first)
@@ -241,7 +241,7 @@ def test_a_wire_given_back_is_taken_again() -> None:
 
 def test_there_are_only_so_many_wires_and_a_dropped_one_makes_room() -> None:
     with peer(echo) as address:
-        wires = Wires(place_of)
+        wires = ConnectionPool(place_of)
         taken = [take(wires, address) for _ in range(MOST)]
         assert wires.take(address, time.monotonic() + 10) is None
         wires.drop(taken.pop())
@@ -254,7 +254,7 @@ def test_there_are_only_so_many_wires_and_a_dropped_one_makes_room() -> None:
 def test_a_wire_that_the_peer_closed_meanwhile_is_not_used(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("pocketmq.blocking.wires.TRUSTED", 0.0)
+    monkeypatch.setattr("pocketmq.blocking.connection_pool.TRUSTED", 0.0)
     hung_up = threading.Event()
 
     def once(caller: socket.socket) -> None:
@@ -265,7 +265,7 @@ def test_a_wire_that_the_peer_closed_meanwhile_is_not_used(
         hung_up.set()
 
     with peer(once) as address:
-        wires = Wires(place_of)
+        wires = ConnectionPool(place_of)
         first = take(wires, address)
         ask(first)
         assert hung_up.wait(10)
@@ -281,10 +281,10 @@ def test_wires_that_nobody_uses_are_closed_when_another_is_made(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     with peer(echo) as address:
-        wires = Wires(place_of)
+        wires = ConnectionPool(place_of)
         first = take(wires, address)
         wires.give(first)
-        monkeypatch.setattr("pocketmq.blocking.wires.IDLE", 0.0)
+        monkeypatch.setattr("pocketmq.blocking.connection_pool.IDLE", 0.0)
         with peer(echo) as other:
             wires.give(take(wires, other))
         assert len(wires) == 1
@@ -296,7 +296,7 @@ def test_wires_that_nobody_uses_are_closed_when_another_is_made(
 def test_a_wire_given_back_after_the_end_is_closed_and_none_is_made() -> None:
     files = open_files()
     with peer(echo) as address:
-        wires = Wires(place_of)
+        wires = ConnectionPool(place_of)
         wire = take(wires, address)
         wires.close()
         wires.give(wire)
@@ -309,7 +309,7 @@ def test_a_wire_given_back_after_the_end_is_closed_and_none_is_made() -> None:
 
 
 def test_an_address_that_cannot_be_reached_uses_up_no_place() -> None:
-    wires = Wires(lambda _address, _deadline: [])
+    wires = ConnectionPool(lambda _address, _deadline: [])
     for _ in range(MOST + 1):
         with pytest.raises(ConnectFailed):
             wires.take("nowhere:1", time.monotonic() + 10)

@@ -7,10 +7,9 @@ from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 import pytest
 
 from pocketmq import Message, SendReceipt, SendStatus
-from pocketmq.blocking.gate import Gate
-from pocketmq.blocking.submitting import Handed
-from pocketmq.client.producer.byte_budget import ByteBudget
+from pocketmq.blocking.submitting import SubmittedSend, SubmitWindow
 from pocketmq.client.producer.requests import Outgoing
+from pocketmq.client.producer.window import ByteBudget
 from pocketmq.errors import InvalidInput
 from pocketmq.model.queue import MessageQueue
 
@@ -24,7 +23,7 @@ RECEIPT = SendReceipt(
 
 
 def test_only_so_many_enter_and_whoever_leaves_makes_room() -> None:
-    gate = Gate(2, ByteBudget(1000, 3.0))
+    gate = SubmitWindow(2, ByteBudget(1000, 3.0))
     assert [gate.try_enter(1) for _ in range(3)] == [True, True, False]
     assert gate.enter(1, 0.0) is False
     gate.leave(1)
@@ -32,7 +31,7 @@ def test_only_so_many_enter_and_whoever_leaves_makes_room() -> None:
 
 
 def test_bytes_are_bounded_but_one_alone_always_fits() -> None:
-    gate = Gate(100, ByteBudget(1000, 3.0))
+    gate = SubmitWindow(100, ByteBudget(1000, 3.0))
     assert gate.try_enter(5000)
     assert not gate.try_enter(1)
     gate.leave(5000)
@@ -42,7 +41,7 @@ def test_bytes_are_bounded_but_one_alone_always_fits() -> None:
 
 
 def test_one_who_waits_goes_on_when_half_is_free() -> None:
-    gate = Gate(4, ByteBudget(1000, 3.0))
+    gate = SubmitWindow(4, ByteBudget(1000, 3.0))
     for _ in range(4):
         gate.try_enter(1)
     with ThreadPoolExecutor() as threads:
@@ -55,19 +54,19 @@ def test_one_who_waits_goes_on_when_half_is_free() -> None:
 
 
 def test_a_wait_for_room_ends_at_its_time() -> None:
-    gate = Gate(1, ByteBudget(1000, 3.0))
+    gate = SubmitWindow(1, ByteBudget(1000, 3.0))
     gate.try_enter(1)
     started = time.monotonic()
     assert gate.enter(1, 0.05) is False
     assert 0.04 < time.monotonic() - started < 5
 
 
-def handed(gate: Gate) -> Handed:
+def handed(gate: SubmitWindow) -> SubmittedSend:
     assert gate.try_enter(3)
-    return Handed(gate, Outgoing("t", b"abc", "", "1"), Message("t", b"abc"), None, 3.0)
+    return SubmittedSend(gate, Outgoing("t", b"abc", "", "1"), Message("t", b"abc"), None, 3.0)
 
 
-def is_empty(gate: Gate) -> bool:
+def is_empty(gate: SubmitWindow) -> bool:
     """Whether a send larger than all room fits, which it does alone."""
     if not gate.try_enter(10**9):
         return False
@@ -76,7 +75,7 @@ def is_empty(gate: Gate) -> bool:
 
 
 def test_a_receipt_is_there_for_those_who_come_later_and_those_who_wait() -> None:
-    gate = Gate(10, ByteBudget(1000, 3.0))
+    gate = SubmitWindow(10, ByteBudget(1000, 3.0))
     early = handed(gate)
     assert not early.done()
     early.set_result(RECEIPT)
@@ -96,7 +95,7 @@ def test_a_receipt_is_there_for_those_who_come_later_and_those_who_wait() -> Non
 
 
 def test_an_error_is_raised_to_whoever_asks() -> None:
-    gate = Gate(10, ByteBudget(1000, 3.0))
+    gate = SubmitWindow(10, ByteBudget(1000, 3.0))
     future = handed(gate)
     future.set_exception(InvalidInput("no"))
     with pytest.raises(InvalidInput):
@@ -108,7 +107,7 @@ def test_an_error_is_raised_to_whoever_asks() -> None:
 def test_a_cancelled_future_takes_no_receipt_and_leaves_the_gate_once(
     outcome: SendReceipt | InvalidInput,
 ) -> None:
-    gate = Gate(2, ByteBudget(1000, 3.0))
+    gate = SubmitWindow(2, ByteBudget(1000, 3.0))
     future, other = handed(gate), handed(gate)
     assert future.cancel()
     assert future.cancel()
@@ -126,7 +125,7 @@ def test_a_cancelled_future_takes_no_receipt_and_leaves_the_gate_once(
 
 def test_no_wait_is_lost_however_threads_meet() -> None:
     """A receipt that comes just when somebody begins to wait wakes them."""
-    gate = Gate(10_000, ByteBudget(10**9, 3.0))
+    gate = SubmitWindow(10_000, ByteBudget(10**9, 3.0))
     futures = [handed(gate) for _ in range(3000)]
 
     def settle() -> None:

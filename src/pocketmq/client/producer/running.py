@@ -6,7 +6,7 @@ and `replies`, and has the trace follow both. Belongs to one event loop.
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 
 from pocketmq.balance.producer.replies import reply_properties, reply_topic
 from pocketmq.balance.producer.retry import SendMode
@@ -16,7 +16,7 @@ from pocketmq.client.checks import check_callable
 from pocketmq.client.producer.check_backs import CheckBacks, TransactionCheck
 from pocketmq.client.producer.choices import QueueSelector, choice_of
 from pocketmq.client.producer.cluster_topics import send_to_cluster
-from pocketmq.client.producer.replies import Replies
+from pocketmq.client.producer.replies import AwaitedReplies
 from pocketmq.client.producer.sending import Sending
 from pocketmq.client.producer.trace import SendTracing, open_tracer
 from pocketmq.client.producer.transactions import (
@@ -24,6 +24,7 @@ from pocketmq.client.producer.transactions import (
     TransactionReceipt,
     Transactions,
 )
+from pocketmq.client.routes import KnownRoute
 from pocketmq.client.tasks import Tasks
 from pocketmq.client.tracing import Tracer
 from pocketmq.model.message import Message
@@ -62,7 +63,7 @@ class _Parts:
             session, sending.group, timeout=options.send_timeout, on_end=on_end
         )
         self.checks = CheckBacks(session, tasks, sending.group, check, on_end=on_end)
-        self.replies = Replies(session)
+        self.replies = AwaitedReplies(session)
         self.under_way: set[asyncio.Future[None]] = set()
 
 
@@ -207,3 +208,39 @@ class Exchanging(ABC):
         _ = self.sending  # raises if it is not
         assert self._parts is not None
         return self._parts
+
+
+Check = Callable[[ReceivedMessage, CheckTransactionStateRequest, str], Awaitable[None]]
+TakeReply = Callable[[PushReplyRequest, Command], bool]
+
+
+class Membership:
+    """The member that a session knows for a producer (a `ProducerMember`)."""
+
+    def __init__(self, sending: Sending, check: Check, take_reply: TakeReply) -> None:
+        self._sending = sending
+        self._check = check
+        self._take_reply = take_reply
+
+    @property
+    def group(self) -> str:
+        """The group's name on the wire."""
+        return self._sending.group
+
+    def topics(self) -> Collection[str]:
+        """List the topics whose routes shall be kept fresh."""
+        return self._sending.publishing.topics()
+
+    def on_route_changed(self, known: KnownRoute) -> None:
+        """Take over a topic's new queues."""
+        self._sending.publishing.on_route_changed(known)
+
+    async def check_transaction(
+        self, message: ReceivedMessage, header: CheckTransactionStateRequest, address: str
+    ) -> None:
+        """Tell a broker what became of the transaction of a half message."""
+        await self._check(message, header, address)
+
+    def take_reply(self, header: PushReplyRequest, request: Command) -> bool:
+        """Take a reply to a request of this producer; False if it waits for no such reply."""
+        return self._take_reply(header, request)

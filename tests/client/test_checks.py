@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from pocketmq.balance.profile import V4, V5
-from pocketmq.client import words
+from pocketmq.client import checks
 from pocketmq.client.consumer_options import PullConsumerOptions, PushConsumerOptions
 from pocketmq.client.options import ClientOptions, Credentials
 from pocketmq.client.pop.options import PopConsumerOptions
@@ -105,10 +105,10 @@ def test_secrets_of_the_wrong_kind_are_not_shown() -> None:
 
 def test_type_checkers_know_the_words() -> None:
     known: list[tuple[Any, type]] = [
-        (words.StartWord, ConsumeFromWhere),
-        (words.ModelWord, MessageModel),
-        (words.ProfileWord, type(V5)),
-        (words.CodecWord, Codec),
+        (checks.StartWord, ConsumeFromWhere),
+        (checks.ModelWord, MessageModel),
+        (checks.ProfileWord, type(V5)),
+        (checks.CodecWord, Codec),
     ]
     for literal, kind in known:
-        assert set(get_args(literal)) == set(words.words_of(kind))
+        assert set(get_args(literal)) == set(checks.words_of(kind))
