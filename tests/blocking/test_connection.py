@@ -32,7 +32,7 @@ def wire_to(address: str) -> Iterator[BlockingConnection]:
 
 
 def ask(wire: BlockingConnection, body: bytes = b"", timeout: float = 10.0) -> Command:
-    number = wire.take_number()
+    number = wire.next_opaque()
     return wire.ask(Command.request(10, number, None, body).encode(), number, 10, timeout)
 
 

@@ -98,6 +98,14 @@ class BrokerCalls:
             return self.addresses.master(broker)
         return self.addresses.any_of(broker).address
 
+    def send_address(self, broker: str) -> str:
+        """Return where a broker takes messages, by its second port if that is to be used.
+
+        Raises `BrokerNotFound`. Any thread may call it.
+        """
+        address = self.addresses.master(broker)
+        return vip_address(address) if self._vip else address
+
     def _port(self, address: str, code: int) -> str:
         return vip_address(address) if self._vip and code not in main_port() else address
 

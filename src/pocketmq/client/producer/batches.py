@@ -1,14 +1,13 @@
-"""Many messages as one request: packed, and cut where they are too many for one.
+"""Many messages as one request: packed, and split where they are too many for one.
 
 The rules are Java's: one topic, no delay, no retry topic, and never compressed.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
-from pocketmq.client.producer.choices import Choice
 from pocketmq.client.producer.preparing import Preparing
 from pocketmq.client.producer.requests import Outgoing
-from pocketmq.client.producer.sending import Sending
 from pocketmq.errors import InvalidInput, SendFailed
 from pocketmq.model.message import Message
 from pocketmq.model.receipt import SendReceipt
@@ -19,7 +18,7 @@ _SEND_BATCH = int(RequestCode.SEND_BATCH_MESSAGE)
 
 
 class PreparedBatch:
-    """What travels as one request, and the messages in it."""
+    """One request, and the messages in it."""
 
     __slots__ = ("messages", "outgoing")
 
@@ -53,14 +52,14 @@ def prepare_batches(
             "send fewer at once, or with split=True"
         )
     batches = []
-    for start, stop in _cut(entries, limit):
+    for start, stop in _split(entries, limit):
         outgoing = _outgoing(preparing, topic, entries[start:stop], ids[start:stop])
         batches.append(PreparedBatch(messages[start:stop], outgoing))
     return batches
 
 
-def _cut(entries: Sequence[bytes], limit: int) -> list[tuple[int, int]]:
-    """Give where the batches begin and end: as few as possible, none over the limit."""
+def _split(entries: Sequence[bytes], limit: int) -> list[tuple[int, int]]:
+    """Return the bounds of the batches: as few as possible, none over the limit."""
     cuts: list[tuple[int, int]] = []
     start = size = 0
     for at, entry in enumerate(entries):
@@ -74,22 +73,14 @@ def _cut(entries: Sequence[bytes], limit: int) -> list[tuple[int, int]]:
     return cuts
 
 
-async def deliver_batches(
-    sending: Sending,
-    batches: Sequence[PreparedBatch],
-    choice: Choice | None,
-    timeout: float | None,  # noqa: ASYNC109 - of each
-) -> list[SendReceipt]:
-    """Send batches one after another; a `SendFailed` has the receipts of those before it."""
-    receipts: list[SendReceipt] = []
-    for batch in batches:
-        try:
-            receipt = await sending.deliver(batch.outgoing, batch.messages, choice, timeout=timeout)
-        except SendFailed as error:
-            error.receipts = tuple(receipts)
-            raise
-        receipts.append(receipt)
-    return receipts
+@contextmanager
+def receipts_in_error(receipts: list[SendReceipt]) -> Iterator[None]:
+    """Add the receipts of the batches sent so far to a `SendFailed` of the next one."""
+    try:
+        yield
+    except SendFailed as error:
+        error.receipts = tuple(receipts)
+        raise
 
 
 def _outgoing(

@@ -1,61 +1,28 @@
-"""Taking back a delayed message before it is due (5.x)."""
+"""Delayed messages: how a send asks for a delay, and how a message is recalled before it is due."""
 
 from collections.abc import Mapping
 
 from pocketmq.client.checks import is_number
 from pocketmq.client.producer.sending import Sending
+from pocketmq.client.questions.asking import ask
+from pocketmq.client.questions.of_session import ask_address
 from pocketmq.errors import BrokerNotFound, HeaderMalformed, InvalidInput
 from pocketmq.model import properties as names
 from pocketmq.model.names import is_dead_letter_topic, is_retry_topic
-from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.recall_handle import RecallHandle
-from pocketmq.protocol.requests.sending import RecallRequest, RecallResponse
-
-
-async def recall(sending: Sending, topic: str, handle: str, timeout: float) -> str:  # noqa: ASYNC109 - of each question
-    """Take a message back by the `recall_handle` of its receipt, and give its id.
-
-    Raises `InvalidInput` for a handle that is none, `ServerError` if the broker has the message no
-    more or knows no recalling, and what a send does if the broker cannot be reached.
-    """
-    wire = sending.preparing.wire_topic(topic)
-    if is_retry_topic(wire) or is_dead_letter_topic(wire):
-        raise InvalidInput(f"messages of topic {topic!r} cannot be recalled")
-    try:
-        parsed = RecallHandle.parse(handle)
-    except HeaderMalformed as error:
-        raise InvalidInput(str(error)) from error
-    if sending.publishing.ready(wire) is None:
-        await sending.publishing.find(wire, timeout)
-    session = sending.session
-    try:
-        address = session.addresses.master(parsed.broker_name)
-    except BrokerNotFound:  # as in Java: a proxy in front of the brokers knows the way
-        address = await session.any_broker_of(wire)
-    answer = await session.calls.ask(  # as in Java, never by the second port
-        address,
-        RequestCode.RECALL_MESSAGE,
-        RecallRequest(
-            producer_group=sending.group,
-            topic=wire,
-            recall_handle=handle,
-            bname=parsed.broker_name,
-        ),
-        timeout=timeout,
-    )
-    return answer.header(RecallResponse).msg_id
-
+from pocketmq.protocol.requests.sending import RECALL_MESSAGE, RecallRequest
 
 _NOTHING: Mapping[str, str] = {}
+_LATEST = 253_402_300_800.0  # the year 10000: a larger number is most likely milliseconds
 
 
 def delay_properties(
     delay: float | None, delay_level: int | None, deliver_at: float | None
 ) -> Mapping[str, str]:
-    """Give the properties that hold a message back, as Java sets them.
+    """Return the properties that delay a message, as Java sets them.
 
-    Seconds from now and moments in time need a 5.x broker. Raises `InvalidInput` for more than one
-    of the three, and for what makes no sense.
+    `delay` and `deliver_at` need a 5.x broker. Raises `InvalidInput` for more than one of the
+    three, and for invalid values.
     """
     if delay is None and delay_level is None and deliver_at is None:
         return _NOTHING
@@ -76,4 +43,31 @@ def _milliseconds(name: str, seconds: float) -> int:
     return round(seconds * 1000)
 
 
-_LATEST = 253_402_300_800.0  # the year 10000: a larger number is most likely milliseconds
+async def recall(sending: Sending, topic: str, handle: str, timeout: float) -> str:  # noqa: ASYNC109 - of each question
+    """Take a message back by the `recall_handle` of its receipt, and return its id (5.x).
+
+    Raises `InvalidInput` for an invalid handle, `ServerError` if the broker does not have the
+    message any more or does not support recalling, and what a send does if the broker cannot be
+    reached.
+    """
+    wire = sending.preparing.wire_topic(topic)
+    if is_retry_topic(wire) or is_dead_letter_topic(wire):
+        raise InvalidInput(f"messages of topic {topic!r} cannot be recalled")
+    try:
+        parsed = RecallHandle.parse(handle)
+    except HeaderMalformed as error:
+        raise InvalidInput(str(error)) from error
+    if sending.publishing.ready(wire) is None:
+        await sending.publishing.find(wire, timeout)
+    session = sending.session
+    try:
+        address = session.addresses.master(parsed.broker_name)
+    except BrokerNotFound:  # as in Java: a proxy in front of the brokers knows the way
+        address = await session.any_broker_of(wire)
+    header = RecallRequest(
+        producer_group=sending.group, topic=wire, recall_handle=handle, bname=parsed.broker_name
+    )
+    question = ask(None, RECALL_MESSAGE, header)
+    # As in Java never by the second port, so not by way of `session.brokers`.
+    answer = await ask_address(session.calls.ask, address, question, timeout=timeout)
+    return answer.header().msg_id

@@ -12,8 +12,8 @@ import msgspec
 
 from pocketmq.client.calls import Fields, request_name
 from pocketmq.client.producer_options import ProducerOptions
-from pocketmq.errors import InvalidInput, ServerError, server_error
-from pocketmq.model import properties as names
+from pocketmq.errors import ServerError, server_error
+from pocketmq.model.names import unwrap_namespace
 from pocketmq.model.queue import MessageQueue
 from pocketmq.model.receipt import DEFAULT_REGION, SendReceipt, send_status
 from pocketmq.protocol.codes import RequestCode
@@ -49,22 +49,6 @@ class Outgoing(msgspec.Struct, frozen=True, gc=False):
     max_reconsume_times: int | None = None
     for_5x: bool = False
     """Whether 4.x brokers would not do with it what is meant."""
-
-
-def for_4x(message: Outgoing) -> Outgoing:
-    """Give a batch without an id for the whole of it; nothing else that is `for_5x` will do.
-
-    4.x brokers add the properties of a batch to those of each message in it, and so would give all
-    of them this one id. Raises `InvalidInput` for a message that they would deliver at once.
-    """
-    if message.batch_id is None:
-        raise InvalidInput(
-            f"topic {message.topic!r} is on a 4.x broker, which knows no delay or deliver_at and "
-            "would deliver the message at once; use delay_level"
-        )
-    parts = message.properties.split("\2")
-    kept = [each for each in parts if not each.startswith(f"{names.UNIQUE_KEY}\1")]
-    return msgspec.structs.replace(message, properties="\2".join(kept))
 
 
 class _Template:
@@ -203,10 +187,10 @@ class _Stored(msgspec.Struct, frozen=True, gc=False):
 _read_stored = msgspec.json.Decoder(_Stored, strict=False).decode
 
 
-def read_answer(
-    answer: Command, message: Outgoing, queue: MessageQueue, address: str, topic: str
+def read_receipt(
+    answer: Command, message: Outgoing, queue: MessageQueue, address: str, namespace: str = ""
 ) -> SendReceipt:
-    """Give the receipt that an answer is; `topic` is the name that the caller knows.
+    """Return the receipt of a response, with the topic's name outside of the namespace.
 
     Raises the `ServerError` that a refusal stands for, and `HeaderMalformed`.
     """
@@ -223,6 +207,7 @@ def read_answer(
     if stored is None:
         stored = _read_by_field(answer)
     queue_id = stored.queueId
+    topic = unwrap_namespace(namespace, queue.topic) if namespace else queue.topic
     if queue_id != queue.queue_id or topic != queue.topic:
         queue = MessageQueue(topic, queue.broker_name, queue_id)
     whole = message.batch_id if stored.batchUniqId is not None else None
