@@ -115,7 +115,7 @@ async def frames(address: str, size: int) -> tuple[str, bytes]:
         made: Outgoing
         if size > 1:
             messages = [Message(TOPIC, BODY)] * size
-            made = prepare_batches(sending.preparing, messages, 1 << 22, split=False)[0].outgoing
+            made = prepare_batches(sending.preparing, messages, 1 << 22, split=False)[0]
         else:
             made = sending.preparing.prepare(Message(TOPIC, BODY))
         queue = MessageQueue(TOPIC, receipt.queue.broker_name, receipt.queue.queue_id)

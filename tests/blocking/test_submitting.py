@@ -63,7 +63,9 @@ def test_a_wait_for_room_ends_at_its_time() -> None:
 
 def handed(gate: SubmitWindow) -> SubmittedSend:
     assert gate.try_enter(3)
-    return SubmittedSend(gate, Outgoing("t", b"abc", "", "1"), Message("t", b"abc"), None, 3.0)
+    return SubmittedSend(
+        gate, Outgoing("t", b"abc", "", "1", messages=(Message("t", b"abc"),)), None, 3.0
+    )
 
 
 def is_empty(gate: SubmitWindow) -> bool:

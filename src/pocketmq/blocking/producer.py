@@ -124,7 +124,7 @@ class Producer(Facade[AsyncProducer]):
         choice = choice_of(message, queue, ordering_key, selector, sending.namespace)
         extra = delay_properties(delay, delay_level, deliver_at)
         outgoing = sending.preparing.prepare(message, extra)
-        return sending.deliver(outgoing, (message,), choice, timeout=timeout)
+        return sending.deliver(outgoing, choice, timeout=timeout)
 
     def submit(
         self,
@@ -149,7 +149,7 @@ class Producer(Facade[AsyncProducer]):
         choice = choice_of(message, queue, ordering_key, selector, sending.namespace)
         extra = delay_properties(delay, delay_level, deliver_at)
         outgoing = sending.preparing.prepare(message, extra)
-        return parts.submitting.submit(outgoing, message, choice, timeout)
+        return parts.submitting.submit(outgoing, choice, timeout)
 
     def room(self) -> None:
         """Wait until a message that is submitted now need not wait."""
@@ -168,7 +168,7 @@ class Producer(Facade[AsyncProducer]):
         sending = self._running().sending
         choice = choice_of(message, queue, ordering_key, selector, sending.namespace)
         outgoing = sending.preparing.prepare(message)
-        sending.deliver_oneway(outgoing, (message,), choice, timeout)
+        sending.deliver_oneway(outgoing, choice, timeout)
 
     @overload
     def send_batch(
@@ -209,8 +209,8 @@ class Producer(Facade[AsyncProducer]):
         receipts: list[SendReceipt] = []
         with receipts_in_error(receipts):
             for batch in batches:
-                outgoing, parts = batch.outgoing, batch.messages
-                receipts.append(sending.deliver(outgoing, parts, choice, timeout=timeout))
+                receipt = sending.deliver(batch, choice, timeout=timeout)
+                receipts.append(receipt)
         return receipts if split else receipts[0]
 
     # What takes more than a send

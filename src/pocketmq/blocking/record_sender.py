@@ -108,18 +108,19 @@ class RecordSender(Producer):
         sending = self._running().sending
         preparing = sending.preparing
         batch_id = preparing.ids.next_id(preparing.clock.now_ms())
+        stands_for_all = Message(topic, body)
         outgoing = Outgoing(
             preparing.wire_topic(topic),
             body,
             preparing.batch_properties(batch_id),
             batch_id,
             code=_SEND_BATCH,
+            messages=(stands_for_all,),
             batch_id=batch_id,
             for_5x=True,
         )
-        stands_for_all = Message(topic, body)
         choice = choice_of(stands_for_all, queue, None, None, sending.namespace)
-        return sending.deliver(outgoing, (stands_for_all,), choice, timeout=timeout)
+        return sending.deliver(outgoing, choice, timeout=timeout)
 
     def submit_half(
         self,
@@ -129,17 +130,17 @@ class RecordSender(Producer):
         queue: MessageQueue | None = None,
         timeout: float | None = None,
     ) -> Future[SendReceipt]:
-        """Start to send a half message and return a future of its receipt; raises as `submit` does.
+        """Start to send a half message; return a future of its receipt. Raises as `submit` does.
 
-        No consumer receives it until it is committed. An error whose `outcome_unknown` is true may have left a
-        half message with this id.
+        No consumer receives it until it is committed. An error whose `outcome_unknown` is true may
+        have left a half message with this id.
         """
         parts = self._running()
         sending = parts.sending
         extra = half_properties({names.UNIQUE_KEY: message_id}, self._client.sending.group)
         choice = choice_of(message, queue, None, None, sending.namespace)
         outgoing = sending.preparing.prepare(message, extra)
-        return parts.submitting.submit(outgoing, message, choice, timeout)
+        return parts.submitting.submit(outgoing, choice, timeout)
 
     def ends_once(self, half: HalfMessage, timeout: float = 5.0) -> bool:
         """Return whether ending a half message is idempotent, at any time and for any process.

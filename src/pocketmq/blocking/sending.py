@@ -8,9 +8,10 @@ no hop between threads, which would cost more than the rest of it.
 import asyncio
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from ipaddress import ip_address
 from socket import SOCK_STREAM
+from typing import TypeAlias
 
 from pocketmq.balance.producer.retry import SendMode
 from pocketmq.blocking.connection_pool import ConnectionPool
@@ -18,13 +19,14 @@ from pocketmq.blocking.loop_thread import LoopThread
 from pocketmq.client.producer.choices import Choice
 from pocketmq.client.producer.requests import Outgoing, read_receipt
 from pocketmq.client.producer.sending import Sending
-from pocketmq.client.producer.tries import Outcome, SendCall, SendRule
+from pocketmq.client.producer.tries import Outcome, SendRule
 from pocketmq.errors import ConnectFailed, MQError
-from pocketmq.model.message import Message
 from pocketmq.model.queue import MessageQueue
 from pocketmq.model.receipt import SendReceipt
 from pocketmq.net import parse_address
 from pocketmq.net.reasons import reason_of
+
+Exchange: TypeAlias = Callable[[Outgoing, MessageQueue, float], Outcome]
 
 
 class BlockingSending:
@@ -55,38 +57,28 @@ class BlockingSending:
         self._closing = False
 
     def deliver(
-        self,
-        outgoing: Outgoing,
-        messages: Sequence[Message],
-        choice: Choice | None = None,
-        *,
-        timeout: float | None = None,
+        self, outgoing: Outgoing, choice: Choice | None = None, *, timeout: float | None = None
     ) -> SendReceipt:
-        """Send what was prepared from `messages`; raises as `Sending.deliver` does."""
+        """Send what was prepared; raises as `Sending.deliver` does."""
         if self._on_loop.hooks.hooks or not self._own_thread:
-            work = self._on_loop.deliver(outgoing, messages, choice, timeout=timeout)
-            return self._thread.call(work)
-        receipt = self._carry_out(outgoing, messages, choice, SendMode.SYNC, timeout)
+            return self._thread.call(self._on_loop.deliver(outgoing, choice, timeout=timeout))
+        receipt = self._carry_out(self.exchange.ask, outgoing, choice, SendMode.SYNC, timeout)
         assert receipt is not None  # only messages sent one way have none
         return receipt
 
     def deliver_oneway(
-        self,
-        outgoing: Outgoing,
-        messages: Sequence[Message],
-        choice: Choice | None = None,
-        timeout: float | None = None,
+        self, outgoing: Outgoing, choice: Choice | None = None, timeout: float | None = None
     ) -> None:
         """Send without waiting for a response; raises as `Sending.deliver_oneway` does."""
         if self._on_loop.hooks.hooks or not self._own_thread:
-            self._thread.call(self._on_loop.deliver_oneway(outgoing, messages, choice, timeout))
+            self._thread.call(self._on_loop.deliver_oneway(outgoing, choice, timeout))
         else:
-            self._carry_out(outgoing, messages, choice, SendMode.ONEWAY, timeout)
+            self._carry_out(self.exchange.tell, outgoing, choice, SendMode.ONEWAY, timeout)
 
     def _carry_out(
         self,
+        exchange: Exchange,
         outgoing: Outgoing,
-        messages: Sequence[Message],
         choice: Choice | None,
         mode: SendMode,
         timeout: float | None,
@@ -102,22 +94,16 @@ class BlockingSending:
                 publication = self._thread.call(on_loop.publishing.find(outgoing.topic, limit))
             if outgoing.for_5x:
                 outgoing = on_loop.publishing.adapt(outgoing, publication)
-            call = SendCall(outgoing, messages, choice, mode, limit, started)
-            tries = self._rule.tries(call, publication)
-            exchange = self.exchange.tell if mode is SendMode.ONEWAY else self.exchange.ask
-            this = next(tries)
-            while True:
-                try:
-                    outcome: Outcome = exchange(outgoing, this.queue, this.timeout)
-                except MQError as error:
-                    outcome = error
-                try:
-                    this = tries.send(outcome)
-                except StopIteration as end:
-                    receipt: SendReceipt | None = end.value
-                    return receipt
-                finally:
-                    del outcome  # an error has a traceback, whose frames would have this one
+            tries = self._rule.tries(outgoing, publication, choice, mode, limit, started)
+            try:
+                queue, left = next(tries)
+                while True:
+                    queue, left = tries.send(exchange(outgoing, queue, left))
+            except StopIteration as end:
+                receipt: SendReceipt | None = end.value
+                return receipt
+            finally:
+                tries.close()
         finally:
             self._busy.discard(this_thread)
             if self._closing:
@@ -152,38 +138,44 @@ class ThreadExchange:
         self._address = session.brokers.send_address
         self._namespace = on_loop.namespace
 
-    def ask(self, outgoing: Outgoing, queue: MessageQueue, timeout: float) -> SendReceipt:
-        """Send a message and return its receipt; raises as `LoopExchange.ask` does."""
-        address = self._address(queue.broker_name)
-        deadline = time.monotonic() + timeout
-        connection = self.connections.take(address, deadline)
-        if connection is None:
-            return self._thread.call(self._on_loop.ask(outgoing, queue, timeout))
+    def ask(self, outgoing: Outgoing, queue: MessageQueue, timeout: float) -> SendReceipt | MQError:
+        """Send a message and return its receipt, or the error, as `LoopExchange.ask` does."""
         try:
-            opaque = connection.next_opaque()
-            frame = self._frame(outgoing, queue, opaque, self._now_ms())
-            reply = connection.ask(frame, opaque, outgoing.code, deadline - time.monotonic())
-        except BaseException:  # KeyboardInterrupt, too: the response may still come
-            self.connections.drop(connection)
-            raise
-        self.connections.give(connection)
-        return read_receipt(reply, outgoing, queue, address, self._namespace)
+            address = self._address(queue.broker_name)
+            deadline = time.monotonic() + timeout
+            connection = self.connections.take(address, deadline)
+            if connection is None:
+                return self._thread.call(self._on_loop.ask(outgoing, queue, timeout))
+            try:
+                opaque = connection.next_opaque()
+                frame = self._frame(outgoing, queue, opaque, self._now_ms())
+                reply = connection.ask(frame, opaque, outgoing.code, deadline - time.monotonic())
+            except BaseException:  # KeyboardInterrupt, too: the response may still come
+                self.connections.drop(connection)
+                raise
+            self.connections.give(connection)
+            return read_receipt(reply, outgoing, queue, address, self._namespace)
+        except MQError as error:
+            return error
 
-    def tell(self, outgoing: Outgoing, queue: MessageQueue, timeout: float) -> None:
-        """Send one way; raises as `LoopExchange.tell` does."""
-        address = self._address(queue.broker_name)
-        connection = self.connections.take(address, time.monotonic() + timeout)
-        if connection is None:
-            self._thread.call(self._on_loop.tell(outgoing, queue, timeout))
-            return
+    def tell(self, outgoing: Outgoing, queue: MessageQueue, timeout: float) -> MQError | None:
+        """Send one way; return the error if it cannot leave."""
         try:
-            opaque = connection.next_opaque()
-            frame = self._frame(outgoing, queue, opaque, self._now_ms(), oneway=True)
-            connection.tell(frame, timeout)
-        except BaseException:
-            self.connections.drop(connection)
-            raise
-        self.connections.give(connection)
+            address = self._address(queue.broker_name)
+            connection = self.connections.take(address, time.monotonic() + timeout)
+            if connection is None:
+                return self._thread.call(self._on_loop.tell(outgoing, queue, timeout))
+            try:
+                opaque = connection.next_opaque()
+                frame = self._frame(outgoing, queue, opaque, self._now_ms(), oneway=True)
+                connection.tell(frame, timeout)
+            except BaseException:
+                self.connections.drop(connection)
+                raise
+            self.connections.give(connection)
+        except MQError as error:
+            return error
+        return None
 
     def _resolve(self, address: str, deadline: float) -> Sequence[tuple[str, int]]:
         host, port = parse_address(address)

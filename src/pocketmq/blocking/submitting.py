@@ -18,14 +18,13 @@ from pocketmq.client.producer.requests import Outgoing
 from pocketmq.client.producer.submitting import Submitting
 from pocketmq.client.producer.window import ByteBudget
 from pocketmq.errors import ClientClosed, MQError, SendFailed
-from pocketmq.model.message import Message
 from pocketmq.model.receipt import SendReceipt
 from pocketmq.net.reasons import untraced
 
 _PENDING, _FINISHED = "PENDING", "FINISHED"  # the parent's states
 _UNFINISHED = frozenset({_PENDING, "RUNNING"})
 _first_wait = threading.Lock()
-_Send: TypeAlias = tuple[Outgoing, Message, Choice | None, float]
+_Send: TypeAlias = tuple[Outgoing, Choice | None, float]
 
 
 class SubmitWindow:
@@ -111,7 +110,7 @@ class LoopHandOver:
         self._woken = False
 
     def submit(
-        self, outgoing: Outgoing, message: Message, choice: Choice | None, timeout: float | None
+        self, outgoing: Outgoing, choice: Choice | None, timeout: float | None
     ) -> "SubmittedSend":
         """Start a send, waiting while the window is full, and return the future of its receipt.
 
@@ -130,9 +129,9 @@ class LoopHandOver:
             if entered and elapsed >= limit:
                 window.leave(size)
             if not entered or elapsed >= limit:
-                raise SendFailed(message.topic, None, 0, elapsed, None)
+                raise SendFailed(outgoing.messages[0].topic, None, 0, elapsed, None)
             limit -= elapsed
-        handed = SubmittedSend(window, outgoing, message, choice, limit)
+        handed = SubmittedSend(window, outgoing, choice, limit)
         self._handed.append(handed)
         # One wake-up for all that threads hand over until the loop comes round. The order matters:
         # append, then look at the flag; the loop clears the flag, then empties the queue.
@@ -156,12 +155,7 @@ class SubmittedSend(Future[SendReceipt]):
     """
 
     def __init__(
-        self,
-        window: SubmitWindow,
-        outgoing: Outgoing,
-        message: Message,
-        choice: Choice | None,
-        timeout: float,
+        self, window: SubmitWindow, outgoing: Outgoing, choice: Choice | None, timeout: float
     ) -> None:
         # As the parent's, but for the condition, which costs more than all the rest and is only
         # needed by threads that wait before the receipt is there.
@@ -174,7 +168,7 @@ class SubmittedSend(Future[SendReceipt]):
         self._left = False
         self._window = window
         self._size = len(outgoing.body)
-        self._send: _Send | None = (outgoing, message, choice, timeout)
+        self._send: _Send | None = (outgoing, choice, timeout)
 
     def begin(self, on_loop: Submitting) -> None:
         """Start the send; on the loop."""

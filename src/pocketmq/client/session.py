@@ -127,7 +127,8 @@ class Session:
 
     def check(self) -> None:
         """Raise `ClientForked` in a fork of the client's process, `ClientClosed` if not running."""
-        self.check_process()
+        if fork_count() != self._generation:
+            raise ClientForked(self.client_id)
         if not self._open:
             raise ClientClosed(self.client_id)
 

@@ -30,6 +30,7 @@ outgoing = st.builds(
     int32,
     int32,
     st.sampled_from([310, 320, 325]),
+    st.just(()),
     st.none() | st.just("B"),
     st.integers(0, 20),
     st.none() | st.integers(0, 20),

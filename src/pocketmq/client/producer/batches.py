@@ -17,19 +17,9 @@ from pocketmq.protocol.codes import RequestCode
 _SEND_BATCH = int(RequestCode.SEND_BATCH_MESSAGE)
 
 
-class PreparedBatch:
-    """One request, and the messages in it."""
-
-    __slots__ = ("messages", "outgoing")
-
-    def __init__(self, messages: Sequence[Message], outgoing: Outgoing) -> None:
-        self.messages = messages
-        self.outgoing = outgoing
-
-
 def prepare_batches(
     preparing: Preparing, messages: Sequence[Message], limit: int, *, split: bool
-) -> list[PreparedBatch]:
+) -> list[Outgoing]:
     """Pack messages, in their order, into as few batches of at most `limit` bytes as possible.
 
     Without `split` they must fit into one. Raises `InvalidInput` for messages that cannot travel
@@ -45,17 +35,16 @@ def prepare_batches(
     entries = encode_messages(messages, ids)
     size = sum(map(len, entries))
     if size <= limit:
-        return [PreparedBatch(messages, _outgoing(preparing, topic, entries, ids))]
+        return [_outgoing(preparing, topic, messages, entries, ids)]
     if not split:
         raise InvalidInput(
             f"a batch of {size} bytes is over the limit of {limit} (max_message_size); "
             "send fewer at once, or with split=True"
         )
-    batches = []
-    for start, stop in _split(entries, limit):
-        outgoing = _outgoing(preparing, topic, entries[start:stop], ids[start:stop])
-        batches.append(PreparedBatch(messages[start:stop], outgoing))
-    return batches
+    return [
+        _outgoing(preparing, topic, messages[start:stop], entries[start:stop], ids[start:stop])
+        for start, stop in _split(entries, limit)
+    ]
 
 
 def _split(entries: Sequence[bytes], limit: int) -> list[tuple[int, int]]:
@@ -84,7 +73,11 @@ def receipts_in_error(receipts: list[SendReceipt]) -> Iterator[None]:
 
 
 def _outgoing(
-    preparing: Preparing, topic: str, entries: Sequence[bytes], ids: Sequence[str]
+    preparing: Preparing,
+    topic: str,
+    messages: Sequence[Message],
+    entries: Sequence[bytes],
+    ids: Sequence[str],
 ) -> Outgoing:
     batch_id = preparing.ids.next_id(preparing.clock.now_ms())
     return Outgoing(
@@ -93,6 +86,7 @@ def _outgoing(
         preparing.batch_properties(batch_id),
         ",".join(ids),
         code=_SEND_BATCH,
+        messages=messages,
         batch_id=batch_id,
         for_5x=True,
     )

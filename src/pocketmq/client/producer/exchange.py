@@ -1,7 +1,7 @@
-"""One try on the event loop: the request to a broker, and its response as a receipt.
+"""One try on the event loop: the request to a broker, and its response as an outcome.
 
 Uses the session's connections, which all members of a client share. Decides nothing about retries:
-every failure is raised. Belongs to one event loop.
+errors are outcomes like receipts. Belongs to one event loop.
 """
 
 import asyncio
@@ -10,10 +10,11 @@ from collections.abc import Callable
 from pocketmq.client.producer.requests import Outgoing, RequestWriter, read_receipt
 from pocketmq.client.producer.window import SendWindow
 from pocketmq.client.session import Session
-from pocketmq.errors import BrokerNotFound, ConnectFailed, RequestTimedOut
+from pocketmq.errors import BrokerNotFound, ConnectFailed, MQError, RequestTimedOut
 from pocketmq.model.queue import MessageQueue
 from pocketmq.model.receipt import SendReceipt
 from pocketmq.net import Connection
+from pocketmq.net.waiters import Sink
 from pocketmq.protocol.command import Command
 
 
@@ -29,73 +30,95 @@ class LoopExchange:
     ) -> None:
         self.writer = writer
         self._window = window
+        self._answered = window.budget.answered
         self._now = now
         self._now_ms = session.clock.now_ms
         self._address = session.brokers.send_address
         self._namespace = session.options.namespace
         self._dialer = session.calls.dialer
 
-    async def ask(self, outgoing: Outgoing, queue: MessageQueue, timeout: float) -> SendReceipt:  # noqa: ASYNC109 - one timer serves all requests
-        """Send a message and return its receipt.
+    async def ask(
+        self,
+        outgoing: Outgoing,
+        queue: MessageQueue,
+        timeout: float,  # noqa: ASYNC109 - one timer serves all requests
+    ) -> SendReceipt | MQError:
+        """Send a message and return its receipt, or the error.
 
-        Raises `ServerError`, `TransportError`, `BrokerNotFound` or `ProtocolError`.
+        That is a `ServerError`, `TransportError`, `BrokerNotFound` or `ProtocolError`.
         """
-        address = self._address(queue.broker_name)
+        connection = None
         asked = self._now()
-        connection = self._dialer.known(address)
-        if connection is None:
-            connection = await self._connect(address, timeout)
-            timeout -= self._now() - asked
-        opaque, answer = connection.expect(outgoing.code, timeout)
-        connection.post(opaque, self.writer.frame(outgoing, queue, opaque, self._now_ms()))
         try:
-            reply = await answer
-        except RequestTimedOut:
-            self._window.answered(len(outgoing.body), asked, self._now())
-            self.doubt(connection, asked)
-            raise
-        except asyncio.CancelledError:
+            address = self._address(queue.broker_name)
+            connection = self._dialer.known(address)
+            if connection is None:
+                connection = await self._connect(address, timeout)
+                timeout -= self._now() - asked
+            opaque, answer = connection.expect(outgoing.code, timeout)
+            try:
+                connection.post(opaque, self.writer.frame(outgoing, queue, opaque, self._now_ms()))
+                reply = await answer
+            except asyncio.CancelledError:
+                connection.forget(opaque)
+                raise
+            finally:
+                del answer  # it has the error, whose traceback has this frame
+            self._answered(len(outgoing.body), asked, self._now(), self._window.bytes)
+            return read_receipt(reply, outgoing, queue, address, self._namespace)
+        except MQError as error:
+            if isinstance(error, RequestTimedOut) and connection is not None:
+                self.timed_out(connection, asked, len(outgoing.body))
+            return error
+
+    async def tell(
+        self,
+        outgoing: Outgoing,
+        queue: MessageQueue,
+        timeout: float,  # noqa: ASYNC109 - of each wait
+    ) -> MQError | None:
+        """Send one way; return the error if it cannot leave."""
+        try:
+            address = self._address(queue.broker_name)
+            connection = self._dialer.known(address) or await self._connect(address, timeout)
+            opaque, _ = connection.expect(outgoing.code, timeout)
             connection.forget(opaque)
-            raise
-        finally:
-            del answer  # it has the error, whose traceback has this frame
-        self._window.answered(len(outgoing.body), asked, self._now())
-        return read_receipt(reply, outgoing, queue, address, self._namespace)
+            frame = self.writer.frame(outgoing, queue, opaque, self._now_ms(), oneway=True)
+            connection.write(frame)
+            if connection.clogged:
+                await _drain(connection, timeout)
+        except MQError as error:
+            return error
+        return None
 
-    async def tell(self, outgoing: Outgoing, queue: MessageQueue, timeout: float) -> None:  # noqa: ASYNC109 - of each wait
-        """Send one way; raises `BrokerNotFound` or `TransportError` if it cannot leave."""
-        address = self._address(queue.broker_name)
-        connection = self._dialer.known(address) or await self._connect(address, timeout)
-        opaque, _ = connection.expect(outgoing.code, timeout)
-        connection.forget(opaque)
-        connection.write(self.writer.frame(outgoing, queue, opaque, self._now_ms(), oneway=True))
-        if connection.clogged:
-            await _drain(connection, timeout)
-
-    # The same without waiting, for a caller that takes the response itself
-
-    def connected(self, broker: str) -> Connection | None:
-        """Return the connection to a broker if there is one."""
-        try:
-            return self._dialer.known(self._address(broker))
-        except BrokerNotFound:
-            return None
+    # The same without waiting, for a sink that takes the response
 
     def post(
-        self, connection: Connection, opaque: int, outgoing: Outgoing, to: MessageQueue
-    ) -> None:
-        """Send a message on a connection that expects its response under `opaque`."""
-        connection.post(opaque, self.writer.frame(outgoing, to, opaque, self._now_ms()))
+        self, sink: Sink, outgoing: Outgoing, queue: MessageQueue, timeout: float
+    ) -> Connection | None:
+        """Send a message whose response goes to `sink`; None if there is no connection yet."""
+        try:
+            connection = self._dialer.known(self._address(queue.broker_name))
+        except BrokerNotFound:
+            return None
+        if connection is not None:
+            opaque = connection.expect_into(sink, outgoing.code, timeout)
+            connection.post(opaque, self.writer.frame(outgoing, queue, opaque, self._now_ms()))
+        return connection
 
     def read(
         self, reply: Command, asked: float, outgoing: Outgoing, queue: MessageQueue, address: str
-    ) -> SendReceipt:
-        """Return the receipt of a response; raises `ServerError` or `HeaderMalformed`."""
-        self._window.answered(len(outgoing.body), asked, self._now())
-        return read_receipt(reply, outgoing, queue, address, self._namespace)
+    ) -> SendReceipt | MQError:
+        """Return the outcome of a response to a request of the time `asked`."""
+        self._answered(len(outgoing.body), asked, self._now(), self._window.bytes)
+        try:
+            return read_receipt(reply, outgoing, queue, address, self._namespace)
+        except MQError as error:
+            return error
 
-    def doubt(self, connection: Connection, asked: float) -> None:
+    def timed_out(self, connection: Connection, asked: float, size: int) -> None:
         """Report that a response did not come in time: the connection may be dead."""
+        self._answered(size, asked, self._now(), self._window.bytes)
         self._dialer.doubt(connection, asked, self._now() - asked)
 
     async def _connect(self, address: str, timeout: float) -> Connection:  # noqa: ASYNC109 - the dialler's

@@ -88,9 +88,7 @@ class SendHooks:
         self._session = session
         self._group = group
 
-    def before(
-        self, outgoing: Outgoing, messages: Sequence[Message], queue: MessageQueue, mode: SendMode
-    ) -> SendContext | None:
+    def before(self, outgoing: Outgoing, queue: MessageQueue, mode: SendMode) -> SendContext | None:
         """Call the hooks before a try; None if there are none."""
         if not self.hooks:
             return None
@@ -103,7 +101,7 @@ class SendHooks:
             group=self._group,
             client_id=session.client_id,
             namespace=session.options.namespace,
-            messages=messages,
+            messages=outgoing.messages,
             unique_id=outgoing.unique_id,
             properties=outgoing.properties,
             queue=queue,

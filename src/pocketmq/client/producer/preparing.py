@@ -77,9 +77,8 @@ class Preparing:
         flag = message.flag
         if flag:
             _check_flag(flag)
-        return Outgoing(
-            topic, body, f"UNIQ_KEY\1{unique_id}{tail}", unique_id, flag, sys_flag, code
-        )
+        properties = f"UNIQ_KEY\1{unique_id}{tail}"
+        return Outgoing(topic, body, properties, unique_id, flag, sys_flag, code, (message,))
 
     def _prepare_rich(self, message: Message, extra: Mapping[str, str], code: int) -> Outgoing:
         topic = self.wire_topic(message.topic)
@@ -106,6 +105,7 @@ class Preparing:
             message.flag,
             sys_flag,
             code,
+            (message,),
             reconsume_times=counts.reconsume_times,
             max_reconsume_times=counts.max_reconsume_times,
             for_5x=names.TIMER_DELAY_MS in wire or names.TIMER_DELIVER_MS in wire,

@@ -177,11 +177,11 @@ class Producer:
         time, `RouteNotFound`, `QueueNotSelected` or `NameServersUnreachable` if there was nowhere
         to send it to, `ClientClosed` or `ClientForked`.
         """
-        sending = self.sending
+        sending = self._running().sending
         choice = choice_of(message, queue, ordering_key, selector, sending.namespace)
         extra = delay_properties(delay, delay_level, deliver_at)
         outgoing = sending.preparing.prepare(message, extra)
-        return await sending.deliver(outgoing, (message,), choice, timeout=timeout)
+        return await sending.deliver(outgoing, choice, timeout=timeout)
 
     def submit(
         self,
@@ -206,7 +206,7 @@ class Producer:
         choice = choice_of(message, queue, ordering_key, selector, sending.namespace)
         extra = delay_properties(delay, delay_level, deliver_at)
         outgoing = sending.preparing.prepare(message, extra)
-        return parts.submitting.submit(outgoing, message, choice, timeout)
+        return parts.submitting.submit(outgoing, choice, timeout)
 
     async def room(self) -> None:
         """Wait until a message that is submitted now need not wait for capacity."""
@@ -225,10 +225,10 @@ class Producer:
 
         Raises as `send` does if it cannot leave this process.
         """
-        sending = self.sending
+        sending = self._running().sending
         choice = choice_of(message, queue, ordering_key, selector, sending.namespace)
         outgoing = sending.preparing.prepare(message)
-        await sending.deliver_oneway(outgoing, (message,), choice, timeout)
+        await sending.deliver_oneway(outgoing, choice, timeout)
 
     @overload
     async def send_batch(
@@ -274,8 +274,7 @@ class Producer:
         receipts: list[SendReceipt] = []
         with receipts_in_error(receipts):
             for batch in batches:
-                outgoing, parts = batch.outgoing, batch.messages
-                receipt = await sending.deliver(outgoing, parts, choice, timeout=timeout)
+                receipt = await sending.deliver(batch, choice, timeout=timeout)
                 receipts.append(receipt)
         return receipts if split else receipts[0]
 

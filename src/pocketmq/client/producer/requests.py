@@ -6,13 +6,14 @@ costs more than all the rest of a send. Knows no connection and no retry.
 """
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import msgspec
 
 from pocketmq.client.calls import Fields, request_name
 from pocketmq.client.producer_options import ProducerOptions
 from pocketmq.errors import ServerError, server_error
+from pocketmq.model.message import Message
 from pocketmq.model.names import unwrap_namespace
 from pocketmq.model.queue import MessageQueue
 from pocketmq.model.receipt import DEFAULT_REGION, SendReceipt, send_status
@@ -44,6 +45,8 @@ class Outgoing(msgspec.Struct, frozen=True, gc=False):
     flag: int = 0
     sys_flag: int = 0
     code: int = _SEND
+    messages: Sequence[Message] = ()
+    """What it was made of, as the caller passed it."""
     batch_id: str | None = None
     reconsume_times: int = 0
     max_reconsume_times: int | None = None

@@ -14,7 +14,7 @@ takes steps 3 to 5 on the caller's own thread.
 """
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import msgspec
 
@@ -27,11 +27,11 @@ from pocketmq.client.producer.hooks import SendHook, SendHooks
 from pocketmq.client.producer.preparing import Preparing, unique_ids
 from pocketmq.client.producer.publishing import Publishing
 from pocketmq.client.producer.requests import Outgoing, RequestWriter
-from pocketmq.client.producer.tries import Outcome, SendCall, SendRule, Tries, Try
+from pocketmq.client.producer.tries import SendRule, Tries, Try
 from pocketmq.client.producer.window import ByteBudget, SendWindow
 from pocketmq.client.producer_options import ProducerOptions
 from pocketmq.client.session import Session
-from pocketmq.errors import InvalidInput, MQError, SendFailed
+from pocketmq.errors import InvalidInput, SendFailed
 from pocketmq.model.message import Message
 from pocketmq.model.names import wrap_namespace
 from pocketmq.model.receipt import SendReceipt
@@ -97,7 +97,7 @@ class Sending:
         queues.
         """
         outgoing = self.preparing.prepare(message, extra)
-        return await self.deliver(outgoing, (message,), choice, mode=mode, timeout=timeout)
+        return await self.deliver(outgoing, choice, mode=mode, timeout=timeout)
 
     async def send_to_cluster(
         self,
@@ -109,25 +109,25 @@ class Sending:
         """Send to a topic of the cluster, whatever namespace the client is in; else as `send`."""
         outgoing = self.preparing.prepare(message, extra, code)
         outgoing = msgspec.structs.replace(outgoing, topic=message.topic)
-        return await self.deliver(outgoing, (message,), timeout=timeout)
+        return await self.deliver(outgoing, timeout=timeout)
 
     async def deliver(
         self,
         outgoing: Outgoing,
-        messages: Sequence[Message],
         choice: Choice | None = None,
         *,
         mode: SendMode = SendMode.SYNC,
         timeout: float | None = None,  # noqa: ASYNC109 - for all tries together
     ) -> SendReceipt:
-        """Send what was prepared from `messages`; raises as `send` does."""
+        """Send what was prepared; raises as `send` does."""
         self.session.check()
         started = self.now()
-        limit = self.limit(timeout)
+        limit = self.options.send_timeout if timeout is None else self.limit(timeout)
         size = len(outgoing.body)
         window = self.window
         if not window.try_enter(size) and not await window.enter(size, limit):
-            raise SendFailed(messages[0].topic, None, 0, self.now() - started, None)
+            topic = outgoing.messages[0].topic
+            raise SendFailed(topic, None, 0, self.now() - started, None)
         try:
             publication = self.publishing.ready(outgoing.topic)
             if publication is None:
@@ -135,18 +135,23 @@ class Sending:
                 publication = await self.publishing.find(outgoing.topic, left)
             if outgoing.for_5x:
                 outgoing = self.publishing.adapt(outgoing, publication)
-            call = SendCall(outgoing, messages, choice, mode, limit, started)
-            tries = self.rule.tries(call, publication)
-            receipt = await self.carry_out(call, tries, next(tries))
-            assert receipt is not None  # only messages sent one way have none
-            return receipt
+            tries = self.rule.tries(outgoing, publication, choice, mode, limit, started)
+            # As `finish` does: one coroutine less for each message.
+            try:
+                queue, left = next(tries)
+                while True:
+                    queue, left = tries.send(await self.exchange.ask(outgoing, queue, left))
+            except StopIteration as end:
+                receipt: SendReceipt = end.value
+                return receipt
+            finally:
+                tries.close()
         finally:
             window.leave(size)
 
     async def deliver_oneway(
         self,
         outgoing: Outgoing,
-        messages: Sequence[Message],
         choice: Choice | None = None,
         timeout: float | None = None,  # noqa: ASYNC109 - until it has left
     ) -> None:
@@ -157,33 +162,27 @@ class Sending:
         publication = self.publishing.ready(outgoing.topic)
         if publication is None:
             publication = await self.publishing.find(outgoing.topic, limit)
-        call = SendCall(outgoing, messages, choice, SendMode.ONEWAY, limit, started)
-        tries = self.rule.tries(call, publication)
-        await self.carry_out(call, tries, next(tries))
+        tries = self.rule.tries(outgoing, publication, choice, SendMode.ONEWAY, limit, started)
+        try:
+            queue, left = next(tries)
+            while True:
+                queue, left = tries.send(await self.exchange.tell(outgoing, queue, left))
+        except StopIteration:
+            return
+        finally:
+            tries.close()
 
-    async def carry_out(self, call: SendCall, tries: Tries, this: Try) -> SendReceipt | None:
-        """Make tries, `this` one first, until there is a receipt; raises as `send` does."""
-        exchange, outgoing = self.exchange, call.outgoing
-        oneway = call.mode is SendMode.ONEWAY
-        while True:
-            outcome: Outcome = None
-            try:
-                if oneway:
-                    await exchange.tell(outgoing, this.queue, this.timeout)
-                else:
-                    outcome = await exchange.ask(outgoing, this.queue, this.timeout)
-            except MQError as error:
-                outcome = error
-            except asyncio.CancelledError as error:
-                tries.throw(error)
-                raise
-            try:
-                this = tries.send(outcome)
-            except StopIteration as end:
-                receipt: SendReceipt | None = end.value
-                return receipt
-            finally:
-                del outcome  # an error has a traceback, whose frames would have this one
+    async def finish(self, outgoing: Outgoing, tries: Tries, this: Try) -> SendReceipt:
+        """Make the tries that are left, `this` one first; raises as `send` does."""
+        queue, left = this
+        try:
+            while True:
+                queue, left = tries.send(await self.exchange.ask(outgoing, queue, left))
+        except StopIteration as end:
+            receipt: SendReceipt = end.value
+            return receipt
+        finally:
+            tries.close()
 
     def limit(self, timeout: float | None) -> float:
         """Return the seconds that a send may take; raises `InvalidInput` for other values."""

@@ -13,14 +13,14 @@ from pocketmq.balance.producer.retry import SendMode
 from pocketmq.client.producer.choices import Choice
 from pocketmq.client.producer.requests import Outgoing
 from pocketmq.client.producer.sending import Sending
-from pocketmq.client.producer.tries import Outcome, SendCall, Tries, Try
-from pocketmq.errors import MQError, RequestTimedOut, TransportError
-from pocketmq.model.message import Message
+from pocketmq.client.producer.tries import Outcome, Tries
+from pocketmq.errors import RequestTimedOut, TransportError
 from pocketmq.model.receipt import SendReceipt
 from pocketmq.net import Connection
 from pocketmq.protocol.command import Command
 
 Receipt: TypeAlias = asyncio.Future[SendReceipt]
+_ASYNC = SendMode.ASYNC
 
 
 class Taker(Protocol):
@@ -44,38 +44,26 @@ class Submitting:
         self.loop = asyncio.get_running_loop()
         self._tasks: set[asyncio.Task[SendReceipt]] = set()
 
-    def submit(
-        self, outgoing: Outgoing, message: Message, choice: Choice | None, timeout: float | None
-    ) -> Receipt:
+    def submit(self, outgoing: Outgoing, choice: Choice | None, timeout: float | None) -> Receipt:
         """Start a send by the rules of Java's asynchronous send; the future fails as it does."""
         receipt: Receipt = self.loop.create_future()
-        return self._begin(receipt, outgoing, message, choice, timeout) or receipt
+        return self._begin(receipt, outgoing, choice, timeout) or receipt
 
     def submit_into(
-        self,
-        taker: Taker,
-        outgoing: Outgoing,
-        message: Message,
-        choice: Choice | None,
-        timeout: float | None,
+        self, taker: Taker, outgoing: Outgoing, choice: Choice | None, timeout: float | None
     ) -> None:
         """Start a send whose receipt goes to `taker`, such as a future of another thread."""
-        task = self._begin(taker, outgoing, message, choice, timeout)
+        task = self._begin(taker, outgoing, choice, timeout)
         if task is not None:
             _pass_on(task, taker)
 
     def _begin(
-        self,
-        taker: Taker,
-        outgoing: Outgoing,
-        message: Message,
-        choice: Choice | None,
-        timeout: float | None,
+        self, taker: Taker, outgoing: Outgoing, choice: Choice | None, timeout: float | None
     ) -> asyncio.Task[SendReceipt] | None:
         """Start a send; if it cannot leave at once, return its task and leave `taker` alone."""
         sending = self.sending
         sending.session.check()
-        limit = sending.limit(timeout)
+        limit = sending.options.send_timeout if timeout is None else sending.limit(timeout)
         publication = sending.publishing.ready(outgoing.topic)
         if (
             publication is not None
@@ -84,15 +72,16 @@ class Submitting:
             and sending.window.try_enter(len(outgoing.body))
         ):
             try:
-                started = sending.now()
-                call = SendCall(outgoing, (message,), None, SendMode.ASYNC, limit, started)
-                tries = sending.rule.tries(call, publication)
-                return _Submitted(self, taker, call, tries).begin()
+                now = sending.now()
+                tries = sending.rule.tries(outgoing, publication, None, _ASYNC, limit, now)
+                submitted = _Submitted(self, taker, outgoing, tries, now)
+                connection = sending.exchange.post(submitted, outgoing, *submitted.this)
+                submitted.connection = connection
+                return submitted.take_over() if connection is None else None
             except BaseException:
                 sending.window.leave(len(outgoing.body))
                 raise
-        deliver = sending.deliver(outgoing, (message,), choice, mode=SendMode.ASYNC, timeout=limit)
-        task = self.loop.create_task(deliver)
+        task = self.loop.create_task(sending.deliver(outgoing, choice, mode=_ASYNC, timeout=limit))
         self.keep(task)
         return task
 
@@ -112,26 +101,19 @@ class Submitting:
 class _Submitted:
     """One message that has entered the window: the sink of its response."""
 
-    __slots__ = ("_call", "_connection", "_owner", "_taker", "_tries", "_try")
+    __slots__ = ("_outgoing", "_owner", "_started", "_taker", "_tries", "connection", "this")
 
-    def __init__(self, owner: Submitting, taker: Taker, call: SendCall, tries: Tries) -> None:
+    def __init__(
+        self, owner: Submitting, taker: Taker, outgoing: Outgoing, tries: Tries, started: float
+    ) -> None:
         self._owner = owner
         self._taker = taker
-        self._call = call
+        self._outgoing = outgoing
         self._tries = tries
-        self._try = next(tries)
-        self._connection: Connection | None = None
-
-    def begin(self) -> asyncio.Task[SendReceipt] | None:
-        """Send the request if there is a connection; else return the task that makes one."""
-        exchange, queue = self._owner.sending.exchange, self._try.queue
-        connection = self._connection = exchange.connected(queue.broker_name)
-        if connection is None:
-            return self._take_over(self._try)
-        outgoing = self._call.outgoing
-        opaque = connection.expect_into(self, outgoing.code, self._try.timeout)
-        exchange.post(connection, opaque, outgoing, queue)
-        return None
+        self._started = started
+        self.this = next(tries)
+        """The current try."""
+        self.connection: Connection | None = None
 
     # Where the response goes: called by the connection.
 
@@ -141,33 +123,27 @@ class _Submitted:
 
     def set_result(self, reply: Command, /) -> None:
         """Take the broker's response."""
-        call, connection = self._call, self._connection
+        connection = self.connection
         assert connection is not None
-        try:
-            outcome: Outcome = self._owner.sending.exchange.read(
-                reply, call.started, call.outgoing, self._try.queue, connection.remote_address
-            )
-        except MQError as error:
-            outcome = error
-        self._ended(outcome)
+        exchange, address = self._owner.sending.exchange, connection.remote_address
+        self._ended(exchange.read(reply, self._started, self._outgoing, self.this[0], address))
 
     def set_exception(self, error: TransportError, /) -> None:
         """Take the reason why there is no response."""
-        if isinstance(error, RequestTimedOut) and self._connection is not None:
-            sending, call = self._owner.sending, self._call
-            sending.window.answered(len(call.outgoing.body), call.started, sending.now())
+        if isinstance(error, RequestTimedOut) and self.connection is not None:
             # Later: a doubted connection may be closed, and that would fail all other requests that
             # time out in this loop iteration with another error.
-            self._owner.loop.call_soon(sending.exchange.doubt, self._connection, call.started)
+            size, exchange = len(self._outgoing.body), self._owner.sending.exchange
+            self._owner.loop.call_soon(exchange.timed_out, self.connection, self._started, size)
         self._ended(error)
 
     def _ended(self, outcome: Outcome) -> None:
         """Hand the receipt over, or let a task make the tries that are left."""
         taker = self._taker
         try:
-            this = self._tries.send(outcome)
+            self.this = self._tries.send(outcome)
         except StopIteration as end:
-            self._leave()
+            self._owner.sending.window.leave(len(self._outgoing.body))
             if not taker.done():
                 taker.set_result(end.value)
         except Exception as error:  # noqa: BLE001 - handed over to the taker
@@ -178,24 +154,22 @@ class _Submitted:
             if taker.done():  # not wanted any more: no further try
                 self._leave()
             else:
-                _pass_on(self._take_over(this), taker)
+                _pass_on(self.take_over(), taker)
 
-    def _take_over(self, this: Try) -> asyncio.Task[SendReceipt]:
-        task = self._owner.loop.create_task(self._go_on(this))
+    def take_over(self) -> asyncio.Task[SendReceipt]:
+        """Return a task that makes the tries that are left, the current one first."""
+        task = self._owner.loop.create_task(self._finish())
         self._owner.keep(task)
         return task
 
-    async def _go_on(self, this: Try) -> SendReceipt:
-        """Make the tries that are left, `this` one first."""
+    async def _finish(self) -> SendReceipt:
         try:
-            receipt = await self._owner.sending.carry_out(self._call, self._tries, this)
-            assert receipt is not None  # only messages sent one way have none
-            return receipt
+            return await self._owner.sending.finish(self._outgoing, self._tries, self.this)
         finally:
             self._leave()
 
     def _leave(self) -> None:
-        self._owner.sending.window.leave(len(self._call.outgoing.body))
+        self._owner.sending.window.leave(len(self._outgoing.body))
 
 
 def _pass_on(task: asyncio.Task[SendReceipt], taker: Taker) -> None:

@@ -2,14 +2,12 @@
 
 Sans-IO: `SendRule.tries` is a generator that yields each try and receives its outcome. A shell
 carries the tries out: a task of the event loop (`sending`), the loop's callbacks (`submitting`), or
-the caller's own thread (`pocketmq.blocking.sending`). So there is one rule for all of them, and
-what decides is `balance.producer.retry`.
+the caller's own thread (`pocketmq.blocking.sending`). So there is one rule for all of them; what
+decides is `balance.producer.retry`.
 """
 
 from collections.abc import Callable, Generator, Sequence
 from typing import TypeAlias
-
-import msgspec
 
 from pocketmq.balance.producer.choice import queue_for
 from pocketmq.balance.producer.instructions import Feedback, RefreshRoute, Return, Send
@@ -31,38 +29,21 @@ from pocketmq.client.producer.publishing import Publication
 from pocketmq.client.producer.requests import Outgoing
 from pocketmq.client.producer_options import ProducerOptions
 from pocketmq.errors import MQError
-from pocketmq.model.message import Message
 from pocketmq.model.queue import MessageQueue
-from pocketmq.model.receipt import SendReceipt
+from pocketmq.model.receipt import SendReceipt, SendStatus
 
-
-class SendCall(msgspec.Struct, frozen=True, gc=False):
-    """One send, as its caller asked for it. One deadline covers everything from `started` on."""
-
-    outgoing: Outgoing
-    messages: Sequence[Message]
-    """What `outgoing` was made of."""
-    choice: Choice | None
-    mode: SendMode
-    timeout: float
-    started: float
-
-
-class Try(msgspec.Struct, frozen=True, gc=False):
-    """Send to this queue and wait at most `timeout` seconds for the response."""
-
-    queue: MessageQueue
-    timeout: float
-
-
+Try: TypeAlias = tuple[MessageQueue, float]
+"""Send to this queue, and wait at most this number of seconds for the response."""
 Outcome: TypeAlias = SendReceipt | MQError | None
 """What came of a try; None for a message that was sent one way."""
 Tries: TypeAlias = Generator[Try, Outcome, SendReceipt | None]
 """Returns the receipt, None for a message sent one way; raises `SendFailed`, or what a choice does.
 
-A shell that is cancelled during a try throws that into the generator, which does not blame the
-broker then, and raises it again.
+A shell closes it when it is done with it. A try that has no outcome by then (the send was
+cancelled or interrupted) is not held against the broker.
 """
+
+_SEND_OK = SendStatus.SEND_OK
 
 
 class SendRule:
@@ -90,35 +71,43 @@ class SendRule:
         self._now = now
         self._chance = chance
         self._refresh_route = refresh_route
-        self._always_planned = faults.table is not None or options.send_timeout_per_try is not None
+        self._retry_unsafe = options.retry_when_not_stored_ok
+        self._planned = faults.table is not None or options.send_timeout_per_try is not None
 
     def is_plain(self, choice: Choice | None) -> bool:
         """Return whether the first try is no more than the next queue in turn."""
-        return choice is None and not self._always_planned and not self._hooks.hooks
+        return choice is None and not self._planned and not self._hooks.hooks
 
-    def tries(self, call: SendCall, publication: Publication) -> Tries:
-        """Try a send until a broker has stored it, or the rules say enough."""
+    def tries(  # noqa: PLR0917 - for each message: keywords would cost
+        self,
+        outgoing: Outgoing,
+        publication: Publication,
+        choice: Choice | None,
+        mode: SendMode,
+        timeout: float,
+        started: float,
+    ) -> Tries:
+        """Try to send until a broker has stored the message, or the rules say enough.
+
+        One deadline, `timeout` seconds after `started`, covers all tries and what came before.
+        """
         ended: TryEnded | None = None
-        if self.is_plain(call.choice):
+        if choice is None and not self._planned and not self._hooks.hooks:  # `is_plain`
             # What the rules decide for a first try, without the cost of asking them: queues take
             # turns, and a message that is stored is done. Nearly all sends end here.
             queue = publication.robin.next(publication.queues)
             began = self._now()
-            outcome = yield Try(queue, call.timeout - (began - call.started))
+            outcome = yield queue, timeout - (began - started)
             if isinstance(outcome, SendReceipt) and (
-                outcome.ok or not self._options.retry_when_not_stored_ok
+                outcome.status is _SEND_OK or not self._retry_unsafe
             ):
                 return outcome
             ended = TryEnded(queue, self._now() - began, outcome)
             del outcome  # an error has a traceback, whose frames would have this one
-        return (yield from self._planned(call, publication, ended))
-
-    def _planned(self, call: SendCall, publication: Publication, ended: TryEnded | None) -> Tries:
-        """Go by the rules, from the first try on or after `ended`."""
-        plan, started, now = self._plan(call), call.started, self._now
-        chosen = None if call.choice is None else call.choice(publication.queues)
+        plan = self._plan(outgoing, mode, timeout, pinned=choice is not None)
+        chosen = None if choice is None else choice(publication.queues)
         attempts = Attempts()
-        action = first_step(plan, now() - started)
+        action = first_step(plan, self._now() - started)
         while ended is not None or isinstance(action, Send):
             if ended is None:
                 assert isinstance(action, Send)
@@ -127,51 +116,51 @@ class SendRule:
                     publication.queues,
                     publication.robin,
                     self._faults.table,
-                    now=now(),
+                    now=self._now(),
                     chance=self._chance,
                     chosen=chosen,
                 )
-                ended = yield from self._try(call, plan, queue, action.timeout)
-            decision = next_step(plan, attempts, ended, now() - started)
-            self._take(call, decision.feedback)
+                ended = yield from self._try(outgoing, plan, queue, action.timeout)
+            decision = next_step(plan, attempts, ended, self._now() - started)
+            self._take(outgoing, decision.feedback)
             attempts, action, ended = decision.attempts, decision.action, None
         if isinstance(action, Return):
             return action.receipt
         raise action.error
 
     def _try(
-        self, call: SendCall, plan: SendPlan, queue: MessageQueue, timeout: float
+        self, outgoing: Outgoing, plan: SendPlan, queue: MessageQueue, timeout: float
     ) -> Generator[Try, Outcome, TryEnded]:
         began = self._now()
-        context = self._hooks.before(call.outgoing, call.messages, queue, call.mode)
+        context = self._hooks.before(outgoing, queue, plan.mode)
         try:
-            outcome = yield Try(queue, timeout)
+            outcome = yield queue, timeout
         except GeneratorExit:
-            raise
-        except BaseException:
-            self._take(call, cancelled(plan, queue, self._now() - began))
+            self._take(outgoing, cancelled(plan, queue, self._now() - began))
             raise
         latency = self._now() - began
         if context is not None:
             self._hooks.after(context, outcome, latency)
         return TryEnded(queue, latency, outcome)
 
-    def _take(self, call: SendCall, feedback: Sequence[Feedback]) -> None:
+    def _take(self, outgoing: Outgoing, feedback: Sequence[Feedback]) -> None:
         for each in feedback:
             if isinstance(each, RefreshRoute):
-                self._refresh_route(call.outgoing.topic)
+                self._refresh_route(outgoing.topic)
             else:
                 self._faults.update(each)
 
-    def _plan(self, call: SendCall) -> SendPlan:
+    def _plan(
+        self, outgoing: Outgoing, mode: SendMode, timeout: float, *, pinned: bool
+    ) -> SendPlan:
         options = self._options
         return SendPlan(
             profile=self._profile,
-            topic=call.messages[0].topic,
-            mode=call.mode,
-            pinned=call.choice is not None,
+            topic=outgoing.messages[0].topic,
+            mode=mode,
+            pinned=pinned,
             retries=options.retries,
-            timeout=call.timeout,
+            timeout=timeout,
             timeout_per_try=options.send_timeout_per_try,
             retry_another_broker=options.retry_when_not_stored_ok,
             detector=self._faults.detector,

@@ -59,13 +59,14 @@ class SendWindow:
     Belongs to one event loop.
     """
 
-    __slots__ = ("_bytes", "_count", "_empty", "_line", "_most", "_vacant", "budget")
+    __slots__ = ("_count", "_empty", "_line", "_most", "_vacant", "budget", "bytes")
 
     def __init__(self, most: int, budget: ByteBudget) -> None:
         self._most = most
         self.budget = budget
         self._count = 0
-        self._bytes = 0
+        self.bytes = 0
+        """Bytes in flight."""
         self._line: deque[tuple[int, asyncio.Future[bool]]] = deque()
         self._empty: list[asyncio.Future[None]] = []  # waiters for nothing in flight
         self._vacant: list[asyncio.Future[None]] = []  # waiters for free capacity
@@ -80,10 +81,10 @@ class SendWindow:
 
     def try_enter(self, size: int) -> bool:
         """Enter if there is capacity and no earlier send waits for it."""
-        if self._line or not self._has_room(size):
+        count, held = self._count, self.bytes + size
+        if self._line or (count and (count >= self._most or held > self.budget.limit)):
             return False
-        self._count += 1
-        self._bytes += size
+        self._count, self.bytes = count + 1, held
         return True
 
     async def enter(self, size: int, timeout: float) -> bool:  # noqa: ASYNC109 - seldom waits
@@ -111,13 +112,9 @@ class SendWindow:
     def leave(self, size: int) -> None:
         """Free the capacity of a send that has ended."""
         self._count -= 1
-        self._bytes -= size
+        self.bytes -= size
         if self._line or self._vacant or self._empty:
             self._admit()
-
-    def answered(self, size: int, began: float, now: float) -> None:
-        """Adapt the byte limit to a try that was answered, or timed out, at `now`."""
-        self.budget.answered(size, began, now, self._bytes)
 
     async def room(self) -> None:
         """Wait until there is capacity for one more send; it is not reserved."""
@@ -136,7 +133,7 @@ class SendWindow:
     def _has_room(self, size: int) -> bool:
         if not self._count:
             return True
-        return self._count < self._most and self._bytes + size <= self.budget.limit
+        return self._count < self._most and self.bytes + size <= self.budget.limit
 
     def _admit(self) -> None:
         """Admit waiting sends in their order, as far as there is capacity, and wake waiters."""
@@ -147,7 +144,7 @@ class SendWindow:
                     return
                 # Counted here, not when the waiter runs: a later `try_enter` must not overtake it.
                 self._count += 1
-                self._bytes += size
+                self.bytes += size
                 turn.set_result(True)
             self._line.popleft()
         self._vacant = _wake(self._vacant)
