@@ -152,7 +152,7 @@ def test_closing_sends_what_was_promised(cluster: Cluster, topic: str) -> None:
 
 
 def test_many_threads_share_one_producer(cluster: Cluster, topic: str) -> None:
-    """More than there are wires; every message is stored once."""
+    """More than there are connections; every message is stored once."""
     threads, each = MOST + 8, 20
     errors: list[Exception] = []
     with mq.Producer(cluster.address, group="shop") as producer:

@@ -74,7 +74,7 @@ class Facade(Generic[C]):
         thread = self._thread or loop_thread()
         thread.call(self._client.start())
         self._thread = thread
-        opened(self)
+        opened(self, self._close_at_exit)
         return self
 
     def close(self) -> None:
@@ -100,8 +100,8 @@ class Facade(Generic[C]):
     def __repr__(self) -> str:
         return repr(self._client)
 
-    def last_words(self) -> Coroutine[Any, Any, None]:
-        """Return the coroutine that closes it, for the end of the process."""
+    def _close_at_exit(self) -> Coroutine[Any, Any, None]:
+        """Return the coroutine that closes it at the exit of the interpreter."""
         return self._client.close()
 
     def _call(self, work: Coroutine[Any, Any, T]) -> T:

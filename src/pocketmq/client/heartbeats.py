@@ -1,8 +1,9 @@
-"""Heartbeats: every broker is told, again and again, which groups this client belongs to.
+"""Heartbeats: they tell every broker, periodically, which groups this client belongs to.
 
-A heartbeat asked for while a round is under way is not left out, as in Java, but sent in one round
-right after it: the round under way may have told the old state. Brokers are told side by side, so
-that one that does not answer keeps nobody waiting. Belongs to one event loop.
+A heartbeat requested during a round is not skipped, as in Java, but sent in one round right after
+it: the current round may have sent the old state. Brokers get theirs concurrently, so that one that
+does not respond does not delay the others; two to the same broker never overtake each other.
+Belongs to one event loop.
 """
 
 import asyncio
@@ -30,7 +31,7 @@ logger = logging.getLogger("pocketmq.client")
 
 
 class Heartbeats:
-    """Tells brokers about the client; `describe` says what."""
+    """Sends heartbeats; `describe` returns their content."""
 
     def __init__(
         self,
@@ -47,7 +48,7 @@ class Heartbeats:
         self._tasks = tasks
         self._describe = describe
         self._timeout = timeout
-        self._short = short  # version 2: leave out what a broker knows already
+        self._short = short  # version 2: leave out what a broker has already
         self._round: asyncio.Task[bool] | None = None
         self._next_round: asyncio.Task[bool] | None = None
         self._beating: dict[str, asyncio.Task[bool]] = {}
@@ -55,10 +56,10 @@ class Heartbeats:
         self._failing: set[str] = set()
 
     async def beat(self, *, in_full: bool = False) -> bool:
-        """Tell every broker, only masters if there is no consumer; True if one took note.
+        """Send one to every broker, only to masters without a consumer; True if one responded.
 
-        `in_full` repeats what brokers know already: after a rebalance, whose new subscription
-        version does not show in a fingerprint.
+        `in_full` repeats what brokers have already: after a rebalance, whose new subscription
+        version is not part of a fingerprint.
         """
         if in_full:
             self._known_by.clear()
@@ -67,25 +68,25 @@ class Heartbeats:
         return not task.cancelled() and task.result()
 
     def beat_soon(self, *, in_full: bool = False) -> None:
-        """Do the same without waiting."""
+        """Do the same as `beat` without waiting."""
         if in_full:
             self._known_by.clear()
         self._round_to_wait_for()
 
     async def beat_to(self, address: str) -> bool:
-        """Tell the broker at one address, such as one just connected to; True if it took note."""
+        """Send one to the broker at an address, such as a fresh connection; True if it responds."""
         place = next((each for each in self._addresses.places() if each.address == address), None)
         if place is None:
             return False
-        # One under way goes over the same connection, or fails with the one before.
+        # One in flight uses the same connection, or fails with the previous one.
         task = self._beating.get(address) or self._tell_in_turn(place)
         await asyncio.wait({task})
         return not task.cancelled() and task.result()
 
     async def unregister(self, client_id: str, *, producer: str = "", consumer: str = "") -> None:
-        """Take a group back from every broker we are connected to; the others know already.
+        """Unregister a group from every connected broker; the others have dropped it already.
 
-        Waits for heartbeats under way, which would bring the group back.
+        Waits for heartbeats in flight: if they arrived later, they would register it again.
         """
         if self._beating:
             await asyncio.wait([*self._beating.values()])
@@ -96,7 +97,7 @@ class Heartbeats:
         await asyncio.gather(*(self._leave(place.address, header) for place in places))
 
     def forget(self, address: str) -> None:
-        """Take note of a lost connection: the broker may have lost what it knew, too."""
+        """Assume after a lost connection that the broker has lost the subscriptions, too."""
         self._known_by.pop(address, None)
 
     def _round_to_wait_for(self) -> asyncio.Task[bool]:
@@ -151,7 +152,7 @@ class Heartbeats:
             )
         except MQError as error:
             log = logger.debug if address in self._failing else logger.warning
-            log("heartbeat to broker %s at %s: %s", place.broker, address, error)
+            log("heartbeat failed: broker=%s address=%s error=%s", place.broker, address, error)
             self._failing.add(address)
             return False
         self._failing.discard(address)
@@ -162,7 +163,7 @@ class Heartbeats:
         return True
 
     def _note(self, address: str, fingerprint: int, answer: Command) -> None:
-        """Remember whether a broker has everything, and so may be told less the next time."""
+        """Remember whether a broker has all subscriptions, so that the next one can omit them."""
         try:
             said = answer.header(HeartbeatResponse)
         except HeaderMalformed:
@@ -180,13 +181,13 @@ class Heartbeats:
                 address, RequestCode.UNREGISTER_CLIENT, header, timeout=self._timeout
             )
         except MQError as error:
-            logger.info("cannot unregister from the broker at %s: %s", address, error)
+            logger.info("cannot unregister: broker=%s error=%s", address, error)
 
 
 def fingerprint_of(told: Heartbeat) -> int:
-    """Give the number by which brokers see that subscriptions are the same; never 0.
+    """Return the hash by which brokers see that subscriptions have not changed; never 0.
 
-    The same members give the same number in all clients, whatever the versions of subscriptions.
+    Clients with the same members have the same hash, whatever the versions of subscriptions.
     """
     bare = msgspec.structs.replace(
         told,

@@ -1,4 +1,4 @@
-"""Settings by keyword: one flat list for users, sorted into the options of client and member.
+"""Settings by keyword: one flat list for users, divided into client options and member options.
 
 Knows the option classes, not what options mean.
 """
@@ -46,9 +46,9 @@ def sort_settings(
     options: ClientOptions | None,
     settings: Mapping[str, Any],
 ) -> tuple[ClientOptions, Own]:
-    """Give the client's options and the member's own.
+    """Return the client's options and the member's own.
 
-    `options` are a start that keywords change. Raises `InvalidInput` for an unknown keyword, and
+    Keywords override the fields of `options`. Raises `InvalidInput` for an unknown keyword, and
     for values that can never work.
     """
     _check_given(name_servers, options)

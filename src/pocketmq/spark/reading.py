@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import pyarrow as pa
 
 from pocketmq.balance.consumer.pulling import PullStatus
-from pocketmq.blocking.record_reader import Pulled, RecordReader
+from pocketmq.blocking.record_reader import PulledRecords, RecordReader
 from pocketmq.errors import DataLost, MessageMalformed
 from pocketmq.spark.connections import reader_of, settle
 from pocketmq.spark.damaged import without_damage
@@ -100,9 +100,9 @@ def _pulls(reader: RecordReader, wanted: Range, pulling: Pulling) -> Iterator[tu
         at, silent_since = pulled.next_offset, None
 
 
-def _gone(wanted: Range, at: int, pulled: Pulled, pulling: Pulling, *, over: bool) -> int:
+def _gone(wanted: Range, at: int, pulled: PulledRecords, pulling: Pulling, *, over: bool) -> int:
     """Give where to go on after a pull that found nothing; raises `DataLost`."""
-    first, end = pulled.bounds.first, pulled.bounds.end
+    first, end = pulled.min_offset, pulled.max_offset
     if at < first:
         why, go_on = f"its first offset is {first} by now", min(first, wanted.end)
     elif at >= end and (over or pulled.status is PullStatus.OFFSET_ILLEGAL):

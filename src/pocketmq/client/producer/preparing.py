@@ -1,7 +1,7 @@
-"""From the message a caller hands over to the one that travels: checked, named, compressed.
+"""The first step of a send: a message is checked, gets its id, and is compressed and encoded.
 
-Owns what is added to a message whatever becomes of it: its id, its namespace, its delay. Sends
-nothing, and knows no queue.
+Everything that an application sends passes here, or through `batches`, before anything of it is
+encoded, on the thread and in the context of the caller. Sends nothing, and knows no queue.
 """
 
 import ipaddress
@@ -32,7 +32,7 @@ _INT32 = range(-(2**31), 2**31)
 
 
 class Preparing:
-    """Makes messages of one producer ready. Any thread may call it."""
+    """Prepares the messages of one producer. Any thread may call it."""
 
     def __init__(
         self, options: ProducerOptions, namespace: str, ids: UniqueIds, clock: Clock
@@ -51,10 +51,10 @@ class Preparing:
     def prepare(
         self, message: Message, extra: Mapping[str, str] = _NOTHING, code: int = _SEND
     ) -> Outgoing:
-        """Make one message ready.
+        """Prepare one message.
 
-        `extra` are properties that the send adds, RocketMQ's own ones among them; an id found there
-        stays. Raises `InvalidInput` for a message no broker would take.
+        `extra` are properties that the send adds, RocketMQ's own ones among them; an id among
+        them is kept. Raises `InvalidInput` for a message that no broker would store.
         """
         try:
             topic = self._plain.get(message.topic)
@@ -112,12 +112,12 @@ class Preparing:
         )
 
     def batch_properties(self, batch_id: str) -> str:
-        """Give the property text of a batch as a whole; its messages have their own."""
+        """Return the property text of a batch as a whole; its messages have their own."""
         wire = {names.UNIQUE_KEY: batch_id, names.WAIT: "true", **self._added}
         return encode_properties(wire).decode()
 
     def wire_topic(self, topic: str) -> str:
-        """Give a topic's name on the wire. Raises `InvalidInput` if it may not be sent to."""
+        """Return a topic's name on the wire. Raises `InvalidInput` if it may not be sent to."""
         known = self._topics.get(topic)
         if known is not None:
             return known
@@ -138,9 +138,9 @@ class Preparing:
         return wire
 
     def check_body(self, body: bytes) -> None:
-        """Raise `InvalidInput` for a body no broker would take."""
+        """Raise `InvalidInput` for a body that no broker would store."""
         if not body:
-            raise InvalidInput("a message needs a body: brokers take none that is empty")
+            raise InvalidInput("a message needs a body: brokers refuse empty ones")
         if len(body) > self._largest:
             raise InvalidInput(
                 f"a body of {len(body)} bytes is over the limit of {self._largest} "
@@ -167,17 +167,17 @@ def _check_flag(flag: int) -> None:
 
 
 def unique_ids(session: Session, group: str) -> UniqueIds:
-    """Give a source whose ids no other producer's repeat.
+    """Return a source of message ids in Java's form that are unique among all producers.
 
-    What Java fills with a hash of the process (of its class loader) we draw for each producer, so
-    that several in one process need no common counter.
+    Where Java has a hash of the class loader, we have a random number for each producer, so that
+    several in one process need no common counter.
     """
     drawn = session.random.getrandbits(32) ^ java_hash(f"{session.client_id} {group}") & 0xFFFFFFFF
     return UniqueIds(_ip(session.client_id), process_id(), drawn, utc_offset_ms=utc_offset_ms())
 
 
 def _ip(client_id: str) -> bytes:
-    """Give the address in a client id; what a user wrote there need not be one."""
+    """Return the address in a client id, or a hash of it if its user configured another text."""
     text = client_id.partition("@")[0].strip("[]").partition("%")[0]
     try:
         return ipaddress.ip_address(text).packed

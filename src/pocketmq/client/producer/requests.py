@@ -1,8 +1,8 @@
-"""A message as the bytes of a request, and a broker's answer as a receipt.
+"""A message as the bytes of a request, and a broker's response as a receipt.
 
-Pure functions over values: whoever sends, on a loop or on a socket of its own, uses the same. The
-header is a template with holes, one for each queue, because putting it together field by field
-costs more than all the rest of a send. Knows no connection and no retry.
+Pure functions over values, for sends on a loop and on a thread's own socket alike. The header is a
+template for each queue with a few values filled in, because encoding it field by field would cost
+more than the rest of a send. Knows no connection and no retry.
 """
 
 import struct
@@ -51,7 +51,7 @@ class Outgoing(msgspec.Struct, frozen=True, gc=False):
     reconsume_times: int = 0
     max_reconsume_times: int | None = None
     for_5x: bool = False
-    """Whether 4.x brokers would not do with it what is meant."""
+    """Whether 4.x brokers would misunderstand it; see `Publishing.adapt`."""
 
 
 class _Template:
@@ -72,7 +72,7 @@ _MOST_TEMPLATES = 65_536  # queues come from a route, and a route from a peer
 class RequestWriter:
     """Writes the requests of one producer. Any thread may call it.
 
-    `as_command` is given if requests need more than their fields, such as a signature.
+    `as_command` is passed if requests need more than their fields, such as a signature.
     """
 
     def __init__(
@@ -175,7 +175,7 @@ class RequestWriter:
 
 
 class _Stored(msgspec.Struct, frozen=True, gc=False):
-    """What a receipt takes from an answer."""
+    """The fields of a response that a receipt needs."""
 
     msgId: str  # noqa: N815 - Java's keys
     queueId: int  # noqa: N815
@@ -228,12 +228,12 @@ def read_receipt(
 
 
 def refusal(answer: Command, code: int, address: str) -> ServerError:
-    """Give the error that an answer to a request with `code` stands for."""
+    """Return the error that a response to a request with `code` stands for."""
     return server_error(answer.code, answer.remark, request=request_name(code), address=address)
 
 
 def _read_by_field(answer: Command) -> _Stored:
-    """Read what the quick way did not, such as a binary header; raises `HeaderMalformed`."""
+    """Read what the fast decoder does not, such as a binary header; raises `HeaderMalformed`."""
     header = answer.header(SendResponse)
     fields = answer.ext
     return _Stored(
