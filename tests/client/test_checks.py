@@ -8,10 +8,9 @@ import pytest
 from pocketmq.balance.profile import V4, V5
 from pocketmq.client import checks
 from pocketmq.client.consumer_options import PullConsumerOptions, PushConsumerOptions
-from pocketmq.client.options import ClientOptions, Credentials
+from pocketmq.client.options import ClientOptions, Credentials, sort_settings
 from pocketmq.client.pop.options import PopConsumerOptions
 from pocketmq.client.producer_options import ProducerOptions
-from pocketmq.client.settings import sort_settings
 from pocketmq.errors import InvalidInput
 from pocketmq.model.kinds import ConsumeFromWhere, MessageModel
 from pocketmq.protocol.compression import Codec

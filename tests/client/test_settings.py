@@ -5,9 +5,9 @@ import pytest
 
 from pocketmq.client import ClientOptions, PullConsumerOptions, PushConsumerOptions
 from pocketmq.client.consumer_options import PushConsumerSettings
+from pocketmq.client.options import ClientSettings, sort_settings
 from pocketmq.client.pop.options import PopConsumerOptions, PopSettings
 from pocketmq.client.pull.settings import PullSettings
-from pocketmq.client.settings import ClientSettings, sort_settings
 from pocketmq.errors import InvalidInput
 
 

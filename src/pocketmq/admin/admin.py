@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Self, Unpack
 
 from pocketmq.admin.options import AdminOptions, AdminSettings
 from pocketmq.admin.wire import Wire
-from pocketmq.client.options import ClientOptions
-from pocketmq.client.settings import sort_settings
+from pocketmq.client.options import ClientOptions, sort_settings
 from pocketmq.model.names import TOOLS_GROUP
 
 if TYPE_CHECKING:

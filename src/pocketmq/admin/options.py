@@ -5,7 +5,7 @@ from typing import ClassVar
 import msgspec
 
 from pocketmq.client.checks import check_range, check_seconds
-from pocketmq.client.settings import ClientSettings
+from pocketmq.client.options import ClientSettings
 from pocketmq.model.names import TOOLS_GROUP, check_group
 
 

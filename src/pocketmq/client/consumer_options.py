@@ -17,7 +17,7 @@ from pocketmq.client.checks import (
     check_seconds,
     settle_kinds,
 )
-from pocketmq.client.settings import ClientSettings
+from pocketmq.client.options import ClientSettings
 from pocketmq.errors import InvalidInput
 from pocketmq.model.kinds import ConsumeFromWhere, MessageModel, OnDamage
 from pocketmq.model.names import TRACE_TOPIC, check_consumer_group, check_topic

@@ -7,7 +7,7 @@ import msgspec
 
 from pocketmq.balance.producer.rules import COMPRESS_FROM, RETRIES, SEND_TIMEOUT
 from pocketmq.client.checks import CodecWord, check_range, check_seconds, settle_kinds
-from pocketmq.client.settings import ClientSettings
+from pocketmq.client.options import ClientSettings
 from pocketmq.model.names import (
     AUTO_CREATE_TOPIC,
     TRACE_TOPIC,

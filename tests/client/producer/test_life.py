@@ -8,10 +8,9 @@ from random import Random
 import pytest
 
 from pocketmq.client import ClientOptions
-from pocketmq.client.options import Credentials
+from pocketmq.client.options import ClientSettings, Credentials
 from pocketmq.client.producer import Producer
 from pocketmq.client.producer_options import ProducerOptions, ProducerSettings
-from pocketmq.client.settings import ClientSettings
 from pocketmq.embedded.aio import Cluster
 from pocketmq.errors import (
     ClientClosed,

@@ -26,10 +26,9 @@ from pocketmq.client.consumer.work import Consuming, Handler, Work
 from pocketmq.client.consumer_options import PushConsumerOptions, PushConsumerSettings
 from pocketmq.client.filters import Filter
 from pocketmq.client.lifetime import Lifetime
-from pocketmq.client.options import ClientOptions
+from pocketmq.client.options import ClientOptions, sort_settings
 from pocketmq.client.session import Session
 from pocketmq.client.sessions import Lease, lease_session, shown
-from pocketmq.client.settings import sort_settings
 from pocketmq.errors import ClientClosed
 from pocketmq.model.kinds import MessageModel
 from pocketmq.model.names import is_retry_topic

@@ -13,7 +13,7 @@ from typing import Self, Unpack
 from pocketmq.client.checks import check_range, check_seconds
 from pocketmq.client.filters import Filter
 from pocketmq.client.lifetime import Lifetime
-from pocketmq.client.options import ClientOptions
+from pocketmq.client.options import ClientOptions, sort_settings
 from pocketmq.client.pop.asking import Asking, Wanted
 from pocketmq.client.pop.member import PopMember
 from pocketmq.client.pop.options import FIRST, MOST_MESSAGES, PopConsumerOptions, PopSettings
@@ -23,7 +23,6 @@ from pocketmq.client.pop.requests import PopRequests
 from pocketmq.client.pop.sources import Sources
 from pocketmq.client.session import Session
 from pocketmq.client.sessions import Lease, lease_session, shown
-from pocketmq.client.settings import sort_settings
 from pocketmq.errors import ClientClosed, InvalidInput
 from pocketmq.protocol.pop_handles import PopHandle
 from pocketmq.protocol.received import ReceivedMessage

@@ -3,7 +3,7 @@
 import msgspec
 
 from pocketmq.client.checks import StartWord, check_range, check_seconds, settle_kinds
-from pocketmq.client.settings import ClientSettings
+from pocketmq.client.options import ClientSettings
 from pocketmq.errors import InvalidInput
 from pocketmq.model.kinds import ConsumeFromWhere
 from pocketmq.model.names import check_consumer_group

@@ -14,7 +14,7 @@ from pocketmq.balance.producer.selectors import OrderingKey
 from pocketmq.balance.producer.transactions import half_properties
 from pocketmq.client.checks import check_callable, check_hook
 from pocketmq.client.lifetime import Lifetime
-from pocketmq.client.options import ClientOptions
+from pocketmq.client.options import ClientOptions, sort_settings
 from pocketmq.client.producer.batches import prepare_batches, receipts_in_error
 from pocketmq.client.producer.check_backs import TransactionCheck
 from pocketmq.client.producer.choices import QueueSelector, choice_of, without_namespace
@@ -27,7 +27,6 @@ from pocketmq.client.producer.transactions import LocalTransaction, TransactionR
 from pocketmq.client.producer_options import ProducerOptions, ProducerSettings
 from pocketmq.client.session import Session
 from pocketmq.client.sessions import Lease, lease_session, shown
-from pocketmq.client.settings import sort_settings
 from pocketmq.errors import ClientClosed
 from pocketmq.model.message import Message
 from pocketmq.model.names import wrap_namespace

@@ -14,7 +14,7 @@ from pocketmq.client.consumer.subscriptions import Subscribed
 from pocketmq.client.consumer_options import PullConsumerOptions
 from pocketmq.client.filters import Filter, subscription_to
 from pocketmq.client.lifetime import Lifetime
-from pocketmq.client.options import ClientOptions
+from pocketmq.client.options import ClientOptions, sort_settings
 from pocketmq.client.pull.cache import Batch
 from pocketmq.client.pull.running import PullRunning
 from pocketmq.client.pull.settings import PullSettings
@@ -22,7 +22,6 @@ from pocketmq.client.pull.steering import PullSteering
 from pocketmq.client.pull.watching import QueuesListener
 from pocketmq.client.pull.wishes import Wishes
 from pocketmq.client.sessions import Lease, lease_session, shown
-from pocketmq.client.settings import sort_settings
 from pocketmq.errors import ClientClosed, InvalidInput
 from pocketmq.model.kinds import MessageModel
 from pocketmq.model.names import check_topic
