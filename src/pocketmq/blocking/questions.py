@@ -80,33 +80,25 @@ class Questions:
 
     def route(self, topic: str, *, patience: float | None = None) -> TopicRoute:
         """Return a topic's route. Raises `RouteNotFound`, `NameServersUnreachable`."""
-
-        def carry(asked: Ask) -> Command:
-            return self.ask_name_server(asked.code, asked.header, asked.accept, patience=patience)
-
         try:
-            route = run_blocking(route_of(self.wrap(topic), _NO_ROUTE), carry)
+            route = self.consult(route_of(self.wrap(topic), _NO_ROUTE), patience=patience)
         except RouteNotFound:
             raise RouteNotFound(topic) from None
         self._addresses.take(route.broker_datas)
         return route
 
-    def ask_name_server(
-        self,
-        code: RequestCode,
-        asked: Header | None,
-        accept: frozenset[int] = SUCCESS,
-        *,
-        patience: float | None = None,
-    ) -> Command:
-        """Return the response of the first name server that answers within `patience` seconds."""
+    def consult(self, question: Question[T], *, patience: float | None = None) -> T:
+        """Ask the first name server that answers within `patience` seconds."""
+        return run_blocking(question, lambda asked: self._consult(asked, patience))
+
+    def _consult(self, asked: Ask, patience: float | None = None) -> Command:
         lasting = self._patience if patience is None else patience
         deadline, pause = time.monotonic() + lasting, _FIRST_PAUSE
         while True:
             failure: TransportError | None = None
             for server in self._servers:
                 try:
-                    return self.ask_at(server, code, asked, accept=accept)
+                    return self.ask_at(server, asked.code, asked.header, accept=asked.accept)
                 except TransportError as error:
                     failure = error
                     servers = [each for each in self._servers if each != server]
@@ -121,10 +113,20 @@ class Questions:
         """Ask the brokers of the queues that a question is about; transient errors are retried."""
         return run_blocking(question, self._carry)
 
+    def ask_address(self, address: str, question: Question[T]) -> T:
+        """Ask the server at an address; raises as `ask_at` does."""
+
+        def carry(asked: Ask) -> Command:
+            return self.ask_at(
+                address, asked.code, asked.header, accept=asked.accept, body=asked.body
+            )
+
+        return run_blocking(question, carry)
+
     def _carry(self, asked: Ask) -> Command:
         queue = asked.queue
         if queue is None:
-            return self.ask_name_server(asked.code, asked.header, asked.accept)
+            return self._consult(asked)
         if asked.newest:
             self._suggested.pop(queue, None)
         limit = asked.timeout

@@ -18,6 +18,7 @@ from pocketmq.client.filters import Filter
 from pocketmq.client.identity import client_id, local_ip
 from pocketmq.client.options import ClientOptions
 from pocketmq.client.questions import offsets
+from pocketmq.client.questions.asking import ask, ask_with
 from pocketmq.client.questions.pulling import PULL_TIMEOUT, PulledRecords, PullSpec, pull_once
 from pocketmq.errors import RouteNotFound
 from pocketmq.model.kinds import ConsumeType
@@ -31,10 +32,14 @@ from pocketmq.model.names import (
 from pocketmq.model.queue import MessageQueue, sort_queues
 from pocketmq.model.subscription import TAG, Subscription
 from pocketmq.protocol.bodies.heartbeat import Heartbeat
-from pocketmq.protocol.bodies.topics import TopicNames
-from pocketmq.protocol.codes import RequestCode
-from pocketmq.protocol.json_values import decode_body, encode_body
-from pocketmq.protocol.requests.membership import HeartbeatRequest, UnregisterClientRequest
+from pocketmq.protocol.request import NoHeader
+from pocketmq.protocol.requests.membership import (
+    HEART_BEAT,
+    UNREGISTER_CLIENT,
+    HeartbeatRequest,
+    UnregisterClientRequest,
+)
+from pocketmq.protocol.requests.nameserver import GET_ALL_TOPIC_LIST_FROM_NAMESERVER
 
 __all__ = ["EVERYTHING", "Bounds", "PulledRecords", "RecordReader"]
 
@@ -70,9 +75,9 @@ class RecordReader:
 
         `patience` overrides the reader's own.
         """
-        code = RequestCode.GET_ALL_TOPIC_LIST_FROM_NAMESERVER
-        answer = self._questions.ask_name_server(code, None, patience=patience)
-        names = decode_body(answer.body, TopicNames).topic_list if answer.body else []
+        question = ask(None, GET_ALL_TOPIC_LIST_FROM_NAMESERVER, NoHeader())
+        answer = self._questions.consult(question, patience=patience)
+        names = [] if answer.is_empty else answer.result().topic_list
         namespace = self.options.namespace
         inside = [unwrap_namespace(namespace, name) for name in names]
         return sorted(
@@ -131,15 +136,14 @@ class RecordReader:
             consume_type=ConsumeType.CONSUME_ACTIVELY,
             subscription_data_set=subscriptions,
         )
-        heartbeat = encode_body(Heartbeat(client_id=name, consumer_data_set=[member]))
+        heartbeat = Heartbeat(client_id=name, consumer_data_set=[member])
         unregister = UnregisterClientRequest(client_id=name, consumer_group=self._wrap(group))
         brokers = [self._questions.route(topic, patience=0.0).broker_datas for topic in topics]
         masters = {data.master() for datas in brokers for data in datas}
         for address in sorted(filter(None, masters)):
-            self._questions.ask_at(
-                address, RequestCode.HEART_BEAT, HeartbeatRequest(), body=heartbeat
-            )
-            self._questions.ask_at(address, RequestCode.UNREGISTER_CLIENT, unregister)
+            hello = ask_with(HEART_BEAT, HeartbeatRequest(), heartbeat)
+            self._questions.ask_address(address, hello)
+            self._questions.ask_address(address, ask(None, UNREGISTER_CLIENT, unregister))
 
     # Records
 

@@ -14,14 +14,15 @@ import msgspec
 
 from pocketmq.client.addresses import BrokerAddresses, BrokerProcess
 from pocketmq.client.calls import ServerCalls
+from pocketmq.client.questions.asking import TypedAnswer, ask, ask_address, ask_with
 from pocketmq.client.tasks import Tasks
 from pocketmq.errors import HeaderMalformed, MQError
 from pocketmq.model.java_strings import java_hash
 from pocketmq.protocol.bodies.heartbeat import Heartbeat
-from pocketmq.protocol.codes import RequestCode
-from pocketmq.protocol.command import Command
 from pocketmq.protocol.json_values import encode_body
 from pocketmq.protocol.requests.membership import (
+    HEART_BEAT,
+    UNREGISTER_CLIENT,
     HeartbeatRequest,
     HeartbeatResponse,
     UnregisterClientRequest,
@@ -79,7 +80,7 @@ class Heartbeats:
         if place is None:
             return False
         # One in flight uses the same connection, or fails with the previous one.
-        task = self._beating.get(address) or self._tell_in_turn(place)
+        task = self._beating.get(address) or self._send_in_turn(place)
         await asyncio.wait({task})
         return not task.cancelled() and task.result()
 
@@ -102,54 +103,54 @@ class Heartbeats:
 
     def _round_to_wait_for(self) -> asyncio.Task[bool]:
         if self._round is None:
-            self._round = self._tasks.spawn(self._tell_all(), "heartbeats")
+            self._round = self._tasks.spawn(self._send_all(), "heartbeats")
             self._round.add_done_callback(self._round_ended)
             return self._round
         if self._next_round is None:
-            self._next_round = self._tasks.spawn(self._tell_all(self._round), "heartbeats")
+            self._next_round = self._tasks.spawn(self._send_all(self._round), "heartbeats")
             self._next_round.add_done_callback(self._round_ended)
         return self._next_round
 
     def _round_ended(self, _: asyncio.Task[bool]) -> None:
         self._round, self._next_round = self._next_round, None
 
-    async def _tell_all(self, after: asyncio.Task[bool] | None = None) -> bool:
+    async def _send_all(self, after: asyncio.Task[bool] | None = None) -> bool:
         if after is not None:
             await asyncio.wait({after})
         places = self._addresses.places()
         self._failing &= {place.address for place in places}
-        tasks = [self._tell_in_turn(place) for place in places]
+        tasks = [self._send_in_turn(place) for place in places]
         if tasks:
             await asyncio.wait(tasks)
         return any(not task.cancelled() and task.result() for task in tasks)
 
-    def _tell_in_turn(self, place: BrokerProcess) -> asyncio.Task[bool]:
+    def _send_in_turn(self, place: BrokerProcess) -> asyncio.Task[bool]:
         address = place.address
         task = self._tasks.spawn(
-            self._tell(place, self._beating.get(address)), f"heartbeat to {address}"
+            self._send(place, self._beating.get(address)), f"heartbeat to {address}"
         )
         self._beating[address] = task
-        task.add_done_callback(self._told)
+        task.add_done_callback(self._forget_task)
         return task
 
-    def _told(self, task: asyncio.Task[bool]) -> None:
+    def _forget_task(self, task: asyncio.Task[bool]) -> None:
         for address in [key for key, value in self._beating.items() if value is task]:
             del self._beating[address]
 
-    async def _tell(self, place: BrokerProcess, after: asyncio.Task[bool] | None) -> bool:
+    async def _send(self, place: BrokerProcess, after: asyncio.Task[bool] | None) -> bool:
         if after is not None:
             await asyncio.wait({after})
-        told = self._describe()
-        if told is None or not (told.consumer_data_set or place.is_master):
+        heartbeat = self._describe()
+        if heartbeat is None or not (heartbeat.consumer_data_set or place.is_master):
             return False
-        address = place.address
-        fingerprint = fingerprint_of(told) if self._short else 0
-        leave_out = self._short and self._known_by.get(address) == fingerprint
-        body = encode_body(_version_two(told, fingerprint, leave_out) if self._short else told)
+        address, fingerprint = place.address, 0
+        if self._short:
+            fingerprint = fingerprint_of(heartbeat)
+            has_all = self._known_by.get(address) == fingerprint
+            heartbeat = _version_two(heartbeat, fingerprint, has_all)
+        question = ask_with(HEART_BEAT, HeartbeatRequest(), heartbeat)
         try:
-            answer = await self._calls.ask(
-                address, RequestCode.HEART_BEAT, HeartbeatRequest(), body, timeout=self._timeout
-            )
+            answer = await ask_address(self._calls.ask, address, question, timeout=self._timeout)
         except MQError as error:
             log = logger.debug if address in self._failing else logger.warning
             log("heartbeat failed: broker=%s address=%s error=%s", place.broker, address, error)
@@ -162,10 +163,12 @@ class Heartbeats:
             self._note(address, fingerprint, answer)
         return True
 
-    def _note(self, address: str, fingerprint: int, answer: Command) -> None:
+    def _note(
+        self, address: str, fingerprint: int, answer: TypedAnswer[HeartbeatResponse, None]
+    ) -> None:
         """Remember whether a broker has all subscriptions, so that the next one can omit them."""
         try:
-            said = answer.header(HeartbeatResponse)
+            said = answer.header()
         except HeaderMalformed:
             said = HeartbeatResponse()
         if said.is_support_heart_beat_v2 and not said.is_sub_change:
@@ -177,20 +180,19 @@ class Heartbeats:
         if self._calls.connected(address) is None:
             return
         try:
-            await self._calls.ask(
-                address, RequestCode.UNREGISTER_CLIENT, header, timeout=self._timeout
-            )
+            question = ask(None, UNREGISTER_CLIENT, header)
+            await ask_address(self._calls.ask, address, question, timeout=self._timeout)
         except MQError as error:
             logger.info("cannot unregister: broker=%s error=%s", address, error)
 
 
-def fingerprint_of(told: Heartbeat) -> int:
+def fingerprint_of(heartbeat: Heartbeat) -> int:
     """Return the hash by which brokers see that subscriptions have not changed; never 0.
 
     Clients with the same members have the same hash, whatever the versions of subscriptions.
     """
     bare = msgspec.structs.replace(
-        told,
+        heartbeat,
         client_id="",
         consumer_data_set=[
             msgspec.structs.replace(
@@ -200,19 +202,20 @@ def fingerprint_of(told: Heartbeat) -> int:
                     for each in data.subscription_data_set
                 ],
             )
-            for data in told.consumer_data_set
+            for data in heartbeat.consumer_data_set
         ],
     )
     return java_hash(encode_body(bare).decode()) or 1
 
 
-def _version_two(told: Heartbeat, fingerprint: int, leave_out: bool) -> Heartbeat:  # noqa: FBT001 - private
-    consumers = told.consumer_data_set
-    if leave_out:
+def _version_two(heartbeat: Heartbeat, fingerprint: int, has_all: bool) -> Heartbeat:  # noqa: FBT001 - private
+    """Return a heartbeat of version 2, without subscriptions for a broker that has them all."""
+    consumers = heartbeat.consumer_data_set
+    if has_all:
         consumers = [msgspec.structs.replace(data, subscription_data_set=[]) for data in consumers]
     return msgspec.structs.replace(
-        told,
+        heartbeat,
         consumer_data_set=consumers,
         heartbeat_fingerprint=fingerprint,
-        without_sub=leave_out,
+        without_sub=has_all,
     )

@@ -4,8 +4,7 @@ from collections.abc import Mapping
 
 from pocketmq.client.checks import is_number
 from pocketmq.client.producer.sending import Sending
-from pocketmq.client.questions.asking import ask
-from pocketmq.client.questions.of_session import ask_address
+from pocketmq.client.questions.asking import ask, ask_address
 from pocketmq.errors import BrokerNotFound, HeaderMalformed, InvalidInput
 from pocketmq.model import properties as names
 from pocketmq.model.names import is_dead_letter_topic, is_retry_topic

@@ -14,8 +14,7 @@ from pocketmq.balance.producer.instructions import UpdateFault
 from pocketmq.balance.profile import Profile
 from pocketmq.client.producer.publishing import Publishing
 from pocketmq.client.producer_options import ProducerOptions
-from pocketmq.client.questions.asking import ask
-from pocketmq.client.questions.of_session import ask_address
+from pocketmq.client.questions.asking import ask, ask_address
 from pocketmq.client.session import Session
 from pocketmq.client.tasks import Tasks
 from pocketmq.errors import BrokerNotFound, MQError, ServerError

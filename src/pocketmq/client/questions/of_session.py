@@ -1,6 +1,5 @@
 """Questions asked by a client on its event loop."""
 
-from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from pocketmq.client.questions.asking import Ask, Question, run
@@ -30,26 +29,6 @@ async def ask_session(session: Session, question: Question[T]) -> T:
         except BrokerNotFound:
             await session.fetch_routes([queue.topic])
         return await _call(session, queue.broker_name, asked)
-
-    return await run(question, carry)
-
-
-async def ask_address(
-    call: Callable[..., Awaitable[Command]],
-    address: str,
-    question: Question[T],
-    *,
-    timeout: float,  # noqa: ASYNC109 - one timer serves all requests
-) -> T:
-    """Ask the server at an address, whatever queue a question is about.
-
-    `call` is `BrokerCalls.call_at`, or `ServerCalls.ask` for what never goes to a second port.
-    """
-
-    async def carry(asked: Ask) -> Command:
-        return await call(
-            address, asked.code, asked.header, asked.body, timeout=timeout, accept=asked.accept
-        )
 
     return await run(question, carry)
 
