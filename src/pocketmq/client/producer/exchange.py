@@ -10,7 +10,13 @@ from collections.abc import Callable
 from pocketmq.client.producer.requests import Outgoing, RequestWriter, read_receipt
 from pocketmq.client.producer.window import SendWindow
 from pocketmq.client.session import Session
-from pocketmq.errors import BrokerNotFound, ConnectFailed, MQError, RequestTimedOut
+from pocketmq.errors import (
+    BrokerNotFound,
+    ConnectFailed,
+    InvalidInput,
+    MQError,
+    RequestTimedOut,
+)
 from pocketmq.model.queue import MessageQueue
 from pocketmq.model.receipt import SendReceipt
 from pocketmq.net import Connection
@@ -59,7 +65,7 @@ class LoopExchange:
             try:
                 connection.post(opaque, self.writer.frame(outgoing, queue, opaque, self._now_ms()))
                 reply = await answer
-            except asyncio.CancelledError:
+            except (asyncio.CancelledError, InvalidInput):
                 connection.forget(opaque)
                 raise
             finally:
@@ -103,7 +109,11 @@ class LoopExchange:
             return None
         if connection is not None:
             opaque = connection.expect_into(sink, outgoing.code, timeout)
-            connection.post(opaque, self.writer.frame(outgoing, queue, opaque, self._now_ms()))
+            try:
+                connection.post(opaque, self.writer.frame(outgoing, queue, opaque, self._now_ms()))
+            except InvalidInput:  # raised to the caller; the sink must not hear of it a second time
+                connection.forget(opaque)
+                raise
         return connection
 
     def read(
