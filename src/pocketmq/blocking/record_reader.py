@@ -14,8 +14,10 @@ from typing import Self
 import msgspec
 
 from pocketmq.blocking.questions import Questions
+from pocketmq.client.damage import Suspicion
 from pocketmq.client.filters import Filter
 from pocketmq.client.identity import client_id, local_ip
+from pocketmq.client.name_servers import name_server_addresses
 from pocketmq.client.options import ClientOptions
 from pocketmq.client.questions import offsets
 from pocketmq.client.questions.asking import ask, ask_with
@@ -41,7 +43,9 @@ from pocketmq.protocol.requests.membership import (
 )
 from pocketmq.protocol.requests.nameserver import GET_ALL_TOPIC_LIST_FROM_NAMESERVER
 
-__all__ = ["EVERYTHING", "Bounds", "PulledRecords", "RecordReader"]
+__all__ = [
+    "EVERYTHING", "Bounds", "PulledRecords", "RecordReader", "Suspicion", "name_server_addresses",
+]  # fmt: skip
 
 EVERYTHING = Filter("*")
 
