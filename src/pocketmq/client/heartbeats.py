@@ -125,6 +125,8 @@ class Heartbeats:
         return any(not task.cancelled() and task.result() for task in tasks)
 
     def _send_in_turn(self, place: BrokerProcess) -> asyncio.Task[bool]:
+        # After the previous one to this broker: the older state must not arrive later. What is sent
+        # is described when its turn comes.
         address = place.address
         task = self._tasks.spawn(
             self._send(place, self._beating.get(address)), f"heartbeat to {address}"

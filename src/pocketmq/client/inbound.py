@@ -38,6 +38,7 @@ from pocketmq.protocol.requests.transactions import CheckTransactionStateRequest
 logger = logging.getLogger("pocketmq.client")
 
 MOST_AT_ONCE = 1024
+"""Requests answered at a time; a broker, or what pretends to be one, cannot start more tasks."""
 
 _Handler: TypeAlias = Callable[[Command, str], Awaitable[bytes]]
 

@@ -40,7 +40,7 @@ class NameServerCalls:
         self._order = random.sample(addresses, len(addresses))
         self._at = 0
         self._settled = False  # the chosen one has answered
-        self._warned = False
+        self._warned = False  # one warning for each outage
 
     @property
     def chosen(self) -> str:

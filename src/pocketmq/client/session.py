@@ -96,7 +96,7 @@ class Session:
         Raises `NameServersUnreachable`, or `ServerError` if the server at such an address is not a
         name server; nothing is left open then.
         """
-        self._open = True
+        self._open = True  # before the first request, which checks it
         try:
             if self.options.start_wait is not None:
                 await self._reach_name_server(self.options.start_wait)
@@ -244,6 +244,7 @@ class Session:
 
     async def _shut(self) -> None:
         try:
+            # Tasks first: one that still ran would dial anew.
             await self.tasks.stop()
             await self._dialer.close()
         finally:

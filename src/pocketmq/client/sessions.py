@@ -89,6 +89,7 @@ async def lease_session(
         )
     entry.users += 1
     try:
+        # Not `await entry.starting`: cancelling one member must not cancel the start for all.
         await asyncio.wait({entry.starting})
         failure = entry.starting.result()
     except BaseException:
@@ -119,6 +120,8 @@ async def _let_go(entry: _Entry) -> None:
     entries = _entries.get(loop, {})
     if entries.get(entry.session.client_id) is entry:
         del entries[entry.session.client_id]
+    # Out of the table first: a member that starts meanwhile gets a session of its own. The stop is
+    # a task, so that it continues if the caller is cancelled.
     task = loop.create_task(_end(entry), name=f"{entry.session.client_id}: stop")
     _stopping.add(task)
     task.add_done_callback(_stopping.discard)

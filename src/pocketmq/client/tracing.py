@@ -41,7 +41,7 @@ class Tracer:
         self._send = send
         self._tasks = tasks
         self._waiting: deque[Traced] = deque()
-        self._ready = asyncio.Event()
+        self._ready = asyncio.Event()  # set by enough records, by the timer, or by `close`
         self._timer: asyncio.TimerHandle | None = None
         self._sending: asyncio.Task[None] | None = None
         self._closed = False

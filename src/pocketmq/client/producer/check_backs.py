@@ -69,7 +69,7 @@ class CheckBacks:
         self._check = check
         self._calls = LocalCalls(f"pocketmq-check-{group}", AT_ONCE)
         self._waiting: deque[_Question] = deque()
-        self._known: set[tuple[str, int]] = set()
+        self._known: set[tuple[str, int]] = set()  # waiting, or being answered
         self._working = 0
 
     def take(

@@ -26,7 +26,7 @@ from pocketmq.protocol.property_text import encode_properties
 _SEND = int(RequestCode.SEND_MESSAGE_V2)
 _PREPARED = int(SysFlag.PREPARED)
 _NOTHING: Mapping[str, str] = {}
-_MOST_REMEMBERED = 4096
+_MOST_REMEMBERED = 4096  # names come from applications: what is cached by them is bounded
 _LONGEST_REMEMBERED = 256
 _INT32 = range(-(2**31), 2**31)
 

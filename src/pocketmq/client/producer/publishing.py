@@ -94,6 +94,7 @@ class Publishing:
             known = await routes.get(topic, max(0.0, deadline - now()))
             if known.publish_queues:
                 return known
+            # Cached before the topic could be written to: its permissions may have changed.
             return await routes.refresh(topic, max(0.0, deadline - now()))
         except RouteNotFound:
             pass

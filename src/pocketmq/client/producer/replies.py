@@ -62,6 +62,8 @@ class AwaitedReplies:
             raise
         finally:
             del self._waiting[number]
+            # A send that is still in flight is kept, so that `close` can cancel it: its task would
+            # outlive the client otherwise.
             if not sending.done():  # the reply came before the broker's response
                 self._sending.add(sending)
             sending.add_done_callback(self._sent)

@@ -82,7 +82,9 @@ class RequestWriter:
         self._default_topic = options.template_topic
         self._queue_nums = options.new_topic_queues
         self._as_command = as_command
-        self._plain: dict[int, _Template] = {}  # by the identity of a queue that is kept here
+        # By `id` of the queue: hashing it would cost more than the rest of the lookup. Safe because
+        # a template keeps its queue alive, and `frame` compares it with `is`.
+        self._plain: dict[int, _Template] = {}
         self._templates: dict[tuple[MessageQueue, int, bool], _Template] = {}
 
     def frame(
