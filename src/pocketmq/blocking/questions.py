@@ -16,7 +16,7 @@ from typing import TypeVar
 from pocketmq.blocking.connection import tls_connections
 from pocketmq.blocking.connection_pool import MOST, ConnectionPool
 from pocketmq.client.addresses import BrokerAddresses
-from pocketmq.client.calls import SUCCESS, hooks_for, request_name
+from pocketmq.client.calls import hooks_for, request_name
 from pocketmq.client.name_servers import name_server_addresses
 from pocketmq.client.options import ClientOptions
 from pocketmq.client.questions.asking import Ask, Question, run_blocking
@@ -39,7 +39,6 @@ from pocketmq.net import parse_address
 from pocketmq.net.reasons import reason_of
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import Command
-from pocketmq.protocol.header import Header
 
 T = TypeVar("T")
 
@@ -98,7 +97,7 @@ class Questions:
             failure: TransportError | None = None
             for server in self._servers:
                 try:
-                    return self.ask_at(server, asked.code, asked.header, accept=asked.accept)
+                    return self._ask_at(server, asked)
                 except TransportError as error:
                     failure = error
                     servers = [each for each in self._servers if each != server]
@@ -114,14 +113,8 @@ class Questions:
         return run_blocking(question, self._carry)
 
     def ask_address(self, address: str, question: Question[T]) -> T:
-        """Ask the server at an address; raises as `ask_at` does."""
-
-        def carry(asked: Ask) -> Command:
-            return self.ask_at(
-                address, asked.code, asked.header, accept=asked.accept, body=asked.body
-            )
-
-        return run_blocking(question, carry)
+        """Ask the server at an address; raises `ServerError` and `TransportError`."""
+        return run_blocking(question, lambda asked: self._ask_at(address, asked))
 
     def _carry(self, asked: Ask) -> Command:
         queue = asked.queue
@@ -135,14 +128,7 @@ class Questions:
         deadline, pause = time.monotonic() + self._patience, _FIRST_PAUSE
         while True:
             try:
-                return self.ask_at(
-                    self._address(queue, asked.code),
-                    asked.code,
-                    asked.header,
-                    accept=asked.accept,
-                    timeout=limit,
-                    body=asked.body,
-                )
+                return self._ask_at(self._address(queue, asked.code), asked, limit)
             except MQError as error:
                 self._suggested.pop(queue, None)
                 if not error.retryable or time.monotonic() + pause > deadline:
@@ -168,16 +154,7 @@ class Questions:
         with suppress(RouteNotFound, NameServersUnreachable):
             self.route(topic, patience=0.0)
 
-    def ask_at(
-        self,
-        address: str,
-        code: RequestCode,
-        asked: Header | None,
-        *,
-        accept: frozenset[int] = SUCCESS,
-        timeout: float | None = None,
-        body: bytes = b"",
-    ) -> Command:
+    def _ask_at(self, address: str, asked: Ask, timeout: float | None = None) -> Command:
         """Send a request to an address, and once more if the connection was dead.
 
         All requests sent here are idempotent: they read, or set a value that they have set before.
@@ -185,15 +162,15 @@ class Questions:
         timeout = self._options.request_timeout if timeout is None else timeout
         if self._closed:
             raise ClientClosed(self._name)
-        fields = {} if asked is None else asked.to_ext()
+        code, fields = asked.code, asked.header.to_ext()
         for hook in self._hooks:
-            hook(code, fields, body)
+            hook(code, fields, asked.body)
         try:
-            answer = self._answer(address, code, fields, body, timeout)
+            answer = self._answer(address, code, fields, asked.body, timeout)
         except ConnectionLost:  # a pooled connection may be to a server that was restarted
             self._connections.forget(address)
-            answer = self._answer(address, code, fields, body, timeout)
-        if answer.code not in accept:
+            answer = self._answer(address, code, fields, asked.body, timeout)
+        if answer.code not in asked.accept:
             name = request_name(code)
             raise server_error(answer.code, answer.remark, request=name, address=address)
         return answer
