@@ -115,12 +115,12 @@ async def frames(address: str, size: int) -> tuple[str, bytes]:
         made: Outgoing
         if size > 1:
             messages = [Message(TOPIC, BODY)] * size
-            made = prepare_batches(sending.preparing, messages, 1 << 22, split=False)[0].outgoing
+            made = prepare_batches(sending.preparing, messages, 1 << 22, split=False)[0]
         else:
             made = sending.preparing.prepare(Message(TOPIC, BODY))
         queue = MessageQueue(TOPIC, receipt.queue.broker_name, receipt.queue.queue_id)
-        frame = sending.writer.frame(made, queue, 1, sending.session.clock.now_ms())
-        return sending.address(queue.broker_name), frame
+        frame = sending.exchange.writer.frame(made, queue, 1, sending.session.clock.now_ms())
+        return producer.session.brokers.send_address(queue.broker_name), frame
 
 
 def bare(broker: str, frame: bytes, depth: int, each: int, seconds: float) -> float:

@@ -1,4 +1,4 @@
-"""The blocking admin: the rooms and methods of the asyncio one."""
+"""The blocking admin: the parts and methods of the asyncio one."""
 
 import inspect
 
@@ -13,20 +13,20 @@ ROOMS = [
 ]
 
 
-def methods(room: object) -> set[str]:
-    return {name for name in dir(room) if not name.startswith("_")}
+def methods(part: object) -> set[str]:
+    return {name for name in dir(part) if not name.startswith("_")}
 
 
-def test_it_has_every_room() -> None:
+def test_it_has_every_part() -> None:
     of_asyncio = aio.Admin("127.0.0.1:1")
     expected = {name for name in methods(of_asyncio) if name not in {"close", "start", "now_ms"}}
-    assert {*ROOMS, "options", "client_options"} == expected
+    assert {*PARTS, "options", "client_options"} == expected
 
 
-@pytest.mark.parametrize("name", ROOMS)
-def test_a_room_has_every_method_with_the_same_arguments(name: str) -> None:
+@pytest.mark.parametrize("name", PARTS)
+def test_a_part_has_every_method_with_the_same_arguments(name: str) -> None:
     blocking = getattr(mq.Admin("127.0.0.1:1"), name)
-    own, theirs = type(blocking), type(blocking._room)
+    own, theirs = type(blocking), type(blocking._part)
     assert methods(own) == methods(theirs)
     for method in methods(own):
         if inspect.isfunction(getattr(theirs, method)):

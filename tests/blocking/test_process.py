@@ -96,7 +96,7 @@ def test_a_program_that_ends_while_the_broker_is_silent_warns_and_does_not_hang(
         logging.basicConfig(format="%(message)s")
         import pocketmq as mq
         from pocketmq.blocking import process_loop
-        process_loop.LAST_WORDS = 0.5
+        process_loop.CLOSE_WAIT = 0.5
         address, topic = sys.argv[1:]
         producer = mq.Producer(address, group="shop").start()
         producer.send(mq.Message(topic, b"x"))
@@ -113,7 +113,7 @@ def test_a_program_that_ends_while_the_broker_is_silent_warns_and_does_not_hang(
         code, out, err = finish(running)
         cluster.heal("broker-0")
     assert (code, out) == (0, "")
-    assert "was not closed before the program's end" in err
+    assert "was not closed before exit" in err
     assert "Traceback" not in err
 
 

@@ -16,6 +16,7 @@ from pocketmq.blocking.connection_pool import MOST
 import pocketmq as mq
 from pocketmq import Cluster, Message, MessageQueue, SendReceipt
 from pocketmq.blocking import process_loop
+from pocketmq.blocking.connection_pool import MOST
 from pocketmq.errors import (
     ClientClosed,
     InvalidInput,
@@ -152,7 +153,7 @@ def test_closing_sends_what_was_promised(cluster: Cluster, topic: str) -> None:
 
 
 def test_many_threads_share_one_producer(cluster: Cluster, topic: str) -> None:
-    """More than there are wires; every message is stored once."""
+    """More than there are connections; every message is stored once."""
     threads, each = MOST + 8, 20
     errors: list[Exception] = []
     with mq.Producer(cluster.address, group="shop") as producer:

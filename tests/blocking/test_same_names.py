@@ -22,7 +22,7 @@ OF_THE_LOOP = {
     "PullConsumer": {"begun"},
     "PushConsumer": {"session"},
 }
-BLOCKING_ALONE = {"last_words", "options"}  # for the process's end; an attribute in asyncio
+BLOCKING_ALONE = {"options"}  # an attribute in asyncio
 SAME_THING = {
     "__aenter__": "__enter__",
     "__aexit__": "__exit__",

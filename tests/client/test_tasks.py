@@ -30,7 +30,7 @@ async def test_repeated_work_comes_at_a_fixed_rate_even_if_a_turn_fails(
         await until(lambda: turns and turns[-1] == expected, "the turn")  # noqa: B023 - awaited here
     assert turns == [1, 31, 61]
     [record] = [each for each in caplog.records if each.name == "pocketmq.client"]
-    assert record.getMessage() == "me: the work failed; it is tried again later"
+    assert record.getMessage() == "me: the work failed; retrying in 30 s"
     await tasks.stop()
     assert len(tasks) == 0
 

@@ -92,7 +92,9 @@ async def test_what_finds_no_room_is_dropped_and_counted(caplog: pytest.LogCaptu
         tracer.add(event(1), event(2), event(3))
         tracer.add(event(4))
     assert (len(tracer), tracer.dropped) == (MOST_WAITING, 3)
-    assert caplog.messages == ["2 trace records for traces were dropped so far: there is no room"]
+    assert caplog.messages == [
+        "trace records dropped: topic=traces total=2 error=too many are waiting"
+    ]
     sink.opened.set()
     await tracer.close()
     assert len(sink.events) == MOST_WAITING

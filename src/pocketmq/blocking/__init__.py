@@ -1,6 +1,6 @@
 """The blocking clients: the asyncio ones, driven from ordinary threads.
 
-All decisions are the asyncio clients'; here is how a thread hands work to their loop and waits, and
-the short way for a send that reads its own socket. Importing a name of `pocketmq` imports its
-module here.
+All decisions are made by the same rules as in the asyncio clients. Here is how a thread hands work
+over to their loop and waits, and how a caller carries out a send or a question on its own thread,
+over a connection of its own. Importing a name of `pocketmq` imports its module here.
 """

@@ -1,6 +1,8 @@
 """The blocking admin: `pocketmq.aio.Admin` for ordinary threads.
 
-Each room has the methods of its asyncio twin, taken from it with their types: no second logic.
+Each part has the methods of its asyncio twin, one line each: `blocking` wraps them, with their
+types and docstrings. They are listed, not generated at run time, so that type checkers and editors
+see them; a test compares the two lists.
 """
 
 from collections.abc import Callable, Coroutine
@@ -30,28 +32,28 @@ A = TypeVar("A")
 Run = Callable[[Coroutine[Any, Any, Any]], Any]
 
 
-class Room(Generic[A]):
-    """A part of an asyncio admin, and what runs its coroutines."""
+class BlockingPart(Generic[A]):
+    """A part of an asyncio admin, and the function that runs its coroutines."""
 
-    def __init__(self, room: A, run: Run) -> None:
-        self._room = room
+    def __init__(self, part: A, run: Run) -> None:
+        self._part = part
         self._run = run
 
 
 def blocking(
     method: Callable[Concatenate[A, P], Coroutine[Any, Any, T]],
-) -> Callable[Concatenate[Room[A], P], T]:
-    """Make a method that waits out of one that is awaited."""
+) -> Callable[Concatenate[BlockingPart[A], P], T]:
+    """Return a method that waits for the result of a coroutine method."""
 
     @wraps(method)
-    def call(room: Room[A], /, *args: P.args, **kwargs: P.kwargs) -> T:
-        result: T = room._run(method(room._room, *args, **kwargs))  # noqa: SLF001 - its own part
+    def call(part: BlockingPart[A], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        result: T = part._run(method(part._part, *args, **kwargs))  # noqa: SLF001 - its own part
         return result
 
     return call
 
 
-class Brokers(Room[AsyncBrokers]):
+class BlockingBrokers(BlockingPart[AsyncBrokers]):
     """Brokers: see `pocketmq.admin.brokers`."""
 
     all = blocking(AsyncBrokers.all)
@@ -68,7 +70,7 @@ class Brokers(Room[AsyncBrokers]):
     delete_expired_log = blocking(AsyncBrokers.delete_expired_log)
 
 
-class NameServers(Room[AsyncNameServers]):
+class BlockingNameServers(BlockingPart[AsyncNameServers]):
     """Name servers: see `pocketmq.admin.name_servers`."""
 
     config = blocking(AsyncNameServers.config)
@@ -82,11 +84,11 @@ class NameServers(Room[AsyncNameServers]):
 
     @property
     def addresses(self) -> tuple[str, ...]:
-        """Those the admin was given."""
-        return self._room.addresses
+        """The addresses that the admin was given."""
+        return self._part.addresses
 
 
-class Topics(Room[AsyncTopics]):
+class BlockingTopics(BlockingPart[AsyncTopics]):
     """Topics: see `pocketmq.admin.topics`."""
 
     names = blocking(AsyncTopics.names)
@@ -106,7 +108,7 @@ class Topics(Room[AsyncTopics]):
     with_consumers = blocking(AsyncTopics.with_consumers)
 
 
-class Groups(Room[AsyncGroups]):
+class BlockingGroups(BlockingPart[AsyncGroups]):
     """Groups: see `pocketmq.admin.groups`."""
 
     configs = blocking(AsyncGroups.configs)
@@ -126,7 +128,7 @@ class Groups(Room[AsyncGroups]):
     topics = blocking(AsyncGroups.topics)
 
 
-class Offsets(Room[AsyncOffsets]):
+class BlockingOffsets(BlockingPart[AsyncOffsets]):
     """Offsets: see `pocketmq.admin.offsets`."""
 
     bounds = blocking(AsyncOffsets.bounds)
@@ -140,7 +142,7 @@ class Offsets(Room[AsyncOffsets]):
     address_of = blocking(AsyncOffsets.address_of)
 
 
-class Messages(Room[AsyncMessages]):
+class BlockingMessages(BlockingPart[AsyncMessages]):
     """Messages: see `pocketmq.admin.messages`."""
 
     by_id = blocking(AsyncMessages.by_id)
@@ -155,13 +157,13 @@ class Messages(Room[AsyncMessages]):
     resend = blocking(AsyncMessages.resend)
 
 
-class Tracks(Room[AsyncTracks]):
-    """Who has consumed a message: see `pocketmq.admin.tracks`."""
+class BlockingTracks(BlockingPart[AsyncTracks]):
+    """Which groups have consumed a message: see `pocketmq.admin.tracks`."""
 
     of = blocking(AsyncTracks.of)
 
 
-class Access(Room[AsyncAccess]):
+class BlockingAccess(BlockingPart[AsyncAccess]):
     """Users and rules: see `pocketmq.admin.access`."""
 
     create_user = blocking(AsyncAccess.create_user)
@@ -178,7 +180,7 @@ class Access(Room[AsyncAccess]):
     copy_rules = blocking(AsyncAccess.copy_rules)
 
 
-class Accounts(Room[AsyncAccounts]):
+class BlockingAccounts(BlockingPart[AsyncAccounts]):
     """Accounts of 4.x brokers: see `pocketmq.admin.accounts`."""
 
     put = blocking(AsyncAccounts.put)
@@ -187,14 +189,14 @@ class Accounts(Room[AsyncAccounts]):
     versions = blocking(AsyncAccounts.versions)
 
 
-class Overview(Room[AsyncOverview]):
-    """Many things at a glance: see `pocketmq.admin.overview`."""
+class BlockingOverview(BlockingPart[AsyncOverview]):
+    """Summaries of a cluster: see `pocketmq.admin.overview`."""
 
     groups = blocking(AsyncOverview.groups)
     traffic = blocking(AsyncOverview.traffic)
 
 
-class Balance(Room[AsyncBalance]):
+class BlockingBalance(BlockingPart[AsyncBalance]):
     """How groups share queues: see `pocketmq.admin.balance`."""
 
     facts = blocking(AsyncBalance.facts)
@@ -205,14 +207,14 @@ class Balance(Room[AsyncBalance]):
 
 
 class Admin(Facade[AsyncAdmin]):
-    """Asks and tells the servers of a cluster, PocketMQ's or Apache's, all of them at once.
+    """Queries and changes a cluster, PocketMQ's or Apache's; all servers are asked at once.
 
         with Admin("127.0.0.1:9876") as admin:
             status = admin.topics.status("orders")
             progress = admin.groups.progress("billing")
 
-    What a server did not tell is named in `missing` of the result; it is never counted as 0.
-    Threads may share it. What the methods do and raise is told at those of `pocketmq.aio.Admin`.
+    Servers that did not answer are listed in `missing` of the result; they never count as 0.
+    Threads may share it. The methods are those of `pocketmq.aio.Admin`; see there.
     """
 
     def __init__(
@@ -224,17 +226,17 @@ class Admin(Facade[AsyncAdmin]):
     ) -> None:
         admin = AsyncAdmin(name_servers, options=options, **settings)
         super().__init__(admin)
-        self.brokers = Brokers(admin.brokers, self._call)
-        self.name_servers = NameServers(admin.name_servers, self._call)
-        self.topics = Topics(admin.topics, self._call)
-        self.groups = Groups(admin.groups, self._call)
-        self.offsets = Offsets(admin.offsets, self._call)
-        self.messages = Messages(admin.messages, self._call)
-        self.tracks = Tracks(admin.tracks, self._call)
-        self.access = Access(admin.access, self._call)
-        self.accounts = Accounts(admin.accounts, self._call)
-        self.overview = Overview(admin.overview, self._call)
-        self.balance = Balance(admin.balance, self._call)
+        self.brokers = BlockingBrokers(admin.brokers, self._call)
+        self.name_servers = BlockingNameServers(admin.name_servers, self._call)
+        self.topics = BlockingTopics(admin.topics, self._call)
+        self.groups = BlockingGroups(admin.groups, self._call)
+        self.offsets = BlockingOffsets(admin.offsets, self._call)
+        self.messages = BlockingMessages(admin.messages, self._call)
+        self.tracks = BlockingTracks(admin.tracks, self._call)
+        self.access = BlockingAccess(admin.access, self._call)
+        self.accounts = BlockingAccounts(admin.accounts, self._call)
+        self.overview = BlockingOverview(admin.overview, self._call)
+        self.balance = BlockingBalance(admin.balance, self._call)
 
     @property
     def options(self) -> AdminOptions:

@@ -1,4 +1,4 @@
-"""What all blocking clients are: an asyncio client, and the process's loop to run it on."""
+"""What all blocking clients have in common: an asyncio client, and the process's loop to run it."""
 
 import inspect
 from collections.abc import Callable, Coroutine
@@ -18,8 +18,8 @@ class _Options(Protocol):
     def group(self) -> str: ...
 
 
-class Client(Protocol):
-    """An asyncio client, as far as they are all alike."""
+class AsyncClient(Protocol):
+    """What all asyncio clients have in common."""
 
     @property
     def options(self) -> _Options:
@@ -32,16 +32,16 @@ class Client(Protocol):
         """Finish what was promised, and leave."""
 
 
-C = TypeVar("C", bound=Client)
+C = TypeVar("C", bound=AsyncClient)
 
 
-def told_in_full(asyncios: type) -> Callable[[type[T]], type[T]]:
-    """Have methods that say one line of themselves say the rest as asyncio's client does.
+def inherit_docs(asyncios: type) -> Callable[[type[T]], type[T]]:
+    """Append the docstrings of an asyncio client to the one-line ones of its blocking twin.
 
-    So `help` tells everything, and it is written in one place.
+    So `help` shows everything, and it is written in one place.
     """
 
-    def tell(cls: type[T]) -> type[T]:
+    def decorate(cls: type[T]) -> type[T]:
         for base in cls.__mro__:
             for name, method in vars(base).items():
                 full = inspect.getdoc(getattr(asyncios, name, None)) or ""
@@ -50,7 +50,7 @@ def told_in_full(asyncios: type) -> Callable[[type[T]], type[T]]:
                     method.__doc__ = f"{method.__doc__}{gap}{rest}"
         return cls
 
-    return tell
+    return decorate
 
 
 class Facade(Generic[C]):
@@ -74,7 +74,7 @@ class Facade(Generic[C]):
         thread = self._thread or loop_thread()
         thread.call(self._client.start())
         self._thread = thread
-        opened(self)
+        opened(self, self._close_at_exit)
         return self
 
     def close(self) -> None:
@@ -100,12 +100,12 @@ class Facade(Generic[C]):
     def __repr__(self) -> str:
         return repr(self._client)
 
-    def last_words(self) -> Coroutine[Any, Any, None]:
-        """Give the work of closing, for the end of the process."""
+    def _close_at_exit(self) -> Coroutine[Any, Any, None]:
+        """Return the coroutine that closes it at the exit of the interpreter."""
         return self._client.close()
 
     def _call(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run a coroutine of the client and give what it gives."""
+        """Run a coroutine of the client and return its result."""
         return (self._thread or loop_thread()).call(work)
 
     def _do(self, method: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:

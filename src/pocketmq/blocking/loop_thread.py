@@ -1,7 +1,7 @@
-"""An event loop in a thread of its own, for callers who block.
+"""An event loop in a thread of its own, for callers that block.
 
 Owns the hand-over between the threads of callers and the loop. Knows neither clients nor clusters.
-The thread never keeps a program alive.
+The thread is a daemon: it does not keep the program running.
 """
 
 import asyncio
@@ -15,9 +15,9 @@ from pocketmq.errors import ClientClosed, ClientForked, WouldBlockLoop
 T = TypeVar("T")
 
 CLEAN_UP = 30.0
-"""Seconds for work that was cancelled to undo what it had begun."""
-_LOOK = 5.0
-"""Seconds between looks at whether the thread is still there, while a caller waits."""
+"""Seconds for cancelled work to clean up."""
+_CHECK_INTERVAL = 5.0
+"""Seconds between checks that the thread is alive, while a caller waits."""
 
 
 class LoopThread:
@@ -31,12 +31,12 @@ class LoopThread:
         self._thread.start()
 
     def call(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run a coroutine there and give what it gives.
+        """Run a coroutine on the loop and return its result.
 
-        A caller that is interrupted (KeyboardInterrupt) cancels it and waits until it has cleaned
-        up; interrupted once more, it leaves at once. Raises `WouldBlockLoop` on the loop's own
-        thread, `ClientForked` in a fork of the process and `ClientClosed` after `close`; the
-        coroutine does not begin then.
+        If the caller is interrupted (KeyboardInterrupt), it cancels the coroutine and waits until
+        that has cleaned up; interrupted once more, it returns at once. Raises `WouldBlockLoop` on
+        the loop's own thread, `ClientForked` in a fork of the process and `ClientClosed` after
+        `close`; the coroutine does not start then.
         """
         try:
             self.check()
@@ -46,7 +46,7 @@ class LoopThread:
         call = _Call(work)
         try:
             self.loop.call_soon_threadsafe(call.begin, self.loop)
-            while not call.ended.acquire(timeout=_LOOK):
+            while not call.ended.acquire(timeout=_CHECK_INTERVAL):
                 self.check()
         except RuntimeError:  # the loop was closed just now
             work.close()
@@ -58,11 +58,11 @@ class LoopThread:
             raise
         try:
             return call.result()
-        except asyncio.CancelledError:  # by whoever ended the loop
+        except asyncio.CancelledError:  # the loop was stopped
             raise ClientClosed(self.name) from None
 
     def check(self) -> None:
-        """Raise what `call` would, if it can be known before."""
+        """Raise what `call` would raise before it starts."""
         if os.getpid() != self._pid:
             raise ClientForked(self.name)
         if self.is_current():
@@ -75,7 +75,7 @@ class LoopThread:
         return threading.get_ident() == self._thread.ident
 
     def close(self, patience: float = CLEAN_UP) -> None:
-        """End the loop and the thread; what is under way has so many seconds to end before."""
+        """Stop the loop and the thread; running tasks have `patience` seconds to finish first."""
         self.call(self._settle(patience))
         self.loop.call_soon_threadsafe(self.loop.stop)
         self._thread.join(CLEAN_UP)
@@ -101,7 +101,11 @@ class LoopThread:
 
 
 class _Call(Generic[T]):
-    """One coroutine on its way through the loop; `ended` is free once it has ended."""
+    """One coroutine run for a caller; the lock `ended` is released when it has ended.
+
+    A plain lock, not an event or a future: it is the cheapest thing that a thread can wait for with
+    a timeout, and that a loop can release.
+    """
 
     __slots__ = ("_task", "_work", "ended")
 
@@ -117,7 +121,7 @@ class _Call(Generic[T]):
         self._task.add_done_callback(lambda _: self.ended.release())
 
     def cancel(self) -> None:
-        """End the work early, or before it began; on the loop."""
+        """Cancel the work, or do not start it; on the loop."""
         if self._task is not None:
             self._task.cancel()
         else:
@@ -125,7 +129,7 @@ class _Call(Generic[T]):
             self.ended.release()
 
     def result(self) -> T:
-        """Give what came of it, and let go of it: an error would hold this, and this the error."""
+        """Return the result and drop the task: it would form a cycle with an error's traceback."""
         task, self._task = self._task, None
         assert task is not None
         try:

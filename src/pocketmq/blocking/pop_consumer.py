@@ -4,7 +4,6 @@ from collections.abc import Iterable
 from typing import Self, Unpack
 
 from pocketmq.blocking.facade import Facade, inherit_docs
-from pocketmq.client.consumer_options import PopConsumerOptions, PopSettings
 from pocketmq.client.filters import Filter
 from pocketmq.client.options import ClientOptions
 from pocketmq.client.pop import PopConsumer as AsyncPopConsumer
@@ -13,7 +12,7 @@ from pocketmq.protocol.received import ReceivedMessage
 
 @inherit_docs(AsyncPopConsumer)
 class PopConsumer(Facade[AsyncPopConsumer]):
-    """Takes messages one receive at a time; each is the caller's until it is not hidden any more.
+    """Receives messages; each is invisible to other consumers for a time, and acked by the caller.
 
         with PopConsumer("127.0.0.1:9876", group="billing") as consumer:
             consumer.subscribe("orders")
@@ -42,12 +41,12 @@ class PopConsumer(Facade[AsyncPopConsumer]):
         return self._client.options
 
     def subscribe(self, topic: str, expression: str | Filter = "*") -> Self:
-        """Receive messages of a topic, from now on; again with another filter replaces it."""
+        """Receive messages of a topic from now on; repeat it to change the filter."""
         self._do(self._client.subscribe, topic, expression)
         return self
 
     def unsubscribe(self, topic: str) -> None:
-        """Receive no more messages of a topic."""
+        """Stop receiving messages of a topic."""
         self._do(self._client.unsubscribe, topic)
 
     def receive(
@@ -58,15 +57,15 @@ class PopConsumer(Facade[AsyncPopConsumer]):
         invisible: float | None = None,
         timeout: float | None = None,
     ) -> list[ReceivedMessage]:
-        """Take messages, as many as one broker has ready; none if none comes within `timeout`."""
+        """Return messages that a broker has ready; an empty list if none comes within `timeout`."""
         return self._call(
             self._client.receive(max_messages, topic=topic, invisible=invisible, timeout=timeout)
         )
 
     def ack(self, messages: ReceivedMessage | Iterable[ReceivedMessage]) -> None:
-        """Say that messages are done, so that they do not come back."""
+        """Acknowledge messages, so that they are not redelivered."""
         self._call(self._client.ack(messages))
 
     def change_invisible(self, message: ReceivedMessage, seconds: float) -> ReceivedMessage:
-        """Hide a message for so long from now on; gives it with its new handle."""
+        """Make a message invisible for `seconds` from now; returns it with its new handle."""
         return self._call(self._client.change_invisible(message, seconds))

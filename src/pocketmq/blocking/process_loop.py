@@ -1,8 +1,8 @@
 """The one loop thread that all blocking clients of a process share, and the process's end.
 
-Begun when first needed. A fork begins anew: it has no thread of its parent's, and clients made
-there get a fresh one. When the interpreter ends with clients still open they are closed in good
-order, within a limit, so that what was promised is sent.
+Started when first needed. A fork starts anew: threads of the parent do not exist there, and clients
+made there get a fresh loop. Clients that are still open when the interpreter exits are closed
+gracefully, within a time limit, so that submitted messages are sent.
 """
 
 import asyncio
@@ -10,45 +10,40 @@ import atexit
 import logging
 import os
 import threading
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Protocol
+from typing import Any
 
 from pocketmq.blocking.loop_thread import LoopThread
 from pocketmq.errors import MQError
 
 logger = logging.getLogger("pocketmq.client")
 
-LAST_WORDS = 5.0
-"""Seconds that clients nobody closed may take when the interpreter ends."""
+CLOSE_WAIT = 5.0
+"""Seconds that clients still open at the exit of the interpreter may take to close."""
 
 
-class Closable(Protocol):
-    """A client as its process's end sees it."""
-
-    def last_words(self) -> Coroutine[Any, Any, None]:
-        """Give the work of closing."""
-
-    def __hash__(self) -> int: ...
+CloseWork = Callable[[], Coroutine[Any, Any, None]]
+"""Returns the coroutine that closes a client."""
 
 
 class _Process:
-    """What this process has; a fork has another."""
+    """The state of one process; a fork has another."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
         self.thread: LoopThread | None = None
         self.callbacks: ThreadPoolExecutor | None = None
-        self.open: set[Closable] = set()
+        self.open: dict[object, CloseWork] = {}
 
 
 _process = _Process()
 _parents: list[_Process] = []
-"""Kept, not used: to drop a loop of the parent's would close files it still uses."""
+"""Kept, not used: dropping the parent's loop in a fork would close files that the parent uses."""
 
 
 def loop_thread() -> LoopThread:
-    """Give the process's loop thread."""
+    """Return the process's loop thread."""
     process = _process
     with process.lock:
         if process.thread is None:
@@ -58,7 +53,7 @@ def loop_thread() -> LoopThread:
 
 
 def callback_threads() -> ThreadPoolExecutor:
-    """Give the threads in which an application's callbacks run, so that they may block."""
+    """Return the threads for an application's callbacks, so that they may block."""
     process = _process
     with process.lock:
         if process.callbacks is None:
@@ -66,23 +61,23 @@ def callback_threads() -> ThreadPoolExecutor:
         return process.callbacks
 
 
-def opened(client: Closable) -> None:
-    """Remember a client that runs, to close it at the process's end."""
-    _process.open.add(client)
+def opened(client: object, close: CloseWork) -> None:
+    """Register a running client, to close it at exit."""
+    _process.open[client] = close
 
 
-def closed(client: Closable) -> None:
-    """Forget a client."""
-    _process.open.discard(client)
+def closed(client: object) -> None:
+    """Unregister a client."""
+    _process.open.pop(client, None)
 
 
 def _end() -> None:
-    """Close what is open, and the loop: the interpreter is about to end."""
+    """Close all open clients, and the loop: the interpreter is about to exit."""
     process = _process
     thread, process.thread = process.thread, None
     if thread is None:
         return
-    left = list(process.open)
+    left = list(process.open.items())
     try:
         if left:
             thread.call(_close_all(left))
@@ -90,22 +85,24 @@ def _end() -> None:
         if process.callbacks is not None:
             process.callbacks.shutdown(wait=False)
     except MQError as error:
-        logger.warning("clients could not be closed: %s", error)
+        logger.warning("cannot close clients at exit: %s", error)
 
 
-async def _close_all(clients: list[Closable]) -> None:
-    tasks = [asyncio.create_task(client.last_words(), name=repr(client)) for client in clients]
-    done, late = await asyncio.wait(tasks, timeout=LAST_WORDS)
+async def _close_all(clients: list[tuple[object, CloseWork]]) -> None:
+    tasks = [asyncio.create_task(close(), name=repr(client)) for client, close in clients]
+    done, late = await asyncio.wait(tasks, timeout=CLOSE_WAIT)
     for task in late:
         task.cancel()
         logger.warning(
-            "%s was not closed before the program's end, and %g s were not enough for it: what it "
-            "still had to do is lost", task.get_name(), LAST_WORDS
+            "%s was not closed before exit, and closing took longer than %g s: unfinished work is "
+            "lost; close it, or use `with`", task.get_name(), CLOSE_WAIT
         )  # fmt: skip
     for task in done:
         error = task.exception()
         if error is not None:
-            logger.warning("%s was not closed before the program's end: %s", task.get_name(), error)
+            logger.warning(
+                "%s was not closed before exit; closing it failed: %s", task.get_name(), error
+            )
 
 
 def _forked() -> None:

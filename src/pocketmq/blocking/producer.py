@@ -1,41 +1,51 @@
 """The blocking producer: `pocketmq.aio.Producer` for ordinary threads.
 
-Sends go by way of `direct`, on the caller's own thread, if nothing hinders them; everything else is
-handed to the loop.
+Sends take the path of `sending`, on the caller's own thread where possible; everything else runs on
+the loop.
 """
 
-import threading
-import time
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
-from typing import Any, Literal, Self, TypeVar, Unpack, overload
+from typing import Literal, Self, Unpack, overload
 
 from pocketmq.balance.producer.selectors import OrderingKey
-from pocketmq.blocking.exchanges import Exchanging
-from pocketmq.blocking.facade import inherit_docs
-from pocketmq.blocking.sending import DirectProducer, run_here
+from pocketmq.blocking.facade import Facade, inherit_docs
+from pocketmq.blocking.loop_thread import LoopThread
+from pocketmq.blocking.sending import BlockingSending
 from pocketmq.blocking.submitting import LoopHandOver, SubmitWindow
 from pocketmq.client.options import ClientOptions
 from pocketmq.client.producer import Producer as AsyncProducer
+from pocketmq.client.producer.batches import prepare_batches, receipts_in_error
 from pocketmq.client.producer.check_backs import TransactionCheck
-from pocketmq.client.producer.choices import Choice, QueueSelector, choice_of
+from pocketmq.client.producer.choices import QueueSelector, choice_of
 from pocketmq.client.producer.delays import delay_properties
 from pocketmq.client.producer.hooks import SendHook
+from pocketmq.client.producer.transactions import LocalTransaction, TransactionReceipt
 from pocketmq.client.producer_options import ProducerOptions, ProducerSettings
-from pocketmq.errors import ClientClosed, SendFailed
-from pocketmq.model.message import Message, SendReceipt
+from pocketmq.errors import ClientClosed
+from pocketmq.model.message import Message
 from pocketmq.model.queue import MessageQueue
+from pocketmq.model.receipt import SendReceipt
+from pocketmq.protocol.received import ReceivedMessage
 
-T = TypeVar("T")
+
+class _Parts:
+    """What a running blocking producer sends with. Made on the loop."""
+
+    def __init__(self, client: AsyncProducer, thread: LoopThread) -> None:
+        on_loop = client.sending
+        self.sending = BlockingSending(on_loop, thread)
+        window = SubmitWindow(client.options.window, on_loop.window.budget)
+        self.submitting = LoopHandOver(client.submitting, thread, window)
 
 
 @inherit_docs(AsyncProducer)
-class Producer(Exchanging):
+class Producer(Facade[AsyncProducer]):
     """Sends messages. Used with `with`, or with `start` and `close`; threads may share it.
 
     Keywords are the fields of `ProducerOptions` and `ClientOptions`; making a producer does no
-    input or output. Raises `InvalidInput` for what can never work. `check` is asked what became of
-    a transaction whose end a broker does not know; see `send_in_transaction`.
+    input or output. Raises `InvalidInput` for what can never work. `check` is called when a broker
+    checks back on a transaction whose end it did not receive; see `send_in_transaction`.
     """
 
     def __init__(
@@ -49,10 +59,7 @@ class Producer(Exchanging):
     ) -> None:
         client = AsyncProducer(name_servers, group=group, options=options, check=check, **settings)
         super().__init__(client)
-        self._direct: DirectProducer | None = None
-        self._handing: LoopHandOver | None = None
-        self._busy: set[int] = set()  # threads that send by themselves
-        self._idle = threading.Condition()
+        self._parts: _Parts | None = None
         self._closing = False
 
     @property
@@ -69,31 +76,34 @@ class Producer(Exchanging):
         client has a producer in this group already, `ClientClosed` once it has been closed.
         """
         super().start()
-        if self._handing is None:
+        if self._parts is None:
             self._call(self._begin())
         return self
 
+    async def _begin(self) -> None:
+        assert self._thread is not None
+        self._parts = _Parts(self._client, self._thread)
+
     def close(self) -> None:
-        """Refuse new sends, wait for those under way, then leave. Closing twice is harmless."""
+        """Refuse new sends, wait for those in flight, then leave. Closing twice is harmless."""
         if self._thread is None:
             return
         self._thread.check()
         self._closing = True
-        with self._idle:
-            others = self._busy - {threading.get_ident()}
-            self._idle.wait_for(lambda: not (self._busy & others))
+        if self._parts is not None:
+            self._parts.sending.wait_for_others()
         super().close()
-        if self._direct is not None:
-            self._direct.wires.close()
+        if self._parts is not None:
+            self._parts.sending.exchange.connections.close()
 
-    async def _begin(self) -> None:
-        assert self._thread is not None
-        sending = self._client.sending
-        if sending.session.calls.dialer.tls is None:
-            self._direct = DirectProducer(self._client, self._thread)
-        options = self._client.options
-        gate = SubmitWindow(options.window, sending.window.budget)
-        self._handing = LoopHandOver(self._client.submitting, self._thread, gate)
+    def _running(self) -> _Parts:
+        """Return what it sends with; raises `ClientClosed`, and `WouldBlockLoop` on the loop."""
+        parts, thread = self._parts, self._thread
+        if parts is None or thread is None or self._closing:
+            raise ClientClosed(f"producer of group {self._client.options.group}")
+        if thread.is_current():
+            thread.check()
+        return parts
 
     # Sending
 
@@ -109,21 +119,12 @@ class Producer(Exchanging):
         deliver_at: float | None = None,
         timeout: float | None = None,
     ) -> SendReceipt:
-        """Send a message and give the broker's receipt."""
-        sender = self._sender()
-        return self._run(
-            sender,
-            sender.send(
-                message,
-                queue=queue,
-                ordering_key=ordering_key,
-                selector=selector,
-                delay=delay,
-                delay_level=delay_level,
-                deliver_at=deliver_at,
-                timeout=timeout,
-            ),
-        )
+        """Send a message and return the broker's receipt."""
+        sending = self._running().sending
+        choice = choice_of(message, queue, ordering_key, selector, sending.namespace)
+        extra = delay_properties(delay, delay_level, deliver_at)
+        outgoing = sending.preparing.prepare(message, extra)
+        return sending.deliver(outgoing, choice, timeout=timeout)
 
     def submit(
         self,
@@ -137,47 +138,22 @@ class Producer(Exchanging):
         deliver_at: float | None = None,
         timeout: float | None = None,
     ) -> Future[SendReceipt]:
-        """Begin to send and give a future of the receipt; waits while the window is full.
+        """Start to send and return a future of the receipt; waits while the window is full.
 
-        Raises `SendFailed` if there is no room within the message's time. Callbacks of the future
-        run in threads of their own and may block; cancelling it does not take the message back.
-        `selector` runs on the loop and must not block.
+        Raises `SendFailed` if there is no capacity within the message's time. Callbacks of the
+        future run in threads of their own and may block; cancelling it does not take the message
+        back. `selector` runs on the loop and must not block.
         """
+        parts = self._running()
+        sending = parts.sending
+        choice = choice_of(message, queue, ordering_key, selector, sending.namespace)
         extra = delay_properties(delay, delay_level, deliver_at)
-        choice = choice_of(message, queue, ordering_key, selector, self._client.sending.namespace)
-        return self._submit(message, extra, choice, timeout)
-
-    def _submit(
-        self,
-        message: Message,
-        extra: Mapping[str, str],
-        choice: Choice | None,
-        timeout: float | None,
-    ) -> Future[SendReceipt]:
-        client, handing = self._client, self._handing
-        if handing is None or self._closing:
-            raise self._closed()
-        self._refuse_loop()
-        sending = client.sending
-        sending.session.check()
         outgoing = sending.preparing.prepare(message, extra)
-        size = len(outgoing.body)
-        limit = sending.limit(timeout)
-        if not handing.gate.try_enter(size):
-            started = time.monotonic()
-            entered = handing.gate.enter(size, limit)
-            elapsed = time.monotonic() - started
-            if not entered or elapsed >= limit:
-                raise SendFailed(message.topic, None, 0, elapsed, None)
-            limit -= elapsed
-        return handing.hand_over(outgoing, message, choice, limit)
+        return parts.submitting.submit(outgoing, choice, timeout)
 
     def room(self) -> None:
         """Wait until a message that is submitted now need not wait."""
-        if self._handing is None or self._closing:
-            raise self._closed()
-        self._refuse_loop()
-        self._handing.gate.wait_for_room()
+        self._running().submitting.window.wait_for_room()
 
     def send_oneway(
         self,
@@ -188,14 +164,11 @@ class Producer(Exchanging):
         selector: QueueSelector | None = None,
         timeout: float | None = None,
     ) -> None:
-        """Send a message without asking what becomes of it: it may get lost."""
-        sender = self._sender()
-        self._run(
-            sender,
-            sender.send_oneway(
-                message, queue=queue, ordering_key=ordering_key, selector=selector, timeout=timeout
-            ),
-        )
+        """Send a message without waiting for a response: it may get lost."""
+        sending = self._running().sending
+        choice = choice_of(message, queue, ordering_key, selector, sending.namespace)
+        outgoing = sending.preparing.prepare(message)
+        sending.deliver_oneway(outgoing, choice, timeout)
 
     @overload
     def send_batch(
@@ -229,58 +202,81 @@ class Producer(Exchanging):
         split: bool = False,
     ) -> SendReceipt | list[SendReceipt]:
         """Send messages of one topic as one request, or with `split` as few as their size needs."""
-        sender = self._sender()
-        if split:
-            return self._run(
-                sender,
-                sender.send_batch(
-                    messages, queue=queue, ordering_key=ordering_key, timeout=timeout, split=True
-                ),
+        sending = self._running().sending
+        limit = self.options.max_message_size
+        batches = prepare_batches(sending.preparing, messages, limit, split=split)
+        choice = choice_of(messages[0], queue, ordering_key, None, sending.namespace)
+        receipts: list[SendReceipt] = []
+        with receipts_in_error(receipts):
+            for batch in batches:
+                receipt = sending.deliver(batch, choice, timeout=timeout)
+                receipts.append(receipt)
+        return receipts if split else receipts[0]
+
+    # What takes more than a send
+
+    def send_in_transaction(
+        self,
+        message: Message,
+        local: LocalTransaction,
+        *,
+        queue: MessageQueue | None = None,
+        ordering_key: OrderingKey | None = None,
+        selector: QueueSelector | None = None,
+        timeout: float | None = None,
+    ) -> TransactionReceipt:
+        """Send a message that consumers receive only if `local` commits it."""
+        return self._call(
+            self._client.send_in_transaction(
+                message,
+                local,
+                queue=queue,
+                ordering_key=ordering_key,
+                selector=selector,
+                timeout=timeout,
             )
-        return self._run(
-            sender,
-            sender.send_batch(messages, queue=queue, ordering_key=ordering_key, timeout=timeout),
         )
 
+    def request(
+        self,
+        message: Message,
+        timeout: float,
+        *,
+        queue: MessageQueue | None = None,
+        ordering_key: OrderingKey | None = None,
+        selector: QueueSelector | None = None,
+    ) -> ReceivedMessage:
+        """Send a message and wait for the reply of its consumer."""
+        return self._call(
+            self._client.request(
+                message, timeout, queue=queue, ordering_key=ordering_key, selector=selector
+            )
+        )
+
+    def reply(
+        self,
+        to: ReceivedMessage,
+        body: bytes,
+        *,
+        properties: Mapping[str, str] | None = None,
+        timeout: float | None = None,
+    ) -> SendReceipt:
+        """Reply to a message that was sent with `request`, here or by a Java client."""
+        return self._call(self._client.reply(to, body, properties=properties, timeout=timeout))
+
+    @property
+    def traces_dropped(self) -> int:
+        """The number of trace records that were dropped: no capacity, or no broker stored them."""
+        return self._client.traces_dropped
+
     def recall(self, topic: str, handle: str, timeout: float | None = None) -> str:
-        """Take a delayed message back by its receipt's `recall_handle`; gives its id (5.x)."""
+        """Take a delayed message back by its receipt's `recall_handle`; returns its id (5.x)."""
         return self._call(self._client.recall(topic, handle, timeout))
 
     def queues(self, topic: str, timeout: float | None = None) -> list[MessageQueue]:
-        """List the queues of a topic that can be sent to, in the order selectors see them."""
+        """Return the queues of a topic that can be sent to, in the order selectors see them."""
         return self._call(self._client.queues(topic, timeout))
 
     def add_send_hook(self, hook: SendHook) -> None:
-        """Have a hook told of every try from now on; it is called on the loop."""
+        """Call a hook before and after every try from now on, on the loop."""
         self._client.add_send_hook(hook)
-
-    # The way a send goes
-
-    def _sender(self) -> AsyncProducer:
-        """Give the producer to send with: on this thread, or on the loop if somebody watches."""
-        if self._handing is None or self._closing:
-            raise self._closed()
-        self._refuse_loop()
-        if self._direct is None or self._client.sending.hooks:
-            return self._client
-        return self._direct
-
-    def _run(self, sender: AsyncProducer, work: Coroutine[Any, Any, T]) -> T:
-        if sender is self._client:
-            return self._call(work)
-        this = threading.get_ident()
-        self._busy.add(this)
-        try:
-            return run_here(work)
-        finally:
-            self._busy.discard(this)
-            if self._closing:
-                with self._idle:
-                    self._idle.notify_all()
-
-    def _refuse_loop(self) -> None:
-        if self._thread is not None and self._thread.is_current():
-            self._thread.check()
-
-    def _closed(self) -> ClientClosed:
-        return ClientClosed(f"producer of group {self._client.options.group}")

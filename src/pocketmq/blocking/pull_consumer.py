@@ -26,9 +26,9 @@ class PullConsumer(Facade[AsyncPullConsumer]):
             for message in consumer:
                 ...
 
-    What was polled before counts as done when the next poll comes; a timer commits it, or `commit`.
-    Queues come from the group's share (`subscribe`) or from the caller (`assign`), not both. Every
-    call ends by its deadline. Threads may share it. Keywords are the fields of
+    Polled messages count as done with the next poll; a timer commits them, or `commit` does. Queues
+    are assigned by the group (`subscribe`) or by the caller (`assign`), not both. Every call ends
+    by its deadline. Threads may share it. Keywords are the fields of
     `PullConsumerOptions` and `ClientOptions`.
     """
 
@@ -41,8 +41,8 @@ class PullConsumer(Facade[AsyncPullConsumer]):
         **settings: Unpack[PullSettings],
     ) -> None:
         super().__init__(AsyncPullConsumer(name_servers, group=group, options=options, **settings))
-        self._turn = threading.Lock()  # whose message is next
-        self._begun: PulledBatch | None = None  # taken from by iterations, without asking the loop
+        self._turn = threading.Lock()  # one thread at a time takes from a batch
+        self._begun: Batch | None = None  # iterations take from it without a hop to the loop
 
     @property
     def options(self) -> PullConsumerOptions:
@@ -52,9 +52,9 @@ class PullConsumer(Facade[AsyncPullConsumer]):
     # Life
 
     def close(self, *, commit: bool | None = None) -> None:
-        """Store offsets, leave the group, end polls and iterations. Harmless twice.
+        """Store offsets, leave the group, end polls and iterations. Closing twice is harmless.
 
-        `commit` says whether what was polled counts as done; if not given, as `auto_commit` says.
+        `commit` is whether polled messages count as done; the default is that of `auto_commit`.
         """
         if self._thread is not None:
             self._forget_batch()
@@ -67,59 +67,59 @@ class PullConsumer(Facade[AsyncPullConsumer]):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        # What was polled last may be what failed: it shall come again.
+        # The messages polled last may be what failed: they are to be redelivered.
         self.close(commit=None if kind is None else False)
 
-    def last_words(self) -> Coroutine[Any, Any, None]:
-        """Give the work of closing; nobody said that what was polled last is done."""
+    def _close_at_exit(self) -> Coroutine[Any, Any, None]:
+        # The messages polled last may not have been handled: they do not count as done.
         return self._client.close(commit=False)
 
     # What to read
 
     def subscribe(self, topic: str, expression: str | Filter = "*") -> Self:
-        """Read this member's share of a topic's queues; again with another filter replaces it."""
+        """Read the queues of a topic that the group assigns; repeat it to change the filter."""
         self._do(self._client.subscribe, topic, expression)
         return self
 
     def unsubscribe(self, topic: str) -> None:
-        """Read no more of a topic; what was committed is stored."""
+        """Stop reading a topic; committed offsets are stored."""
         self._forget_batch()
         self._do(self._client.unsubscribe, topic)
 
     def assign(self, queues: Iterable[MessageQueue], expression: str | Filter = "*") -> Self:
-        """Read exactly these queues, whoever else reads them; others assigned before are left."""
+        """Read exactly these queues, whether or not others read them; replaces earlier ones."""
         self._forget_batch()
         self._do(self._client.assign, queues, expression)
         return self
 
     def assignment(self) -> dict[str, tuple[MessageQueue, ...]]:
-        """Give the queues that are read now, by topic."""
+        """Return the queues that are read now, by topic."""
         return self._do(self._client.assignment)
 
     def pause(self, what: str | Iterable[MessageQueue] | None = None) -> None:
-        """Pull no more of a topic, of some queues, or at all; what is cached can be polled."""
+        """Stop pulling a topic, queues, or everything; cached messages can be polled."""
         self._do(self._client.pause, what)
 
     def resume(self, what: str | Iterable[MessageQueue] | None = None) -> None:
-        """Pull a topic, some queues, or everything again."""
+        """Resume pulling a topic, queues, or everything."""
         self._do(self._client.resume, what)
 
     def on_assigned(self, listener: QueueListener) -> QueueListener:
-        """Have a function called with queues that come to be this member's share."""
+        """Call a function with queues that were assigned to this member."""
         return self._client.on_assigned(listener)
 
     def on_revoked(self, listener: QueueListener) -> QueueListener:
-        """Have a function called with queues that are not this member's any more."""
+        """Call a function with queues that were revoked from this member."""
         return self._client.on_revoked(listener)
 
     def on_queues_changed(self, topic: str, listener: QueuesListener) -> None:
-        """Have `listener(topic, queues)` called when a topic gets other queues."""
+        """Call `listener(topic, queues)` when the queues of a topic change."""
         self._do(self._client.on_queues_changed, topic, listener)
 
     # Messages
 
     def poll(self, timeout: float | None = None) -> list[ReceivedMessage]:
-        """Give the messages of the next pull; none if none comes within `timeout`."""
+        """Return the messages of the next pull; an empty list if none comes within `timeout`."""
         self._forget_batch()
         return self._call(self._client.poll(timeout))
 
@@ -128,7 +128,7 @@ class PullConsumer(Facade[AsyncPullConsumer]):
         return self
 
     def __next__(self) -> ReceivedMessage:
-        """Give the next message; the one before counts as done."""
+        """Return the next message; the previous one counts as done."""
         with self._turn:
             batch = self._begun
             if batch is not None:
@@ -150,7 +150,7 @@ class PullConsumer(Facade[AsyncPullConsumer]):
         return message
 
     def _forget_batch(self) -> None:
-        """Leave the rest of a batch to the loop: where reading goes on has changed."""
+        """Leave the rest of a batch to the loop: the position has changed."""
         with self._turn:
             self._begun = None
 
@@ -159,25 +159,25 @@ class PullConsumer(Facade[AsyncPullConsumer]):
     def commit(
         self, what: Mapping[MessageQueue, int] | Iterable[MessageQueue] | None = None
     ) -> None:
-        """Store how far this consumer has come: everything polled, of some queues, or as given."""
+        """Store offsets: of everything polled, of some queues, or as given."""
         self._call(self._client.commit(what))
 
     def committed(self, queue: MessageQueue) -> int | None:
-        """Give the group's offset in a queue; None if it has none."""
+        """Return the group's offset in a queue; None if it has none."""
         return self._call(self._client.committed(queue))
 
     def seek(self, queue: MessageQueue, offset: int) -> None:
-        """Go on from an offset that the queue holds, or from its end."""
+        """Continue from an offset that the queue holds, or from its end."""
         self._forget_batch()
         self._call(self._client.seek(queue, offset))
 
     def seek_to_begin(self, queue: MessageQueue) -> None:
-        """Go on from the first message that the queue holds."""
+        """Continue from the first message that the queue holds."""
         self._forget_batch()
         self._call(self._client.seek_to_begin(queue))
 
     def seek_to_end(self, queue: MessageQueue) -> None:
-        """Go on with messages to come."""
+        """Continue with messages stored from now on."""
         self._forget_batch()
         self._call(self._client.seek_to_end(queue))
 
@@ -185,10 +185,10 @@ class PullConsumer(Facade[AsyncPullConsumer]):
         """Return the offset of the first message stored at a time (since 1970) or later.
 
         Without such a message it is the queue's end. Brokers before 5.3 return a message that is
-        near in time; there the exact one is found by looking at some messages.
+        near in time; there the exact one is found by reading some messages.
         """
         return self._call(self._client.offset_for_time(queue, timestamp))
 
     def queues(self, topic: str) -> list[MessageQueue]:
-        """List a topic's queues; raises `RouteNotFound`, `NameServersUnreachable`."""
+        """Return a topic's queues; raises `RouteNotFound`, `NameServersUnreachable`."""
         return self._call(self._client.queues(topic))

@@ -1,12 +1,14 @@
 """The blocking push consumer: `pocketmq.aio.PushConsumer` for ordinary threads."""
 
+import signal
+import threading
 from collections.abc import Iterable
 from random import Random
-from typing import Self, Unpack
+from types import TracebackType
+from typing import Any, NoReturn, Self, Unpack
 
 from pocketmq.blocking.facade import Facade, inherit_docs
 from pocketmq.blocking.process_loop import closed
-from pocketmq.blocking.push_consumer import StopSignals
 from pocketmq.client.clock import Clock
 from pocketmq.client.consumer_options import PushConsumerOptions, PushConsumerSettings
 from pocketmq.client.filters import Filter
@@ -19,6 +21,58 @@ from pocketmq.client.push.handlers import HandlerFunction
 from pocketmq.model.queue import MessageQueue
 from pocketmq.model.rebalance_event import RebalanceEvent
 
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+class StopSignals:
+    """A request to stop: SIGINT or SIGTERM, or a call from another thread.
+
+    Inside `with`, on the main thread, the first signal is such a request, and raises
+    KeyboardInterrupt wherever the thread is, since it may wait in a start that would otherwise go
+    on. It restores the previous handlers, so that a second signal has its usual effect.
+    """
+
+    def __init__(self) -> None:
+        self._asked = threading.Event()
+        self._before: dict[int, Any] = {}
+
+    def __enter__(self) -> Self:
+        if threading.current_thread() is threading.main_thread():
+            for number in _SIGNALS:
+                self._before[number] = signal.signal(number, self._came)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._restore()
+
+    def ask(self) -> None:
+        """Request to stop."""
+        self._asked.set()
+
+    @property
+    def asked(self) -> bool:
+        """Whether a stop was requested."""
+        return self._asked.is_set()
+
+    def wait(self) -> None:
+        """Wait for a request to stop."""
+        self._asked.wait()
+
+    def _came(self, _number: int, _frame: object) -> NoReturn:
+        self._restore()
+        self._asked.set()
+        raise KeyboardInterrupt
+
+    def _restore(self) -> None:
+        before, self._before = self._before, {}
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
 
 @inherit_docs(AsyncPushConsumer)
 class PushConsumer(Facade[AsyncPushConsumer]):
@@ -27,7 +81,7 @@ class PushConsumer(Facade[AsyncPushConsumer]):
     Members of a group share the queues of their topics by the rules of `pocketmq.balance`, Java
     members among them. A handler gets a message, or a list of them. Handlers are plain functions,
     which run in threads and may block, or coroutine functions, which run on the loop and may not.
-    What a handler raises makes the message come again later. Threads may share a consumer.
+    If a handler raises, the message is redelivered later. Threads may share a consumer.
 
     Keywords are the fields of `PushConsumerOptions` and `ClientOptions`; making a consumer does no
     input or output. Raises `InvalidInput` for what can never work.
@@ -58,11 +112,10 @@ class PushConsumer(Facade[AsyncPushConsumer]):
     # Life
 
     def run(self) -> None:
-        """Consume until SIGINT (Ctrl-C) or SIGTERM comes, or `close` is called; then leave.
+        """Consume until SIGINT (Ctrl-C) or SIGTERM, or until `close` is called; then shut down.
 
-        Handlers at work have `PushConsumerOptions.stop_wait` seconds to finish. A second
-        signal does not wait for them. Signals are seen in the main thread alone, which is
-        Python's rule.
+        Running handlers have `PushConsumerOptions.stop_wait` seconds to finish. A second signal
+        does not wait for them. Python delivers signals to the main thread only.
         """
         with self._stop:
             try:
@@ -75,9 +128,9 @@ class PushConsumer(Facade[AsyncPushConsumer]):
             self.close()
 
     def close(self, wait: float | None = None) -> None:
-        """Leave the group in order: handlers, locks, offsets, brokers. Closing twice is harmless.
+        """Shut down gracefully: finish handlers, store offsets, leave. Closing twice is harmless.
 
-        Handlers at work have `wait` seconds to finish, `PushConsumerOptions.stop_wait` if not
+        Running handlers have `wait` seconds to finish, `PushConsumerOptions.stop_wait` if not
         given. Raises `ClientForked`.
         """
         self._stop.ask()
@@ -95,30 +148,30 @@ class PushConsumer(Facade[AsyncPushConsumer]):
         *,
         batch: bool | None = None,
     ) -> Self:
-        """Consume a topic, or change what is wanted of it, before or after the start."""
+        """Consume a topic, or change its filter or handler, before or after the start."""
         self._do(self._client.subscribe, topic, expression, handler, batch=batch)
         return self
 
     def unsubscribe(self, topic: str) -> None:
-        """Consume a topic no longer; does nothing if it was not subscribed."""
+        """Stop consuming a topic; does nothing if it was not subscribed."""
         self._do(self._client.unsubscribe, topic)
 
     def on_assigned(self, listener: L) -> L:
-        """Have a function called with queues that have become this member's; a decorator, too.
+        """Call a function with queues that were assigned to this member; also a decorator.
 
         It runs in a thread, and may block.
         """
         return self._client.on_assigned(listener)
 
     def on_revoked(self, listener: L) -> L:
-        """Have a function called with queues this member has lost; a decorator, too."""
+        """Call a function with queues that were revoked from this member; also a decorator."""
         return self._client.on_revoked(listener)
 
     def add_consume_hook(self, hook: ConsumeHook) -> None:
-        """Have a hook told before and after every handler call from now on."""
+        """Call a hook before and after every handler call from now on."""
         self._do(self._client.add_consume_hook, hook)
 
-    # What is going on
+    # State
 
     @property
     def running(self) -> bool:
@@ -126,7 +179,7 @@ class PushConsumer(Facade[AsyncPushConsumer]):
         return self._client.running
 
     def assignment(self) -> dict[str, tuple[MessageQueue, ...]]:
-        """Give the queues that are this member's now, by topic."""
+        """Return the queues that this member owns now, by topic."""
         return self._do(self._client.assignment)
 
     @property
@@ -136,25 +189,25 @@ class PushConsumer(Facade[AsyncPushConsumer]):
 
     @property
     def warnings(self) -> tuple[MembershipWarning, ...]:
-        """Mistakes in how the group is used, found so far."""
+        """Mistakes in the use of the group, found so far."""
         return self._client.warnings
 
     def publish_history(self, topic: str, *, past: bool = True) -> None:
-        """Send a message for each rebalance to a topic, those remembered first."""
+        """Send a message for each rebalance to a topic, past ones first."""
         self._do(self._client.publish_history, topic, past=past)
 
-    # Steering
+    # Control
 
     def pause(self, what: str | MessageQueue | Iterable[MessageQueue] | None = None) -> None:
-        """Pull no more of a topic, of queues, or of anything; what is cached is still handled."""
+        """Stop pulling a topic, queues, or everything; cached messages are still handled."""
         self._do(self._client.pause, what)
 
     def resume(self, what: str | MessageQueue | Iterable[MessageQueue] | None = None) -> None:
-        """Pull again of a topic, of queues, or of everything."""
+        """Resume pulling a topic, queues, or everything."""
         self._do(self._client.resume, what)
 
     def seek(self, queue: MessageQueue, offset: int) -> None:
-        """Go on with a queue from an offset; what is cached of it is thrown away."""
+        """Continue with a queue from an offset; its cached messages are dropped."""
         self._call(self._client.seek(queue, offset))
 
     def commit(self) -> None:

@@ -1,7 +1,7 @@
-"""One request, one answer, on the caller's own thread: to a name server, a queue's broker, anybody.
+"""Questions asked on the caller's own thread: of a name server, a queue's broker, any address.
 
-What fails for a reason that may pass is tried again for a while. Knows addresses and the way of a
-request; what is asked for is `record_reader`'s.
+Runs the generators of `client.questions`. What fails for a transient reason is retried for a while.
+Knows addresses; what is asked for is up to `record_reader`.
 """
 
 import os
@@ -16,7 +16,7 @@ from typing import TypeVar
 from pocketmq.blocking.connection import tls_connections
 from pocketmq.blocking.connection_pool import MOST, ConnectionPool
 from pocketmq.client.addresses import BrokerAddresses
-from pocketmq.client.calls import SUCCESS, hooks_for, request_name
+from pocketmq.client.calls import hooks_for, request_name
 from pocketmq.client.name_servers import name_server_addresses
 from pocketmq.client.options import ClientOptions
 from pocketmq.client.questions.asking import Ask, Question, run_blocking
@@ -39,7 +39,6 @@ from pocketmq.net import parse_address
 from pocketmq.net.reasons import reason_of
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import Command
-from pocketmq.protocol.header import Header
 
 T = TypeVar("T")
 
@@ -49,7 +48,7 @@ _LONGEST_PAUSE = 1.0
 
 
 class Questions:
-    """Asks the servers of a cluster for somebody called `name`. Threads may share it."""
+    """Asks the servers of a cluster; `name` is for error messages. Threads may share it."""
 
     def __init__(self, options: ClientOptions, name: str, patience: float) -> None:
         self._options = options
@@ -59,72 +58,68 @@ class Questions:
         random.shuffle(self._servers)
         self._hooks = hooks_for(options)
         make = None if options.tls is None else tls_connections(options.tls)
-        self._wires = ConnectionPool(_resolve, make=make)
-        self._room = threading.BoundedSemaphore(MOST)
+        self._connections = ConnectionPool(_resolve, make=make)
+        self._slots = threading.BoundedSemaphore(MOST)
         self._addresses = BrokerAddresses()
         self._suggested: dict[MessageQueue, int] = {}
         self._closed = False
 
     def suggest(self, queue: MessageQueue, broker_id: int) -> None:
-        """Note which broker a queue is to be pulled from, if not the master."""
+        """Set the broker id to pull a queue from, if not the master."""
         self._suggested[queue] = broker_id
 
     def close(self) -> None:
-        """Let go of all connections; questions raise `ClientClosed` from now on."""
+        """Close all connections; questions raise `ClientClosed` from now on."""
         self._closed = True
-        self._wires.close()
+        self._connections.close()
 
     def wrap(self, name: str) -> str:
-        """Give the name of a topic or group with its namespace."""
+        """Return the name of a topic or group with its namespace."""
         return wrap_namespace(self._options.namespace, name)
 
     def route(self, topic: str, *, patience: float | None = None) -> TopicRoute:
-        """Ask where a topic lives. Raises `RouteNotFound`, `NameServersUnreachable`."""
-
-        def carry(asked: Ask) -> Command:
-            return self.ask_name_server(asked.code, asked.header, asked.accept, patience=patience)
-
+        """Return a topic's route. Raises `RouteNotFound`, `NameServersUnreachable`."""
         try:
-            route = run_blocking(route_of(self.wrap(topic), _NO_ROUTE), carry)
+            route = self.consult(route_of(self.wrap(topic), _NO_ROUTE), patience=patience)
         except RouteNotFound:
             raise RouteNotFound(topic) from None
         self._addresses.take(route.broker_datas)
         return route
 
-    def ask_name_server(
-        self,
-        code: RequestCode,
-        asked: Header | None,
-        accept: frozenset[int] = SUCCESS,
-        *,
-        patience: float | None = None,
-    ) -> Command:
-        """Ask the first name server that answers, for as long as patience lasts."""
+    def consult(self, question: Question[T], *, patience: float | None = None) -> T:
+        """Ask the first name server that answers within `patience` seconds."""
+        return run_blocking(question, lambda asked: self._consult(asked, patience))
+
+    def _consult(self, asked: Ask, patience: float | None = None) -> Command:
         lasting = self._patience if patience is None else patience
         deadline, pause = time.monotonic() + lasting, _FIRST_PAUSE
         while True:
             failure: TransportError | None = None
             for server in self._servers:
                 try:
-                    return self.ask_at(server, code, asked, accept=accept)
+                    return self._ask_at(server, asked)
                 except TransportError as error:
                     failure = error
                     servers = [each for each in self._servers if each != server]
-                    self._servers = [*servers, server]  # the next is asked first from now on
+                    self._servers = [*servers, server]  # the last one from now on
             if time.monotonic() + pause > deadline:
                 reason = "" if failure is None else failure.reason
                 raise NameServersUnreachable(tuple(sorted(self._servers)), reason) from failure
-            time.sleep(pause)  # the caller's own thread, and nothing tells when a server is back
+            time.sleep(pause)  # on the caller's own thread; nothing announces that a server is back
             pause = min(2 * pause, _LONGEST_PAUSE)
 
     def ask(self, question: Question[T]) -> T:
-        """Ask the brokers of the queues that a question is about, again if that may help."""
+        """Ask the brokers of the queues that a question is about; transient errors are retried."""
         return run_blocking(question, self._carry)
+
+    def ask_address(self, address: str, question: Question[T]) -> T:
+        """Ask the server at an address; raises `ServerError` and `TransportError`."""
+        return run_blocking(question, lambda asked: self._ask_at(address, asked))
 
     def _carry(self, asked: Ask) -> Command:
         queue = asked.queue
         if queue is None:
-            return self.ask_name_server(asked.code, asked.header, asked.accept)
+            return self._consult(asked)
         if asked.newest:
             self._suggested.pop(queue, None)
         limit = asked.timeout
@@ -133,14 +128,7 @@ class Questions:
         deadline, pause = time.monotonic() + self._patience, _FIRST_PAUSE
         while True:
             try:
-                return self.ask_at(
-                    self._address(queue, asked.code),
-                    asked.code,
-                    asked.header,
-                    accept=asked.accept,
-                    timeout=limit,
-                    body=asked.body,
-                )
+                return self._ask_at(self._address(queue, asked.code), asked, limit)
             except MQError as error:
                 self._suggested.pop(queue, None)
                 if not error.retryable or time.monotonic() + pause > deadline:
@@ -162,36 +150,27 @@ class Questions:
             return self._addresses.for_reading(queue.broker_name, wanted).address
 
     def _refresh(self, topic: str) -> None:
-        # Without a route the broker may still answer, and if not the caller learns why.
+        # Without a route the broker may still answer; if not, its error is raised.
         with suppress(RouteNotFound, NameServersUnreachable):
             self.route(topic, patience=0.0)
 
-    def ask_at(
-        self,
-        address: str,
-        code: RequestCode,
-        asked: Header | None,
-        *,
-        accept: frozenset[int] = SUCCESS,
-        timeout: float | None = None,
-        body: bytes = b"",
-    ) -> Command:
-        """Ask a server; a second time if the first connection turns out to be dead.
+    def _ask_at(self, address: str, asked: Ask, timeout: float | None = None) -> Command:
+        """Send a request to an address, and once more if the connection was dead.
 
-        Everything asked here may be asked twice: it reads, or sets what it has set before.
+        All requests sent here are idempotent: they read, or set a value that they have set before.
         """
         timeout = self._options.request_timeout if timeout is None else timeout
         if self._closed:
             raise ClientClosed(self._name)
-        fields = {} if asked is None else asked.to_ext()
+        code, fields = asked.code, asked.header.to_ext()
         for hook in self._hooks:
-            hook(code, fields, body)
+            hook(code, fields, asked.body)
         try:
-            answer = self._answer(address, code, fields, body, timeout)
-        except ConnectionLost:  # a wire of old may lead to a server that has been started again
-            self._wires.forget(address)
-            answer = self._answer(address, code, fields, body, timeout)
-        if answer.code not in accept:
+            answer = self._answer(address, code, fields, asked.body, timeout)
+        except ConnectionLost:  # a pooled connection may be to a server that was restarted
+            self._connections.forget(address)
+            answer = self._answer(address, code, fields, asked.body, timeout)
+        if answer.code not in asked.accept:
             name = request_name(code)
             raise server_error(answer.code, answer.remark, request=name, address=address)
         return answer
@@ -199,18 +178,18 @@ class Questions:
     def _answer(
         self, address: str, code: int, fields: dict[str, str], body: bytes, timeout: float
     ) -> Command:
-        with self._room:  # so there is always a wire left
-            wire = self._wires.take(address, time.monotonic() + timeout)
-            if wire is None:
+        with self._slots:  # so there is always a connection left
+            connection = self._connections.take(address, time.monotonic() + timeout)
+            if connection is None:
                 raise ClientClosed(self._name)
             try:
-                opaque = wire.take_number()
+                opaque = connection.next_opaque()
                 frame = Command.request(code, opaque, fields, body).encode()
-                answer = wire.ask(frame, opaque, code, timeout)
+                answer = connection.ask(frame, opaque, code, timeout)
             except BaseException:
-                self._wires.drop(wire)
+                self._connections.drop(connection)
                 raise
-            self._wires.give(wire)
+            self._connections.give(connection)
             return answer
 
 

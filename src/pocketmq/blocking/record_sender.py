@@ -1,7 +1,7 @@
 """A producer for pipelines: batches that are encoded already, half messages that end elsewhere.
 
-What a pipeline makes by the ten thousand never becomes a `Message` here. A half message is ended
-by whoever has its `HalfMessage`, in this process or another one. Knows no pipeline.
+What a pipeline makes by the ten thousand never becomes a `Message` here. A half message can be
+ended by any process that has its `HalfMessage`. Knows no pipeline.
 """
 
 import asyncio
@@ -32,7 +32,7 @@ from pocketmq.protocol.requests.sending import EndTransactionRequest
 ID_DIGITS = 4
 """Last digits of an id that count; those before are the same for all of a range."""
 AT_ONCE = 512
-"""Ends of half messages under way at once."""
+"""Ends of half messages in flight at once."""
 
 _SEND_BATCH = int(RequestCode.SEND_BATCH_MESSAGE)
 _END = int(RequestCode.END_TRANSACTION)
@@ -40,9 +40,9 @@ _SUCCESS = int(ResponseCode.SUCCESS)
 
 
 class IdRange(msgspec.Struct, frozen=True):
-    """Ids that nobody else has: `prefix` and, in four hexadecimal digits, `first` and those after.
+    """Unique ids: `prefix` and, in four hexadecimal digits, `first` and those after it.
 
-    Past FFFF they go on with 0000.
+    FFFF is followed by 0000.
     """
 
     prefix: str
@@ -50,7 +50,7 @@ class IdRange(msgspec.Struct, frozen=True):
 
 
 class HalfMessage(msgspec.Struct, frozen=True, array_like=True):
-    """Where a half message lies, as far as it takes to end it."""
+    """The position of a half message, as far as it is needed to end it."""
 
     broker: str
     topic: str
@@ -60,7 +60,7 @@ class HalfMessage(msgspec.Struct, frozen=True, array_like=True):
 
     @classmethod
     def of(cls, receipt: SendReceipt) -> Self:
-        """Give that of a receipt; raises `InvalidInput` if the broker's id makes no sense."""
+        """Return that of a receipt; raises `InvalidInput` if the broker's id is invalid."""
         place = parse_offset_id(receipt.offset_message_id or "")
         queue = receipt.queue
         return cls(
@@ -73,7 +73,7 @@ class HalfMessage(msgspec.Struct, frozen=True, array_like=True):
 
 
 class RecordSender(Producer):
-    """A blocking producer with a short way for what is encoded. Threads may share it."""
+    """A blocking producer that also sends what is encoded already. Threads may share it."""
 
     # Of its own: these ids are counted in strides, those of single messages one by one.
     _ids: UniqueIds
@@ -89,7 +89,7 @@ class RecordSender(Producer):
         return self
 
     def take_ids(self, amount: int) -> IdRange:
-        """Give the ids of as many messages, at most 65536, that are sent now."""
+        """Return ids for `amount` messages, at most 65536, that are sent now."""
         with self._taking:
             first, self._taken = self._taken, self._taken + amount & 0xFFFF
         newest = self._ids.next_ids(self._client.session.clock.now_ms(), 1)[0]
@@ -104,24 +104,22 @@ class RecordSender(Producer):
         timeout: float | None = None,
     ) -> SendReceipt:
         """Send a batch whose body is encoded as `protocol.batch` has it; raises as `send` does."""
-        sender = self._sender()
-        sending = sender.sending
+        sending = self._running().sending
         preparing = sending.preparing
         batch_id = preparing.ids.next_id(preparing.clock.now_ms())
+        stands_for_all = Message(topic, body)
         outgoing = Outgoing(
             preparing.wire_topic(topic),
             body,
             preparing.batch_properties(batch_id),
             batch_id,
             code=_SEND_BATCH,
+            messages=(stands_for_all,),
             batch_id=batch_id,
             for_5x=True,
         )
-        stands_for_all = Message(topic, body)
         choice = choice_of(stands_for_all, queue, None, None, sending.namespace)
-        return self._run(
-            sender, sending.deliver(outgoing, (stands_for_all,), choice, timeout=timeout)
-        )
+        return sending.deliver(outgoing, choice, timeout=timeout)
 
     def submit_half(
         self,
@@ -131,21 +129,23 @@ class RecordSender(Producer):
         queue: MessageQueue | None = None,
         timeout: float | None = None,
     ) -> Future[SendReceipt]:
-        """Begin to send a half message and give a future of its receipt; raises as `submit` does.
+        """Start to send a half message; return a future of its receipt. Raises as `submit` does.
 
-        Nobody sees it until it is ended. An error whose `outcome_unknown` is true may have left a
-        half message with this id.
+        No consumer receives it until it is committed. An error whose `outcome_unknown` is true may
+        have left a half message with this id.
         """
-        sending = self._client.sending
-        extra = half_properties({names.UNIQUE_KEY: message_id}, sending.group)
+        parts = self._running()
+        sending = parts.sending
+        extra = half_properties({names.UNIQUE_KEY: message_id}, self._client.sending.group)
         choice = choice_of(message, queue, None, None, sending.namespace)
-        return self._submit(message, extra, choice, timeout)
+        outgoing = sending.preparing.prepare(message, extra)
+        return parts.submitting.submit(outgoing, choice, timeout)
 
     def ends_once(self, half: HalfMessage, timeout: float = 5.0) -> bool:
-        """Tell whether a half message may be ended at any time, and by several who say the same.
+        """Return whether ending a half message is idempotent, at any time and for any process.
 
-        Brokers of ours take that as once. Java's do not remember what has ended: whoever ends a
-        half message that they have begun to ask about makes them commit it twice.
+        It is for our brokers. Java's do not remember what has ended: ending a half message that
+        they have begun to check back on makes them commit it twice.
         """
         known = self._end_once.get(half.broker)
         if known is None:
@@ -157,8 +157,8 @@ class RecordSender(Producer):
         return known
 
     async def _is_ours(self, half: HalfMessage, timeout: float) -> bool:  # noqa: ASYNC109 - for each question
-        """Look at the language in which a broker answers, whatever it answers."""
-        connection = await self._way_to(half.broker, (half.topic,), timeout)
+        """Return whether the language in a broker's response, whatever it says, is Python."""
+        connection = await self._connect(half.broker, (half.topic,), timeout)
         request = self._client.session.calls.request(int(RequestCode.GET_BROKER_RUNTIME_INFO))
         answer = await connection.request(request, timeout)
         return answer.language is Language.PYTHON
@@ -166,9 +166,9 @@ class RecordSender(Producer):
     def end_halves(
         self, halves: Sequence[HalfMessage], state: TransactionState, timeout: float = 30.0
     ) -> int:
-        """End half messages, in their order, and tell how many of the ends were acknowledged.
+        """End half messages, in their order, and return the number of acknowledged ends.
 
-        A broker asks about the others later on, or has been told already that they have ended.
+        Brokers check back on the others later, or have received their ends already.
         """
         return self._call(self._end_halves(halves, state, timeout))
 
@@ -186,19 +186,19 @@ class RecordSender(Producer):
             for start in range(0, len(here), AT_ONCE):
                 some = here[start : start + AT_ONCE]
                 try:
-                    connection = await self._way_to(broker, {half.topic for half in some}, timeout)
+                    connection = await self._connect(broker, {half.topic for half in some}, timeout)
                 except MQError:
                     break
                 done += await self._end_some(connection, some, state, timeout)
         return done
 
-    async def _way_to(
+    async def _connect(
         self,
         broker: str,
         topics: Iterable[str],
         timeout: float,  # noqa: ASYNC109 - for each question
     ) -> Connection:
-        for topic in topics:  # whose routes tell where the broker is
+        for topic in topics:  # their routes have the broker's address
             await self._client.queues(topic, timeout)
         session = self._client.session
         address = session.brokers.address(broker, master_only=True)

@@ -1,10 +1,11 @@
-"""Sends that a thread begins and does not wait for: handed to the loop, many at a time.
+"""Sends that a thread starts and does not wait for: handed over to the loop, many at a time.
 
 Owns the way there and back. What a send is, and what is done about failures, is `Sending`'s.
 """
 
 import asyncio
 import threading
+import time
 from collections import deque
 from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
@@ -16,33 +17,126 @@ from pocketmq.blocking.submitting import SubmitWindow
 from pocketmq.client.producer.choices import Choice
 from pocketmq.client.producer.requests import Outgoing
 from pocketmq.client.producer.submitting import Submitting
-from pocketmq.errors import ClientClosed, MQError
-from pocketmq.model.message import Message, SendReceipt
+from pocketmq.client.producer.window import ByteBudget
+from pocketmq.errors import ClientClosed, MQError, SendFailed
+from pocketmq.model.receipt import SendReceipt
 from pocketmq.net.reasons import untraced
 
 _PENDING, _FINISHED = "PENDING", "FINISHED"  # the parent's states
-_UNDER_WAY = frozenset({_PENDING, "RUNNING"})
+_UNFINISHED = frozenset({_PENDING, "RUNNING"})
 _first_wait = threading.Lock()
-_Send: TypeAlias = tuple[Outgoing, Message, Choice | None, float]
+_Send: TypeAlias = tuple[Outgoing, Choice | None, float]
 
 
-class HandingOver:
-    """Has sends begun by the loop. Any thread may hand over."""
+class SubmitWindow:
+    """How much threads may submit before they wait: a bound on sends and on their bytes.
 
-    def __init__(self, on_loop: Submitting, thread: LoopThread, gate: SubmitWindow) -> None:
-        self.gate = gate
+    Any thread enters and waits; the end of a send, on the loop, frees its capacity.
+    """
+
+    def __init__(self, most: int, budget: ByteBudget) -> None:
+        self._most = most
+        self._budget = budget
+        self._count = 0
+        self._bytes = 0
+        self._waiting = 0
+        self._lock = threading.Lock()
+        self._changed = threading.Condition(self._lock)
+
+    def try_enter(self, size: int) -> bool:
+        """Enter if there is capacity."""
+        with self._lock:
+            if self._count and (
+                self._count >= self._most or self._bytes + size > self._budget.limit
+            ):
+                return False
+            self._count += 1
+            self._bytes += size
+            return True
+
+    def enter(self, size: int, timeout: float) -> bool:
+        """Enter, waiting for capacity at most `timeout` seconds; False if there was none."""
+        with self._changed:
+            if not self._wait(size, timeout):
+                return False
+            self._count += 1
+            self._bytes += size
+            return True
+
+    def wait_for_room(self) -> None:
+        """Wait until a small send could enter at once."""
+        with self._changed:
+            while not self._has_room(0):
+                self._wait(0, 60.0)
+
+    def leave(self, size: int) -> None:
+        """Free the capacity of a send.
+
+        Waiting threads are woken once half of the capacity is free: waking one for each send would
+        cost a thread switch per message.
+        """
+        with self._lock:
+            self._count -= 1
+            self._bytes -= size
+            if self._waiting and self._count <= self._most // 2:
+                self._changed.notify_all()
+
+    def _wait(self, size: int, timeout: float) -> bool:
+        deadline = time.monotonic() + timeout
+        self._waiting += 1
+        try:
+            while not self._has_room(size):
+                left = deadline - time.monotonic()
+                if left <= 0:
+                    return False
+                self._changed.wait(left)
+        finally:
+            self._waiting -= 1
+        return True
+
+    def _has_room(self, size: int) -> bool:
+        if not self._count:
+            return True
+        return self._count < self._most and self._bytes + size <= self._budget.limit
+
+
+class LoopHandOver:
+    """Starts sends on the loop. Any thread may submit."""
+
+    def __init__(self, on_loop: Submitting, thread: LoopThread, window: SubmitWindow) -> None:
+        self.window = window
         self._on_loop = on_loop
         self._thread = thread
-        self._handed: deque[Handed] = deque()
+        self._handed: deque[SubmittedSend] = deque()
         self._woken = False
 
-    def hand_over(
-        self, outgoing: Outgoing, message: Message, choice: Choice | None, timeout: float
-    ) -> "Handed":
-        """Have a send begun that has entered the gate; gives the future of its receipt."""
-        handed = Handed(self.gate, outgoing, message, choice, timeout)
+    def submit(
+        self, outgoing: Outgoing, choice: Choice | None, timeout: float | None
+    ) -> "SubmittedSend":
+        """Start a send, waiting while the window is full, and return the future of its receipt.
+
+        Raises `SendFailed` if there is no capacity within the message's time, and what
+        `Session.check` does.
+        """
+        sending = self._on_loop.sending
+        sending.session.check()
+        limit = sending.limit(timeout)
+        size = len(outgoing.body)
+        window = self.window
+        if not window.try_enter(size):
+            started = time.monotonic()
+            entered = window.enter(size, limit)
+            elapsed = time.monotonic() - started
+            if entered and elapsed >= limit:
+                window.leave(size)
+            if not entered or elapsed >= limit:
+                raise SendFailed(outgoing.messages[0].topic, None, 0, elapsed, None)
+            limit -= elapsed
+        handed = SubmittedSend(window, outgoing, choice, limit)
         self._handed.append(handed)
-        if not self._woken:  # the loop takes all that is handed over until it comes round
+        # One wake-up for all that threads hand over until the loop comes round. The order matters:
+        # append, then look at the flag; the loop clears the flag, then empties the queue.
+        if not self._woken:
             self._woken = True
             self._thread.loop.call_soon_threadsafe(self._begin)
         return handed
@@ -54,23 +148,18 @@ class HandingOver:
             handed.popleft().begin(self._on_loop)
 
 
-class Handed(Future[SendReceipt]):
-    """A message on its way, and the future of its receipt.
+class SubmittedSend(Future[SendReceipt]):
+    """A message in flight, and the future of its receipt.
 
     Callbacks run in threads of their own, where they may block. Cancelling it does not take the
     message back.
     """
 
     def __init__(
-        self,
-        gate: SubmitWindow,
-        outgoing: Outgoing,
-        message: Message,
-        choice: Choice | None,
-        timeout: float,
+        self, window: SubmitWindow, outgoing: Outgoing, choice: Choice | None, timeout: float
     ) -> None:
         # As the parent's, but for the condition, which costs more than all the rest and is only
-        # needed by those who wait before the receipt is there.
+        # needed by threads that wait before the receipt is there.
         self._state = _PENDING
         self._result = None
         self._exception = None
@@ -78,12 +167,12 @@ class Handed(Future[SendReceipt]):
         self._done_callbacks: list[object] = []
         self._waited_for: threading.Condition | None = None
         self._left = False
-        self._gate = gate
+        self._window = window
         self._size = len(outgoing.body)
-        self._send: _Send | None = (outgoing, message, choice, timeout)
+        self._send: _Send | None = (outgoing, choice, timeout)
 
     def begin(self, on_loop: Submitting) -> None:
-        """Begin the send; on the loop."""
+        """Start the send; on the loop."""
         send, self._send = self._send, None  # a future that is kept keeps no message
         assert send is not None
         try:
@@ -95,47 +184,49 @@ class Handed(Future[SendReceipt]):
 
     def set_result(self, receipt: SendReceipt) -> None:
         """Take the receipt."""
+        # Without a condition no thread waits, has added a callback or has cancelled, and none can
+        # start to while the lock is held; so the parent's locking and notifying can be left out.
         with _first_wait:
-            alone = self._waited_for is None  # nobody waits, has called back or cancelled
+            alone = self._waited_for is None
             if alone:
                 self._result = receipt
                 self._state = _FINISHED
         self._leave()
         if not alone:
-            with suppress(InvalidStateError):  # whoever cancelled it does not want to know
+            with suppress(InvalidStateError):  # it was cancelled
                 super().set_result(receipt)
 
     def set_exception(self, error: BaseException | None) -> None:
         """Take the error."""
         self._leave()
-        if isinstance(error, asyncio.CancelledError):  # by the end of the loop
+        if isinstance(error, asyncio.CancelledError):  # the loop has been stopped
             error = ClientClosed("producer")
         if error is not None:
-            untraced(error)  # the frames of its way here hold the message
+            untraced(error)  # the frames of its traceback hold the message
         with suppress(InvalidStateError):
             super().set_exception(error)
 
     def cancel(self) -> bool:
-        """Want the receipt no more; the message goes its way."""
+        """Discard the receipt; the message is sent nevertheless."""
         cancelled = super().cancel()
         if cancelled:
             self._leave()
         return cancelled
 
     def _leave(self) -> None:
-        """Make room for others, once."""
+        """Free the capacity, once."""
         with _first_wait:
             left, self._left = self._left, True
         if not left:
-            self._gate.leave(self._size)
+            self._window.leave(self._size)
 
     def done(self) -> bool:
         """Whether the receipt is there, or will not come."""
-        return self._state not in _UNDER_WAY
+        return self._state not in _UNFINISHED
 
     @property
     def _condition(self) -> threading.Condition:  # type: ignore[override]
-        """What the parent's methods wait for and hold; made for the first of them."""
+        """The condition that the parent's methods wait for and hold; made for the first of them."""
         condition = self._waited_for
         if condition is None:
             with _first_wait:
@@ -150,5 +241,5 @@ class Handed(Future[SendReceipt]):
         invoke = super()._invoke_callbacks  # type: ignore[misc]
         try:
             callback_threads().submit(invoke)
-        except RuntimeError:  # the interpreter ends, and no thread begins any more
+        except RuntimeError:  # the interpreter shuts down, and no thread starts any more
             invoke()

@@ -1,6 +1,7 @@
-"""Where brokers are: the addresses of each name, gathered from all routes, and their versions.
+"""The addresses of brokers by name, collected from all routes, and the brokers' versions.
 
-A table and the rules for choosing from it, which are Java's. Sends nothing. Belongs to one loop.
+A table and the rules for choosing from it, which are Java's. Sends nothing. Changed by one event
+loop; other threads may read.
 """
 
 import logging
@@ -16,8 +17,8 @@ logger = logging.getLogger("pocketmq.client")
 UNKNOWN_VERSION = 0
 
 
-class Place(NamedTuple):
-    """One broker process."""
+class BrokerProcess(NamedTuple):
+    """A broker process: the master or a slave of a broker name."""
 
     broker: str
     broker_id: int
@@ -30,10 +31,11 @@ class Place(NamedTuple):
 
 
 class BrokerAddresses:
-    """The brokers a client knows."""
+    """The brokers in a client's routes."""
 
     def __init__(self) -> None:
         self._by_name: dict[str, dict[int, str]] = {}
+        self._masters: dict[str, str] = {}  # of `_by_name`, for each send
         self._versions: dict[str, int] = {}
         self._known: frozenset[str] = frozenset()
 
@@ -41,27 +43,27 @@ class BrokerAddresses:
         return len(self._by_name)
 
     def __contains__(self, address: object) -> bool:
-        """Whether a broker is known at this address."""
+        """Whether a route has a broker at this address."""
         return address in self._known
 
     def take(self, brokers: Iterable[BrokerData]) -> None:
-        """Take over what a changed route says; it replaces what was known under these names.
+        """Take over the brokers of a changed route; they replace those of the same names.
 
-        What is no address is passed over: a broker nobody can reach is tried like one that is not
-        there, and does not look like a mistake of whoever sends.
+        Invalid addresses are ignored: such a broker counts as one that is down, so that a send goes
+        to another one instead of failing as if its caller had made a mistake.
         """
         for data in brokers:
             table = {key: at for key, at in data.broker_addrs.items() if _is_address(at)}
-            if len(table) < len(data.broker_addrs):
+            for key in data.broker_addrs.keys() - table.keys():
                 logger.warning(
-                    "name servers tell of broker %s at %s, where something is no address",
-                    data.broker_name, ", ".join(map(repr, data.broker_addrs.values())),
+                    "broker %s: invalid address in route: %r; ignored",
+                    data.broker_name, data.broker_addrs[key],
                 )  # fmt: skip
             self._by_name[data.broker_name] = table
         self._index()
 
     def keep_only(self, routes: Iterable[TopicRoute]) -> list[str]:
-        """Drop addresses that no route has any more, and give them (Java: cleanOfflineBroker)."""
+        """Drop and return addresses that no route has any more (Java: cleanOfflineBroker)."""
         alive = {
             address
             for route in routes
@@ -76,60 +78,63 @@ class BrokerAddresses:
                     self._by_name[name] = left
                 else:
                     del self._by_name[name]
-            logger.info("brokers that no route has any more are forgotten: %s", ", ".join(gone))
+            logger.info("dropped brokers that no route has any more: %s", ", ".join(gone))
             self._index()
         return gone
 
-    def places(self, *, masters_only: bool = False) -> list[Place]:
-        """List all brokers known."""
+    def places(self, *, masters_only: bool = False) -> list[BrokerProcess]:
+        """Return all broker processes."""
         return [
-            Place(name, broker_id, address)
+            BrokerProcess(name, broker_id, address)
             for name, table in self._by_name.items()
             for broker_id, address in table.items()
             if broker_id == MASTER_ID or not masters_only
         ]
 
     def master(self, broker: str) -> str:
-        """Give the address of a broker's master; raises `BrokerNotFound`."""
-        address = self._by_name.get(broker, {}).get(MASTER_ID)
+        """Return the address of a broker's master; raises `BrokerNotFound`."""
+        address = self._masters.get(broker)
         if address is None:
             raise BrokerNotFound(broker)
         return address
 
-    def any_of(self, broker: str) -> Place:
-        """Give the master, or a slave if there is none; raises `BrokerNotFound`."""
+    def any_of(self, broker: str) -> BrokerProcess:
+        """Return the master, or a slave if there is none; raises `BrokerNotFound`."""
         return self.for_reading(broker, MASTER_ID)
 
-    def for_reading(self, broker: str, broker_id: int, *, only_this: bool = False) -> Place:
-        """Give the process to pull from, `broker_id` if it is there.
+    def for_reading(self, broker: str, broker_id: int, *, only_this: bool = False) -> BrokerProcess:
+        """Return the process to pull from, that with `broker_id` if there is one.
 
-        A slave that is missing is looked for under the next id, then any process will do, unless
-        `only_this`. Raises `BrokerNotFound`.
+        If a slave is missing, the next id is tried, then any process, unless `only_this`.
+        Raises `BrokerNotFound`.
         """
         table = self._by_name.get(broker, {})
         wanted = [broker_id] if broker_id == MASTER_ID else [broker_id, broker_id + 1]
         for each in wanted:
             if each in table:
-                return Place(broker, each, table[each])
+                return BrokerProcess(broker, each, table[each])
         if only_this or not table:
             raise BrokerNotFound(broker)
         first = min(table)
-        return Place(broker, first, table[first])
+        return BrokerProcess(broker, first, table[first])
 
     def note_version(self, address: str, version: int) -> None:
-        """Remember which version a broker said it has."""
+        """Record the version that a broker reported."""
         self._versions[address] = version
 
     def version(self, address: str) -> int:
-        """Give the version a broker told with its last heartbeat reply, or 0."""
+        """Return the version in a broker's last heartbeat response, or 0."""
         return self._versions.get(address, UNKNOWN_VERSION)
 
     def version_of(self, broker: str) -> int:
-        """Give the version of a broker's master, or 0."""
-        address = self._by_name.get(broker, {}).get(MASTER_ID)
+        """Return the version of a broker's master, or 0."""
+        address = self._masters.get(broker)
         return UNKNOWN_VERSION if address is None else self.version(address)
 
     def _index(self) -> None:
+        tables = self._by_name.items()
+        # Replaced as a whole: other threads look up masters meanwhile.
+        self._masters = {name: table[MASTER_ID] for name, table in tables if MASTER_ID in table}
         self._known = frozenset(
             address for table in self._by_name.values() for address in table.values()
         )

@@ -1,9 +1,10 @@
-"""Calls to brokers by name: the address is looked up, the answer is checked.
+"""Requests to brokers by name: the address is looked up, the response code is checked.
 
-Knows where brokers are and what a refusal is; what is asked, and what to do about an error, is the
-caller's: errors carry the flags (`retryable`, `refresh_route`, `outcome_unknown`).
+What to do about an error is up to the caller: errors carry flags (`retryable`, `refresh_route`,
+`outcome_unknown`).
 """
 
+from collections.abc import Callable
 from functools import cache
 from random import Random
 
@@ -27,8 +28,8 @@ def main_port() -> frozenset[int]:
     return frozenset(code for code, row in REQUESTS.items() if row.main_port)
 
 
-class Brokers:
-    """Asks brokers. Belongs to one event loop."""
+class BrokerCalls:
+    """Sends requests to brokers by name. Belongs to one event loop."""
 
     def __init__(
         self,
@@ -40,6 +41,10 @@ class Brokers:
     ) -> None:
         self.calls = calls
         self.addresses = addresses
+        self.send_address: Callable[[str], str] = (
+            self._second_port if vip_channel else addresses.master
+        )
+        """Returns a broker's address for sends; raises `BrokerNotFound`. Any thread may call it."""
         self._timeout = timeout
         self._vip = vip_channel
 
@@ -54,9 +59,9 @@ class Brokers:
         master_only: bool = False,
         accept: frozenset[int] = SUCCESS,
     ) -> Command:
-        """Ask a broker's master, or a slave if there is no master and `master_only` is not set.
+        """Send a request to a broker's master; without one to a slave, unless `master_only`.
 
-        Raises `BrokerNotFound` if no address is known (nothing was sent), the `ServerError` that
+        Raises `BrokerNotFound` if it has no address (nothing was sent), the `ServerError` that
         stands for a code outside `accept`, and `TransportError`.
         """
         address = self.address(broker, master_only=master_only)
@@ -72,7 +77,7 @@ class Brokers:
         timeout: float | None = None,  # noqa: ASYNC109 - one timer serves all requests
         accept: frozenset[int] = SUCCESS,
     ) -> Command:
-        """Ask the broker at an address, such as `addresses.for_reading` gives."""
+        """Send a request to the broker at an address, such as `addresses.for_reading` returns."""
         limit = self._timeout if timeout is None else timeout
         port = self._port(address, code)
         return await self.calls.ask(port, code, fields, body, timeout=limit, accept=accept)
@@ -87,29 +92,32 @@ class Brokers:
         timeout: float | None = None,  # noqa: ASYNC109 - for the connection alone
         master_only: bool = False,
     ) -> None:
-        """Send a broker what is not answered; raises `BrokerNotFound` or `ConnectFailed`."""
+        """Send a one-way request; raises `BrokerNotFound` or `ConnectFailed`."""
         address = self._port(self.address(broker, master_only=master_only), code)
         limit = self._timeout if timeout is None else timeout
         await self.calls.tell(address, code, fields, body, timeout=limit)
 
     def address(self, broker: str, *, master_only: bool = False) -> str:
-        """Give where to reach a broker; raises `BrokerNotFound`."""
+        """Return a broker's address; raises `BrokerNotFound`."""
         if master_only:
             return self.addresses.master(broker)
         return self.addresses.any_of(broker).address
+
+    def _second_port(self, broker: str) -> str:
+        return vip_address(self.addresses.master(broker))
 
     def _port(self, address: str, code: int) -> str:
         return vip_address(address) if self._vip and code not in main_port() else address
 
 
 def vip_address(address: str) -> str:
-    """Give the broker's second port, which is two below its own."""
+    """Return an address with the broker's second port, which is two below its own."""
     host, port = parse_address(address)
     return str(Address(host, port - 2)) if port > 2 else address
 
 
 async def any_broker_of(routes: RouteBook, topic: str, random: Random) -> str:
-    """Give the address of some broker of a topic, to ask about the groups that use it.
+    """Return the address of some broker of a topic, to ask about the groups that use it.
 
     As in Java: a random broker of the route, its master, or any process of it. Raises
     `RouteNotFound` if the route names none, and what `RouteBook.get` does.

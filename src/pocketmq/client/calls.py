@@ -1,37 +1,79 @@
-"""Requests to an address: completed by the hooks, sent, answered in time.
+"""Requests to an address: completed by the hooks, sent, answered within a deadline.
 
-Knows addresses, not brokers. Every call has a deadline, and none leaves a forked process.
+Knows addresses, not broker names. No request leaves a forked process.
 """
 
 from collections.abc import Callable, Mapping
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 import msgspec
 
-from pocketmq.client.calls import RequestHook
+from pocketmq.client.options import ClientOptions, Credentials
 from pocketmq.errors import ResponseCode, server_error
 from pocketmq.net import Connection, Dialer
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import Command
 from pocketmq.protocol.header import Header
+from pocketmq.protocol.signature import SigningUser, sign
 
 Fields: TypeAlias = Mapping[str, str] | Header | None
 
 SUCCESS = frozenset({int(ResponseCode.SUCCESS)})
 
 
-class Calls:
-    """Asks servers. Belongs to one event loop."""
+class RequestHook(Protocol):
+    """Completes the fields of every request of a client, in place."""
+
+    def __call__(self, code: int, fields: dict[str, str], body: bytes) -> None:
+        """Add to `fields`; `body` is as it will be sent."""
+
+
+def hooks_for(options: ClientOptions, *, stream: bool = False) -> tuple[RequestHook, ...]:
+    """Return the hooks that a client needs, in Java's order: the signature covers all others."""
+    hooks: list[RequestHook] = []
+    if options.namespace_v2:
+        hooks.append(_Added({"nsd": "true", "ns": options.namespace_v2}))
+    if stream:
+        hooks.append(_Added({"ReqT": "0"}))  # Java: RequestType.STREAM
+    if options.credentials is not None:
+        hooks.append(Signing(options.credentials))
+    return tuple(hooks)
+
+
+class _Added:
+    """A hook that adds constant fields."""
+
+    def __init__(self, fields: dict[str, str]) -> None:
+        self._fields = fields
+
+    def __call__(self, code: int, fields: dict[str, str], body: bytes) -> None:  # noqa: ARG002 - a hook
+        fields.update(self._fields)
+
+
+class Signing:
+    """A hook that signs requests with a user's key (RocketMQ's ACL, 4.x and 5.x)."""
+
+    def __init__(self, credentials: Credentials) -> None:
+        secret, token = credentials.secret_key.encode(), credentials.security_token or ""
+        self._user = SigningUser(credentials.access_key, secret, token)
+
+    def __call__(self, code: int, fields: dict[str, str], body: bytes) -> None:
+        """Add the user and the signature, which is bound to the request's code."""
+        sign(self._user, code, fields, body)
+
+
+class ServerCalls:
+    """Sends requests to servers by address. Belongs to one event loop."""
 
     def __init__(
         self, dialer: Dialer, hooks: tuple[RequestHook, ...], check: Callable[[], None]
     ) -> None:
         self.dialer = dialer
         self.hooks = hooks
-        self._check = check  # raises if the client may not be used (now, here)
+        self._check = check  # raises if the client is closed or was forked
 
     def request(self, code: int, fields: Fields = None, body: bytes = b"") -> Command:
-        """Make a request as this client sends it."""
+        """Return a request as this client sends it."""
         if not self.hooks:
             return Command.request(code, 0, fields, body)
         named = fields.to_ext() if isinstance(fields, Header) else dict(fields or {})
@@ -49,7 +91,7 @@ class Calls:
         timeout: float,  # noqa: ASYNC109 - one timer serves all requests
         accept: frozenset[int] = SUCCESS,
     ) -> Command:
-        """Give the answer of an address if its code is one of `accept`.
+        """Send a request and return the response if its code is one of `accept`.
 
         Raises the `ServerError` that stands for any other code, and `TransportError`.
         """
@@ -72,7 +114,7 @@ class Calls:
         timeout: float,  # noqa: ASYNC109 - for the connection alone
         remark: str | None = None,
     ) -> None:
-        """Send a request that nobody answers; raises `ConnectFailed` if there is no way."""
+        """Send a one-way request; raises `ConnectFailed` if the address cannot be reached."""
         self._check()
         connection = await self.dialer.connect(address, timeout)
         request = self.request(code, fields, body)
@@ -81,12 +123,12 @@ class Calls:
         connection.send_oneway(request)
 
     def connected(self, address: str) -> Connection | None:
-        """Give the connection to an address if there is one already."""
+        """Return the connection to an address if there is one already."""
         return self.dialer.known(address)
 
 
 def request_name(code: int) -> str:
-    """Give a request's name for messages."""
+    """Return a request's name for error messages."""
     try:
         return RequestCode(code).name
     except ValueError:

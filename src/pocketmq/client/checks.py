@@ -1,11 +1,25 @@
-"""Whether a number can be meant: for options, which are checked when they are made."""
+"""Checks of what users pass: types, words that stand for values, ranges, functions.
+
+Options are checked when they are made. Type checkers find most mistakes, but not everybody runs
+one. Knows no single option, only kinds of them.
+"""
 
 import math
+from enum import Enum
+from functools import cache
+from types import NoneType, UnionType
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
+import msgspec
+
+from pocketmq.balance.profile import V4, V5, Profile
 from pocketmq.errors import InvalidInput
+from pocketmq.model.kinds import ConsumeFromWhere, MessageModel, OnDamage
 
 LONGEST = 7 * 24 * 3600.0
 """No interval or timeout is longer than a week: a larger number is most likely milliseconds."""
+
+# Numbers, functions and hooks
 
 
 def check_seconds(name: str, value: float, *, at_least: float = 0.0) -> None:
@@ -15,13 +29,13 @@ def check_seconds(name: str, value: float, *, at_least: float = 0.0) -> None:
 
 
 def check_range(name: str, value: int, low: int, high: int) -> None:
-    """Raise `InvalidInput` unless `value` lies between two numbers, both allowed."""
+    """Raise `InvalidInput` unless `value` is an integer from `low` to `high`."""
     if type(value) is not int or not low <= value <= high:
         raise InvalidInput(f"{name} is from {low} to {high}, not {value!r}")
 
 
 def is_number(value: object) -> bool:
-    """Tell whether something can count: no text, and no True either."""
+    """Return whether a value is a number; True and False are not."""
     return isinstance(value, int | float) and type(value) is not bool
 
 
@@ -35,3 +49,97 @@ def check_hook(hook: object, *methods: str) -> None:
     """Raise `InvalidInput` unless `hook` has these methods."""
     if not all(callable(getattr(hook, name, None)) for name in methods):
         raise InvalidInput(f"a hook has the methods {' and '.join(methods)}; {hook!r} has not")
+
+
+# The fields of options
+
+StartWord = Literal["first", "last", "timestamp"]
+ModelWord = Literal["clustering", "broadcasting"]
+ProfileWord = Literal["4.x", "5.x"]
+CodecWord = Literal["lz4", "zlib", "zstd"]
+DamageWord = Literal["skip", "stop"]
+
+_WORDS: dict[type, dict[str, Any]] = {
+    ConsumeFromWhere: {
+        "first": ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET,
+        "last": ConsumeFromWhere.CONSUME_FROM_LAST_OFFSET,
+        "timestamp": ConsumeFromWhere.CONSUME_FROM_TIMESTAMP,
+    },
+    MessageModel: {
+        "clustering": MessageModel.CLUSTERING,
+        "broadcasting": MessageModel.BROADCASTING,
+    },
+    OnDamage: {"skip": OnDamage.SKIP, "stop": OnDamage.STOP},
+    Profile: {"4.x": V4, "5.x": V5},
+}
+"""Words that stand for values; other enumerations are written by the names of their members."""
+_KINDS: dict[Any, str] = {
+    bool: "True or False",
+    bytes: "bytes",
+    float: "a number",
+    int: "a whole number",
+    str: "text",
+    NoneType: "None",
+}
+
+
+def settle_kinds(options: msgspec.Struct) -> None:
+    """Check the type of every field, and replace words by the values they stand for.
+
+    Raises `InvalidInput` naming the field. Called by `__post_init__`, before the options are used.
+    """
+    for name, wanted in _kinds(type(options)).items():
+        value = getattr(options, name)
+        if isinstance(value, wanted) and not (type(value) is bool and bool not in wanted):
+            continue
+        words = {word: meant for kind in wanted for word, meant in words_of(kind).items()}
+        meant = words.get(value.lower(), _by_name(wanted, value)) if type(value) is str else None
+        if meant is not None:
+            msgspec.structs.force_setattr(options, name, meant)
+            continue
+        said = [repr(word) for word in words] or _said(wanted)
+        # The value is shown only where it cannot be a secret.
+        simple = words or all(kind in _KINDS for kind in wanted)
+        shown = repr(value)[:100] if simple else _article(type(value))
+        raise InvalidInput(f"{name} is {_either(said)}, not {shown}")
+
+
+def words_of(kind: type) -> dict[str, Any]:
+    """Return the words that stand for values of a kind."""
+    if kind in _WORDS:
+        return _WORDS[kind]
+    if issubclass(kind, Enum):
+        return {member.name.lower(): member for member in kind}
+    return {}
+
+
+@cache
+def _kinds(options: type[msgspec.Struct]) -> dict[str, tuple[type, ...]]:
+    """Return the classes that each field accepts; fields of protocol types are not checked."""
+    hints = get_type_hints(options)
+    found = {}
+    for name in options.__struct_fields__:
+        hint = hints[name]
+        kinds = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+        if not any(getattr(kind, "_is_protocol", False) for kind in kinds):
+            found[name] = (*kinds, int) if float in kinds else kinds
+    return found
+
+
+def _by_name(wanted: tuple[type, ...], name: str) -> Any:
+    """Return the enumeration member that has this name in Java."""
+    kinds = [kind for kind in wanted if issubclass(kind, Enum)]
+    return next((kind[name] for kind in kinds if name in kind.__members__), None)
+
+
+def _said(wanted: tuple[type, ...]) -> list[str]:
+    kinds = [kind for kind in wanted if not (kind is int and float in wanted)]
+    return [_KINDS.get(kind) or _article(kind) for kind in kinds]
+
+
+def _either(said: list[str]) -> str:
+    return said[0] if len(said) == 1 else f"{', '.join(said[:-1])} or {said[-1]}"
+
+
+def _article(kind: type) -> str:
+    return f"{'an' if kind.__name__[0] in 'AEIOUaeiou' else 'a'} {kind.__name__}"

@@ -1,8 +1,9 @@
-"""Heartbeats: every broker is told, again and again, which groups this client belongs to.
+"""Heartbeats: they tell every broker, periodically, which groups this client belongs to.
 
-A heartbeat asked for while a round is under way is not left out, as in Java, but sent in one round
-right after it: the round under way may have told the old state. Brokers are told side by side, so
-that one that does not answer keeps nobody waiting. Belongs to one event loop.
+A heartbeat requested during a round is not skipped, as in Java, but sent in one round right after
+it: the current round may have sent the old state. Brokers get theirs concurrently, so that one that
+does not respond does not delay the others; two to the same broker never overtake each other.
+Belongs to one event loop.
 """
 
 import asyncio
@@ -13,14 +14,15 @@ import msgspec
 
 from pocketmq.client.addresses import BrokerAddresses, BrokerProcess
 from pocketmq.client.calls import ServerCalls
+from pocketmq.client.questions.asking import TypedAnswer, ask, ask_address, ask_with
 from pocketmq.client.tasks import Tasks
 from pocketmq.errors import HeaderMalformed, MQError
 from pocketmq.model.java_strings import java_hash
-from pocketmq.protocol.codes import RequestCode
-from pocketmq.protocol.command import Command
+from pocketmq.protocol.bodies.heartbeat import Heartbeat
 from pocketmq.protocol.json_values import encode_body
 from pocketmq.protocol.requests.membership import (
-    Heartbeat,
+    HEART_BEAT,
+    UNREGISTER_CLIENT,
     HeartbeatRequest,
     HeartbeatResponse,
     UnregisterClientRequest,
@@ -30,7 +32,7 @@ logger = logging.getLogger("pocketmq.client")
 
 
 class Heartbeats:
-    """Tells brokers about the client; `describe` says what."""
+    """Sends heartbeats; `describe` returns their content."""
 
     def __init__(
         self,
@@ -47,7 +49,7 @@ class Heartbeats:
         self._tasks = tasks
         self._describe = describe
         self._timeout = timeout
-        self._short = short  # version 2: leave out what a broker knows already
+        self._short = short  # version 2: leave out what a broker has already
         self._round: asyncio.Task[bool] | None = None
         self._next_round: asyncio.Task[bool] | None = None
         self._beating: dict[str, asyncio.Task[bool]] = {}
@@ -55,10 +57,10 @@ class Heartbeats:
         self._failing: set[str] = set()
 
     async def beat(self, *, in_full: bool = False) -> bool:
-        """Tell every broker, only masters if there is no consumer; True if one took note.
+        """Send one to every broker, only to masters without a consumer; True if one responded.
 
-        `in_full` repeats what brokers know already: after a rebalance, whose new subscription
-        version does not show in a fingerprint.
+        `in_full` repeats what brokers have already: after a rebalance, whose new subscription
+        version is not part of a fingerprint.
         """
         if in_full:
             self._known_by.clear()
@@ -67,25 +69,25 @@ class Heartbeats:
         return not task.cancelled() and task.result()
 
     def beat_soon(self, *, in_full: bool = False) -> None:
-        """Do the same without waiting."""
+        """Do the same as `beat` without waiting."""
         if in_full:
             self._known_by.clear()
         self._round_to_wait_for()
 
     async def beat_to(self, address: str) -> bool:
-        """Tell the broker at one address, such as one just connected to; True if it took note."""
+        """Send one to the broker at an address, such as a fresh connection; True if it responds."""
         place = next((each for each in self._addresses.places() if each.address == address), None)
         if place is None:
             return False
-        # One under way goes over the same connection, or fails with the one before.
-        task = self._beating.get(address) or self._tell_in_turn(place)
+        # One in flight uses the same connection, or fails with the previous one.
+        task = self._beating.get(address) or self._send_in_turn(place)
         await asyncio.wait({task})
         return not task.cancelled() and task.result()
 
     async def unregister(self, client_id: str, *, producer: str = "", consumer: str = "") -> None:
-        """Take a group back from every broker we are connected to; the others know already.
+        """Unregister a group from every connected broker; the others have dropped it already.
 
-        Waits for heartbeats under way, which would bring the group back.
+        Waits for heartbeats in flight: if they arrived later, they would register it again.
         """
         if self._beating:
             await asyncio.wait([*self._beating.values()])
@@ -96,62 +98,64 @@ class Heartbeats:
         await asyncio.gather(*(self._leave(place.address, header) for place in places))
 
     def forget(self, address: str) -> None:
-        """Take note of a lost connection: the broker may have lost what it knew, too."""
+        """Assume after a lost connection that the broker has lost the subscriptions, too."""
         self._known_by.pop(address, None)
 
     def _round_to_wait_for(self) -> asyncio.Task[bool]:
         if self._round is None:
-            self._round = self._tasks.spawn(self._tell_all(), "heartbeats")
+            self._round = self._tasks.spawn(self._send_all(), "heartbeats")
             self._round.add_done_callback(self._round_ended)
             return self._round
         if self._next_round is None:
-            self._next_round = self._tasks.spawn(self._tell_all(self._round), "heartbeats")
+            self._next_round = self._tasks.spawn(self._send_all(self._round), "heartbeats")
             self._next_round.add_done_callback(self._round_ended)
         return self._next_round
 
     def _round_ended(self, _: asyncio.Task[bool]) -> None:
         self._round, self._next_round = self._next_round, None
 
-    async def _tell_all(self, after: asyncio.Task[bool] | None = None) -> bool:
+    async def _send_all(self, after: asyncio.Task[bool] | None = None) -> bool:
         if after is not None:
             await asyncio.wait({after})
         places = self._addresses.places()
         self._failing &= {place.address for place in places}
-        tasks = [self._tell_in_turn(place) for place in places]
+        tasks = [self._send_in_turn(place) for place in places]
         if tasks:
             await asyncio.wait(tasks)
         return any(not task.cancelled() and task.result() for task in tasks)
 
-    def _tell_in_turn(self, place: BrokerProcess) -> asyncio.Task[bool]:
+    def _send_in_turn(self, place: BrokerProcess) -> asyncio.Task[bool]:
+        # After the previous one to this broker: the older state must not arrive later. What is sent
+        # is described when its turn comes.
         address = place.address
         task = self._tasks.spawn(
-            self._tell(place, self._beating.get(address)), f"heartbeat to {address}"
+            self._send(place, self._beating.get(address)), f"heartbeat to {address}"
         )
         self._beating[address] = task
-        task.add_done_callback(self._told)
+        task.add_done_callback(self._forget_task)
         return task
 
-    def _told(self, task: asyncio.Task[bool]) -> None:
+    def _forget_task(self, task: asyncio.Task[bool]) -> None:
         for address in [key for key, value in self._beating.items() if value is task]:
             del self._beating[address]
 
-    async def _tell(self, place: BrokerProcess, after: asyncio.Task[bool] | None) -> bool:
+    async def _send(self, place: BrokerProcess, after: asyncio.Task[bool] | None) -> bool:
         if after is not None:
             await asyncio.wait({after})
-        told = self._describe()
-        if told is None or not (told.consumer_data_set or place.is_master):
+        heartbeat = self._describe()
+        if heartbeat is None or not (heartbeat.consumer_data_set or place.is_master):
             return False
-        address = place.address
-        fingerprint = fingerprint_of(told) if self._short else 0
-        leave_out = self._short and self._known_by.get(address) == fingerprint
-        body = encode_body(_version_two(told, fingerprint, leave_out) if self._short else told)
+        address, fingerprint = place.address, 0
+        if self._short:
+            fingerprint = fingerprint_of(heartbeat)
+            has_all = self._known_by.get(address) == fingerprint
+            heartbeat = _version_two(heartbeat, fingerprint, has_all)
+        question = ask_with(HEART_BEAT, HeartbeatRequest(), heartbeat)
         try:
-            answer = await self._calls.ask(
-                address, RequestCode.HEART_BEAT, HeartbeatRequest(), body, timeout=self._timeout
-            )
+            answer = await ask_address(self._calls.ask, address, question, timeout=self._timeout)
         except MQError as error:
             log = logger.debug if address in self._failing else logger.warning
-            log("heartbeat to broker %s at %s: %s", place.broker, address, error)
+            log("heartbeat failed: broker=%s address=%s error=%s", place.broker, address, error)
             self._failing.add(address)
             return False
         self._failing.discard(address)
@@ -161,10 +165,12 @@ class Heartbeats:
             self._note(address, fingerprint, answer)
         return True
 
-    def _note(self, address: str, fingerprint: int, answer: Command) -> None:
-        """Remember whether a broker has everything, and so may be told less the next time."""
+    def _note(
+        self, address: str, fingerprint: int, answer: TypedAnswer[HeartbeatResponse, None]
+    ) -> None:
+        """Remember whether a broker has all subscriptions, so that the next one can omit them."""
         try:
-            said = answer.header(HeartbeatResponse)
+            said = answer.header()
         except HeaderMalformed:
             said = HeartbeatResponse()
         if said.is_support_heart_beat_v2 and not said.is_sub_change:
@@ -176,20 +182,19 @@ class Heartbeats:
         if self._calls.connected(address) is None:
             return
         try:
-            await self._calls.ask(
-                address, RequestCode.UNREGISTER_CLIENT, header, timeout=self._timeout
-            )
+            question = ask(None, UNREGISTER_CLIENT, header)
+            await ask_address(self._calls.ask, address, question, timeout=self._timeout)
         except MQError as error:
-            logger.info("cannot unregister from the broker at %s: %s", address, error)
+            logger.info("cannot unregister: broker=%s error=%s", address, error)
 
 
-def fingerprint_of(told: Heartbeat) -> int:
-    """Give the number by which brokers see that subscriptions are the same; never 0.
+def fingerprint_of(heartbeat: Heartbeat) -> int:
+    """Return the hash by which brokers see that subscriptions have not changed; never 0.
 
-    The same members give the same number in all clients, whatever the versions of subscriptions.
+    Clients with the same members have the same hash, whatever the versions of subscriptions.
     """
     bare = msgspec.structs.replace(
-        told,
+        heartbeat,
         client_id="",
         consumer_data_set=[
             msgspec.structs.replace(
@@ -199,19 +204,20 @@ def fingerprint_of(told: Heartbeat) -> int:
                     for each in data.subscription_data_set
                 ],
             )
-            for data in told.consumer_data_set
+            for data in heartbeat.consumer_data_set
         ],
     )
     return java_hash(encode_body(bare).decode()) or 1
 
 
-def _version_two(told: Heartbeat, fingerprint: int, leave_out: bool) -> Heartbeat:  # noqa: FBT001 - private
-    consumers = told.consumer_data_set
-    if leave_out:
+def _version_two(heartbeat: Heartbeat, fingerprint: int, has_all: bool) -> Heartbeat:  # noqa: FBT001 - private
+    """Return a heartbeat of version 2, without subscriptions for a broker that has them all."""
+    consumers = heartbeat.consumer_data_set
+    if has_all:
         consumers = [msgspec.structs.replace(data, subscription_data_set=[]) for data in consumers]
     return msgspec.structs.replace(
-        told,
+        heartbeat,
         consumer_data_set=consumers,
         heartbeat_fingerprint=fingerprint,
-        without_sub=leave_out,
+        without_sub=has_all,
     )

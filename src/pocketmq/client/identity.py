@@ -1,6 +1,6 @@
-"""Who a client is: `<ip>@<instance name>[@unit][@STREAM]`, RocketMQ's client id.
+"""RocketMQ's client id: `<ip>@<instance name>[@unit][@STREAM]`.
 
-Brokers and members of a group tell clients apart by it, and strategies sort by it.
+It identifies a client to brokers and to the members of a group, and strategies sort by it.
 """
 
 import os
@@ -12,8 +12,8 @@ from pocketmq.client.clock import Clock
 DEFAULT_INSTANCE = "DEFAULT"
 STREAM = "STREAM"
 
-# Reserved for documentation: nobody is there, and nothing is sent. Asking the kernel which of our
-# addresses it would use gives the one that others see.
+# Reserved for documentation: no host has them, and nothing is sent. The kernel's choice of our own
+# address for such a connection is the address that other hosts see.
 _NOWHERE = (
     (socket.AF_INET, "192.0.2.1"),
     (socket.AF_INET6, "2001:db8::1"),
@@ -22,7 +22,7 @@ _LOOPBACK = "127.0.0.1"
 
 
 def client_id(ip: str, instance: str, unit: str = "", *, stream: bool = False) -> str:
-    """Put a client id together; `stream` marks pull consumers, as Java does."""
+    """Return a client id; `stream` marks pull consumers, as in Java."""
     parts = [ip, instance]
     if unit.strip():
         parts.append(unit)
@@ -32,11 +32,11 @@ def client_id(ip: str, instance: str, unit: str = "", *, stream: bool = False) -
 
 
 def instance_name(configured: str, clock: Clock, *, shared: bool = False) -> str:
-    """Give the instance name a client goes by.
+    """Return a client's instance name.
 
-    Java gives each client that was not named a name of its own, `<pid>#<nanoseconds>`, except for
-    consumers that broadcast (`shared`): their local offsets are kept under the client id, which
-    must be the same after a restart.
+    As in Java, a client without a configured name gets a unique one, `<pid>#<nanoseconds>`, except
+    for consumers that broadcast (`shared`): their local offsets are stored under the client id,
+    which must be the same after a restart.
     """
     if configured != DEFAULT_INSTANCE or shared:
         return configured
@@ -44,7 +44,7 @@ def instance_name(configured: str, clock: Clock, *, shared: bool = False) -> str
 
 
 def local_ip() -> str:
-    """Give this machine's address, IPv4 if it has one; IPv6 in brackets."""
+    """Return this machine's address, IPv4 if it has one; IPv6 in brackets."""
     for family, nowhere in _NOWHERE:
         try:
             with socket.socket(family, socket.SOCK_DGRAM) as probe:

@@ -1,7 +1,7 @@
-"""What brokers ask of a client: read, handed to the member it is for, answered.
+"""Requests of brokers to a client: decoded, passed to the member they are for, answered.
 
-A request that makes no sense, or a member that fails, costs the broker its answer and nothing else.
-Whoever asks too much at once is told so.
+An invalid request, or a member that fails, only turns the response into an error. Too many requests
+at once are refused.
 """
 
 import logging
@@ -37,6 +37,7 @@ from pocketmq.protocol.requests.sending import CheckTransactionStateRequest
 logger = logging.getLogger("pocketmq.client")
 
 MOST_AT_ONCE = 1024
+"""Requests answered at a time; a broker, or what pretends to be one, cannot start more tasks."""
 
 _Handler: TypeAlias = Callable[[Command, str], Awaitable[bytes]]
 
@@ -59,7 +60,7 @@ class Inbound:
         }
 
     def receive(self, connection: Connection, request: Command) -> None:
-        """Begin to answer a request."""
+        """Start to answer a request."""
         handler = self._handlers.get(request.code)
         if handler is None:
             remark = f"request code {request.code} is not supported by clients"
@@ -76,10 +77,12 @@ class Inbound:
         except ServerError as error:  # how a member chooses the answer's code
             answer(connection, request, error.code, error.remark)
         except MQError as error:
-            logger.info("%s asked %r: %s", connection.remote_address, request, error)
+            logger.info(
+                "request of broker %s refused: %r: %s", connection.remote_address, request, error
+            )
             answer(connection, request, ResponseCode.SYSTEM_ERROR, str(error))
         except Exception as error:
-            logger.exception("%s asked %r, which failed", connection.remote_address, request)
+            logger.exception("request of broker %s failed: %r", connection.remote_address, request)
             remark = f"{type(error).__name__}: {error}"
             answer(connection, request, ResponseCode.SYSTEM_ERROR, remark)
         else:
@@ -87,7 +90,7 @@ class Inbound:
         finally:
             self._under_way -= 1
 
-    # One for each request; what they give is the answer's body.
+    # One for each request; they return the body of the response.
 
     async def _ids_changed(self, request: Command, _: str) -> bytes:
         group = request.header(NotifyConsumerIdsChangedRequest).consumer_group
@@ -101,16 +104,16 @@ class Inbound:
         message = _one_message(request)
         producer = self._roll.producers.get(message.get_property(PRODUCER_GROUP) or "")
         if producer is None:
-            logger.debug("%s asks about a transaction of no producer here", address)
+            logger.debug("check-back of broker %s ignored: no such producer here", address)
         else:
             await producer.check_transaction(message, header, address)
         return b""
 
     async def _take_reply(self, request: Command, address: str) -> bytes:
         header = request.header(PushReplyRequest)
-        # The header names the group of whoever replies: only the producer that asked knows.
+        # The header has the group of the replying client, so every producer is asked.
         if not any(producer.take_reply(header, request) for producer in self._roll.producers):
-            logger.info("%s sent a reply nobody waits for (any more)", address)
+            logger.info("broker %s sent a reply that no request waits for; dropped", address)
         return b""
 
     async def _reset_offsets(self, request: Command, _: str) -> bytes:
@@ -151,7 +154,7 @@ def answer(
     remark: str | None,
     body: bytes = b"",
 ) -> None:
-    """Write an answer, unless none is wanted."""
+    """Write a response, unless the request is one-way."""
     if not request.is_oneway:
         connection.write(request.reply(code, remark, body=body).encode())
 

@@ -1,10 +1,11 @@
-"""The start and the end of a client: each happens once, whoever calls, when, and how often.
+"""The life cycle of a client: it starts once, closes once, and does not survive a fork.
 
-Owns what callers see when several start at once, when the end comes in the midst of a start, and
-when a caller is cancelled. What starting and ending is, the clients know. Belongs to one loop.
+Owns what callers see when several start at the same time, when `close` comes in the middle of a
+start, and when a caller is cancelled. What starting and closing do is up to the clients.
 """
 
 import asyncio
+import os
 from collections.abc import Callable, Coroutine
 from typing import Any
 
@@ -12,33 +13,54 @@ from pocketmq.errors import ClientClosed
 
 Work = Callable[[], Coroutine[Any, Any, None]]
 
+_forks = 0
+
+
+def fork_count() -> int:
+    """Return the number of forks between the first process and this one: its generation.
+
+    A client compares it with the generation it was made in. `os.getpid` at each call would cost
+    more than the rest of the check.
+    """
+    return _forks
+
+
+def _forked() -> None:
+    global _forks  # noqa: PLW0603 - a process has one generation
+    _forks += 1
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forked)
+
 
 class Lifetime:
-    """One client's."""
+    """The start and the end of one client. Belongs to one event loop."""
 
     def __init__(self, name: str) -> None:
         self._name = name
-        self._turn = asyncio.Lock()
+        self._turn = asyncio.Lock()  # one start at a time; the others find it done
         self._starting: asyncio.Task[None] | None = None
         self._ending: asyncio.Task[None] | None = None
         self.started = False
 
     @property
     def ended(self) -> bool:
-        """Whether the end has begun."""
+        """Whether closing has begun."""
         return self._ending is not None
 
     async def start(self, work: Work) -> None:
-        """Start, unless that has been done; whoever calls meanwhile waits for it.
+        """Run `work` unless that has been done; concurrent callers wait for it.
 
-        Raises what `work` does, which leaves nothing behind then and may be tried again, and
-        `ClientClosed` if the end has come, also in the midst of it.
+        Raises what `work` does, which must leave nothing behind then, so that a start can be tried
+        again, and `ClientClosed` if the client is closed before or meanwhile.
         """
         async with self._turn:
             if self.ended:
                 raise ClientClosed(self._name)
             if self.started:
                 return
+            # A task of its own: `end` has to be able to cancel the start, not its caller.
             starting = asyncio.get_running_loop().create_task(work(), name=f"start {self._name}")
             self._starting = starting
             try:
@@ -46,7 +68,7 @@ class Lifetime:
             except asyncio.CancelledError:
                 starting.cancel()
                 await asyncio.wait({starting})
-                starting.cancelled() or starting.exception()  # nobody else will ask
+                starting.cancelled() or starting.exception()  # retrieved, so that it is not logged
                 raise
             finally:
                 self._starting = None
@@ -58,9 +80,9 @@ class Lifetime:
             self.started = True
 
     async def end(self, work: Work) -> None:
-        """End, unless that has been done or nothing was started; a start under way is given up.
+        """Run `work` unless that has been done or nothing was started; cancels a running start.
 
-        Cancelled, it goes on in the background.
+        If the caller is cancelled, closing continues in the background.
         """
         if self._ending is None:
             if not self.started and self._starting is None:

@@ -1,8 +1,8 @@
-"""Which name server is asked: one while it answers, the next when it does not.
+"""Requests to name servers: to one while it answers, to the next when it does not.
 
 As in Java the list is shuffled once, so that clients spread over the servers, and the chosen one is
-kept as long as its connection lives. Java gives a call to one server alone; here a call goes on to
-the others within its deadline, since asking for a route twice does no harm.
+kept as long as its connection lives. Java sends a request to one server only; here it is repeated
+with the others within its deadline, since asking for a route is idempotent.
 """
 
 import asyncio
@@ -21,9 +21,9 @@ ENVIRONMENT = "NAMESRV_ADDR"
 
 
 def name_server_addresses(configured: str, environment: Mapping[str, str]) -> tuple[str, ...]:
-    """Give the addresses to use: those configured, else the environment's.
+    """Return the addresses to use: those configured, else those in NAMESRV_ADDR.
 
-    Raises `NameServersUnreachable` if there are none, `InvalidInput` for what is no address.
+    Raises `NameServersUnreachable` if there are none, `InvalidInput` for an invalid address.
     """
     text = configured or environment.get(ENVIRONMENT, "")
     if not text.strip(" ;"):
@@ -31,7 +31,7 @@ def name_server_addresses(configured: str, environment: Mapping[str, str]) -> tu
     return tuple(str(address) for address in parse_addresses(text))
 
 
-class NameServers:
+class NameServerCalls:
     """The name servers of one client. Belongs to one event loop."""
 
     def __init__(self, addresses: tuple[str, ...], calls: ServerCalls, random: Random) -> None:
@@ -40,11 +40,11 @@ class NameServers:
         self._order = random.sample(addresses, len(addresses))
         self._at = 0
         self._settled = False  # the chosen one has answered
-        self._warned = False
+        self._warned = False  # one warning for each outage
 
     @property
     def chosen(self) -> str:
-        """The one that is asked next, unless its connection is gone."""
+        """The server for the next request, unless its connection is lost."""
         return self._order[self._at]
 
     async def ask(
@@ -52,10 +52,10 @@ class NameServers:
         code: int,
         fields: Fields = None,
         *,
-        timeout: float,  # noqa: ASYNC109 - shared out among the servers
+        timeout: float,  # noqa: ASYNC109 - divided among the servers
         accept: frozenset[int] = SUCCESS,
     ) -> Command:
-        """Give an answer of the chosen server, or of the next that gives one.
+        """Return the response of the chosen server, or of the next that answers.
 
         Raises `NameServersUnreachable` if none does in time, and `ServerError` for a refusal.
         """
@@ -74,7 +74,7 @@ class NameServers:
                     self._order[at], code, fields, timeout=left, accept=accept
                 )
             except TransportError as error:
-                logger.debug("name server %s: %s", self._order[at], error)
+                logger.debug("name server %s failed: %s; trying the next", self._order[at], error)
                 failure = error
                 if at == self._at:  # another call may have moved on meanwhile
                     self._choose((at + 1) % count, settled=False)
@@ -89,7 +89,7 @@ class NameServers:
         raise NameServersUnreachable(self.addresses, reason) from failure
 
     def _first(self) -> int:
-        """Give the server to begin with: the next one if the chosen one's connection is gone."""
+        """Return the server to start with: the next one if the chosen one's connection is lost."""
         if self._settled and self._calls.connected(self.chosen) is None:
             self._choose((self._at + 1) % len(self._order), settled=False)
         return self._at

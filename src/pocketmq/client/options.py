@@ -1,29 +1,34 @@
-"""What a client can be told: frozen values with Java's defaults, checked when they are made.
+"""The options of a client: frozen values with Java's defaults, checked when they are made.
 
-Times are seconds. Owns no behaviour; what belongs to producers or consumers alone is beside them.
+Users pass them as keywords of a producer or consumer, in one flat list with the member's own
+options; `sort_settings` divides them. Times are seconds. Options of producers and consumers are in
+modules of their own.
 """
 
-from typing import ClassVar
+from collections.abc import Mapping
+from typing import Any, ClassVar, TypedDict, TypeVar
 
 import msgspec
 
 from pocketmq.balance.profile import V5, Profile
-from pocketmq.client.checks import check_seconds, settle_kinds
+from pocketmq.client.checks import ProfileWord, check_seconds, settle_kinds
 from pocketmq.client.identity import DEFAULT_INSTANCE
 from pocketmq.errors import InvalidInput
 from pocketmq.model.secrets import HIDDEN
 from pocketmq.net import Tls, parse_addresses
 
+Own = TypeVar("Own", bound=msgspec.Struct)
+
 
 class Credentials(msgspec.Struct, frozen=True, kw_only=True):
-    """A user of a cluster with access control; secrets are not shown when it is printed."""
+    """A user of a cluster with access control; its `repr` hides the secret."""
 
     access_key: str
     """The user."""
     secret_key: str
-    """What requests are signed with; it is never sent."""
+    """The key that requests are signed with; it is never sent."""
     security_token: str | None = None
-    """For keys that were lent for a while."""
+    """For temporary keys."""
 
     def __post_init__(self) -> None:
         given: tuple[object, ...] = (self.access_key, self.secret_key, self.security_token or "")
@@ -45,21 +50,21 @@ class ClientOptions(msgspec.Struct, frozen=True, kw_only=True):
     name_servers: str = ""
     """`host:port`, several joined by `;`. Empty: the environment's `NAMESRV_ADDR`."""
     client_ip: str | None = None
-    """The address in the client id; found out if not given."""
+    """The address in the client id; default: this machine's."""
     instance_name: str = DEFAULT_INSTANCE
-    """Clients with the same ip and instance name are one; unnamed ones get a name of their own."""
+    """Clients with the same ip and instance name are one; by default each has a unique name."""
     unit_name: str = ""
     """A further part of the client id."""
     namespace: str = ""
-    """Names of topics and groups are put into this namespace (4.x: as part of each name)."""
+    """Prefix of the names of topics and groups (the 4.x namespace)."""
     namespace_v2: str = ""
-    """The same the 5.x way: brokers are told the namespace beside the names."""
+    """The 5.x namespace: sent to brokers beside the names."""
     credentials: Credentials | None = None
-    """Who asks, where a cluster wants to know; None: requests are not signed."""
+    """The user, for clusters with access control; None: requests are not signed."""
     tls: Tls | None = None
-    """How to speak TLS, to name servers and brokers alike; None: not at all."""
+    """TLS settings for name servers and brokers; None: no TLS."""
     profile: Profile = V5
-    """Which client line to behave like."""
+    """The Java client line to behave like."""
 
     request_timeout: float = 3.0
     """For routes, heartbeats, member lists and other small calls (Java: mqClientApiTimeout)."""
@@ -69,20 +74,20 @@ class ClientOptions(msgspec.Struct, frozen=True, kw_only=True):
     With 0 each is tried once. None: start without asking, as Java does; routes come later.
     """
     route_interval: float = 30.0
-    """How often routes are asked for anew."""
+    """Seconds between refreshes of routes."""
     heartbeat_interval: float = 30.0
-    """How often brokers are told that this client lives."""
+    """Seconds between heartbeats to brokers."""
     heartbeat_first_after: float = 1.0
-    """When the first of these heartbeats comes; one at the start does not wait."""
+    """Seconds until the first periodic heartbeat; one is sent at the start besides."""
     persist_interval: float = 5.0
-    """How often consumers store their offsets."""
+    """Seconds between commits of consumers' offsets."""
     persist_first_after: float = 1.0
-    """When they do so for the first time, after the first messages were handled.
+    """Seconds from the first handled messages to the first commit.
 
-    If none are, ten times as long after the start.
+    Without any, it comes ten times as long after the start.
     """
     heartbeat_v2: bool = False
-    """Leave subscriptions out of heartbeats to brokers that know them already (5.x)."""
+    """Leave subscriptions out of heartbeats to brokers that have them already (5.x)."""
     vip_channel: bool = False
     """Use the broker's second port, two below its own, for all but pulls and heartbeats."""
 
@@ -115,4 +120,67 @@ class ClientOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 def _check_id_part(name: str, value: str) -> None:
     if not value.strip() or not value.isprintable():
-        raise InvalidInput(f"{name} is part of the client id and cannot be {value!r}")
+        raise InvalidInput(f"{name} is part of the client id: printable text, not {value!r}")
+
+
+class ClientSettings(TypedDict, total=False):
+    """The fields of `ClientOptions` as keywords of a member; name servers come before them."""
+
+    client_ip: str | None
+    instance_name: str
+    unit_name: str
+    namespace: str
+    namespace_v2: str
+    credentials: Credentials | None
+    tls: Tls | None
+    profile: Profile | ProfileWord
+    request_timeout: float
+    start_wait: float | None
+    route_interval: float
+    heartbeat_interval: float
+    heartbeat_first_after: float
+    persist_interval: float
+    persist_first_after: float
+    heartbeat_v2: bool
+    vip_channel: bool
+
+
+def sort_settings(
+    own: type[Own],
+    group: str,
+    name_servers: str,
+    options: ClientOptions | None,
+    settings: Mapping[str, Any],
+) -> tuple[ClientOptions, Own]:
+    """Return the client's options and the member's own.
+
+    Keywords override the fields of `options`. Raises `InvalidInput` for an unknown keyword, and
+    for values that can never work.
+    """
+    _check_given(name_servers, options)
+    of_client = set(ClientOptions.__struct_fields__) - {"name_servers"}
+    of_member = set(own.__struct_fields__) - {"group"}
+    for name in settings:
+        if name not in of_client and name not in of_member:
+            from difflib import get_close_matches  # slow to import, and only mistakes need it
+
+            near = get_close_matches(name, of_client | of_member | {"name_servers", "group"}, 1)
+            hint = f"; did you mean {near[0]!r}?" if near else ""
+            raise InvalidInput(f"there is no setting {name!r}{hint}")
+    client = {name: value for name, value in settings.items() if name in of_client}
+    if name_servers != "":
+        client["name_servers"] = name_servers
+    member = {name: value for name, value in settings.items() if name in of_member}
+    common = options or ClientOptions()
+    # `replace` alone would not check the new values.
+    fields = {name: getattr(common, name) for name in ClientOptions.__struct_fields__}
+    return ClientOptions(**fields | client), own(group=group, **member)
+
+
+def _check_given(name_servers: object, options: object) -> None:
+    if not isinstance(name_servers, str):
+        raise InvalidInput(
+            f"name servers are text such as 'host1:9876;host2:9876', not {name_servers!r}"
+        )
+    if options is not None and not isinstance(options, ClientOptions):
+        raise InvalidInput(f"options are a ClientOptions, not a {type(options).__name__}")

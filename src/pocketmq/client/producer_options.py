@@ -1,11 +1,11 @@
-"""What a producer can be told, with Java's defaults (Java: DefaultMQProducer).
+"""The options of a producer, with Java's defaults (Java: DefaultMQProducer).
 
 Times are seconds, sizes bytes.
 """
 
 import msgspec
 
-from pocketmq.balance.profile import COMPRESS_FROM, RETRIES, SEND_TIMEOUT
+from pocketmq.balance.producer.rules import COMPRESS_FROM, RETRIES, SEND_TIMEOUT
 from pocketmq.client.checks import CodecWord, check_range, check_seconds, settle_kinds
 from pocketmq.client.options import ClientSettings
 from pocketmq.model.names import (
@@ -26,46 +26,46 @@ class ProducerOptions(msgspec.Struct, frozen=True, kw_only=True):
     """How a producer sends. Raises `InvalidInput` for a value that can never work."""
 
     group: str
-    """The name that producers of one kind share; transactions are asked about by it."""
+    """The name that equal producers share; brokers check back on transactions with any of them."""
     send_timeout: float = SEND_TIMEOUT
-    """For one send with all its tries."""
+    """Seconds for one send with all its tries."""
     send_timeout_per_try: float | None = None
-    """What one try may take of it while others are left (5.x)."""
+    """Seconds for each try but the last (5.x); None: no limit of its own."""
     retries: int = RETRIES
-    """Further tries after the first, each with another broker if there is one."""
+    """Tries after the first, each with another broker if there is one."""
     retry_when_not_stored_ok: bool = False
-    """Whether a status other than SEND_OK makes the next broker be tried."""
+    """Whether to try the next broker after a status other than SEND_OK."""
     compress_from: int = COMPRESS_FROM
     """Bodies of this size and more are compressed."""
     compression: Codec = Codec.ZLIB
-    """How. Brokers do not mind, but consumers must know the codec: 4.x ones know ZLIB alone."""
+    """The codec. Consumers must support it: 4.x ones support only ZLIB."""
     compression_level: int = DEFAULT_LEVEL
-    """From 0, the quickest, to 9, the smallest."""
+    """From 0, the fastest, to 9, the smallest."""
     max_message_size: int = MAX_MESSAGE
-    """Of a body, and of a whole batch."""
+    """Bytes of a body, and of a whole batch."""
     template_topic: str = AUTO_CREATE_TOPIC
-    """The topic whose route a topic gets that does not exist yet (Java: createTopicKey)."""
+    """The topic whose route is used for topics that do not exist yet (Java: createTopicKey)."""
     new_topic_queues: int = DEFAULT_TOPIC_QUEUE_NUMS
-    """Queues of a topic that brokers make for its first message, on each of them."""
+    """Queues on each broker of a topic that brokers create for its first message."""
     avoid_slow_brokers: bool = False
-    """Leave brokers alone for a while that were slow or failed (Java: sendLatencyFaultEnable)."""
+    """Avoid brokers for a while that were slow or failed (Java: sendLatencyFaultEnable)."""
     probe_brokers: bool = False
-    """Find out beside the sends whether failed brokers are back (5.x: startDetectorEnable)."""
+    """Probe failed brokers in the background (5.x: startDetectorEnable)."""
     window: int = WINDOW
-    """Sends under way at once; further ones wait their turn, and their deadline runs meanwhile.
+    """Sends in flight at once; further ones wait (back-pressure) while their deadline runs.
 
     (Java: backPressureForAsyncSendNum, which is off unless asked for.)
     """
     window_bytes: int = WINDOW_BYTES
-    """The same for the bytes of their bodies; one message that is larger goes alone.
+    """Bytes of bodies in flight at once; a larger message is sent alone.
 
-    The upper bound: the limit starts at 4 MiB, grows while answers come quickly, and falls when
-    they take more than a quarter of `send_timeout`.
+    This is the upper bound: the limit starts at 4 MiB, grows while responses are quick, and falls
+    when they take more than a quarter of `send_timeout`.
     """
     trace: bool = False
-    """Tell the trace topic about every send."""
+    """Write a trace record of every send."""
     trace_topic: str = TRACE_TOPIC
-    """Where the trace goes."""
+    """The topic of the trace records."""
 
     def __post_init__(self) -> None:
         settle_kinds(self)

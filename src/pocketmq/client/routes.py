@@ -1,8 +1,8 @@
-"""Where topics live: routes kept from one question to the next, and kept fresh.
+"""The routes of topics: cached, and refreshed in the background.
 
-Asking for one topic many times at once is one request. What was learnt stays in use while no name
-server answers, and when a topic's route is gone, as in Java. Knows neither producers nor consumers:
-it is told which topics are in use, and tells whoever listens about changes.
+Concurrent callers that need one topic share one request. A cached route stays in use while no name
+server answers, and when the topic is deleted, as in Java. Knows neither producers nor consumers:
+the caller passes the topics in use, and listeners are notified of changes.
 """
 
 import asyncio
@@ -31,16 +31,16 @@ logger = logging.getLogger("pocketmq.client")
 
 
 class KnownRoute(msgspec.Struct, frozen=True):
-    """A topic's route with the queues it means, worked out once."""
+    """A topic's route with its queues, computed once."""
 
     topic: str
     route: TopicRoute
     publish_queues: tuple[MessageQueue, ...]
-    """Those producers choose from, in Java's order."""
+    """Those that producers choose from, in Java's order."""
     subscribe_queues: frozenset[MessageQueue]
-    """Those consumers share."""
+    """Those that consumers share."""
     assumed: bool = False
-    """The topic does not exist yet: this is how it would be made by its first message."""
+    """The topic does not exist yet: this is how brokers will create it for its first message."""
 
 
 Listener = Callable[[KnownRoute], None]
@@ -62,30 +62,30 @@ class RouteBook:
         self._timeout = timeout
         self._routes: dict[str, KnownRoute] = {}
         self._asking: dict[str, asyncio.Task[KnownRoute | MQError]] = {}
-        self._wanted: set[str] = set()  # asked for since the last poll
+        self._wanted: set[str] = set()  # requested since the last poll
         self._listeners: list[Listener] = []
 
     def listen(self, listener: Listener) -> None:
-        """Have a function called with every route that is new or changed, on the loop."""
+        """Call a function with every route that is new or changed, on the loop."""
         self._listeners.append(listener)
 
     def cached(self, topic: str) -> KnownRoute | None:
-        """Give what is known, without asking."""
+        """Return the cached route, without a request."""
         return self._routes.get(topic)
 
     async def get(self, topic: str, timeout: float | None = None) -> KnownRoute:  # noqa: ASYNC109 - the question outlives it
-        """Give what is known, or ask; raises what `refresh` does."""
+        """Return the cached route, or fetch it; raises what `refresh` does."""
         self._wanted.add(topic)
         return self._routes.get(topic) or await self.refresh(topic, timeout)
 
     async def refresh(self, topic: str, timeout: float | None = None) -> KnownRoute:  # noqa: ASYNC109 - the question outlives it
-        """Ask the name server, or wait for the answer somebody else has asked for.
+        """Fetch a route from the name server, or join a request for it that is in flight.
 
-        Raises `RouteNotFound` if it does not know the topic, `NameServersUnreachable`,
-        `RequestTimedOut`, or `BodyMalformed` for a route that makes no sense.
+        Raises `RouteNotFound` if there is no such topic, `NameServersUnreachable`,
+        `RequestTimedOut`, or `BodyMalformed` for an invalid route.
         """
         task = self._ask(topic)
-        # A caller that gives up does not take the answer away from the others.
+        # A caller that times out or is cancelled must not cancel the request for the others.
         await asyncio.wait({task}, timeout=timeout)
         if not task.done():
             raise RequestTimedOut(self.name_servers.chosen, f"route of {topic}", timeout or 0.0)
@@ -93,11 +93,13 @@ class RouteBook:
             raise NameServersUnreachable(self.name_servers.addresses)
         outcome = task.result()
         if isinstance(outcome, MQError):
-            raise copy(outcome) from outcome.__cause__  # one of its own for each who waited
+            raise copy(
+                outcome
+            ) from outcome.__cause__  # one for each waiter: each raises it with its own traceback
         return outcome
 
     def refresh_soon(self, topic: str) -> None:
-        """Ask the name server without waiting, after an error with `refresh_route`."""
+        """Fetch a route without waiting, after an error with `refresh_route`."""
         self._ask(topic)
 
     async def assume(
@@ -107,9 +109,9 @@ class RouteBook:
         queue_nums: int = DEFAULT_TOPIC_QUEUE_NUMS,
         timeout: float | None = None,  # noqa: ASYNC109 - the question outlives it
     ) -> KnownRoute:
-        """Give the route a topic will have when brokers make it for its first message.
+        """Return the route a topic will have when brokers create it for its first message.
 
-        It is kept as the topic's route until the name server knows a real one. Raises what
+        It is cached as the topic's route until the name server has a real one. Raises what
         `refresh` does, about the template.
         """
         known = await self.refresh(template, timeout)
@@ -117,9 +119,9 @@ class RouteBook:
         return self._take(topic, known.route.for_new_topic(queue_nums), assumed=True)
 
     async def refresh_all(self, topics: Iterable[str]) -> None:
-        """Ask for each topic; stop at once if no name server answers, since none would.
+        """Fetch the routes of topics; stop at once if no name server answers, since none would.
 
-        Raises `NameServersUnreachable`. Topics without a route are passed over.
+        Raises `NameServersUnreachable`. Topics without a route are skipped.
         """
         for topic in topics:
             try:
@@ -127,10 +129,10 @@ class RouteBook:
             except NameServersUnreachable:
                 raise
             except MQError as error:
-                logger.debug("route of %s: %s", topic, error)
+                logger.debug("cannot fetch the route of topic %s: %s", topic, error)
 
     async def poll(self, in_use: Collection[str]) -> None:
-        """Refresh all routes in use; forget those nobody has used or asked for since last time.
+        """Refresh all routes in use; drop those not used or requested since the last poll.
 
         Without a name server everything stays as it is.
         """
@@ -145,7 +147,7 @@ class RouteBook:
             del self._routes[topic]
 
     def drop_offline_brokers(self) -> list[str]:
-        """Forget addresses that no route has any more, and give them."""
+        """Drop and return addresses that no route has any more."""
         return self.addresses.keep_only(known.route for known in self._routes.values())
 
     def _ask(self, topic: str) -> asyncio.Task[KnownRoute | MQError]:
@@ -157,7 +159,7 @@ class RouteBook:
         return task
 
     async def _fetch(self, topic: str) -> KnownRoute | MQError:
-        """Give the route or the error, for all who wait: an error raised here would be logged."""
+        """Return the route or the error, for all waiters: a task that raises would be logged."""
 
         async def carry(asked: Ask) -> Command:
             limit = self._timeout
@@ -171,7 +173,7 @@ class RouteBook:
             return error
 
     def _take(self, topic: str, route: TopicRoute, *, assumed: bool = False) -> KnownRoute:
-        """Keep a route if it is news; raises `BodyMalformed` and keeps the old one instead."""
+        """Cache a route if it has changed; raises `BodyMalformed` and keeps the old one instead."""
         old = self._routes.get(topic)
         if old is not None and not route.differs_from(old.route):
             if old.assumed and not assumed:
@@ -190,5 +192,5 @@ class RouteBook:
             try:
                 listener(known)
             except Exception:
-                logger.exception("a listener failed on the route of %s", topic)
+                logger.exception("route listener failed: topic=%s", topic)
         return known

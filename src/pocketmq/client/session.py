@@ -1,7 +1,7 @@
 """One client of a cluster (Java: MQClientInstance): what all its producers and consumers share.
 
-Owns the connections, routes, heartbeats, timers and the roll of members, and tells members what
-concerns them. Decides nothing about messages or queues. Belongs to one event loop; get one from
+Owns the connections, routes, heartbeats, timers and the roll of members, and notifies members.
+Decides nothing about messages or queues. Belongs to one event loop; lease one from
 `pocketmq.client.sessions`, which shares it among members with the same client id.
 """
 
@@ -42,7 +42,7 @@ T = TypeVar("T")
 
 _FIRST_POLL = 0.01
 _START_PAUSE = 0.2
-"""Between tries to reach a name server at start; doubled each time up to a second."""
+"""Seconds between tries to reach a name server at start; doubled each time up to a second."""
 
 
 class Session:
@@ -93,10 +93,10 @@ class Session:
     async def start(self) -> None:
         """Reach a name server, if the options say so, and start the timers.
 
-        Raises `NameServersUnreachable`, or `ServerError` if a server there is none for names;
-        nothing is left open then.
+        Raises `NameServersUnreachable`, or `ServerError` if the server at such an address is not a
+        name server; nothing is left open then.
         """
-        self._open = True
+        self._open = True  # before the first request, which checks it
         try:
             if self.options.start_wait is not None:
                 await self._reach_name_server(self.options.start_wait)
@@ -115,7 +115,7 @@ class Session:
         )
 
     async def stop(self) -> None:
-        """Take all members back from the brokers and close everything."""
+        """Unregister all members from the brokers and close everything."""
         self.check()
         try:
             await asyncio.gather(
@@ -127,7 +127,8 @@ class Session:
 
     def check(self) -> None:
         """Raise `ClientForked` in a fork of the client's process, `ClientClosed` if not running."""
-        self.check_process()
+        if fork_count() != self._generation:
+            raise ClientForked(self.client_id)
         if not self._open:
             raise ClientClosed(self.client_id)
 
@@ -144,29 +145,29 @@ class Session:
     # Members
 
     def add_producer(self, member: ProducerMember) -> None:
-        """Take a producer in; raises `GroupTaken`. Brokers hear of it with the next heartbeat."""
+        """Register a producer; raises `GroupTaken`. The next heartbeat reports it to brokers."""
         self.check()
         self.roll.producers.add(member)
 
     def add_consumer(self, member: ConsumerMember) -> None:
-        """Take a consumer in; raises `GroupTaken`. Brokers hear of it with the next heartbeat."""
+        """Register a consumer; raises `GroupTaken`. The next heartbeat reports it to brokers."""
         self.check()
         self.roll.consumers.add(member)
 
     async def remove_producer(self, member: ProducerMember) -> None:
-        """Let a producer go and tell the brokers; does nothing if it is not here."""
+        """Unregister a producer, also from the brokers; does nothing if it is not registered."""
         self.check()
         if self.roll.producers.remove(member):
             await self.heartbeats.unregister(self.client_id, producer=member.group)
 
     async def remove_consumer(self, member: ConsumerMember) -> None:
-        """Let a consumer go and tell the brokers, who tell the rest of its group."""
+        """Unregister a consumer, also from the brokers, which notify the rest of its group."""
         self.check()
         if self.roll.consumers.remove(member):
             await self.heartbeats.unregister(self.client_id, consumer=member.group)
 
     async def fetch_routes(self, topics: Iterable[str]) -> None:
-        """Ask for routes anew; topics without one are passed over.
+        """Fetch routes anew; topics without one are skipped.
 
         Raises `NameServersUnreachable`.
         """
@@ -174,14 +175,14 @@ class Session:
         await self.routes.refresh_all(topics)
 
     async def any_broker_of(self, topic: str) -> str:
-        """Give some broker of a topic, to ask about groups; see `brokers.any_broker_of`."""
+        """Return the address of some broker of a topic; see `brokers.any_broker_of`."""
         self.check()
         return await any_broker_of(self.routes, topic, self.random)
 
     # Owner of the connections: called by the transport.
 
     def connection_opened(self, connection: Connection) -> None:
-        """Make the client known on a fresh connection to a broker, as 5.x does."""
+        """Send a heartbeat on a fresh connection to a broker, as 5.x does."""
         address = connection.remote_address
         if address not in self.addresses:
             return
@@ -191,18 +192,18 @@ class Session:
             _notify(consumer, consumer.on_broker_active, address)
 
     def requests_received(self, connection: Connection, requests: list[Command]) -> None:
-        """Answer what brokers ask."""
+        """Answer requests of brokers."""
         for request in requests:
             self._inbound.receive(connection, request)
 
     def connection_closed(self, connection: Connection, cause: Exception | None) -> None:  # noqa: ARG002 - the transport's
-        """Take note of a lost connection."""
+        """Forget what the broker at the other end knew of this client."""
         self.heartbeats.forget(connection.remote_address)
 
-    # What happens by itself
+    # Timers and notices
 
     async def _poll_routes(self) -> None:
-        # Every Java client keeps the template's route, and so knows all brokers that have it.
+        # Every Java client keeps the template's route, and so has the addresses of its brokers.
         await self.routes.poll(self.roll.topics() | {AUTO_CREATE_TOPIC})
 
     async def _heartbeat(self) -> None:
@@ -216,9 +217,9 @@ class Session:
                 _notify(member, member.on_route_changed, known)
 
     async def _reach_name_server(self, patience: float) -> None:
-        """Wait until a name server answers, whatever it says of the topic.
+        """Wait until a name server answers, with a route or without.
 
-        Raises `NameServersUnreachable`, and `RequestNotSupported` by what is no name server.
+        Raises `NameServersUnreachable`, and `RequestNotSupported` if it is not a name server.
         """
         loop = asyncio.get_running_loop()
         deadline = loop.time() + patience
@@ -243,6 +244,7 @@ class Session:
 
     async def _shut(self) -> None:
         try:
+            # Tasks first: one that still ran would dial anew.
             await self.tasks.stop()
             await self._dialer.close()
         finally:
@@ -250,8 +252,8 @@ class Session:
 
 
 def _notify(member: GroupMember, notice: Callable[[T], None], what: T) -> None:
-    """Tell a member something; one that fails does not keep it from the others."""
+    """Notify a member; if it fails, the others are notified nevertheless."""
     try:
         notice(what)
     except Exception:
-        logger.exception("the member of group %s failed to take a notice", member.group)
+        logger.exception("member of group %s failed on a notice; ignored", member.group)

@@ -1,6 +1,6 @@
 """The sessions of a process: one for each client id and event loop, shared by its members.
 
-Whoever needs a session takes a lease on it; the last to give it back stops it.
+A member takes a lease on a session; the release of the last lease stops it.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ from pocketmq.net import Limits
 
 
 class _Entry:
-    """A session, how it started, and how many use it."""
+    """A session, its start, and the number of its leases."""
 
     def __init__(self, session: Session) -> None:
         self.session = session
@@ -38,9 +38,9 @@ class Lease:
         self._entry: _Entry | None = entry
 
     async def release(self) -> None:
-        """Give the session back; the last one stops it. Doing so twice is harmless.
+        """Release the session; the last release stops it. Releasing twice is harmless.
 
-        Cancelled, it goes on in the background. Raises `ClientForked`.
+        If the caller is cancelled, it continues in the background. Raises `ClientForked`.
         """
         if self._entry is None:
             return
@@ -50,7 +50,7 @@ class Lease:
 
 
 def shown(member: object, group: str, lease: Lease | None, state: str) -> str:
-    """Give the `repr` of a member of a group."""
+    """Return the `repr` of a member of a group."""
     client = "" if lease is None else f", client {lease.session.client_id}"
     return f"<{type(member).__name__} of group {group!r}{client}, {state}>"
 
@@ -64,10 +64,10 @@ async def lease_session(
     random: Random | None = None,
     limits: Limits | None = None,
 ) -> Lease:
-    """Give the session with the client id that follows from `options`, started if it is new.
+    """Lease the session with the client id that follows from `options`, started if it is new.
 
     `shared_name` keeps the default instance name (consumers that broadcast), `stream` marks pull
-    consumers. `clock` and `random` are the session's sources of time and chance.
+    consumers. `clock` and `random` are the session's sources of time and random numbers.
 
     Raises `InvalidInput` if there is a session of this id with other options, and
     `NameServersUnreachable` if no name server answers and the options do not allow for that.
@@ -89,6 +89,7 @@ async def lease_session(
         )
     entry.users += 1
     try:
+        # Not `await entry.starting`: cancelling one member must not cancel the start for all.
         await asyncio.wait({entry.starting})
         failure = entry.starting.result()
     except BaseException:
@@ -96,12 +97,14 @@ async def lease_session(
         raise
     if failure is not None:
         await _let_go(entry)
-        raise copy(failure) from failure.__cause__  # one of its own for each who waited
+        raise copy(
+            failure
+        ) from failure.__cause__  # one for each waiter: each raises it with its own traceback
     return Lease(entry)
 
 
 async def _start(session: Session) -> MQError | None:
-    """Start a session and give the error, for all who wait for it."""
+    """Start a session and return the error, for all waiters: a task that raises would be logged."""
     try:
         await session.start()
     except MQError as error:
@@ -117,6 +120,8 @@ async def _let_go(entry: _Entry) -> None:
     entries = _entries.get(loop, {})
     if entries.get(entry.session.client_id) is entry:
         del entries[entry.session.client_id]
+    # Out of the table first: a member that starts meanwhile gets a session of its own. The stop is
+    # a task, so that it continues if the caller is cancelled.
     task = loop.create_task(_end(entry), name=f"{entry.session.client_id}: stop")
     _stopping.add(task)
     task.add_done_callback(_stopping.discard)

@@ -1,4 +1,4 @@
-"""Background work of one owner: nothing dies in silence, and nothing outlives the owner.
+"""Background tasks of one owner: every failure is logged, and no task outlives the owner.
 
 Belongs to one event loop. Times are the loop's.
 """
@@ -20,7 +20,7 @@ CANCEL_WAIT = 3.0
 
 
 class Tasks:
-    """Keeps tasks until they end; `stop` ends them all."""
+    """Holds tasks until they end; `stop` cancels them all."""
 
     def __init__(self, owner: str) -> None:
         self._owner = owner
@@ -32,10 +32,10 @@ class Tasks:
         return len(self._running)
 
     def spawn(self, work: Coroutine[Any, Any, T], name: str) -> asyncio.Task[T]:
-        """Run something beside the caller; whoever awaits the task gets its error, too.
+        """Run a coroutine in the background; its error is logged, and raised where it is awaited.
 
-        After `stop` the work is not begun: the task comes back cancelled. Raises `ClientForked` in
-        a fork of the process the loop runs in.
+        After `stop` it is not started: the task is returned cancelled. Raises `ClientForked` in a
+        fork of the process the loop runs in.
         """
         if fork_count() != self._generation:
             work.close()
@@ -56,9 +56,9 @@ class Tasks:
         *,
         first_after: float,
     ) -> None:
-        """Do something again and again, at a fixed rate; a turn that takes long delays the next.
+        """Call `work` repeatedly, at a fixed rate; a call that takes long delays the next.
 
-        A turn that fails is logged, and the next one comes all the same.
+        A failure is logged and does not end the repetition.
         """
         self.spawn(self._repeat(interval, work, name, first_after), name)
 
@@ -72,7 +72,11 @@ class Tasks:
         if others:
             _, late = await asyncio.wait(others, timeout=CANCEL_WAIT)
             for task in late:
-                logger.warning("%s does not end although it was cancelled", task.get_name())
+                logger.warning(
+                    "task %s did not end within %g s of its cancellation",
+                    task.get_name(),
+                    CANCEL_WAIT,
+                )
 
     async def _repeat(
         self, interval: float, work: Callable[[], Awaitable[object]], name: str, first_after: float
@@ -85,7 +89,7 @@ class Tasks:
             try:
                 await work()
             except Exception:
-                logger.exception("%s: %s failed; it is tried again later", self._owner, name)
+                logger.exception("%s: %s failed; retrying in %g s", self._owner, name, interval)
 
     def _ended(self, task: asyncio.Task[Any]) -> None:
         self._running.discard(task)

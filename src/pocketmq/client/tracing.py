@@ -1,8 +1,8 @@
-"""Traces on their way: gathered, packed into messages, sent in the background.
+"""Trace records: collected, packed into messages, sent in the background.
 
-Tracing never holds up what it traces: records for which there is no room, or which no broker takes,
-are dropped and counted. Belongs to one event loop. Knows neither producers nor consumers; how to
-send is given.
+Tracing never delays what it traces: records beyond the capacity, or which no broker stores, are
+dropped and counted. Belongs to one event loop. Knows neither producers nor consumers; the function
+that sends is passed in.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ MOST_WAITING = 16_384
 """Records; Java keeps 2048 calls, each of which may have many."""
 SEND_FROM = 20
 INTERVAL = 5.0
-"""Fewer records than `SEND_FROM` wait so many seconds for others."""
+"""Seconds that fewer records than `SEND_FROM` wait for more."""
 LARGEST = 128_000
 """Bytes of one message, as in Java."""
 _MOST_KEY_BYTES = 16_384  # all properties of a message have 32767
@@ -41,7 +41,7 @@ class Tracer:
         self._send = send
         self._tasks = tasks
         self._waiting: deque[Traced] = deque()
-        self._ready = asyncio.Event()
+        self._ready = asyncio.Event()  # set by enough records, by the timer, or by `close`
         self._timer: asyncio.TimerHandle | None = None
         self._sending: asyncio.Task[None] | None = None
         self._closed = False
@@ -51,15 +51,15 @@ class Tracer:
         return len(self._waiting)
 
     def traces(self, topic: str) -> bool:
-        """Tell whether messages of a topic are traced: those with traces are not."""
+        """Return whether messages of a topic are traced: those of the trace topic are not."""
         return not topic.startswith(self.topic)
 
     def add(self, *events: Traced) -> None:
-        """Take records to send them soon."""
+        """Queue records to send them soon."""
         waiting = self._waiting
         room = 0 if self._closed else MOST_WAITING - len(waiting)
         if len(events) > room:
-            self._lose(len(events) - max(0, room), "there is no room")
+            self._lose(len(events) - max(0, room), "too many are waiting")
             events = events[: max(0, room)]
         if not events:
             return
@@ -72,7 +72,7 @@ class Tracer:
             self._timer = asyncio.get_running_loop().call_later(INTERVAL, self._ready.set)
 
     async def close(self, timeout: float = INTERVAL) -> None:  # noqa: ASYNC109 - not an error
-        """Send what waits, for so many seconds at most; what is left then is dropped."""
+        """Send waiting records, for at most `timeout` seconds; the rest is dropped."""
         self._closed = True
         self._ready.set()
         task = self._sending
@@ -116,15 +116,15 @@ class Tracer:
         if self._logged_at is None or now - self._logged_at >= _LOG_EVERY:
             self._logged_at = now
             logger.warning(
-                "%d trace records for %s were dropped so far: %s", self.dropped, self.topic, why
+                "trace records dropped: topic=%s total=%d error=%s", self.topic, self.dropped, why
             )
 
 
 def pack(waiting: deque[Traced]) -> tuple[bytes, list[str], int]:
-    """Take as many records as one message holds, at least one; give body, keys and their number.
+    """Take as many records as one message holds, at least one; return body, keys, their number.
 
-    The message can be found by the ids and keys of all that it tells about. A record with more
-    keys than fit can be found by its first one alone, which is the message's id.
+    The message can be found by the ids and keys of all its records. A record with more keys than
+    fit can be found by its first key only, which is the message's id.
     """
     pieces: list[bytes] = []
     keys: dict[str, None] = {}

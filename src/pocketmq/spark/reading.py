@@ -102,7 +102,7 @@ def _pulls(reader: RecordReader, wanted: Range, pulling: Pulling) -> Iterator[tu
 
 def _gone(wanted: Range, at: int, pulled: PulledRecords, pulling: Pulling, *, over: bool) -> int:
     """Give where to go on after a pull that found nothing; raises `DataLost`."""
-    first, end = pulled.bounds.first, pulled.bounds.end
+    first, end = pulled.min_offset, pulled.max_offset
     if at < first:
         why, go_on = f"its first offset is {first} by now", min(first, wanted.end)
     elif at >= end and (over or pulled.status is PullStatus.OFFSET_ILLEGAL):

@@ -52,19 +52,16 @@ def test_parts_of_a_batch_hold_all_messages_in_order_and_are_as_few_as_possible(
 ) -> None:
     parts = prepare_batches(preparing(), batch, limit, split=True)
     assert [message for part in parts for message in part.messages] == batch
-    sizes = [len(part.outgoing.body) for part in parts]
+    sizes = [len(part.body) for part in parts]
     assert all(size <= limit for size in sizes)
     for size, following in zip(sizes, parts[1:], strict=False):
-        first = decode_batch(following.outgoing.body)[0]
+        first = decode_batch(following.body)[0]
         assert size + first.encoded_size() > limit
     for part in parts:
-        bodies = [entry.body for entry in decode_batch(part.outgoing.body)]
+        bodies = [entry.body for entry in decode_batch(part.body)]
         assert bodies == [message.body for message in part.messages]
-        ids = [
-            decode_properties(e.property_bytes)["UNIQ_KEY"]
-            for e in decode_batch(part.outgoing.body)
-        ]
-        assert part.outgoing.unique_id == ",".join(ids)
+        ids = [decode_properties(e.property_bytes)["UNIQ_KEY"] for e in decode_batch(part.body)]
+        assert part.unique_id == ",".join(ids)
 
 
 @pytest.mark.parametrize(
@@ -98,8 +95,7 @@ def test_one_message_over_the_limit_cannot_be_split() -> None:
 
 
 def test_a_batch_has_an_id_and_a_namespace_of_its_own() -> None:
-    (part,) = prepare_batches(preparing("prod"), [Message("orders", b"x")], 1000, split=False)
-    made = part.outgoing
+    (made,) = prepare_batches(preparing("prod"), [Message("orders", b"x")], 1000, split=False)
     assert made.topic == "prod%orders"
     assert decode_properties(made.properties.encode()) == {
         "UNIQ_KEY": made.batch_id,

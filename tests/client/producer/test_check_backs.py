@@ -88,7 +88,7 @@ async def test_a_producer_without_a_check_says_nothing(caplog: pytest.LogCapture
         with caplog.at_level(logging.WARNING):
             await ask(on)
             await until(lambda: caplog.messages, "a warning")
-        assert "asks about a transaction of group shop" in caplog.messages[0]
+        assert "checks back on a transaction of group shop" in caplog.messages[0]
         await on.producer.close()
         assert on.brokers["broker-a"].asked_for(RequestCode.END_TRANSACTION) == []
 
@@ -148,7 +148,9 @@ async def test_more_questions_than_can_wait_are_dropped(
             for offset in (2, 3, 4, 5):
                 await ask(on, offset)
             await until(lambda: caplog.messages, "a warning")
-        assert caplog.messages == ["too many questions about transactions of group shop"]
+        assert caplog.messages == [
+            "too many check-backs are waiting: group=shop; dropped, the broker asks again"
+        ]
         go_on.set()
         await ends(on, 4)
         assert asked == ["M1", "M2", "M3", "M4"]

@@ -6,6 +6,7 @@ import pytest
 from pocketmq.client.producer.delays import delay_properties
 
 from pocketmq.client.clock import SystemClock
+from pocketmq.client.producer.delays import delay_properties
 from pocketmq.client.producer.preparing import Preparing
 from pocketmq.client.producer.requests import Outgoing
 from pocketmq.client.producer_options import ProducerOptions
@@ -27,9 +28,12 @@ def properties(outgoing: Outgoing) -> dict[str, str]:
 
 
 def test_a_plain_message_gets_an_id_and_nothing_else() -> None:
-    made = preparing().prepare(Message("orders", b"x", flag=7))
+    message = Message("orders", b"x", flag=7)
+    made = preparing().prepare(message)
     assert properties(made) == {"UNIQ_KEY": made.unique_id, "WAIT": "true"}
-    assert made == Outgoing("orders", b"x", made.properties, made.unique_id, flag=7)
+    assert made == Outgoing(
+        "orders", b"x", made.properties, made.unique_id, flag=7, messages=(message,)
+    )
     known = parse_unique_id(made.unique_id)
     assert (known.ip, known.pid, known.loader_hash, known.counter) == ("127.0.0.1", 77, 5, 0)
 

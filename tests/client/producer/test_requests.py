@@ -30,6 +30,7 @@ outgoing = st.builds(
     int32,
     int32,
     st.sampled_from([310, 320, 325]),
+    st.just(()),
     st.none() | st.just("B"),
     st.integers(0, 20),
     st.none() | st.integers(0, 20),
@@ -143,12 +144,14 @@ def test_an_answer_becomes_a_receipt(
     ext: dict[str, str], changes: dict[str, object], serialize: SerializeType
 ) -> None:
     answer = answered(0, STORED | ext, serialize)
-    receipt = read_receipt(answer, PLAIN, QUEUE, "a:1", "orders")
+    receipt = read_receipt(answer, PLAIN, QUEUE, "a:1")
     assert receipt == msgspec.structs.replace(RECEIPT, **changes)
 
 
-def test_the_broker_says_which_queue_it_was_and_the_caller_which_topic() -> None:
-    receipt = read_receipt(answered(0, STORED | {"queueId": "5"}), PLAIN, QUEUE, "a:1", "mine")
+def test_the_broker_says_which_queue_it_was_and_the_namespace_is_left_out() -> None:
+    answer = answered(0, STORED | {"queueId": "5"})
+    asked = MessageQueue("ours%mine", "broker-a", 3)
+    receipt = read_receipt(answer, PLAIN, asked, "a:1", "ours")
     assert receipt.queue == MessageQueue("mine", "broker-a", 5)
 
 
@@ -161,25 +164,25 @@ def test_the_broker_says_which_queue_it_was_and_the_caller_which_topic() -> None
     ],
 )
 def test_less_safely_stored_is_stored(code: int, status: SendStatus) -> None:
-    receipt = read_receipt(answered(code, STORED), PLAIN, QUEUE, "a:1", "orders")
+    receipt = read_receipt(answered(code, STORED), PLAIN, QUEUE, "a:1")
     assert receipt == msgspec.structs.replace(RECEIPT, status=status)
 
 
 def test_a_batch_stored_as_one_has_one_id_and_else_that_of_each() -> None:
     batch = Outgoing("orders", b"..", "", "A,B", code=320, batch_id="C")
-    apart = read_receipt(answered(0, STORED), batch, QUEUE, "a:1", "orders")
-    inner = read_receipt(answered(0, STORED | {"batchUniqId": "C"}), batch, QUEUE, "a:1", "orders")
+    apart = read_receipt(answered(0, STORED), batch, QUEUE, "a:1")
+    inner = read_receipt(answered(0, STORED | {"batchUniqId": "C"}), batch, QUEUE, "a:1")
     assert (apart.message_id, inner.message_id) == ("A,B", "C")
 
 
 def test_a_refusal_is_the_error_of_its_code() -> None:
     with pytest.raises(NoPermission, match=r"a:1 refused SEND_MESSAGE_V2: NO_PERMISSION"):
-        read_receipt(answered(16, {}), PLAIN, QUEUE, "a:1", "orders")
+        read_receipt(answered(16, {}), PLAIN, QUEUE, "a:1")
     with pytest.raises(TopicNotFound, match="create the topic"):
-        read_receipt(answered(17, {}), PLAIN, QUEUE, "a:1", "orders")
+        read_receipt(answered(17, {}), PLAIN, QUEUE, "a:1")
 
 
 @pytest.mark.parametrize("ext", [{}, STORED | {"queueId": "x"}, {"msgId": "1", "queueId": "1"}])
 def test_an_answer_without_sense_is_malformed(ext: dict[str, str]) -> None:
     with pytest.raises(HeaderMalformed):
-        read_receipt(answered(0, ext), PLAIN, QUEUE, "a:1", "orders")
+        read_receipt(answered(0, ext), PLAIN, QUEUE, "a:1")

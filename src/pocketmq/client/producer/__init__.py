@@ -1,9 +1,10 @@
-"""Producers: one message or many, sent once or until the deadline.
+"""Producers: one message or many, sent within one deadline.
 
-Read in this order: `requests` (a message as bytes, an answer as a receipt), `preparing` (from what
-a caller hands over to what travels), `choices` (whose queue), `publishing` (where a topic may be
-written), `window` (how much at once), `sending` (one send from begin to end), `batches`, `faults`,
-`hooks`, `producer` (what users see).
+Read `sending` first: it lists the steps of a send. They are `preparing` and `batches` (what a
+caller passed, checked and encoded), `window` (back-pressure), `publishing` and `choices` (queues),
+`tries` (the rule), `exchange` and `requests` (the wire). Beside them: `submitting`, `delays`,
+`faults`, `hooks`, `trace`, `transactions`, `check_backs`, `replies`. `running` puts them together,
+`producer` is the public class.
 """
 
 from pocketmq.client.producer.hooks import SendContext, SendHook

@@ -1,14 +1,13 @@
-"""Many messages as one request: packed, and cut where they are too many for one.
+"""Many messages as one request: packed, and split where they are too many for one.
 
 The rules are Java's: one topic, no delay, no retry topic, and never compressed.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
-from pocketmq.client.producer.choices import Choice
 from pocketmq.client.producer.preparing import Preparing
 from pocketmq.client.producer.requests import Outgoing
-from pocketmq.client.producer.sending import Sending
 from pocketmq.errors import InvalidInput, SendFailed
 from pocketmq.model.message import Message, SendReceipt
 from pocketmq.protocol.batch import check_batch, encode_messages
@@ -17,19 +16,9 @@ from pocketmq.protocol.codes import RequestCode
 _SEND_BATCH = int(RequestCode.SEND_BATCH_MESSAGE)
 
 
-class Batch:
-    """What travels as one request, and the messages in it."""
-
-    __slots__ = ("messages", "outgoing")
-
-    def __init__(self, messages: Sequence[Message], outgoing: Outgoing) -> None:
-        self.messages = messages
-        self.outgoing = outgoing
-
-
 def prepare_batches(
     preparing: Preparing, messages: Sequence[Message], limit: int, *, split: bool
-) -> list[Batch]:
+) -> list[Outgoing]:
     """Pack messages, in their order, into as few batches of at most `limit` bytes as possible.
 
     Without `split` they must fit into one. Raises `InvalidInput` for messages that cannot travel
@@ -45,21 +34,20 @@ def prepare_batches(
     entries = encode_messages(messages, ids)
     size = sum(map(len, entries))
     if size <= limit:
-        return [Batch(messages, _outgoing(preparing, topic, entries, ids))]
+        return [_outgoing(preparing, topic, messages, entries, ids)]
     if not split:
         raise InvalidInput(
             f"a batch of {size} bytes is over the limit of {limit} (max_message_size); "
             "send fewer at once, or with split=True"
         )
-    batches = []
-    for start, stop in _cut(entries, limit):
-        outgoing = _outgoing(preparing, topic, entries[start:stop], ids[start:stop])
-        batches.append(Batch(messages[start:stop], outgoing))
-    return batches
+    return [
+        _outgoing(preparing, topic, messages[start:stop], entries[start:stop], ids[start:stop])
+        for start, stop in _split(entries, limit)
+    ]
 
 
-def _cut(entries: Sequence[bytes], limit: int) -> list[tuple[int, int]]:
-    """Give where the batches begin and end: as few as possible, none over the limit."""
+def _split(entries: Sequence[bytes], limit: int) -> list[tuple[int, int]]:
+    """Return the bounds of the batches: as few as possible, none over the limit."""
     cuts: list[tuple[int, int]] = []
     start = size = 0
     for at, entry in enumerate(entries):
@@ -73,26 +61,22 @@ def _cut(entries: Sequence[bytes], limit: int) -> list[tuple[int, int]]:
     return cuts
 
 
-async def deliver_batches(
-    sending: Sending,
-    batches: Sequence[Batch],
-    choice: Choice | None,
-    timeout: float | None,  # noqa: ASYNC109 - of each
-) -> list[SendReceipt]:
-    """Send batches one after another; a `SendFailed` has the receipts of those before it."""
-    receipts: list[SendReceipt] = []
-    for batch in batches:
-        try:
-            receipt = await sending.deliver(batch.outgoing, batch.messages, choice, timeout=timeout)
-        except SendFailed as error:
-            error.receipts = tuple(receipts)
-            raise
-        receipts.append(receipt)
-    return receipts
+@contextmanager
+def receipts_in_error(receipts: list[SendReceipt]) -> Iterator[None]:
+    """Add the receipts of the batches sent so far to a `SendFailed` of the next one."""
+    try:
+        yield
+    except SendFailed as error:
+        error.receipts = tuple(receipts)
+        raise
 
 
 def _outgoing(
-    preparing: Preparing, topic: str, entries: Sequence[bytes], ids: Sequence[str]
+    preparing: Preparing,
+    topic: str,
+    messages: Sequence[Message],
+    entries: Sequence[bytes],
+    ids: Sequence[str],
 ) -> Outgoing:
     batch_id = preparing.ids.next_id(preparing.clock.now_ms())
     return Outgoing(
@@ -101,6 +85,7 @@ def _outgoing(
         preparing.batch_properties(batch_id),
         ",".join(ids),
         code=_SEND_BATCH,
+        messages=messages,
         batch_id=batch_id,
         for_5x=True,
     )

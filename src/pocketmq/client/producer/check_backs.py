@@ -1,7 +1,7 @@
-"""Brokers that ask what became of a transaction: few answered at a time, few kept waiting.
+"""Check-backs: brokers ask a producer group for the state of a transaction that has not ended.
 
-A broker asks any producer of the group, again and again, until it hears COMMIT or ROLLBACK; so a
-question that cannot be taken or answered now is dropped, and nothing is lost.
+A broker asks any producer of the group, again and again, until it gets COMMIT or ROLLBACK. So a
+question that cannot be queued or answered now is dropped, and nothing is lost.
 """
 
 import logging
@@ -26,10 +26,10 @@ from pocketmq.protocol.requests.sending import CheckTransactionStateRequest, End
 logger = logging.getLogger("pocketmq.client")
 
 TransactionCheck: TypeAlias = Callable[[ReceivedMessage], State | Awaitable[State]]
-"""Given the half message. Raising, or giving None, leaves the end unknown."""
+"""Called with the half message. Raising, or returning None, leaves the state unknown."""
 
 AT_ONCE = 1
-"""Java's pool has one thread, so that checks need not expect each other."""
+"""Java's pool has one thread, so that check functions need not be reentrant."""
 MOST_WAITING = 2000
 _TIMEOUT = 3.0
 
@@ -45,7 +45,11 @@ class _Question(msgspec.Struct, frozen=True):
 
 
 class CheckBacks:
-    """Answers for one producer with the application's check. Belongs to one event loop."""
+    """Answers check-backs of one producer by the application's check function, one at a time.
+
+    Belongs to one event loop. The queue is bounded, and a question that waits already is not queued
+    twice: a broker repeats its questions as long as the check function is slow.
+    """
 
     def __init__(
         self,
@@ -53,35 +57,38 @@ class CheckBacks:
         tasks: Tasks,
         group: str,
         check: TransactionCheck | None,
-        *,
-        on_end: TakeEnd | None = None,
     ) -> None:
+        self.on_end: TakeEnd | None = None
+        """Called with each end that was sent."""
         self._session = session
         self._tasks = tasks
         self._group = group
         self._check = check
-        self._on_end = on_end
         self._calls = LocalCalls(f"pocketmq-check-{group}", AT_ONCE)
         self._waiting: deque[_Question] = deque()
-        self._known: set[tuple[str, int]] = set()
+        self._known: set[tuple[str, int]] = set()  # waiting, or being answered
         self._working = 0
 
     def take(
         self, message: ReceivedMessage, header: CheckTransactionStateRequest, address: str
     ) -> None:
-        """Take a question on, to be answered to the broker at `address`."""
+        """Queue a question; the answer goes to the broker at `address`."""
         if self._check is None:
             logger.warning(
-                "%s asks about a transaction of group %s, but its producer has no check function",
+                "broker %s checks back on a transaction of group %s, but its producer has no check "
+                "function; pass `check` to it",
                 address,
                 self._group,
             )
             return
         question = _Question(message, header, address)
         if question.key in self._known:
-            return  # asked again before we came to it
+            return
         if len(self._waiting) >= MOST_WAITING:
-            logger.warning("too many questions about transactions of group %s", self._group)
+            logger.warning(
+                "too many check-backs are waiting: group=%s; dropped, the broker asks again",
+                self._group,
+            )
             return
         self._known.add(question.key)
         self._waiting.append(question)
@@ -90,7 +97,7 @@ class CheckBacks:
             self._tasks.spawn(self._work(self._check), f"transaction checks of {self._group}")
 
     def close(self) -> None:
-        """Begin no more checks."""
+        """Start no more checks."""
         self._waiting.clear()
         self._calls.close()
 
@@ -114,7 +121,11 @@ class CheckBacks:
         try:
             outcome = await self._calls.call(check, message)
         except Exception as error:
-            logger.exception("the check of transaction %s failed", message.message_id)
+            logger.exception(
+                "check function of group %s failed: transaction=%s; its state is unknown",
+                self._group,
+                message.message_id,
+            )
             outcome, remark = error, check_remark(error)
         state = branch_state(outcome)
         header = question.header
@@ -132,10 +143,15 @@ class CheckBacks:
         try:
             await send_end(self._session, question.address, request, remark, timeout=_TIMEOUT)
         except MQError as error:
-            logger.warning("%s is not told of its transaction: %s", question.address, error)
+            logger.warning(
+                "cannot answer a check-back: broker=%s transaction=%s error=%s; it will ask again",
+                question.address,
+                message.message_id,
+                error,
+            )
             return
-        if self._on_end is not None:
-            self._on_end(
+        if self.on_end is not None:
+            self.on_end(
                 TransactionEnd(
                     group=unwrap_namespace(namespace, self._group),
                     topic=topic,

@@ -1,7 +1,7 @@
 """The caller's own choice of a queue: one queue, a key that orders, a function.
 
 A choice is a function from a topic's queues to one of them, made before the queues are known.
-Names inside are those on the wire; callers see and give names without their namespace.
+Names inside are those on the wire; callers use names without their namespace.
 """
 
 from collections.abc import Callable, Sequence
@@ -17,7 +17,7 @@ from pocketmq.model.queue import MessageQueue
 
 Choice: TypeAlias = Callable[[Sequence[MessageQueue]], MessageQueue]
 QueueSelector: TypeAlias = Callable[[Sequence[MessageQueue], Message], MessageQueue]
-"""A caller's function: given the topic's queues, in their published order, and the message."""
+"""A caller's function of the topic's queues, in their published order, and the message."""
 
 
 def choice_of(
@@ -27,7 +27,7 @@ def choice_of(
     selector: QueueSelector | None,
     namespace: str = "",
 ) -> Choice | None:
-    """Give the caller's choice, or None if queues shall take turns.
+    """Return the caller's choice, or None if queues take turns.
 
     Raises `InvalidInput` for more than one choice. The choice itself raises what the rules in
     `balance.producer.selectors` do, and what the caller's function does.
@@ -44,12 +44,12 @@ def choice_of(
         return partial(_ask, message=message, selector=selector, namespace=namespace)
     given: object = queue
     if not isinstance(given, MessageQueue):
-        raise InvalidInput(f"queue is a MessageQueue, such as queues() gives, not {given!r}")
+        raise InvalidInput(f"queue is a MessageQueue, such as queues() returns, not {given!r}")
     return partial(_one_of, wanted=with_namespace(given, namespace), topic=topic)
 
 
 def with_namespace(queue: MessageQueue, namespace: str) -> MessageQueue:
-    """Give a queue by its name on the wire."""
+    """Return a queue by its name on the wire."""
     if not namespace:
         return queue
     topic = wrap_namespace(namespace, queue.topic)
@@ -57,7 +57,7 @@ def with_namespace(queue: MessageQueue, namespace: str) -> MessageQueue:
 
 
 def without_namespace(queue: MessageQueue, namespace: str) -> MessageQueue:
-    """Give a queue by the name its user knows."""
+    """Return a queue by its name outside of the namespace."""
     if not namespace:
         return queue
     topic = unwrap_namespace(namespace, queue.topic)

@@ -1,40 +1,79 @@
 """Brokers that were slow or failed: the fault table of a producer, and the probes beside it.
 
-The rules are `balance.producer.fault_table` and `detector`; here are the clock and the requests.
-Belongs to one event loop.
+The rules are `balance.producer.fault_table` and `detector`; here are the clock, the lock and the
+requests.
 """
 
 import asyncio
 import logging
+import threading
 
-from pocketmq.balance.producer.fault_table import (
-    ROUND_INTERVAL,
-    BrokerHealth,
-    FaultTable,
-    Probe,
-    plan_round,
-)
-from pocketmq.balance.producer.plan import UpdateFault
+from pocketmq.balance.producer.detector import ROUND_INTERVAL, Probe, plan_round
+from pocketmq.balance.producer.fault_table import BrokerHealth, FaultTable
+from pocketmq.balance.producer.instructions import UpdateFault
+from pocketmq.balance.profile import Profile
 from pocketmq.client.producer.publishing import Publishing
 from pocketmq.client.producer_options import ProducerOptions
+from pocketmq.client.questions.asking import ask, ask_address
 from pocketmq.client.session import Session
 from pocketmq.client.tasks import Tasks
 from pocketmq.errors import BrokerNotFound, MQError, ServerError
-from pocketmq.protocol.codes import RequestCode
-from pocketmq.protocol.requests.offsets import GetMaxOffsetRequest
+from pocketmq.protocol.requests.offsets import GET_MAX_OFFSET, GetMaxOffsetRequest
 
 logger = logging.getLogger("pocketmq.client")
 
 
+class SharedFaultTable(FaultTable):
+    """A fault table for any thread: threads of a blocking producer send with one table.
+
+    The lock guards what looks at several brokers or changes the table. `is_available` and
+    `is_reachable` read one broker's entry, which is one step for all threads, and need none.
+    """
+
+    def __init__(self, profile: Profile, *, detector: bool = False, worst_index: int = 0) -> None:
+        super().__init__(profile, detector=detector, worst_index=worst_index)
+        self._lock = threading.Lock()
+
+    def update(
+        self, broker: str, latency: float, *, isolate: bool, reachable: bool = True, now: float
+    ) -> None:
+        """Record the outcome of a try."""
+        with self._lock:
+            super().update(broker, latency, isolate=isolate, reachable=reachable, now=now)
+
+    def forget(self, broker: str) -> None:
+        """Remove a broker."""
+        with self._lock:
+            super().forget(broker)
+
+    def take_due(self, now: float, interval: float) -> list[str]:
+        """Return the brokers whose probe is due."""
+        with self._lock:
+            return super().take_due(now, interval)
+
+    def least_bad(self, now: float) -> str | None:
+        """Pick a broker when all are paused."""
+        with self._lock:
+            return super().least_bad(now)
+
+    def snapshot(self, now: float) -> tuple[BrokerHealth, ...]:
+        """Return the health of every broker in the table."""
+        with self._lock:
+            return super().snapshot(now)
+
+
 class Faults:
-    """What a producer knows of its brokers' health, if it was told to mind it."""
+    """The health of a producer's brokers; there is a table only if the options ask for one.
+
+    Any thread may call `update`; probes belong to one event loop.
+    """
 
     def __init__(self, session: Session, options: ProducerOptions, publishing: Publishing) -> None:
         self._session = session
         self._publishing = publishing
         self._now = asyncio.get_running_loop().time
         self.table = (
-            FaultTable(
+            SharedFaultTable(
                 session.options.profile,
                 detector=options.probe_brokers,
                 worst_index=session.random.randrange(1 << 31),
@@ -49,12 +88,12 @@ class Faults:
         return self.table is not None and self.table.detector
 
     def start(self, tasks: Tasks) -> None:
-        """Begin to probe, if that was asked for."""
+        """Start to probe, if the options ask for it."""
         if self.detector:
             tasks.every(ROUND_INTERVAL, self.probe, "broker probes", first_after=ROUND_INTERVAL)
 
     def update(self, fault: UpdateFault) -> None:
-        """Learn how a try went."""
+        """Record the outcome of a try."""
         if self.table is not None:
             self.table.update(
                 fault.broker,
@@ -65,11 +104,11 @@ class Faults:
             )
 
     def health(self) -> tuple[BrokerHealth, ...]:
-        """Show every broker the table knows."""
+        """Return the health of every broker in the table."""
         return () if self.table is None else self.table.snapshot(self._now())
 
     async def probe(self) -> None:
-        """Ask every broker that is due for something small."""
+        """Send a small request to every broker whose probe is due."""
         if self.table is None:
             return
         probes = plan_round(self.table, self._address_of, self._now())
@@ -85,16 +124,13 @@ class Faults:
         topic = next(iter(self._publishing.topics()), None)
         if topic is None:
             return  # as in Java: without a topic there is nothing to ask for
+        question = ask(None, GET_MAX_OFFSET, GetMaxOffsetRequest(topic=topic, queue_id=0))
+        call_at = self._session.brokers.call_at
         try:
-            await self._session.brokers.call_at(
-                probe.address,
-                RequestCode.GET_MAX_OFFSET,
-                GetMaxOffsetRequest(topic=topic, queue_id=0),
-                timeout=probe.timeout,
-            )
+            await ask_address(call_at, probe.address, question, timeout=probe.timeout)
         except ServerError:
-            pass  # any answer will do
+            pass  # any response will do
         except MQError as error:
-            logger.debug("probe of broker %s: %s", probe.broker, error)
+            logger.debug("probe of broker %s failed: %s", probe.broker, error)
             return
         table.mark_reachable(probe.broker)

@@ -4,9 +4,11 @@ import logging
 from collections.abc import Sequence
 from typing import Any, Protocol
 
-from pocketmq.balance.producer.plan import SendMode
-from pocketmq.errors import MQError
-from pocketmq.model.message import Message, SendReceipt
+from pocketmq.balance.producer.retry import SendMode
+from pocketmq.client.producer.requests import Outgoing
+from pocketmq.client.session import Session
+from pocketmq.errors import BrokerNotFound, MQError
+from pocketmq.model.message import Message
 from pocketmq.model.queue import MessageQueue
 
 logger = logging.getLogger("pocketmq.client")
@@ -16,7 +18,7 @@ class SendContext:
     """One try of a send (Java: SendMessageContext).
 
     Names are those on the wire. Before the try `receipt` and `error` are None; after it one of them
-    is set, unless the message went one way. `notes` is for hooks to remember things in.
+    is set, unless the message was sent one way. Hooks may keep values of their own in `notes`.
     """
 
     __slots__ = (
@@ -42,7 +44,7 @@ class SendContext:
         self.client_id = client_id
         self.namespace = namespace
         self.messages = messages
-        """The message; of a batch, all of them. Bodies are as the caller gave them."""
+        """The message, or all messages of a batch. Bodies are as the caller passed them."""
         self.unique_id = unique_id
         """Of a batch, the ids of all joined by commas."""
         self.properties = properties
@@ -58,7 +60,7 @@ class SendContext:
         self.notes: dict[str, Any] = {}
 
     def ended(self, outcome: SendReceipt | MQError | None, latency: float) -> None:
-        """Take down what a try came to."""
+        """Set the outcome of the try."""
         self.latency = latency
         if isinstance(outcome, MQError):
             self.error = outcome
@@ -73,22 +75,53 @@ class SendHook(Protocol):
         """Take note that a try begins."""
 
     def after_send(self, context: SendContext) -> None:
-        """Take note of what came of it."""
+        """Take note of the outcome of a try."""
 
 
-def call_before(hooks: Sequence[SendHook], context: SendContext) -> None:
-    """Tell all hooks; as in Java, one that fails is logged and changes nothing."""
-    for hook in hooks:
+class SendHooks:
+    """The hooks of one producer, called for each try. As in Java, one that fails is only logged."""
+
+    def __init__(self, session: Session, group: str, hooks: list[SendHook]) -> None:
+        self.hooks = hooks
+        """Changed by the producer at any time."""
+        self._session = session
+        self._group = group
+
+    def before(self, outgoing: Outgoing, queue: MessageQueue, mode: SendMode) -> SendContext | None:
+        """Call the hooks before a try; None if there are none."""
+        if not self.hooks:
+            return None
+        session = self._session
         try:
-            hook.before_send(context)
-        except Exception:
-            logger.exception("the send hook %r failed before a send", hook)
+            address = session.brokers.send_address(queue.broker_name)
+        except BrokerNotFound:
+            address = ""
+        context = SendContext(
+            group=self._group,
+            client_id=session.client_id,
+            namespace=session.options.namespace,
+            messages=outgoing.messages,
+            unique_id=outgoing.unique_id,
+            properties=outgoing.properties,
+            queue=queue,
+            address=address,
+            mode=mode,
+            born_ms=session.clock.now_ms(),
+        )
+        for hook in self.hooks:
+            try:
+                hook.before_send(context)
+            except Exception:
+                logger.exception("send hook %r failed before a send; ignored", hook)
+        return context
 
-
-def call_after(hooks: Sequence[SendHook], context: SendContext) -> None:
-    """Tell all hooks; as in Java, one that fails is logged and changes nothing."""
-    for hook in hooks:
-        try:
-            hook.after_send(context)
-        except Exception:
-            logger.exception("the send hook %r failed after a send", hook)
+    def after(
+        self, context: SendContext, outcome: SendReceipt | MQError | None, latency: float
+    ) -> None:
+        """Call the hooks after a try."""
+        context.ended(outcome, latency)
+        for hook in self.hooks:
+            try:
+                hook.after_send(context)
+            except Exception:
+                logger.exception("send hook %r failed after a send; ignored", hook)

@@ -1,19 +1,21 @@
-"""From the message a caller hands over to the one that travels: checked, named, compressed.
+"""The first step of a send: a message is checked, gets its id, and is compressed and encoded.
 
-Owns what is added to a message whatever becomes of it: its id, its namespace, its delay. Sends
-nothing, and knows no queue.
+Everything that an application sends passes here, or through `batches`, before anything of it is
+encoded, on the thread and in the context of the caller. Sends nothing, and knows no queue.
 """
 
+import ipaddress
 from collections.abc import Mapping
 
 from pocketmq.balance.producer.packing import compresses, retry_counts
-from pocketmq.client.checks import is_number
-from pocketmq.client.clock import Clock
+from pocketmq.client.clock import Clock, process_id, utc_offset_ms
 from pocketmq.client.producer.requests import Outgoing
 from pocketmq.client.producer_options import ProducerOptions
+from pocketmq.client.session import Session
 from pocketmq.errors import InvalidInput
 from pocketmq.model import properties as names
-from pocketmq.model.kinds import SysFlag
+from pocketmq.model.flags import SysFlag
+from pocketmq.model.java_strings import java_hash
 from pocketmq.model.message import Message
 from pocketmq.model.names import NOT_SENDABLE_TOPICS, check_topic, is_retry_topic, wrap_namespace
 from pocketmq.protocol.codes import RequestCode
@@ -24,13 +26,13 @@ from pocketmq.protocol.property_text import encode_properties
 _SEND = int(RequestCode.SEND_MESSAGE_V2)
 _PREPARED = int(SysFlag.PREPARED)
 _NOTHING: Mapping[str, str] = {}
-_MOST_REMEMBERED = 4096
+_MOST_REMEMBERED = 4096  # names come from applications: what is cached by them is bounded
 _LONGEST_REMEMBERED = 256
 _INT32 = range(-(2**31), 2**31)
 
 
 class Preparing:
-    """Makes messages of one producer ready. Any thread may call it."""
+    """Prepares the messages of one producer. Any thread may call it."""
 
     def __init__(
         self, options: ProducerOptions, namespace: str, ids: UniqueIds, clock: Clock
@@ -49,10 +51,10 @@ class Preparing:
     def prepare(
         self, message: Message, extra: Mapping[str, str] = _NOTHING, code: int = _SEND
     ) -> Outgoing:
-        """Make one message ready.
+        """Prepare one message.
 
-        `extra` are properties that the send adds, RocketMQ's own ones among them; an id found there
-        stays. Raises `InvalidInput` for a message no broker would take.
+        `extra` are properties that the send adds, RocketMQ's own ones among them; an id among
+        them is kept. Raises `InvalidInput` for a message that no broker would store.
         """
         try:
             topic = self._plain.get(message.topic)
@@ -75,9 +77,8 @@ class Preparing:
         flag = message.flag
         if flag:
             _check_flag(flag)
-        return Outgoing(
-            topic, body, f"UNIQ_KEY\1{unique_id}{tail}", unique_id, flag, sys_flag, code
-        )
+        properties = f"UNIQ_KEY\1{unique_id}{tail}"
+        return Outgoing(topic, body, properties, unique_id, flag, sys_flag, code, (message,))
 
     def _prepare_rich(self, message: Message, extra: Mapping[str, str], code: int) -> Outgoing:
         topic = self.wire_topic(message.topic)
@@ -104,18 +105,19 @@ class Preparing:
             message.flag,
             sys_flag,
             code,
+            (message,),
             reconsume_times=counts.reconsume_times,
             max_reconsume_times=counts.max_reconsume_times,
             for_5x=names.TIMER_DELAY_MS in wire or names.TIMER_DELIVER_MS in wire,
         )
 
     def batch_properties(self, batch_id: str) -> str:
-        """Give the property text of a batch as a whole; its messages have their own."""
+        """Return the property text of a batch as a whole; its messages have their own."""
         wire = {names.UNIQUE_KEY: batch_id, names.WAIT: "true", **self._added}
         return encode_properties(wire).decode()
 
     def wire_topic(self, topic: str) -> str:
-        """Give a topic's name on the wire. Raises `InvalidInput` if it may not be sent to."""
+        """Return a topic's name on the wire. Raises `InvalidInput` if it may not be sent to."""
         known = self._topics.get(topic)
         if known is not None:
             return known
@@ -136,9 +138,9 @@ class Preparing:
         return wire
 
     def check_body(self, body: bytes) -> None:
-        """Raise `InvalidInput` for a body no broker would take."""
+        """Raise `InvalidInput` for a body that no broker would store."""
         if not body:
-            raise InvalidInput("a message needs a body: brokers take none that is empty")
+            raise InvalidInput("a message needs a body: brokers refuse empty ones")
         if len(body) > self._largest:
             raise InvalidInput(
                 f"a body of {len(body)} bytes is over the limit of {self._largest} "
@@ -164,31 +166,20 @@ def _check_flag(flag: int) -> None:
         raise InvalidInput(f"a message's flag is a 32-bit number, not {flag!r}")
 
 
-def delay_properties(
-    delay: float | None, delay_level: int | None, deliver_at: float | None
-) -> Mapping[str, str]:
-    """Give the properties that hold a message back, as Java sets them.
+def unique_ids(session: Session, group: str) -> UniqueIds:
+    """Return a source of message ids in Java's form that are unique among all producers.
 
-    Seconds from now and moments in time need a 5.x broker. Raises `InvalidInput` for more than one
-    of the three, and for what makes no sense.
+    Where Java has a hash of the class loader, we have a random number for each producer, so that
+    several in one process need no common counter.
     """
-    if delay is None and delay_level is None and deliver_at is None:
-        return _NOTHING
-    if (delay is not None) + (delay_level is not None) + (deliver_at is not None) > 1:
-        raise InvalidInput("give one of delay, delay_level and deliver_at, not several")
-    if delay_level is not None:
-        if type(delay_level) is not int or not 0 <= delay_level < 2**31:
-            raise InvalidInput(f"a delay level is 0 (none), 1, 2, …, not {delay_level!r}")
-        return {names.DELAY_LEVEL: str(delay_level)} if delay_level else _NOTHING
-    if delay is not None:
-        return {names.TIMER_DELAY_MS: str(_milliseconds("delay", delay))}
-    return {names.TIMER_DELIVER_MS: str(_milliseconds("deliver_at", deliver_at or 0.0))}
+    drawn = session.random.getrandbits(32) ^ java_hash(f"{session.client_id} {group}") & 0xFFFFFFFF
+    return UniqueIds(_ip(session.client_id), process_id(), drawn, utc_offset_ms=utc_offset_ms())
 
 
-def _milliseconds(name: str, seconds: float) -> int:
-    if not is_number(seconds) or not 0 <= seconds < _LATEST:  # also refuses NaN
-        raise InvalidInput(f"{name} is in seconds, not {seconds!r}")
-    return round(seconds * 1000)
-
-
-_LATEST = 253_402_300_800.0  # the year 10000: a larger number is most likely milliseconds
+def _ip(client_id: str) -> bytes:
+    """Return the address in a client id, or a hash of it if its user configured another text."""
+    text = client_id.partition("@")[0].strip("[]").partition("%")[0]
+    try:
+        return ipaddress.ip_address(text).packed
+    except ValueError:
+        return (java_hash(client_id) & 0xFFFF_FFFF).to_bytes(4, "big")

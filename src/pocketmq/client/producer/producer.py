@@ -1,40 +1,48 @@
-"""The asyncio producer: what applications hold in their hands.
+"""The asyncio producer: the class that applications use.
 
-Delegates everything; owns only its own life. Belongs to one event loop, shared by all its tasks.
+Delegates everything; owns only its own life cycle. Belongs to one event loop, shared by its tasks.
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Literal, Self, Unpack, overload
 
+from pocketmq.balance.producer.replies import reply_properties, reply_topic
+from pocketmq.balance.producer.retry import SendMode
 from pocketmq.balance.producer.selectors import OrderingKey
-from pocketmq.client.checks import check_hook
+from pocketmq.balance.producer.transactions import half_properties
+from pocketmq.client.checks import check_callable, check_hook
 from pocketmq.client.lifetime import Lifetime
 from pocketmq.client.options import ClientOptions, sort_settings
-from pocketmq.client.producer.batches import deliver_batches, prepare_batches
+from pocketmq.client.producer.batches import prepare_batches, receipts_in_error
 from pocketmq.client.producer.check_backs import TransactionCheck
 from pocketmq.client.producer.choices import QueueSelector, choice_of, without_namespace
 from pocketmq.client.producer.delays import delay_properties, recall
 from pocketmq.client.producer.hooks import SendHook
-from pocketmq.client.producer.running import Exchanging, Membership
+from pocketmq.client.producer.running import RunningProducer
 from pocketmq.client.producer.sending import Sending
 from pocketmq.client.producer.submitting import Submitting
+from pocketmq.client.producer.transactions import LocalTransaction, TransactionReceipt
 from pocketmq.client.producer_options import ProducerOptions, ProducerSettings
 from pocketmq.client.session import Session
 from pocketmq.client.sessions import Lease, lease_session, shown
-from pocketmq.client.tasks import Tasks
 from pocketmq.errors import ClientClosed
 from pocketmq.model.message import Message, SendReceipt
 from pocketmq.model.names import wrap_namespace
 from pocketmq.model.queue import MessageQueue
+from pocketmq.model.receipt import SendReceipt
+from pocketmq.protocol.codes import RequestCode
+from pocketmq.protocol.received import ReceivedMessage
+
+_REPLY = int(RequestCode.SEND_REPLY_MESSAGE_V2)
 
 
-class Producer(Exchanging):
+class Producer:
     """Sends messages. Used with `async with`, or with `start` and `close`.
 
-    `check` is asked what became of a transaction whose end a broker does not know, be it of this
-    producer or of another one of the group. Given the half message, it gives
+    `check` is called when a broker checks back on a transaction whose end it did not receive, be it
+    of this producer or of another one of the group. It is called with the half message and returns
     `TransactionState.COMMIT`, `ROLLBACK` or `UNKNOWN`; a coroutine function runs on the loop,
     another one in a thread.
 
@@ -51,18 +59,17 @@ class Producer(Exchanging):
         check: TransactionCheck | None = None,
         **settings: Unpack[ProducerSettings],
     ) -> None:
-        super().__init__(check)
+        if check is not None:
+            check_callable("check", check, "a half message")
         self.client_options, self.options = sort_settings(
             ProducerOptions, group, name_servers, options, settings
         )
-        self._name = wrap_namespace(self.client_options.namespace, group)
+        self._name = f"producer of group {wrap_namespace(self.client_options.namespace, group)}"
+        self._check = check
         self._hooks: list[SendHook] = []
-        self._tasks = Tasks(f"producer {group}")
-        self._lifetime = Lifetime(f"producer of group {self._name}")
+        self._lifetime = Lifetime(self._name)
         self._lease: Lease | None = None
-        self._sending: Sending | None = None
-        self._submitting: Submitting | None = None
-        self._member: Membership | None = None
+        self._parts: RunningProducer | None = None
         self._open = False
 
     # Life
@@ -77,27 +84,21 @@ class Producer(Exchanging):
         return self
 
     async def _start(self) -> None:
-        lease = self._lease = await lease_session(self.client_options)
+        lease = await lease_session(self.client_options)
         try:
-            self._sending = Sending(lease.session, self.options)
-            self._sending.hooks = self._hooks
-            self._submitting = Submitting(self._sending)
-            self._member = Membership(self._sending, self._check_transaction, self._take_reply)
-            lease.session.add_producer(self._member)
-            self._begin_exchanges(self._sending, self._tasks)
+            parts = RunningProducer(lease.session, self.options, self._hooks, self._check)
+            parts.begin()
         except BaseException:
-            self._lease = self._sending = self._submitting = self._member = None
             await lease.release()
             raise
-        self._sending.faults.start(self._tasks)
-        lease.session.heartbeats.beat_soon()
+        self._lease, self._parts = lease, parts
         self._open = True
 
     async def close(self) -> None:
-        """Refuse new sends, wait for those under way, then leave. Closing twice is harmless.
+        """Refuse new sends, wait for those in flight, then leave. Closing twice is harmless.
 
-        Sends under way end by their own deadlines at the latest. Cancelled, it goes on in the
-        background. Raises `ClientForked`.
+        Sends in flight end by their own deadlines at the latest. If the caller is cancelled,
+        closing continues in the background. Raises `ClientForked`.
         """
         self._open = False
         if self._lease is not None:
@@ -106,16 +107,10 @@ class Producer(Exchanging):
 
     async def _close(self) -> None:
         self._open = False
-        if self._lease is None or self._submitting is None:
+        if self._lease is None or self._parts is None:
             return
-        session = self._lease.session
         try:
-            await self._end_exchanges()
-            await self._submitting.drained()
-            await self._end_trace()
-            await self._tasks.stop()
-            if session.running and self._member is not None:
-                await session.remove_producer(self._member)
+            await self._parts.stop()
         finally:
             await self._lease.release()
 
@@ -138,21 +133,22 @@ class Producer(Exchanging):
     @property
     def session(self) -> Session:
         """The client this producer is part of. Raises `ClientClosed` unless it is running."""
-        return self.sending.session
+        return self._running().session
 
     @property
     def sending(self) -> Sending:
-        """The engine of its sends. Raises `ClientClosed` unless it is running."""
-        if not self._open or self._sending is None:
-            raise ClientClosed(f"producer of group {self._name}")
-        return self._sending
+        """The path of its sends. Raises `ClientClosed` unless it is running."""
+        return self._running().sending
 
     @property
     def submitting(self) -> Submitting:
-        """What begins sends that nobody waits for yet. Raises `ClientClosed` unless running."""
-        _ = self.sending
-        assert self._submitting is not None
-        return self._submitting
+        """The path of sends that no caller waits for. Raises `ClientClosed` unless running."""
+        return self._running().submitting
+
+    def _running(self) -> RunningProducer:
+        if not self._open or self._parts is None:
+            raise ClientClosed(self._name)
+        return self._parts
 
     # Sending
 
@@ -168,23 +164,23 @@ class Producer(Exchanging):
         deliver_at: float | None = None,
         timeout: float | None = None,  # noqa: ASYNC109 - for all tries together
     ) -> SendReceipt:
-        """Send a message and give the broker's receipt.
+        """Send a message and return the broker's receipt.
 
         Queues take turns unless one is chosen: `queue` is that queue, `ordering_key` picks the one
         Java's SelectMessageQueueByHash does, `selector` is a function of the queues and the
         message. A chosen queue is tried once; otherwise a failed try goes to another broker.
-        `delay` (seconds), `deliver_at` (seconds since 1970) and `delay_level` hold the message
-        back; the first two need a 5.x broker.
+        `delay` (seconds), `deliver_at` (seconds since 1970) and `delay_level` delay the message;
+        the first two need a 5.x broker.
 
-        Raises `InvalidInput` for what can never be sent, `SendFailed` if no broker took it in time,
-        `RouteNotFound`, `QueueNotSelected` or `NameServersUnreachable` if there was nowhere to send
-        it to, `ClientClosed` or `ClientForked`.
+        Raises `InvalidInput` for what can never be sent, `SendFailed` if no broker stored it in
+        time, `RouteNotFound`, `QueueNotSelected` or `NameServersUnreachable` if there was nowhere
+        to send it to, `ClientClosed` or `ClientForked`.
         """
-        sending = self.sending
+        sending = self._running().sending
         choice = choice_of(message, queue, ordering_key, selector, sending.namespace)
         extra = delay_properties(delay, delay_level, deliver_at)
         outgoing = sending.preparing.prepare(message, extra)
-        return await sending.deliver(outgoing, (message,), choice, timeout=timeout)
+        return await sending.deliver(outgoing, choice, timeout=timeout)
 
     def submit(
         self,
@@ -198,20 +194,21 @@ class Producer(Exchanging):
         deliver_at: float | None = None,
         timeout: float | None = None,
     ) -> asyncio.Future[SendReceipt]:
-        """Begin to send and give a future of the receipt; arguments and errors as with `send`.
+        """Start to send and return a future of the receipt; arguments and errors as with `send`.
 
         As in Java's asynchronous send a broker's refusal is final; other failures are tried again.
-        Cancelling the future gives the send up. While the window is full, messages stand in line;
-        whoever submits many should `await room()` before each.
+        Cancelling the future abandons the send. While the window is full, messages wait for
+        capacity; to submit many, `await room()` before each (back-pressure).
         """
-        sending = self.sending
+        parts = self._running()
+        sending = parts.sending
         choice = choice_of(message, queue, ordering_key, selector, sending.namespace)
         extra = delay_properties(delay, delay_level, deliver_at)
         outgoing = sending.preparing.prepare(message, extra)
-        return self.submitting.submit(outgoing, message, choice, timeout)
+        return parts.submitting.submit(outgoing, choice, timeout)
 
     async def room(self) -> None:
-        """Wait until a message that is submitted now need not stand in line."""
+        """Wait until a message that is submitted now need not wait for capacity."""
         await self.sending.window.room()
 
     async def send_oneway(
@@ -221,16 +218,16 @@ class Producer(Exchanging):
         queue: MessageQueue | None = None,
         ordering_key: OrderingKey | None = None,
         selector: QueueSelector | None = None,
-        timeout: float | None = None,  # noqa: ASYNC109 - for the way out
+        timeout: float | None = None,  # noqa: ASYNC109 - until it has left
     ) -> None:
-        """Send a message without asking what becomes of it: it may get lost.
+        """Send a message without waiting for a response: it may get lost.
 
         Raises as `send` does if it cannot leave this process.
         """
-        sending = self.sending
+        sending = self._running().sending
         choice = choice_of(message, queue, ordering_key, selector, sending.namespace)
         outgoing = sending.preparing.prepare(message)
-        await sending.deliver_oneway(outgoing, message, choice, timeout)
+        await sending.deliver_oneway(outgoing, choice, timeout)
 
     @overload
     async def send_batch(
@@ -273,16 +270,100 @@ class Producer(Exchanging):
         limit = self.options.max_message_size
         batches = prepare_batches(sending.preparing, messages, limit, split=split)
         choice = choice_of(messages[0], queue, ordering_key, None, sending.namespace)
-        receipts = await deliver_batches(sending, batches, choice, timeout)
+        receipts: list[SendReceipt] = []
+        with receipts_in_error(receipts):
+            for batch in batches:
+                receipt = await sending.deliver(batch, choice, timeout=timeout)
+                receipts.append(receipt)
         return receipts if split else receipts[0]
 
+    # What takes more than a send
+
+    async def send_in_transaction(
+        self,
+        message: Message,
+        local: LocalTransaction,
+        *,
+        queue: MessageQueue | None = None,
+        ordering_key: OrderingKey | None = None,
+        selector: QueueSelector | None = None,
+        timeout: float | None = None,  # noqa: ASYNC109 - of the message's send
+    ) -> TransactionReceipt:
+        """Send a message that consumers receive only if `local` commits it.
+
+        When the message is stored, `local` is called with it and the transaction's id: a coroutine
+        function on the loop, another one in a thread. It returns `TransactionState.COMMIT`,
+        `ROLLBACK` or `UNKNOWN`; raising or returning None counts as unknown, and the receipt has
+        the error. The broker checks back on unknown ends, and on ends it did not receive: see
+        `check`. As in Java a message in a transaction cannot be delayed.
+
+        Raises what `send` does; `local` has not been called then.
+        """
+        check_callable("local", local, "a message and a transaction id")
+        parts = self._running()
+        sending = parts.sending
+        choice = choice_of(message, queue, ordering_key, selector, sending.namespace)
+        extra = half_properties({}, sending.group)
+        return await parts.transactions.run(
+            message, local, lambda: sending.send(message, extra, choice, timeout=timeout)
+        )
+
+    async def request(
+        self,
+        message: Message,
+        timeout: float,  # noqa: ASYNC109 - until the reply is there
+        *,
+        queue: MessageQueue | None = None,
+        ordering_key: OrderingKey | None = None,
+        selector: QueueSelector | None = None,
+    ) -> ReceivedMessage:
+        """Send a message and wait for the reply of its consumer.
+
+        Raises `RequestTimedOut` if none comes in time, although the message was sent and may have
+        been handled; a reply that comes later is dropped. Otherwise raises what `send` does.
+        """
+        parts = self._running()
+        sending = parts.sending
+        choice = choice_of(message, queue, ordering_key, selector, sending.namespace)
+
+        async def send(extra: dict[str, str], left: float) -> SendReceipt:
+            return await sending.send(message, extra, choice, mode=SendMode.ASYNC, timeout=left)
+
+        topic = sending.preparing.wire_topic(message.topic)
+        return await parts.replies.request(topic, timeout, send)
+
+    async def reply(
+        self,
+        to: ReceivedMessage,
+        body: bytes,
+        *,
+        properties: Mapping[str, str] | None = None,
+        timeout: float | None = None,  # noqa: ASYNC109 - for all tries together
+    ) -> SendReceipt:
+        """Reply to a message that was sent with `request`, here or by a Java client.
+
+        The receipt means that the waiting client has the reply. Raises `InvalidInput` if the
+        message was not sent with `request`, `SendFailed` if the client is gone, and what else
+        `send` does.
+        """
+        asked = to.properties
+        message = Message(reply_topic(asked), body, properties=properties or {})
+        extra = reply_properties(asked)
+        return await self.sending.send_to_cluster(message, extra, _REPLY, timeout)
+
+    @property
+    def traces_dropped(self) -> int:
+        """The number of trace records that were dropped: no capacity, or no broker stored them."""
+        parts = self._parts
+        return 0 if parts is None or parts.tracer is None else parts.tracer.dropped
+
     async def recall(self, topic: str, handle: str, timeout: float | None = None) -> str:  # noqa: ASYNC109 - of each question
-        """Take a delayed message back by its receipt's `recall_handle`; gives its id (5.x)."""
+        """Take a delayed message back by its receipt's `recall_handle`; returns its id (5.x)."""
         limit = self.options.send_timeout if timeout is None else timeout
         return await recall(self.sending, topic, handle, limit)
 
     async def queues(self, topic: str, timeout: float | None = None) -> list[MessageQueue]:  # noqa: ASYNC109 - for the question
-        """List the queues of a topic that can be sent to, in the order selectors see them.
+        """Return the queues of a topic that can be sent to, in the order selectors see them.
 
         Raises what `send` does if there are none.
         """
@@ -293,9 +374,9 @@ class Producer(Exchanging):
         return [without_namespace(queue, sending.namespace) for queue in found.queues]
 
     def add_send_hook(self, hook: SendHook) -> None:
-        """Have a hook told before and after every try from now on; it runs on the loop.
+        """Call a hook before and after every try from now on, on the loop.
 
-        Raises `InvalidInput` for what is no hook.
+        Raises `InvalidInput` for a value that is not a hook.
         """
         check_hook(hook, "before_send", "after_send")
         self._hooks.append(hook)

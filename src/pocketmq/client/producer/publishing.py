@@ -1,23 +1,31 @@
-"""Where the topics of a producer may be written: their queues, and whose turn it is.
+"""Where the topics of a producer can be written: their queues, and which one is next.
 
-Asks for a topic's route when it is first needed, or for the template's if brokers are to make the
-topic (Java: tryToFindTopicPublishInfo). Belongs to one event loop.
+Asks for a topic's route when it is first needed, or for the template's if brokers are to create the
+topic (Java: tryToFindTopicPublishInfo). Changed by one event loop; other threads may read.
 """
 
 import asyncio
 from collections.abc import Collection
 
-from pocketmq.balance.producer.selectors import RoundRobin
+import msgspec
+
+from pocketmq.balance.producer.round_robin import RoundRobin
+from pocketmq.balance.profile import V4
+from pocketmq.client.addresses import UNKNOWN_VERSION
+from pocketmq.client.producer.requests import Outgoing
 from pocketmq.client.producer_options import ProducerOptions
 from pocketmq.client.routes import KnownRoute
 from pocketmq.client.session import Session
 from pocketmq.errors import (
+    InvalidInput,
     NameServersUnreachable,
     QueueNotSelected,
     RequestTimedOut,
     RouteNotFound,
 )
+from pocketmq.model import properties as names
 from pocketmq.model.queue import MessageQueue
+from pocketmq.protocol.peers import Gate
 
 
 class Publication:
@@ -47,26 +55,25 @@ class Publishing:
         self._topics: dict[str, Publication] = {}
 
     def topics(self) -> Collection[str]:
-        """List the topics that were sent to."""
+        """Return the topics that were sent to."""
         return self._topics.keys()
 
     def on_route_changed(self, known: KnownRoute) -> None:
-        """Take over a topic's new queues; whose turn it is stays."""
+        """Take over a topic's new queues; the position in the turn stays."""
         publication = self._topics.get(known.topic)
         if publication is not None:
             publication.take(known.publish_queues)
 
     def ready(self, topic: str) -> Publication | None:
-        """Give a topic whose queues are known."""
+        """Return a topic whose queues are known. Any thread may call it."""
         publication = self._topics.get(topic)
         return publication if publication is not None and publication.queues else None
 
     async def find(self, topic: str, timeout: float) -> Publication:  # noqa: ASYNC109 - for each question
-        """Give a topic with its queues, asking the name server if they are not known.
+        """Return a topic with its queues, asking the name server if they are not known.
 
-        Raises `RouteNotFound`, `QueueNotSelected` if it has no queue that may be written to,
-        `NameServersUnreachable`, or `BodyMalformed` for a route that makes no sense. Nothing was
-        sent then.
+        Raises `RouteNotFound`, `QueueNotSelected` if it has no queue that can be written to,
+        `NameServersUnreachable`, or `BodyMalformed` for an invalid route. Nothing was sent then.
         """
         known = await self._route(topic, asyncio.get_running_loop().time() + timeout)
         publication = self._topics.get(topic)
@@ -87,10 +94,11 @@ class Publishing:
             known = await routes.get(topic, max(0.0, deadline - now()))
             if known.publish_queues:
                 return known
+            # Cached before the topic could be written to: its permissions may have changed.
             return await routes.refresh(topic, max(0.0, deadline - now()))
         except RouteNotFound:
             pass
-        except RequestTimedOut as error:  # the outcome of the question; nothing was sent
+        except RequestTimedOut as error:  # of the question: nothing was sent
             raise NameServersUnreachable(routes.name_servers.addresses) from error
         template, queue_nums = self._options.template_topic, self._options.new_topic_queues
         try:
@@ -100,3 +108,42 @@ class Publishing:
             raise RouteNotFound(topic) from error
         except RequestTimedOut as error:
             raise NameServersUnreachable(routes.name_servers.addresses) from error
+
+    def adapt(self, outgoing: Outgoing, publication: Publication) -> Outgoing:
+        """Return what is `for_5x` as the brokers of its topic understand it.
+
+        Raises `InvalidInput` for a delay that 4.x brokers would ignore.
+        """
+        if not self._may_be_old(outgoing, publication):
+            return outgoing
+        return for_4x(outgoing)
+
+    def _may_be_old(self, outgoing: Outgoing, publication: Publication) -> bool:
+        """Return whether a topic is on 4.x brokers, or, for a batch, may be.
+
+        Brokers report their version in the response to the first heartbeat. 5.x brokers do without
+        the id of a batch; 4.x ones would give it to all of its messages.
+        """
+        if self._session.options.profile.line == V4.line:
+            return True
+        addresses = self._session.addresses
+        versions = [addresses.version_of(broker) for broker in publication.brokers]
+        if outgoing.batch_id is not None and UNKNOWN_VERSION in versions:
+            return True
+        return any(UNKNOWN_VERSION < version < Gate.TOPIC_QUEUE_MAPPING for version in versions)
+
+
+def for_4x(message: Outgoing) -> Outgoing:
+    """Return a batch without an id for the whole of it; anything else `for_5x` is refused.
+
+    4.x brokers add the properties of a batch to those of each message in it, and so would give all
+    of them this one id. Raises `InvalidInput` for a message that they would deliver at once.
+    """
+    if message.batch_id is None:
+        raise InvalidInput(
+            f"topic {message.topic!r} is on a 4.x broker, which does not support delay or "
+            "deliver_at and would deliver the message at once; use delay_level"
+        )
+    parts = message.properties.split("\2")
+    kept = [each for each in parts if not each.startswith(f"{names.UNIQUE_KEY}\1")]
+    return msgspec.structs.replace(message, properties="\2".join(kept))

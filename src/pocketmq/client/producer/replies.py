@@ -1,7 +1,7 @@
 """Requests that wait for a reply, which a broker pushes to this client.
 
-A reply finds its request by the number both carry. One that comes too late, twice, or for nobody
-here is dropped. Sending is the caller's.
+A reply is matched with its request by the correlation id that both carry. One that comes too late,
+twice, or without a request is dropped. Sending is up to the caller.
 """
 
 import asyncio
@@ -20,11 +20,11 @@ from pocketmq.protocol.received import ReceivedMessage
 from pocketmq.protocol.requests.client_calls import PushReplyRequest
 
 SendRequest: TypeAlias = Callable[[dict[str, str], float], Awaitable[SendReceipt]]
-"""Sends the request with these properties besides its own, within so many seconds."""
+"""Sends the request with these extra properties, within this number of seconds."""
 
 
-class Replies:
-    """The requests of one producer that wait. Belongs to one event loop."""
+class AwaitedReplies:
+    """The requests of one producer that wait for replies. Belongs to one event loop."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -37,10 +37,10 @@ class Replies:
     async def request(
         self,
         topic: str,
-        timeout: float,  # noqa: ASYNC109 - for all of it, and told to whoever replies
+        timeout: float,  # noqa: ASYNC109 - for all of it, and part of the request
         send: SendRequest,
     ) -> ReceivedMessage:
-        """Send a request to a topic, with its name on the wire, and give the reply.
+        """Send a request to a topic, by its name on the wire, and return the reply.
 
         Raises `RequestTimedOut` if none comes in time (the request may have been handled), what
         `send` does, and `ClientClosed`.
@@ -62,12 +62,14 @@ class Replies:
             raise
         finally:
             del self._waiting[number]
-            if not sending.done():  # it was quicker answered than acknowledged
+            # A send that is still in flight is kept, so that `close` can cancel it: its task would
+            # outlive the client otherwise.
+            if not sending.done():  # the reply came before the broker's response
                 self._sending.add(sending)
             sending.add_done_callback(self._sent)
 
     def take(self, header: PushReplyRequest, body: bytes) -> bool:
-        """Take a reply; False if nobody here waits for it. Raises `MessageMalformed`."""
+        """Take a reply; False if no request waits for it. Raises `MessageMalformed`."""
         reply = self._waiting.get(correlation_of(header))
         if reply is None or reply.done():
             return False
@@ -75,7 +77,7 @@ class Replies:
         return True
 
     def close(self) -> None:
-        """Wait for no more replies: whoever does gets `ClientClosed`."""
+        """Wait for no more replies: waiting requests raise `ClientClosed`."""
         for reply in self._waiting.values():
             if not reply.done():
                 reply.set_exception(ClientClosed(self._session.client_id))
@@ -103,7 +105,7 @@ class Replies:
         raise RequestTimedOut(broker, f"the request to topic {topic!r}", timeout)
 
     async def _be_known(self, topic: str, timeout: float) -> None:  # noqa: ASYNC109 - in all
-        """Greet brokers that are new to us, as Java does: replies come from any of them."""
+        """Send heartbeats to brokers new to us, as Java does: any of them may push the reply."""
         session = self._session
         if session.routes.cached(topic) is not None:
             return
@@ -111,13 +113,13 @@ class Replies:
             async with asyncio.timeout(timeout):
                 try:
                     await session.routes.get(topic)
-                except RouteNotFound:  # the topic will be made where the template is
+                except RouteNotFound:  # the topic will be created where the template is
                     await session.routes.get(AUTO_CREATE_TOPIC)
                 await session.heartbeats.beat()
         except (MQError, TimeoutError):
-            return  # the send finds out what is wrong, and says so
+            return  # the send will meet the same problem, and raise it
 
     def _sent(self, sending: asyncio.Future[SendReceipt]) -> None:
         self._sending.discard(sending)
         if not sending.cancelled():
-            sending.exception()  # raised already, or of no interest: the reply is there
+            sending.exception()  # retrieved, so that it is not logged: the reply is there

@@ -1,20 +1,20 @@
-"""A message as the bytes of a request, and a broker's answer as a receipt.
+"""A message as the bytes of a request, and a broker's response as a receipt.
 
-Pure functions over values: whoever sends, on a loop or on a socket of its own, uses the same. The
-header is a template with holes, one for each queue, because putting it together field by field
-costs more than all the rest of a send. Knows no connection and no retry.
+Pure functions over values, for sends on a loop and on a thread's own socket alike. The header is a
+template for each queue with a few values filled in, because encoding it field by field would cost
+more than the rest of a send. Knows no connection and no retry.
 """
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import msgspec
 
 from pocketmq.client.calls import Fields, request_name
 from pocketmq.client.producer_options import ProducerOptions
-from pocketmq.errors import InvalidInput, ServerError, server_error
-from pocketmq.model import properties as names
-from pocketmq.model.message import DEFAULT_REGION, SendReceipt, send_status
+from pocketmq.errors import ServerError, server_error
+from pocketmq.model.message import Message
+from pocketmq.model.names import unwrap_namespace
 from pocketmq.model.queue import MessageQueue
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import ONEWAY_FLAG, Command
@@ -44,27 +44,13 @@ class Outgoing(msgspec.Struct, frozen=True, gc=False):
     flag: int = 0
     sys_flag: int = 0
     code: int = _SEND
+    messages: Sequence[Message] = ()
+    """What it was made of, as the caller passed it."""
     batch_id: str | None = None
     reconsume_times: int = 0
     max_reconsume_times: int | None = None
     for_5x: bool = False
-    """Whether 4.x brokers would not do with it what is meant."""
-
-
-def for_4x(message: Outgoing) -> Outgoing:
-    """Give a batch without an id for the whole of it; nothing else that is `for_5x` will do.
-
-    4.x brokers add the properties of a batch to those of each message in it, and so would give all
-    of them this one id. Raises `InvalidInput` for a message that they would deliver at once.
-    """
-    if message.batch_id is None:
-        raise InvalidInput(
-            f"topic {message.topic!r} is on a 4.x broker, which knows no delay or deliver_at and "
-            "would deliver the message at once; use delay_level"
-        )
-    parts = message.properties.split("\2")
-    kept = [each for each in parts if not each.startswith(f"{names.UNIQUE_KEY}\1")]
-    return msgspec.structs.replace(message, properties="\2".join(kept))
+    """Whether 4.x brokers would misunderstand it; see `Publishing.adapt`."""
 
 
 class _Template:
@@ -85,7 +71,7 @@ _MOST_TEMPLATES = 65_536  # queues come from a route, and a route from a peer
 class RequestWriter:
     """Writes the requests of one producer. Any thread may call it.
 
-    `as_command` is given if requests need more than their fields, such as a signature.
+    `as_command` is passed if requests need more than their fields, such as a signature.
     """
 
     def __init__(
@@ -95,7 +81,9 @@ class RequestWriter:
         self._default_topic = options.template_topic
         self._queue_nums = options.new_topic_queues
         self._as_command = as_command
-        self._plain: dict[int, _Template] = {}  # by the identity of a queue that is kept here
+        # By `id` of the queue: hashing it would cost more than the rest of the lookup. Safe because
+        # a template keeps its queue alive, and `frame` compares it with `is`.
+        self._plain: dict[int, _Template] = {}
         self._templates: dict[tuple[MessageQueue, int, bool], _Template] = {}
 
     def frame(
@@ -188,7 +176,7 @@ class RequestWriter:
 
 
 class _Stored(msgspec.Struct, frozen=True, gc=False):
-    """What a receipt takes from an answer."""
+    """The fields of a response that a receipt needs."""
 
     msgId: str  # noqa: N815 - Java's keys
     queueId: int  # noqa: N815
@@ -203,10 +191,10 @@ class _Stored(msgspec.Struct, frozen=True, gc=False):
 _read_stored = msgspec.json.Decoder(_Stored, strict=False).decode
 
 
-def read_answer(
-    answer: Command, message: Outgoing, queue: MessageQueue, address: str, topic: str
+def read_receipt(
+    answer: Command, message: Outgoing, queue: MessageQueue, address: str, namespace: str = ""
 ) -> SendReceipt:
-    """Give the receipt that an answer is; `topic` is the name that the caller knows.
+    """Return the receipt of a response, with the topic's name outside of the namespace.
 
     Raises the `ServerError` that a refusal stands for, and `HeaderMalformed`.
     """
@@ -223,6 +211,7 @@ def read_answer(
     if stored is None:
         stored = _read_by_field(answer)
     queue_id = stored.queueId
+    topic = unwrap_namespace(namespace, queue.topic) if namespace else queue.topic
     if queue_id != queue.queue_id or topic != queue.topic:
         queue = MessageQueue(topic, queue.broker_name, queue_id)
     whole = message.batch_id if stored.batchUniqId is not None else None
@@ -240,12 +229,12 @@ def read_answer(
 
 
 def refusal(answer: Command, code: int, address: str) -> ServerError:
-    """Give the error that an answer to a request with `code` stands for."""
+    """Return the error that a response to a request with `code` stands for."""
     return server_error(answer.code, answer.remark, request=request_name(code), address=address)
 
 
 def _read_by_field(answer: Command) -> _Stored:
-    """Read what the quick way did not, such as a binary header; raises `HeaderMalformed`."""
+    """Read what the fast decoder does not, such as a binary header; raises `HeaderMalformed`."""
     header = answer.header(SendResponse)
     fields = answer.ext
     return _Stored(

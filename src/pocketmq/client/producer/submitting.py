@@ -1,34 +1,33 @@
-"""Sends that nobody waits for yet: begun at once, each with a future of its receipt.
+"""Sends that no caller waits for yet: started at once, each with a future of its receipt.
 
-A message for which all is ready leaves without a task of its own, which would cost more than the
-rest of it; a task takes over where something has to be waited for, or a first try has failed. As
-long as there is room, what was submitted counts as under way from the moment it was. Belongs to
-one event loop.
+A message for which all is ready (queues known, connected, capacity in the window) leaves without a
+task, which would cost more than the rest of it: the connection calls `_Submitted` back. A task
+takes over where something has to be waited for, or a first try has failed; it goes on with the same
+tries. Belongs to one event loop.
 """
 
 import asyncio
 from typing import Protocol, TypeAlias
 
-from pocketmq.balance.producer.plan import SendMode
-from pocketmq.balance.producer.retry import TryEnded
+from pocketmq.balance.producer.retry import SendMode
 from pocketmq.client.producer.choices import Choice
-from pocketmq.client.producer.publishing import Publication
 from pocketmq.client.producer.requests import Outgoing
 from pocketmq.client.producer.sending import Sending
-from pocketmq.client.producer.tries import Tries
-from pocketmq.errors import MQError, RequestTimedOut, TransportError
-from pocketmq.model.message import Message, SendReceipt
+from pocketmq.client.producer.tries import Outcome, Tries
+from pocketmq.errors import RequestTimedOut, TransportError
+from pocketmq.model.receipt import SendReceipt
 from pocketmq.net import Connection
 from pocketmq.protocol.command import Command
 
 Receipt: TypeAlias = asyncio.Future[SendReceipt]
+_ASYNC = SendMode.ASYNC
 
 
 class Taker(Protocol):
-    """What a receipt, or what came instead, is given to; on the loop, and once."""
+    """Where a receipt, or the error instead of it, goes; called on the loop, and once."""
 
     def done(self) -> bool:
-        """Whether nobody wants it any more."""
+        """Whether it is not wanted any more."""
 
     def set_result(self, result: SendReceipt, /) -> None:
         """Take the receipt."""
@@ -38,63 +37,51 @@ class Taker(Protocol):
 
 
 class Submitting:
-    """Begins sends for one producer."""
+    """Starts sends for one producer."""
 
     def __init__(self, sending: Sending) -> None:
         self.sending = sending
         self.loop = asyncio.get_running_loop()
         self._tasks: set[asyncio.Task[SendReceipt]] = set()
 
-    def submit(
-        self, outgoing: Outgoing, message: Message, choice: Choice | None, timeout: float | None
-    ) -> Receipt:
-        """Begin to send by the rules of Java's asynchronous send; the future fails as it does."""
+    def submit(self, outgoing: Outgoing, choice: Choice | None, timeout: float | None) -> Receipt:
+        """Start a send by the rules of Java's asynchronous send; the future fails as it does."""
         receipt: Receipt = self.loop.create_future()
-        return self._begin(receipt, outgoing, message, choice, timeout) or receipt
+        return self._begin(receipt, outgoing, choice, timeout) or receipt
 
     def submit_into(
-        self,
-        taker: Taker,
-        outgoing: Outgoing,
-        message: Message,
-        choice: Choice | None,
-        timeout: float | None,
+        self, taker: Taker, outgoing: Outgoing, choice: Choice | None, timeout: float | None
     ) -> None:
-        """Do the same for somebody who waits elsewhere."""
-        task = self._begin(taker, outgoing, message, choice, timeout)
+        """Start a send whose receipt goes to `taker`, such as a future of another thread."""
+        task = self._begin(taker, outgoing, choice, timeout)
         if task is not None:
             _pass_on(task, taker)
 
     def _begin(
-        self,
-        taker: Taker,
-        outgoing: Outgoing,
-        message: Message,
-        choice: Choice | None,
-        timeout: float | None,
+        self, taker: Taker, outgoing: Outgoing, choice: Choice | None, timeout: float | None
     ) -> asyncio.Task[SendReceipt] | None:
-        """Begin; what cannot leave at once is left to a task, and `taker` not used."""
+        """Start a send; if it cannot leave at once, return its task and leave `taker` alone."""
         sending = self.sending
         sending.session.check()
-        limit = sending.limit(timeout)
+        limit = sending.options.send_timeout if timeout is None else sending.limit(timeout)
         publication = sending.publishing.ready(outgoing.topic)
         if (
-            choice is None
-            and publication is not None
+            publication is not None
             and not outgoing.for_5x
-            and not sending.needs_rules()
+            and sending.rule.is_plain(choice)
             and sending.window.try_enter(len(outgoing.body))
         ):
             try:
-                return _Submitted(
-                    self, taker, outgoing, message, publication, timeout=limit
-                ).begin()
+                now = sending.now()
+                tries = sending.rule.tries(outgoing, publication, None, _ASYNC, limit, now)
+                submitted = _Submitted(self, taker, outgoing, tries, now)
+                connection = sending.exchange.post(submitted, outgoing, *submitted.this)
+                submitted.connection = connection
+                return submitted.take_over() if connection is None else None
             except BaseException:
                 sending.window.leave(len(outgoing.body))
                 raise
-        task = self.loop.create_task(
-            sending.deliver(outgoing, (message,), choice, mode=SendMode.ASYNC, timeout=limit)
-        )
+        task = self.loop.create_task(sending.deliver(outgoing, choice, mode=_ASYNC, timeout=limit))
         self.keep(task)
         return task
 
@@ -104,7 +91,7 @@ class Submitting:
         task.add_done_callback(self._tasks.discard)
 
     async def drained(self) -> None:
-        """Wait until all that was submitted has come to its end, and all else that is under way."""
+        """Wait until everything submitted has ended, and every other send in flight."""
         while self._tasks or len(self.sending.window):
             if self._tasks:
                 await asyncio.wait(self._tasks)
@@ -112,112 +99,81 @@ class Submitting:
 
 
 class _Submitted:
-    """One message that has entered the window."""
+    """One message that has entered the window: the sink of its response."""
 
-    __slots__ = (
-        "_connection", "_message", "_outgoing", "_owner", "_publication", "_queue", "_started",
-        "_taker", "_timeout",
-    )  # fmt: skip
+    __slots__ = ("_outgoing", "_owner", "_started", "_taker", "_tries", "connection", "this")
 
     def __init__(
-        self,
-        owner: Submitting,
-        taker: Taker,
-        outgoing: Outgoing,
-        message: Message,
-        publication: Publication,
-        *,
-        timeout: float,
+        self, owner: Submitting, taker: Taker, outgoing: Outgoing, tries: Tries, started: float
     ) -> None:
         self._owner = owner
         self._taker = taker
         self._outgoing = outgoing
-        self._message = message
-        self._publication = publication
-        self._queue = publication.robin.next(publication.queues)
-        self._timeout = timeout
-        self._started = owner.sending.now()
-        self._connection: Connection | None = None
+        self._tries = tries
+        self._started = started
+        self.this = next(tries)
+        """The current try."""
+        self.connection: Connection | None = None
 
-    def begin(self) -> asyncio.Task[SendReceipt] | None:
-        """Send the request if there is a connection, else have a task make one."""
-        sending = self._owner.sending
-        queue = self._queue
-        connection = self._connection = sending.connected(queue.broker_name)
-        if connection is None:
-            return self._take_over(None)
-        opaque = connection.expect_into(self, self._outgoing.code, self._timeout)
-        now_ms = sending.session.clock.now_ms()
-        connection.post(opaque, sending.writer.frame(self._outgoing, queue, opaque, now_ms))
-        return None
-
-    # Where the answer goes: called by the connection.
+    # Where the response goes: called by the connection.
 
     def done(self) -> bool:
-        """Take the answer in any case, also if nobody wants it: there is room again then."""
+        """Take the response in any case, also if it is not wanted: that frees the window."""
         return False
 
     def set_result(self, reply: Command, /) -> None:
-        """Take the broker's answer."""
-        sending = self._owner.sending
-        connection = self._connection
+        """Take the broker's response."""
+        connection = self.connection
         assert connection is not None
-        sending.window.answered(len(self._outgoing.body), self._started, sending.now())
-        try:
-            read = sending.read(reply, self._outgoing, self._queue, connection.remote_address)
-        except MQError as error:
-            self._ended(error)
-            return
-        if read.ok or not sending.options.retry_when_not_stored_ok:
-            sending.window.leave(len(self._outgoing.body))
-            if not self._taker.done():
-                self._taker.set_result(read)
-        else:
-            self._ended(read)
+        exchange, address = self._owner.sending.exchange, connection.remote_address
+        self._ended(exchange.read(reply, self._started, self._outgoing, self.this[0], address))
 
     def set_exception(self, error: TransportError, /) -> None:
-        """Take the reason why there is no answer."""
-        if isinstance(error, RequestTimedOut) and self._connection is not None:
-            sending = self._owner.sending
-            sending.window.answered(len(self._outgoing.body), self._started, sending.now())
-            # Later, so that all whose time is up at this moment hear of that first.
-            self._owner.loop.call_soon(self._owner.sending.doubt, self._connection, self._started)
+        """Take the reason why there is no response."""
+        if isinstance(error, RequestTimedOut) and self.connection is not None:
+            # Later: a doubted connection may be closed, and that would fail all other requests that
+            # time out in this loop iteration with another error.
+            size, exchange = len(self._outgoing.body), self._owner.sending.exchange
+            self._owner.loop.call_soon(exchange.timed_out, self.connection, self._started, size)
         self._ended(error)
 
-    def _ended(self, outcome: SendReceipt | MQError) -> None:
-        """Have a task go on after a first try that was none too good."""
-        sending = self._owner.sending
-        if self._taker.done():  # nobody wants it any more
-            sending.window.leave(len(self._outgoing.body))
-            return
-        latency = sending.now() - self._started
-        _pass_on(self._take_over(TryEnded(self._queue, latency, outcome)), self._taker)
+    def _ended(self, outcome: Outcome) -> None:
+        """Hand the receipt over, or let a task make the tries that are left."""
+        taker = self._taker
+        try:
+            self.this = self._tries.send(outcome)
+        except StopIteration as end:
+            self._owner.sending.window.leave(len(self._outgoing.body))
+            if not taker.done():
+                taker.set_result(end.value)
+        except Exception as error:  # noqa: BLE001 - handed over to the taker
+            self._leave()
+            if not taker.done():
+                taker.set_exception(error)
+        else:
+            if taker.done():  # not wanted any more: no further try
+                self._leave()
+            else:
+                _pass_on(self.take_over(), taker)
 
-    def _take_over(self, ended: TryEnded | None) -> asyncio.Task[SendReceipt]:
-        task = self._owner.loop.create_task(self._go_on(ended))
+    def take_over(self) -> asyncio.Task[SendReceipt]:
+        """Return a task that makes the tries that are left, the current one first."""
+        task = self._owner.loop.create_task(self._finish())
         self._owner.keep(task)
         return task
 
-    async def _go_on(self, ended: TryEnded | None) -> SendReceipt:
-        """Make the first try, unless it has been made, and those that the rules want after it."""
-        sending, outgoing = self._owner.sending, self._outgoing
+    async def _finish(self) -> SendReceipt:
         try:
-            if ended is None:
-                outcome: SendReceipt | MQError
-                try:
-                    outcome = await sending.ask(outgoing, self._queue, self._timeout)
-                except MQError as error:
-                    outcome = error
-                ended = TryEnded(self._queue, sending.now() - self._started, outcome)
-            plan = sending.plan(self._message.topic, SendMode.ASYNC, None, self._timeout)
-            tries = Tries(sending, outgoing, (self._message,), plan, self._started)
-            return tries.receipt(await tries.run(self._publication, None, ended))
+            return await self._owner.sending.finish(self._outgoing, self._tries, self.this)
         finally:
-            sending.window.leave(len(outgoing.body))
+            self._leave()
+
+    def _leave(self) -> None:
+        self._owner.sending.window.leave(len(self._outgoing.body))
 
 
 def _pass_on(task: asyncio.Task[SendReceipt], taker: Taker) -> None:
-    """Let a future end as a task does, and the task end when nobody wants its outcome."""
+    """Let a taker end as a task does, and cancel the task if the taker is cancelled."""
 
     def ended(_: object) -> None:
         if taker.done():

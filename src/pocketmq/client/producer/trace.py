@@ -1,13 +1,12 @@
-"""What a producer's trace tells: its sends, and the ends of its transactions.
+"""A producer's trace: records of its sends, and of the ends of its transactions.
 
-Batches are told message by message, so that each can be found by its id (Java tells one record
-with all ids in one field, which nobody can look up).
+A batch has one record for each message, so that each can be found by its id (Java writes one record
+with all ids in one field, which cannot be looked up).
 """
 
 from collections.abc import Sequence
 
 from pocketmq.client.clock import Clock
-from pocketmq.client.producer.cluster_topics import send_to_cluster
 from pocketmq.client.producer.hooks import SendContext
 from pocketmq.client.producer.publishing import Publishing
 from pocketmq.client.producer.sending import Sending
@@ -36,17 +35,17 @@ _HALF = names.TRANSACTION_PREPARED.encode()
 
 
 class SendTracing:
-    """A hook that traces sends. Brokers that want no traces, and one-way sends, tell nothing."""
+    """A hook that traces sends; not one-way sends, nor brokers that have tracing turned off."""
 
     def __init__(self, tracer: Tracer, clock: Clock) -> None:
         self._tracer = tracer
         self._clock = clock
 
     def before_send(self, context: SendContext) -> None:
-        """Do nothing: what is told is told afterwards."""
+        """Do nothing: the record is written afterwards."""
 
     def after_send(self, context: SendContext) -> None:
-        """Tell about a message that a broker took."""
+        """Write records of messages that a broker stored."""
         receipt = context.receipt
         topic = unwrap_namespace(context.namespace, context.queue.topic)
         if receipt is None or not receipt.trace_on or not self._tracer.traces(topic):
@@ -78,7 +77,7 @@ class SendTracing:
         )
 
     def transaction_ended(self, end: TransactionEnd) -> None:
-        """Tell how a transaction ended."""
+        """Write a record of the end of a transaction."""
         if not self._tracer.traces(end.topic):
             return
         self._tracer.add(
@@ -105,7 +104,7 @@ def _kind(properties: bytes) -> TracedKind:
 
 
 def _each(joined: str | None, count: int) -> Sequence[str | None]:
-    """Give the ids of a batch's messages one by one; all get the same if there are not so many."""
+    """Split the ids of a batch's messages; if their number is wrong, each gets the whole text."""
     ids = [joined] if joined is None or count == 1 else joined.split(",")
     return ids if len(ids) == count else [joined] * count
 
@@ -119,18 +118,18 @@ def open_tracer(
     tasks: Tasks,
     publishing: Publishing | None = None,
 ) -> Tracer:
-    """Give a tracer for a group, with an engine of sends and a window of its own.
+    """Return a tracer for a group, with sends and a window of its own.
 
-    `kind` is PRODUCE or CONSUME, as Java names the groups of its traces. `publishing`, if given,
-    is kept fresh by somebody; otherwise the topic's route is asked for anew after a failure.
+    `kind` is PRODUCE or CONSUME, as Java names the groups of its traces. The owner of `publishing`,
+    if given, keeps its routes fresh; otherwise the topic's route is fetched anew after a failure.
     """
     name = f"{_GROUP}-{group[:_GROUP_ROOM]}-{kind}"
     options = ProducerOptions(group=name, send_timeout=_TIMEOUT)
-    return Tracer(topic, _Sender(session, options, publishing), tasks)
+    return Tracer(topic, _TraceSender(session, options, publishing), tasks)
 
 
-class _Sender:
-    """Sends traces."""
+class _TraceSender:
+    """Sends trace messages; with fresh routes after a failure."""
 
     def __init__(
         self, session: Session, options: ProducerOptions, publishing: Publishing | None
@@ -141,14 +140,11 @@ class _Sender:
         self._sending = self._engine()
 
     def _engine(self) -> Sending:
-        sending = Sending(self._session, self._options)
-        if self._publishing is not None:
-            sending.publishing = self._publishing
-        return sending
+        return Sending(self._session, self._options, publishing=self._publishing)
 
     async def __call__(self, message: Message) -> None:
         try:
-            await send_to_cluster(self._sending, message)
+            await self._sending.send_to_cluster(message)
         except MQError:
             self._sending = self._engine()
             raise

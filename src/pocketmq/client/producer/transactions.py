@@ -1,9 +1,10 @@
-"""Transactions: a half message, a function that decides its fate, and the broker that is told.
+"""Transactions: a half message, a local function that decides, and the end sent to the broker.
 
-The half message is hidden from consumers until its end is told. That travels one way, as in Java:
-if it gets lost, or nobody knew the end, the broker asks (`check_backs`).
+The half message is hidden from consumers until the broker receives its end. That is a one-way
+request, as in Java: if it gets lost, or the end is unknown, the broker checks back (`check_backs`).
 """
 
+import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from typing import TypeAlias
@@ -30,17 +31,18 @@ logger = logging.getLogger("pocketmq.client")
 
 State: TypeAlias = TransactionState | None
 LocalTransaction: TypeAlias = Callable[[Message, str], State | Awaitable[State]]
-"""Given the message and the transaction's id. Raising, or giving None, leaves the end unknown."""
+"""Called with the message and the transaction's id. Raising, or returning None, leaves the end
+unknown."""
 
 LOCAL_THREADS = 32
 _LONGEST_REMARK = 1000
 
 
 class TransactionReceipt(SendReceipt, frozen=True, kw_only=True):
-    """Proof that a broker took a half message, and what became of its transaction.
+    """Proof that a broker stored a half message, and the state of its transaction.
 
     `error` is what the local function raised, if it did; the state is unknown then, and the
-    broker will ask.
+    broker checks back.
     """
 
     state: TransactionState
@@ -48,7 +50,7 @@ class TransactionReceipt(SendReceipt, frozen=True, kw_only=True):
 
 
 class TransactionEnd(msgspec.Struct, frozen=True, kw_only=True):
-    """The broker at `address` was told how a transaction ended, for those who keep a record."""
+    """The end of a transaction, as it was sent to the broker at `address`; for the trace."""
 
     group: str
     topic: str
@@ -69,13 +71,13 @@ TakeEnd: TypeAlias = Callable[[TransactionEnd], None]
 class Transactions:
     """Runs the transactions of one producer. Belongs to one event loop."""
 
-    def __init__(
-        self, session: Session, group: str, *, timeout: float, on_end: TakeEnd | None = None
-    ) -> None:
+    def __init__(self, session: Session, group: str, *, timeout: float) -> None:
+        self.on_end: TakeEnd | None = None
+        """Called with each end that was sent."""
         self._session = session
         self._group = group
         self._timeout = timeout
-        self._on_end = on_end
+        self._in_flight: set[asyncio.Future[None]] = set()
         self._calls = LocalCalls(f"pocketmq-transaction-{group}", LOCAL_THREADS)
 
     async def run(
@@ -84,13 +86,32 @@ class Transactions:
         local: LocalTransaction,
         send: Callable[[], Awaitable[SendReceipt]],
     ) -> TransactionReceipt:
-        """Send the half message with `send`, call the local function, tell the broker the end.
+        """Send the half message with `send`, call the local function, send the end to the broker.
 
         Raises what `send` does; nothing is left to end then, unless the error's
-        `outcome_unknown` says that the message may be stored: the broker will ask. Cancelled
+        `outcome_unknown` says that the message may be stored: the broker checks back. Cancelled
         while the local function runs, it leaves the end unknown, too.
         """
-        receipt = await send()
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._in_flight.add(done)
+        try:
+            return await self._run(message, local, await send())
+        finally:
+            self._in_flight.discard(done)
+            done.set_result(None)
+
+    async def settled(self, timeout: float) -> None:  # noqa: ASYNC109 - not an error
+        """Wait until transactions in flight have ended, at most `timeout` seconds."""
+        if self._in_flight:
+            await asyncio.wait(self._in_flight, timeout=timeout)
+
+    def close(self) -> None:
+        """Start no more local functions."""
+        self._calls.close()
+
+    async def _run(
+        self, message: Message, local: LocalTransaction, receipt: SendReceipt
+    ) -> TransactionReceipt:
         error: Exception | None = None
         if runs_local_branch(receipt):
             outcome = await self._decide(message, local, receipt)
@@ -98,13 +119,9 @@ class Transactions:
             end = end_after_branch(receipt, outcome)
         else:
             end = end_without_branch(receipt)
-        await self._tell(message, receipt, end)
+        await self._send_end(message, receipt, end)
         known = msgspec.structs.asdict(receipt)
         return TransactionReceipt(**known, state=end.state, error=error)
-
-    def close(self) -> None:
-        """Begin no more local functions."""
-        self._calls.close()
 
     async def _decide(
         self, message: Message, local: LocalTransaction, receipt: SendReceipt
@@ -113,15 +130,16 @@ class Transactions:
             state: State = await self._calls.call(local, message, receipt.message_id)
         except Exception as error:
             logger.exception(
-                "the local function of transaction %s (topic %s) failed; the broker will ask",
-                receipt.message_id,
+                "local function of transaction failed: topic=%s transaction=%s; "
+                "the state is unknown and the broker will check back",
                 message.topic,
+                receipt.message_id,
             )
             return error
         return state
 
-    async def _tell(self, message: Message, receipt: SendReceipt, end: EndTransaction) -> None:
-        """Tell the end once: whatever goes wrong, the broker asks later."""
+    async def _send_end(self, message: Message, receipt: SendReceipt, end: EndTransaction) -> None:
+        """Send the end once: if it does not arrive, the broker checks back later."""
         broker = end.queue.broker_name
         try:
             place = parse_offset_id(end.id_with_offset)
@@ -136,18 +154,19 @@ class Transactions:
                 transaction_id=end.transaction_id,
                 bname=broker,
             )
-            await tell_end(self._session, address, request, end.remark, timeout=self._timeout)
+            await send_end(self._session, address, request, end.remark, timeout=self._timeout)
         except MQError as error:
             logger.warning(
-                "transaction %s came to %s, but broker %s was not told: %s; it will ask",
+                "cannot send the end of a transaction: transaction=%s state=%s broker=%s error=%s; "
+                "the broker will check back",
                 end.message_id,
                 end.state.name,
                 broker,
                 error,
             )
             return
-        if self._on_end is not None:
-            self._on_end(
+        if self.on_end is not None:
+            self.on_end(
                 TransactionEnd(
                     group=unwrap_namespace(self._session.options.namespace, self._group),
                     topic=message.topic,
@@ -163,7 +182,7 @@ class Transactions:
             )
 
 
-async def tell_end(
+async def send_end(
     session: Session,
     address: str,
     request: EndTransactionRequest,
@@ -171,9 +190,9 @@ async def tell_end(
     *,
     timeout: float,  # noqa: ASYNC109 - for the connection alone
 ) -> None:
-    """Tell a broker how a transaction ended; raises `ConnectFailed` and what `Session.check` does.
+    """Send the end of a transaction; raises `ConnectFailed` and what `Session.check` does.
 
-    What a peer or an application makes endless is cut.
+    A remark that a peer or an application made too long is cut.
     """
     short = None if remark is None else remark[:_LONGEST_REMARK]
     await session.calls.tell(

@@ -1,55 +1,113 @@
-"""The tries of one send, as `balance.producer.retry` decides them, one after another.
+"""The tries of one send: which queue, for how long, what an outcome means, when to give up.
 
-Carries the decisions out and gives feedback to fault table, routes and hooks.
+Sans-IO: `SendRule.tries` is a generator that yields each try and receives its outcome. A shell
+carries the tries out: a task of the event loop (`sending`), the loop's callbacks (`submitting`), or
+the caller's own thread (`pocketmq.blocking.sending`). So there is one rule for all of them; what
+decides is `balance.producer.retry`.
 """
 
-import asyncio
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Generator, Sequence
+from typing import TypeAlias
 
 from pocketmq.balance.producer.choice import queue_for
-from pocketmq.balance.producer.plan import Feedback, RefreshRoute, Return, Send, SendMode, SendPlan
-from pocketmq.balance.producer.retry import SendAttempts, TryEnded, cancelled, first_step, next_step
+from pocketmq.balance.producer.instructions import Feedback, RefreshRoute, Return, Send
+from pocketmq.balance.producer.retry import (
+    Attempts,
+    SendMode,
+    SendPlan,
+    TryEnded,
+    cancelled,
+    first_step,
+    next_step,
+)
+from pocketmq.balance.producer.round_robin import Chance
+from pocketmq.balance.profile import Profile
 from pocketmq.client.producer.choices import Choice
-from pocketmq.client.producer.hooks import SendContext, call_after, call_before
+from pocketmq.client.producer.faults import Faults
+from pocketmq.client.producer.hooks import SendHooks
 from pocketmq.client.producer.publishing import Publication
 from pocketmq.client.producer.requests import Outgoing
-from pocketmq.errors import BrokerNotFound, MQError
-from pocketmq.model.message import Message, SendReceipt
+from pocketmq.client.producer_options import ProducerOptions
+from pocketmq.errors import MQError
 from pocketmq.model.queue import MessageQueue
+from pocketmq.model.receipt import SendReceipt, SendStatus
 
-if TYPE_CHECKING:
-    from pocketmq.client.producer.sending import Sending
+Try: TypeAlias = tuple[MessageQueue, float]
+"""Send to this queue, and wait at most this number of seconds for the response."""
+Outcome: TypeAlias = SendReceipt | MQError | None
+"""What came of a try; None for a message that was sent one way."""
+Tries: TypeAlias = Generator[Try, Outcome, SendReceipt | None]
+"""Returns the receipt, None for a message sent one way; raises `SendFailed`, or what a choice does.
+
+A shell closes it when it is done with it. A try that has no outcome by then (the send was
+cancelled or interrupted) is not held against the broker.
+"""
+
+_SEND_OK = SendStatus.SEND_OK
 
 
-class Tries:
-    """One send until the rules say enough."""
+class SendRule:
+    """The rule for the tries of one producer.
+
+    It waits for nothing. It may be used by whichever threads `now` and `refresh_route`, which asks
+    for a topic's route soon, may be called from; `faults` has a lock of its own.
+    """
 
     def __init__(
         self,
-        sending: "Sending",
-        outgoing: Outgoing,
-        messages: Sequence[Message],
-        plan: SendPlan,
-        started: float,
+        options: ProducerOptions,
+        profile: Profile,
+        faults: Faults,
+        hooks: SendHooks,
+        *,
+        now: Callable[[], float],
+        chance: Chance,
+        refresh_route: Callable[[str], None],
     ) -> None:
-        self._sending = sending
-        self._outgoing = outgoing
-        self._messages = messages
-        self._plan = plan
-        self._started = started
+        self._options = options
+        self._profile = profile
+        self._faults = faults
+        self._hooks = hooks
+        self._now = now
+        self._chance = chance
+        self._refresh_route = refresh_route
+        self._retry_unsafe = options.retry_when_not_stored_ok
+        self._planned = faults.table is not None or options.send_timeout_per_try is not None
 
-    async def run(
-        self, publication: Publication, choice: Choice | None, ended: TryEnded | None = None
-    ) -> SendReceipt | None:
-        """Give the receipt, or None of a message that left one way; `ended` is a try made before.
+    def is_plain(self, choice: Choice | None) -> bool:
+        """Return whether the first try is no more than the next queue in turn."""
+        return choice is None and not self._planned and not self._hooks.hooks
 
-        Raises `SendFailed`, or what the choice does.
+    def tries(  # noqa: PLR0917 - for each message: keywords would cost
+        self,
+        outgoing: Outgoing,
+        publication: Publication,
+        choice: Choice | None,
+        mode: SendMode,
+        timeout: float,
+        started: float,
+    ) -> Tries:
+        """Try to send until a broker has stored the message, or the rules say enough.
+
+        One deadline, `timeout` seconds after `started`, covers all tries and what came before.
         """
+        ended: TryEnded | None = None
+        if choice is None and not self._planned and not self._hooks.hooks:  # `is_plain`
+            # What the rules decide for a first try, without the cost of asking them: queues take
+            # turns, and a message that is stored is done. Nearly all sends end here.
+            queue = publication.robin.next(publication.queues)
+            began = self._now()
+            outcome = yield queue, timeout - (began - started)
+            if isinstance(outcome, SendReceipt) and (
+                outcome.status is _SEND_OK or not self._retry_unsafe
+            ):
+                return outcome
+            ended = TryEnded(queue, self._now() - began, outcome)
+            del outcome  # an error has a traceback, whose frames would have this one
+        plan = self._plan(outgoing, mode, timeout, pinned=choice is not None)
         chosen = None if choice is None else choice(publication.queues)
-        plan, sending = self._plan, self._sending
-        attempts = SendAttempts()
-        action = first_step(plan, self._elapsed())
+        attempts = Attempts()
+        action = first_step(plan, self._now() - started)
         while ended is not None or isinstance(action, Send):
             if ended is None:
                 assert isinstance(action, Send)
@@ -57,74 +115,53 @@ class Tries:
                     action,
                     publication.queues,
                     publication.robin,
-                    sending.faults.table,
-                    now=sending.now(),
-                    chance=sending.session.random.randrange,
+                    self._faults.table,
+                    now=self._now(),
+                    chance=self._chance,
                     chosen=chosen,
                 )
-                ended = await self._try(queue, action.timeout)
-            decision = next_step(plan, attempts, ended, self._elapsed())
-            self._take(decision.feedback)
+                ended = yield from self._try(outgoing, plan, queue, action.timeout)
+            decision = next_step(plan, attempts, ended, self._now() - started)
+            self._take(outgoing, decision.feedback)
             attempts, action, ended = decision.attempts, decision.action, None
         if isinstance(action, Return):
             return action.receipt
         raise action.error
 
-    @staticmethod
-    def receipt(outcome: SendReceipt | None) -> SendReceipt:
-        """Give what a send that waits for its answer has come to."""
-        assert outcome is not None  # only messages that leave one way have none
-        return outcome
-
-    async def _try(self, queue: MessageQueue, timeout: float) -> TryEnded:  # noqa: ASYNC109 - a try's
-        sending = self._sending
-        began = sending.now()
-        context = self._context(queue) if sending.hooks else None
-        if context is not None:
-            call_before(sending.hooks, context)
-        outcome: SendReceipt | MQError | None
+    def _try(
+        self, outgoing: Outgoing, plan: SendPlan, queue: MessageQueue, timeout: float
+    ) -> Generator[Try, Outcome, TryEnded]:
+        began = self._now()
+        context = self._hooks.before(outgoing, queue, plan.mode)
         try:
-            if self._plan.mode is SendMode.ONEWAY:
-                outcome = None
-                await sending.tell(self._outgoing, queue, timeout)
-            else:
-                outcome = await sending.ask(self._outgoing, queue, timeout)
-        except MQError as error:
-            outcome = error
-        except asyncio.CancelledError:
-            self._take(cancelled(self._plan, queue, sending.now() - began))
+            outcome = yield queue, timeout
+        except GeneratorExit:
+            self._take(outgoing, cancelled(plan, queue, self._now() - began))
             raise
-        latency = sending.now() - began
+        latency = self._now() - began
         if context is not None:
-            context.ended(outcome, latency)
-            call_after(sending.hooks, context)
+            self._hooks.after(context, outcome, latency)
         return TryEnded(queue, latency, outcome)
 
-    def _take(self, feedback: Sequence[Feedback]) -> None:
+    def _take(self, outgoing: Outgoing, feedback: Sequence[Feedback]) -> None:
         for each in feedback:
             if isinstance(each, RefreshRoute):
-                self._sending.refresh_soon(self._outgoing.topic)
+                self._refresh_route(outgoing.topic)
             else:
-                self._sending.faults.update(each)
+                self._faults.update(each)
 
-    def _elapsed(self) -> float:
-        return self._sending.now() - self._started
-
-    def _context(self, queue: MessageQueue) -> SendContext:
-        sending = self._sending
-        try:
-            address = sending.address(queue.broker_name)
-        except BrokerNotFound:
-            address = ""
-        return SendContext(
-            group=sending.group,
-            client_id=sending.session.client_id,
-            namespace=sending.namespace,
-            messages=self._messages,
-            unique_id=self._outgoing.unique_id,
-            properties=self._outgoing.properties,
-            queue=queue,
-            address=address,
-            mode=self._plan.mode,
-            born_ms=sending.session.clock.now_ms(),
+    def _plan(
+        self, outgoing: Outgoing, mode: SendMode, timeout: float, *, pinned: bool
+    ) -> SendPlan:
+        options = self._options
+        return SendPlan(
+            profile=self._profile,
+            topic=outgoing.messages[0].topic,
+            mode=mode,
+            pinned=pinned,
+            retries=options.retries,
+            timeout=timeout,
+            timeout_per_try=options.send_timeout_per_try,
+            retry_another_broker=options.retry_when_not_stored_ok,
+            detector=self._faults.detector,
         )

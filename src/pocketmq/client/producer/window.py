@@ -1,86 +1,130 @@
-"""How much a producer has under way at once: a bound on sends and on their bytes.
+"""How much a producer has in flight at once: a bound on sends and on the bytes of their bodies.
 
-Whoever finds no room waits in line. Belongs to one event loop.
+A send that finds no capacity waits its turn, first come, first served: this is the back-pressure
+that `submit` and `send` apply to their callers. The byte limit adapts, so that responses arrive
+well within the send timeout: bytes beyond what brokers store in that time only wait, on this side
+or in the network, while their deadline runs.
 """
 
 import asyncio
 from collections import deque
 from contextlib import suppress
 
-from pocketmq.client.producer.window import ByteBudget
+START = 4 * 1024 * 1024
+"""Bytes of the first limit."""
+LEAST = 256 * 1024
+"""The limit never falls below this; one larger message is always allowed alone."""
+_QUICK = 1 / 8
+"""The limit grows while responses take at most this share of the timeout, ..."""
+_SLOW = 1 / 4
+"""... and shrinks when they take at least this share."""
 
 
-class Window:
-    """Room for sends. Whoever entered leaves again, whatever became of the send."""
+class ByteBudget:
+    """The current limit of bytes in flight; never above `most`. `timeout` is a send's.
 
-    __slots__ = ("_bytes", "_count", "_empty", "_line", "_most", "_vacant", "budget")
+    Pure arithmetic: the clock is the caller's. Written by one event loop; other threads may read
+    `limit`.
+    """
+
+    __slots__ = ("_most", "_quick", "_shrunk_at", "_slow", "limit")
+
+    def __init__(self, most: int, timeout: float) -> None:
+        self._most = most
+        self._quick = timeout * _QUICK
+        self._slow = timeout * _SLOW
+        self._shrunk_at = float("-inf")
+        self.limit = min(most, START)
+
+    def answered(self, size: int, began: float, now: float, in_flight: int) -> None:
+        """Adapt the limit to a request of `size` bytes that was answered, or timed out, at `now`.
+
+        As in TCP's slow start, each quick response adds its own size, so that the limit doubles
+        with every round trip. It grows only while at least half of it is used: what was never in
+        flight proves nothing. All requests that began before a reduction count once.
+        """
+        took = now - began
+        if took <= self._quick:
+            if in_flight * 2 >= self.limit:
+                self.limit = min(self._most, self.limit + size)
+        elif took >= self._slow and began > self._shrunk_at:
+            self._shrunk_at = now
+            lowered = int(self.limit * max(0.25, self._quick / took))
+            self.limit = min(self.limit, max(lowered, LEAST))
+
+
+class SendWindow:
+    """Capacity for sends. Every `enter` is followed by one `leave`, whatever became of the send.
+
+    Belongs to one event loop.
+    """
+
+    __slots__ = ("_count", "_empty", "_line", "_most", "_vacant", "budget", "bytes")
 
     def __init__(self, most: int, budget: ByteBudget) -> None:
         self._most = most
         self.budget = budget
         self._count = 0
-        self._bytes = 0
+        self.bytes = 0
+        """Bytes in flight."""
         self._line: deque[tuple[int, asyncio.Future[bool]]] = deque()
-        self._empty: list[asyncio.Future[None]] = []  # who wait for nothing under way
-        self._vacant: list[asyncio.Future[None]] = []  # who wait for room for others
+        self._empty: list[asyncio.Future[None]] = []  # waiters for nothing in flight
+        self._vacant: list[asyncio.Future[None]] = []  # waiters for free capacity
 
     def __len__(self) -> int:
         return self._count
 
     @property
     def waiting(self) -> int:
-        """How many stand in line."""
+        """The number of sends that wait for capacity."""
         return len(self._line)
 
     def try_enter(self, size: int) -> bool:
-        """Enter if there is room and nobody stands in line before."""
-        if self._line or not self._has_room(size):
+        """Enter if there is capacity and no earlier send waits for it."""
+        count, held = self._count, self.bytes + size
+        if self._line or (count and (count >= self._most or held > self.budget.limit)):
             return False
-        self._count += 1
-        self._bytes += size
+        self._count, self.bytes = count + 1, held
         return True
 
     async def enter(self, size: int, timeout: float) -> bool:  # noqa: ASYNC109 - seldom waits
-        """Wait for room, at most so many seconds; False if there was none."""
+        """Wait for capacity, at most `timeout` seconds; False if there was none."""
         if self.try_enter(size):
             return True
         loop = asyncio.get_running_loop()
         turn: asyncio.Future[bool] = loop.create_future()
         place = (size, turn)
         self._line.append(place)
-        timer = loop.call_later(timeout, _give_up, turn)
+        timer = loop.call_later(timeout, _time_out, turn)
         try:
             return await turn
         except asyncio.CancelledError:
+            # Admitted and cancelled in the same loop iteration: the place would leak otherwise.
             if turn.done() and not turn.cancelled() and turn.result():
-                self.leave(size)  # room and cancellation came in the same moment
+                self.leave(size)
             raise
         finally:
             timer.cancel()
             with suppress(ValueError):
                 self._line.remove(place)
-            self._settle()  # one that needs less may have stood behind
+            self._admit()  # a smaller send may have waited behind this one
 
     def leave(self, size: int) -> None:
-        """Make room for others."""
+        """Free the capacity of a send that has ended."""
         self._count -= 1
-        self._bytes -= size
+        self.bytes -= size
         if self._line or self._vacant or self._empty:
-            self._settle()
-
-    def answered(self, size: int, began: float, now: float) -> None:
-        """Adapt the byte limit to a try that was answered, or timed out, at `now`."""
-        self.budget.answered(size, began, now, self._bytes)
+            self._admit()
 
     async def room(self) -> None:
-        """Wait until there is room for one more; it is not kept."""
+        """Wait until there is capacity for one more send; it is not reserved."""
         while self._line or not self._has_room(0):
             waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._vacant.append(waiter)
             await waiter
 
     async def drained(self) -> None:
-        """Wait until nothing is under way; as long as somebody waits in line, something is."""
+        """Wait until nothing is in flight; while sends wait for capacity, something is."""
         while self._count:
             waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._empty.append(waiter)
@@ -89,17 +133,18 @@ class Window:
     def _has_room(self, size: int) -> bool:
         if not self._count:
             return True
-        return self._count < self._most and self._bytes + size <= self.budget.limit
+        return self._count < self._most and self.bytes + size <= self.budget.limit
 
-    def _settle(self) -> None:
-        """Let in those in front of the line for whom there is room, and tell who waits for that."""
+    def _admit(self) -> None:
+        """Admit waiting sends in their order, as far as there is capacity, and wake waiters."""
         while self._line:
             size, turn = self._line[0]
             if not turn.done():
                 if not self._has_room(size):
                     return
+                # Counted here, not when the waiter runs: a later `try_enter` must not overtake it.
                 self._count += 1
-                self._bytes += size
+                self.bytes += size
                 turn.set_result(True)
             self._line.popleft()
         self._vacant = _wake(self._vacant)
@@ -107,13 +152,13 @@ class Window:
             self._empty = _wake(self._empty)
 
 
-def _give_up(turn: asyncio.Future[bool]) -> None:
+def _time_out(turn: asyncio.Future[bool]) -> None:
     if not turn.done():
         turn.set_result(False)
 
 
 def _wake(waiters: list[asyncio.Future[None]]) -> list[asyncio.Future[None]]:
-    """Wake all; give who waits now, which is nobody."""
+    """Wake all waiters; return the new, empty list of them."""
     for waiter in waiters:
         if not waiter.done():
             waiter.set_result(None)

@@ -15,7 +15,7 @@ from pocketmq.model.queue import MessageQueue
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import Command
 from pocketmq.protocol.header import Header
-from pocketmq.protocol.request import A, H, R, Request
+from pocketmq.protocol.request import A, B, H, R, Request
 
 T = TypeVar("T")
 
@@ -85,6 +85,12 @@ def ask(
     return TypedAnswer(request, command)
 
 
+def ask_with(request: Request[H, B, A, R], header: H, body: B) -> Question[TypedAnswer[A, R]]:
+    """Ask one thing, with a body, of a server that the driver chooses; see `ask_address`."""
+    command = yield Ask(None, request.code, header, request.body.encode(body))
+    return TypedAnswer(request, command)
+
+
 async def run(question: Question[T], carry: Callable[[Ask], Awaitable[Command]]) -> T:
     """Drive a question from a coroutine; raises what the question does not handle itself."""
     step: Callable[[Any], Ask] = question.send
@@ -99,6 +105,26 @@ async def run(question: Question[T], carry: Callable[[Ask], Awaitable[Command]])
             step, given = question.send, await carry(asked)
         except MQError as error:
             step, given = question.throw, error
+
+
+async def ask_address(
+    call: Callable[..., Awaitable[Command]],
+    address: str,
+    question: Question[T],
+    *,
+    timeout: float,  # noqa: ASYNC109 - one timer serves all requests
+) -> T:
+    """Ask the server at an address, whatever queue a question is about.
+
+    `call` is `BrokerCalls.call_at`, or `ServerCalls.ask` for what never goes to a second port.
+    """
+
+    async def carry(asked: Ask) -> Command:
+        return await call(
+            address, asked.code, asked.header, asked.body, timeout=timeout, accept=asked.accept
+        )
+
+    return await run(question, carry)
 
 
 def run_blocking(question: Question[T], carry: Callable[[Ask], Command]) -> T:

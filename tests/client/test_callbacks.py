@@ -7,6 +7,7 @@ from contextvars import ContextVar
 import pytest
 from pocketmq.client.callbacks import LocalCalls
 
+from pocketmq.client.callbacks import LocalCalls
 from pocketmq.errors import ClientClosed
 
 WHO = ContextVar("WHO", default="nobody")

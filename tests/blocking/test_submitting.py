@@ -1,4 +1,4 @@
-"""Room for sends that threads hand over: bounded, and given back."""
+"""The window for sends that threads submit: bounded, and freed when they end."""
 
 import threading
 import time
@@ -23,67 +23,69 @@ RECEIPT = SendReceipt(
 
 
 def test_only_so_many_enter_and_whoever_leaves_makes_room() -> None:
-    gate = SubmitWindow(2, ByteBudget(1000, 3.0))
-    assert [gate.try_enter(1) for _ in range(3)] == [True, True, False]
-    assert gate.enter(1, 0.0) is False
-    gate.leave(1)
-    assert gate.try_enter(1)
+    window = SubmitWindow(2, ByteBudget(1000, 3.0))
+    assert [window.try_enter(1) for _ in range(3)] == [True, True, False]
+    assert window.enter(1, 0.0) is False
+    window.leave(1)
+    assert window.try_enter(1)
 
 
 def test_bytes_are_bounded_but_one_alone_always_fits() -> None:
-    gate = SubmitWindow(100, ByteBudget(1000, 3.0))
-    assert gate.try_enter(5000)
-    assert not gate.try_enter(1)
-    gate.leave(5000)
-    assert gate.try_enter(600)
-    assert not gate.try_enter(600)
-    assert gate.try_enter(400)
+    window = SubmitWindow(100, ByteBudget(1000, 3.0))
+    assert window.try_enter(5000)
+    assert not window.try_enter(1)
+    window.leave(5000)
+    assert window.try_enter(600)
+    assert not window.try_enter(600)
+    assert window.try_enter(400)
 
 
 def test_one_who_waits_goes_on_when_half_is_free() -> None:
-    gate = SubmitWindow(4, ByteBudget(1000, 3.0))
+    window = SubmitWindow(4, ByteBudget(1000, 3.0))
     for _ in range(4):
-        gate.try_enter(1)
+        window.try_enter(1)
     with ThreadPoolExecutor() as threads:
-        entered = threads.submit(gate.enter, 1, 30.0)
-        room = threads.submit(gate.wait_for_room)
+        entered = threads.submit(window.enter, 1, 30.0)
+        room = threads.submit(window.wait_for_room)
         for _ in range(4):
-            gate.leave(1)
+            window.leave(1)
         assert entered.result(30) is True
         room.result(30)
 
 
 def test_a_wait_for_room_ends_at_its_time() -> None:
-    gate = SubmitWindow(1, ByteBudget(1000, 3.0))
-    gate.try_enter(1)
+    window = SubmitWindow(1, ByteBudget(1000, 3.0))
+    window.try_enter(1)
     started = time.monotonic()
-    assert gate.enter(1, 0.05) is False
+    assert window.enter(1, 0.05) is False
     assert 0.04 < time.monotonic() - started < 5
 
 
-def handed(gate: SubmitWindow) -> SubmittedSend:
-    assert gate.try_enter(3)
-    return SubmittedSend(gate, Outgoing("t", b"abc", "", "1"), Message("t", b"abc"), None, 3.0)
+def handed(window: SubmitWindow) -> SubmittedSend:
+    assert window.try_enter(3)
+    return SubmittedSend(
+        window, Outgoing("t", b"abc", "", "1", messages=(Message("t", b"abc"),)), None, 3.0
+    )
 
 
-def is_empty(gate: SubmitWindow) -> bool:
+def is_empty(window: SubmitWindow) -> bool:
     """Whether a send larger than all room fits, which it does alone."""
-    if not gate.try_enter(10**9):
+    if not window.try_enter(10**9):
         return False
-    gate.leave(10**9)
+    window.leave(10**9)
     return True
 
 
 def test_a_receipt_is_there_for_those_who_come_later_and_those_who_wait() -> None:
-    gate = SubmitWindow(10, ByteBudget(1000, 3.0))
-    early = handed(gate)
+    window = SubmitWindow(10, ByteBudget(1000, 3.0))
+    early = handed(window)
     assert not early.done()
     early.set_result(RECEIPT)
     assert early.done()
     assert early.result(0) is RECEIPT
     assert early.exception(0) is None
-    assert is_empty(gate)
-    late = handed(gate)
+    assert is_empty(window)
+    late = handed(window)
     with ThreadPoolExecutor() as threads:
         waiting = threads.submit(late.result, 30)
         called: Future[SendReceipt] = Future()
@@ -91,24 +93,24 @@ def test_a_receipt_is_there_for_those_who_come_later_and_those_who_wait() -> Non
         late.set_result(RECEIPT)
         assert waiting.result(30) is RECEIPT
         assert called.result(30) is RECEIPT
-    assert is_empty(gate)
+    assert is_empty(window)
 
 
 def test_an_error_is_raised_to_whoever_asks() -> None:
-    gate = SubmitWindow(10, ByteBudget(1000, 3.0))
-    future = handed(gate)
+    window = SubmitWindow(10, ByteBudget(1000, 3.0))
+    future = handed(window)
     future.set_exception(InvalidInput("no"))
     with pytest.raises(InvalidInput):
         future.result(0)
-    assert is_empty(gate)
+    assert is_empty(window)
 
 
 @pytest.mark.parametrize("outcome", [RECEIPT, InvalidInput("late")])
-def test_a_cancelled_future_takes_no_receipt_and_leaves_the_gate_once(
+def test_a_cancelled_future_takes_no_receipt_and_leaves_the_window_once(
     outcome: SendReceipt | InvalidInput,
 ) -> None:
-    gate = SubmitWindow(2, ByteBudget(1000, 3.0))
-    future, other = handed(gate), handed(gate)
+    window = SubmitWindow(2, ByteBudget(1000, 3.0))
+    future, other = handed(window), handed(window)
     assert future.cancel()
     assert future.cancel()
     assert future.done()
@@ -118,15 +120,15 @@ def test_a_cancelled_future_takes_no_receipt_and_leaves_the_gate_once(
         future.set_exception(outcome)
     with pytest.raises(CancelledError):
         future.result(0)
-    assert gate.try_enter(1)
-    assert not gate.try_enter(1)
+    assert window.try_enter(1)
+    assert not window.try_enter(1)
     other.set_result(RECEIPT)
 
 
 def test_no_wait_is_lost_however_threads_meet() -> None:
     """A receipt that comes just when somebody begins to wait wakes them."""
-    gate = SubmitWindow(10_000, ByteBudget(10**9, 3.0))
-    futures = [handed(gate) for _ in range(3000)]
+    window = SubmitWindow(10_000, ByteBudget(10**9, 3.0))
+    futures = [handed(window) for _ in range(3000)]
 
     def settle() -> None:
         for future in futures:
@@ -136,4 +138,4 @@ def test_no_wait_is_lost_however_threads_meet() -> None:
     settling.start()
     assert all(future.result(30) is RECEIPT for future in futures)
     settling.join(30)
-    assert is_empty(gate)
+    assert is_empty(window)

@@ -11,6 +11,8 @@ import pytest
 from pocketmq.blocking.connection import BlockingConnection, connect
 from pocketmq.blocking.connection_pool import MOST, ConnectionPool
 
+from pocketmq.blocking.connection import BlockingConnection, connect
+from pocketmq.blocking.connection_pool import MOST, ConnectionPool
 from pocketmq.errors import ConnectFailed, ConnectionLost, ProtocolError, RequestTimedOut
 from pocketmq.net import Limits, parse_address
 from pocketmq.protocol.command import Command
@@ -23,17 +25,17 @@ def place_of(address: str, _deadline: float = 0.0) -> list[tuple[str, int]]:
 
 
 @contextmanager
-def wire_to(address: str) -> Iterator[BlockingConnection]:
-    wire = connect(address, place_of(address), Limits(), time.monotonic() + 10)
+def connection_to(address: str) -> Iterator[BlockingConnection]:
+    connection = connect(address, place_of(address), Limits(), time.monotonic() + 10)
     try:
-        yield wire
+        yield connection
     finally:
-        wire.close()
+        connection.close()
 
 
-def ask(wire: BlockingConnection, body: bytes = b"", timeout: float = 10.0) -> Command:
-    number = wire.take_number()
-    return wire.ask(Command.request(10, number, None, body).encode(), number, 10, timeout)
+def ask(connection: BlockingConnection, body: bytes = b"", timeout: float = 10.0) -> Command:
+    number = connection.next_opaque()
+    return connection.ask(Command.request(10, number, None, body).encode(), number, 10, timeout)
 
 
 def listen(caller: socket.socket) -> None:
@@ -47,8 +49,8 @@ def echo(caller: socket.socket) -> None:
 
 
 def test_each_request_gets_its_answer() -> None:
-    with peer(echo) as address, wire_to(address) as wire:
-        assert [ask(wire, body).body for body in (b"a", b"b" * 200_000, b"")] == [
+    with peer(echo) as address, connection_to(address) as connection:
+        assert [ask(connection, body).body for body in (b"a", b"b" * 200_000, b"")] == [
             b"a",
             b"b" * 200_000,
             b"",
@@ -68,19 +70,19 @@ def test_a_large_answer_is_whole_however_it_is_cut(first: int) -> None:
             caller.sendall(answer[first:])
 
     gate = threading.Event()
-    with peer(in_two) as address, wire_to(address) as wire:
+    with peer(in_two) as address, connection_to(address) as connection:
         threading.Timer(0.05, gate.set).start()
-        assert ask(wire).body == body
-        assert ask(wire).body == body
+        assert ask(connection).body == body
+        assert ask(connection).body == body
 
 
 def test_small_answers_may_follow_large_ones() -> None:
     """After a large one the head of the next is read first, whatever its size."""
     sizes = (1_000_000, 2_000_000, 0, 5, 1_000_000, 100_000, 60_000, 1)
-    with peer(echo) as address, wire_to(address) as wire:
+    with peer(echo) as address, connection_to(address) as connection:
         for size in sizes:
             body = bytes([size % 251]) * size
-            assert ask(wire, body).body == body
+            assert ask(connection, body).body == body
 
 
 def test_a_large_answer_that_stops_half_way_ends_at_the_deadline() -> None:
@@ -88,10 +90,10 @@ def test_a_large_answer_that_stops_half_way_ends_at_the_deadline() -> None:
         for request in requests(caller):
             caller.sendall(request.reply(0, body=bytes(1_000_000)).encode()[:500_000])
 
-    with peer(half) as address, wire_to(address) as wire:
+    with peer(half) as address, connection_to(address) as connection:
         started = time.monotonic()
         with pytest.raises(RequestTimedOut):
-            ask(wire, timeout=0.3)
+            ask(connection, timeout=0.3)
         assert 0.25 < time.monotonic() - started < 5
 
 
@@ -103,8 +105,8 @@ def test_answers_to_nobody_and_requests_of_the_peer_are_passed_over() -> None:
             caller.sendall(stray + late)
             caller.sendall(request.reply(0, body=b"mine").encode())
 
-    with peer(chatter) as address, wire_to(address) as wire:
-        assert [ask(wire).body, ask(wire).body] == [b"mine", b"mine"]
+    with peer(chatter) as address, connection_to(address) as connection:
+        assert [ask(connection).body, ask(connection).body] == [b"mine", b"mine"]
 
 
 def test_an_answer_in_pieces_is_waited_for() -> None:
@@ -114,29 +116,29 @@ def test_an_answer_in_pieces_is_waited_for() -> None:
             for byte in request.reply(0, body=b"whole").encode():
                 caller.sendall(bytes([byte]))
 
-    with peer(drip) as address, wire_to(address) as wire:
-        assert ask(wire).body == b"whole"
+    with peer(drip) as address, connection_to(address) as connection:
+        assert ask(connection).body == b"whole"
 
 
-def test_silence_ends_at_the_deadline_and_the_wire_with_it() -> None:
-    with peer(listen) as address, wire_to(address) as wire:
+def test_silence_ends_at_the_deadline_and_the_connection_with_it() -> None:
+    with peer(listen) as address, connection_to(address) as connection:
         started = time.monotonic()
         with pytest.raises(
             RequestTimedOut, match=r"no response to SEND_MESSAGE within 0\.05 s"
         ) as caught:
-            ask(wire, timeout=0.05)
+            ask(connection, timeout=0.05)
         assert 0.04 < time.monotonic() - started < 5
         assert caught.value.outcome_unknown
         with pytest.raises(ConnectionLost):
-            ask(wire)
+            ask(connection)
 
 
 @pytest.mark.parametrize("timeout", [0.005, 0.0001, 0.0, -0.5])
-def test_the_first_wait_of_a_wire_ends_however_short_it_is(timeout: float) -> None:
-    with peer(listen) as address, wire_to(address) as wire:
+def test_the_first_wait_of_a_connection_ends_however_short_it_is(timeout: float) -> None:
+    with peer(listen) as address, connection_to(address) as connection:
         started = time.monotonic()
         with pytest.raises(RequestTimedOut):
-            ask(wire, timeout=timeout)
+            ask(connection, timeout=timeout)
         assert time.monotonic() - started < 5
 
 
@@ -148,10 +150,10 @@ def test_a_peer_that_keeps_dripping_does_not_move_the_deadline() -> None:
             while not gone.wait(0.005):
                 caller.sendall(stray)
 
-    with peer(drip_for_ever) as address, wire_to(address) as wire:
+    with peer(drip_for_ever) as address, connection_to(address) as connection:
         started = time.monotonic()
         with pytest.raises(RequestTimedOut):
-            ask(wire, timeout=0.1)
+            ask(connection, timeout=0.1)
         assert time.monotonic() - started < 5
 
 
@@ -161,9 +163,9 @@ def test_a_peer_that_takes_nothing_is_given_up_at_the_deadline() -> None:
     def deaf(_: socket.socket) -> None:
         full.wait(30)
 
-    with peer(deaf) as address, wire_to(address) as wire:
+    with peer(deaf) as address, connection_to(address) as connection:
         with pytest.raises(RequestTimedOut):
-            ask(wire, b"x" * 64 * 1024 * 1024, timeout=0.05)
+            ask(connection, b"x" * 64 * 1024 * 1024, timeout=0.05)
         full.set()
 
 
@@ -171,25 +173,25 @@ def test_an_end_in_between_says_that_the_outcome_is_unknown() -> None:
     def hang_up(caller: socket.socket) -> None:
         next(requests(caller))
 
-    with peer(hang_up) as address, wire_to(address) as wire:
+    with peer(hang_up) as address, connection_to(address) as connection:
         with pytest.raises(ConnectionLost, match="closed by the peer") as caught:
-            ask(wire)
+            ask(connection)
         assert caught.value.outcome_unknown
 
 
-def test_bytes_that_are_no_frame_end_the_wire() -> None:
+def test_bytes_that_are_no_frame_end_the_connection() -> None:
     def babble(caller: socket.socket) -> None:
         for _ in requests(caller):
             caller.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
 
-    with peer(babble) as address, wire_to(address) as wire:
+    with peer(babble) as address, connection_to(address) as connection:
         with pytest.raises(ProtocolError):
-            ask(wire)
+            ask(connection)
         with pytest.raises(ConnectionLost):
-            ask(wire)
+            ask(connection)
 
 
-def test_an_interrupt_is_passed_on_and_ends_the_wire() -> None:
+def test_an_interrupt_is_passed_on_and_ends_the_connection() -> None:
     def interrupt(caller: socket.socket) -> None:
         next(requests(caller))
         # Not to the process: the kernel might give it to a thread that cannot be interrupted.
@@ -198,11 +200,11 @@ def test_an_interrupt_is_passed_on_and_ends_the_wire() -> None:
         signal.pthread_kill(main, signal.SIGINT)
         list(requests(caller))
 
-    with peer(interrupt) as address, wire_to(address) as wire:
+    with peer(interrupt) as address, connection_to(address) as connection:
         with pytest.raises(KeyboardInterrupt):
-            ask(wire)
+            ask(connection)
         with pytest.raises(ConnectionLost):
-            ask(wire)
+            ask(connection)
 
 
 def test_nobody_listening_is_told_as_such() -> None:
@@ -216,42 +218,42 @@ def test_nobody_listening_is_told_as_such() -> None:
         connect(address, place_of(address), Limits(), time.monotonic() - 1)
 
 
-# Several wires
+# Several pool
 
 
-def take(wires: ConnectionPool, address: str) -> BlockingConnection:
-    wire = wires.take(address, time.monotonic() + 10)
-    assert wire is not None
-    return wire
+def take(pool: ConnectionPool, address: str) -> BlockingConnection:
+    connection = pool.take(address, time.monotonic() + 10)
+    assert connection is not None
+    return connection
 
 
-def test_a_wire_given_back_is_taken_again() -> None:
+def test_a_connection_given_back_is_taken_again() -> None:
     with peer(echo) as address:
-        wires = ConnectionPool(place_of)
-        first = take(wires, address)
-        second = take(wires, address)
-        wires.give(first)
-        assert take(wires, address) is first
-        assert len(wires) == 2
-        wires.give(first)
-        wires.give(second)
-        wires.close()
-        assert len(wires) == 0
+        pool = ConnectionPool(place_of)
+        first = take(pool, address)
+        second = take(pool, address)
+        pool.give(first)
+        assert take(pool, address) is first
+        assert len(pool) == 2
+        pool.give(first)
+        pool.give(second)
+        pool.close()
+        assert len(pool) == 0
 
 
-def test_there_are_only_so_many_wires_and_a_dropped_one_makes_room() -> None:
+def test_there_are_only_so_many_connections_and_a_dropped_one_makes_room() -> None:
     with peer(echo) as address:
-        wires = ConnectionPool(place_of)
-        taken = [take(wires, address) for _ in range(MOST)]
-        assert wires.take(address, time.monotonic() + 10) is None
-        wires.drop(taken.pop())
-        taken.append(take(wires, address))
-        for wire in taken:
-            wires.give(wire)
-        wires.close()
+        pool = ConnectionPool(place_of)
+        taken = [take(pool, address) for _ in range(MOST)]
+        assert pool.take(address, time.monotonic() + 10) is None
+        pool.drop(taken.pop())
+        taken.append(take(pool, address))
+        for connection in taken:
+            pool.give(connection)
+        pool.close()
 
 
-def test_a_wire_that_the_peer_closed_meanwhile_is_not_used(
+def test_a_connection_that_the_peer_closed_meanwhile_is_not_used(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("pocketmq.blocking.connection_pool.TRUSTED", 0.0)
@@ -265,43 +267,43 @@ def test_a_wire_that_the_peer_closed_meanwhile_is_not_used(
         hung_up.set()
 
     with peer(once) as address:
-        wires = ConnectionPool(place_of)
-        first = take(wires, address)
+        pool = ConnectionPool(place_of)
+        first = take(pool, address)
         ask(first)
         assert hung_up.wait(10)
-        wires.give(first)
-        second = take(wires, address)
+        pool.give(first)
+        second = take(pool, address)
         assert second is not first
         assert ask(second).code == 0
-        wires.drop(second)
-        wires.close()
+        pool.drop(second)
+        pool.close()
 
 
-def test_wires_that_nobody_uses_are_closed_when_another_is_made(
+def test_connections_that_nobody_uses_are_closed_when_another_is_made(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     with peer(echo) as address:
-        wires = ConnectionPool(place_of)
-        first = take(wires, address)
-        wires.give(first)
+        pool = ConnectionPool(place_of)
+        first = take(pool, address)
+        pool.give(first)
         monkeypatch.setattr("pocketmq.blocking.connection_pool.IDLE", 0.0)
         with peer(echo) as other:
-            wires.give(take(wires, other))
-        assert len(wires) == 1
+            pool.give(take(pool, other))
+        assert len(pool) == 1
         with pytest.raises(ConnectionLost):
             ask(first)
-        wires.close()
+        pool.close()
 
 
-def test_a_wire_given_back_after_the_end_is_closed_and_none_is_made() -> None:
+def test_a_connection_given_back_after_the_end_is_closed_and_none_is_made() -> None:
     files = open_files()
     with peer(echo) as address:
-        wires = ConnectionPool(place_of)
-        wire = take(wires, address)
-        wires.close()
-        wires.give(wire)
-        assert len(wires) == 0
-        assert wires.take(address, time.monotonic() + 10) is None
+        pool = ConnectionPool(place_of)
+        connection = take(pool, address)
+        pool.close()
+        pool.give(connection)
+        assert len(pool) == 0
+        assert pool.take(address, time.monotonic() + 10) is None
     deadline = time.monotonic() + 10
     while open_files() > files:
         assert time.monotonic() < deadline
@@ -309,8 +311,8 @@ def test_a_wire_given_back_after_the_end_is_closed_and_none_is_made() -> None:
 
 
 def test_an_address_that_cannot_be_reached_uses_up_no_place() -> None:
-    wires = ConnectionPool(lambda _address, _deadline: [])
+    pool = ConnectionPool(lambda _address, _deadline: [])
     for _ in range(MOST + 1):
         with pytest.raises(ConnectFailed):
-            wires.take("nowhere:1", time.monotonic() + 10)
-    assert len(wires) == 0
+            pool.take("nowhere:1", time.monotonic() + 10)
+    assert len(pool) == 0

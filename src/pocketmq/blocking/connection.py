@@ -1,0 +1,213 @@
+"""A connection that its caller reads: one request at a time, answered on the caller's own thread.
+
+No event loop and no other thread takes part, which is what makes it fast. Any failure closes the
+connection, so that a late response can never be taken for the answer to a later request. Knows no
+request's meaning.
+"""
+
+import logging
+import math
+import select
+import socket
+import struct
+import sys
+import time
+from collections.abc import Callable, Sequence
+
+from pocketmq.client.calls import request_name
+from pocketmq.errors import ConnectFailed, ConnectionLost, RequestTimedOut
+from pocketmq.net import Limits, Tls, parse_address
+from pocketmq.net.reasons import reason_of
+from pocketmq.net.tls import Contexts
+from pocketmq.protocol.command import RESPONSE_FLAG, Command, read_command
+from pocketmq.protocol.frame import PREFIX_SIZE, FrameReader
+
+logger = logging.getLogger("pocketmq.net")
+
+_READ = 64 * 1024
+_PRECISION = 0.01
+"""Seconds by which the kernel's timer may be off before it is set anew; setting it costs a call."""
+_TIMEVAL = struct.Struct("@ll")
+_KERNEL_TIMERS = sys.platform != "win32"
+
+MakeConnection = Callable[[str, socket.socket, Limits], "BlockingConnection"]
+"""Makes a connection of a connected socket; raises OSError."""
+
+
+class BlockingConnection:
+    """A socket and what has been read from it. Used by one thread at a time.
+
+    The connection pool guarantees that: whoever took a connection is the only one to touch its
+    socket until it is given back. An exception between request and response (KeyboardInterrupt
+    among them) leaves the stream at an unknown place, so the socket is closed, never reused.
+    """
+
+    __slots__ = ("_large", "_opaque", "_patience", "_reader", "_socket", "address", "used")
+
+    def __init__(self, address: str, sock: socket.socket, limits: Limits) -> None:
+        self.address = address
+        self.used = time.monotonic()
+        """Time of the last response."""
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        sock.settimeout(None)
+        self._socket = sock
+        self._reader = FrameReader(limits.frame)
+        self._patience = math.inf  # the kernel's default
+        self._opaque = 0
+        self._large = False  # the last response
+
+    def next_opaque(self) -> int:
+        """Return the number of the next request."""
+        self._opaque = number = self._opaque + 1 & 0x7FFFFFFF
+        return number
+
+    def ask(self, frame: bytes, opaque: int, code: int, timeout: float) -> Command:
+        """Send a request and wait for its response; `code` is for error messages.
+
+        After anything but a response the connection is closed. Raises `RequestTimedOut`,
+        `ConnectionLost`, `ProtocolError`.
+        """
+        try:
+            self._allow(timeout)
+            deadline = time.monotonic() + timeout
+            self._socket.sendall(frame)
+            return self._answer(opaque, deadline)
+        except BaseException as error:
+            self.close()
+            if isinstance(error, BlockingIOError | TimeoutError):
+                raise RequestTimedOut(self.address, request_name(code), timeout) from None
+            if isinstance(error, OSError):
+                raise ConnectionLost(self.address, reason_of(error)) from error
+            raise
+
+    def _answer(self, opaque: int, deadline: float) -> Command:
+        while True:
+            data = self._receive()
+            if not data:
+                raise ConnectionLost(self.address, "closed by the peer")
+            now = time.monotonic()
+            for frame in self._reader.feed(data):
+                answer = read_command(frame)
+                if answer.opaque == opaque and answer.flag & RESPONSE_FLAG:
+                    self.used = now
+                    return answer
+                logger.debug("%s: ignoring unexpected frame %r", self.address, answer)
+            if now >= deadline:
+                raise TimeoutError
+            self._allow(deadline - now)
+
+    def _receive(self) -> bytes:
+        """Wait for bytes; for those of a large response, until it is complete.
+
+        After a large response another one is likely: its head is read first, so that its body comes
+        in one call and is copied by the kernel alone.
+        """
+        reader = self._reader
+        missing = reader.missing
+        if missing > _READ and _KERNEL_TIMERS:
+            self._large = True
+            return self._socket.recv(reader.missing_head or missing, socket.MSG_WAITALL)
+        if self._large and not reader.buffered:
+            return self._socket.recv(PREFIX_SIZE)
+        self._large = False
+        return self._socket.recv(_READ)
+
+    def tell(self, frame: bytes, timeout: float) -> None:
+        """Send a one-way request; on failure closes the connection and raises `ConnectionLost`."""
+        try:
+            self._allow(timeout)
+            self._socket.sendall(frame)
+        except BaseException as error:
+            self.close()
+            if isinstance(error, OSError):
+                raise ConnectionLost(self.address, reason_of(error)) from error
+            raise
+        self.used = time.monotonic()
+
+    def is_quiet(self) -> bool:
+        """Whether the peer has neither closed the connection nor sent anything since."""
+        try:
+            readable, _, _ = select.select([self._socket], [], [], 0)
+        except (OSError, ValueError):
+            return False
+        return not readable
+
+    def close(self) -> None:
+        """Close the socket."""
+        self._socket.close()
+
+    def _allow(self, seconds: float) -> None:
+        """Let the kernel end each wait after `seconds`; that takes no system call per wait."""
+        if abs(seconds - self._patience) < _PRECISION:
+            return
+        self._patience = seconds
+        if not _KERNEL_TIMERS:
+            self._socket.settimeout(max(seconds, 0.001))
+            return
+        whole = int(seconds)
+        limit = _TIMEVAL.pack(whole, max(1000, int((seconds - whole) * 1e6)))
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, limit)
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, limit)
+
+
+class TlsBlockingConnection(BlockingConnection):
+    """A connection over TLS.
+
+    It keeps its own time: the kernel's timers would only end reads of the bytes underneath, and
+    TLS would go on reading.
+    """
+
+    __slots__ = ()
+
+    def _allow(self, seconds: float) -> None:
+        self._socket.settimeout(max(seconds, 0.001))
+
+    def _receive(self) -> bytes:
+        return self._socket.recv(_READ)  # TLS returns one record at a time at most
+
+
+def tls_connections(tls: Tls) -> MakeConnection:
+    """Return a function that makes TLS connections; changed files count from the next one on.
+
+    Raises `InvalidInput` if its files cannot be used.
+    """
+    contexts = Contexts(tls, time.monotonic)
+
+    def make(address: str, sock: socket.socket, limits: Limits) -> BlockingConnection:
+        host, _ = parse_address(address)
+        try:
+            spoken = contexts.current().wrap_socket(sock, server_hostname=tls.server_name or host)
+        except BaseException:
+            sock.close()
+            raise
+        return TlsBlockingConnection(address, spoken, limits)
+
+    return make
+
+
+def connect(
+    address: str,
+    places: Sequence[tuple[str, int]],
+    limits: Limits,
+    deadline: float,
+    make: MakeConnection | None = None,
+) -> BlockingConnection:
+    """Connect to the first of `places` that accepts, until `deadline` by the monotonic clock.
+
+    `make` makes the connection of a socket, whose timeout is what is left. Raises `ConnectFailed`.
+    """
+    failure = ConnectFailed(address, "the host name does not resolve to any address")
+    for place in places:
+        left = min(limits.connect, deadline - time.monotonic())
+        if left <= 0:
+            raise ConnectFailed(address, "no connection in the time allowed")
+        try:
+            sock = socket.create_connection(place, left)
+            return (make or BlockingConnection)(address, sock, limits)
+        except TimeoutError as error:
+            failure = ConnectFailed(address, f"no connection within {left:g} s")
+            failure.__cause__ = error
+        except (OSError, UnicodeError) as error:
+            failure = ConnectFailed(address, reason_of(error))
+            failure.__cause__ = error
+    raise failure

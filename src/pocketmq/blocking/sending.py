@@ -1,0 +1,199 @@
+"""Sends that their caller's own thread carries out: it writes the request and reads the response.
+
+Path and rule are those of `client.producer.sending`. Only where that one awaits something, this one
+blocks: for a response on a connection of its own, for a route in the loop's thread. So a send takes
+no hop between threads, which would cost more than the rest of it.
+"""
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable, Sequence
+from ipaddress import ip_address
+from socket import SOCK_STREAM
+from typing import TypeAlias
+
+from pocketmq.balance.producer.retry import SendMode
+from pocketmq.blocking.connection_pool import ConnectionPool
+from pocketmq.blocking.loop_thread import LoopThread
+from pocketmq.client.producer.choices import Choice
+from pocketmq.client.producer.requests import Outgoing, read_receipt
+from pocketmq.client.producer.sending import Sending
+from pocketmq.client.producer.tries import Outcome, SendRule
+from pocketmq.errors import ConnectFailed, MQError
+from pocketmq.model.queue import MessageQueue
+from pocketmq.model.receipt import SendReceipt
+from pocketmq.net import parse_address
+from pocketmq.net.reasons import reason_of
+
+Exchange: TypeAlias = Callable[[Outgoing, MessageQueue, float], Outcome]
+
+
+class BlockingSending:
+    """The sends of a blocking producer, each on the thread of its caller. Any thread may send.
+
+    They go by way of the loop instead if they need TLS, or if hooks watch them: hooks run on the
+    loop. Made on the loop.
+    """
+
+    def __init__(self, on_loop: Sending, thread: LoopThread) -> None:
+        self.namespace = on_loop.namespace
+        self.preparing = on_loop.preparing
+        self.exchange = ThreadExchange(on_loop, thread)
+        self._on_loop = on_loop
+        self._thread = thread
+        self._own_thread = on_loop.session.calls.dialer.tls is None
+        self._rule = SendRule(
+            on_loop.options,
+            on_loop.session.options.profile,
+            on_loop.faults,
+            on_loop.hooks,
+            now=time.monotonic,
+            chance=on_loop.session.random.randrange,
+            refresh_route=self._refresh_route,
+        )
+        self._busy: set[int] = set()  # ids of threads that send; adding is one step for all threads
+        self._idle = threading.Condition()
+        self._closing = False
+
+    def deliver(
+        self, outgoing: Outgoing, choice: Choice | None = None, *, timeout: float | None = None
+    ) -> SendReceipt:
+        """Send what was prepared; raises as `Sending.deliver` does."""
+        if self._on_loop.hooks.hooks or not self._own_thread:
+            return self._thread.call(self._on_loop.deliver(outgoing, choice, timeout=timeout))
+        receipt = self._carry_out(self.exchange.ask, outgoing, choice, SendMode.SYNC, timeout)
+        assert receipt is not None  # only messages sent one way have none
+        return receipt
+
+    def deliver_oneway(
+        self, outgoing: Outgoing, choice: Choice | None = None, timeout: float | None = None
+    ) -> None:
+        """Send without waiting for a response; raises as `Sending.deliver_oneway` does."""
+        if self._on_loop.hooks.hooks or not self._own_thread:
+            self._thread.call(self._on_loop.deliver_oneway(outgoing, choice, timeout))
+        else:
+            self._carry_out(self.exchange.tell, outgoing, choice, SendMode.ONEWAY, timeout)
+
+    def _carry_out(
+        self,
+        exchange: Exchange,
+        outgoing: Outgoing,
+        choice: Choice | None,
+        mode: SendMode,
+        timeout: float | None,
+    ) -> SendReceipt | None:
+        this_thread = threading.get_ident()
+        self._busy.add(this_thread)
+        try:
+            on_loop, started = self._on_loop, time.monotonic()
+            on_loop.session.check()
+            limit = on_loop.limit(timeout)
+            publication = on_loop.publishing.ready(outgoing.topic)
+            if publication is None:
+                publication = self._thread.call(on_loop.publishing.find(outgoing.topic, limit))
+            if outgoing.for_5x:
+                outgoing = on_loop.publishing.adapt(outgoing, publication)
+            tries = self._rule.tries(outgoing, publication, choice, mode, limit, started)
+            try:
+                queue, left = next(tries)
+                while True:
+                    queue, left = tries.send(exchange(outgoing, queue, left))
+            except StopIteration as end:
+                receipt: SendReceipt | None = end.value
+                return receipt
+            finally:
+                tries.close()
+        finally:
+            self._busy.discard(this_thread)
+            if self._closing:
+                with self._idle:
+                    self._idle.notify_all()
+
+    def wait_for_others(self) -> None:
+        """Wait until the sends of all other threads have ended; no new ones may be started."""
+        self._closing = True
+        with self._idle:
+            others = self._busy - {threading.get_ident()}
+            self._idle.wait_for(lambda: not (self._busy & others))
+
+    def _refresh_route(self, topic: str) -> None:
+        routes = self._on_loop.session.routes
+        self._thread.loop.call_soon_threadsafe(routes.refresh_soon, topic)
+
+
+class ThreadExchange:
+    """One try on the caller's own thread: a request and its response on a connection of its own.
+
+    Any thread may call. If there are more callers than connections, the try goes to the loop.
+    """
+
+    def __init__(self, on_loop: Sending, thread: LoopThread) -> None:
+        session = on_loop.session
+        self.connections = ConnectionPool(self._resolve, session.calls.dialer.limits)
+        self._on_loop = on_loop.exchange
+        self._thread = thread
+        self._frame = on_loop.exchange.writer.frame
+        self._now_ms = session.clock.now_ms
+        self._address = session.brokers.send_address
+        self._namespace = on_loop.namespace
+
+    def ask(self, outgoing: Outgoing, queue: MessageQueue, timeout: float) -> SendReceipt | MQError:
+        """Send a message and return its receipt, or the error, as `LoopExchange.ask` does."""
+        try:
+            address = self._address(queue.broker_name)
+            deadline = time.monotonic() + timeout
+            connection = self.connections.take(address, deadline)
+            if connection is None:
+                return self._thread.call(self._on_loop.ask(outgoing, queue, timeout))
+            try:
+                opaque = connection.next_opaque()
+                frame = self._frame(outgoing, queue, opaque, self._now_ms())
+                reply = connection.ask(frame, opaque, outgoing.code, deadline - time.monotonic())
+            except BaseException:  # KeyboardInterrupt, too: the response may still come
+                self.connections.drop(connection)
+                raise
+            self.connections.give(connection)
+            return read_receipt(reply, outgoing, queue, address, self._namespace)
+        except MQError as error:
+            return error
+
+    def tell(self, outgoing: Outgoing, queue: MessageQueue, timeout: float) -> MQError | None:
+        """Send one way; return the error if it cannot leave."""
+        try:
+            address = self._address(queue.broker_name)
+            connection = self.connections.take(address, time.monotonic() + timeout)
+            if connection is None:
+                return self._thread.call(self._on_loop.tell(outgoing, queue, timeout))
+            try:
+                opaque = connection.next_opaque()
+                frame = self._frame(outgoing, queue, opaque, self._now_ms(), oneway=True)
+                connection.tell(frame, timeout)
+            except BaseException:
+                self.connections.drop(connection)
+                raise
+            self.connections.give(connection)
+        except MQError as error:
+            return error
+        return None
+
+    def _resolve(self, address: str, deadline: float) -> Sequence[tuple[str, int]]:
+        host, port = parse_address(address)
+        try:
+            ip_address(host)
+        except ValueError:
+            return self._thread.call(_look_up(address, host, port, deadline))
+        return [(host, port)]
+
+
+async def _look_up(address: str, host: str, port: int, deadline: float) -> list[tuple[str, int]]:
+    """Resolve a host name on the loop: a thread could not stop waiting for it at the deadline."""
+    loop = asyncio.get_running_loop()
+    try:
+        async with asyncio.timeout(max(0.0, deadline - time.monotonic())):
+            found = await loop.getaddrinfo(host, port, type=SOCK_STREAM)
+    except TimeoutError:
+        raise ConnectFailed(address, "the host name was not resolved in time") from None
+    except (OSError, UnicodeError) as error:
+        raise ConnectFailed(address, reason_of(error)) from error
+    return [(str(place[0]), int(place[1])) for *_, place in found]

@@ -1,0 +1,146 @@
+"""One try on the event loop: the request to a broker, and its response as an outcome.
+
+Uses the session's connections, which all members of a client share. Decides nothing about retries:
+errors are outcomes like receipts. Belongs to one event loop.
+"""
+
+import asyncio
+from collections.abc import Callable
+
+from pocketmq.client.producer.requests import Outgoing, RequestWriter, read_receipt
+from pocketmq.client.producer.window import SendWindow
+from pocketmq.client.session import Session
+from pocketmq.errors import (
+    BrokerNotFound,
+    ConnectFailed,
+    InvalidInput,
+    MQError,
+    RequestTimedOut,
+)
+from pocketmq.model.queue import MessageQueue
+from pocketmq.model.receipt import SendReceipt
+from pocketmq.net import Connection
+from pocketmq.net.waiters import Sink
+from pocketmq.protocol.command import Command
+
+
+class LoopExchange:
+    """Requests of one producer to brokers. Its window learns how long responses take."""
+
+    def __init__(
+        self,
+        session: Session,
+        writer: RequestWriter,
+        window: SendWindow,
+        now: Callable[[], float],
+    ) -> None:
+        self.writer = writer
+        self._window = window
+        self._answered = window.budget.answered
+        self._now = now
+        self._now_ms = session.clock.now_ms
+        self._address = session.brokers.send_address
+        self._namespace = session.options.namespace
+        self._dialer = session.calls.dialer
+
+    async def ask(
+        self,
+        outgoing: Outgoing,
+        queue: MessageQueue,
+        timeout: float,  # noqa: ASYNC109 - one timer serves all requests
+    ) -> SendReceipt | MQError:
+        """Send a message and return its receipt, or the error.
+
+        That is a `ServerError`, `TransportError`, `BrokerNotFound` or `ProtocolError`.
+        """
+        connection = None
+        asked = self._now()
+        try:
+            address = self._address(queue.broker_name)
+            connection = self._dialer.known(address)
+            if connection is None:
+                connection = await self._connect(address, timeout)
+                timeout -= self._now() - asked
+            opaque, answer = connection.expect(outgoing.code, timeout)
+            try:
+                connection.post(opaque, self.writer.frame(outgoing, queue, opaque, self._now_ms()))
+                reply = await answer
+            except (asyncio.CancelledError, InvalidInput):
+                connection.forget(opaque)
+                raise
+            finally:
+                del answer  # it has the error, whose traceback has this frame
+            self._answered(len(outgoing.body), asked, self._now(), self._window.bytes)
+            return read_receipt(reply, outgoing, queue, address, self._namespace)
+        except MQError as error:
+            if isinstance(error, RequestTimedOut) and connection is not None:
+                self.timed_out(connection, asked, len(outgoing.body))
+            return error
+
+    async def tell(
+        self,
+        outgoing: Outgoing,
+        queue: MessageQueue,
+        timeout: float,  # noqa: ASYNC109 - of each wait
+    ) -> MQError | None:
+        """Send one way; return the error if it cannot leave."""
+        try:
+            address = self._address(queue.broker_name)
+            connection = self._dialer.known(address) or await self._connect(address, timeout)
+            opaque, _ = connection.expect(outgoing.code, timeout)
+            connection.forget(opaque)
+            frame = self.writer.frame(outgoing, queue, opaque, self._now_ms(), oneway=True)
+            connection.write(frame)
+            if connection.clogged:
+                await _drain(connection, timeout)
+        except MQError as error:
+            return error
+        return None
+
+    # The same without waiting, for a sink that takes the response
+
+    def post(
+        self, sink: Sink, outgoing: Outgoing, queue: MessageQueue, timeout: float
+    ) -> Connection | None:
+        """Send a message whose response goes to `sink`; None if there is no connection yet."""
+        try:
+            connection = self._dialer.known(self._address(queue.broker_name))
+        except BrokerNotFound:
+            return None
+        if connection is not None:
+            opaque = connection.expect_into(sink, outgoing.code, timeout)
+            try:
+                connection.post(opaque, self.writer.frame(outgoing, queue, opaque, self._now_ms()))
+            except InvalidInput:  # raised to the caller; the sink must not hear of it a second time
+                connection.forget(opaque)
+                raise
+        return connection
+
+    def read(
+        self, reply: Command, asked: float, outgoing: Outgoing, queue: MessageQueue, address: str
+    ) -> SendReceipt | MQError:
+        """Return the outcome of a response to a request of the time `asked`."""
+        self._answered(len(outgoing.body), asked, self._now(), self._window.bytes)
+        try:
+            return read_receipt(reply, outgoing, queue, address, self._namespace)
+        except MQError as error:
+            return error
+
+    def timed_out(self, connection: Connection, asked: float, size: int) -> None:
+        """Report that a response did not come in time: the connection may be dead."""
+        self._answered(size, asked, self._now(), self._window.bytes)
+        self._dialer.doubt(connection, asked, self._now() - asked)
+
+    async def _connect(self, address: str, timeout: float) -> Connection:  # noqa: ASYNC109 - the dialler's
+        connection = await self._dialer.connect(address, timeout)
+        if connection.closed:
+            raise ConnectFailed(address, "the connection was closed as soon as it was made")
+        return connection
+
+
+async def _drain(connection: Connection, timeout: float) -> None:  # noqa: ASYNC109 - the caller's deadline
+    try:
+        async with asyncio.timeout(timeout):
+            await connection.drain()
+    except TimeoutError as error:
+        raise RequestTimedOut(connection.remote_address, "one-way send", timeout) from error
