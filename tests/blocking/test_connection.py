@@ -8,8 +8,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
-from pocketmq.blocking.connection import BlockingConnection, connect
-from pocketmq.blocking.connection_pool import MOST, ConnectionPool
 
 from pocketmq.blocking.connection import BlockingConnection, connect
 from pocketmq.blocking.connection_pool import MOST, ConnectionPool

@@ -11,7 +11,6 @@ from concurrent.futures import Future, as_completed, wait
 from typing import Any
 
 import pytest
-from pocketmq.blocking.connection_pool import MOST
 
 import pocketmq as mq
 from pocketmq import Cluster, Message, MessageQueue, SendReceipt

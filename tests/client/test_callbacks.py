@@ -5,7 +5,6 @@ import threading
 from contextvars import ContextVar
 
 import pytest
-from pocketmq.client.callbacks import LocalCalls
 
 from pocketmq.client.callbacks import LocalCalls
 from pocketmq.errors import ClientClosed

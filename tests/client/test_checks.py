@@ -7,9 +7,12 @@ import pytest
 
 from pocketmq.balance.profile import V4, V5
 from pocketmq.client import checks
-from pocketmq.client.consumer_options import PullConsumerOptions, PushConsumerOptions
+from pocketmq.client.consumer_options import (
+    PopConsumerOptions,
+    PullConsumerOptions,
+    PushConsumerOptions,
+)
 from pocketmq.client.options import ClientOptions, Credentials, sort_settings
-from pocketmq.client.pop.options import PopConsumerOptions
 from pocketmq.client.producer_options import ProducerOptions
 from pocketmq.errors import InvalidInput
 from pocketmq.model.kinds import ConsumeFromWhere, MessageModel

@@ -4,10 +4,13 @@ import msgspec
 import pytest
 
 from pocketmq.client import ClientOptions, PullConsumerOptions, PushConsumerOptions
-from pocketmq.client.consumer_options import PushConsumerSettings
+from pocketmq.client.consumer_options import (
+    PopConsumerOptions,
+    PopSettings,
+    PullSettings,
+    PushConsumerSettings,
+)
 from pocketmq.client.options import ClientSettings, sort_settings
-from pocketmq.client.pop.options import PopConsumerOptions, PopSettings
-from pocketmq.client.pull.settings import PullSettings
 from pocketmq.errors import InvalidInput
 
 

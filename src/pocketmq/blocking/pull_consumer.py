@@ -12,7 +12,6 @@ from pocketmq.client.filters import Filter
 from pocketmq.client.group.listeners import QueueListener, QueuesListener
 from pocketmq.client.options import ClientOptions
 from pocketmq.client.pull import PullConsumer as AsyncPullConsumer
-from pocketmq.client.pull.cache import PulledBatch
 from pocketmq.model.queue import MessageQueue
 from pocketmq.protocol.received import ReceivedMessage
 

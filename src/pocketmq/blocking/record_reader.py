@@ -23,6 +23,7 @@ from pocketmq.client.questions import offsets
 from pocketmq.client.questions.asking import ask, ask_with
 from pocketmq.client.questions.pulling import PULL_TIMEOUT, PulledRecords, PullSpec, pull_once
 from pocketmq.errors import RouteNotFound
+from pocketmq.model.groups import TAG, Subscription
 from pocketmq.model.kinds import ConsumeType
 from pocketmq.model.names import (
     TOOLS_GROUP,
@@ -31,12 +32,11 @@ from pocketmq.model.names import (
     unwrap_namespace,
 )
 from pocketmq.model.queue import MessageQueue, sort_queues
-from pocketmq.model.subscription import TAG, Subscription
-from pocketmq.protocol.bodies.heartbeat import Heartbeat
 from pocketmq.protocol.request import NoHeader
 from pocketmq.protocol.requests.membership import (
     HEART_BEAT,
     UNREGISTER_CLIENT,
+    Heartbeat,
     HeartbeatRequest,
     UnregisterClientRequest,
 )

@@ -13,7 +13,7 @@ from ipaddress import ip_address
 from socket import SOCK_STREAM
 from typing import TypeAlias
 
-from pocketmq.balance.producer.retry import SendMode
+from pocketmq.balance.producer.plan import SendMode
 from pocketmq.blocking.connection_pool import ConnectionPool
 from pocketmq.blocking.loop_thread import LoopThread
 from pocketmq.client.producer.choices import Choice
@@ -21,8 +21,8 @@ from pocketmq.client.producer.requests import Outgoing, read_receipt
 from pocketmq.client.producer.sending import Sending
 from pocketmq.client.producer.tries import Outcome, SendRule
 from pocketmq.errors import ConnectFailed, MQError
+from pocketmq.model.message import SendReceipt
 from pocketmq.model.queue import MessageQueue
-from pocketmq.model.receipt import SendReceipt
 from pocketmq.net import parse_address
 from pocketmq.net.reasons import reason_of
 

@@ -18,11 +18,11 @@ from pocketmq.client.questions.asking import TypedAnswer, ask, ask_address, ask_
 from pocketmq.client.tasks import Tasks
 from pocketmq.errors import HeaderMalformed, MQError
 from pocketmq.model.java_strings import java_hash
-from pocketmq.protocol.bodies.heartbeat import Heartbeat
 from pocketmq.protocol.json_values import encode_body
 from pocketmq.protocol.requests.membership import (
     HEART_BEAT,
     UNREGISTER_CLIENT,
+    Heartbeat,
     HeartbeatRequest,
     HeartbeatResponse,
     UnregisterClientRequest,

@@ -11,10 +11,8 @@ from typing import Generic, Protocol, TypeVar
 
 from pocketmq.client.routes import KnownRoute
 from pocketmq.errors import GroupTaken
-from pocketmq.model.members import ConsumerData, ProducerData
+from pocketmq.model.groups import ConsumerData, ProducerData
 from pocketmq.model.queue import MessageQueue
-from pocketmq.protocol.bodies.heartbeat import Heartbeat
-from pocketmq.protocol.bodies.running import DirectConsumeResult, RunningInfo
 from pocketmq.protocol.command import Command
 from pocketmq.protocol.received import ReceivedMessage
 from pocketmq.protocol.requests.client_calls import (
@@ -22,6 +20,7 @@ from pocketmq.protocol.requests.client_calls import (
     PushReplyRequest,
     RunningInfo,
 )
+from pocketmq.protocol.requests.membership import Heartbeat
 from pocketmq.protocol.requests.sending import CheckTransactionStateRequest
 
 

@@ -5,7 +5,7 @@ Times are seconds, sizes bytes.
 
 import msgspec
 
-from pocketmq.balance.producer.rules import COMPRESS_FROM, RETRIES, SEND_TIMEOUT
+from pocketmq.balance.profile import COMPRESS_FROM, RETRIES, SEND_TIMEOUT
 from pocketmq.client.checks import CodecWord, check_range, check_seconds, settle_kinds
 from pocketmq.client.options import ClientSettings
 from pocketmq.model.names import (

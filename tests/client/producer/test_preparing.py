@@ -3,7 +3,6 @@
 import zlib
 
 import pytest
-from pocketmq.client.producer.delays import delay_properties
 
 from pocketmq.client.clock import SystemClock
 from pocketmq.client.producer.delays import delay_properties

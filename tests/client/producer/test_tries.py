@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from pocketmq.balance.producer.retry import SendMode
-from pocketmq.balance.producer.round_robin import RoundRobin
+from pocketmq.balance.producer.plan import SendMode
+from pocketmq.balance.producer.selectors import RoundRobin
 from pocketmq.balance.profile import V5
 from pocketmq.client.producer.choices import Choice
 from pocketmq.client.producer.publishing import Publication
@@ -15,9 +15,8 @@ from pocketmq.client.producer.requests import Outgoing
 from pocketmq.client.producer.tries import Outcome, SendRule, Tries, Try
 from pocketmq.client.producer_options import ProducerOptions
 from pocketmq.errors import ConnectionLost, InvalidInput, SendFailed, server_error
-from pocketmq.model.message import Message
+from pocketmq.model.message import Message, SendReceipt, SendStatus
 from pocketmq.model.queue import MessageQueue
-from pocketmq.model.receipt import SendReceipt, SendStatus
 from tests.client.producer.stage import stage
 
 MESSAGE = Message("orders", b"42 EUR")

@@ -8,7 +8,7 @@ from pocketmq.client.questions.asking import ask, ask_address
 from pocketmq.errors import BrokerNotFound, HeaderMalformed, InvalidInput
 from pocketmq.model import properties as names
 from pocketmq.model.names import is_dead_letter_topic, is_retry_topic
-from pocketmq.protocol.recall_handle import RecallHandle
+from pocketmq.protocol.handles import RecallHandle
 from pocketmq.protocol.requests.sending import RECALL_MESSAGE, RecallRequest
 
 _NOTHING: Mapping[str, str] = {}

@@ -17,10 +17,10 @@ from pocketmq.errors import (
     MQError,
     RequestTimedOut,
 )
+from pocketmq.model.message import SendReceipt
 from pocketmq.model.queue import MessageQueue
-from pocketmq.model.receipt import SendReceipt
 from pocketmq.net import Connection
-from pocketmq.net.waiters import Sink
+from pocketmq.net.open_requests import AnswerSink
 from pocketmq.protocol.command import Command
 
 
@@ -100,7 +100,7 @@ class LoopExchange:
     # The same without waiting, for a sink that takes the response
 
     def post(
-        self, sink: Sink, outgoing: Outgoing, queue: MessageQueue, timeout: float
+        self, sink: AnswerSink, outgoing: Outgoing, queue: MessageQueue, timeout: float
     ) -> Connection | None:
         """Send a message whose response goes to `sink`; None if there is no connection yet."""
         try:

@@ -8,9 +8,14 @@ import asyncio
 import logging
 import threading
 
-from pocketmq.balance.producer.detector import ROUND_INTERVAL, Probe, plan_round
-from pocketmq.balance.producer.fault_table import BrokerHealth, FaultTable
-from pocketmq.balance.producer.instructions import UpdateFault
+from pocketmq.balance.producer.fault_table import (
+    ROUND_INTERVAL,
+    BrokerHealth,
+    FaultTable,
+    Probe,
+    plan_round,
+)
+from pocketmq.balance.producer.plan import UpdateFault
 from pocketmq.balance.profile import Profile
 from pocketmq.client.producer.publishing import Publishing
 from pocketmq.client.producer_options import ProducerOptions

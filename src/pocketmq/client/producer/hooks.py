@@ -4,7 +4,7 @@ import logging
 from collections.abc import Sequence
 from typing import Any, Protocol
 
-from pocketmq.balance.producer.retry import SendMode
+from pocketmq.balance.producer.plan import SendMode
 from pocketmq.client.producer.requests import Outgoing
 from pocketmq.client.session import Session
 from pocketmq.errors import BrokerNotFound, MQError

@@ -14,8 +14,8 @@ from pocketmq.client.producer_options import ProducerOptions
 from pocketmq.client.session import Session
 from pocketmq.errors import InvalidInput
 from pocketmq.model import properties as names
-from pocketmq.model.flags import SysFlag
 from pocketmq.model.java_strings import java_hash
+from pocketmq.model.kinds import SysFlag
 from pocketmq.model.message import Message
 from pocketmq.model.names import NOT_SENDABLE_TOPICS, check_topic, is_retry_topic, wrap_namespace
 from pocketmq.protocol.codes import RequestCode

@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Literal, Self, Unpack, overload
 
-from pocketmq.balance.producer.replies import reply_properties, reply_topic
-from pocketmq.balance.producer.retry import SendMode
+from pocketmq.balance.producer.packing import reply_properties, reply_topic
+from pocketmq.balance.producer.plan import SendMode
 from pocketmq.balance.producer.selectors import OrderingKey
 from pocketmq.balance.producer.transactions import half_properties
 from pocketmq.client.checks import check_callable, check_hook
@@ -31,7 +31,6 @@ from pocketmq.errors import ClientClosed
 from pocketmq.model.message import Message, SendReceipt
 from pocketmq.model.names import wrap_namespace
 from pocketmq.model.queue import MessageQueue
-from pocketmq.model.receipt import SendReceipt
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.received import ReceivedMessage
 

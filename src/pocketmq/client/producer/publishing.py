@@ -9,7 +9,7 @@ from collections.abc import Collection
 
 import msgspec
 
-from pocketmq.balance.producer.round_robin import RoundRobin
+from pocketmq.balance.producer.selectors import RoundRobin
 from pocketmq.balance.profile import V4
 from pocketmq.client.addresses import UNKNOWN_VERSION
 from pocketmq.client.producer.requests import Outgoing
@@ -25,7 +25,7 @@ from pocketmq.errors import (
 )
 from pocketmq.model import properties as names
 from pocketmq.model.queue import MessageQueue
-from pocketmq.protocol.peers import Gate
+from pocketmq.protocol.peers import VersionGate
 
 
 class Publication:
@@ -130,7 +130,9 @@ class Publishing:
         versions = [addresses.version_of(broker) for broker in publication.brokers]
         if outgoing.batch_id is not None and UNKNOWN_VERSION in versions:
             return True
-        return any(UNKNOWN_VERSION < version < Gate.TOPIC_QUEUE_MAPPING for version in versions)
+        return any(
+            UNKNOWN_VERSION < version < VersionGate.TOPIC_QUEUE_MAPPING for version in versions
+        )
 
 
 def for_4x(message: Outgoing) -> Outgoing:

@@ -20,8 +20,8 @@ from pocketmq.client.tasks import Tasks
 from pocketmq.client.tracing import Tracer
 from pocketmq.protocol.command import Command
 from pocketmq.protocol.received import ReceivedMessage
-from pocketmq.protocol.requests.replies import PushReplyRequest
-from pocketmq.protocol.requests.transactions import CheckTransactionStateRequest
+from pocketmq.protocol.requests.client_calls import PushReplyRequest
+from pocketmq.protocol.requests.sending import CheckTransactionStateRequest
 
 
 class RunningProducer:

@@ -18,7 +18,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from pocketmq.balance.producer.retry import SendMode
+from pocketmq.balance.producer.plan import SendMode
 from pocketmq.client.checks import LONGEST, is_number
 from pocketmq.client.producer.choices import Choice
 from pocketmq.client.producer.exchange import LoopExchange
@@ -32,9 +32,8 @@ from pocketmq.client.producer.window import ByteBudget, SendWindow
 from pocketmq.client.producer_options import ProducerOptions
 from pocketmq.client.session import Session
 from pocketmq.errors import InvalidInput, SendFailed
-from pocketmq.model.message import Message
+from pocketmq.model.message import Message, SendReceipt
 from pocketmq.model.names import wrap_namespace
-from pocketmq.model.receipt import SendReceipt
 from pocketmq.protocol.codes import RequestCode
 
 _SEND = int(RequestCode.SEND_MESSAGE_V2)

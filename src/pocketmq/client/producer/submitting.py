@@ -9,13 +9,13 @@ tries. Belongs to one event loop.
 import asyncio
 from typing import Protocol, TypeAlias
 
-from pocketmq.balance.producer.retry import SendMode
+from pocketmq.balance.producer.plan import SendMode
 from pocketmq.client.producer.choices import Choice
 from pocketmq.client.producer.requests import Outgoing
 from pocketmq.client.producer.sending import Sending
 from pocketmq.client.producer.tries import Outcome, Tries
 from pocketmq.errors import RequestTimedOut, TransportError
-from pocketmq.model.receipt import SendReceipt
+from pocketmq.model.message import SendReceipt
 from pocketmq.net import Connection
 from pocketmq.protocol.command import Command
 

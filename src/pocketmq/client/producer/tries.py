@@ -10,17 +10,9 @@ from collections.abc import Callable, Generator, Sequence
 from typing import TypeAlias
 
 from pocketmq.balance.producer.choice import queue_for
-from pocketmq.balance.producer.instructions import Feedback, RefreshRoute, Return, Send
-from pocketmq.balance.producer.retry import (
-    Attempts,
-    SendMode,
-    SendPlan,
-    TryEnded,
-    cancelled,
-    first_step,
-    next_step,
-)
-from pocketmq.balance.producer.round_robin import Chance
+from pocketmq.balance.producer.plan import Feedback, RefreshRoute, Return, Send, SendMode, SendPlan
+from pocketmq.balance.producer.retry import SendAttempts, TryEnded, cancelled, first_step, next_step
+from pocketmq.balance.producer.selectors import Chance
 from pocketmq.balance.profile import Profile
 from pocketmq.client.producer.choices import Choice
 from pocketmq.client.producer.faults import Faults
@@ -29,8 +21,8 @@ from pocketmq.client.producer.publishing import Publication
 from pocketmq.client.producer.requests import Outgoing
 from pocketmq.client.producer_options import ProducerOptions
 from pocketmq.errors import MQError
+from pocketmq.model.message import SendReceipt, SendStatus
 from pocketmq.model.queue import MessageQueue
-from pocketmq.model.receipt import SendReceipt, SendStatus
 
 Try: TypeAlias = tuple[MessageQueue, float]
 """Send to this queue, and wait at most this number of seconds for the response."""
@@ -106,7 +98,7 @@ class SendRule:
             del outcome  # an error has a traceback, whose frames would have this one
         plan = self._plan(outgoing, mode, timeout, pinned=choice is not None)
         chosen = None if choice is None else choice(publication.queues)
-        attempts = Attempts()
+        attempts = SendAttempts()
         action = first_step(plan, self._now() - started)
         while ended is not None or isinstance(action, Send):
             if ended is None:
