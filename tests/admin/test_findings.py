@@ -7,7 +7,7 @@ import pytest
 
 from pocketmq.admin.explaining import explain
 from pocketmq.admin.facts import GroupFacts
-from pocketmq.admin.findings import Finding, findings
+from pocketmq.admin.findings import GroupFinding, findings
 from pocketmq.model.kinds import MessageModel
 from pocketmq.model.queue import MessageQueue
 from pocketmq.model.subscription import Subscription
@@ -53,7 +53,7 @@ def facts(**changes: Any) -> GroupFacts:
     return msgspec.structs.replace(HEALTHY, **changes)
 
 
-def kinds(found: list[Finding]) -> list[tuple[str, str]]:
+def kinds(found: list[GroupFinding]) -> list[tuple[str, str]]:
     return [(each.kind, each.subject) for each in found]
 
 

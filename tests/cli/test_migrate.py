@@ -13,7 +13,7 @@ import pytest
 
 import pocketmq as mq
 from pocketmq import Cluster
-from pocketmq.admin.migration.copy_run import Progress
+from pocketmq.admin.migration.copy_run import MigrationProgress
 from pocketmq.cli.migrate import progress
 from tests.cli.migrating import Operator, move_while_open
 from tests.server_process import wait_for
@@ -145,7 +145,7 @@ def test_only_who_follows_says_so(
     following: bool, said: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(progress, "_EVERY", 0.0)
-    done = Progress()
+    done = MigrationProgress()
     done.copied, done.caught_up = 3, True
 
     async def show() -> None:

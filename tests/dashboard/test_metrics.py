@@ -1,8 +1,8 @@
 """Figures for Prometheus: names that boards know, and nothing that is not known."""
 
 from pocketmq.admin.brokers import status_of
-from pocketmq.admin.gathered import Place
-from pocketmq.admin.groups import Progress
+from pocketmq.admin.gathered import ServerPlace
+from pocketmq.admin.groups import GroupProgress
 from pocketmq.admin.overview import Glance
 from pocketmq.admin.topics import TopicStatus
 from pocketmq.dashboard.metrics import Known, metrics_text
@@ -13,7 +13,7 @@ from pocketmq.protocol.bodies.connections import ClientConnection, ProducerInfo
 from pocketmq.protocol.bodies.stats import OffsetRange, QueueProgress
 from pocketmq.protocol.peers import Language, version_number
 
-PLACE = Place("c", "b", 0, "10.0.0.1:10911")
+PLACE = ServerPlace("c", "b", 0, "10.0.0.1:10911")
 NOTHING = Known(brokers=None, groups=None, producers=None, figures=None)
 
 
@@ -64,7 +64,7 @@ def test_groups_have_the_names_of_5x_and_of_the_exporter() -> None:
     )
     glance = Glance(
         group="g", members=(member,), type=ConsumeType.CONSUME_PASSIVELY,
-        model=MessageModel.CLUSTERING, progress=Progress(queues, 0.0),
+        model=MessageModel.CLUSTERING, progress=GroupProgress(queues, 0.0),
     )  # fmt: skip
     found = samples(known(groups=GroupsView([glance], ()), brokers=(BrokerView(PLACE, None),)))
     where = '{cluster="c",node_id="b",node_type="broker",topic='
@@ -102,7 +102,7 @@ def test_topics_and_dead_letters_and_producers_are_counted() -> None:
 
 
 def test_names_cannot_break_a_line() -> None:
-    place = Place('c"\n', "b\\", 0, "a:1")
+    place = ServerPlace('c"\n', "b\\", 0, "a:1")
     text = metrics_text(known(brokers=(BrokerView(place, None),)))
     assert (
         text.splitlines()[2] == r'pocketmq_broker_up{cluster="c\"\n",broker="b\\",address="a:1"} 0'

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pocketmq.admin.admin import Admin
 from pocketmq.admin.explaining import explain
 from pocketmq.admin.facts import GroupFacts
-from pocketmq.admin.findings import Finding
+from pocketmq.admin.findings import GroupFinding
 from pocketmq.balance.allocation import Average, AverageByCircle
 from pocketmq.balance.story.causes import Cause
 from pocketmq.balance.story.episode import Doubled, Pause, Rebalance
@@ -245,8 +245,8 @@ def test_queues_are_written_as_runs(queues: tuple[MessageQueue, ...], text: str)
 
 
 def test_findings_of_a_kind_are_told_together() -> None:
-    twice = [Finding("owned twice", f"q{n}", "held by a and b", "wait") for n in range(8)]
-    one = Finding("split view", "b", "it does not list c", "look")
+    twice = [GroupFinding("owned twice", f"q{n}", "held by a and b", "wait") for n in range(8)]
+    one = GroupFinding("split view", "b", "it does not list c", "look")
     assert grouped([*twice[:1], one, *twice[1:]]) == [
         (
             "owned twice: 8 cases",

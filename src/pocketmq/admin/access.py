@@ -3,8 +3,8 @@
 from typing import TypeVar
 
 from pocketmq.admin.brokers import Brokers
-from pocketmq.admin.gathered import Gathered, Place
-from pocketmq.admin.wire import Wire
+from pocketmq.admin.gathered import Gathered, ServerPlace
+from pocketmq.admin.wire import AdminWire
 from pocketmq.errors import Absent, ResponseCode, ServerError
 from pocketmq.protocol.bodies.access import Acl, Policy, PolicyEntry, User
 from pocketmq.protocol.codes import RequestCode as Code
@@ -31,7 +31,7 @@ _NONE_SUCH = {int(ResponseCode.USER_NOT_EXIST), int(ResponseCode.POLICY_NOT_EXIS
 class Access:
     """Asks and tells brokers, slaves too, about users and what they may do."""
 
-    def __init__(self, wire: Wire, brokers: Brokers) -> None:
+    def __init__(self, wire: AdminWire, brokers: Brokers) -> None:
         self._wire = wire
         self._brokers = brokers
 
@@ -62,7 +62,7 @@ class Access:
         """Give a user as each broker knows it, None where there is none."""
         header = GetUserRequest(username=username)
 
-        async def ask(place: Place) -> User | None:
+        async def ask(place: ServerPlace) -> User | None:
             try:
                 answer = await self._wire.ask(place.address, Code.AUTH_GET_USER, header)
             except ServerError as error:
@@ -81,7 +81,7 @@ class Access:
         """List the users of each broker, or those with a part in their name."""
         header = ListUsersRequest(filter=part)
 
-        async def ask(place: Place) -> list[User]:
+        async def ask(place: ServerPlace) -> list[User]:
             answer = await self._wire.ask(place.address, Code.AUTH_LIST_USER, header)
             return decode_body(answer.body, list[User]) if answer.body else []
 
@@ -118,7 +118,7 @@ class Access:
         """Give a subject's rules as each broker knows them, None where there are none."""
         header = GetAclRequest(subject=subject)
 
-        async def ask(place: Place) -> Acl | None:
+        async def ask(place: ServerPlace) -> Acl | None:
             try:
                 answer = await self._wire.ask(place.address, Code.AUTH_GET_ACL, header)
             except ServerError as error:
@@ -138,7 +138,7 @@ class Access:
         """List the rules of each broker, or those with a part in their subject and resource."""
         header = ListAclsRequest(subject_filter=subject, resource_filter=resource)
 
-        async def ask(place: Place) -> list[Acl]:
+        async def ask(place: ServerPlace) -> list[Acl]:
             answer = await self._wire.ask(place.address, Code.AUTH_LIST_ACL, header)
             return decode_body(answer.body, list[Acl]) if answer.body else []
 
@@ -182,7 +182,7 @@ class Access:
         cluster: str | None,
         address: str | None,
     ) -> Gathered[None]:
-        async def tell(place: Place) -> None:
+        async def tell(place: ServerPlace) -> None:
             await self._wire.ask(place.address, code, header, b"" if body is None else body)
 
         return await self._wire.each(

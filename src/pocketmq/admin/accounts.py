@@ -3,8 +3,8 @@
 import msgspec
 
 from pocketmq.admin.brokers import Brokers
-from pocketmq.admin.gathered import Gathered, Place
-from pocketmq.admin.wire import Wire
+from pocketmq.admin.gathered import Gathered, ServerPlace
+from pocketmq.admin.wire import AdminWire
 from pocketmq.model.data_version import DataVersion
 from pocketmq.protocol.bodies.access import Account
 from pocketmq.protocol.codes import RequestCode as Code
@@ -27,7 +27,7 @@ class AccountVersion(msgspec.Struct, frozen=True):
 class Accounts:
     """Asks and tells brokers about accounts. 5.x brokers of Apache refuse."""
 
-    def __init__(self, wire: Wire, brokers: Brokers) -> None:
+    def __init__(self, wire: AdminWire, brokers: Brokers) -> None:
         self._wire = wire
         self._brokers = brokers
 
@@ -46,7 +46,7 @@ class Accounts:
             group_perms=_joined(account.group_perms),
         )
 
-        async def put(place: Place) -> None:
+        async def put(place: ServerPlace) -> None:
             await self._wire.ask(place.address, Code.UPDATE_AND_CREATE_ACL_CONFIG, header)
 
         return await self._wire.each(await self._brokers.targets(cluster, address), put)
@@ -57,7 +57,7 @@ class Accounts:
         """Delete an account."""
         header = DeleteAccessConfigRequest(access_key=access_key)
 
-        async def delete(place: Place) -> None:
+        async def delete(place: ServerPlace) -> None:
             await self._wire.ask(place.address, Code.DELETE_ACL_CONFIG, header)
 
         return await self._wire.each(await self._brokers.targets(cluster, address), delete)
@@ -75,7 +75,7 @@ class Accounts:
         if file is not None:
             fields["aclFileFullPath"] = file
 
-        async def tell(place: Place) -> None:
+        async def tell(place: ServerPlace) -> None:
             await self._wire.ask(place.address, Code.UPDATE_GLOBAL_WHITE_ADDRS_CONFIG, fields)
 
         return await self._wire.each(await self._brokers.targets(cluster, address), tell)
@@ -85,7 +85,7 @@ class Accounts:
     ) -> Gathered[AccountVersion]:
         """Tell how often and when access files were changed."""
 
-        async def ask(place: Place) -> AccountVersion:
+        async def ask(place: ServerPlace) -> AccountVersion:
             told = await self._wire.fields(place.address, GET_BROKER_CLUSTER_ACL_INFO, None)
             if told.all_acl_file_version:
                 files = decode_body(told.all_acl_file_version, dict[str, DataVersion])

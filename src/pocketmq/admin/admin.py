@@ -5,7 +5,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self, Unpack
 
 from pocketmq.admin.options import AdminOptions, AdminSettings
-from pocketmq.admin.wire import Wire
+from pocketmq.admin.wire import AdminWire
 from pocketmq.client.options import ClientOptions
 from pocketmq.client.settings import sort_settings
 from pocketmq.model.names import TOOLS_GROUP
@@ -45,7 +45,7 @@ class Admin:
         client, own = sort_settings(AdminOptions, TOOLS_GROUP, name_servers, options, settings)
         self.options = own
         self.client_options = client
-        self._wire = Wire(client, own)
+        self._wire = AdminWire(client, own)
 
     async def start(self) -> Self:
         """Reach a name server. Raises `NameServersUnreachable`; then nothing is open."""
@@ -112,9 +112,9 @@ class Admin:
     def messages(self) -> "Messages":
         """Messages: found, traced, sent again."""
         from pocketmq.admin.messages import Messages
-        from pocketmq.admin.reading import Reading
+        from pocketmq.admin.reading import QueueReader
 
-        reading = Reading(self._wire, self.offsets)
+        reading = QueueReader(self._wire, self.offsets)
         return Messages(self._wire, self.brokers, self.topics, self.offsets, reading)
 
     @cached_property

@@ -5,10 +5,10 @@ from collections.abc import Iterable
 
 from pocketmq.admin.explaining import Explanation, explain
 from pocketmq.admin.facts import GroupFacts
-from pocketmq.admin.gathered import Gathered, Place
-from pocketmq.admin.groups import Groups, Progress, Running
+from pocketmq.admin.gathered import Gathered, ServerPlace
+from pocketmq.admin.groups import GroupProgress, Groups, Running
 from pocketmq.admin.topics import Topics
-from pocketmq.admin.wire import Wire
+from pocketmq.admin.wire import AdminWire
 from pocketmq.balance.allocation import Strategy
 from pocketmq.balance.what_if import Event, Situation, WhatIf, what_if
 from pocketmq.errors import Absent, MQError, RouteNotFound
@@ -22,7 +22,7 @@ from pocketmq.protocol.requests.membership import UnregisterClientRequest
 class Balance:
     """Looks at how a group shares its queues."""
 
-    def __init__(self, wire: Wire, topics: Topics, groups: Groups) -> None:
+    def __init__(self, wire: AdminWire, topics: Topics, groups: Groups) -> None:
         self._wire = wire
         self._topics = topics
         self._groups = groups
@@ -77,17 +77,17 @@ class Balance:
             client_id=self._wire.session.client_id, consumer_group=group
         )
 
-        async def leave(place: Place) -> None:
+        async def leave(place: ServerPlace) -> None:
             await self._wire.ask(place.address, Code.UNREGISTER_CLIENT, header)
 
         return await self._wire.each(await self._groups.places(group), leave)
 
-    async def _progress(self, group: str) -> Progress:
+    async def _progress(self, group: str) -> GroupProgress:
         """Give what is known of a group's offsets, which may be nothing."""
         try:
             return await self._groups.progress(group)
         except MQError:
-            return Progress({}, 0.0)
+            return GroupProgress({}, 0.0)
 
     async def _queues(self, topic: str) -> tuple[MessageQueue, ...]:
         try:

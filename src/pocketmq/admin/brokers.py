@@ -4,8 +4,8 @@ from collections.abc import Mapping
 
 import msgspec
 
-from pocketmq.admin.gathered import Gathered, Place
-from pocketmq.admin.wire import Wire
+from pocketmq.admin.gathered import Gathered, ServerPlace
+from pocketmq.admin.wire import AdminWire
 from pocketmq.errors import Absent
 from pocketmq.protocol.bodies.connections import ProducerTable
 from pocketmq.protocol.bodies.properties_text import read_properties, write_properties
@@ -46,10 +46,10 @@ class BrokerStatus(msgspec.Struct, frozen=True, kw_only=True):
 class Brokers:
     """Asks and tells brokers. A target is a cluster, or an address; without one it is all."""
 
-    def __init__(self, wire: Wire) -> None:
+    def __init__(self, wire: AdminWire) -> None:
         self._wire = wire
 
-    async def all(self, cluster: str | None = None) -> list[Place]:
+    async def all(self, cluster: str | None = None) -> list[ServerPlace]:
         """List the brokers a name server knows, slaves too, by cluster, name and id.
 
         Raises `Absent` if there is no such cluster, `NameServersUnreachable`.
@@ -59,7 +59,7 @@ class Brokers:
             there = ", ".join(sorted(info.cluster_addr_table)) or "none"
             raise Absent("cluster", cluster, f"the name server knows {there}")
         return [
-            Place(name, broker, broker_id, address)
+            ServerPlace(name, broker, broker_id, address)
             for name, brokers in sorted(info.cluster_addr_table.items())
             if cluster is None or name == cluster
             for broker in sorted(brokers)
@@ -67,13 +67,13 @@ class Brokers:
             for broker_id, address in sorted(info.broker_addr_table[broker].broker_addrs.items())
         ]
 
-    async def masters(self, cluster: str | None = None) -> list[Place]:
+    async def masters(self, cluster: str | None = None) -> list[ServerPlace]:
         """List the brokers that take messages. Raises what `all` does."""
         return [place for place in await self.all(cluster) if place.is_master]
 
     async def targets(
         self, cluster: str | None = None, address: str | None = None, *, slaves: bool = False
-    ) -> list[Place]:
+    ) -> list[ServerPlace]:
         """Give the broker at an address, or those of a cluster, or all; masters if not `slaves`.
 
         An address the name server does not know is taken as it is. Raises what `all` does.
@@ -82,7 +82,7 @@ class Brokers:
             places = await self.all(cluster)
             return places if slaves else [place for place in places if place.is_master]
         known = [place for place in await self.all() if place.address == address]
-        return known[:1] or [Place("", address, 0, address)]
+        return known[:1] or [ServerPlace("", address, 0, address)]
 
     async def status(
         self, cluster: str | None = None, address: str | None = None
@@ -109,19 +109,21 @@ class Brokers:
         """Change settings of running brokers, of masters alone unless `slaves`."""
         body = write_properties(settings)
 
-        async def change(place: Place) -> None:
+        async def change(place: ServerPlace) -> None:
             await self._wire.ask(place.address, Code.UPDATE_BROKER_CONFIG, None, body)
 
         return await self._wire.each(await self.targets(cluster, address, slaves=slaves), change)
 
-    async def counter(self, statistic: str, key: str, places: list[Place]) -> Gathered[BrokerStats]:
+    async def counter(
+        self, statistic: str, key: str, places: list[ServerPlace]
+    ) -> Gathered[BrokerStats]:
         """Give one of the brokers' counters, such as TOPIC_PUT_NUMS of a topic.
 
         Brokers that have never counted it are missing, with the `ServerError` they gave.
         """
         header = ViewBrokerStatsRequest(stats_name=statistic, stats_key=key)
 
-        async def view(place: Place) -> BrokerStats:
+        async def view(place: ServerPlace) -> BrokerStats:
             return await self._wire.read(place.address, VIEW_BROKER_STATS_DATA, header)
 
         return await self._wire.each(places, view)
@@ -160,16 +162,16 @@ class Brokers:
         return await self._order(Code.DELETE_EXPIRED_COMMITLOG, cluster, address)
 
     async def _order(self, code: Code, cluster: str | None, address: str | None) -> Gathered[None]:
-        async def order(place: Place) -> None:
+        async def order(place: ServerPlace) -> None:
             await self._wire.ask(place.address, code)
 
         return await self._wire.each(await self.targets(cluster, address, slaves=True), order)
 
-    async def _status(self, place: Place) -> BrokerStatus:
+    async def _status(self, place: ServerPlace) -> BrokerStatus:
         table = await self._wire.read(place.address, GET_BROKER_RUNTIME_INFO, None)
         return status_of(table.table)
 
-    async def _config(self, place: Place) -> dict[str, str]:
+    async def _config(self, place: ServerPlace) -> dict[str, str]:
         answer = await self._wire.ask(place.address, Code.GET_BROKER_CONFIG)
         return read_properties(answer.body)
 

@@ -7,7 +7,7 @@ settings, first the one that some member names.
 import msgspec
 
 from pocketmq.admin.facts import GroupFacts
-from pocketmq.admin.findings import Finding, findings
+from pocketmq.admin.findings import GroupFinding, findings
 from pocketmq.balance.allocation import Strategy, strategy_by_name
 from pocketmq.errors import AllocationInputInvalid
 from pocketmq.model.kinds import MessageModel
@@ -38,7 +38,7 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     strategy: str | None
     """The strategy whose division this is, None if none fits."""
     queues: tuple[QueueStory, ...]
-    findings: tuple[Finding, ...]
+    findings: tuple[GroupFinding, ...]
 
 
 def explain(facts: GroupFacts) -> Explanation:

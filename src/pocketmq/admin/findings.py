@@ -20,7 +20,7 @@ STUCK_MS = 60_000
 """Messages that wait for so long mean that a handler hangs."""
 
 
-class Finding(msgspec.Struct, frozen=True):
+class GroupFinding(msgspec.Struct, frozen=True):
     """Something an operator should know: what, of whom, how it is known, what helps."""
 
     kind: str
@@ -29,26 +29,26 @@ class Finding(msgspec.Struct, frozen=True):
     cure: str
 
 
-def findings(facts: GroupFacts) -> list[Finding]:
+def findings(facts: GroupFacts) -> list[GroupFinding]:
     """Look for everything known to go wrong."""
     checks = (_absent, _split_views, _same_ids, _subscriptions, _silent, _ownership, _stalled)
     return [finding for check in checks for finding in check(facts)]
 
 
-def _absent(facts: GroupFacts) -> Iterator[Finding]:
+def _absent(facts: GroupFacts) -> Iterator[GroupFinding]:
     for broker, reason in sorted(facts.unseen_brokers.items()):
-        yield Finding(
+        yield GroupFinding(
             "broker silent", broker, reason,
             "what it knows of the group is missing here; bring it back, or look again",
         )  # fmt: skip
     if facts.views and not facts.members():
-        yield Finding(
+        yield GroupFinding(
             "no members", facts.group, "no broker lists a member",
             "start a consumer of this group; messages wait meanwhile",
         )  # fmt: skip
 
 
-def _split_views(facts: GroupFacts) -> Iterator[Finding]:
+def _split_views(facts: GroupFacts) -> Iterator[GroupFinding]:
     seen = {
         broker: {each.client_id for each in view.connection_set if each.client_id}
         for broker, view in facts.views.items()
@@ -57,7 +57,7 @@ def _split_views(facts: GroupFacts) -> Iterator[Finding]:
     for broker, members in sorted(seen.items()):
         absent = sorted(everybody - members)
         if absent:
-            yield Finding(
+            yield GroupFinding(
                 "split view",
                 broker,
                 f"it does not list {', '.join(absent)}, others do",
@@ -66,7 +66,7 @@ def _split_views(facts: GroupFacts) -> Iterator[Finding]:
             )
 
 
-def _same_ids(facts: GroupFacts) -> Iterator[Finding]:
+def _same_ids(facts: GroupFacts) -> Iterator[GroupFinding]:
     told = set()
     for view in facts.views.values():
         counts = Counter(each.client_id for each in view.connection_set if each.client_id)
@@ -78,7 +78,7 @@ def _same_ids(facts: GroupFacts) -> Iterator[Finding]:
                     for each in view.connection_set
                     if each.client_id == member
                 )
-                yield Finding(
+                yield GroupFinding(
                     "same client id",
                     member,
                     f"{count} connections use it: {', '.join(addresses)}",
@@ -87,7 +87,7 @@ def _same_ids(facts: GroupFacts) -> Iterator[Finding]:
                 )
 
 
-def _subscriptions(facts: GroupFacts) -> Iterator[Finding]:
+def _subscriptions(facts: GroupFacts) -> Iterator[GroupFinding]:
     by_wish: dict[frozenset[tuple[str, str]], list[str]] = {}
     for member, info in sorted(facts.running.items()):
         wish = frozenset(
@@ -102,7 +102,7 @@ def _subscriptions(facts: GroupFacts) -> Iterator[Finding]:
         f"{', '.join(members)}: {', '.join(sorted(f'{t} ({e})' for t, e in wish)) or 'nothing'}"
         for wish, members in by_wish.items()
     ]
-    yield Finding(
+    yield GroupFinding(
         "different subscriptions",
         facts.group,
         "; ".join(parts),
@@ -111,16 +111,16 @@ def _subscriptions(facts: GroupFacts) -> Iterator[Finding]:
     )
 
 
-def _silent(facts: GroupFacts) -> Iterator[Finding]:
+def _silent(facts: GroupFacts) -> Iterator[GroupFinding]:
     for member, reason in sorted(facts.silent.items()):
-        yield Finding(
+        yield GroupFinding(
             "member silent", member, reason,
             "it counts as a member until its connection ends or 120 s pass without a heartbeat, "
             "and its queues are not consumed meanwhile: restart it, or end its process",
         )  # fmt: skip
 
 
-def _ownership(facts: GroupFacts) -> Iterator[Finding]:
+def _ownership(facts: GroupFacts) -> Iterator[GroupFinding]:
     if facts.model() is MessageModel.BROADCASTING:
         return
     holders = facts.holders()
@@ -131,7 +131,7 @@ def _ownership(facts: GroupFacts) -> Iterator[Finding]:
             yield _unowned(unowned, known=known)
         for queue in queues:
             if len(holders.get(queue, ())) > 1:
-                yield Finding(
+                yield GroupFinding(
                     "owned twice", _name(queue), f"held by {' and '.join(holders[queue])}",
                     "messages come twice until the next rebalance, 20 s at most; if it stays, "
                     "members use different strategies, or see different members",
@@ -140,28 +140,28 @@ def _ownership(facts: GroupFacts) -> Iterator[Finding]:
     idle = [member for member in sorted(facts.running) if member not in busy]
     if idle and known:
         count = sum(len(queues) for queues in facts.queues.values())
-        yield Finding(
+        yield GroupFinding(
             "idle members", ", ".join(idle),
             f"they hold none of the {count} queues of {len(facts.members())} members",
             "a queue has one member at most: add queues, or do with fewer members",
         )  # fmt: skip
 
 
-def _unowned(queues: list[MessageQueue], *, known: bool) -> Finding:
+def _unowned(queues: list[MessageQueue], *, known: bool) -> GroupFinding:
     names = ", ".join(map(_name, queues[:8])) + (f" and {len(queues) - 8} more" * (len(queues) > 8))
     if not known:
-        return Finding(
+        return GroupFinding(
             "ownership unknown", names, "no member that answered holds them",
             "see to the silent members and brokers first",
         )  # fmt: skip
-    return Finding(
+    return GroupFinding(
         "unowned queues", names, "every member has answered, and none holds them",
         "their messages wait: ask for a rebalance; if that does not help, members use different "
         "strategies, or one that leaves queues out (CONFIG, MACHINE_ROOM)",
     )  # fmt: skip
 
 
-def _stalled(facts: GroupFacts) -> Iterator[Finding]:
+def _stalled(facts: GroupFacts) -> Iterator[GroupFinding]:
     for member, info in sorted(facts.running.items()):
         if not is_push(info):
             continue
@@ -172,19 +172,19 @@ def _stalled(facts: GroupFacts) -> Iterator[Finding]:
             pulled = facts.now_ms - held.last_pull_timestamp
             consumed = facts.now_ms - held.last_consume_timestamp
             if held.last_pull_timestamp and pulled > STALE_PULL_MS:
-                yield Finding(
+                yield GroupFinding(
                     "not pulled", where, f"last pulled {pulled // 1000} s ago",
                     "its client hangs or is flow controlled; look at its threads "
                     "(consumerStatus -s) and its log",
                 )  # fmt: skip
             if is_orderly(info) and not held.locked:
-                yield Finding(
+                yield GroupFinding(
                     "not locked", where, "an orderly member does not hold the broker's lock",
                     "another member still has it, for 60 s at most; if it stays, see who holds "
                     "the queue",
                 )  # fmt: skip
             elif held.cached_msg_count > 0 and consumed > STUCK_MS:
-                yield Finding(
+                yield GroupFinding(
                     "handler stuck", where,
                     f"{held.cached_msg_count} messages wait, the last was handled "
                     f"{consumed // 1000} s ago",

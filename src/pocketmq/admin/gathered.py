@@ -15,7 +15,7 @@ T = TypeVar("T")
 U = TypeVar("U")
 
 
-class Place(msgspec.Struct, frozen=True, gc=False):
+class ServerPlace(msgspec.Struct, frozen=True, gc=False):
     """One broker process."""
 
     cluster: str
@@ -32,7 +32,7 @@ class Place(msgspec.Struct, frozen=True, gc=False):
 class Missing(msgspec.Struct, frozen=True):
     """A server that did not answer, or refused; `error` says why."""
 
-    place: Place
+    place: ServerPlace
     error: MQError
 
     def __str__(self) -> str:
@@ -42,7 +42,7 @@ class Missing(msgspec.Struct, frozen=True):
 class Answer(msgspec.Struct, Generic[T], frozen=True):
     """What one server said."""
 
-    place: Place
+    place: ServerPlace
     value: T
 
 

@@ -5,9 +5,9 @@ import asyncio
 import msgspec
 
 from pocketmq.admin.brokers import Brokers
-from pocketmq.admin.gathered import Gathered, Missing, Place
+from pocketmq.admin.gathered import Gathered, Missing, ServerPlace
 from pocketmq.admin.topics import Topics
-from pocketmq.admin.wire import Wire
+from pocketmq.admin.wire import AdminWire
 from pocketmq.errors import Absent, ConsumerOffline, MQError, RequestTimedOut, RouteNotFound
 from pocketmq.model.group_config import GroupConfig
 from pocketmq.model.kinds import MessageRequestMode
@@ -39,7 +39,7 @@ _PATIENCE = 15.0
 """Seconds for figures over all queues of a group, and for questions handed on to a client."""
 
 
-class Progress(msgspec.Struct, frozen=True):
+class GroupProgress(msgspec.Struct, frozen=True):
     """How far a group is in each queue; queues of brokers in `missing` are not listed."""
 
     queues: dict[MessageQueue, QueueProgress]
@@ -67,7 +67,7 @@ class Running(msgspec.Struct, frozen=True):
 class Groups:
     """Asks and tells all brokers of a group at once."""
 
-    def __init__(self, wire: Wire, brokers: Brokers, topics: Topics) -> None:
+    def __init__(self, wire: AdminWire, brokers: Brokers, topics: Topics) -> None:
         self._wire = wire
         self._brokers = brokers
         self._topics = topics
@@ -79,7 +79,7 @@ class Groups:
     ) -> Gathered[dict[str, GroupConfig]]:
         """Give the settings of every group, of each master."""
 
-        async def read(place: Place) -> dict[str, GroupConfig]:
+        async def read(place: ServerPlace) -> dict[str, GroupConfig]:
             table = await self._wire.read(place.address, GET_ALL_SUBSCRIPTIONGROUP_CONFIG, None)
             return table.subscription_group_table
 
@@ -98,7 +98,7 @@ class Groups:
         """Make a group on brokers, or change it. Raises `NameInvalid`, `Absent`."""
         check_group(config.group_name)
 
-        async def create(place: Place) -> None:
+        async def create(place: ServerPlace) -> None:
             await self._wire.ask(
                 place.address, Code.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, None, config
             )
@@ -114,7 +114,7 @@ class Groups:
         body = GroupConfigs(group_config_list=configs)
         code = Code.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST
 
-        async def create(place: Place) -> None:
+        async def create(place: ServerPlace) -> None:
             await self._wire.ask(place.address, code, None, body)
 
         return await self._wire.each(await self._brokers.targets(cluster, address), create)
@@ -135,7 +135,7 @@ class Groups:
             group_name=group, clean_offset=offsets, remove_offset=offsets
         )
 
-        async def delete(place: Place) -> None:
+        async def delete(place: ServerPlace) -> None:
             await self._wire.ask(place.address, Code.DELETE_SUBSCRIPTIONGROUP, header)
 
         done = await self._wire.each(await self._brokers.targets(cluster, address), delete)
@@ -157,14 +157,14 @@ class Groups:
         """Have a group pull a topic's messages, or pop them (5.x); then `share` queues each."""
         body = RequestMode(topic=topic, consumer_group=group, mode=mode, pop_share_queue_num=share)
 
-        async def change(place: Place) -> None:
+        async def change(place: ServerPlace) -> None:
             await self._wire.ask(place.address, Code.SET_MESSAGE_REQUEST_MODE, None, body)
 
         return await self._wire.each(await self._brokers.targets(cluster, address), change)
 
     # Members
 
-    async def places(self, group: str) -> list[Place]:
+    async def places(self, group: str) -> list[ServerPlace]:
         """Give the brokers that know a group, one process each. Raises `Absent` if none does."""
         try:
             return await self._topics.places(retry_topic(group))
@@ -186,12 +186,12 @@ class Groups:
         return await self.connections_at(group, await self.places(group))
 
     async def connections_at(
-        self, group: str, places: list[Place]
+        self, group: str, places: list[ServerPlace]
     ) -> Gathered[ConsumerConnections]:
         """Give a group's members as some brokers see them."""
         header = GetConsumerConnectionsRequest(consumer_group=group)
 
-        async def ask(place: Place) -> ConsumerConnections:
+        async def ask(place: ServerPlace) -> ConsumerConnections:
             try:
                 return await self._wire.read(place.address, GET_CONSUMER_CONNECTION_LIST, header)
             except ConsumerOffline:
@@ -206,7 +206,7 @@ class Groups:
         """
         header = GetProducerConnectionsRequest(producer_group=group)
 
-        async def ask(place: Place) -> ProducerConnections:
+        async def ask(place: ServerPlace) -> ProducerConnections:
             return await self._wire.read(place.address, GET_PRODUCER_CONNECTION_LIST, header)
 
         return await self._wire.each(await self._topics.places(topic), ask)
@@ -264,7 +264,7 @@ class Groups:
 
     # Progress
 
-    async def progress(self, group: str, topic: str | None = None) -> Progress:
+    async def progress(self, group: str, topic: str | None = None) -> GroupProgress:
         """Tell how far a group is, in one topic or in all it has consumed.
 
         Raises `Absent` if no broker knows the group, or the error if none answers.
@@ -277,15 +277,15 @@ class Groups:
         }
         tps = sum(stats.consume_tps for stats in gathered.values())
         queues = {queue: found[queue] for queue in sort_queues(set(found))}
-        return Progress(queues, tps, gathered.missing)
+        return GroupProgress(queues, tps, gathered.missing)
 
     async def stats_at(
-        self, group: str, topic: str | None, places: list[Place]
+        self, group: str, topic: str | None, places: list[ServerPlace]
     ) -> Gathered[ConsumeStats]:
         """Give how far a group is as some brokers know it."""
         header = GetConsumeStatsRequest(consumer_group=group, topic=topic)
 
-        async def ask(place: Place) -> ConsumeStats:
+        async def ask(place: ServerPlace) -> ConsumeStats:
             return await self._wire.read(
                 place.address, GET_CONSUME_STATS, header, timeout=_PATIENCE
             )
@@ -296,7 +296,7 @@ class Groups:
         """Name the topics a group has consumed, as each broker knows them."""
         header = QueryTopicsByConsumerRequest(group=group)
 
-        async def ask(place: Place) -> list[str]:
+        async def ask(place: ServerPlace) -> list[str]:
             names = await self._wire.read(place.address, QUERY_TOPICS_BY_CONSUMER, header)
             return sorted(names.topic_list)
 

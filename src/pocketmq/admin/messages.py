@@ -6,11 +6,11 @@ from collections.abc import Callable
 import msgspec
 
 from pocketmq.admin.brokers import Brokers
-from pocketmq.admin.gathered import Missing, Place
+from pocketmq.admin.gathered import Missing, ServerPlace
 from pocketmq.admin.offsets import Offsets
-from pocketmq.admin.reading import Page, PageStatus, Reading
+from pocketmq.admin.reading import Page, PageStatus, QueueReader
 from pocketmq.admin.topics import Topics
-from pocketmq.admin.wire import Wire
+from pocketmq.admin.wire import AdminWire
 from pocketmq.client.calls import SUCCESS
 from pocketmq.client.damage import tell_left_out
 from pocketmq.client.filters import Filter
@@ -34,7 +34,7 @@ _PATIENCE = 15.0
 _PAGE = 32
 
 
-class Found(msgspec.Struct, frozen=True):
+class FoundMessages(msgspec.Struct, frozen=True):
     """Messages found, oldest first; brokers in `missing` may have more."""
 
     messages: list[ReceivedMessage]
@@ -61,7 +61,12 @@ class Messages:
     """Looks for messages on all brokers of a topic at once."""
 
     def __init__(
-        self, wire: Wire, brokers: Brokers, topics: Topics, offsets: Offsets, reading: Reading
+        self,
+        wire: AdminWire,
+        brokers: Brokers,
+        topics: Topics,
+        offsets: Offsets,
+        reading: QueueReader,
     ) -> None:
         self._wire = wire
         self._brokers = brokers
@@ -98,7 +103,7 @@ class Messages:
         end_ms: int = FOR_EVER,
         by_tag: bool = False,
         after: str | None = None,
-    ) -> Found:
+    ) -> FoundMessages:
         """Find messages by a key. Raises `RouteNotFound`, or the error if no broker answers.
 
         5.5 brokers with a RocksDB index also find `by_tag`, and go on `after` an index key.
@@ -120,7 +125,7 @@ class Messages:
         *,
         begin_ms: int = 0,
         end_ms: int = FOR_EVER,
-    ) -> Found:
+    ) -> FoundMessages:
         """Find messages by the id their producer gave; retries of one message share it."""
         header = msgspec.structs.replace(
             _query(topic, message_id, limit, begin_ms, end_ms), unique_key_query=True
@@ -152,7 +157,7 @@ class Messages:
         end_ms: int,
         limit: int = 64,
         expression: str | Filter = "*",
-    ) -> Found:
+    ) -> FoundMessages:
         """Find messages stored in a span of time, at most `limit` of each queue.
 
         Raises `RouteNotFound`, and the first error of a queue.
@@ -162,9 +167,9 @@ class Messages:
         found = await asyncio.gather(
             *(self._between(queue, begin_ms, end_ms, limit, expression) for queue in queues)
         )
-        return Found(_in_order([message for part in found for message in part]))
+        return FoundMessages(_in_order([message for part in found for message in part]))
 
-    async def dead_letters(self, group: str, limit: int = 64) -> Found:
+    async def dead_letters(self, group: str, limit: int = 64) -> FoundMessages:
         """Give the oldest messages a group gave up. Raises `RouteNotFound` if there are none."""
         return await self.between(dead_letter_topic(group), 0, FOR_EVER, limit)
 
@@ -221,7 +226,7 @@ class Messages:
             return message.store_host
         raise Absent("broker", message.store_host, "in this cluster")
 
-    async def _view(self, place: Place, offset: int, message_id: str) -> ReceivedMessage:
+    async def _view(self, place: ServerPlace, offset: int, message_id: str) -> ReceivedMessage:
         header = ViewMessageRequest(offset=offset)
         accept = _OR_NONE | {int(ResponseCode.SYSTEM_ERROR)}  # Java's answer for no message there
         answer = await self._wire.ask(place.address, Code.VIEW_MESSAGE_BY_ID, header, accept=accept)
@@ -231,8 +236,8 @@ class Messages:
 
     async def _query(
         self, header: QueryMessageRequest, wanted: Callable[[ReceivedMessage], bool]
-    ) -> Found:
-        async def ask(place: Place) -> list[ReceivedMessage]:
+    ) -> FoundMessages:
+        async def ask(place: ServerPlace) -> list[ReceivedMessage]:
             answer = await self._wire.ask(
                 place.address, Code.QUERY_MESSAGE, header, timeout=_PATIENCE, accept=_OR_NONE
             )
@@ -244,7 +249,7 @@ class Messages:
         gathered = (await self._wire.each(places, ask)).some()
         # Brokers find by a hash of the key, so others may come along.
         messages = [message for part in gathered.values() for message in part if wanted(message)]
-        return Found(_in_order(messages), gathered.missing)
+        return FoundMessages(_in_order(messages), gathered.missing)
 
     async def _between(
         self, queue: MessageQueue, begin_ms: int, end_ms: int, limit: int, expression: str | Filter
@@ -287,7 +292,7 @@ def _in_order(messages: list[ReceivedMessage]) -> list[ReceivedMessage]:
     return sorted(messages, key=lambda each: (each.store_timestamp_ms, each.queue_offset))
 
 
-def _raise_missing(found: Found) -> None:
+def _raise_missing(found: FoundMessages) -> None:
     """Raise what kept a broker from answering: what is not found may be there."""
     for missing in found.missing:
         raise missing.error

@@ -3,8 +3,8 @@
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TypeVar
 
-from pocketmq.admin.gathered import Gathered, Place
-from pocketmq.admin.wire import Wire
+from pocketmq.admin.gathered import Gathered, ServerPlace
+from pocketmq.admin.wire import AdminWire
 from pocketmq.client.calls import SUCCESS
 from pocketmq.errors import ResponseCode
 from pocketmq.protocol.bodies.cluster import KVTable
@@ -35,7 +35,7 @@ T = TypeVar("T")
 class NameServers:
     """Asks and tells all configured name servers, which know nothing of each other."""
 
-    def __init__(self, wire: Wire) -> None:
+    def __init__(self, wire: AdminWire) -> None:
         self._wire = wire
 
     @property
@@ -46,7 +46,7 @@ class NameServers:
     async def config(self) -> Gathered[dict[str, str]]:
         """Give the settings of each, by RocketMQ's names."""
 
-        async def read(place: Place) -> dict[str, str]:
+        async def read(place: ServerPlace) -> dict[str, str]:
             answer = await self._wire.ask(place.address, Code.GET_NAMESRV_CONFIG)
             return read_properties(answer.body)
 
@@ -56,7 +56,7 @@ class NameServers:
         """Change settings of each."""
         body = write_properties(settings)
 
-        async def change(place: Place) -> None:
+        async def change(place: ServerPlace) -> None:
             await self._wire.ask(place.address, Code.UPDATE_NAMESRV_CONFIG, None, body)
 
         return await self._each(change)
@@ -65,7 +65,7 @@ class NameServers:
         """Store a value on each."""
         header = PutKVConfigRequest(namespace=namespace, key=key, value=value)
 
-        async def store(place: Place) -> None:
+        async def store(place: ServerPlace) -> None:
             await self._wire.ask(place.address, Code.PUT_KV_CONFIG, header)
 
         return await self._each(store)
@@ -74,7 +74,7 @@ class NameServers:
         """Delete a value on each."""
         header = DeleteKVConfigRequest(namespace=namespace, key=key)
 
-        async def forget(place: Place) -> None:
+        async def forget(place: ServerPlace) -> None:
             await self._wire.ask(place.address, Code.DELETE_KV_CONFIG, header)
 
         return await self._each(forget)
@@ -101,7 +101,7 @@ class NameServers:
         """Have producers pass over a broker; tells how many topics that changed."""
         header = WipeWritePermissionRequest(broker_name=broker)
 
-        async def wipe(place: Place) -> int:
+        async def wipe(place: ServerPlace) -> int:
             told = await self._wire.fields(place.address, WIPE_WRITE_PERM_OF_BROKER, header)
             return told.wipe_topic_count
 
@@ -111,12 +111,12 @@ class NameServers:
         """Let producers use a broker again; tells how many topics that changed."""
         header = AddWritePermissionRequest(broker_name=broker)
 
-        async def add(place: Place) -> int:
+        async def add(place: ServerPlace) -> int:
             told = await self._wire.fields(place.address, ADD_WRITE_PERM_OF_BROKER, header)
             return told.add_topic_count
 
         return await self._each(add)
 
-    async def _each(self, work: Callable[[Place], Awaitable[T]]) -> Gathered[T]:
-        places = [Place("", "name server", 0, address) for address in self.addresses]
+    async def _each(self, work: Callable[[ServerPlace], Awaitable[T]]) -> Gathered[T]:
+        places = [ServerPlace("", "name server", 0, address) for address in self.addresses]
         return await self._wire.each(places, work)

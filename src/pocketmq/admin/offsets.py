@@ -4,10 +4,10 @@ from typing import TypeVar
 
 import msgspec
 
-from pocketmq.admin.gathered import Gathered, Missing, Place
+from pocketmq.admin.gathered import Gathered, Missing, ServerPlace
 from pocketmq.admin.groups import Groups
 from pocketmq.admin.topics import Topics
-from pocketmq.admin.wire import Wire
+from pocketmq.admin.wire import AdminWire
 from pocketmq.client.questions import offsets as questions
 from pocketmq.client.questions.asking import Question
 from pocketmq.errors import BrokerNotFound, ConsumerOffline, MQError
@@ -50,7 +50,7 @@ class ResetResult(msgspec.Struct, frozen=True):
 class Offsets:
     """Reads and moves offsets."""
 
-    def __init__(self, wire: Wire, topics: Topics, groups: Groups) -> None:
+    def __init__(self, wire: AdminWire, topics: Topics, groups: Groups) -> None:
         self._wire = wire
         self._topics = topics
         self._groups = groups
@@ -81,7 +81,7 @@ class Offsets:
             group=group, topic=topic, timestamp=time_ms, is_force=not back_only
         )
 
-        async def reset(place: Place) -> ResetOffset:
+        async def reset(place: ServerPlace) -> ResetOffset:
             request = INVOKE_BROKER_TO_RESET_OFFSET
             answer = await self._wire.ask(place.address, request.code, header)
             return request.result.decode(answer.body) if answer.body else ResetOffset()
@@ -138,7 +138,7 @@ class Offsets:
         outcomes = dict(zip(queues, await self._wire.together(queues, one), strict=True))
         moved = {q: each for q, each in outcomes.items() if not isinstance(each, MQError)}
         missing = {
-            queue.broker_name: Missing(Place("", queue.broker_name, 0, ""), each)
+            queue.broker_name: Missing(ServerPlace("", queue.broker_name, 0, ""), each)
             for queue, each in outcomes.items()
             if isinstance(each, MQError)
         }
@@ -177,7 +177,7 @@ class Offsets:
         """
         header = GetConsumerStatusRequest(topic=topic, group=group, client_addr=client_id)
 
-        async def ask(place: Place) -> ConsumerStatus:
+        async def ask(place: ServerPlace) -> ConsumerStatus:
             return await self._wire.read(
                 place.address, INVOKE_BROKER_TO_GET_CONSUMER_STATUS, header
             )

@@ -5,10 +5,10 @@ import asyncio
 import msgspec
 
 from pocketmq.admin.brokers import Brokers
-from pocketmq.admin.gathered import Gathered, Missing, Place
-from pocketmq.admin.groups import Groups, Progress
+from pocketmq.admin.gathered import Gathered, Missing, ServerPlace
+from pocketmq.admin.groups import GroupProgress, Groups
 from pocketmq.admin.topics import Topics
-from pocketmq.admin.wire import Wire
+from pocketmq.admin.wire import AdminWire
 from pocketmq.errors import MQError, ServerError
 from pocketmq.model.kinds import ConsumeType, MessageModel
 from pocketmq.protocol.bodies.connections import ClientConnection, ConsumerConnections
@@ -25,7 +25,7 @@ class Glance(msgspec.Struct, frozen=True, kw_only=True):
     members: tuple[ClientConnection, ...] | None
     type: ConsumeType | None = None
     model: MessageModel | None = None
-    progress: Progress | None = None
+    progress: GroupProgress | None = None
     errors: tuple[str, ...] = ()
 
     @property
@@ -34,7 +34,7 @@ class Glance(msgspec.Struct, frozen=True, kw_only=True):
         return min((each.version for each in self.members or ()), default=None)
 
 
-class Flow(msgspec.Struct, frozen=True):
+class TrafficRate(msgspec.Struct, frozen=True):
     """Messages a second over the last minute, and in the last 24 hours; None if unknown."""
 
     tps: float | None
@@ -45,7 +45,7 @@ class GroupTraffic(msgspec.Struct, frozen=True):
     """What a group takes out of a topic; lag is None if it is unknown."""
 
     group: str
-    out: Flow
+    out: TrafficRate
     lag: int | None
 
 
@@ -53,7 +53,7 @@ class TopicTraffic(msgspec.Struct, frozen=True):
     """What comes into a topic, and what each group takes out."""
 
     topic: str
-    into: Flow
+    into: TrafficRate
     groups: tuple[GroupTraffic, ...]
     missing: tuple[Missing, ...] = ()
 
@@ -61,7 +61,7 @@ class TopicTraffic(msgspec.Struct, frozen=True):
 class Overview:
     """Looks at many things at once."""
 
-    def __init__(self, wire: Wire, brokers: Brokers, topics: Topics, groups: Groups) -> None:
+    def __init__(self, wire: AdminWire, brokers: Brokers, topics: Topics, groups: Groups) -> None:
         self._wire = wire
         self._brokers = brokers
         self._topics = topics
@@ -110,7 +110,7 @@ class Overview:
         silent = [each for each in consumers.missing if not isinstance(each.error, ServerError)]
         return TopicTraffic(topic, _flow(put), tuple(groups), tuple(silent))
 
-    async def _out(self, topic: str, group: str, places: list[Place]) -> GroupTraffic:
+    async def _out(self, topic: str, group: str, places: list[ServerPlace]) -> GroupTraffic:
         got, stats = await asyncio.gather(
             self._brokers.counter(GROUP_GET, f"{topic}@{group}", places),
             self._groups.stats_at(group, topic, places),
@@ -132,21 +132,21 @@ def _members(views: Gathered[ConsumerConnections]) -> tuple[ClientConnection, ..
     return tuple(by_id[client] for client in sorted(by_id))
 
 
-def _progress(stats: Gathered[ConsumeStats]) -> Progress | None:
+def _progress(stats: Gathered[ConsumeStats]) -> GroupProgress | None:
     """Add up what brokers tell; None unless all have, since a sum of some would mislead."""
     if not stats.complete:
         return None
     found = {q: each for part in stats.values() for q, each in part.offset_table.items()}
-    return Progress(found, sum(part.consume_tps for part in stats.values()))
+    return GroupProgress(found, sum(part.consume_tps for part in stats.values()))
 
 
-def _flow(counters: Gathered[BrokerStats]) -> Flow:
+def _flow(counters: Gathered[BrokerStats]) -> TrafficRate:
     """Add counters up. A broker that has never counted refuses: that is none, not unknown."""
     silent = [each for each in counters.missing if not isinstance(each.error, ServerError)]
     if silent:
-        return Flow(None, None)
+        return TrafficRate(None, None)
     tps = sum((each.stats_minute or StatsItem()).tps for each in counters.values())
-    return Flow(tps, sum(_last_day(each) for each in counters.values()))
+    return TrafficRate(tps, sum(_last_day(each) for each in counters.values()))
 
 
 def _last_day(stats: BrokerStats) -> int:

@@ -5,7 +5,7 @@ from enum import Enum
 import msgspec
 
 from pocketmq.admin.offsets import Offsets
-from pocketmq.admin.wire import Wire
+from pocketmq.admin.wire import AdminWire
 from pocketmq.client.damage import Suspicion
 from pocketmq.client.filters import Filter, subscription_to
 from pocketmq.client.questions.pulling import PullSpec, pull_once
@@ -38,10 +38,10 @@ class Page(msgspec.Struct, frozen=True):
     """What is wrong with the first message, which is passed over."""
 
 
-class Reading:
+class QueueReader:
     """Looks into queues."""
 
-    def __init__(self, wire: Wire, offsets: Offsets) -> None:
+    def __init__(self, wire: AdminWire, offsets: Offsets) -> None:
         self._wire = wire
         self._offsets = offsets
 

@@ -3,9 +3,9 @@
 import msgspec
 
 from pocketmq.admin.brokers import Brokers
-from pocketmq.admin.gathered import Gathered, Missing, Place
+from pocketmq.admin.gathered import Gathered, Missing, ServerPlace
 from pocketmq.admin.name_servers import ORDER_NAMESPACE, NameServers
-from pocketmq.admin.wire import Wire
+from pocketmq.admin.wire import AdminWire
 from pocketmq.client.questions.routes import route_of
 from pocketmq.errors import InvalidInput, MQError
 from pocketmq.model.names import AUTO_CREATE_TOPIC, check_topic
@@ -64,7 +64,7 @@ class PermissionChange(msgspec.Struct, frozen=True):
 class Topics:
     """Asks and tells all brokers of a topic at once."""
 
-    def __init__(self, wire: Wire, brokers: Brokers, name_servers: NameServers) -> None:
+    def __init__(self, wire: AdminWire, brokers: Brokers, name_servers: NameServers) -> None:
         self._wire = wire
         self._brokers = brokers
         self._name_servers = name_servers
@@ -82,7 +82,7 @@ class Topics:
         """Give where a topic lives, as a name server says now; raises `RouteNotFound`."""
         return await self._wire.run(route_of(topic))
 
-    async def places(self, topic: str) -> list[Place]:
+    async def places(self, topic: str) -> list[ServerPlace]:
         """Give one process for each broker of a topic: the master, else a slave.
 
         Raises `RouteNotFound`.
@@ -117,7 +117,7 @@ class Topics:
             check_topic(config.topic_name)
         body = TopicConfigs(topic_config_list=configs)
 
-        async def create(place: Place) -> None:
+        async def create(place: ServerPlace) -> None:
             header = CreateTopicListRequest()
             await self._wire.ask(place.address, Code.UPDATE_AND_CREATE_TOPIC_LIST, header, body)
 
@@ -130,7 +130,7 @@ class Topics:
         """
         header = DeleteTopicRequest(topic=topic)
 
-        async def delete(place: Place) -> None:
+        async def delete(place: ServerPlace) -> None:
             await self._wire.ask(place.address, Code.DELETE_TOPIC_IN_BROKER, header)
 
         done = await self._wire.each(await self._brokers.masters(cluster), delete)
@@ -158,7 +158,7 @@ class Topics:
         queues = {data.broker_name: data for data in route.queue_datas}
         targets = await self._brokers.targets(cluster, address)
 
-        async def change(place: Place) -> PermissionChange:
+        async def change(place: ServerPlace) -> PermissionChange:
             data = queues[place.broker]
             config = TopicConfig(
                 topic_name=topic,
@@ -176,7 +176,7 @@ class Topics:
         """Tell what each queue holds. Raises `RouteNotFound`, or the error if no broker answers."""
         header = GetTopicStatsRequest(topic=topic)
 
-        async def ask(place: Place) -> TopicStats:
+        async def ask(place: ServerPlace) -> TopicStats:
             return await self._wire.read(place.address, GET_TOPIC_STATS_INFO, header)
 
         gathered = (await self._wire.each(await self.places(topic), ask)).some()
@@ -192,7 +192,7 @@ class Topics:
     ) -> Gathered[dict[str, TopicConfig]]:
         """Give the settings of every topic, of each master."""
 
-        async def read(place: Place) -> dict[str, TopicConfig]:
+        async def read(place: ServerPlace) -> dict[str, TopicConfig]:
             table = await self._wire.read(place.address, GET_ALL_TOPIC_CONFIG, None)
             return table.topic_config_table
 
@@ -236,17 +236,17 @@ class Topics:
         outcomes = await self._wire.together(topics, one)
         return [each for each in outcomes if not isinstance(each, MQError)]
 
-    async def consumers_at(self, topic: str, places: list[Place]) -> Gathered[list[str]]:
+    async def consumers_at(self, topic: str, places: list[ServerPlace]) -> Gathered[list[str]]:
         """Name the groups that consume a topic, as some brokers know them."""
         header = QueryTopicConsumersRequest(topic=topic)
 
-        async def ask(place: Place) -> list[str]:
+        async def ask(place: ServerPlace) -> list[str]:
             names = await self._wire.read(place.address, QUERY_TOPIC_CONSUME_BY_WHO, header)
             return sorted(names.group_list)
 
         return await self._wire.each(places, ask)
 
-    async def _create(self, place: Place, config: TopicConfig) -> None:
+    async def _create(self, place: ServerPlace, config: TopicConfig) -> None:
         attributes = ",".join(
             f"{key}={value}" if key.startswith("+") else key
             for key, value in config.attributes.items()
@@ -275,10 +275,10 @@ class Topics:
         (await self._name_servers.put(ORDER_NAMESPACE, config.topic_name, value)).all()
 
 
-def places_of(route: TopicRoute) -> list[Place]:
+def places_of(route: TopicRoute) -> list[ServerPlace]:
     """Give one process for each broker of a route: the master, else the first slave."""
     return [
-        Place(data.cluster, data.broker_name, *_chosen(data))
+        ServerPlace(data.cluster, data.broker_name, *_chosen(data))
         for data in sorted(route.broker_datas, key=lambda data: data.broker_name)
         if data.broker_addrs
     ]

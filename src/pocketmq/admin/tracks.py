@@ -6,7 +6,7 @@ import msgspec
 
 from pocketmq.admin.groups import Groups
 from pocketmq.admin.topics import Topics
-from pocketmq.admin.wire import Wire
+from pocketmq.admin.wire import AdminWire
 from pocketmq.errors import MQError
 from pocketmq.model.kinds import ConsumeType, MessageModel
 from pocketmq.model.queue import MessageQueue
@@ -37,7 +37,7 @@ class Track(msgspec.Struct, frozen=True):
 class Tracks:
     """Follows messages into groups."""
 
-    def __init__(self, wire: Wire, topics: Topics, groups: Groups) -> None:
+    def __init__(self, wire: AdminWire, topics: Topics, groups: Groups) -> None:
         self._wire = wire
         self._topics = topics
         self._groups = groups

@@ -7,7 +7,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, TypeAlias, TypeVar
 
-from pocketmq.admin.gathered import Answer, Gathered, Missing, Place
+from pocketmq.admin.gathered import Answer, Gathered, Missing, ServerPlace
 from pocketmq.admin.options import AdminOptions
 from pocketmq.client.calls import SUCCESS, Fields
 from pocketmq.client.options import ClientOptions
@@ -26,7 +26,7 @@ Q = TypeVar("Q")
 AddressOf: TypeAlias = Callable[[MessageQueue], Awaitable[str]]
 
 
-class Wire:
+class AdminWire:
     """The connections of one admin. Belongs to one event loop."""
 
     def __init__(self, client: ClientOptions, own: AdminOptions) -> None:
@@ -137,7 +137,7 @@ class Wire:
         return await run(question, carry)
 
     async def each(
-        self, places: Iterable[Place], work: Callable[[Place], Awaitable[T]]
+        self, places: Iterable[ServerPlace], work: Callable[[ServerPlace], Awaitable[T]]
     ) -> Gathered[T]:
         """Do the same with many brokers at once; those that fail are named, not raised."""
         wanted = list(places)

@@ -33,7 +33,7 @@ _LOOK = 0.5
 """Seconds between looks at the clock while nothing comes."""
 
 
-class Wanted(msgspec.Struct, frozen=True, kw_only=True):
+class ConsumeSettings(msgspec.Struct, frozen=True, kw_only=True):
     """What is to be consumed, and until when."""
 
     namesrv: str
@@ -200,7 +200,7 @@ def command(
     complaints = Complaints(at_once=timeout is None)
     logging.getLogger("pocketmq").addHandler(complaints)
     printing = Printing(as_json=as_json, count=count, complaints=complaints)
-    wanted = Wanted(
+    wanted = ConsumeSettings(
         namesrv=namesrv,
         entry=Entry.taken_from(given),
         group=group,
@@ -216,7 +216,7 @@ def command(
     printing.check()
 
 
-def _pull(wanted: Wanted, printing: Printing) -> None:
+def _pull(wanted: ConsumeSettings, printing: Printing) -> None:
     from pocketmq.blocking.pull_consumer import PullConsumer
 
     reached: dict[MessageQueue, int] = {}
@@ -259,7 +259,7 @@ def _commit(consumer: "PullConsumer", reached: dict[MessageQueue, int]) -> None:
         consumer.commit(offsets)
 
 
-def _push(wanted: Wanted, printing: Printing) -> None:
+def _push(wanted: ConsumeSettings, printing: Printing) -> None:
     from pocketmq.blocking.push_consumer import PushConsumer
 
     refused, closed = threading.Event(), threading.Event()
@@ -293,5 +293,5 @@ def _push(wanted: Wanted, printing: Printing) -> None:
             closed.set()
 
 
-def _is_wanted(message: ReceivedMessage, wanted: Wanted) -> bool:
+def _is_wanted(message: ReceivedMessage, wanted: ConsumeSettings) -> bool:
     return wanted.key is None or wanted.key in message.keys

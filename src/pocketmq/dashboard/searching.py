@@ -7,7 +7,7 @@ from datetime import datetime
 import msgspec
 
 from pocketmq.admin.admin import Admin
-from pocketmq.admin.messages import FOR_EVER, Found
+from pocketmq.admin.messages import FOR_EVER, FoundMessages
 from pocketmq.errors import InvalidInput, RouteNotFound
 
 WAYS = {
@@ -46,11 +46,11 @@ class Search(msgspec.Struct, frozen=True):
         return bool(self.topic) and (self.by == "time" or bool(self.value))
 
 
-async def look(admin: Admin, search: Search) -> Found:
+async def look(admin: Admin, search: Search) -> FoundMessages:
     """Look for messages. Raises `MQError`: no such topic, no such message, no answer."""
     end_ms = search.end_ms or FOR_EVER
     if search.by == "id":
-        return Found([await admin.messages.by_id(search.topic, search.value)])
+        return FoundMessages([await admin.messages.by_id(search.topic, search.value)])
     if search.by == "key":
         return await admin.messages.by_key(
             search.topic, search.value, LIMIT, begin_ms=search.begin_ms, end_ms=end_ms

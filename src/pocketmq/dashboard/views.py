@@ -13,7 +13,7 @@ from pocketmq.admin.admin import Admin
 from pocketmq.admin.brokers import BrokerStatus
 from pocketmq.admin.explaining import Explanation, explain
 from pocketmq.admin.facts import GroupFacts
-from pocketmq.admin.gathered import Missing, Place
+from pocketmq.admin.gathered import Missing, ServerPlace
 from pocketmq.admin.overview import Glance
 from pocketmq.admin.topics import TopicStatus
 from pocketmq.dashboard.rates import Rate, Rates
@@ -34,7 +34,7 @@ from pocketmq.protocol.bodies.connections import ProducerInfo
 class BrokerView(msgspec.Struct, frozen=True):
     """A broker, and how it is; None if it did not tell, with the reason."""
 
-    place: Place
+    place: ServerPlace
     status: BrokerStatus | None
     problem: str | None = None
 
@@ -176,7 +176,7 @@ class Views:
         found: dict[tuple[str, str | None], tuple[ProducerInfo, list[str]]] = {}
         missing = []
 
-        async def one(place: Place) -> None:
+        async def one(place: ServerPlace) -> None:
             try:
                 table = await self._admin.brokers.producers(place.address)
             except MQError as error:

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from pocketmq import aio
-from pocketmq.admin.migration.copying import QueueCopier, Rules
-from pocketmq.admin.migration.ledger import Ledger
+from pocketmq.admin.migration.copying import CopyRules, QueueCopier
+from pocketmq.admin.migration.ledger import MigrationLedger
 from pocketmq.admin.migration.migration import Migration
 from pocketmq.embedded.aio import Cluster
 from pocketmq.errors import CannotMigrate, MigrationFileUnusable
@@ -112,7 +112,7 @@ async def test_nothing_is_waited_for_in_a_queue_whose_messages_are_all_thrown_aw
             with move.ledger() as ledger:
                 ledger._base.execute("UPDATE queue SET next = NULL")
                 (state,) = ledger.queues()
-                copier = QueueCopier(sides, ledger, state, Rules(), migration.stop)
+                copier = QueueCopier(sides, ledger, state, CopyRules(), migration.stop)
                 await copier.run(7, 7, int)  # as it is when the first offset is the last
                 (moved,) = await migration.move_groups(ledger, ("billing",), wait=0.0)
         assert (moved.queues[0].committed, moved.queues[0].offset, moved.again) == (7, 0, 0)
@@ -160,12 +160,12 @@ async def test_a_file_of_something_else_is_refused_and_left_alone(tmp_path: Path
         base.close()
         before = path.read_bytes()
         with pytest.raises(MigrationFileUnusable, match="something else than a migration"):
-            Ledger(path, "a:1", "b:1", create=True)
+            MigrationLedger(path, "a:1", "b:1", create=True)
         assert path.read_bytes() == before
 
 
 async def test_a_file_that_breaks_in_the_middle_is_told_as_such(tmp_path: Path) -> None:
-    ledger = Ledger(tmp_path / "state", "a:1", "b:1", create=True)
+    ledger = MigrationLedger(tmp_path / "state", "a:1", "b:1", create=True)
     ledger._base.execute("DROP TABLE queue")
     with pytest.raises(MigrationFileUnusable, match="no such table: queue"), ledger:
         ledger.queues()

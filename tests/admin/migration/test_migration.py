@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from pocketmq import aio
-from pocketmq.admin.migration.copying import Rules
-from pocketmq.admin.migration.ledger import Ledger
+from pocketmq.admin.migration.copying import CopyRules
+from pocketmq.admin.migration.ledger import MigrationLedger
 from pocketmq.admin.migration.migration import Migration
-from pocketmq.admin.migration.offset_map import Stretch
-from pocketmq.admin.migration.plan import Wanted
+from pocketmq.admin.migration.offset_map import CopiedRange
+from pocketmq.admin.migration.plan import MigrationChoice
 from pocketmq.admin.migration.side import Side
 from pocketmq.admin.options import AdminOptions
 from pocketmq.client.options import ClientOptions
@@ -37,8 +37,8 @@ class Move:
         self.path = path
         self.timeout = 5.0
 
-    def ledger(self) -> Ledger:
-        return Ledger(self.path, self.source.address, self.target.address, create=True)
+    def ledger(self) -> MigrationLedger:
+        return MigrationLedger(self.path, self.source.address, self.target.address, create=True)
 
     def side(self, cluster: Cluster) -> Side:
         options = ClientOptions(name_servers=cluster.address)
@@ -47,8 +47,8 @@ class Move:
     @asynccontextmanager
     async def migration(self, *topics: str, **rules: float) -> AsyncIterator[Migration]:
         sides = (self.side(self.source), self.side(self.target))
-        wanted = Wanted(topics=topics)
-        async with Migration(*sides, wanted=wanted, rules=Rules(**rules)) as running:  # type: ignore[arg-type]
+        wanted = MigrationChoice(topics=topics)
+        async with Migration(*sides, wanted=wanted, rules=CopyRules(**rules)) as running:  # type: ignore[arg-type]
             yield running
 
     async def copy(self, **how: bool) -> int:
@@ -191,7 +191,7 @@ async def test_copies_nobody_wrote_down_are_found_on_the_target(tmp_path: Path) 
             ledger._base.execute("UPDATE queue SET next = 10, seen = 10")
         assert await move.copy() == 0
         with move.ledger() as ledger:
-            assert ledger.stretches(state.id) == [Stretch(0, 0, 50)]
+            assert ledger.stretches(state.id) == [CopiedRange(0, 0, 50)]
 
 
 async def test_a_send_that_got_lost_or_late_is_neither_lost_nor_sent_twice(tmp_path: Path) -> None:
@@ -449,7 +449,7 @@ async def test_a_queue_that_went_back_is_refused(tmp_path: Path) -> None:
 
 
 @asynccontextmanager
-async def begun_anew(path: Path) -> AsyncIterator[tuple[Move, Ledger]]:
+async def begun_anew(path: Path) -> AsyncIterator[tuple[Move, MigrationLedger]]:
     """A source that lost its data after three messages of it were copied, and the file of that."""
     async with Cluster() as target:
         async with Cluster() as source:
@@ -490,11 +490,11 @@ async def test_two_do_not_copy_with_one_file(tmp_path: Path) -> None:
 
 
 async def test_a_file_of_another_migration_is_refused(tmp_path: Path) -> None:
-    Ledger(tmp_path / "state", "a:1", "b:1", create=True).close()
+    MigrationLedger(tmp_path / "state", "a:1", "b:1", create=True).close()
     with pytest.raises(MigrationFileUnusable, match="from a:1 to b:1, not from a:1 to c:1"):
-        Ledger(tmp_path / "state", "a:1", "c:1", create=True)
+        MigrationLedger(tmp_path / "state", "a:1", "c:1", create=True)
     with pytest.raises(MigrationFileUnusable, match="has `copy` ever run"):
-        Ledger(tmp_path / "none", "a:1", "c:1", create=False)
+        MigrationLedger(tmp_path / "none", "a:1", "c:1", create=False)
     (tmp_path / "bad").write_bytes(b"something else, long enough to be looked at" * 30)
     with pytest.raises(MigrationFileUnusable, match="not a database"):
-        Ledger(tmp_path / "bad", "a:1", "c:1", create=True)
+        MigrationLedger(tmp_path / "bad", "a:1", "c:1", create=True)

@@ -4,9 +4,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pocketmq.admin.migration.offset_map import Position, Stretch, first_other, position, translate
+from pocketmq.admin.migration.offset_map import (
+    CopiedRange,
+    Position,
+    first_other,
+    position,
+    translate,
+)
 
-TWO = [Stretch(10, 0, 5), Stretch(15, 8, 4)]  # offsets 5, 6 and 7 of the target are others'
+TWO = [CopiedRange(10, 0, 5), CopiedRange(15, 8, 4)]  # offsets 5, 6 and 7 of the target are others'
 
 
 @pytest.mark.parametrize(
@@ -18,7 +24,7 @@ def test_an_offset_becomes_that_of_the_next_copied_message(offset: int, expected
 
 
 def test_a_hole_in_the_source_leads_to_the_message_behind_it() -> None:
-    assert translate([Stretch(0, 0, 3), Stretch(7, 3, 1)], 5) == 3
+    assert translate([CopiedRange(0, 0, 3), CopiedRange(7, 3, 1)], 5) == 3
 
 
 def test_nothing_copied_has_no_place() -> None:
@@ -31,7 +37,7 @@ def test_the_first_other_message_is_behind_the_copies(start: int, expected: int)
 
 
 def test_a_group_goes_on_exactly_behind_what_it_consumed() -> None:
-    assert position([Stretch(10, 0, 100)], 42, 0) == Position(32, 0)
+    assert position([CopiedRange(10, 0, 100)], 42, 0) == Position(32, 0)
 
 
 def test_a_group_goes_back_to_the_first_message_of_others_and_meets_copies_again() -> None:
@@ -54,13 +60,13 @@ def targets(draw: st.DrawFn) -> list[int | None]:
     return found
 
 
-def stretches_of(target: list[int | None]) -> list[Stretch]:
-    found: list[Stretch] = []
+def stretches_of(target: list[int | None]) -> list[CopiedRange]:
+    found: list[CopiedRange] = []
     for at, offset in enumerate(target):
         if offset is not None:
-            one = Stretch(offset, at, 1)
+            one = CopiedRange(offset, at, 1)
             if found and found[-1].joins(one):
-                found[-1] = Stretch(found[-1].first, found[-1].target, found[-1].size + 1)
+                found[-1] = CopiedRange(found[-1].first, found[-1].target, found[-1].size + 1)
             else:
                 found.append(one)
     return found

@@ -76,7 +76,7 @@ class Origin(NamedTuple):
         return f"{self.migration}/{self.broker}/{self.queue_id}/{self.offset}/{born_ms}"
 
 
-class Request(msgspec.Struct, frozen=True, gc=False):
+class CopyRequest(msgspec.Struct, frozen=True, gc=False):
     """Messages that go to a queue with one request: one, or a batch."""
 
     first: int
@@ -138,7 +138,7 @@ def digest(message: ReceivedMessage) -> int:
 
 def requests_for(
     messages: Sequence[ReceivedMessage], topic: str, migration: str, within_ms: int
-) -> Iterator[Request]:
+) -> Iterator[CopyRequest]:
     """Give the requests that copy messages of one queue, in order, as few as the rules allow.
 
     A batch has one time of birth, so only messages born within so many milliseconds share one.
@@ -181,7 +181,7 @@ def _may_share(message: ReceivedMessage) -> bool:
     return bool(not compressed and message.body_size and not message.reconsume_times)
 
 
-def _gathered(batch: list[tuple[ReceivedMessage, bytes]]) -> Iterator[Request]:
+def _gathered(batch: list[tuple[ReceivedMessage, bytes]]) -> Iterator[CopyRequest]:
     if not batch:
         return
     first, text = batch[0]
@@ -189,7 +189,7 @@ def _gathered(batch: list[tuple[ReceivedMessage, bytes]]) -> Iterator[Request]:
         yield _single(first, text)
         return
     entries = [BatchEntry(message.body, own, message.flag) for message, own in batch]
-    yield Request(
+    yield CopyRequest(
         first=first.queue_offset,
         count=len(batch),
         body=encode_batch(entries),
@@ -201,8 +201,8 @@ def _gathered(batch: list[tuple[ReceivedMessage, bytes]]) -> Iterator[Request]:
     )
 
 
-def _single(message: ReceivedMessage, text: bytes) -> Request:
-    return Request(
+def _single(message: ReceivedMessage, text: bytes) -> CopyRequest:
+    return CopyRequest(
         first=message.queue_offset,
         count=1,
         body=message.stored_body,

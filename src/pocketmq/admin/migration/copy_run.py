@@ -5,11 +5,11 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 
 from pocketmq.admin.migration.copies import ORIGIN, origin_of
-from pocketmq.admin.migration.copying import QueueCopier, Rules
+from pocketmq.admin.migration.copying import CopyRules, QueueCopier
 from pocketmq.admin.migration.delayed import count_waiting, move_waiting
-from pocketmq.admin.migration.ledger import Ledger
+from pocketmq.admin.migration.ledger import MigrationLedger
 from pocketmq.admin.migration.patience import Patience
-from pocketmq.admin.migration.plan import Plan
+from pocketmq.admin.migration.plan import MigrationPlan
 from pocketmq.admin.migration.side import Side
 from pocketmq.admin.migration.survey import prepare, settle
 from pocketmq.errors import CannotMigrate, TopicNotFound
@@ -22,7 +22,7 @@ _SHARE = 5
 """Looking takes at most one part in so many of the time while nothing comes."""
 
 
-class Progress:
+class MigrationProgress:
     """How far a run is. Changed by the run, looked at by whoever shows it."""
 
     def __init__(self) -> None:
@@ -43,11 +43,11 @@ class CopyRun:
     def __init__(
         self,
         sides: tuple[Side, Side],
-        ledger: Ledger,
-        make_plan: Callable[[frozenset[str]], Awaitable[Plan]],
+        ledger: MigrationLedger,
+        make_plan: Callable[[frozenset[str]], Awaitable[MigrationPlan]],
         *,
-        rules: Rules,
-        progress: Progress,
+        rules: CopyRules,
+        progress: MigrationProgress,
         stop: asyncio.Event,
     ) -> None:
         self._source, self._target = self._sides = sides
@@ -77,7 +77,7 @@ class CopyRun:
             for topic in plan.topics:
                 await settle(self._target, topic)
 
-    async def _set_up(self, *, adopt: bool) -> Plan:
+    async def _set_up(self, *, adopt: bool) -> MigrationPlan:
         plan = await self._make_plan(self._ledger.made_topics)
         if plan.problems:
             more = f" (and {len(plan.problems) - 1} more: see `plan`)" * (len(plan.problems) > 1)
@@ -184,7 +184,7 @@ class CopyRun:
         self.progress.copied += messages
         self.progress.behind = max(self.progress.behind - messages, 0)
 
-    async def _follow(self, plan: Plan, quiet: float | None) -> Plan:
+    async def _follow(self, plan: MigrationPlan, quiet: float | None) -> MigrationPlan:
         loop = asyncio.get_running_loop()
         planned = last = loop.time()
         while not self.stop.is_set():

@@ -10,9 +10,9 @@ from collections.abc import Callable
 
 import msgspec
 
-from pocketmq.admin.migration.copies import Request, origin_of, requests_for
-from pocketmq.admin.migration.ledger import Ledger, QueueState
-from pocketmq.admin.migration.offset_map import Stretch
+from pocketmq.admin.migration.copies import CopyRequest, origin_of, requests_for
+from pocketmq.admin.migration.ledger import MigrationLedger, QueueState
+from pocketmq.admin.migration.offset_map import CopiedRange
 from pocketmq.admin.migration.patience import Patience
 from pocketmq.admin.migration.side import Side
 from pocketmq.admin.reading import PageStatus
@@ -22,7 +22,7 @@ from pocketmq.model.queue import MessageQueue
 from pocketmq.protocol.received import ReceivedMessage
 
 
-class Rules(msgspec.Struct, frozen=True):
+class CopyRules(msgspec.Struct, frozen=True):
     """How messages are copied."""
 
     patience: float = 60.0
@@ -41,9 +41,9 @@ class QueueCopier:
     def __init__(
         self,
         sides: tuple[Side, Side],
-        ledger: Ledger,
+        ledger: MigrationLedger,
         state: QueueState,
-        rules: Rules,
+        rules: CopyRules,
         stop: asyncio.Event,
     ) -> None:
         self._source, self._target = sides
@@ -111,7 +111,7 @@ class QueueCopier:
                 if origin is None or not self._is_ours(origin[:3]):
                     continue
                 if next_offset is None or origin.offset >= next_offset:
-                    found.append(Stretch(origin.offset, message.queue_offset, 1))
+                    found.append(CopiedRange(origin.offset, message.queue_offset, 1))
                     next_offset = origin.offset + 1
             moved = told.next_offset > offset
             offset = max(offset, told.next_offset)
@@ -161,7 +161,7 @@ class QueueCopier:
         self.lost += offset - self.next
         self.next = offset
 
-    def _requests(self, page: list[ReceivedMessage]) -> list[Request]:
+    def _requests(self, page: list[ReceivedMessage]) -> list[CopyRequest]:
         if self._ledger.any_delayed():
             page = [each for each in page if not self._ledger.moved_delayed(delayed_key(each))]
         topic = self.state.target.topic
@@ -171,7 +171,7 @@ class QueueCopier:
         except InvalidInput as error:
             raise CannotMigrate(_named(self.state.source), str(error)) from error
 
-    async def _send(self, request: Request) -> None:
+    async def _send(self, request: CopyRequest) -> None:
         """Send a request until it is known to be stored."""
 
         async def attempt() -> None:
@@ -189,7 +189,7 @@ class QueueCopier:
                 raise
             if at < self.state.seen:
                 raise self._target_lost(self.state.seen - 1)
-            stored = Stretch(request.first, at, request.count)
+            stored = CopiedRange(request.first, at, request.count)
             end = request.first + request.count
             self._ledger.record(self.state.id, [stored], end, stored.target_end)
             self.state = msgspec.structs.replace(self.state, seen=stored.target_end)
@@ -212,12 +212,12 @@ def delayed_key(message: ReceivedMessage) -> str:
     return f"{topic}/{message.message_id}"
 
 
-def _joined(stretches: list[Stretch]) -> list[Stretch]:
-    joined: list[Stretch] = []
+def _joined(stretches: list[CopiedRange]) -> list[CopiedRange]:
+    joined: list[CopiedRange] = []
     for each in stretches:
         if joined and joined[-1].joins(each):
             last = joined[-1]
-            joined[-1] = Stretch(last.first, last.target, last.size + each.size)
+            joined[-1] = CopiedRange(last.first, last.target, last.size + each.size)
         else:
             joined.append(each)
     return joined

@@ -9,9 +9,9 @@ from collections.abc import AsyncIterator
 import msgspec
 
 from pocketmq.admin.brokers import status_of
-from pocketmq.admin.migration.copies import DELAYED_ORIGIN, Request, kept_properties
+from pocketmq.admin.migration.copies import DELAYED_ORIGIN, CopyRequest, kept_properties
 from pocketmq.admin.migration.copying import delayed_key
-from pocketmq.admin.migration.ledger import Ledger
+from pocketmq.admin.migration.ledger import MigrationLedger
 from pocketmq.admin.migration.side import Side
 from pocketmq.admin.reading import PageStatus
 from pocketmq.errors import CannotMigrate, ServerError
@@ -104,7 +104,7 @@ def _home(message: ReceivedMessage, broker: str) -> MessageQueue | None:
     return MessageQueue(topic, broker, int(queue_id))
 
 
-async def count_waiting(side: Side, ledger: Ledger | None) -> WaitingCount:
+async def count_waiting(side: Side, ledger: MigrationLedger | None) -> WaitingCount:
     """Count the messages that wait and were not moved yet."""
     dues = [
         each.due_ms
@@ -114,7 +114,7 @@ async def count_waiting(side: Side, ledger: Ledger | None) -> WaitingCount:
     return WaitingCount(len(dues), max(dues, default=None))
 
 
-async def move_waiting(source: Side, target: Side, ledger: Ledger) -> int:
+async def move_waiting(source: Side, target: Side, ledger: MigrationLedger) -> int:
     """Have the target keep the messages that wait, until they are due; gives how many.
 
     Those that come to their topic in the source meanwhile are not copied again. Raises
@@ -135,13 +135,13 @@ async def move_waiting(source: Side, target: Side, ledger: Ledger) -> int:
     return moved
 
 
-def _request(each: Waiting, migration: str) -> Request:
+def _request(each: Waiting, migration: str) -> CopyRequest:
     message = each.message
     kept = kept_properties(message)
     kept[names.TIMER_DELIVER_MS] = str(each.due_ms)
     place = f"{message.broker_name}/{message.topic}/{message.queue_id}/{message.queue_offset}"
     kept[DELAYED_ORIGIN] = f"{migration}/{place}"
-    return Request(
+    return CopyRequest(
         first=message.queue_offset,
         count=1,
         body=message.stored_body,

@@ -10,7 +10,7 @@ import msgspec
 
 from pocketmq.admin.migration.copies import origin_of
 from pocketmq.admin.migration.copying import check_end
-from pocketmq.admin.migration.ledger import Ledger, QueueState
+from pocketmq.admin.migration.ledger import MigrationLedger, QueueState
 from pocketmq.admin.migration.offset_map import Position, position
 from pocketmq.admin.migration.side import Side
 from pocketmq.errors import CannotMigrate
@@ -56,7 +56,9 @@ class GroupMove(msgspec.Struct, frozen=True):
 class GroupOffsets:
     """Moves groups over."""
 
-    def __init__(self, source: Side, target: Side, ledger: Ledger, patience: float) -> None:
+    def __init__(
+        self, source: Side, target: Side, ledger: MigrationLedger, patience: float
+    ) -> None:
         self._source = source
         self._target = target
         self._ledger = ledger

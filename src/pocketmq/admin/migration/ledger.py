@@ -14,7 +14,7 @@ from typing import IO, Self
 
 import msgspec
 
-from pocketmq.admin.migration.offset_map import Stretch
+from pocketmq.admin.migration.offset_map import CopiedRange
 from pocketmq.errors import MigrationFileUnusable
 from pocketmq.model.queue import MessageQueue
 
@@ -46,7 +46,7 @@ class QueueState(msgspec.Struct, frozen=True):
     """Messages that the source threw away before they were copied."""
 
 
-class Ledger:
+class MigrationLedger:
     """The file of one migration. Raises `MigrationFileUnusable` where the file does not serve."""
 
     def __init__(self, path: Path, source: str, target: str, *, create: bool) -> None:
@@ -185,10 +185,10 @@ class Ledger:
             (*where, target.broker_name, target.queue_id),
         )
 
-    def stretches(self, queue: int) -> list[Stretch]:
+    def stretches(self, queue: int) -> list[CopiedRange]:
         """Give where the messages of a queue went, in order."""
         sql = "SELECT first, target, count FROM stretch WHERE queue = ? ORDER BY first"
-        return [Stretch(*row) for row in self._base.execute(sql, (queue,))]
+        return [CopiedRange(*row) for row in self._base.execute(sql, (queue,))]
 
     def copied(self, queue: int) -> int:
         """Count the messages of a queue that were copied."""
@@ -197,7 +197,7 @@ class Ledger:
         assert isinstance(count, int)
         return count
 
-    def record(self, queue: int, found: list[Stretch], next_offset: int, seen: int) -> None:
+    def record(self, queue: int, found: list[CopiedRange], next_offset: int, seen: int) -> None:
         """Write down where messages went, joined to those before them, and how far the queue is."""
         base = self._base
         base.execute("BEGIN IMMEDIATE")
@@ -212,11 +212,11 @@ class Ledger:
             sql = "UPDATE queue SET next = ?, seen = MAX(seen, ?) WHERE id = ?"
             base.execute(sql, (next_offset, seen, queue))
 
-    def last(self, queue: int) -> Stretch | None:
+    def last(self, queue: int) -> CopiedRange | None:
         """Give where the last messages of a queue went; None if none did."""
         sql = "SELECT first, target, count FROM stretch WHERE queue = ? ORDER BY first DESC LIMIT 1"
         row = self._base.execute(sql, (queue,)).fetchone()
-        return None if row is None else Stretch(*row)
+        return None if row is None else CopiedRange(*row)
 
     def skip(self, queue: int, next_offset: int, lost: int) -> None:
         """Go on behind messages that cannot be copied: the source does not have them any more."""

@@ -7,15 +7,15 @@ from typing import Self
 
 import msgspec
 
-from pocketmq.admin.migration.copy_run import CopyRun, Progress
-from pocketmq.admin.migration.copying import Rules
+from pocketmq.admin.migration.copy_run import CopyRun, MigrationProgress
+from pocketmq.admin.migration.copying import CopyRules
 from pocketmq.admin.migration.delayed import WaitingCount, count_waiting
 from pocketmq.admin.migration.group_offsets import GroupMove, GroupOffsets
-from pocketmq.admin.migration.ledger import Ledger
-from pocketmq.admin.migration.plan import Plan, Wanted, make_plan
+from pocketmq.admin.migration.ledger import MigrationLedger
+from pocketmq.admin.migration.plan import MigrationChoice, MigrationPlan, make_plan
 from pocketmq.admin.migration.side import Side
 from pocketmq.admin.migration.survey import holdings, make_groups, survey
-from pocketmq.admin.migration.verifying import Verdict, Verifying
+from pocketmq.admin.migration.verifying import CopyVerdict, Verifying
 from pocketmq.errors import CannotMigrate
 from pocketmq.model.names import HALF_TOPIC
 
@@ -23,7 +23,7 @@ from pocketmq.model.names import HALF_TOPIC
 class Outlook(msgspec.Struct, frozen=True):
     """A plan, and how much there is of everything."""
 
-    plan: Plan
+    plan: MigrationPlan
     messages: dict[str, int]
     """What each topic holds in the source."""
     there: dict[str, int]
@@ -33,7 +33,7 @@ class Outlook(msgspec.Struct, frozen=True):
     """Half messages the source has ever stored; some may be open."""
 
 
-class TopicStatus(msgspec.Struct, frozen=True):
+class TopicCopyStatus(msgspec.Struct, frozen=True):
     """How far a topic is."""
 
     topic: str
@@ -52,15 +52,15 @@ class Migration:
         source: Side,
         target: Side,
         *,
-        wanted: Wanted | None = None,
-        rules: Rules | None = None,
+        wanted: MigrationChoice | None = None,
+        rules: CopyRules | None = None,
     ) -> None:
         self._source = source
         self._target = target
-        self._wanted = Wanted() if wanted is None else wanted
-        self._rules = Rules() if rules is None else rules
+        self._wanted = MigrationChoice() if wanted is None else wanted
+        self._rules = CopyRules() if rules is None else rules
         self._turns = asyncio.Semaphore(self._rules.parallel)
-        self.progress = Progress()
+        self.progress = MigrationProgress()
         self.stop = asyncio.Event()
         """Set it to end a run after what is under way; it can be gone on with."""
 
@@ -97,12 +97,12 @@ class Migration:
 
     # Planning
 
-    async def plan(self, made: frozenset[str] = frozenset()) -> Plan:
+    async def plan(self, made: frozenset[str] = frozenset()) -> MigrationPlan:
         """Decide what goes where; nothing is changed. Raises `CannotMigrate`."""
         source, target = await survey(self._source), await survey(self._target)
         return make_plan(source, target, msgspec.structs.replace(self._wanted, made=made))
 
-    async def outlook(self, ledger: Ledger | None = None) -> Outlook:
+    async def outlook(self, ledger: MigrationLedger | None = None) -> Outlook:
         """Give the plan, and how much there is to do, as far as earlier runs have not done it."""
         plan = await self.plan(frozenset() if ledger is None else ledger.made_topics)
         messages, there = {}, {}
@@ -123,13 +123,13 @@ class Migration:
 
     async def copy(
         self,
-        ledger: Ledger,
+        ledger: MigrationLedger,
         *,
         follow: bool = False,
         quiet: float | None = None,
         move_delayed: bool = False,
         adopt: bool = False,
-    ) -> Progress:
+    ) -> MigrationProgress:
         """Copy what the source has; with `follow`, what comes to it until told to stop.
 
         With `quiet`, following ends by itself when nothing has come for so many seconds and no
@@ -146,7 +146,7 @@ class Migration:
     # Groups
 
     async def move_groups(
-        self, ledger: Ledger, groups: Sequence[str], wait: float = 10.0
+        self, ledger: MigrationLedger, groups: Sequence[str], wait: float = 10.0
     ) -> list[GroupMove]:
         """Have groups go on, on the target, behind what they have consumed in the source.
 
@@ -163,7 +163,7 @@ class Migration:
 
     # Proof
 
-    async def status(self, ledger: Ledger) -> list[TopicStatus]:
+    async def status(self, ledger: MigrationLedger) -> list[TopicCopyStatus]:
         """Tell how far every topic is."""
         rows = []
         states = ledger.queues()
@@ -179,14 +179,14 @@ class Migration:
                     behind += max(bounds.max_offset - first, 0)
             copied = sum(ledger.copied(state.id) for state in mine)
             lost = sum(state.lost for state in mine)
-            rows.append(TopicStatus(topic, len(mine), copied, behind, lost))
+            rows.append(TopicCopyStatus(topic, len(mine), copied, behind, lost))
         return rows
 
-    async def verify(self, ledger: Ledger) -> list[Verdict]:
+    async def verify(self, ledger: MigrationLedger) -> list[CopyVerdict]:
         """Compare every queue with its copy."""
         verifying = Verifying(self._source, self._target, ledger)
 
-        async def one(position: int) -> Verdict:
+        async def one(position: int) -> CopyVerdict:
             async with self._turns:
                 return await verifying.queue(states[position])
 

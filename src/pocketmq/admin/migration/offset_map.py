@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 
-class Stretch(NamedTuple):
+class CopiedRange(NamedTuple):
     """Messages of a source queue, from `first` on, that lie one after another from `target` on."""
 
     first: int
@@ -25,7 +25,7 @@ class Stretch(NamedTuple):
         """The target's offset behind the last."""
         return self.target + self.size
 
-    def joins(self, later: "Stretch") -> bool:
+    def joins(self, later: "CopiedRange") -> bool:
         """Tell whether another one goes on where this one ends, on both sides."""
         return self.end == later.first and self.target_end == later.target
 
@@ -37,7 +37,7 @@ class Position(NamedTuple):
     again: int
 
 
-def translate(stretches: Sequence[Stretch], offset: int) -> int | None:
+def translate(stretches: Sequence[CopiedRange], offset: int) -> int | None:
     """Give where the first copied message at or behind a source offset is.
 
     Behind the last copied one if there is none; None if nothing was copied at all.
@@ -53,7 +53,7 @@ def translate(stretches: Sequence[Stretch], offset: int) -> int | None:
     return stretches[at + 1].target if at + 1 < len(stretches) else found.target_end
 
 
-def first_other(stretches: Sequence[Stretch], start: int) -> int:
+def first_other(stretches: Sequence[CopiedRange], start: int) -> int:
     """Give the first offset of the target, from `start` on, that holds no copy of this queue."""
     for each in stretches:
         if each.target > start:
@@ -62,7 +62,7 @@ def first_other(stretches: Sequence[Stretch], start: int) -> int:
     return start
 
 
-def position(stretches: Sequence[Stretch], committed: int | None, start: int) -> Position:
+def position(stretches: Sequence[CopiedRange], committed: int | None, start: int) -> Position:
     """Give where a group goes on that has come to `committed` in the source; None: not begun.
 
     `start` is the first offset of the target's queue. Messages that producers sent to the target
@@ -77,7 +77,7 @@ def position(stretches: Sequence[Stretch], committed: int | None, start: int) ->
     return Position(offset, sum([_again(each, committed, offset) for each in stretches]))
 
 
-def _again(stretch: Stretch, committed: int, offset: int) -> int:
+def _again(stretch: CopiedRange, committed: int, offset: int) -> int:
     """Count the messages before `committed` that are copied to `offset` or behind it."""
     consumed = min(stretch.end, committed) - stretch.first
     skipped = max(offset - stretch.target, 0)

@@ -24,7 +24,7 @@ Topics = Mapping[str, Mapping[str, TopicConfig]]
 _BOTH = int(Permission.READ | Permission.WRITE)
 
 
-class Found(msgspec.Struct, frozen=True, kw_only=True):
+class ClusterContents(msgspec.Struct, frozen=True, kw_only=True):
     """What a cluster has: brokers in order, topics and groups by broker."""
 
     cluster: str
@@ -47,7 +47,7 @@ class TopicPlan(msgspec.Struct, frozen=True, kw_only=True):
     """Permissions that brokers of the target get once all is copied, where they differ."""
 
 
-class Plan(msgspec.Struct, frozen=True, kw_only=True):
+class MigrationPlan(msgspec.Struct, frozen=True, kw_only=True):
     """What is to be done."""
 
     topics: tuple[TopicPlan, ...]
@@ -63,7 +63,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """What has to be mended before anything is done."""
 
 
-class Wanted(msgspec.Struct, frozen=True):
+class MigrationChoice(msgspec.Struct, frozen=True):
     """What an operator wants moved; nothing named means everything."""
 
     topics: tuple[str, ...] = ()
@@ -74,7 +74,9 @@ class Wanted(msgspec.Struct, frozen=True):
     """Topics that an earlier run has made on the target."""
 
 
-def make_plan(source: Found, target: Found, wanted: Wanted) -> Plan:
+def make_plan(
+    source: ClusterContents, target: ClusterContents, wanted: MigrationChoice
+) -> MigrationPlan:
     """Decide what goes where."""
     left_out = dict.fromkeys(wanted.without, "named to stay behind")
     problems = [
@@ -104,7 +106,7 @@ def make_plan(source: Found, target: Found, wanted: Wanted) -> Plan:
             made.append(mine)
         elif theirs != mine:
             notes.append(f"group {group} exists on the target with other settings: they stay")
-    return Plan(
+    return MigrationPlan(
         topics=tuple(topics),
         groups=tuple(made),
         known_groups=tuple(groups),
@@ -114,7 +116,9 @@ def make_plan(source: Found, target: Found, wanted: Wanted) -> Plan:
     )
 
 
-def _groups(source: Found, wanted: Wanted, left_out: dict[str, str]) -> list[str]:
+def _groups(
+    source: ClusterContents, wanted: MigrationChoice, left_out: dict[str, str]
+) -> list[str]:
     chosen = []
     for group in sorted(source.groups):
         if group in SYSTEM_GROUPS or is_system_group(group):
@@ -126,7 +130,10 @@ def _groups(source: Found, wanted: Wanted, left_out: dict[str, str]) -> list[str
 
 
 def _topics(
-    source: Found, wanted: Wanted, groups: Sequence[str], left_out: dict[str, str]
+    source: ClusterContents,
+    wanted: MigrationChoice,
+    groups: Sequence[str],
+    left_out: dict[str, str],
 ) -> list[str]:
     """Name the topics to move; retry and dead letter topics go with their groups."""
     chosen = []
@@ -149,7 +156,9 @@ def _topics(
     return chosen
 
 
-def _topic_plan(topic: str, source: Found, target: Found, *, made: bool) -> TopicPlan | str:
+def _topic_plan(
+    topic: str, source: ClusterContents, target: ClusterContents, *, made: bool
+) -> TopicPlan | str:
     """Decide where a topic's queues go, or say why they cannot."""
     configs = source.topics[topic]
     problem = _unreadable(topic, configs)

@@ -3,14 +3,14 @@
 from typing import TypeVar
 
 from pocketmq.admin.brokers import Brokers
-from pocketmq.admin.gathered import Place
+from pocketmq.admin.gathered import ServerPlace
 from pocketmq.admin.groups import Groups
-from pocketmq.admin.migration.copies import Request
+from pocketmq.admin.migration.copies import CopyRequest
 from pocketmq.admin.name_servers import NameServers
 from pocketmq.admin.options import AdminOptions
 from pocketmq.admin.reading import PageStatus
 from pocketmq.admin.topics import Topics
-from pocketmq.admin.wire import Wire
+from pocketmq.admin.wire import AdminWire
 from pocketmq.client.options import ClientOptions
 from pocketmq.client.questions import offsets as questions
 from pocketmq.client.questions.asking import Question
@@ -39,13 +39,13 @@ class Side:
     """Asks and tells one cluster. Belongs to one event loop."""
 
     def __init__(self, client: ClientOptions, cluster: str | None, own: AdminOptions) -> None:
-        self.wire = Wire(client, own)
+        self.wire = AdminWire(client, own)
         self.cluster = cluster
         self.brokers = Brokers(self.wire)
         self.name_servers = NameServers(self.wire)
         self.topics = Topics(self.wire, self.brokers, self.name_servers)
         self.groups = Groups(self.wire, self.brokers, self.topics)
-        self.places: dict[str, Place] = {}
+        self.places: dict[str, ServerPlace] = {}
 
     async def open(self) -> None:
         """Reach the name server, and find the brokers. Raises `NameServersUnreachable`."""
@@ -102,7 +102,7 @@ class Side:
         messages = decode_pulled(told.records, delivery)
         return status, [each for each in messages if each.queue_offset >= offset], told
 
-    async def send(self, queue: MessageQueue, request: Request) -> int:
+    async def send(self, queue: MessageQueue, request: CopyRequest) -> int:
         """Store messages in a queue; gives the offset of the first."""
         header = SendRequestV2(
             producer_group=PRODUCER_GROUP,

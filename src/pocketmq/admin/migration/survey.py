@@ -6,7 +6,7 @@ from typing import TypeVar
 import msgspec
 
 from pocketmq.admin.gathered import Gathered
-from pocketmq.admin.migration.plan import Found, Plan, TopicPlan
+from pocketmq.admin.migration.plan import ClusterContents, MigrationPlan, TopicPlan
 from pocketmq.admin.migration.side import Side
 from pocketmq.errors import CannotMigrate, MQError
 from pocketmq.model.group_config import GroupConfig
@@ -16,7 +16,7 @@ from pocketmq.protocol.bodies.stats import OffsetRange
 T = TypeVar("T")
 
 
-async def survey(side: Side) -> Found:
+async def survey(side: Side) -> ClusterContents:
     """Give what a cluster has. Raises `CannotMigrate` if a broker does not tell."""
     topics: dict[str, dict[str, TopicConfig]] = {}
     groups: dict[str, GroupConfig] = {}
@@ -31,7 +31,7 @@ async def survey(side: Side) -> Found:
     for place in places:
         own |= {place.broker, place.cluster, f"{place.cluster}_REPLY_TOPIC"}
         own |= set(await side.topics.system_names(place.address))
-    return Found(
+    return ClusterContents(
         cluster=places[0].cluster,
         brokers=tuple(sorted(side.places)),
         topics=topics,
@@ -64,7 +64,7 @@ async def make_groups(target: Side, groups: tuple[GroupConfig, ...]) -> None:
         await _make(target.groups.create(group, target.cluster), f"group {group.group_name!r}")
 
 
-async def prepare(target: Side, plan: Plan) -> None:
+async def prepare(target: Side, plan: MigrationPlan) -> None:
     """Make topics and groups that are not there. Raises `CannotMigrate` if a broker refuses."""
     await make_groups(target, plan.groups)
     for topic in plan.topics:

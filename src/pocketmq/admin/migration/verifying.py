@@ -9,7 +9,7 @@ import msgspec
 
 from pocketmq.admin.migration.copies import DELAYED_ORIGIN, digest, origin_of
 from pocketmq.admin.migration.copying import delayed_key
-from pocketmq.admin.migration.ledger import Ledger, QueueState
+from pocketmq.admin.migration.ledger import MigrationLedger, QueueState
 from pocketmq.admin.migration.side import Side
 from pocketmq.admin.reading import PageStatus
 from pocketmq.errors import TopicNotFound
@@ -19,7 +19,7 @@ from pocketmq.protocol.received import ReceivedMessage
 _MASK = (1 << 64) - 1
 
 
-class Verdict(msgspec.Struct, frozen=True, kw_only=True):
+class CopyVerdict(msgspec.Struct, frozen=True, kw_only=True):
     """How a queue of the source and its copy compare."""
 
     source: MessageQueue
@@ -54,12 +54,12 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
 class Verifying:
     """Compares queues."""
 
-    def __init__(self, source: Side, target: Side, ledger: Ledger) -> None:
+    def __init__(self, source: Side, target: Side, ledger: MigrationLedger) -> None:
         self._source = source
         self._target = target
         self._ledger = ledger
 
-    async def queue(self, state: QueueState) -> Verdict:
+    async def queue(self, state: QueueState) -> CopyVerdict:
         """Compare a queue with its copy, both read from the beginning to the end."""
         tally = _Tally()
         originals = _messages(self._source, state.source, state.next or 0)
@@ -82,7 +82,7 @@ class Verifying:
             state.source.queue_id
         )
         end = bounds.max_offset if bounds is not None else 0
-        return Verdict(
+        return CopyVerdict(
             source=state.source,
             target=state.target,
             messages=tally.messages,

@@ -2,7 +2,7 @@
 
 from pocketmq.admin.admin import Admin
 from pocketmq.admin.brokers import BrokerStatus
-from pocketmq.admin.gathered import Place
+from pocketmq.admin.gathered import ServerPlace
 from pocketmq.cli.admin.flags import CLUSTER, INTERVAL, flag
 from pocketmq.cli.admin.frame import admin_command
 from pocketmq.cli.admin.shown import Shown, row, told
@@ -21,7 +21,7 @@ async def cluster_list(admin: Admin, *, cluster: str | None, more: bool) -> Show
     """Show clusters and how their brokers are; `?` stands for what is not known."""
     places = await admin.brokers.all(cluster)
     found = await admin.brokers.status(cluster)
-    status: dict[Place, BrokerStatus] = {each.place: each.value for each in found}
+    status: dict[ServerPlace, BrokerStatus] = {each.place: each.value for each in found}
     if more:
         lines = [
             row(
@@ -59,7 +59,7 @@ async def cluster_list(admin: Admin, *, cluster: str | None, more: bool) -> Show
     return Shown(lines, {"brokers": brokers}, told(found.missing))
 
 
-def _more(place: Place, status: BrokerStatus | None) -> str:
+def _more(place: ServerPlace, status: BrokerStatus | None) -> str:
     numbers: list[object] = [_UNKNOWN] * 4
     if status is not None:
         numbers = [
@@ -74,7 +74,7 @@ def _more(place: Place, status: BrokerStatus | None) -> str:
     return row(_MORE, place.cluster, place.broker, *numbers)
 
 
-def _base(place: Place, status: BrokerStatus | None, now: float) -> str:
+def _base(place: ServerPlace, status: BrokerStatus | None, now: float) -> str:
     where = (place.cluster, place.broker, place.broker_id, place.address)
     if status is None:
         return row(_BASE_ROW, *where, *([_UNKNOWN] * 8))

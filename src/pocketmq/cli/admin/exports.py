@@ -8,7 +8,7 @@ import msgspec
 
 from pocketmq.admin.admin import Admin
 from pocketmq.admin.brokers import BrokerStatus
-from pocketmq.admin.gathered import Place
+from pocketmq.admin.gathered import ServerPlace
 from pocketmq.admin.overview import TOPIC_PUT
 from pocketmq.cli.admin.flags import BROKER, CLUSTER, flag, one_target, text
 from pocketmq.cli.admin.frame import admin_command
@@ -102,7 +102,7 @@ async def export_metadata(
 
 
 async def _topics(
-    admin: Admin, tables: list[tuple[Place, dict[str, TopicConfig]]], *, special: bool
+    admin: Admin, tables: list[tuple[ServerPlace, dict[str, TopicConfig]]], *, special: bool
 ) -> dict[str, Any]:
     merged: dict[str, TopicConfig] = {}
     for place, table in tables:
@@ -159,7 +159,7 @@ async def export_metrics(admin: Admin, *, cluster: str, directory: str) -> Shown
     return _written(directory, "metrics.json", value, told(found.missing))
 
 
-async def _report(admin: Admin, place: Place, status: BrokerStatus) -> dict[str, Any]:
+async def _report(admin: Admin, place: ServerPlace, status: BrokerStatus) -> dict[str, Any]:
     told_by = status.figures.get
     config = (await admin.brokers.config(address=place.address)).values()
     topics = (await admin.topics.configs(address=place.address)).all()[0]
@@ -211,7 +211,7 @@ async def _report(admin: Admin, place: Place, status: BrokerStatus) -> dict[str,
     }
 
 
-async def _counted(admin: Admin, topic: str, place: Place) -> tuple[float, int]:
+async def _counted(admin: Admin, topic: str, place: ServerPlace) -> tuple[float, int]:
     """Give what came into a topic: a second, and in a day; a broker that never counted has none."""
     found = (await admin.brokers.counter(TOPIC_PUT, topic, [place])).values()
     if not found:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from pocketmq.admin.admin import Admin
-from pocketmq.admin.groups import Progress
+from pocketmq.admin.groups import GroupProgress
 from pocketmq.admin.overview import Glance
 from pocketmq.cli.admin.flags import CLUSTER, text, truth
 from pocketmq.cli.admin.frame import admin_command
@@ -58,7 +58,7 @@ async def consumer_progress(
     return Shown(_lines(progress, holders), data, problems)
 
 
-def _lines(progress: Progress, holders: Mapping[MessageQueue, str] | None) -> list[str]:
+def _lines(progress: GroupProgress, holders: Mapping[MessageQueue, str] | None) -> list[str]:
     heads = ("#Topic", "#Broker Name", "#QID", "#Broker Offset", "#Consumer Offset")
     tail = ("#Diff", "#Inflight", "#LastTime")
     if holders is None:

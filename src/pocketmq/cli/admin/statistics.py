@@ -5,7 +5,7 @@ import asyncio
 import click
 
 from pocketmq.admin.admin import Admin
-from pocketmq.admin.overview import Flow, TopicTraffic
+from pocketmq.admin.overview import TopicTraffic, TrafficRate
 from pocketmq.cli.admin.flags import flag, text
 from pocketmq.cli.admin.frame import admin_command
 from pocketmq.cli.admin.shown import Shown, front, row, told
@@ -20,11 +20,11 @@ _COLUMNS = "%-64s  %-64s %12s %11s %11s %14s %14s"
 _UNKNOWN = "?"
 
 
-def _rate(flow: Flow) -> str:
+def _rate(flow: TrafficRate) -> str:
     return _UNKNOWN if flow.tps is None else f"{flow.tps:.2f}"
 
 
-def _day(flow: Flow) -> str:
+def _day(flow: TrafficRate) -> str:
     return _UNKNOWN if flow.day is None else str(flow.day)
 
 

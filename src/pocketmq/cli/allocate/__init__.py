@@ -13,7 +13,7 @@ import msgspec
 
 from pocketmq.balance.allocation import StrategySettings
 from pocketmq.balance.what_if import WhatIf, what_if
-from pocketmq.cli.allocate.reading import Plan, Wishes, make_plan
+from pocketmq.cli.allocate.reading import AllocateOptions, AllocationPlan, make_plan
 
 EVENT_OPTIONS = ("join", "leave", "broker_down", "add_broker", "add_queues", "switch_to")
 
@@ -124,7 +124,9 @@ def command(
         if topics or members is not None or strategies or events:
             raise click.UsageError("--vectors stands alone: the file has topics and members")
         return _check_vectors(vectors, rooms, virtual_nodes, as_json)
-    plan = make_plan(Wishes(topics, members, strategies, events, rooms, room_items, virtual_nodes))
+    plan = make_plan(
+        AllocateOptions(topics, members, strategies, events, rooms, room_items, virtual_nodes)
+    )
     answers = [what_if(situation, plan.events) for situation in plan.situations]
     if as_json:
         _print_json(_report(plan, answers))
@@ -135,7 +137,7 @@ def command(
     return 0
 
 
-def _report(plan: Plan, answers: list[WhatIf]) -> Report:
+def _report(plan: AllocationPlan, answers: list[WhatIf]) -> Report:
     situation = plan.situations[0]
     counts = {topic: len(queues) for topic, queues in situation.topics.items()}
     return Report(counts, situation.members, answers)

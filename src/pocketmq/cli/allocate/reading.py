@@ -43,7 +43,7 @@ _NUMBER = re.compile(r"-?[0-9]+\Z")
 _COUNT = re.compile(r"[0-9]{1,9}\Z")
 
 
-class Wishes(msgspec.Struct, frozen=True):
+class AllocateOptions(msgspec.Struct, frozen=True):
     """The options as they were written."""
 
     topics: tuple[str, ...]
@@ -55,14 +55,14 @@ class Wishes(msgspec.Struct, frozen=True):
     virtual_nodes: int
 
 
-class Plan(msgspec.Struct, frozen=True):
+class AllocationPlan(msgspec.Struct, frozen=True):
     """What to compute: one situation for each strategy, and the events that befall them all."""
 
     situations: list[Situation]
     events: list[Event]
 
 
-def make_plan(wishes: Wishes) -> Plan:
+def make_plan(wishes: AllocateOptions) -> AllocationPlan:
     """Read all options; raises `click.UsageError`, or `InvalidInput` from the rules themselves."""
     if not wishes.topics:
         raise click.UsageError("give at least one --topic, such as orders:broker-a*8,broker-b*8")
@@ -96,7 +96,7 @@ def make_plan(wishes: Wishes) -> Plan:
     situations = [
         msgspec.structs.replace(first, strategy=strategy) for strategy in strategies.values()
     ]
-    return Plan(situations, events)
+    return AllocationPlan(situations, events)
 
 
 def split_names(option: str, text: str) -> list[str]:
@@ -220,7 +220,7 @@ def _check_sizes(
 
 
 def _settings(
-    wishes: Wishes,
+    wishes: AllocateOptions,
     names: list[str],
     sizes: dict[str, dict[str, int]],
     members: list[str],

@@ -59,7 +59,7 @@ class JavaError(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     error: str
 
 
-class Tally(msgspec.Struct, frozen=True):
+class VectorTally(msgspec.Struct, frozen=True):
     """How many answers of one strategy are equal, and where the first is not."""
 
     strategy: str
@@ -84,9 +84,9 @@ def bounded_lines(file: IO[bytes]) -> Iterator[bytes]:
         yield line
 
 
-def check_lines(lines: Iterable[bytes], settings: StrategySettings) -> list[Tally]:
+def check_lines(lines: Iterable[bytes], settings: StrategySettings) -> list[VectorTally]:
     """Compute every answer again and compare; raises `click.UsageError` for a malformed line."""
-    tallies: dict[str, Tally] = {}
+    tallies: dict[str, VectorTally] = {}
     for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
@@ -95,7 +95,9 @@ def check_lines(lines: Iterable[bytes], settings: StrategySettings) -> list[Tall
             for name, expected in answers.items():
                 computed = _answer(_strategy(name, question, settings), question)
                 difference = _difference(question, expected, computed)
-                tallies[name] = _count(tallies.get(name) or Tally(name, 0, 0), number, difference)
+                tallies[name] = _count(
+                    tallies.get(name) or VectorTally(name, 0, 0), number, difference
+                )
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, InvalidInput) as problem:
             raise click.UsageError(f"line {number}: {problem}") from problem
     if not tallies:
@@ -112,7 +114,7 @@ def _read(line: bytes) -> tuple[Question, dict[str, list[Queue] | JavaError]]:
     return _questions.decode(line), answers
 
 
-def print_tallies(tallies: list[Tally]) -> None:
+def print_tallies(tallies: list[VectorTally]) -> None:
     """Print a line for each strategy, then the first difference of each that has one."""
     width = max(len(tally.strategy) for tally in tallies)
     for tally in tallies:
@@ -171,9 +173,9 @@ def _difference(
     )
 
 
-def _count(tally: Tally, line: int, difference: str | None) -> Tally:
+def _count(tally: VectorTally, line: int, difference: str | None) -> VectorTally:
     first = tally.first_difference or (difference and f"line {line}, {difference}")
-    return Tally(tally.strategy, tally.equal + (not difference), tally.total + 1, first)
+    return VectorTally(tally.strategy, tally.equal + (not difference), tally.total + 1, first)
 
 
 def _shown(topic: str, queues: list[Queue] | None) -> str:

@@ -11,7 +11,7 @@ from pocketmq.cli.entry import Entry, entry_options
 from pocketmq.cli.numbers import FiniteRange
 
 if TYPE_CHECKING:
-    from pocketmq.cli.bench.measuring import Plan, Row
+    from pocketmq.cli.bench.measuring import BenchPlan, Row
     from pocketmq.client.options import ClientOptions
 
 _LARGEST = 1 << 20
@@ -71,20 +71,20 @@ def command(
 
     The topic is made if it is not there; what is sent stays in it. CPU is this client's own.
     """
-    from pocketmq.cli.bench.measuring import Plan
+    from pocketmq.cli.bench.measuring import BenchPlan
     from pocketmq.client.options import ClientOptions
 
     prepare_client()
     entry = Entry.taken_from(given)
     client = ClientOptions(name_servers=namesrv, credentials=entry.credentials, tls=entry.tls)
-    plan = Plan(topic=topic, size=size, seconds=seconds, in_flight=in_flight, batch=batch)
+    plan = BenchPlan(topic=topic, size=size, seconds=seconds, in_flight=in_flight, batch=batch)
     try:
         asyncio.run(_show(client, plan, as_json=as_json))
     except TimeoutError:
         raise click.ClickException(f"the messages of topic {topic!r} did not come back") from None
 
 
-async def _show(client: "ClientOptions", plan: "Plan", *, as_json: bool) -> None:
+async def _show(client: "ClientOptions", plan: "BenchPlan", *, as_json: bool) -> None:
     from pocketmq.cli.bench.measuring import measure
 
     if not as_json:

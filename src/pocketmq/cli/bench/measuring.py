@@ -38,7 +38,7 @@ _ENTRY = 200
 """Bytes of a message in a batch besides its body, at most."""
 
 
-class Plan(msgspec.Struct, frozen=True, kw_only=True):
+class BenchPlan(msgspec.Struct, frozen=True, kw_only=True):
     """What is to be measured, and how."""
 
     topic: str
@@ -65,7 +65,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
         return self.messages / self.seconds
 
 
-async def measure(client: ClientOptions, plan: Plan) -> AsyncIterator[Row]:
+async def measure(client: ClientOptions, plan: BenchPlan) -> AsyncIterator[Row]:
     """Measure one thing after the other. The topic is made if it is not there.
 
     What is sent stays in the topic; the group ends behind it.
@@ -89,7 +89,7 @@ async def measure(client: ClientOptions, plan: Plan) -> AsyncIterator[Row]:
 class _Bench:
     """Sends in several ways for a while."""
 
-    def __init__(self, producer: Producer, plan: Plan) -> None:
+    def __init__(self, producer: Producer, plan: BenchPlan) -> None:
         self._producer = producer
         self._plan = plan
         self._message = Message(plan.topic, bytes(plan.size))
@@ -146,7 +146,7 @@ async def _together(tasks: list[asyncio.Task[None]]) -> None:
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def backlog(client: ClientOptions, plan: Plan, count: int) -> Row:
+async def backlog(client: ClientOptions, plan: BenchPlan, count: int) -> Row:
     """Consume what was sent: from the first message to the last."""
     seen, enough = 0, asyncio.Event()
     start = cpu = 0.0
@@ -169,7 +169,7 @@ async def backlog(client: ClientOptions, plan: Plan, count: int) -> Row:
     return _row("consume a backlog", seen, elapsed, used, ())
 
 
-async def live(client: ClientOptions, producer: Producer, plan: Plan) -> Row:
+async def live(client: ClientOptions, producer: Producer, plan: BenchPlan) -> Row:
     """Measure the way of single messages from the send to a handler, at a steady rate."""
     lead, wanted = int(_LEAD * RATE), max(1, int(plan.seconds * RATE))
     taken: list[float] = []

@@ -28,7 +28,7 @@ TOPIC, GROUP, EVENTS = "orders", "billing", "rebalances"
 _PATIENCE = 20.0
 
 
-class Member:
+class ConsumerProcess:
     """A member's process, and what it said so far."""
 
     def __init__(self, name: str, address: str) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 import click
 
 from pocketmq import Cluster
-from pocketmq.cli.demo.cast import EVENTS, TOPIC, Member, Observer, Producers, write_lines
+from pocketmq.cli.demo.cast import EVENTS, TOPIC, ConsumerProcess, Observer, Producers, write_lines
 from pocketmq.cli.demo.proof import Proof, prove
 from pocketmq.cli.demo.spark_part import (
     SparkInBackground,
@@ -21,7 +21,7 @@ from pocketmq.cli.demo.spark_part import (
     events_by_spark,
     ingest_orders,
 )
-from pocketmq.cli.demo.view import Picture, View
+from pocketmq.cli.demo.view import DemoState, View
 from pocketmq.cli.pipeline.health import print_report
 from pocketmq.errors import MQError
 from pocketmq.pipelines.health import HealthReport, Observations, examine
@@ -67,7 +67,7 @@ class Stage:
 
     def __init__(self, cluster: Cluster, pace: float) -> None:
         self.cluster = cluster
-        self.members: list[Member] = []
+        self.members: list[ConsumerProcess] = []
         self.up = dict.fromkeys(BROKERS, True)
         self._pace = pace
         self._sending: Producers | None = None
@@ -75,7 +75,7 @@ class Stage:
         self.acknowledged: list[int] = []
         self.ended = 0.0
 
-    def picture(self) -> Picture:
+    def picture(self) -> DemoState:
         """Give the state, to be drawn."""
         sent = 0 if self._sending is None else len(self._sending.acknowledged)
         numbers = {
@@ -83,7 +83,7 @@ class Stage:
             "consumed": sum(len(member.numbers) for member in self.members),
             "lag": 0 if self._observer is None else self._observer.lag,
         }
-        return Picture(list(self.members), self.up, QUEUES, numbers)
+        return DemoState(list(self.members), self.up, QUEUES, numbers)
 
     def play(self, view: View, rate: int, *, at_first: Callable[[str], None] | None = None) -> None:
         """Let everything happen; `at_first` is told the address once messages flow."""
@@ -112,7 +112,9 @@ class Stage:
             self._until(view, lambda: self._caught_up(rounds))
             self.ended = time.time()
         with ThreadPoolExecutor() as pool:
-            list(pool.map(Member.leave, [member for member in self.members if member.there]))
+            list(
+                pool.map(ConsumerProcess.leave, [member for member in self.members if member.there])
+            )
 
     def _caught_up(self, rounds: int) -> bool:
         """Tell whether the offsets of the last messages are stored, and sampled since."""
@@ -164,7 +166,7 @@ class Stage:
         return True
 
     def _join(self) -> None:
-        self.members.append(Member(f"c{len(self.members) + 1}", self.cluster.address))
+        self.members.append(ConsumerProcess(f"c{len(self.members) + 1}", self.cluster.address))
 
     def _join_two(self) -> None:
         self._join()

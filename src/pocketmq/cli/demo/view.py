@@ -10,7 +10,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from pocketmq.cli.demo.cast import Member
+from pocketmq.cli.demo.cast import ConsumerProcess
 
 COLOURS = ("blue", "green", "yellow", "magenta", "cyan", "red")
 _NEWS = 6
@@ -19,7 +19,7 @@ _NEWS = 6
 class View:
     """Shows the play; `picture` is asked for the state whenever it is drawn. Used with `with`."""
 
-    def __init__(self, picture: "Callable[[], Picture]") -> None:
+    def __init__(self, picture: "Callable[[], DemoState]") -> None:
         self._console = Console(highlight=False)
         self._live = self._console.is_terminal
         self._picture = picture
@@ -72,12 +72,12 @@ class View:
         )
 
 
-class Picture:
+class DemoState:
     """The state of the play at a moment."""
 
     def __init__(
         self,
-        members: Sequence[Member],
+        members: Sequence[ConsumerProcess],
         brokers: dict[str, bool],
         queues: int,
         numbers: dict[str, int],

@@ -11,10 +11,10 @@ from typing import Any
 import click
 import msgspec
 
-from pocketmq.admin.migration.copying import Rules
-from pocketmq.admin.migration.ledger import Ledger
+from pocketmq.admin.migration.copying import CopyRules
+from pocketmq.admin.migration.ledger import MigrationLedger
 from pocketmq.admin.migration.migration import Migration
-from pocketmq.admin.migration.plan import Wanted
+from pocketmq.admin.migration.plan import MigrationChoice
 from pocketmq.cli.groups import CommandGroup
 from pocketmq.cli.migrate.ends import Ends, ends_options
 from pocketmq.cli.migrate.progress import showing_progress, stop_on_signals
@@ -83,7 +83,9 @@ def plan(
     """Show what would be done; nothing is changed. Ends with 1 if something stands in the way."""
     ends = Ends.taken_from(given)
 
-    known = Ledger(state, ends.source, ends.target, create=False) if state.exists() else None
+    known = (
+        MigrationLedger(state, ends.source, ends.target, create=False) if state.exists() else None
+    )
 
     async def work(migration: Migration) -> int:
         outlook = await migration.outlook(known)
@@ -91,7 +93,7 @@ def plan(
         return 1 if outlook.plan.problems else 0
 
     with known or nullcontext():
-        return _run(ends, work, Wanted(topics, groups, without))
+        return _run(ends, work, MigrationChoice(topics, groups, without))
 
 
 @command.command("copy")
@@ -146,12 +148,14 @@ def copy(
         chosen = {name: context.params[name] for name in names}
         return int(context.invoke(plan, **chosen, **given))
     ends = Ends.taken_from(given)
-    rules = Rules(patience=patience, born_within=0.0 if exact_times else 1.0)
+    rules = CopyRules(patience=patience, born_within=0.0 if exact_times else 1.0)
     following = follow or quiet is not None
 
     async def work(migration: Migration) -> int:
         with ExitStack() as stack:
-            ledger = stack.enter_context(Ledger(state, ends.source, ends.target, create=True))
+            ledger = stack.enter_context(
+                MigrationLedger(state, ends.source, ends.target, create=True)
+            )
             stack.enter_context(stop_on_signals(migration.stop))
             async with showing_progress(migration.progress, following=following):
                 done = await migration.copy(
@@ -166,7 +170,7 @@ def copy(
         until_stopped = follow and quiet is None
         return INTERRUPTED if stopped and not until_stopped else 0
 
-    return _run(ends, work, Wanted(topics, groups, without), rules)
+    return _run(ends, work, MigrationChoice(topics, groups, without), rules)
 
 
 @command.command("offsets")
@@ -190,7 +194,7 @@ def offsets(
     group has members on the target already: its offsets are left alone.
     """
 
-    async def work(migration: Migration, ledger: Ledger) -> int:
+    async def work(migration: Migration, ledger: MigrationLedger) -> int:
         moves = await migration.move_groups(ledger, groups, wait)
         _say(group_lines(moves), moves, as_json=as_json)
         return 0 if all(each.moved for each in moves) else 1
@@ -205,7 +209,7 @@ def offsets(
 def verify(*, state: Path, as_json: bool, **given: Any) -> int:
     """Compare every message of both sides; ends with 1 if one is missing or changed."""
 
-    async def work(migration: Migration, ledger: Ledger) -> int:
+    async def work(migration: Migration, ledger: MigrationLedger) -> int:
         verdicts = await migration.verify(ledger)
         _say(verdict_lines(verdicts), verdicts, as_json=as_json)
         return 0 if all(each.sound for each in verdicts) else 1
@@ -220,7 +224,7 @@ def verify(*, state: Path, as_json: bool, **given: Any) -> int:
 def status(*, state: Path, as_json: bool, **given: Any) -> int:
     """Tell how far a migration is, also while it runs."""
 
-    async def work(migration: Migration, ledger: Ledger) -> int:
+    async def work(migration: Migration, ledger: MigrationLedger) -> int:
         rows = await migration.status(ledger)
         _say(status_lines(rows), rows, as_json=as_json)
         return 0
@@ -228,11 +232,13 @@ def status(*, state: Path, as_json: bool, **given: Any) -> int:
     return _go_on(Ends.taken_from(given), state, work)
 
 
-def _go_on(ends: Ends, state: Path, work: Callable[[Migration, Ledger], Awaitable[int]]) -> int:
+def _go_on(
+    ends: Ends, state: Path, work: Callable[[Migration, MigrationLedger], Awaitable[int]]
+) -> int:
     """Work on a migration that has begun."""
 
     async def main(migration: Migration) -> int:
-        with Ledger(state, ends.source, ends.target, create=False) as ledger:
+        with MigrationLedger(state, ends.source, ends.target, create=False) as ledger:
             return await work(migration, ledger)
 
     return _run(ends, main)
@@ -241,8 +247,8 @@ def _go_on(ends: Ends, state: Path, work: Callable[[Migration, Ledger], Awaitabl
 def _run(
     ends: Ends,
     work: Callable[[Migration], Awaitable[int]],
-    wanted: Wanted | None = None,
-    rules: Rules | None = None,
+    wanted: MigrationChoice | None = None,
+    rules: CopyRules | None = None,
 ) -> int:
     logging.getLogger("pocketmq").addHandler(logging.NullHandler())
 

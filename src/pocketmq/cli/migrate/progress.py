@@ -6,7 +6,7 @@ import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 
-from pocketmq.admin.migration.copy_run import Progress
+from pocketmq.admin.migration.copy_run import MigrationProgress
 
 _EVERY = 0.5
 _CLEAR = "\r\x1b[K"
@@ -33,7 +33,7 @@ def stop_on_signals(stop: asyncio.Event) -> Iterator[None]:
 
 
 @asynccontextmanager
-async def showing_progress(progress: Progress, *, following: bool) -> AsyncIterator[None]:
+async def showing_progress(progress: MigrationProgress, *, following: bool) -> AsyncIterator[None]:
     """Show how far it is while it runs: often on a terminal, once it has caught up elsewhere."""
     task = asyncio.create_task(_show(progress, following=following))
     try:
@@ -45,7 +45,7 @@ async def showing_progress(progress: Progress, *, following: bool) -> AsyncItera
             sys.stderr.flush()
 
 
-async def _show(progress: Progress, *, following: bool) -> None:
+async def _show(progress: MigrationProgress, *, following: bool) -> None:
     loop = asyncio.get_running_loop()
     told, before, then = False, 0, loop.time()
     while True:

@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 
-from pocketmq.admin.migration.copy_run import Progress
+from pocketmq.admin.migration.copy_run import MigrationProgress
 from pocketmq.admin.migration.group_offsets import GroupMove
-from pocketmq.admin.migration.migration import Outlook, TopicStatus
-from pocketmq.admin.migration.verifying import Verdict
+from pocketmq.admin.migration.migration import Outlook, TopicCopyStatus
+from pocketmq.admin.migration.verifying import CopyVerdict
 from pocketmq.cli.migrate.ends import Ends
 
 
@@ -40,7 +40,7 @@ def plan_lines(ends: Ends, outlook: Outlook) -> list[str]:
     return lines + [f"problem: {problem}" for problem in plan.problems]
 
 
-def copied_lines(done: Progress, *, stopped: bool) -> list[str]:
+def copied_lines(done: MigrationProgress, *, stopped: bool) -> list[str]:
     """Tell what was done."""
     lines = [f"copied {done.copied} messages of {done.topics} topics, {done.queues} queues"]
     if done.moved_delayed:
@@ -80,7 +80,7 @@ def group_lines(moves: Sequence[GroupMove]) -> list[str]:
     return lines or ["no group to move"]
 
 
-def verdict_lines(verdicts: Sequence[Verdict]) -> list[str]:
+def verdict_lines(verdicts: Sequence[CopyVerdict]) -> list[str]:
     """Tell how both sides compare, topic by topic."""
     heads = (
         "topic",
@@ -109,7 +109,7 @@ def verdict_lines(verdicts: Sequence[Verdict]) -> list[str]:
     return lines
 
 
-def _sums(verdicts: Iterable[Verdict]) -> tuple[str, ...]:
+def _sums(verdicts: Iterable[CopyVerdict]) -> tuple[str, ...]:
     each = list(verdicts)
     return (
         str(len(each)),
@@ -123,7 +123,7 @@ def _sums(verdicts: Iterable[Verdict]) -> tuple[str, ...]:
     )
 
 
-def status_lines(rows: Sequence[TopicStatus]) -> list[str]:
+def status_lines(rows: Sequence[TopicCopyStatus]) -> list[str]:
     """Tell how far a migration is, topic by topic."""
     counts = [(each.topic, each.queues, each.copied, each.behind, each.lost) for each in rows]
     heads = ("topic", "queues", "copied", "to go", "lost")

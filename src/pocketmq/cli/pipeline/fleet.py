@@ -14,7 +14,7 @@ from pocketmq.cli.allocate.reading import COMPARED_BY_DEFAULT, split_names
 from pocketmq.cli.entry import Entry, entry_options
 from pocketmq.cli.pipeline.reaching import Reached
 from pocketmq.cli.pipeline.showing import ProgressLine, print_json, print_table
-from pocketmq.cli.pipeline.starting import Ending, started_spark
+from pocketmq.cli.pipeline.starting import InterruptHandler, started_spark
 from pocketmq.cli.printable import printable
 from pocketmq.pipelines.fleet import (
     AddBroker,
@@ -131,7 +131,7 @@ def command(
         spark = None
         if master is not None:
             line.say("starting Spark …")
-            spark = stack.enter_context(started_spark("fleet", master, Ending()))
+            spark = stack.enter_context(started_spark("fleet", master, InterruptHandler()))
         report = fleet(
             whole,
             compared,

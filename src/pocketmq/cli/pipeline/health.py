@@ -9,7 +9,7 @@ from pocketmq.cli.entry import Entry, entry_options
 from pocketmq.cli.numbers import FiniteRange
 from pocketmq.cli.pipeline.reaching import Reached
 from pocketmq.cli.pipeline.showing import ProgressLine, print_json, print_table, write_whole
-from pocketmq.cli.pipeline.starting import Ending, started_spark
+from pocketmq.cli.pipeline.starting import InterruptHandler, started_spark
 from pocketmq.cli.pipeline.streams import check_topics
 from pocketmq.pipelines.health import (
     GroupHealth,
@@ -138,7 +138,7 @@ def _with_topics(
     from pocketmq.pipelines.health.from_topics import read_topics
 
     line.say("starting Spark …")
-    with started_spark("health", master, Ending()) as spark:
+    with started_spark("health", master, InterruptHandler()) as spark:
         line.say(f"reading {', '.join(topics.values())} …")
         return read_topics(
             spark,

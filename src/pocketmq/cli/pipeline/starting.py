@@ -26,7 +26,7 @@ _PATIENCE = 10.0
 _PAUSE = 0.02
 
 
-class Ending:
+class InterruptHandler:
     """What Ctrl-C and SIGTERM do: end the command at once, or have a stream end in order."""
 
     def __init__(self) -> None:
@@ -57,7 +57,7 @@ class Ending:
 
 
 @contextmanager
-def started_spark(name: str, master: str, ending: Ending) -> "Iterator[SparkSession]":
+def started_spark(name: str, master: str, ending: InterruptHandler) -> "Iterator[SparkSession]":
     """Have Spark run meanwhile. Raises `CannotStart`."""
     with ending.at_signals():
         spark = _start(f"pocketmq {name}", master)

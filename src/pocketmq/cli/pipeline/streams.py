@@ -14,7 +14,7 @@ from pocketmq.blocking.record_reader import RecordReader
 from pocketmq.cli.entry import Entry, entry_options
 from pocketmq.cli.numbers import FiniteRange
 from pocketmq.cli.pipeline.showing import ProgressLine
-from pocketmq.cli.pipeline.starting import Ending, started_spark
+from pocketmq.cli.pipeline.starting import InterruptHandler, started_spark
 from pocketmq.model.names import check_topic
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ def running(
 
     The second of them, or one that comes while Spark starts, ends the command at once.
     """
-    ending = Ending()
+    ending = InterruptHandler()
     with ProgressLine() as line:
         line.say("starting Spark …")
         with started_spark(name, run.master, ending) as spark:

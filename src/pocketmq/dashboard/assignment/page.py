@@ -8,7 +8,7 @@ from typing import Any
 from fastapi import Request
 from nicegui import ui
 
-from pocketmq.admin.findings import Finding
+from pocketmq.admin.findings import GroupFinding
 from pocketmq.balance.story.episode import Rebalance
 from pocketmq.balance.what_if import Event
 from pocketmq.dashboard.assignment.elements import Experiment, QueueMap, Timeline
@@ -60,7 +60,7 @@ class _Page:
     def __init__(self, watch: Watch[Look]) -> None:
         self._watch = watch
         self._events: list[Event] = []
-        self._found: tuple[Finding, ...] | None = None
+        self._found: tuple[GroupFinding, ...] | None = None
         self._told: tuple[Rebalance, dict[str, Any]] | None = None
         live = Live()
         self._standing = ui.label("Looking at the group …").classes("as-standing")

@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from pocketmq.admin.findings import Finding
+from pocketmq.admin.findings import GroupFinding
 from pocketmq.dashboard.assignment.moment import pops
 from pocketmq.dashboard.assignment.recounting import move_rows, queues_of
 from pocketmq.dashboard.assignment.trying import Trial
@@ -50,9 +50,9 @@ def standing(look: Look) -> str:
     return f"Every queue has one owner, as {story.strategy} divides them."
 
 
-def grouped(findings: Iterable[Finding]) -> list[tuple[str, list[str], str]]:
+def grouped(findings: Iterable[GroupFinding]) -> list[tuple[str, list[str], str]]:
     """Put findings of a kind together: a title, what was seen, what helps."""
-    kinds: dict[tuple[str, str], list[Finding]] = {}
+    kinds: dict[tuple[str, str], list[GroupFinding]] = {}
     for finding in findings:
         kinds.setdefault((finding.kind, finding.cure), []).append(finding)
     told = []

@@ -14,7 +14,7 @@ import msgspec
 from pocketmq.admin.admin import Admin
 from pocketmq.admin.explaining import Explanation, explain
 from pocketmq.admin.facts import GroupFacts
-from pocketmq.admin.findings import Finding
+from pocketmq.admin.findings import GroupFinding
 from pocketmq.balance.story.episode import Rebalance
 from pocketmq.balance.story.history import History
 from pocketmq.balance.story.moment import Moment
@@ -51,7 +51,7 @@ class Look(msgspec.Struct, frozen=True, kw_only=True):
     story: Explanation
     moment: Moment
     picture: Picture
-    findings: tuple[Finding, ...]
+    findings: tuple[GroupFinding, ...]
     rebalances: list[Rebalance]
     timeline: list[dict[str, Any]]
     """The rebalances as a browser shows them."""
@@ -134,7 +134,9 @@ def with_queues(facts: GroupFacts) -> GroupFacts:
     )
 
 
-def honest(findings: tuple[Finding, ...], now: Moment, silent: Collection[str]) -> list[Finding]:
+def honest(
+    findings: tuple[GroupFinding, ...], now: Moment, silent: Collection[str]
+) -> list[GroupFinding]:
     """Leave out what cannot be known while members do not tell which queues they hold.
 
     Nor can a queue be owned twice, or by nobody, where queues have no owners.
@@ -146,7 +148,7 @@ def honest(findings: tuple[Finding, ...], now: Moment, silent: Collection[str]) 
     known = [each for each in findings if each.kind not in _OF_OWNERS - {"owned twice"}]
     quiet = [member for member in sorted(now.untold) if member not in silent]
     return known + [
-        Finding("queues not told", member, now.untold[member],
+        GroupFinding("queues not told", member, now.untold[member],
                 "who holds the rest is not known; see by its lag whether a queue is consumed")
         for member in quiet
     ]  # fmt: skip

@@ -5,7 +5,7 @@ from nicegui import ui
 
 from pocketmq.admin.explaining import QueueStory
 from pocketmq.admin.facts import GroupFacts
-from pocketmq.admin.findings import Finding
+from pocketmq.admin.findings import GroupFinding
 from pocketmq.dashboard.desk import Desk
 from pocketmq.dashboard.frame import frame, heading
 from pocketmq.dashboard.live import Live, prepare
@@ -47,7 +47,7 @@ class _Group:
         self._group = group
         self._who = visitor(request)
         self._live = Live()
-        self._findings: tuple[Finding, ...] | None = None
+        self._findings: tuple[GroupFinding, ...] | None = None
         self._facts: GroupFacts | None = None
         self._tiles = Tiles(
             ("members", "Members", None),
@@ -128,7 +128,7 @@ def _model(view: GroupView) -> str:
     return NEVER if model is None else model.value.lower().replace("_", " ")
 
 
-def _show_findings(box: ui.element, findings: tuple[Finding, ...]) -> None:
+def _show_findings(box: ui.element, findings: tuple[GroupFinding, ...]) -> None:
     box.clear()
     with box:
         if not findings:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from fastapi import Request
 from nicegui import ui
 
-from pocketmq.admin.messages import Found
+from pocketmq.admin.messages import FoundMessages
 from pocketmq.dashboard.bodies import as_text
 from pocketmq.dashboard.desk import Desk
 from pocketmq.dashboard.frame import frame
@@ -62,7 +62,7 @@ def _show_form(desk: Desk, request: Request, search: Search) -> None:
     )
 
 
-def _show_found(found: Found, search: Search) -> None:
+def _show_found(found: FoundMessages, search: Search) -> None:
     for missing in found.missing:
         with ui.element("div").classes("pm-warning").props("role=alert"):
             ui.label(f"Did not answer, and may have more: {missing}").classes("pm-warning-text")
