@@ -292,8 +292,8 @@ def test_names_that_look_like_markup_are_shown_as_they_are() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ("nope", "there is no command 'nope': see pocketmq --help"),
-        ("alocate", "there is no command 'alocate': did you mean allocate?"),
+        ("nope", "unknown command 'nope': see pocketmq --help"),
+        ("alocate", "unknown command 'alocate': did you mean allocate?"),
         ("allocate", "give at least one --topic, such as orders:broker-a*8,broker-b*8"),
         ("allocate --topic t:b*1", "give --members: how many, or their ids with commas between"),
         (

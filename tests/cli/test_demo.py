@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from pocketmq.cli.demo.proof import prove
+from pocketmq.cli.demo.play import prove
 
 
 def pocketmq(*arguments: str) -> subprocess.CompletedProcess[str]:

@@ -134,4 +134,4 @@ def test_progress_is_shown_on_a_terminal(estate: str) -> None:
     shown = os.read(ours, 65536).decode()
     os.close(ours)
     assert "2 of 2 groups" in shown
-    assert shown.endswith("\r")
+    assert shown.endswith("\x1b[2K"), "the line is erased"

@@ -9,7 +9,7 @@ import pytest
 import pocketmq as mq
 from pocketmq.cli import run
 from pocketmq.cli.entry import Entry
-from pocketmq.cli.pipeline.reaching import Reached
+from pocketmq.cli.pipeline.streams import Reached
 from pocketmq.embedded.settings import Setting
 from pocketmq.errors import CannotStart
 from pocketmq.pipelines.ingest import ingested_values

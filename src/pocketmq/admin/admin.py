@@ -4,8 +4,7 @@ from functools import cached_property
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, Unpack
 
-from pocketmq.admin.options import AdminOptions, AdminSettings
-from pocketmq.admin.wire import AdminWire
+from pocketmq.admin.wire import AdminOptions, AdminSettings, AdminWire
 from pocketmq.client.options import ClientOptions
 from pocketmq.client.settings import sort_settings
 from pocketmq.model.names import TOOLS_GROUP

@@ -14,8 +14,16 @@ from pocketmq.admin.wire import AdminWire
 from pocketmq.client.calls import SUCCESS
 from pocketmq.client.damage import tell_left_out
 from pocketmq.client.filters import Filter
+from pocketmq.client.options import ClientOptions
 from pocketmq.errors import Absent, InvalidInput, MessagesCutShort, MQError, ResponseCode
-from pocketmq.model.names import TRACE_TOPIC, dead_letter_topic
+from pocketmq.model import properties
+from pocketmq.model.message import Message
+from pocketmq.model.names import (
+    TRACE_TOPIC,
+    dead_letter_topic,
+    is_dead_letter_topic,
+    is_retry_topic,
+)
 from pocketmq.model.queue import MessageQueue, sort_queues
 from pocketmq.model.receipt import SendReceipt
 from pocketmq.protocol.bodies.running import DirectConsumeResult
@@ -32,6 +40,7 @@ FOR_EVER = 2**63 - 1
 _OR_NONE = SUCCESS | {int(ResponseCode.QUERY_NOT_FOUND)}
 _PATIENCE = 15.0
 _PAGE = 32
+_RESENDING_GROUP = "ReSendMsgById"
 
 
 class FoundMessages(msgspec.Struct, frozen=True):
@@ -216,8 +225,6 @@ class Messages:
 
     async def resend(self, messages: list[ReceivedMessage]) -> list[Resent]:
         """Send copies of messages, dead letters under their first topic; the originals stay."""
-        from pocketmq.admin.resending import resend  # a producer is slow to import
-
         return await resend(self._wire.client_options, messages)
 
     async def _store_address(self, message: ReceivedMessage) -> str:
@@ -296,3 +303,39 @@ def _raise_missing(found: FoundMessages) -> None:
     """Raise what kept a broker from answering: what is not found may be there."""
     for missing in found.missing:
         raise missing.error
+
+
+async def resend(options: ClientOptions, messages: list[ReceivedMessage]) -> list[Resent]:
+    """Send copies of messages; the originals stay. Each gets a new id."""
+    from pocketmq.client.producer.producer import Producer  # slow to import
+
+    results = []
+    async with Producer(options=options, group=_RESENDING_GROUP) as producer:
+        for message in messages:
+            topic = original_topic(message)
+            copy = Message(
+                topic,
+                message.body,
+                tag=message.tag,
+                keys=message.keys,
+                properties=message.user_properties,
+                flag=message.flag,
+            )
+            try:
+                receipt = await producer.send(copy)
+            except MQError as error:
+                results.append(Resent(message.message_id, topic, None, error))
+            else:
+                results.append(Resent(message.message_id, topic, receipt))
+    return results
+
+
+def original_topic(message: ReceivedMessage) -> str:
+    """Give the topic a message was first sent to; brokers keep it when they move one."""
+    if is_dead_letter_topic(message.topic) or is_retry_topic(message.topic):
+        return (
+            message.get_property(properties.DLQ_ORIGIN_TOPIC)
+            or message.get_property(properties.RETRY_TOPIC)
+            or message.topic
+        )
+    return message.topic

@@ -5,16 +5,20 @@ Owns the session. Knows no particular question.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, ClassVar, TypeAlias, TypeVar
+
+import msgspec
 
 from pocketmq.admin.gathered import Answer, Gathered, Missing, ServerPlace
-from pocketmq.admin.options import AdminOptions
 from pocketmq.client.calls import SUCCESS, Fields
+from pocketmq.client.checks import check_range, check_seconds
 from pocketmq.client.options import ClientOptions
 from pocketmq.client.questions.asking import Ask, Question, run
 from pocketmq.client.session import Session
 from pocketmq.client.sessions import Lease, lease_session
+from pocketmq.client.settings import ClientSettings
 from pocketmq.errors import BodyMalformed, ClientClosed, InvalidInput, MQError
+from pocketmq.model.names import TOOLS_GROUP, check_group
 from pocketmq.model.queue import MessageQueue
 from pocketmq.protocol.codes import RequestCode
 from pocketmq.protocol.command import Command
@@ -24,6 +28,31 @@ from pocketmq.protocol.request import A, H, R, Request
 T = TypeVar("T")
 Q = TypeVar("Q")
 AddressOf: TypeAlias = Callable[[MessageQueue], Awaitable[str]]
+
+
+class AdminOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """How an admin works. Raises `InvalidInput` for a value that can never work."""
+
+    group: str = TOOLS_GROUP
+    """In whose name messages are read; nothing is committed."""
+    timeout: float = 5.0
+    """Seconds for each question to a server."""
+    parallel: int = 64
+    """How many questions may be under way at once."""
+
+    _MOST_PARALLEL: ClassVar = 4096
+
+    def __post_init__(self) -> None:
+        check_group(self.group)
+        check_seconds("timeout", self.timeout, at_least=0.001)
+        check_range("parallel", self.parallel, 1, self._MOST_PARALLEL)
+
+
+class AdminSettings(ClientSettings, total=False):
+    """The fields of `AdminOptions` and `ClientOptions` as keywords."""
+
+    timeout: float
+    parallel: int
 
 
 class AdminWire:

@@ -16,10 +16,10 @@ from pocketmq.admin.groups import Groups as AsyncGroups
 from pocketmq.admin.messages import Messages as AsyncMessages
 from pocketmq.admin.name_servers import NameServers as AsyncNameServers
 from pocketmq.admin.offsets import Offsets as AsyncOffsets
-from pocketmq.admin.options import AdminOptions, AdminSettings
 from pocketmq.admin.overview import Overview as AsyncOverview
 from pocketmq.admin.topics import Topics as AsyncTopics
 from pocketmq.admin.tracks import Tracks as AsyncTracks
+from pocketmq.admin.wire import AdminOptions, AdminSettings
 from pocketmq.blocking.facade import Facade
 from pocketmq.client.options import ClientOptions
 

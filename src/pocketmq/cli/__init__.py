@@ -1,6 +1,6 @@
 """The `pocketmq` command: one entry, with each subcommand in a module of its own.
 
-Owns the table of subcommands, how mistakes are told and the exit codes: 0 done, 1 failed or
+Owns the list of subcommands, the error line on stderr and the exit codes: 0 done, 1 failed or
 differs, 2 wrong input. A subcommand's module is imported only when it is called, so that a
 command starts as fast as its own part allows; the module has the click command as `command`.
 """
@@ -9,77 +9,41 @@ import gc
 import os
 import sys
 from contextlib import suppress
-from importlib import import_module
 from typing import NoReturn
 
 import click
 
 from pocketmq import __version__
-from pocketmq.cli.groups import CommandGroup
-from pocketmq.cli.printable import printable
+from pocketmq.cli.lazy_group import HELP, LazyGroup, Listed
+from pocketmq.cli.output import printable
 from pocketmq.errors import CannotStart, InvalidInput, MQError
 
 LONGEST_LINE = 1000
 """Characters of a mistake's line; it may quote what was typed, or a file."""
 
-# name -> (module, one line for `pocketmq --help`)
 SUBCOMMANDS = {
-    "admin": ("pocketmq.cli.admin", "Operate a cluster: mqadmin's subcommands."),
-    "allocate": ("pocketmq.cli.allocate", "Preview and compare allocations, without a cluster."),
-    "bench": ("pocketmq.cli.bench", "Measure what a cluster does: sends, consumption, latency."),
-    "broker": ("pocketmq.cli.broker", "Run a broker alone."),
-    "consume": ("pocketmq.cli.consume", "Print the messages of a topic, one a line."),
-    "dashboard": ("pocketmq.cli.dashboard", "Show a cluster in the browser."),
-    "demo": ("pocketmq.cli.demo", "See load balancing at work."),
-    "migrate": ("pocketmq.cli.migrate", "Move to another cluster while everything goes on."),
-    "namesrv": ("pocketmq.cli.namesrv", "Run a name server alone."),
-    "pipeline": ("pocketmq.cli.pipeline", "Jobs over topics: ingest, health, fleet."),
-    "produce": ("pocketmq.cli.produce", "Send lines of stdin as messages."),
-    "store": ("pocketmq.cli.store", "Verify a broker's directory while no broker has it."),
-    "up": ("pocketmq.cli.up", "Run a cluster on this machine."),
+    "admin": Listed("pocketmq.cli.admin", "Operate a cluster with mqadmin's subcommands."),
+    "allocate": Listed("pocketmq.cli.allocate", "Preview and compare allocations offline."),
+    "bench": Listed("pocketmq.cli.bench", "Measure a cluster's throughput and latency."),
+    "broker": Listed("pocketmq.cli.broker", "Run a broker alone."),
+    "consume": Listed("pocketmq.cli.consume", "Print the messages of a topic, one per line."),
+    "dashboard": Listed("pocketmq.cli.dashboard", "Show a cluster in the browser."),
+    "demo": Listed("pocketmq.cli.demo", "Watch load balancing at work."),
+    "migrate": Listed("pocketmq.cli.migrate", "Move to another cluster without downtime."),
+    "namesrv": Listed("pocketmq.cli.namesrv", "Run a name server alone."),
+    "pipeline": Listed(
+        "pocketmq.cli.pipeline", "Run jobs over topics: copy, fleet, health, ingest."
+    ),
+    "produce": Listed("pocketmq.cli.produce", "Send lines of stdin as messages."),
+    "store": Listed("pocketmq.cli.store", "Check or repair a stopped broker's directory."),
+    "up": Listed("pocketmq.cli.up", "Run a cluster on this machine."),
 }
 
 
-class Subcommands(CommandGroup):
-    """A group that knows its commands by name and imports them on demand."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
-        """Name the subcommands."""
-        return sorted(SUBCOMMANDS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
-        """Import one subcommand."""
-        if cmd_name not in SUBCOMMANDS:
-            return None
-        command = import_module(SUBCOMMANDS[cmd_name][0]).command
-        assert isinstance(command, click.Command)
-        return command
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command, or name the one most like it."""
-        if args and not args[0].startswith("-") and args[0] not in SUBCOMMANDS:
-            from difflib import get_close_matches
-
-            nearest = get_close_matches(args[0][:100], SUBCOMMANDS, n=1)
-            hint = f"did you mean {nearest[0]}?" if nearest else "see pocketmq --help"
-            raise click.UsageError(f"there is no command {args[0]!r}: {hint}")
-        return super().resolve_command(ctx, args)
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
-        """List the subcommands without importing them."""
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, SUBCOMMANDS[name][1]) for name in sorted(SUBCOMMANDS)])
-
-
-@click.command(
-    cls=Subcommands,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
+@click.command(cls=LazyGroup, listed=lambda: SUBCOMMANDS, context_settings=HELP)
 @click.version_option(__version__, message="pocketmq %(version)s")
 def pocketmq() -> None:
-    """RocketMQ in Python: clients, brokers, pipelines and the tools around them."""
+    """RocketMQ in Python: clients, brokers, pipelines and tools."""
 
 
 def run(arguments: list[str] | None = None) -> int:

@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
-from pocketmq.cli.client_options import client_options, prepare_client
 from pocketmq.cli.entry import Entry, entry_options
 from pocketmq.cli.lines import as_json as json_line
 from pocketmq.cli.lines import as_text
-from pocketmq.cli.numbers import FiniteRange
-from pocketmq.cli.printable import printable
+from pocketmq.cli.options import FiniteRange, client_options, prepare_client
+from pocketmq.cli.output import printable
 from pocketmq.client.consumer.handlers import RetryLater
 from pocketmq.model.kinds import ConsumeFromWhere
 from pocketmq.model.queue import MessageQueue

@@ -6,7 +6,7 @@ from contextlib import suppress
 
 import msgspec
 
-from pocketmq.cli.printable import printable
+from pocketmq.cli.output import printable
 from pocketmq.errors import InvalidInput
 from pocketmq.model.message import Message
 from pocketmq.model.receipt import SendReceipt

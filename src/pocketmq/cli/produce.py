@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pocketmq.cli.client_options import client_options, prepare_client
 from pocketmq.cli.entry import Entry, entry_options
 from pocketmq.cli.lines import message_of, read_line, receipt_line
-from pocketmq.cli.numbers import FiniteRange
+from pocketmq.cli.options import FiniteRange, client_options, prepare_client
 from pocketmq.errors import InvalidInput, MQError
 from pocketmq.model.message import Message
 

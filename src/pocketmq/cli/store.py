@@ -6,8 +6,8 @@ from pathlib import Path
 import click
 import msgspec
 
-from pocketmq.cli.groups import CommandGroup
-from pocketmq.cli.printable import printable
+from pocketmq.cli.lazy_group import CommandGroup
+from pocketmq.cli.output import printable
 
 
 @click.group("store", cls=CommandGroup, context_settings={"help_option_names": ["-h", "--help"]})

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pocketmq.cli.dashboard_child import DashboardChild, check_installed
 from pocketmq.cli.server_options import (
     PORT,
     chosen_data,
@@ -29,6 +28,7 @@ from pocketmq.embedded.settings import ClusterSettings, cluster_config, read_con
 from pocketmq.net import TlsMode
 
 if TYPE_CHECKING:
+    from pocketmq.cli.dashboard import DashboardChild
     from pocketmq.embedded.supervisor import Supervisor
 
 
@@ -117,11 +117,13 @@ def command(
 
 def _dashboard(
     port: int | None, told: tuple[str, ...], tls_mode: str | None, *, allow_actions: bool
-) -> DashboardChild | None:
+) -> "DashboardChild | None":
     if port is None:
         if allow_actions:
             raise click.UsageError("--allow-actions is for --dashboard")
         return None
+    from pocketmq.cli.dashboard import DashboardChild, check_installed
+
     check_installed()
     actions = ("--allow-actions",) if allow_actions else ()
     # It is this machine that it speaks to.
@@ -130,7 +132,7 @@ def _dashboard(
 
 
 async def _serve(
-    supervisor: "Supervisor", beside: DashboardChild | None, log: StderrLines, *, kept: bool
+    supervisor: "Supervisor", beside: "DashboardChild | None", log: StderrLines, *, kept: bool
 ) -> None:
     from pocketmq.embedded.stopping import serve_until_asked
 

@@ -15,7 +15,7 @@ from pocketmq.admin.migration.migration import Migration
 from pocketmq.admin.migration.offset_map import CopiedRange
 from pocketmq.admin.migration.plan import MigrationChoice
 from pocketmq.admin.migration.side import Side
-from pocketmq.admin.options import AdminOptions
+from pocketmq.admin.wire import AdminOptions
 from pocketmq.client.options import ClientOptions
 from pocketmq.embedded.aio import Cluster
 from pocketmq.errors import CannotMigrate, MigrationFileUnusable

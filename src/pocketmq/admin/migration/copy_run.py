@@ -8,9 +8,8 @@ from pocketmq.admin.migration.copies import ORIGIN, origin_of
 from pocketmq.admin.migration.copying import CopyRules, QueueCopier
 from pocketmq.admin.migration.delayed import count_waiting, move_waiting
 from pocketmq.admin.migration.ledger import MigrationLedger
-from pocketmq.admin.migration.patience import Patience
 from pocketmq.admin.migration.plan import MigrationPlan
-from pocketmq.admin.migration.side import Side
+from pocketmq.admin.migration.side import Patience, Side
 from pocketmq.admin.migration.survey import prepare, settle
 from pocketmq.errors import CannotMigrate, TopicNotFound
 from pocketmq.model.queue import MessageQueue

@@ -13,8 +13,7 @@ import msgspec
 from pocketmq.admin.migration.copies import CopyRequest, origin_of, requests_for
 from pocketmq.admin.migration.ledger import MigrationLedger, QueueState
 from pocketmq.admin.migration.offset_map import CopiedRange
-from pocketmq.admin.migration.patience import Patience
-from pocketmq.admin.migration.side import Side
+from pocketmq.admin.migration.side import Patience, Side
 from pocketmq.admin.reading import PageStatus
 from pocketmq.errors import CannotMigrate, InvalidInput, MessageIllegal, MQError, NoPermission
 from pocketmq.model import properties as names

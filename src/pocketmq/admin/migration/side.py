@@ -1,5 +1,7 @@
 """One of the two clusters: its rooms, and what only a migration asks for."""
 
+import asyncio
+from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from pocketmq.admin.brokers import Brokers
@@ -7,15 +9,21 @@ from pocketmq.admin.gathered import ServerPlace
 from pocketmq.admin.groups import Groups
 from pocketmq.admin.migration.copies import CopyRequest
 from pocketmq.admin.name_servers import NameServers
-from pocketmq.admin.options import AdminOptions
 from pocketmq.admin.reading import PageStatus
 from pocketmq.admin.topics import Topics
-from pocketmq.admin.wire import AdminWire
+from pocketmq.admin.wire import AdminOptions, AdminWire
 from pocketmq.client.options import ClientOptions
 from pocketmq.client.questions import offsets as questions
 from pocketmq.client.questions.asking import Question
 from pocketmq.client.questions.pulling import PulledRecords, PullSpec, pull_once
-from pocketmq.errors import BrokerNotFound, CannotMigrate, ResponseCode, TopicNotFound
+from pocketmq.errors import (
+    BrokerNotFound,
+    CannotMigrate,
+    MQError,
+    NoPermission,
+    ResponseCode,
+    TopicNotFound,
+)
 from pocketmq.model.names import AUTO_CREATE_TOPIC
 from pocketmq.model.queue import MessageQueue
 from pocketmq.model.subscription import TAG
@@ -29,6 +37,8 @@ from pocketmq.protocol.requests.topics import GET_TOPIC_STATS_INFO, GetTopicStat
 T = TypeVar("T")
 
 PRODUCER_GROUP = "pocketmq_migrate"
+_FIRST_PAUSE = 0.05
+_LONGEST_PAUSE = 2.0
 _PAGE = 1024
 """Messages asked for at once; brokers give fewer."""
 _SUSPICIOUS = (10, 11, 12)  # stored, but not yet flushed or not yet at a slave
@@ -144,3 +154,41 @@ class Side:
             return self.address(queue.broker_name)
 
         return await self.wire.run(question, address_of)
+
+
+class Patience:
+    """How long two clusters are waited for. Belongs to one event loop."""
+
+    def __init__(self, sides: tuple[Side, Side], seconds: float, stop: asyncio.Event) -> None:
+        self._sides = sides
+        self._seconds = seconds
+        self._stop = stop
+
+    async def until_done(self, work: Callable[[], Awaitable[T]]) -> T:
+        """Do something until it works.
+
+        Raises what cannot become better, and the last error when it has failed for too long or a
+        stop was asked for meanwhile.
+        """
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + self._seconds
+        pause = _FIRST_PAUSE
+        while True:
+            try:
+                return await work()
+            except MQError as error:
+                if not error.retryable or isinstance(error, NoPermission | TopicNotFound):
+                    raise
+                if loop.time() + pause > deadline or self._stop.is_set():
+                    raise
+                if error.refresh_route:
+                    await self._find_brokers()
+            await asyncio.sleep(pause)
+            pause = min(pause * 2, _LONGEST_PAUSE)
+
+    async def _find_brokers(self) -> None:
+        for side in self._sides:
+            try:
+                await side.find_brokers()
+            except MQError:
+                continue  # those that were known are asked again

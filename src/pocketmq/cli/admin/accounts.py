@@ -118,6 +118,3 @@ async def version(admin: Admin, *, address: str | None, cluster: str | None) -> 
     what = "broker" if address is not None else "cluster"
     lines.append(f"get {what}'s plain access config version success.")
     return Shown(lines, {each.place.address: each.value for each in found}, told(found.missing))
-
-
-COMMANDS = {each.name: each for each in (update, delete, trust, version)}

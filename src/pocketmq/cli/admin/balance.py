@@ -1,20 +1,18 @@
 """Commands about how a group shares its queues: `explain`, `what-if`, `rebalance`."""
 
-from contextlib import redirect_stdout
-from io import StringIO
-
 import click
 
 from pocketmq.admin.admin import Admin
 from pocketmq.admin.explaining import Explanation, QueueStory
 from pocketmq.balance.allocation import strategy_by_name
-from pocketmq.balance.what_if import Event, StrategyChanged, WhatIf
+from pocketmq.balance.what_if import Event, StrategyChanged
 from pocketmq.balance.what_if import what_if as try_events
 from pocketmq.cli.admin.flags import GROUP
 from pocketmq.cli.admin.frame import admin_command
 from pocketmq.cli.admin.shown import Shown, row, told
 from pocketmq.cli.allocate import EventsInOrder, event_option
 from pocketmq.cli.allocate.reading import read_event
+from pocketmq.cli.allocate.tables import answer_lines
 from pocketmq.errors import Absent
 
 _QUEUE = "%-40s %-24s %4s %-36s %10s  %s"
@@ -92,15 +90,4 @@ async def what_if(admin: Admin, *, group: str, strategy: str | None) -> Shown:
         event = read_event(kind, text, tuple(situation.topics))
         events.append(StrategyChanged(strategy_by_name(event)) if isinstance(event, str) else event)
     answer = try_events(situation, events)
-    return Shown(_tables(answer), answer)
-
-
-def _tables(answer: WhatIf) -> list[str]:
-    from pocketmq.cli.allocate.tables import print_answers
-
-    with redirect_stdout(StringIO()) as printed:
-        print_answers([answer])
-    return printed.getvalue().splitlines()
-
-
-COMMANDS = {"explain": explain, "rebalance": rebalance, "what-if": what_if}
+    return Shown(answer_lines(answer), answer)

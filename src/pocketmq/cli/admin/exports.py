@@ -222,6 +222,3 @@ async def _counted(admin: Admin, topic: str, place: ServerPlace) -> tuple[float,
 def _sum(numbers: Any) -> Any:
     known = list(numbers)
     return None if None in known else sum(known)
-
-
-COMMANDS = {each.name: each for each in (export_configs, export_metadata, export_metrics)}

@@ -3,11 +3,14 @@
 import time
 from collections.abc import Callable
 from datetime import datetime
-from typing import Any
+from pathlib import Path
+from typing import Any, TypeVar
 
 import click
 
-from pocketmq.cli.numbers import FiniteRange
+from pocketmq.cli.options import FiniteRange
+from pocketmq.errors import BodyMalformed
+from pocketmq.protocol.json_values import decode_body
 
 _JAVA_TIME = "%Y-%m-%d#%H:%M:%S:%f"
 
@@ -82,3 +85,24 @@ def one_target(cluster: str | None, address: str | None) -> None:
     """Raise unless exactly one of a cluster and a broker is named."""
     if (cluster is None) is (address is None):
         raise click.UsageError("name a cluster with -c, or a broker with -b")
+
+
+T = TypeVar("T")
+
+
+CONFIGS_FILE = click.option(
+    "-f",
+    "--filename",
+    "file",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    required=True,
+    help="A list of settings, by RocketMQ's names.",
+)
+
+
+def read_configs(file: Path, kind: type[T]) -> list[T]:
+    """Read a JSON list of settings; raises `click.UsageError`."""
+    try:
+        return decode_body(file.read_bytes(), list[kind])  # type: ignore[valid-type]
+    except BodyMalformed as error:
+        raise click.UsageError(f"{file}: {error.reason}") from None

@@ -5,23 +5,50 @@ import gc
 import logging
 import sys
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 import msgspec
 
 from pocketmq.admin.admin import Admin
-from pocketmq.cli.admin.exits import INTERRUPTED, PARTIAL, exit_code
-from pocketmq.cli.admin.shown import Shown, clean, jsonable
+from pocketmq.cli.admin.shown import Shown, jsonable
 from pocketmq.cli.entry import Entry, entry_options
-from pocketmq.cli.numbers import FiniteRange
-from pocketmq.errors import MQError
+from pocketmq.cli.options import FiniteRange
+from pocketmq.cli.output import printable
+from pocketmq.errors import (
+    Absent,
+    BrokerNotFound,
+    CannotStart,
+    ConsumerOffline,
+    InvalidInput,
+    MQError,
+    NameServersUnreachable,
+    NoPermission,
+    ResponseCode,
+    RouteNotFound,
+    SendFailed,
+    ServerError,
+    SubscriptionGroupNotFound,
+    TopicNotFound,
+    TransportError,
+)
 
 Work = Callable[..., Awaitable[Shown]]
 _CLEAR = "\x1b[H\x1b[2J"
 _WATCH = 2.0
 LONGEST_LINE = 1000
 """Characters of a line about a mistake; it may quote what a server said."""
+
+
+class Declared(NamedTuple):
+    """A command, and the module that declares it."""
+
+    module: str
+    command: click.Command
+
+
+COMMANDS: dict[str, Declared] = {}
+"""The commands of the modules that were imported so far, by name."""
 
 
 class Common(msgspec.Struct, frozen=True, kw_only=True):
@@ -106,6 +133,7 @@ def admin_command(
             decorated = option(decorated)
         settings = {"help_option_names": ["-h", "--help"]}
         made: click.Command = click.command(name, cls=cls, context_settings=settings)(decorated)
+        COMMANDS[name] = Declared(work.__module__, made)
         return made
 
     return make
@@ -161,7 +189,7 @@ def show(shown: Shown, *, as_json: bool) -> int:
     else:
         text = "\n".join(shown.lines)
         if text or shown.lines:
-            print("\n".join(map(clean, text.split("\n"))))
+            print("\n".join(printable(line, keep="\t") for line in text.split("\n")))
     sys.stdout.flush()
     for problem in shown.problems:
         complain(problem)
@@ -170,7 +198,7 @@ def show(shown: Shown, *, as_json: bool) -> int:
 
 def complain(problem: str) -> None:
     """Say what is wrong, in one line on stderr."""
-    line = clean(" ".join(problem.split()))
+    line = printable(" ".join(problem.split()))
     shown = line if len(line) <= LONGEST_LINE else f"{line[: LONGEST_LINE - 3]}..."
     print("pocketmq:", shown, file=sys.stderr)
 
@@ -180,3 +208,37 @@ def _confirm(question: str) -> None:
         raise click.UsageError(f"{question} Say so with --yes: there is nobody to ask")
     if not click.confirm(question, err=True):
         raise click.Abort
+
+
+FAILED = 1
+WRONG_INPUT = 2
+NOT_THERE = 3
+NO_ANSWER = 4
+NOT_ALLOWED = 5
+PARTIAL = 6
+INTERRUPTED = 130
+
+_NOT_THERE_CODES = {
+    int(ResponseCode.QUERY_NOT_FOUND),
+    int(ResponseCode.USER_NOT_EXIST),
+    int(ResponseCode.POLICY_NOT_EXIST),
+}
+
+
+def exit_code(error: MQError) -> int:
+    """Give the exit code an error stands for."""
+    if isinstance(error, SendFailed) and error.last_error is not None:
+        return exit_code(error.last_error)
+    if isinstance(error, InvalidInput | CannotStart):
+        return WRONG_INPUT
+    if isinstance(
+        error, Absent | RouteNotFound | TopicNotFound | SubscriptionGroupNotFound | ConsumerOffline
+    ):
+        return NOT_THERE
+    if isinstance(error, NameServersUnreachable | TransportError | BrokerNotFound):
+        return NO_ANSWER
+    if isinstance(error, NoPermission):
+        return NOT_ALLOWED
+    if isinstance(error, ServerError) and error.code in _NOT_THERE_CODES:
+        return NOT_THERE
+    return FAILED

@@ -1,12 +1,24 @@
 """Commands about the settings of groups."""
 
+from pathlib import Path
+
 import click
 
 from pocketmq.admin.admin import Admin
-from pocketmq.cli.admin.flags import BROKER, CLUSTER, GROUP, number, one_target, text, truth
+from pocketmq.cli.admin.flags import (
+    BROKER,
+    CLUSTER,
+    CONFIGS_FILE,
+    GROUP,
+    number,
+    one_target,
+    read_configs,
+    text,
+    truth,
+)
 from pocketmq.cli.admin.frame import admin_command
-from pocketmq.cli.admin.shown import Shown, row, told
-from pocketmq.cli.admin.words import attributes, group_fields, group_text
+from pocketmq.cli.admin.java_text import attributes, group_fields, group_text
+from pocketmq.cli.admin.shown import Shown, row, submitted, told
 from pocketmq.errors import Absent
 from pocketmq.model.group_config import GroupConfig, RetryPolicy
 from pocketmq.model.kinds import MessageRequestMode
@@ -150,4 +162,13 @@ async def set_mode(
     return Shown(lines, data, told(done.missing))
 
 
-COMMANDS = {each.name: each for each in (update_group, delete_group, get_config, set_mode)}
+@admin_command("updateSubGroupList", CONFIGS_FILE, BROKER, CLUSTER)
+async def update_many(
+    admin: Admin, *, file: Path, address: str | None, cluster: str | None
+) -> Shown:
+    """Make or change many groups at once (5.x)."""
+    one_target(cluster, address)
+    configs = read_configs(file, GroupConfig)
+    done = await admin.groups.create_many(configs, cluster, address)
+    word = "group" if address is not None else "subscription group"
+    return submitted(word, [each.group_name for each in configs], done)

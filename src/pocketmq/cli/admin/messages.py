@@ -6,7 +6,7 @@ from pocketmq.admin.admin import Admin
 from pocketmq.admin.messages import FOR_EVER, TraceEvent
 from pocketmq.cli.admin.flags import CLUSTER, TOPIC, at_time, flag, number, text, truth
 from pocketmq.cli.admin.frame import admin_command
-from pocketmq.cli.admin.message_text import message_lines, receipt_text, track_lines
+from pocketmq.cli.admin.java_text import message_lines, receipt_text, track_lines
 from pocketmq.cli.admin.shown import Shown, row, told, when
 from pocketmq.errors import Absent
 from pocketmq.model.names import TRACE_TOPIC
@@ -295,6 +295,3 @@ async def decode_id(admin: Admin, *, message_id: str) -> Shown:
     if made > now_ms + 86_400_000:  # it is of the month before
         made = month_span(start - 1, 0)[0] + read.ms_of_month
     return Shown([f"ip={read.ip}date={when(made)}"], {"ip": read.ip, "made_ms": made})
-
-
-COMMANDS = {each.name: each for each in (by_id, by_key, by_unique_key, by_offset, trace, decode_id)}

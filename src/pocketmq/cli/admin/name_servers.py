@@ -107,17 +107,3 @@ def _changed(verb: str, broker: str, done: Gathered[int]) -> Shown:
     lines = [f"{said}[{each.place.address}] OK, {each.value}" for each in done.some()]
     data = {"broker": broker, "topics": {each.place.address: each.value for each in done}}
     return Shown(lines, data, told(done.missing))
-
-
-COMMANDS = {
-    each.name: each
-    for each in (
-        get_config,
-        update_config,
-        update_value,
-        delete_value,
-        update_order,
-        wipe,
-        add,
-    )
-}

@@ -6,8 +6,8 @@ from pocketmq.admin.admin import Admin
 from pocketmq.admin.offsets import LATEST, ResetResult
 from pocketmq.cli.admin.flags import CLUSTER, GROUP, TOPIC, at_time, moment, number, text, truth
 from pocketmq.cli.admin.frame import admin_command
+from pocketmq.cli.admin.java_text import java_word
 from pocketmq.cli.admin.shown import Shown, front, row, told
-from pocketmq.cli.admin.words import java_word
 from pocketmq.errors import Absent
 from pocketmq.model.queue import MessageQueue
 
@@ -172,6 +172,3 @@ async def _queue_at(admin: Admin, topic: str, address: str, queue: int) -> Messa
         if place.address == address:
             return MessageQueue(topic, place.broker, queue)
     raise Absent("broker", address, f"with topic {topic!r}")
-
-
-COMMANDS = {each.name: each for each in (reset, reset_old, skip, clone)}

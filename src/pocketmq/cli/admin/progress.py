@@ -108,6 +108,3 @@ def _glance(glance: Glance) -> str:
     tps = _UNKNOWN if progress is None else str(int(progress.consume_tps))
     lag = _UNKNOWN if progress is None else str(progress.lag)
     return row(_GROUPS, front(glance.group, 64), count, version, kind, model, tps, lag)
-
-
-COMMANDS = {"consumerProgress": consumer_progress}

@@ -154,6 +154,3 @@ async def copy(admin: Admin, *, source: str, destination: str, subjects: str | N
     copied = await admin.access.copy_rules(source, destination, _names(subjects))
     lines = [f"copy acl of {name} from {source} to {destination} success." for name in copied]
     return Shown(lines, copied)
-
-
-COMMANDS = {each.name: each for each in (create, update, delete, get, list_rules, copy)}

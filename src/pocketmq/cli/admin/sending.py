@@ -8,7 +8,7 @@ import click
 from pocketmq.admin.admin import Admin
 from pocketmq.cli.admin.flags import CLUSTER, INTERVAL, TOPIC, number, text, truth
 from pocketmq.cli.admin.frame import admin_command
-from pocketmq.cli.admin.message_text import receipt_text
+from pocketmq.cli.admin.java_text import receipt_text
 from pocketmq.cli.admin.shown import Shown, row, when
 from pocketmq.client.producer.producer import Producer
 from pocketmq.errors import MQError
@@ -157,6 +157,3 @@ async def cluster_times(
             lines.append(row(pattern, *where, f"{average:.2f}", good, bad))
         data.append({"place": place, "ms": average, "sent": good, "failed": bad})
     return Shown(lines, {"at": when(admin.now_ms()), "brokers": data})
-
-
-COMMANDS = {each.name: each for each in (send_message, check_times, send_status, cluster_times)}

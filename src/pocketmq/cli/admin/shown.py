@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from pocketmq.admin.gathered import Missing
+from pocketmq.admin.gathered import Gathered, Missing
 from pocketmq.errors import MQError
 from pocketmq.model.queue import MessageQueue
 from pocketmq.protocol.received import ReceivedMessage
@@ -49,13 +49,6 @@ def when(time_ms: int) -> str:
 def when_exactly(time_ms: int) -> str:
     """Write a time as `2026-01-31 12:00:00,123`."""
     return f"{when(time_ms)},{time_ms % 1000:03d}"
-
-
-def clean(text: str) -> str:
-    """Escape what a terminal would obey: names and bodies come from anybody."""
-    if text.isprintable():
-        return text
-    return "".join(c if c.isprintable() or c == "\t" else repr(c)[1:-1] for c in text)
 
 
 def jsonable(value: Any) -> Any:
@@ -108,3 +101,13 @@ def message_value(message: ReceivedMessage) -> dict[str, Any]:
         "store_host": message.store_host,
         "properties": dict(message.properties),
     }
+
+
+def submitted(word: str, names: list[str], done: Gathered[None]) -> Shown:
+    """Return the outcome of a change of many topics or groups, in mqadmin's words."""
+    lines = [
+        f"submit batch of {word} config to {each.place.address} success, "
+        "please check the result later."
+        for each in done.some()
+    ]
+    return Shown(lines, {"made": names, "brokers": [e.place for e in done]}, told(done.missing))

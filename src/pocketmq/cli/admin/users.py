@@ -6,8 +6,8 @@ from pocketmq.admin.admin import Admin
 from pocketmq.admin.gathered import Gathered
 from pocketmq.cli.admin.flags import BROKER, CLUSTER, flag, one_target, text
 from pocketmq.cli.admin.frame import admin_command
+from pocketmq.cli.admin.java_text import java_word
 from pocketmq.cli.admin.shown import Shown, row, told
-from pocketmq.cli.admin.words import java_word
 from pocketmq.cli.secret_input import ask_secret, read_secret
 from pocketmq.errors import Absent
 from pocketmq.protocol.bodies.access import User
@@ -157,6 +157,3 @@ async def copy(admin: Admin, *, source: str, destination: str, names: str | None
     copied = await admin.access.copy_users(source, destination, wanted)
     lines = [f"copy user of {name} from {source} to {destination} success." for name in copied]
     return Shown(lines, copied)
-
-
-COMMANDS = {each.name: each for each in (create, update, delete, get, list_users, copy)}

@@ -4,7 +4,6 @@ Owns the options. Reading their values is in `reading`, the tables in `tables`, 
 vector files in `vectors`; the answers come from `pocketmq.balance`.
 """
 
-import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -14,6 +13,7 @@ import msgspec
 from pocketmq.balance.allocation import StrategySettings
 from pocketmq.balance.what_if import WhatIf, what_if
 from pocketmq.cli.allocate.reading import AllocateOptions, AllocationPlan, make_plan
+from pocketmq.cli.output import print_json
 
 EVENT_OPTIONS = ("join", "leave", "broker_down", "add_broker", "add_queues", "switch_to")
 
@@ -129,7 +129,7 @@ def command(
     )
     answers = [what_if(situation, plan.events) for situation in plan.situations]
     if as_json:
-        _print_json(_report(plan, answers))
+        print_json(_report(plan, answers))
     else:
         from pocketmq.cli.allocate.tables import print_answers
 
@@ -159,13 +159,7 @@ def _check_vectors(path: str, rooms: str, virtual_nodes: int, as_json: bool) -> 
     except click.UsageError as problem:
         raise click.UsageError(f"{path}: {problem.message}") from problem
     if as_json:
-        _print_json(tallies)
+        print_json(tallies)
     else:
         print_tallies(tallies)
     return 0 if all(tally.equal == tally.total for tally in tallies) else 1
-
-
-def _print_json(value: Any) -> None:
-    rest = memoryview(msgspec.json.encode(value) + b"\n")
-    while rest:  # an unbuffered stream may take a part only
-        rest = rest[sys.stdout.buffer.write(rest) :]

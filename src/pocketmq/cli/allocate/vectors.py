@@ -22,8 +22,8 @@ from pocketmq.balance.allocation import (
     allocate,
     strategy_by_name,
 )
-from pocketmq.cli.allocate.ranges import compact
-from pocketmq.cli.printable import printable
+from pocketmq.cli.allocate.tables import compact
+from pocketmq.cli.output import printable
 from pocketmq.errors import AllocationInputInvalid, InvalidInput
 from pocketmq.model.java_strings import java_hash
 from pocketmq.model.queue import MessageQueue

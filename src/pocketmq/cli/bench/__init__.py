@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pocketmq.cli.client_options import prepare_client
 from pocketmq.cli.entry import Entry, entry_options
-from pocketmq.cli.numbers import FiniteRange
+from pocketmq.cli.options import FiniteRange, prepare_client
 
 if TYPE_CHECKING:
     from pocketmq.cli.bench.measuring import BenchPlan, Row

@@ -1,7 +1,7 @@
 """`pocketmq demo`: load balancing made visible, on a cluster of its own.
 
 Owns the command. The play is in `play`, its cast in `cast` and `member`, what is seen of it in
-`view`, what Spark makes of it in `spark_part`, the proof at the end in `proof`.
+`view`, what Spark makes of it in `spark_part`, the proof at its end too.
 """
 
 import tempfile
@@ -10,7 +10,38 @@ from pathlib import Path
 
 import click
 
-from pocketmq.cli.numbers import FiniteRange
+from pocketmq.cli.options import FiniteRange
+
+SCENES = (
+    (
+        "Two brokers with eight queues each, three consumers. Who owns what?",
+        ("--topic", "orders:broker-a*8,broker-b*8", "--members", "3", "--strategy", "AVG"),
+    ),
+    (
+        "A fourth consumer joins. How many queues move, and how few would have had to?",
+        ("--topic", "orders:broker-a*8,broker-b*8", "--members", "3", "--join", "c4",
+         "--strategy", "AVG,CONSISTENT_HASH"),
+    ),
+    (
+        "One broker dies under four consumers.",
+        ("--topic", "orders:broker-a*8,broker-b*8", "--members", "4",
+         "--broker-down", "broker-b", "--strategy", "AVG"),
+    ),
+)  # fmt: skip
+
+
+def show_scenes() -> None:
+    """Show what an allocation is, and what changes when members and brokers come and go."""
+    from pocketmq.cli.allocate import command as allocate
+
+    for number, (title, arguments) in enumerate(SCENES, 1):
+        click.secho(f"[{number}/{len(SCENES)}] {title}", bold=True)
+        click.secho("$ pocketmq allocate " + " ".join(arguments), dim=True)
+        allocate.main(list(arguments), prog_name="pocketmq allocate", standalone_mode=False)
+        click.echo()
+    click.echo(
+        "Every share above is the one Java's client computes: members of both share a group."
+    )
 
 
 @click.command("demo", context_settings={"help_option_names": ["-h", "--help"]})
@@ -44,8 +75,6 @@ def command(*, offline: bool, out: Path | None, no_spark: bool, pace: float, rat
     a health report of the rebalances. At the end it is shown that every message was consumed.
     """
     if offline:
-        from pocketmq.cli.demo.offline import show_scenes
-
         show_scenes()
         return 0
     from pocketmq.cli.demo.play import run_play

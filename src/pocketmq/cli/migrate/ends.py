@@ -6,7 +6,7 @@ import click
 import msgspec
 
 from pocketmq.admin.migration.side import Side
-from pocketmq.admin.options import AdminOptions
+from pocketmq.admin.wire import AdminOptions
 from pocketmq.cli.entry import TO, Entry, entry_options, target_entry_options
 from pocketmq.client.options import ClientOptions
 from pocketmq.errors import InvalidInput

@@ -6,9 +6,8 @@ from typing import Any
 import click
 
 from pocketmq.cli.entry import TO, Entry, target_entry_options
-from pocketmq.cli.pipeline.reaching import Reached
-from pocketmq.cli.pipeline.showing import print_json
-from pocketmq.cli.pipeline.streams import StreamRun, check_topics, running, stream_options
+from pocketmq.cli.output import print_json
+from pocketmq.cli.pipeline.streams import Reached, StreamRun, check_topics, running, stream_options
 from pocketmq.pipelines.copy import (
     Copied,
     CopyProgress,

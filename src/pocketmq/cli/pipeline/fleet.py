@@ -12,10 +12,9 @@ from pocketmq.balance.allocation import Strategy, StrategySettings, strategy_by_
 from pocketmq.cli.allocate import EventsInOrder
 from pocketmq.cli.allocate.reading import COMPARED_BY_DEFAULT, split_names
 from pocketmq.cli.entry import Entry, entry_options
-from pocketmq.cli.pipeline.reaching import Reached
-from pocketmq.cli.pipeline.showing import ProgressLine, print_json, print_table
+from pocketmq.cli.output import Column, ProgressLine, numbers, print_json, print_table, printable
 from pocketmq.cli.pipeline.starting import InterruptHandler, started_spark
-from pocketmq.cli.printable import printable
+from pocketmq.cli.pipeline.streams import Reached
 from pocketmq.pipelines.fleet import (
     AddBroker,
     AddQueues,
@@ -204,11 +203,8 @@ def _read_event(kind: str, text: str, settings: StrategySettings) -> FleetEvent:
 
 
 def _print(report: FleetReport, details: Path | None) -> None:
-    columns = [
-        ("event", "left"), ("strategy", "left"), ("queues", "right"), ("unowned", "right"),
-        ("uneven groups", "right"), ("mean spread", "right"), ("99 %", "right"),
-        ("largest", "right"), ("moved", "right"), ("had to", "right"),
-    ]  # fmt: skip
+    sizes = numbers("queues", "unowned", "uneven groups", "mean spread", "99 %", "largest")
+    columns = [Column("event"), Column("strategy"), *sizes, *numbers("moved", "had to")]
     rows = [
         (
             step.event, step.strategy, f"{step.queues:,}", f"{step.unowned:,}", f"{step.uneven:,}",
@@ -225,8 +221,6 @@ def _print(report: FleetReport, details: Path | None) -> None:
     ]
     if len(report.strategies[0].steps) > 1:
         print()
-        print_table(
-            "all events", [("strategy", "left"), ("moved", "right"), ("had to", "right")], totals
-        )
+        print_table("all events", [Column("strategy"), *numbers("moved", "had to")], totals)
     where = f"; every group's numbers are in {details}" if details is not None else ""
     print(f"\n{report.groups:,} groups computed in {report.seconds:.1f} s{where}")

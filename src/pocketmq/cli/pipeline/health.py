@@ -6,11 +6,10 @@ from typing import Any
 import click
 
 from pocketmq.cli.entry import Entry, entry_options
-from pocketmq.cli.numbers import FiniteRange
-from pocketmq.cli.pipeline.reaching import Reached
-from pocketmq.cli.pipeline.showing import ProgressLine, print_json, print_table, write_whole
+from pocketmq.cli.options import FiniteRange
+from pocketmq.cli.output import Column, ProgressLine, numbers, print_json, print_table, write_whole
 from pocketmq.cli.pipeline.starting import InterruptHandler, started_spark
-from pocketmq.cli.pipeline.streams import check_topics
+from pocketmq.cli.pipeline.streams import Reached, check_topics
 from pocketmq.pipelines.health import (
     GroupHealth,
     HealthReport,
@@ -178,13 +177,13 @@ def print_report(report: HealthReport) -> None:
         _print_group(group)
     if report.bad:
         rows = [(line.where, line.reason) for line in report.bad[:MOST_ROWS]]
-        print_table("\nnot readable", [("where", "left"), ("reason", "left")], rows)
+        print_table("\nnot readable", [Column("where"), Column("reason")], rows)
 
 
 def _print_group(group: GroupHealth) -> None:
     print_table(
-        f"group {group.group}, {', '.join(group.strategies)}", [("", "left"), ("", "left")],
-        _numbers(group),
+        f"group {group.group}, {', '.join(group.strategies)}", [Column(""), Column("")],
+        _facts(group),
     )  # fmt: skip
     print()
     rows = [
@@ -194,22 +193,20 @@ def _print_group(group: GroupHealth) -> None:
         )
         for one in group.rebalances[:MOST_ROWS]
     ]  # fmt: skip
-    columns = [
-        ("at", "right"), ("rebalance", "left"), ("took", "right"), ("moved", "right"),
-        ("had to", "right"), ("spread", "right"), ("unowned", "right"),
-    ]  # fmt: skip
+    counts = numbers("took", "moved", "had to", "spread", "unowned")
+    columns = [*numbers("at"), Column("rebalance"), *counts]
     print_table("", columns, rows)
     if len(group.rebalances) > MOST_ROWS:
         print(f"and {len(group.rebalances) - MOST_ROWS} more; --json shows all")
 
 
-def _numbers(group: GroupHealth) -> list[tuple[str, str]]:
+def _facts(group: GroupHealth) -> list[tuple[str, str]]:
     worst = max(group.queues, key=lambda queue: queue.unowned_seconds, default=None)
     unowned = f"{group.unowned_seconds:.2f} s"
     if worst is not None and worst.unowned_seconds:
         unowned += f", most of it {worst.queue} with {worst.unowned_seconds:.2f} s"
     spreads = [one.after for one in group.rebalances[-1:]]
-    numbers = [
+    facts = [
         ("observed", f"{group.ended - group.began:.1f} s"),
         ("queues, members", f"{len(group.queues)}, {len(group.members)}"),
         ("time without owner", unowned),
@@ -221,11 +218,11 @@ def _numbers(group: GroupHealth) -> list[tuple[str, str]]:
     ]
     for after in spreads:
         topics = ", ".join(f"{topic} {spread}" for topic, spread in after.topics.items())
-        numbers.append(("spread at the end", f"{after.group} ({topics})"))
+        facts.append(("spread at the end", f"{after.group} ({topics})"))
     if group.duplicates is not None:
-        numbers.append(("seen twice", f"{group.duplicates:,} of {group.deliveries:,}"))
+        facts.append(("seen twice", f"{group.duplicates:,} of {group.deliveries:,}"))
     if group.lag is not None:
         lag = group.lag
         text = f"{lag.last:,} at the end, {lag.largest:,} at most, median {lag.median:,.0f}"
-        numbers.append(("lag", f"{text}, {len(lag.spikes)} spikes"))
-    return numbers
+        facts.append(("lag", f"{text}, {len(lag.spikes)} spikes"))
+    return facts

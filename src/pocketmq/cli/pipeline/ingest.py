@@ -4,9 +4,8 @@ from pathlib import Path
 
 import click
 
-from pocketmq.cli.pipeline.reaching import Reached
-from pocketmq.cli.pipeline.showing import ProgressLine, print_json
-from pocketmq.cli.pipeline.streams import StreamRun, check_topics, running, stream_options
+from pocketmq.cli.output import ProgressLine, print_json
+from pocketmq.cli.pipeline.streams import Reached, StreamRun, check_topics, running, stream_options
 from pocketmq.pipelines.ingest import (
     Ingested,
     IngestProgress,

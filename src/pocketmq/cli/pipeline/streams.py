@@ -1,21 +1,24 @@
 """What pipelines that run as a stream have in common: options, a session, an end by Ctrl-C."""
 
+import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import wraps
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import click
 import msgspec
 
-from pocketmq import ClientOptions
 from pocketmq.blocking.record_reader import RecordReader
 from pocketmq.cli.entry import Entry, entry_options
-from pocketmq.cli.numbers import FiniteRange
-from pocketmq.cli.pipeline.showing import ProgressLine
+from pocketmq.cli.options import FiniteRange
+from pocketmq.cli.output import ProgressLine
 from pocketmq.cli.pipeline.starting import InterruptHandler, started_spark
+from pocketmq.client.name_servers import name_server_addresses
+from pocketmq.client.options import ClientOptions
 from pocketmq.model.names import check_topic
+from pocketmq.spark.options import client_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -113,3 +116,39 @@ def running(
         with started_spark(name, run.master, ending) as spark:
             ending.in_order = True
             yield spark, line, ending.stop
+
+
+class Reached(msgspec.Struct, frozen=True):
+    """Where a cluster is, and how to be let in."""
+
+    name_server: str
+    client: ClientOptions
+    options: dict[str, str]
+    """The same for a source or a sink, without the name server; do not print them."""
+
+    @classmethod
+    def by(cls, name_server: str, entry: Entry) -> Self:
+        """Put together what was given, else what the environment says.
+
+        Raises `NameServersUnreachable` if no name server is named, and `InvalidInput`.
+        """
+        address = ";".join(name_server_addresses(name_server, os.environ))
+        options = _options(entry)
+        return cls(address, client_of(address, options), options)
+
+
+def _options(entry: Entry) -> dict[str, str]:
+    given: dict[str, str | None] = {}
+    user, tls = entry.credentials, entry.tls
+    if user is not None:
+        given |= {"accessKey": user.access_key, "secretKey": user.secret_key}
+    if tls is not None:
+        given |= {
+            "tls": "true",
+            "tlsCa": tls.ca,
+            "tlsCert": tls.cert,
+            "tlsKey": tls.key,
+            "tlsServerName": tls.server_name,
+            "tlsVerify": None if tls.verify else "false",
+        }
+    return {name: value for name, value in given.items() if value}
