@@ -1,27 +1,14 @@
 """Users and rules of 5.x brokers with access control. Brokers do not share them: all are told."""
 
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from pocketmq.admin.brokers import Brokers
 from pocketmq.admin.gathered import Gathered, ServerPlace
 from pocketmq.admin.wire import AdminWire
 from pocketmq.errors import Absent, ResponseCode, ServerError
 from pocketmq.protocol.bodies.access import Acl, Policy, PolicyEntry, User
-from pocketmq.protocol.codes import RequestCode as Code
-from pocketmq.protocol.header import Header
-from pocketmq.protocol.json_values import decode_body
-from pocketmq.protocol.requests.auth import (
-    CreateAclRequest,
-    CreateUserRequest,
-    DeleteAclRequest,
-    DeleteUserRequest,
-    GetAclRequest,
-    GetUserRequest,
-    ListAclsRequest,
-    ListUsersRequest,
-    UpdateAclRequest,
-    UpdateUserRequest,
-)
+from pocketmq.protocol.request import B, H, R, Request
+from pocketmq.protocol.requests import auth as rows
 
 T = TypeVar("T")
 
@@ -39,38 +26,30 @@ class Access:
         self, user: User, cluster: str | None = None, address: str | None = None
     ) -> Gathered[None]:
         """Make a user."""
-        header = CreateUserRequest(username=user.username)
-        return await self._tell(Code.AUTH_CREATE_USER, header, user, cluster, address)
+        header = rows.AUTH_CREATE_USER.header(username=user.username)
+        return await self._tell(rows.AUTH_CREATE_USER, header, user, cluster, address)
 
     async def update_user(
         self, user: User, cluster: str | None = None, address: str | None = None
     ) -> Gathered[None]:
         """Change what is given of a user; what is None stays."""
-        header = UpdateUserRequest(username=user.username)
-        return await self._tell(Code.AUTH_UPDATE_USER, header, user, cluster, address)
+        header = rows.AUTH_UPDATE_USER.header(username=user.username)
+        return await self._tell(rows.AUTH_UPDATE_USER, header, user, cluster, address)
 
     async def delete_user(
         self, username: str, cluster: str | None = None, address: str | None = None
     ) -> Gathered[None]:
         """Delete a user."""
-        header = DeleteUserRequest(username=username)
-        return await self._tell(Code.AUTH_DELETE_USER, header, None, cluster, address)
+        header = rows.AUTH_DELETE_USER.header(username=username)
+        return await self._tell(rows.AUTH_DELETE_USER, header, None, cluster, address)
 
     async def user(
         self, username: str, cluster: str | None = None, address: str | None = None
     ) -> Gathered[User | None]:
         """Give a user as each broker knows it, None where there is none."""
-        header = GetUserRequest(username=username)
+        header = rows.AUTH_GET_USER.header(username=username)
 
-        async def ask(place: ServerPlace) -> User | None:
-            try:
-                answer = await self._wire.ask(place.address, Code.AUTH_GET_USER, header)
-            except ServerError as error:
-                _check_none_such(error)
-                return None
-            return decode_body(answer.body, User) if answer.body else None
-
-        return await self._wire.each(await self._brokers.targets(cluster, address), ask)
+        return await self._find(rows.AUTH_GET_USER, header, cluster, address)
 
     async def users(
         self,
@@ -79,27 +58,23 @@ class Access:
         address: str | None = None,
     ) -> Gathered[list[User]]:
         """List the users of each broker, or those with a part in their name."""
-        header = ListUsersRequest(filter=part)
+        header = rows.AUTH_LIST_USER.header(filter=part)
 
-        async def ask(place: ServerPlace) -> list[User]:
-            answer = await self._wire.ask(place.address, Code.AUTH_LIST_USER, header)
-            return decode_body(answer.body, list[User]) if answer.body else []
-
-        return await self._wire.each(await self._brokers.targets(cluster, address), ask)
+        return await self._list(rows.AUTH_LIST_USER, header, cluster, address)
 
     async def create_rules(
         self, rules: Acl, cluster: str | None = None, address: str | None = None
     ) -> Gathered[None]:
         """Give a subject such as `User:alice` its first rules; see `rules_for`."""
-        header = CreateAclRequest(subject=rules.subject)
-        return await self._tell(Code.AUTH_CREATE_ACL, header, rules, cluster, address)
+        header = rows.AUTH_CREATE_ACL.header(subject=rules.subject)
+        return await self._tell(rows.AUTH_CREATE_ACL, header, rules, cluster, address)
 
     async def update_rules(
         self, rules: Acl, cluster: str | None = None, address: str | None = None
     ) -> Gathered[None]:
         """Add to a subject's rules, or change those for the same resources."""
-        header = UpdateAclRequest(subject=rules.subject)
-        return await self._tell(Code.AUTH_UPDATE_ACL, header, rules, cluster, address)
+        header = rows.AUTH_UPDATE_ACL.header(subject=rules.subject)
+        return await self._tell(rows.AUTH_UPDATE_ACL, header, rules, cluster, address)
 
     async def delete_rules(
         self,
@@ -109,24 +84,16 @@ class Access:
         address: str | None = None,
     ) -> Gathered[None]:
         """Delete a subject's rules, or those for one resource."""
-        header = DeleteAclRequest(subject=subject, resource=resource)
-        return await self._tell(Code.AUTH_DELETE_ACL, header, None, cluster, address)
+        header = rows.AUTH_DELETE_ACL.header(subject=subject, resource=resource)
+        return await self._tell(rows.AUTH_DELETE_ACL, header, None, cluster, address)
 
     async def rules(
         self, subject: str, cluster: str | None = None, address: str | None = None
     ) -> Gathered[Acl | None]:
         """Give a subject's rules as each broker knows them, None where there are none."""
-        header = GetAclRequest(subject=subject)
+        header = rows.AUTH_GET_ACL.header(subject=subject)
 
-        async def ask(place: ServerPlace) -> Acl | None:
-            try:
-                answer = await self._wire.ask(place.address, Code.AUTH_GET_ACL, header)
-            except ServerError as error:
-                _check_none_such(error)
-                return None
-            return decode_body(answer.body, Acl) if answer.body else None
-
-        return await self._wire.each(await self._brokers.targets(cluster, address), ask)
+        return await self._find(rows.AUTH_GET_ACL, header, cluster, address)
 
     async def all_rules(
         self,
@@ -136,13 +103,9 @@ class Access:
         address: str | None = None,
     ) -> Gathered[list[Acl]]:
         """List the rules of each broker, or those with a part in their subject and resource."""
-        header = ListAclsRequest(subject_filter=subject, resource_filter=resource)
+        header = rows.AUTH_LIST_ACL.header(subject_filter=subject, resource_filter=resource)
 
-        async def ask(place: ServerPlace) -> list[Acl]:
-            answer = await self._wire.ask(place.address, Code.AUTH_LIST_ACL, header)
-            return decode_body(answer.body, list[Acl]) if answer.body else []
-
-        return await self._wire.each(await self._brokers.targets(cluster, address), ask)
+        return await self._list(rows.AUTH_LIST_ACL, header, cluster, address)
 
     async def copy_users(self, source: str, destination: str, names: list[str]) -> list[str]:
         """Have one broker know the users of another, all or those named; give their names.
@@ -176,18 +139,43 @@ class Access:
 
     async def _tell(
         self,
-        code: Code,
-        header: Header,
-        body: object | None,
+        request: Request[H, B, Any, Any],
+        header: H,
+        body: B | None,
         cluster: str | None,
         address: str | None,
     ) -> Gathered[None]:
-        async def tell(place: ServerPlace) -> None:
-            await self._wire.ask(place.address, code, header, b"" if body is None else body)
+        places = await self._brokers.targets(cluster, address, slaves=True)
+        return await self._wire.tell_each(places, request, header, body)
 
-        return await self._wire.each(
-            await self._brokers.targets(cluster, address, slaves=True), tell
-        )
+    async def _find(
+        self, request: Request[H, None, Any, R], header: H, cluster: str | None, address: str | None
+    ) -> Gathered[R | None]:
+        """Read one thing from each broker, None where there is none."""
+
+        async def ask(place: ServerPlace) -> R | None:
+            try:
+                answer = await self._wire.call(place.address, request, header)
+            except ServerError as error:
+                if error.code not in _NONE_SUCH:
+                    raise
+                return None
+            return None if answer.is_empty else answer.result()
+
+        return await self._wire.each(await self._brokers.targets(cluster, address), ask)
+
+    async def _list(
+        self,
+        request: Request[H, None, Any, list[T]],
+        header: H,
+        cluster: str | None,
+        address: str | None,
+    ) -> Gathered[list[T]]:
+        async def ask(place: ServerPlace) -> list[T]:
+            answer = await self._wire.call(place.address, request, header)
+            return [] if answer.is_empty else answer.result()
+
+        return await self._wire.each(await self._brokers.targets(cluster, address), ask)
 
 
 def rules_for(
@@ -203,12 +191,6 @@ def rules_for(
         for each in resources
     ]
     return Acl(subject=subject, policies=[Policy(entries=entries)])
-
-
-def _check_none_such(error: ServerError) -> None:
-    """Raise an error that says more than that there is none."""
-    if error.code not in _NONE_SUCH:
-        raise error
 
 
 def _there(found: Gathered[T | None], name: str) -> T:

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 from pocketmq.admin.explaining import Explanation, explain
 from pocketmq.admin.facts import GroupFacts
-from pocketmq.admin.gathered import Gathered, ServerPlace
+from pocketmq.admin.gathered import Gathered
 from pocketmq.admin.groups import GroupProgress, Groups, Running
 from pocketmq.admin.topics import Topics
 from pocketmq.admin.wire import AdminWire
@@ -15,8 +15,7 @@ from pocketmq.errors import Absent, MQError, RouteNotFound
 from pocketmq.model.names import is_retry_topic
 from pocketmq.model.queue import MessageQueue, sort_queues
 from pocketmq.protocol.bodies.connections import ConsumerConnections
-from pocketmq.protocol.codes import RequestCode as Code
-from pocketmq.protocol.requests.membership import UnregisterClientRequest
+from pocketmq.protocol.requests.membership import UNREGISTER_CLIENT
 
 
 class Balance:
@@ -73,14 +72,11 @@ class Balance:
         Brokers tell a group's members to look again whenever somebody leaves it. We leave without
         ever having been a member: that changes nothing else. Raises `Absent`.
         """
-        header = UnregisterClientRequest(
+        header = UNREGISTER_CLIENT.header(
             client_id=self._wire.session.client_id, consumer_group=group
         )
-
-        async def leave(place: ServerPlace) -> None:
-            await self._wire.ask(place.address, Code.UNREGISTER_CLIENT, header)
-
-        return await self._wire.each(await self._groups.places(group), leave)
+        places = await self._groups.places(group)
+        return await self._wire.tell_each(places, UNREGISTER_CLIENT, header)
 
     async def _progress(self, group: str) -> GroupProgress:
         """Give what is known of a group's offsets, which may be nothing."""

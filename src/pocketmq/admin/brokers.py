@@ -8,17 +8,14 @@ from pocketmq.admin.gathered import Gathered, ServerPlace
 from pocketmq.admin.wire import AdminWire
 from pocketmq.errors import Absent
 from pocketmq.protocol.bodies.connections import ProducerTable
-from pocketmq.protocol.bodies.properties_text import read_properties, write_properties
 from pocketmq.protocol.bodies.stats import BrokerConsumeStats, BrokerStats
-from pocketmq.protocol.codes import RequestCode as Code
-from pocketmq.protocol.requests.broker_admin import GET_BROKER_RUNTIME_INFO
-from pocketmq.protocol.requests.groups import GET_ALL_PRODUCER_INFO, GetAllProducersRequest
+from pocketmq.protocol.request import AnyRequest
+from pocketmq.protocol.requests import broker_admin as rows
+from pocketmq.protocol.requests.groups import GET_ALL_PRODUCER_INFO
 from pocketmq.protocol.requests.nameserver import GET_BROKER_CLUSTER_INFO
 from pocketmq.protocol.requests.stats import (
     GET_BROKER_CONSUME_STATS,
     VIEW_BROKER_STATS_DATA,
-    GetBrokerConsumeStatsRequest,
-    ViewBrokerStatsRequest,
 )
 
 _PATIENT = 50.0
@@ -89,7 +86,8 @@ class Brokers:
     ) -> Gathered[BrokerStatus]:
         """Tell how brokers are, slaves too. Raises what `all` does."""
         places = await self.targets(cluster, address, slaves=True)
-        return await self._wire.each(places, self._status)
+        tables = await self._wire.read_each(places, rows.GET_BROKER_RUNTIME_INFO)
+        return tables.map(lambda table: status_of(table.table))
 
     async def config(
         self, cluster: str | None = None, address: str | None = None
@@ -107,12 +105,8 @@ class Brokers:
         slaves: bool = False,
     ) -> Gathered[None]:
         """Change settings of running brokers, of masters alone unless `slaves`."""
-        body = write_properties(settings)
-
-        async def change(place: ServerPlace) -> None:
-            await self._wire.ask(place.address, Code.UPDATE_BROKER_CONFIG, None, body)
-
-        return await self._wire.each(await self.targets(cluster, address, slaves=slaves), change)
+        places = await self.targets(cluster, address, slaves=slaves)
+        return await self._wire.tell_each(places, rows.UPDATE_BROKER_CONFIG, None, dict(settings))
 
     async def counter(
         self, statistic: str, key: str, places: list[ServerPlace]
@@ -121,12 +115,8 @@ class Brokers:
 
         Brokers that have never counted it are missing, with the `ServerError` they gave.
         """
-        header = ViewBrokerStatsRequest(stats_name=statistic, stats_key=key)
-
-        async def view(place: ServerPlace) -> BrokerStats:
-            return await self._wire.read(place.address, VIEW_BROKER_STATS_DATA, header)
-
-        return await self._wire.each(places, view)
+        header = VIEW_BROKER_STATS_DATA.header(stats_name=statistic, stats_key=key)
+        return await self._wire.read_each(places, VIEW_BROKER_STATS_DATA, header)
 
     async def consume_stats(
         self,
@@ -136,44 +126,39 @@ class Brokers:
         timeout: float = _PATIENT,  # noqa: ASYNC109
     ) -> BrokerConsumeStats:
         """Give how far every group of a broker is, of ordered topics or of the others."""
-        header = GetBrokerConsumeStatsRequest(is_order=ordered)
+        header = GET_BROKER_CONSUME_STATS.header(is_order=ordered)
         return await self._wire.read(address, GET_BROKER_CONSUME_STATS, header, timeout=timeout)
 
     async def producers(self, address: str) -> ProducerTable:
         """Give all producers connected to a broker."""
-        return await self._wire.read(address, GET_ALL_PRODUCER_INFO, GetAllProducersRequest())
+        return await self._wire.read(address, GET_ALL_PRODUCER_INFO, GET_ALL_PRODUCER_INFO.header())
 
     async def clean_queues(
         self, cluster: str | None = None, address: str | None = None
     ) -> Gathered[None]:
         """Have brokers drop index files of queues whose messages are gone."""
-        return await self._order(Code.CLEAN_EXPIRED_CONSUMEQUEUE, cluster, address)
+        return await self._order(rows.CLEAN_EXPIRED_CONSUMEQUEUE, cluster, address)
 
     async def clean_topics(
         self, cluster: str | None = None, address: str | None = None
     ) -> Gathered[None]:
         """Have brokers drop what is left of topics that do not exist any more."""
-        return await self._order(Code.CLEAN_UNUSED_TOPIC, cluster, address)
+        return await self._order(rows.CLEAN_UNUSED_TOPIC, cluster, address)
 
     async def delete_expired_log(
         self, cluster: str | None = None, address: str | None = None
     ) -> Gathered[None]:
         """Have brokers delete commit log files that are older than they keep them."""
-        return await self._order(Code.DELETE_EXPIRED_COMMITLOG, cluster, address)
+        return await self._order(rows.DELETE_EXPIRED_COMMITLOG, cluster, address)
 
-    async def _order(self, code: Code, cluster: str | None, address: str | None) -> Gathered[None]:
-        async def order(place: ServerPlace) -> None:
-            await self._wire.ask(place.address, code)
-
-        return await self._wire.each(await self.targets(cluster, address, slaves=True), order)
-
-    async def _status(self, place: ServerPlace) -> BrokerStatus:
-        table = await self._wire.read(place.address, GET_BROKER_RUNTIME_INFO, None)
-        return status_of(table.table)
+    async def _order(
+        self, request: AnyRequest, cluster: str | None, address: str | None
+    ) -> Gathered[None]:
+        places = await self.targets(cluster, address, slaves=True)
+        return await self._wire.tell_each(places, request)
 
     async def _config(self, place: ServerPlace) -> dict[str, str]:
-        answer = await self._wire.ask(place.address, Code.GET_BROKER_CONFIG)
-        return read_properties(answer.body)
+        return dict((await self._wire.call(place.address, rows.GET_BROKER_CONFIG)).result())
 
 
 def status_of(figures: dict[str, str]) -> BrokerStatus:

@@ -18,22 +18,12 @@ from pocketmq.protocol.bodies.connections import ConsumerConnections, ProducerCo
 from pocketmq.protocol.bodies.groups import GroupConfigs
 from pocketmq.protocol.bodies.running import RunningInfo
 from pocketmq.protocol.bodies.stats import ConsumeStats, QueueProgress
-from pocketmq.protocol.codes import RequestCode as Code
+from pocketmq.protocol.requests import groups as rows
+from pocketmq.protocol.requests.assignment import SET_MESSAGE_REQUEST_MODE
 from pocketmq.protocol.requests.client_calls import (
     GET_CONSUMER_RUNNING_INFO,
-    GetConsumerRunningInfoRequest,
 )
-from pocketmq.protocol.requests.groups import (
-    GET_ALL_SUBSCRIPTIONGROUP_CONFIG,
-    GET_CONSUMER_CONNECTION_LIST,
-    GET_PRODUCER_CONNECTION_LIST,
-    QUERY_TOPICS_BY_CONSUMER,
-    DeleteSubscriptionGroupRequest,
-    GetConsumerConnectionsRequest,
-    GetProducerConnectionsRequest,
-    QueryTopicsByConsumerRequest,
-)
-from pocketmq.protocol.requests.stats import GET_CONSUME_STATS, GetConsumeStatsRequest
+from pocketmq.protocol.requests.stats import GET_CONSUME_STATS
 
 _PATIENCE = 15.0
 """Seconds for figures over all queues of a group, and for questions handed on to a client."""
@@ -78,12 +68,9 @@ class Groups:
         self, cluster: str | None = None, address: str | None = None
     ) -> Gathered[dict[str, GroupConfig]]:
         """Give the settings of every group, of each master."""
-
-        async def read(place: ServerPlace) -> dict[str, GroupConfig]:
-            table = await self._wire.read(place.address, GET_ALL_SUBSCRIPTIONGROUP_CONFIG, None)
-            return table.subscription_group_table
-
-        return await self._wire.each(await self._brokers.targets(cluster, address), read)
+        places = await self._brokers.targets(cluster, address)
+        found = await self._wire.read_each(places, rows.GET_ALL_SUBSCRIPTIONGROUP_CONFIG)
+        return found.map(lambda table: table.subscription_group_table)
 
     async def config(self, group: str) -> Gathered[GroupConfig]:
         """Give a group's settings on each broker that has it."""
@@ -97,13 +84,9 @@ class Groups:
     ) -> Gathered[None]:
         """Make a group on brokers, or change it. Raises `NameInvalid`, `Absent`."""
         check_group(config.group_name)
-
-        async def create(place: ServerPlace) -> None:
-            await self._wire.ask(
-                place.address, Code.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, None, config
-            )
-
-        return await self._wire.each(await self._brokers.targets(cluster, address), create)
+        places = await self._brokers.targets(cluster, address)
+        request = rows.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP
+        return await self._wire.tell_each(places, request, None, config)
 
     async def create_many(
         self, configs: list[GroupConfig], cluster: str | None = None, address: str | None = None
@@ -112,12 +95,9 @@ class Groups:
         for config in configs:
             check_group(config.group_name)
         body = GroupConfigs(group_config_list=configs)
-        code = Code.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST
-
-        async def create(place: ServerPlace) -> None:
-            await self._wire.ask(place.address, code, None, body)
-
-        return await self._wire.each(await self._brokers.targets(cluster, address), create)
+        places = await self._brokers.targets(cluster, address)
+        request = rows.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST
+        return await self._wire.tell_each(places, request, None, body)
 
     async def delete(
         self,
@@ -131,14 +111,11 @@ class Groups:
 
         From a whole cluster its retry and dead letter topics go, too. Raises `Absent`.
         """
-        header = DeleteSubscriptionGroupRequest(
+        header = rows.DELETE_SUBSCRIPTIONGROUP.header(
             group_name=group, clean_offset=offsets, remove_offset=offsets
         )
-
-        async def delete(place: ServerPlace) -> None:
-            await self._wire.ask(place.address, Code.DELETE_SUBSCRIPTIONGROUP, header)
-
-        done = await self._wire.each(await self._brokers.targets(cluster, address), delete)
+        places = await self._brokers.targets(cluster, address)
+        done = await self._wire.tell_each(places, rows.DELETE_SUBSCRIPTIONGROUP, header)
         if cluster is not None and done.complete:
             await self._topics.delete(retry_topic(group), cluster)
             await self._topics.delete(dead_letter_topic(group), cluster)
@@ -156,11 +133,8 @@ class Groups:
     ) -> Gathered[None]:
         """Have a group pull a topic's messages, or pop them (5.x); then `share` queues each."""
         body = RequestMode(topic=topic, consumer_group=group, mode=mode, pop_share_queue_num=share)
-
-        async def change(place: ServerPlace) -> None:
-            await self._wire.ask(place.address, Code.SET_MESSAGE_REQUEST_MODE, None, body)
-
-        return await self._wire.each(await self._brokers.targets(cluster, address), change)
+        places = await self._brokers.targets(cluster, address)
+        return await self._wire.tell_each(places, SET_MESSAGE_REQUEST_MODE, None, body)
 
     # Members
 
@@ -189,11 +163,13 @@ class Groups:
         self, group: str, places: list[ServerPlace]
     ) -> Gathered[ConsumerConnections]:
         """Give a group's members as some brokers see them."""
-        header = GetConsumerConnectionsRequest(consumer_group=group)
+        header = rows.GET_CONSUMER_CONNECTION_LIST.header(consumer_group=group)
 
         async def ask(place: ServerPlace) -> ConsumerConnections:
             try:
-                return await self._wire.read(place.address, GET_CONSUMER_CONNECTION_LIST, header)
+                return await self._wire.read(
+                    place.address, rows.GET_CONSUMER_CONNECTION_LIST, header
+                )
             except ConsumerOffline:
                 return ConsumerConnections()
 
@@ -204,12 +180,9 @@ class Groups:
 
         Brokers without any refuse, and are missing. Raises `RouteNotFound`.
         """
-        header = GetProducerConnectionsRequest(producer_group=group)
-
-        async def ask(place: ServerPlace) -> ProducerConnections:
-            return await self._wire.read(place.address, GET_PRODUCER_CONNECTION_LIST, header)
-
-        return await self._wire.each(await self._topics.places(topic), ask)
+        header = rows.GET_PRODUCER_CONNECTION_LIST.header(producer_group=group)
+        places = await self._topics.places(topic)
+        return await self._wire.read_each(places, rows.GET_PRODUCER_CONNECTION_LIST, header)
 
     async def running_info(
         self, group: str, client_id: str, *, stacks: bool = False
@@ -218,7 +191,7 @@ class Groups:
 
         With `stacks` it tells what its threads do. Raises the last broker's error if none can.
         """
-        header = GetConsumerRunningInfoRequest(
+        header = GET_CONSUMER_RUNNING_INFO.header(
             consumer_group=group, client_id=client_id, jstack_enable=stacks
         )
         failure: MQError = Absent("member", client_id, f"of group {group!r}")
@@ -249,7 +222,7 @@ class Groups:
                 async with asyncio.timeout(patience):
                     return await self.running_info(group, client, stacks=stacks)
             except TimeoutError as error:
-                name = Code.GET_CONSUMER_RUNNING_INFO.name
+                name = GET_CONSUMER_RUNNING_INFO.code.name
                 raise RequestTimedOut(client, name, patience or 0.0) from error
 
         outcomes = await self._wire.together(clients, ask)
@@ -283,24 +256,15 @@ class Groups:
         self, group: str, topic: str | None, places: list[ServerPlace]
     ) -> Gathered[ConsumeStats]:
         """Give how far a group is as some brokers know it."""
-        header = GetConsumeStatsRequest(consumer_group=group, topic=topic)
-
-        async def ask(place: ServerPlace) -> ConsumeStats:
-            return await self._wire.read(
-                place.address, GET_CONSUME_STATS, header, timeout=_PATIENCE
-            )
-
-        return await self._wire.each(places, ask)
+        header = GET_CONSUME_STATS.header(consumer_group=group, topic=topic)
+        return await self._wire.read_each(places, GET_CONSUME_STATS, header, timeout=_PATIENCE)
 
     async def topics(self, group: str) -> Gathered[list[str]]:
         """Name the topics a group has consumed, as each broker knows them."""
-        header = QueryTopicsByConsumerRequest(group=group)
-
-        async def ask(place: ServerPlace) -> list[str]:
-            names = await self._wire.read(place.address, QUERY_TOPICS_BY_CONSUMER, header)
-            return sorted(names.topic_list)
-
-        return await self._wire.each(await self.places(group), ask)
+        header = rows.QUERY_TOPICS_BY_CONSUMER.header(group=group)
+        places = await self.places(group)
+        found = await self._wire.read_each(places, rows.QUERY_TOPICS_BY_CONSUMER, header)
+        return found.map(lambda names: sorted(names.topic_list))
 
 
 def client_ids(view: ConsumerConnections) -> list[str]:

@@ -27,12 +27,15 @@ from pocketmq.model.names import (
 from pocketmq.model.queue import MessageQueue, sort_queues
 from pocketmq.model.receipt import SendReceipt
 from pocketmq.protocol.bodies.running import DirectConsumeResult
-from pocketmq.protocol.codes import RequestCode as Code
 from pocketmq.protocol.message_ids import parse_offset_id
 from pocketmq.protocol.pulled import decode_pulled
 from pocketmq.protocol.received import Delivery, ReceivedMessage
-from pocketmq.protocol.requests.client_calls import CONSUME_MESSAGE_DIRECTLY, ConsumeDirectlyRequest
-from pocketmq.protocol.requests.queries import QueryMessageRequest, ViewMessageRequest
+from pocketmq.protocol.requests.client_calls import CONSUME_MESSAGE_DIRECTLY
+from pocketmq.protocol.requests.queries import (
+    QUERY_MESSAGE,
+    VIEW_MESSAGE_BY_ID,
+    QueryMessageRequest,
+)
 from pocketmq.protocol.trace_text import Traced, decode_traced
 
 FOR_EVER = 2**63 - 1
@@ -210,7 +213,7 @@ class Messages:
         Raises `Absent`, and the `ServerError` of a broker that cannot reach the member.
         """
         message = await self.by_id(topic, message_id)
-        header = ConsumeDirectlyRequest(
+        header = CONSUME_MESSAGE_DIRECTLY.header(
             consumer_group=group,
             client_id=client_id,
             msg_id=message.offset_message_id,
@@ -234,23 +237,23 @@ class Messages:
         raise Absent("broker", message.store_host, "in this cluster")
 
     async def _view(self, place: ServerPlace, offset: int, message_id: str) -> ReceivedMessage:
-        header = ViewMessageRequest(offset=offset)
+        header = VIEW_MESSAGE_BY_ID.header(offset=offset)
         accept = _OR_NONE | {int(ResponseCode.SYSTEM_ERROR)}  # Java's answer for no message there
-        answer = await self._wire.ask(place.address, Code.VIEW_MESSAGE_BY_ID, header, accept=accept)
+        answer = await self._wire.call(place.address, VIEW_MESSAGE_BY_ID, header, accept=accept)
         if answer.code != ResponseCode.SUCCESS:
             raise Absent("message", message_id, f"on broker {place.broker}")
-        return decode_pulled(answer.body, Delivery(broker_name=place.broker))[0]
+        return decode_pulled(answer.result(), Delivery(broker_name=place.broker))[0]
 
     async def _query(
         self, header: QueryMessageRequest, wanted: Callable[[ReceivedMessage], bool]
     ) -> FoundMessages:
         async def ask(place: ServerPlace) -> list[ReceivedMessage]:
-            answer = await self._wire.ask(
-                place.address, Code.QUERY_MESSAGE, header, timeout=_PATIENCE, accept=_OR_NONE
+            answer = await self._wire.call(
+                place.address, QUERY_MESSAGE, header, timeout=_PATIENCE, accept=_OR_NONE
             )
-            if answer.code != ResponseCode.SUCCESS or not answer.body:
+            if answer.code != ResponseCode.SUCCESS or answer.is_empty:
                 return []
-            return _sound(answer.body, header.topic, place.broker)
+            return _sound(answer.result(), header.topic, place.broker)
 
         places = await self._topics.places(header.topic)
         gathered = (await self._wire.each(places, ask)).some()

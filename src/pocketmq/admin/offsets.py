@@ -13,7 +13,7 @@ from pocketmq.client.questions.asking import Question
 from pocketmq.errors import BrokerNotFound, ConsumerOffline, MQError
 from pocketmq.model.queue import MessageQueue, sort_queues
 from pocketmq.model.route import TopicRoute
-from pocketmq.protocol.bodies.offsets import ConsumerStatus, ResetOffset
+from pocketmq.protocol.bodies.offsets import ResetOffset
 from pocketmq.protocol.requests.client_calls import (
     INVOKE_BROKER_TO_GET_CONSUMER_STATUS,
     GetConsumerStatusRequest,
@@ -82,9 +82,8 @@ class Offsets:
         )
 
         async def reset(place: ServerPlace) -> ResetOffset:
-            request = INVOKE_BROKER_TO_RESET_OFFSET
-            answer = await self._wire.ask(place.address, request.code, header)
-            return request.result.decode(answer.body) if answer.body else ResetOffset()
+            answer = await self._wire.call(place.address, INVOKE_BROKER_TO_RESET_OFFSET, header)
+            return ResetOffset() if answer.is_empty else answer.result()
 
         done = await self._wire.each(places, reset)
         if any(isinstance(each.error, ConsumerOffline) for each in done.missing):
@@ -108,7 +107,7 @@ class Offsets:
             is_force=True,
         )
         address = await self.address_of(queue)
-        await self._wire.ask(address, INVOKE_BROKER_TO_RESET_OFFSET.code, header)
+        await self._wire.call(address, INVOKE_BROKER_TO_RESET_OFFSET, header)
 
     async def reset_stored(
         self, group: str, topic: str, time_ms: int, *, back_only: bool = False
@@ -176,13 +175,9 @@ class Offsets:
         Raises `RouteNotFound`, and the error if no broker reaches the members.
         """
         header = GetConsumerStatusRequest(topic=topic, group=group, client_addr=client_id)
-
-        async def ask(place: ServerPlace) -> ConsumerStatus:
-            return await self._wire.read(
-                place.address, INVOKE_BROKER_TO_GET_CONSUMER_STATUS, header
-            )
-
-        found = (await self._wire.each(await self._topics.places(topic), ask)).some()
+        places = await self._topics.places(topic)
+        request = INVOKE_BROKER_TO_GET_CONSUMER_STATUS
+        found = (await self._wire.read_each(places, request, header)).some()
         return {
             client: offsets
             for status in found.values()

@@ -13,27 +13,11 @@ from pocketmq.model.queue import MessageQueue, sort_queues
 from pocketmq.model.route import MASTER_ID, BrokerData, TopicRoute
 from pocketmq.model.topic_config import TopicConfig
 from pocketmq.protocol.bodies.consume_queue import ConsumeQueuePage
-from pocketmq.protocol.bodies.stats import OffsetRange, TopicStats
+from pocketmq.protocol.bodies.stats import OffsetRange
 from pocketmq.protocol.bodies.topics import TopicConfigs
-from pocketmq.protocol.codes import RequestCode as Code
-from pocketmq.protocol.requests.nameserver import (
-    GET_ALL_TOPIC_LIST_FROM_NAMESERVER,
-    GET_TOPICS_BY_CLUSTER,
-    DeleteTopicInNameServerRequest,
-    GetTopicsByClusterRequest,
-)
-from pocketmq.protocol.requests.queries import QUERY_CONSUME_QUEUE, QueryConsumeQueueRequest
-from pocketmq.protocol.requests.topics import (
-    GET_ALL_TOPIC_CONFIG,
-    GET_SYSTEM_TOPIC_LIST_FROM_BROKER,
-    GET_TOPIC_STATS_INFO,
-    QUERY_TOPIC_CONSUME_BY_WHO,
-    CreateTopicListRequest,
-    CreateTopicRequest,
-    DeleteTopicRequest,
-    GetTopicStatsRequest,
-    QueryTopicConsumersRequest,
-)
+from pocketmq.protocol.requests import nameserver
+from pocketmq.protocol.requests import topics as rows
+from pocketmq.protocol.requests.queries import QUERY_CONSUME_QUEUE
 
 
 class TopicStatus(msgspec.Struct, frozen=True):
@@ -72,10 +56,10 @@ class Topics:
     async def names(self, cluster: str | None = None) -> list[str]:
         """List the topics a name server knows, of one cluster or of all, sorted."""
         if cluster is None:
-            names = await self._wire.look_up(GET_ALL_TOPIC_LIST_FROM_NAMESERVER)
+            names = await self._wire.look_up(nameserver.GET_ALL_TOPIC_LIST_FROM_NAMESERVER)
         else:
-            header = GetTopicsByClusterRequest(cluster=cluster)
-            names = await self._wire.look_up(GET_TOPICS_BY_CLUSTER, header)
+            header = nameserver.GET_TOPICS_BY_CLUSTER.header(cluster=cluster)
+            names = await self._wire.look_up(nameserver.GET_TOPICS_BY_CLUSTER, header)
         return sorted(names.topic_list)
 
     async def route(self, topic: str) -> TopicRoute:
@@ -116,28 +100,24 @@ class Topics:
         for config in configs:
             check_topic(config.topic_name)
         body = TopicConfigs(topic_config_list=configs)
-
-        async def create(place: ServerPlace) -> None:
-            header = CreateTopicListRequest()
-            await self._wire.ask(place.address, Code.UPDATE_AND_CREATE_TOPIC_LIST, header, body)
-
-        return await self._wire.each(await self._brokers.targets(cluster, address), create)
+        places, header = (
+            await self._brokers.targets(cluster, address),
+            rows.UPDATE_AND_CREATE_TOPIC_LIST.header(),
+        )
+        return await self._wire.tell_each(places, rows.UPDATE_AND_CREATE_TOPIC_LIST, header, body)
 
     async def delete(self, topic: str, cluster: str) -> Gathered[None]:
         """Delete a topic and its messages: on all masters of a cluster, then on name servers.
 
         The name servers keep it while a broker has not deleted it. Raises `Absent`.
         """
-        header = DeleteTopicRequest(topic=topic)
-
-        async def delete(place: ServerPlace) -> None:
-            await self._wire.ask(place.address, Code.DELETE_TOPIC_IN_BROKER, header)
-
-        done = await self._wire.each(await self._brokers.masters(cluster), delete)
+        header = rows.DELETE_TOPIC_IN_BROKER.header(topic=topic)
+        places = await self._brokers.masters(cluster)
+        done = await self._wire.tell_each(places, rows.DELETE_TOPIC_IN_BROKER, header)
         if done.complete:
-            forget = DeleteTopicInNameServerRequest(topic=topic)
+            forget = nameserver.DELETE_TOPIC_IN_NAMESRV.header(topic=topic)
             for address in self._name_servers.addresses:
-                await self._wire.ask(address, Code.DELETE_TOPIC_IN_NAMESRV, forget)
+                await self._wire.call(address, nameserver.DELETE_TOPIC_IN_NAMESRV, forget)
             (await self._name_servers.delete(ORDER_NAMESPACE, topic)).all()
         return done
 
@@ -174,12 +154,9 @@ class Topics:
 
     async def status(self, topic: str) -> TopicStatus:
         """Tell what each queue holds. Raises `RouteNotFound`, or the error if no broker answers."""
-        header = GetTopicStatsRequest(topic=topic)
-
-        async def ask(place: ServerPlace) -> TopicStats:
-            return await self._wire.read(place.address, GET_TOPIC_STATS_INFO, header)
-
-        gathered = (await self._wire.each(await self.places(topic), ask)).some()
+        header = rows.GET_TOPIC_STATS_INFO.header(topic=topic)
+        places = await self.places(topic)
+        gathered = (await self._wire.read_each(places, rows.GET_TOPIC_STATS_INFO, header)).some()
         found = {
             queue: held for stats in gathered.values() for queue, held in stats.offset_table.items()
         }
@@ -191,16 +168,13 @@ class Topics:
         self, cluster: str | None = None, address: str | None = None
     ) -> Gathered[dict[str, TopicConfig]]:
         """Give the settings of every topic, of each master."""
-
-        async def read(place: ServerPlace) -> dict[str, TopicConfig]:
-            table = await self._wire.read(place.address, GET_ALL_TOPIC_CONFIG, None)
-            return table.topic_config_table
-
-        return await self._wire.each(await self._brokers.targets(cluster, address), read)
+        places = await self._brokers.targets(cluster, address)
+        found = await self._wire.read_each(places, rows.GET_ALL_TOPIC_CONFIG)
+        return found.map(lambda table: table.topic_config_table)
 
     async def system_names(self, address: str) -> list[str]:
         """Name the topics a broker has for itself."""
-        names = await self._wire.read(address, GET_SYSTEM_TOPIC_LIST_FROM_BROKER, None)
+        names = await self._wire.read(address, rows.GET_SYSTEM_TOPIC_LIST_FROM_BROKER, None)
         return sorted(names.topic_list)
 
     async def index(
@@ -214,7 +188,7 @@ class Topics:
         group: str | None = None,
     ) -> ConsumeQueuePage:
         """Give entries of a queue's index, and what a group's filter does with them."""
-        header = QueryConsumeQueueRequest(
+        header = QUERY_CONSUME_QUEUE.header(
             topic=topic, queue_id=queue_id, index=first, count=count, consumer_group=group
         )
         return await self._wire.read(address, QUERY_CONSUME_QUEUE, header)
@@ -238,20 +212,16 @@ class Topics:
 
     async def consumers_at(self, topic: str, places: list[ServerPlace]) -> Gathered[list[str]]:
         """Name the groups that consume a topic, as some brokers know them."""
-        header = QueryTopicConsumersRequest(topic=topic)
-
-        async def ask(place: ServerPlace) -> list[str]:
-            names = await self._wire.read(place.address, QUERY_TOPIC_CONSUME_BY_WHO, header)
-            return sorted(names.group_list)
-
-        return await self._wire.each(places, ask)
+        header = rows.QUERY_TOPIC_CONSUME_BY_WHO.header(topic=topic)
+        found = await self._wire.read_each(places, rows.QUERY_TOPIC_CONSUME_BY_WHO, header)
+        return found.map(lambda names: sorted(names.group_list))
 
     async def _create(self, place: ServerPlace, config: TopicConfig) -> None:
         attributes = ",".join(
             f"{key}={value}" if key.startswith("+") else key
             for key, value in config.attributes.items()
         )
-        header = CreateTopicRequest(
+        header = rows.UPDATE_AND_CREATE_TOPIC.header(
             topic=config.topic_name,
             default_topic=AUTO_CREATE_TOPIC,
             read_queue_nums=config.read_queue_nums,
@@ -262,7 +232,7 @@ class Topics:
             order=config.order,
             attributes=attributes or None,
         )
-        await self._wire.ask(place.address, Code.UPDATE_AND_CREATE_TOPIC, header)
+        await self._wire.call(place.address, rows.UPDATE_AND_CREATE_TOPIC, header)
 
     async def _set_order(self, config: TopicConfig, brokers: list[str], *, whole: bool) -> None:
         """Tell name servers the queues of an ordered topic; other brokers' part stays."""

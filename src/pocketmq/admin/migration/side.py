@@ -28,11 +28,10 @@ from pocketmq.model.names import AUTO_CREATE_TOPIC
 from pocketmq.model.queue import MessageQueue
 from pocketmq.model.subscription import TAG
 from pocketmq.protocol.bodies.stats import OffsetRange
-from pocketmq.protocol.codes import RequestCode as Code
 from pocketmq.protocol.pulled import decode_pulled
 from pocketmq.protocol.received import Delivery, ReceivedMessage
-from pocketmq.protocol.requests.sending import SendRequestV2, SendResponse
-from pocketmq.protocol.requests.topics import GET_TOPIC_STATS_INFO, GetTopicStatsRequest
+from pocketmq.protocol.requests.sending import SEND_BATCH_MESSAGE, SEND_MESSAGE_V2, SendRequestV2
+from pocketmq.protocol.requests.topics import GET_TOPIC_STATS_INFO
 
 T = TypeVar("T")
 
@@ -86,7 +85,7 @@ class Side:
 
     async def held(self, topic: str, broker: str) -> dict[int, OffsetRange]:
         """Tell what the queues of a topic hold on a broker, by queue id; none: it has no such."""
-        header = GetTopicStatsRequest(topic=topic)
+        header = GET_TOPIC_STATS_INFO.header(topic=topic)
         try:
             stats = await self.wire.read(self.address(broker), GET_TOPIC_STATS_INFO, header)
         except TopicNotFound:
@@ -129,10 +128,10 @@ class Side:
             batch=request.is_batch,
             bname=queue.broker_name,
         )
-        code = Code.SEND_BATCH_MESSAGE if request.is_batch else Code.SEND_MESSAGE_V2
+        row = SEND_BATCH_MESSAGE if request.is_batch else SEND_MESSAGE_V2
         address = self.address(queue.broker_name)
-        answer = await self.wire.ask(address, code, header, request.body, accept=_STORED)
-        return answer.header(SendResponse).queue_offset
+        answer = await self.wire.call(address, row, header, request.body, accept=_STORED)
+        return answer.header().queue_offset
 
     async def committed(self, group: str, queue: MessageQueue) -> int | None:
         """Give the offset stored for a group in a queue; None if there is none."""

@@ -10,28 +10,12 @@ from typing import Any, NamedTuple
 import click
 import msgspec
 
+from pocketmq import errors
 from pocketmq.admin.admin import Admin
 from pocketmq.cli.admin.shown import Shown, jsonable
 from pocketmq.cli.entry import Entry, entry_options
 from pocketmq.cli.options import FiniteRange
 from pocketmq.cli.output import printable
-from pocketmq.errors import (
-    Absent,
-    BrokerNotFound,
-    CannotStart,
-    ConsumerOffline,
-    InvalidInput,
-    MQError,
-    NameServersUnreachable,
-    NoPermission,
-    ResponseCode,
-    RouteNotFound,
-    SendFailed,
-    ServerError,
-    SubscriptionGroupNotFound,
-    TopicNotFound,
-    TransportError,
-)
 
 Work = Callable[..., Awaitable[Shown]]
 _CLEAR = "\x1b[H\x1b[2J"
@@ -145,7 +129,7 @@ def run(common: Common, work: Work, given: dict[str, Any]) -> int:
     gc.enable()  # see `pocketmq.cli.main`
     try:
         return asyncio.run(_run(common, work, given))
-    except MQError as error:
+    except errors.MQError as error:
         complain(str(error))
         return exit_code(error)
     except KeyboardInterrupt:  # click would print an empty line
@@ -159,7 +143,7 @@ async def _run(common: Common, work: Work, given: dict[str, Any]) -> int:
         while True:
             try:
                 shown = await work(admin, **given)
-            except MQError as error:
+            except errors.MQError as error:
                 shown = Shown([], {"error": str(error)}, (str(error),))
             if sys.stdout.isatty() and not common.as_json:
                 sys.stdout.write(_CLEAR)
@@ -219,26 +203,33 @@ PARTIAL = 6
 INTERRUPTED = 130
 
 _NOT_THERE_CODES = {
-    int(ResponseCode.QUERY_NOT_FOUND),
-    int(ResponseCode.USER_NOT_EXIST),
-    int(ResponseCode.POLICY_NOT_EXIST),
+    int(errors.ResponseCode.QUERY_NOT_FOUND),
+    int(errors.ResponseCode.USER_NOT_EXIST),
+    int(errors.ResponseCode.POLICY_NOT_EXIST),
 }
 
 
-def exit_code(error: MQError) -> int:
+def exit_code(error: errors.MQError) -> int:
     """Give the exit code an error stands for."""
-    if isinstance(error, SendFailed) and error.last_error is not None:
+    if isinstance(error, errors.SendFailed) and error.last_error is not None:
         return exit_code(error.last_error)
-    if isinstance(error, InvalidInput | CannotStart):
+    if isinstance(error, errors.InvalidInput | errors.CannotStart):
         return WRONG_INPUT
     if isinstance(
-        error, Absent | RouteNotFound | TopicNotFound | SubscriptionGroupNotFound | ConsumerOffline
+        error,
+        errors.Absent
+        | errors.RouteNotFound
+        | errors.TopicNotFound
+        | errors.SubscriptionGroupNotFound
+        | errors.ConsumerOffline,
     ):
         return NOT_THERE
-    if isinstance(error, NameServersUnreachable | TransportError | BrokerNotFound):
+    if isinstance(
+        error, errors.NameServersUnreachable | errors.TransportError | errors.BrokerNotFound
+    ):
         return NO_ANSWER
-    if isinstance(error, NoPermission):
+    if isinstance(error, errors.NoPermission):
         return NOT_ALLOWED
-    if isinstance(error, ServerError) and error.code in _NOT_THERE_CODES:
+    if isinstance(error, errors.ServerError) and error.code in _NOT_THERE_CODES:
         return NOT_THERE
     return FAILED
