@@ -57,7 +57,7 @@ def test_the_example_runs_from_the_wire_to_the_command(tmp_path: Path) -> None:
     for path, lines in changes:
         file = tmp_path / path
         file.write_text(change(file.read_text(), lines))
-    assert len({path for path, _ in changes}) == 7
+    assert len({path for path, _ in changes}) == 6
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM],
         env={"PYTHONPATH": str(tmp_path / "src"), "PYTHONDONTWRITEBYTECODE": "1"},

@@ -1,24 +1,22 @@
-"""The steps of a migration as commands."""
+"""`pocketmq migrate`: move to another cluster, step by step, while clients keep running."""
 
 import asyncio
 import logging
 import signal
-import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import ExitStack, asynccontextmanager, contextmanager, nullcontext
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import ExitStack, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
 import click
-import msgspec
 
-from pocketmq.admin.migration.copy_run import MigrationProgress
 from pocketmq.admin.migration.copying import CopyRules
 from pocketmq.admin.migration.ledger import MigrationLedger
 from pocketmq.admin.migration.migration import Migration
 from pocketmq.admin.migration.plan import MigrationChoice
-from pocketmq.cli.lazy_group import CommandGroup
+from pocketmq.cli.lazy_group import HELP, CommandGroup
 from pocketmq.cli.migrate.ends import Ends, ends_options
+from pocketmq.cli.migrate.progress import showing_progress
 from pocketmq.cli.migrate.report import (
     copied_lines,
     group_lines,
@@ -26,45 +24,39 @@ from pocketmq.cli.migrate.report import (
     status_lines,
     verdict_lines,
 )
-from pocketmq.cli.options import FiniteRange
-from pocketmq.cli.output import printable
+from pocketmq.cli.options import FiniteRange, all_of, json_option
+from pocketmq.cli.output import print_json, printable
 
 INTERRUPTED = 130
 
 
-@click.group("migrate", cls=CommandGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group("migrate", cls=CommandGroup, context_settings=HELP)
 def command() -> None:
-    """Move topics, groups, messages and offsets to another cluster, while everything goes on.
+    """Move topics, groups, messages and offsets to another cluster without downtime.
 
-    plan shows what would be done. copy --follow copies and goes on copying. offsets moves a group
-    over when its members have stopped. verify compares both sides, message by message.
+    plan shows what would be done. copy --follow copies, and keeps copying new messages. offsets
+    moves a group once its members have stopped. verify compares both sides message by message.
     """
 
 
-def _chosen(command: Any) -> Any:
-    for option in (
-        click.option(
-            "--without", multiple=True, help="Topic or group to leave behind; repeatable."
-        ),
-        click.option(
-            "-g", "--group", "groups", multiple=True, help="Group; repeatable. Usually all."
-        ),
-        click.option(
-            "-t", "--topic", "topics", multiple=True, help="Topic; repeatable. Usually all."
-        ),
-    ):
-        command = option(command)
-    return command
-
-
+_GROUPS = click.option(
+    "-g", "--group", "groups", multiple=True, help="Group to move; repeatable.  [default: all]"
+)
+_chosen = all_of(
+    click.option(
+        "-t", "--topic", "topics", multiple=True, help="Topic to move; repeatable.  [default: all]"
+    ),
+    _GROUPS,
+    click.option("--without", multiple=True, help="Topic or group to skip; repeatable."),
+)
 _STATE = click.option(
     "--state",
     type=click.Path(path_type=Path, dir_okay=False),
     default="pocketmq-migration.sqlite",
     show_default=True,
-    help="File that keeps how far the migration is.",
+    help="File that records the progress of the migration.",
 )
-_JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+_JSON = json_option()
 
 
 @command.command("plan")
@@ -81,7 +73,10 @@ def plan(
     as_json: bool,
     **given: Any,
 ) -> int:
-    """Show what would be done; nothing is changed. Ends with 1 if something stands in the way."""
+    """Show what would be done, without changing anything.
+
+    Exits with 1 if something prevents the migration.
+    """
     ends = Ends.taken_from(given)
 
     known = (
@@ -90,7 +85,7 @@ def plan(
 
     async def work(migration: Migration) -> int:
         outlook = await migration.outlook(known)
-        _say(plan_lines(ends, outlook), outlook, as_json=as_json)
+        _print(plan_lines(ends, outlook), outlook, as_json=as_json)
         return 1 if outlook.plan.problems else 0
 
     with known or nullcontext():
@@ -100,23 +95,26 @@ def plan(
 @command.command("copy")
 @_chosen
 @_STATE
-@click.option("--dry-run", is_flag=True, help="Show the plan, change nothing.")
-@click.option("--follow", is_flag=True, help="Go on with what comes, until Ctrl-C.")
+@click.option("--dry-run", is_flag=True, help="Show the plan without changing anything.")
+@click.option("--follow", is_flag=True, help="Keep copying new messages until Ctrl-C.")
 @click.option(
     "--quiet",
     type=FiniteRange(0.0),
     metavar="SECONDS",
-    help="Follow until nothing has come for so long and no message waits.",
+    help="Follow until SECONDS pass without a new or delayed message.",
 )
-@click.option("--move-delayed", is_flag=True, help="Move messages that wait, with their due time.")
-@click.option("--exact-times", is_flag=True, help="Keep each time of birth exactly; slower.")
-@click.option("--adopt", is_flag=True, help="Take over copies whose state file was lost.")
+@click.option(
+    "--move-delayed", is_flag=True, help="Move delayed messages, with their delivery time."
+)
+@click.option("--exact-times", is_flag=True, help="Preserve every born timestamp exactly; slower.")
+@click.option("--adopt", is_flag=True, help="Adopt copies whose state file was lost.")
 @click.option(
     "--patience",
     type=FiniteRange(0.0),
     default=60.0,
     show_default=True,
-    help="Seconds to wait for servers that are away.",
+    metavar="SECONDS",
+    help="Retry servers that do not respond for SECONDS.",
 )
 @_JSON
 @ends_options
@@ -139,10 +137,10 @@ def copy(
     as_json: bool,
     **given: Any,
 ) -> int:
-    """Make topics and groups, and copy messages, queue by queue, in order.
+    """Create topics and groups, and copy messages, queue by queue, in order.
 
-    Without --follow it ends when all is copied that was there at its start. Ctrl-C ends it after
-    what is under way. Whatever ended it, the same command goes on where it was.
+    Without --follow it stops when everything is copied that was there at its start. Ctrl-C finishes
+    in-flight work, then stops. However it was stopped, the same command resumes.
     """
     if dry_run:
         names = ("topics", "groups", "without", "state", "as_json")
@@ -157,7 +155,7 @@ def copy(
             ledger = stack.enter_context(
                 MigrationLedger(state, ends.source, ends.target, create=True)
             )
-            stack.enter_context(stop_on_signals(migration.stop))
+            stack.enter_context(_stop_on_signals(migration.stop))
             async with showing_progress(migration.progress, following=following):
                 done = await migration.copy(
                     ledger,
@@ -167,7 +165,7 @@ def copy(
                     adopt=adopt,
                 )
             stopped = migration.stop.is_set()
-            _say(copied_lines(done, stopped=stopped), vars(done), as_json=as_json)
+            _print(copied_lines(done, stopped=stopped), vars(done), as_json=as_json)
         until_stopped = follow and quiet is None
         return INTERRUPTED if stopped and not until_stopped else 0
 
@@ -175,32 +173,33 @@ def copy(
 
 
 @command.command("offsets")
-@click.option("-g", "--group", "groups", multiple=True, help="Group; repeatable. Usually all.")
+@_GROUPS
 @_STATE
 @click.option(
     "--wait",
     type=FiniteRange(0.0),
     default=10.0,
     show_default=True,
-    help="Seconds for a copy that runs beside to come as far as the group.",
+    metavar="SECONDS",
+    help="Wait for a running copy to reach the group's offsets.",
 )
 @_JSON
 @ends_options
 def offsets(
     *, groups: tuple[str, ...], state: Path, wait: float, as_json: bool, **given: Any
 ) -> int:
-    """Have groups go on, on the target, behind the last message they have consumed here.
+    """Copy consumer offsets so groups resume on the target.
 
-    Stop the group's members first; then run this, then start them on the target. Ends with 1 if a
-    group has members on the target already: its offsets are left alone.
+    Stop the group's members first; then run this, then start them on the target. Exits with 1 if a
+    group already has members on the target: its offsets are not changed.
     """
 
     async def work(migration: Migration, ledger: MigrationLedger) -> int:
         moves = await migration.move_groups(ledger, groups, wait)
-        _say(group_lines(moves), moves, as_json=as_json)
+        _print(group_lines(moves), moves, as_json=as_json)
         return 0 if all(each.moved for each in moves) else 1
 
-    return _go_on(Ends.taken_from(given), state, work)
+    return _resume(Ends.taken_from(given), state, work)
 
 
 @command.command("verify")
@@ -208,14 +207,17 @@ def offsets(
 @_JSON
 @ends_options
 def verify(*, state: Path, as_json: bool, **given: Any) -> int:
-    """Compare every message of both sides; ends with 1 if one is missing or changed."""
+    """Compare every message of both sides.
+
+    Exits with 1 if one is missing or changed.
+    """
 
     async def work(migration: Migration, ledger: MigrationLedger) -> int:
         verdicts = await migration.verify(ledger)
-        _say(verdict_lines(verdicts), verdicts, as_json=as_json)
+        _print(verdict_lines(verdicts), verdicts, as_json=as_json)
         return 0 if all(each.sound for each in verdicts) else 1
 
-    return _go_on(Ends.taken_from(given), state, work)
+    return _resume(Ends.taken_from(given), state, work)
 
 
 @command.command("status")
@@ -223,20 +225,20 @@ def verify(*, state: Path, as_json: bool, **given: Any) -> int:
 @_JSON
 @ends_options
 def status(*, state: Path, as_json: bool, **given: Any) -> int:
-    """Tell how far a migration is, also while it runs."""
+    """Show the progress of a migration, also while it runs."""
 
     async def work(migration: Migration, ledger: MigrationLedger) -> int:
         rows = await migration.status(ledger)
-        _say(status_lines(rows), rows, as_json=as_json)
+        _print(status_lines(rows), rows, as_json=as_json)
         return 0
 
-    return _go_on(Ends.taken_from(given), state, work)
+    return _resume(Ends.taken_from(given), state, work)
 
 
-def _go_on(
+def _resume(
     ends: Ends, state: Path, work: Callable[[Migration, MigrationLedger], Awaitable[int]]
 ) -> int:
-    """Work on a migration that has begun."""
+    """Run a step of a migration that has a state file."""
 
     async def main(migration: Migration) -> int:
         with MigrationLedger(state, ends.source, ends.target, create=False) as ledger:
@@ -261,66 +263,31 @@ def _run(
     return asyncio.run(main())
 
 
-def _say(lines: list[str], data: object, *, as_json: bool) -> None:
+def _print(lines: list[str], data: object, *, as_json: bool) -> None:
     if as_json:
-        sys.stdout.write(msgspec.json.encode(data).decode() + "\n")
+        print_json(data)
         return
     for line in lines:
         click.echo(printable(line))
 
 
-_EVERY = 0.5
-_CLEAR = "\r\x1b[K"
-
-
 @contextmanager
-def stop_on_signals(stop: asyncio.Event) -> Iterator[None]:
-    """Have the first Ctrl-C or SIGTERM ask for an end, and the second one be one."""
+def _stop_on_signals(stop: asyncio.Event) -> Iterator[None]:
+    """Let the first Ctrl-C or SIGTERM set `stop`; the second one interrupts as usual."""
     loop = asyncio.get_running_loop()
     numbers = (signal.SIGINT, signal.SIGTERM)
 
-    def asked() -> None:
-        stop.set()
+    def forget() -> None:
         for number in numbers:
             loop.remove_signal_handler(number)
+
+    def asked() -> None:
+        stop.set()
+        forget()
 
     for number in numbers:
         loop.add_signal_handler(number, asked)
     try:
         yield
     finally:
-        for number in numbers:
-            loop.remove_signal_handler(number)
-
-
-@asynccontextmanager
-async def showing_progress(progress: MigrationProgress, *, following: bool) -> AsyncIterator[None]:
-    """Show how far it is while it runs: often on a terminal, once it has caught up elsewhere."""
-    task = asyncio.create_task(_show(progress, following=following))
-    try:
-        yield
-    finally:
-        task.cancel()
-        if sys.stderr.isatty():
-            sys.stderr.write(_CLEAR)
-            sys.stderr.flush()
-
-
-async def _show(progress: MigrationProgress, *, following: bool) -> None:
-    loop = asyncio.get_running_loop()
-    told, before, then = False, 0, loop.time()
-    while True:
-        await asyncio.sleep(_EVERY)
-        now = loop.time()
-        rate = (progress.copied - before) / (now - then)
-        before, then = progress.copied, now
-        if sys.stderr.isatty():
-            text = f"{progress.copied} messages copied, {progress.behind} to go, {rate:.0f}/s" + (
-                ", following" if following and progress.caught_up else ""
-            )
-            sys.stderr.write(_CLEAR + text)
-            sys.stderr.flush()
-        elif following and progress.caught_up and not told:
-            told = True
-            sys.stderr.write(f"caught up after {progress.copied} messages; following\n")
-            sys.stderr.flush()
+        forget()

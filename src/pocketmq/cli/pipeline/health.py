@@ -1,4 +1,4 @@
-"""`pocketmq pipeline health`: how rebalances went, as a table, as JSON, as a page."""
+"""`pocketmq pipeline health`: report rebalances as a table, as JSON or as a page."""
 
 from pathlib import Path
 from typing import Any
@@ -6,10 +6,11 @@ from typing import Any
 import click
 
 from pocketmq.cli.entry import Entry, entry_options
-from pocketmq.cli.options import FiniteRange
+from pocketmq.cli.lazy_group import HELP
+from pocketmq.cli.options import FiniteRange, json_option, namesrv_option
 from pocketmq.cli.output import Column, ProgressLine, numbers, print_json, print_table, write_whole
 from pocketmq.cli.pipeline.starting import InterruptHandler, started_spark
-from pocketmq.cli.pipeline.streams import Reached, check_topics
+from pocketmq.cli.pipeline.streams import ReachedCluster, check_topics
 from pocketmq.pipelines.health import (
     GroupHealth,
     HealthReport,
@@ -26,43 +27,45 @@ _FILE = click.Path(path_type=Path)
 MOST_ROWS = 40
 
 
-@click.command("health", context_settings={"help_option_names": ["-h", "--help"]})
+@click.command("health", context_settings=HELP)
 @click.option(
-    "--events", type=_FILE, help="Rebalance events: a file of JSON lines, or a directory."
+    "--events", type=_FILE, help="Rebalance events: a file of JSON lines, or a directory of them."
 )
-@click.option("--offsets", type=_FILE, help="Samples of offsets, JSON lines; for the lag.")
+@click.option("--offsets", type=_FILE, help="Offset samples as JSON lines, for the lag.")
 @click.option(
-    "--deliveries", type=_FILE, help="What handlers were given, JSON lines; for duplicates."
+    "--deliveries", type=_FILE, help="Deliveries to handlers as JSON lines, for duplicates."
 )
+@namesrv_option(what="Name servers for topics and --watch")
 @click.option(
-    "-n",
-    "--namesrv",
-    metavar="HOST:PORT",
-    default="",
-    help="Name server, for topics and --watch; or NAMESRV_ADDR.",
+    "--events-topic", metavar="TOPIC", help="Topic that members publish their history to."
 )
-@click.option("--events-topic", metavar="TOPIC", help="Topic the members publish their history to.")
-@click.option("--offsets-topic", metavar="TOPIC", help="Topic with samples of offsets.")
+@click.option("--offsets-topic", metavar="TOPIC", help="Topic with offset samples.")
 @click.option("--deliveries-topic", metavar="TOPIC", help="Topic with deliveries.")
 @click.option(
     "--watch",
     type=FiniteRange(0, 86_400),
     metavar="SECONDS",
-    help="Sample the groups' offsets at the brokers for so long first.",
+    help="First sample the groups' offsets at the brokers for SECONDS.",
 )
-@click.option("-g", "--group", "groups", multiple=True, help="Group to report on; usually all.")
+@click.option(
+    "-g", "--group", "groups", multiple=True, help="Group to report on; repeatable.  [default: all]"
+)
 @click.option(
     "--quiet",
     type=FiniteRange(0.01, 3600),
     default=2.0,
     show_default=True,
     metavar="SECONDS",
-    help="Time without a change that ends a rebalance of the group.",
+    help="Time without a change that ends a rebalance.",
 )
-@click.option("--html", type=_FILE, metavar="FILE", help="Write a page with plots.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@click.option("--html", type=_FILE, metavar="FILE", help="Write an HTML page with charts.")
+@json_option()
 @click.option(
-    "--master", metavar="URL", default="local[*]", help="Spark, for topics; usually local."
+    "--master",
+    metavar="URL",
+    default="local[*]",
+    show_default=True,
+    help="Spark master, for topics.",
 )
 @entry_options
 def command(
@@ -82,13 +85,13 @@ def command(
     master: str,
     **given: Any,
 ) -> None:
-    """Report how a group's rebalances went.
+    """Report how the rebalances of groups went.
 
-    Who owned which queue when, time without owner and with two, pauses, duplicates, queues moved
-    against the fewest possible, balance, lag and its spikes, flapping.
+    Owners of each queue over time, time without an owner or with two, pauses, duplicates, queues
+    moved against the fewest possible, balance, lag and its spikes, flapping.
     """
     if (events is None) == (events_topic is None):
-        raise click.UsageError("give --events, or --events-topic with -n, one of them")
+        raise click.UsageError("give either --events, or --events-topic with -n")
     bad: list[BadLine] = []
     topics = {
         kind: topic
@@ -107,7 +110,7 @@ def command(
             bad=bad,
         )
         if topics or watch is not None:
-            cluster = Reached.by(namesrv, Entry.taken_from(given))
+            cluster = ReachedCluster.by(namesrv, Entry.taken_from(given))
             check_topics(cluster.client, list(topics.values()))
         if topics:
             observed = _with_topics(observed, cluster, topics, master, line)
@@ -124,12 +127,12 @@ def command(
     else:
         print_report(report)
         if html is not None:
-            print(f"\nthe page is {html}")
+            print(f"\npage     {html}")
 
 
 def _with_topics(
     observed: Observations,
-    cluster: Reached,
+    cluster: ReachedCluster,
     topics: dict[str, str],
     master: str,
     line: ProgressLine,
@@ -150,7 +153,7 @@ def _with_topics(
 
 def _with_samples(
     observed: Observations,
-    cluster: Reached,
+    cluster: ReachedCluster,
     groups: tuple[str, ...],
     seconds: float,
     line: ProgressLine,
@@ -177,7 +180,7 @@ def print_report(report: HealthReport) -> None:
         _print_group(group)
     if report.bad:
         rows = [(line.where, line.reason) for line in report.bad[:MOST_ROWS]]
-        print_table("\nnot readable", [Column("where"), Column("reason")], rows)
+        print_table("\nunreadable", [Column("where"), Column("reason")], rows)
 
 
 def _print_group(group: GroupHealth) -> None:
