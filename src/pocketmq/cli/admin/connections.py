@@ -1,4 +1,4 @@
-"""Commands about connected clients: consumers and producers."""
+"""Commands for connected clients: consumers and producers."""
 
 from pocketmq.admin.admin import Admin
 from pocketmq.cli.admin.flags import BROKER, GROUP, TOPIC, text
@@ -15,11 +15,11 @@ def _language(connection: ClientConnection) -> str:
 
 @admin_command("consumerConnection", GROUP, BROKER)
 async def consumer_connection(admin: Admin, *, group: str, address: str | None) -> Shown:
-    """Show a group's members and subscriptions."""
+    """Show the members and subscriptions of a group."""
     found = (await admin.groups.connections(group, address)).some()
     views = [each.value for each in found if each.value.connection_set]
     if not views:
-        raise Absent("member", group, "the group is offline")
+        raise Absent("online member of group", group)
     members = {
         (each.client_id, each.client_addr): each for view in views for each in view.connection_set
     }
@@ -47,11 +47,14 @@ async def consumer_connection(admin: Admin, *, group: str, address: str | None) 
 
 @admin_command(
     "producerConnection",
-    text("-g", "--producerGroup", "group", help="Group.", required=True),
+    text("-g", "--producerGroup", "group", help="Producer group.", required=True),
     TOPIC,
 )
 async def producer_connection(admin: Admin, *, group: str, topic: str) -> Shown:
-    """Show the producers of a group that are connected to the brokers of a topic."""
+    """Show the connected producers of a group.
+
+    As the brokers of the topic list them.
+    """
     found = (await admin.groups.producers(group, topic)).some()
     clients: dict[str | None, ClientConnection] = {}
     for view in found.values():
@@ -72,10 +75,10 @@ async def producer_connection(admin: Admin, *, group: str, topic: str) -> Shown:
 
 
 @admin_command(
-    "producer", text("-b", "--broker", "address", help="Broker's address.", required=True)
+    "producer", text("-b", "--broker", "address", help="Address of the broker.", required=True)
 )
 async def producers(admin: Admin, *, address: str) -> Shown:
-    """Show all producers of a broker."""
+    """Show all producers connected to a broker."""
     table = await admin.brokers.producers(address)
     lines = []
     for group, instances in sorted(table.data.items()):

@@ -1,4 +1,4 @@
-"""Commands about the settings of groups."""
+"""Commands for the settings of groups."""
 
 from pathlib import Path
 
@@ -18,7 +18,7 @@ from pocketmq.cli.admin.flags import (
 )
 from pocketmq.cli.admin.frame import admin_command
 from pocketmq.cli.admin.java_text import attributes, group_fields, group_text
-from pocketmq.cli.admin.shown import Shown, row, submitted, told
+from pocketmq.cli.admin.shown import Shown, changed, row, told
 from pocketmq.errors import Absent
 from pocketmq.model.group_config import GroupConfig, RetryPolicy
 from pocketmq.model.kinds import MessageRequestMode
@@ -30,17 +30,42 @@ from pocketmq.protocol.json_values import decode_body
     GROUP,
     BROKER,
     CLUSTER,
-    truth("-s", "--consumeEnable", "enable", default=True, help="It may consume."),
-    truth("-m", "--consumeFromMinEnable", "from_min", default=False, help="It may start early."),
-    truth("-d", "--consumeBroadcastEnable", "broadcast", default=False, help="It may broadcast."),
-    truth("-o", "--consumeMessageOrderly", "orderly", default=False, help="POP in order."),
-    number("-q", "--retryQueueNums", "retry_queues", default=1, help="Queues for retries."),
-    number("-r", "--retryMaxTimes", "retries", default=16, least=-1, help="Retries."),
-    text("-p", "--groupRetryPolicy", "policy", help="Pauses between retries, as JSON (5.x)."),
-    number("-i", "--brokerId", "broker_id", default=0, help="Broker to read from."),
-    number("-w", "--whichBrokerWhenConsumeSlowly", "slow_id", default=1, help="The same if slow."),
-    truth("-a", "--notifyConsumerIdsChanged", "notify", default=True, help="Tell of members."),
-    text("--attributes", "changes", help="Changes of attributes, such as +a=b,-c."),
+    truth("-s", "--consumeEnable", "enable", default=True, help="Allow consuming."),
+    truth(
+        "-m",
+        "--consumeFromMinEnable",
+        "from_min",
+        default=False,
+        help="Allow starting at the first message.",
+    ),
+    truth("-d", "--consumeBroadcastEnable", "broadcast", default=False, help="Allow broadcasting."),
+    truth("-o", "--consumeMessageOrderly", "orderly", default=False, help="Pop messages in order."),
+    number("-q", "--retryQueueNums", "retry_queues", default=1, help="Queues of the retry topic."),
+    number(
+        "-r",
+        "--retryMaxTimes",
+        "retries",
+        default=16,
+        least=-1,
+        help="Retries before a message goes to the dead-letter topic.",
+    ),
+    text("-p", "--groupRetryPolicy", "policy", help="Delays between retries, as JSON (5.x)."),
+    number("-i", "--brokerId", "broker_id", default=0, help="Id of the broker to read from."),
+    number(
+        "-w",
+        "--whichBrokerWhenConsumeSlowly",
+        "slow_id",
+        default=1,
+        help="Id of the broker to read from while lagging.",
+    ),
+    truth(
+        "-a",
+        "--notifyConsumerIdsChanged",
+        "notify",
+        default=True,
+        help="Notify members of joins and leaves.",
+    ),
+    text("--attributes", "changes", help="Attributes to set or remove, such as +a=b,-c."),
 )
 async def update_group(
     admin: Admin,
@@ -60,7 +85,10 @@ async def update_group(
     notify: bool,
     changes: str | None,
 ) -> Shown:
-    """Make or change a group on one broker, or on all masters of a cluster."""
+    """Create or change a group.
+
+    On one broker, or on all masters of a cluster.
+    """
     one_target(cluster, address)
     config = GroupConfig(
         group_name=group,
@@ -87,13 +115,16 @@ async def update_group(
     GROUP,
     BROKER,
     CLUSTER,
-    truth("-r", "--removeOffset", "offsets", default=False, help="Its offsets, too."),
+    truth("-r", "--removeOffset", "offsets", default=False, help="Delete its offsets, too."),
     asks="Delete group {group}?",
 )
 async def delete_group(
     admin: Admin, *, group: str, address: str | None, cluster: str | None, offsets: bool
 ) -> Shown:
-    """Delete a group from one broker, or from a cluster with its retry and dead letter topics."""
+    """Delete a group.
+
+    From one broker, or from a cluster with its retry and dead-letter topics.
+    """
     one_target(cluster, address)
     if not (await admin.groups.config(group)).answers:
         raise Absent("group", group)
@@ -113,10 +144,13 @@ async def delete_group(
 
 @admin_command("getConsumerConfig", GROUP)
 async def get_config(admin: Admin, *, group: str) -> Shown:
-    """Show a group's settings on every broker that has it."""
+    """Show the settings of a group.
+
+    On every broker that has it.
+    """
     found = (await admin.groups.config(group)).some()
     if not found.answers:
-        raise Absent("group", group, "no broker knows it")
+        raise Absent("group", group, "no broker has it")
     bar = "=" * 29
     lines = []
     for each in found:
@@ -138,9 +172,11 @@ async def get_config(admin: Admin, *, group: str) -> Shown:
         "--mode",
         type=click.Choice(["PULL", "POP"]),
         required=True,
-        help="How messages come.",
+        help="How members get messages.",
     ),
-    number("-q", "--popShareQueueNum", "share", default=0, help="Queues shared when popping."),
+    number(
+        "-q", "--popShareQueueNum", "share", default=0, help="Queues shared by members that pop."
+    ),
 )
 async def set_mode(
     admin: Admin,
@@ -152,7 +188,7 @@ async def set_mode(
     mode: str,
     share: int,
 ) -> Shown:
-    """Have a group pull or pop a topic's messages (5.x)."""
+    """Make a group pull or pop a topic (5.x)."""
     one_target(cluster, address)
     wanted = MessageRequestMode(mode)
     done = await admin.groups.set_mode(topic, group, wanted, cluster, address, share=share)
@@ -166,9 +202,10 @@ async def set_mode(
 async def update_many(
     admin: Admin, *, file: Path, address: str | None, cluster: str | None
 ) -> Shown:
-    """Make or change many groups at once (5.x)."""
+    """Create or change many groups (5.x)."""
     one_target(cluster, address)
     configs = read_configs(file, GroupConfig)
     done = await admin.groups.create_many(configs, cluster, address)
     word = "group" if address is not None else "subscription group"
-    return submitted(word, [each.group_name for each in configs], done)
+    line = f"submit batch of {word} config to {{}} success, please check the result later."
+    return changed(done, line, made=[each.group_name for each in configs])

@@ -1,4 +1,4 @@
-"""Texts that Java makes of its objects, where mqadmin prints them, and reads."""
+"""Texts as mqadmin prints them, byte for byte: Java's `toString` of its objects, and JSON."""
 
 from typing import Any
 
@@ -21,20 +21,20 @@ def attributes(changes: str | None) -> dict[str, str]:
     for change in (changes or "").split(",") if changes else ():
         key, equals, value = change.strip().partition("=")
         if not key.startswith("+" if equals else "-"):
-            raise click.UsageError(f"{change!r} is no change of an attribute: give +a=b or -a")
+            raise click.UsageError(f"{change!r} is not a change of an attribute; give +a=b or -a")
         if key in found:
-            raise click.UsageError(f"attribute {key[1:]!r} is changed twice")
+            raise click.UsageError(f"attribute {key[1:]!r} is given twice")
         found[key] = value
     return found
 
 
 def java_map(values: dict[str, str]) -> str:
-    """Write a map as Java does, `{a=b, c=d}`."""
+    """Return a map as Java prints it, `{a=b, c=d}`."""
     return "{" + ", ".join(f"{key}={value}" for key, value in values.items()) + "}"
 
 
 def java_word(value: object) -> str:
-    """Write a value as Java does."""
+    """Return a value as Java prints it."""
     if value is None:
         return "null"
     if isinstance(value, bool):
@@ -43,7 +43,7 @@ def java_word(value: object) -> str:
 
 
 def topic_text(config: TopicConfig) -> str:
-    """Write a topic's settings."""
+    """Return a topic's settings as one line."""
     return (
         f"TopicConfig [topicName={config.topic_name}, readQueueNums={config.read_queue_nums}, "
         f"writeQueueNums={config.write_queue_nums}, perm={Permission(config.perm).text()}, "
@@ -54,7 +54,7 @@ def topic_text(config: TopicConfig) -> str:
 
 
 def group_fields(config: GroupConfig) -> dict[str, str]:
-    """Give a group's settings by RocketMQ's names, in Java's order, as text."""
+    """Return a group's settings by RocketMQ's names, in Java's order, as text."""
     policy = config.group_retry_policy
     kinds = [
         f"type={policy.type.value}",
@@ -83,13 +83,16 @@ def group_fields(config: GroupConfig) -> dict[str, str]:
 
 
 def group_text(config: GroupConfig) -> str:
-    """Write a group's settings on a line."""
+    """Return a group's settings as one line."""
     fields = ", ".join(f"{name}={value}" for name, value in group_fields(config).items())
     return f"SubscriptionGroupConfig{{{fields}}}"
 
 
 def pretty_json(value: Any) -> str:
-    """Write a value: fields sorted, none that is null, numbers as keys without quotes."""
+    """Return a value as fastjson prints it over several lines.
+
+    Fields are sorted, null ones left out, and integer keys have no quotes.
+    """
     return "\n".join(_pretty(plain(value), ""))
 
 
@@ -124,7 +127,7 @@ def _key(key: object) -> str:
 def message_lines(
     message: ReceivedMessage, *, with_id: bool, charset: str | None = None
 ) -> list[str]:
-    """Write a message, a field a line. Where mqadmin writes the body to a file, it is shown."""
+    """Return a message, one field per line; mqadmin writes the body to a file instead."""
     fields = [
         ("Topic:", message.topic),
         ("Tags:", f"[{java_word(message.tag)}]"),
@@ -147,7 +150,7 @@ def message_lines(
 
 
 def track_lines(tracks: list[Track]) -> list[str]:
-    """Write what became of a message in each group."""
+    """Return the state of a message in each group."""
     if not tracks:
         return ["", "", "WARN: No Consumer"]
     return [
@@ -162,17 +165,17 @@ def track_lines(tracks: list[Track]) -> list[str]:
 
 
 def body_text(message: ReceivedMessage, charset: str | None = None) -> str:
-    """Read a body as text; what is none is escaped."""
+    """Return a body as text; undecodable bytes are escaped."""
     try:
         return message.body.decode(charset or "utf-8", "backslashreplace")
     except LookupError:
         import click
 
-        raise click.UsageError(f"{charset!r} is no character set") from None
+        raise click.UsageError(f"unknown character set {charset!r}") from None
 
 
 def one_line(message: ReceivedMessage, body: str | None) -> str:
-    """Write a message on a line, as printMsg does; the bytes of the body come once, as text."""
+    """Return a message as one line, as printMsg does, but the body once, as text."""
     return (
         f"MSGID: {message.message_id} MessageExt [brokerName={message.broker_name}, "
         f"queueId={message.queue_id}, storeSize={message.store_size}, "
@@ -190,7 +193,7 @@ def one_line(message: ReceivedMessage, body: str | None) -> str:
 
 
 def receipt_text(receipt: SendReceipt) -> str:
-    """Write a receipt."""
+    """Return a receipt as one line."""
     return (
         f"SendResult [sendStatus={receipt.status.value}, msgId={receipt.message_id}, "
         f"offsetMsgId={java_word(receipt.offset_message_id)}, messageQueue={receipt.queue}, "

@@ -21,7 +21,7 @@ _QUEUES = "%-64s  %-32s  %-4s  %-20s"
 
 
 def running_lines(info: RunningInfo) -> list[str]:
-    """Write everything a consumer tells."""
+    """Return everything a member reports."""
     lines = ["#Consumer Properties#"]
     lines += [row("%-40s: %s", *pair) for pair in sorted(info.properties.items())]
     lines += ["", "", "#Consumer Subscription#"]
@@ -78,7 +78,7 @@ def _rest(info: RunningInfo) -> list[str]:
 
 
 def _held(held: ProcessQueueInfo) -> str:
-    """Write what a member holds of a queue."""
+    """Return what a member reports of a queue."""
     return (
         f"ProcessQueueInfo [commitOffset={held.commit_offset}, "
         f"cachedMsgMinOffset={held.cached_msg_min_offset}, "
@@ -104,17 +104,17 @@ def _popped(held: PopProcessQueueInfo) -> str:
 
 
 def _compact(time_ms: int) -> str:
-    """Write a time as `20260131120000123`."""
+    """Return a time as `20260131120000123`."""
     import time
 
     moment = time.strftime("%Y%m%d%H%M%S", time.localtime(time_ms / 1000))
     return f"{moment}{time_ms % 1000:03d}"
 
 
-_STACKS = flag("-s", "--jstack", "stacks", help="With what their threads do.")
+_STACKS = flag("-s", "--jstack", "stacks", help="Include thread stacks.")
 
 
-_CLIENT = text("-i", "--clientId", "client", help="One member, in full.")
+_CLIENT = text("-i", "--clientId", "client", help="Only this member, in full.")
 
 
 async def _status(admin: Admin, group: str, client: str | None, *, stacks: bool) -> Shown:
@@ -123,7 +123,7 @@ async def _status(admin: Admin, group: str, client: str | None, *, stacks: bool)
         return Shown(running_lines(info), info)
     running = await admin.groups.running(group, stacks=stacks)
     if not running.members and not running.silent:
-        raise Absent("member", group, "the group is offline")
+        raise Absent("online member of group", group)
     pattern = "%-10s %-40s %-20s %s"
     lines = [row(pattern, "#Index", "#ClientId", "#Version", "#ConsumerRunningInfo")]
     for number, (member, info) in enumerate(running.members.items(), 1):
@@ -137,8 +137,8 @@ async def _status(admin: Admin, group: str, client: str | None, *, stacks: bool)
 
 
 def _judgement(members: Mapping[str, RunningInfo], now_ms: int) -> list[str]:
-    """Judge as mqadmin does: same subscriptions, queues locked, handlers that do not hang."""
-    wishes = {
+    """Return mqadmin's judgement of subscriptions, locks and handlers."""
+    subscriptions = {
         frozenset((each.topic, each.sub_string) for each in info.subscription_set)
         for info in members.values()
     }
@@ -146,7 +146,7 @@ def _judgement(members: Mapping[str, RunningInfo], now_ms: int) -> list[str]:
         now_ms - int(info.properties.get(PROP_START_TIMESTAMP, "0") or 0) <= 120_000
         for info in members.values()
     )
-    if len(wishes) > 1 and not young:
+    if len(subscriptions) > 1 and not young:
         return ["", "", "WARN: Different subscription in the same group of consumer!!!"]
     lines = ["", "", "Same subscription in the same group of consumer", "", "Rebalance OK"]
     for member, info in members.items():
@@ -169,14 +169,17 @@ def _judgement(members: Mapping[str, RunningInfo], now_ms: int) -> list[str]:
 async def consumer_status(
     admin: Admin, *, group: str, client: str | None, address: str | None, stacks: bool
 ) -> Shown:
-    """Show what a group's members do; mqadmin writes it to files, here it is printed."""
-    del address  # every broker is asked
+    """Show what a group's members report.
+
+    mqadmin writes it to files; here it is printed.
+    """
+    del address  # all brokers are asked
     return await _status(admin, group, client, stacks=stacks)
 
 
 @admin_command("consumer", GROUP, _CLIENT, _STACKS)
 async def consumer(admin: Admin, *, group: str, client: str | None, stacks: bool) -> Shown:
-    """Show what a group's members do; the same as consumerStatus."""
+    """Show what a group's members report: consumerStatus."""
     return await _status(admin, group, client, stacks=stacks)
 
 
@@ -184,10 +187,13 @@ async def consumer(admin: Admin, *, group: str, client: str | None, stacks: bool
     "getConsumerStatus",
     GROUP,
     TOPIC,
-    text("-i", "--originClientId", "client", help="One member."),
+    text("-i", "--originClientId", "client", help="Only this member."),
 )
 async def get_status(admin: Admin, *, group: str, topic: str, client: str | None) -> Shown:
-    """Show the offsets members have in memory, which may be ahead of those stored."""
+    """Show the offsets that members have in memory.
+
+    They may be ahead of the committed ones.
+    """
     found = await admin.offsets.in_memory(group, topic, client)
     pattern = "%-50s  %-15s  %-15s  %-20s"
     asked = f"group={group}, topic={topic}, originClientId={client or ''}"

@@ -2,16 +2,15 @@
 
 import asyncio
 
-import click
-
 from pocketmq.admin.admin import Admin
 from pocketmq.admin.brokers import BrokerStatus
 from pocketmq.admin.gathered import ServerPlace
-from pocketmq.admin.overview import TopicTraffic, TrafficRate
-from pocketmq.cli.admin.flags import CLUSTER, INTERVAL, flag, text
+from pocketmq.admin.overview import Glance, TopicTraffic, TrafficRate
+from pocketmq.cli.admin.flags import CLUSTER, INTERVAL, flag, number, text
 from pocketmq.cli.admin.frame import admin_command
 from pocketmq.cli.admin.java_text import java_word
-from pocketmq.cli.admin.shown import Shown, front, row, told
+from pocketmq.cli.admin.shown import Shown, front, row, table_lines, told
+from pocketmq.cli.output import Column
 from pocketmq.model.names import (
     RETRY_PREFIX,
     is_dead_letter_topic,
@@ -19,120 +18,24 @@ from pocketmq.model.names import (
     is_system_topic,
 )
 
+_BASE = "%-22s  %-22s  %-4s  %-22s %-16s  %16s  %30s  %-22s  %-11s  %-12s  %-8s  %-10s"
+_BASE_ROW = "%-22s  %-22s  %-4s  %-22s %-16s  %16s  %30s  %-22s  %11s  %-12s  %-8s  %10s"
+_MORE = "%-16s  %-32s %14s %14s %14s %14s"
 _COLUMNS = "%-64s  %-64s %12s %11s %11s %14s %14s"
 _UNKNOWN = "?"
 
 
-def _rate(flow: TrafficRate) -> str:
-    return _UNKNOWN if flow.tps is None else f"{flow.tps:.2f}"
-
-
-def _day(flow: TrafficRate) -> str:
-    return _UNKNOWN if flow.day is None else str(flow.day)
-
-
 @admin_command(
-    "statsAll",
-    flag("-a", "--activeTopic", "active", help="Only what had traffic."),
-    text("-t", "--topic", help="One topic."),
-)
-async def stats_all(admin: Admin, *, active: bool, topic: str | None) -> Shown:
-    """Show the traffic of topics and groups; `?` stands for what is not known."""
-    if topic is not None:
-        await admin.topics.route(topic)
-        names = [topic]
-    else:
-        names = [
-            name
-            for name in await admin.topics.names()
-            if not is_retry_topic(name) and not is_dead_letter_topic(name)
-        ]
-    found = await admin.overview.traffic(names)
-    heads = ("#Accumulation", "#InTPS", "#OutTPS", "#InMsg24Hour", "#OutMsg24Hour")
-    lines = [row(_COLUMNS, "#Topic", "#Consumer Group", *heads)]
-    for each in found:
-        lines += _traffic(each, active=active)
-    problems = dict.fromkeys(problem for each in found for problem in told(each.missing))
-    return Shown(lines, {"topics": found}, tuple(problems))
-
-
-def _traffic(each: TopicTraffic, *, active: bool) -> list[str]:
-    topic, into = front(each.topic, 64), each.into
-    lines = []
-    for group in each.groups:
-        if active and not into.day and not group.out.day:
-            continue
-        lag = _UNKNOWN if group.lag is None else group.lag
-        name = front(group.group, 64)
-        rates = (_rate(into), _rate(group.out), _day(into), _day(group.out))
-        lines.append(row(_COLUMNS, topic, name, lag, *rates))
-    if not each.groups and (not active or into.day):
-        lines.append(row(_COLUMNS, topic, "", 0, _rate(into), "", _day(into), "NO_CONSUMER"))
-    return lines
-
-
-@admin_command(
-    "top",
-    click.option("--rows", type=click.IntRange(1), default=15, show_default=True, help="Lines."),
-    live=True,
-)
-async def top(admin: Admin, *, rows: int) -> Shown:
-    """Show brokers, the busiest topics and the groups with the most lag.
-
-    On a terminal it is a live view, every 2 seconds or as --watch says; else one picture.
-    """
-    places = await admin.brokers.all()
-    status = await admin.brokers.status()
-    known = {each.place: each.value for each in status}
-    names = await admin.topics.names()
-    groups = [name.removeprefix(RETRY_PREFIX) for name in names if is_retry_topic(name)]
-    topics = [
-        name
-        for name in names
-        if not is_retry_topic(name) and not is_dead_letter_topic(name) and not is_system_topic(name)
-    ]
-    brokers = {place.broker for place in places} | {place.cluster for place in places}
-    traffic, glances = await asyncio.gather(
-        admin.overview.traffic([name for name in topics if name not in brokers]),
-        admin.overview.groups(groups),
-    )
-    lines = [row("%-22s %-22s %10s %10s %8s", "BROKER", "ADDRESS", "IN/S", "OUT/S", "DISK")]
-    for place in places:
-        each = known.get(place)
-        numbers = [None] * 3 if each is None else [each.put_tps, each.get_tps, each.disk_ratio]
-        shown = [_UNKNOWN if number is None else f"{number:.2f}" for number in numbers]
-        lines.append(row("%-22s %-22s %10s %10s %8s", place.broker, place.address, *shown))
-    lines += ["", row("%-40s %10s %14s %6s", "TOPIC", "IN/S", "IN 24 H", "GROUPS")]
-    busiest = sorted(traffic, key=lambda t: (-(t.into.tps or 0), -(t.into.day or 0), t.topic))
-    for flow in busiest[:rows]:
-        count = len(flow.groups)
-        lines.append(
-            row("%-40s %10s %14s %6s", flow.topic[:40], _rate(flow.into), _day(flow.into), count)
-        )
-    lines += ["", row("%-40s %8s %10s %14s", "GROUP", "MEMBERS", "OUT/S", "LAG")]
-    behind = sorted(glances, key=lambda g: (-(g.progress.lag if g.progress else 0), g.group))
-    for glance in behind[:rows]:
-        members = _UNKNOWN if glance.members is None else len(glance.members)
-        progress = glance.progress
-        rate = _UNKNOWN if progress is None else f"{progress.consume_tps:.2f}"
-        lag = _UNKNOWN if progress is None else progress.lag
-        lines.append(row("%-40s %8s %10s %14s", glance.group[:40], members, rate, lag))
-    problems = [*told(status.missing)]
-    problems += [f"group {glance.group}: {error}" for glance in glances for error in glance.errors]
-    data = {"brokers": status.answers, "topics": busiest[:rows], "groups": behind[:rows]}
-    return Shown(lines, data, tuple(problems))
-
-
-_BASE = "%-22s  %-22s  %-4s  %-22s %-16s  %16s  %30s  %-22s  %-11s  %-12s  %-8s  %-10s"
-_BASE_ROW = "%-22s  %-22s  %-4s  %-22s %-16s  %16s  %30s  %-22s  %11s  %-12s  %-8s  %10s"
-_MORE = "%-16s  %-32s %14s %14s %14s %14s"
-
-
-@admin_command(
-    "clusterList", CLUSTER, flag("-m", "--moreStats", "more", help="Show totals."), INTERVAL
+    "clusterList",
+    CLUSTER,
+    flag("-m", "--moreStats", "more", help="Show totals of messages."),
+    INTERVAL,
 )
 async def cluster_list(admin: Admin, *, cluster: str | None, more: bool) -> Shown:
-    """Show clusters and how their brokers are; `?` stands for what is not known."""
+    """Show clusters and the state of their brokers.
+
+    `?` stands for unknown figures.
+    """
     places = await admin.brokers.all(cluster)
     found = await admin.brokers.status(cluster)
     status: dict[ServerPlace, BrokerStatus] = {each.place: each.value for each in found}
@@ -192,12 +95,16 @@ def _base(place: ServerPlace, status: BrokerStatus | None, now: float) -> str:
     where = (place.cluster, place.broker, place.broker_id, place.address)
     if status is None:
         return row(_BASE_ROW, *where, *([_UNKNOWN] * 8))
-    told = status.figures.get
-    sends = f"{told('sendThreadPoolQueueSize')},{told('sendThreadPoolQueueHeadWaitTimeMills')}ms"
-    pulls = f"{told('pullThreadPoolQueueSize')},{told('pullThreadPoolQueueHeadWaitTimeMills')}ms"
+    figure = status.figures.get
+    sends = (
+        f"{figure('sendThreadPoolQueueSize')},{figure('sendThreadPoolQueueHeadWaitTimeMills')}ms"
+    )
+    pulls = (
+        f"{figure('pullThreadPoolQueueSize')},{figure('pullThreadPoolQueueHeadWaitTimeMills')}ms"
+    )
     acks = (
-        f"{told('ackThreadPoolQueueSize', 'N')},"
-        f"{told('ackThreadPoolQueueHeadWaitTimeMills', 'N')}ms"
+        f"{figure('ackThreadPoolQueueSize', 'N')},"
+        f"{figure('ackThreadPoolQueueHeadWaitTimeMills', 'N')}ms"
     )
     earliest = status.earliest_message
     return row(
@@ -207,7 +114,7 @@ def _base(place: ServerPlace, status: BrokerStatus | None, now: float) -> str:
         f"{_padded(status.put_tps)}({sends})",
         f"{_padded(status.get_tps)}({pulls}|{acks})",
         _timer(status.figures),
-        told("pageCacheLockTimeMills", _UNKNOWN),
+        figure("pageCacheLockTimeMills", _UNKNOWN),
         _UNKNOWN if earliest is None else f"{(now - earliest) / 3600:2.2f}",
         _UNKNOWN if status.disk_ratio is None else f"{status.disk_ratio:.4f}",
         _UNKNOWN if status.active is None else java_word(status.active),
@@ -219,7 +126,7 @@ def _padded(rate: float | None) -> str:
 
 
 def _timer(figures: dict[str, str]) -> str:
-    """Write how the timer wheel is; Java shows zeros where a broker has none, or does not tell."""
+    """Return the state of the timer wheel; `?` where Java prints zeros for none."""
     names = ("timerReadBehind", "timerOffsetBehind", "timerCongestNum")
     rates = ("timerEnqueueTps", "timerDequeueTps")
     try:
@@ -228,3 +135,129 @@ def _timer(figures: dict[str, str]) -> str:
     except (KeyError, ValueError):
         return _UNKNOWN
     return f"{behind}-{offset}({congested / 10000:.1f}w, {into:.1f}, {out:.1f})"
+
+
+def _rate(flow: TrafficRate) -> str:
+    return _UNKNOWN if flow.tps is None else f"{flow.tps:.2f}"
+
+
+def _day(flow: TrafficRate) -> str:
+    return _UNKNOWN if flow.day is None else str(flow.day)
+
+
+@admin_command(
+    "statsAll",
+    flag("-a", "--activeTopic", "active", help="Only topics with traffic."),
+    text("-t", "--topic", help="Only this topic."),
+)
+async def stats_all(admin: Admin, *, active: bool, topic: str | None) -> Shown:
+    """Show the traffic of topics and groups.
+
+    `?` stands for unknown figures.
+    """
+    if topic is not None:
+        await admin.topics.route(topic)
+        names = [topic]
+    else:
+        names = [
+            name
+            for name in await admin.topics.names()
+            if not is_retry_topic(name) and not is_dead_letter_topic(name)
+        ]
+    found = await admin.overview.traffic(names)
+    heads = ("#Accumulation", "#InTPS", "#OutTPS", "#InMsg24Hour", "#OutMsg24Hour")
+    lines = [row(_COLUMNS, "#Topic", "#Consumer Group", *heads)]
+    for each in found:
+        lines += _traffic(each, active=active)
+    problems = dict.fromkeys(problem for each in found for problem in told(each.missing))
+    return Shown(lines, {"topics": found}, tuple(problems))
+
+
+def _traffic(each: TopicTraffic, *, active: bool) -> list[str]:
+    topic, into = front(each.topic, 64), each.into
+    lines = []
+    for group in each.groups:
+        if active and not into.day and not group.out.day:
+            continue
+        lag = _UNKNOWN if group.lag is None else group.lag
+        name = front(group.group, 64)
+        rates = (_rate(into), _rate(group.out), _day(into), _day(group.out))
+        lines.append(row(_COLUMNS, topic, name, lag, *rates))
+    if not each.groups and (not active or into.day):
+        lines.append(row(_COLUMNS, topic, "", 0, _rate(into), "", _day(into), "NO_CONSUMER"))
+    return lines
+
+
+_TOP_BROKERS = (
+    Column("BROKER", least=22),
+    Column("ADDRESS", least=22),
+    *(Column(name, right=True, least=8) for name in ("IN/S", "OUT/S", "DISK")),
+)
+_TOP_TOPICS = (
+    Column("TOPIC", least=40),
+    *(Column(name, right=True, least=10) for name in ("IN/S", "IN 24 H", "GROUPS")),
+)
+_TOP_GROUPS = (
+    Column("GROUP", least=40),
+    *(Column(name, right=True, least=10) for name in ("MEMBERS", "OUT/S", "LAG")),
+)
+
+
+@admin_command(
+    "top",
+    number("--rows", default=15, least=1, help="Rows of each table."),
+    live=True,
+)
+async def top(admin: Admin, *, rows: int) -> Shown:
+    """Show brokers, busiest topics and lagging groups.
+
+    A live view on a terminal, every 2 seconds or as --watch says; printed once when piped.
+    """
+    places = await admin.brokers.all()
+    status = await admin.brokers.status()
+    known = {each.place: each.value for each in status}
+    names = await admin.topics.names()
+    groups = [name.removeprefix(RETRY_PREFIX) for name in names if is_retry_topic(name)]
+    brokers = {place.broker for place in places} | {place.cluster for place in places}
+    topics = [name for name in names if name not in brokers and _is_users(name)]
+    traffic, glances = await asyncio.gather(
+        admin.overview.traffic(topics), admin.overview.groups(groups)
+    )
+    busiest = sorted(traffic, key=lambda t: (-(t.into.tps or 0), -(t.into.day or 0), t.topic))
+    behind = sorted(glances, key=lambda g: (-(g.progress.lag if g.progress else 0), g.group))
+    lines = [
+        *table_lines(_TOP_BROKERS, [_top_broker(place, known.get(place)) for place in places]),
+        "",
+        *table_lines(_TOP_TOPICS, [_top_topic(each) for each in busiest[:rows]]),
+        "",
+        *table_lines(_TOP_GROUPS, [_top_group(each) for each in behind[:rows]]),
+    ]
+    problems = [*told(status.missing)]
+    problems += [f"group {glance.group}: {error}" for glance in glances for error in glance.errors]
+    data = {"brokers": status.answers, "topics": busiest[:rows], "groups": behind[:rows]}
+    return Shown(lines, data, tuple(problems))
+
+
+def _is_users(topic: str) -> bool:
+    return not (is_retry_topic(topic) or is_dead_letter_topic(topic) or is_system_topic(topic))
+
+
+def _top_broker(place: ServerPlace, status: BrokerStatus | None) -> tuple[object, ...]:
+    figures: list[float | None] = [None] * 3
+    if status is not None:
+        figures = [status.put_tps, status.get_tps, status.disk_ratio]
+    shown = [_UNKNOWN if figure is None else f"{figure:.2f}" for figure in figures]
+    return (place.broker, place.address, *shown)
+
+
+def _top_topic(traffic: TopicTraffic) -> tuple[object, ...]:
+    into = traffic.into
+    return (front(traffic.topic, 40), _rate(into), _day(into), len(traffic.groups))
+
+
+def _top_group(glance: Glance) -> tuple[object, ...]:
+    members = _UNKNOWN if glance.members is None else len(glance.members)
+    progress = glance.progress
+    rate = _UNKNOWN if progress is None else f"{progress.consume_tps:.2f}"
+    lag = _UNKNOWN if progress is None else progress.lag
+    return (front(glance.group, 40), members, rate, lag)

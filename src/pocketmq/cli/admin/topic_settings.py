@@ -1,4 +1,4 @@
-"""Commands that make, change and delete topics."""
+"""Commands that create, change and delete topics."""
 
 from pathlib import Path
 
@@ -16,7 +16,7 @@ from pocketmq.cli.admin.flags import (
 )
 from pocketmq.cli.admin.frame import admin_command
 from pocketmq.cli.admin.java_text import attributes, topic_text
-from pocketmq.cli.admin.shown import Shown, submitted, told
+from pocketmq.cli.admin.shown import Shown, changed, told
 from pocketmq.errors import Absent, RouteNotFound
 from pocketmq.model.topic_config import TopicConfig
 
@@ -28,11 +28,11 @@ from pocketmq.model.topic_config import TopicConfig
     CLUSTER,
     number("-r", "--readQueueNums", "read", default=8, help="Queues to read from."),
     number("-w", "--writeQueueNums", "write", default=8, help="Queues to write to."),
-    number("-p", "--perm", default=6, help="2 write, 4 read, 6 both."),
-    truth("-o", "--order", default=False, help="Ordered, also while a broker is down."),
-    truth("-u", "--unit", default=False, help="A topic of a unit."),
+    number("-p", "--perm", default=6, help="Permission: 2 write, 4 read, 6 both."),
+    truth("-o", "--order", default=False, help="Keep the order also while a broker is down."),
+    truth("-u", "--unit", default=False, help="Topic of a unit."),
     truth("-s", "--hasUnitSub", "unit_sub", default=False, help="Subscribed by units."),
-    text("-a", "--attributes", "changes", help="Changes of attributes, such as +a=b,-c."),
+    text("-a", "--attributes", "changes", help="Attributes to set or remove, such as +a=b,-c."),
 )
 async def update_topic(
     admin: Admin,
@@ -48,7 +48,10 @@ async def update_topic(
     unit_sub: bool,
     changes: str | None,
 ) -> Shown:
-    """Make or change a topic on one broker, or on all masters of a cluster."""
+    """Create or change a topic.
+
+    On one broker, or on all masters of a cluster.
+    """
     one_target(cluster, address)
     config = TopicConfig(
         topic_name=topic,
@@ -102,17 +105,20 @@ async def delete_topic(admin: Admin, *, topic: str, cluster: str) -> Shown:
     TOPIC,
     BROKER,
     CLUSTER,
-    number("-p", "--perm", help="2 write, 4 read, 6 both."),
+    number("-p", "--perm", help="Permission: 2 write, 4 read, 6 both."),
 )
 async def update_permission(
     admin: Admin, *, topic: str, address: str | None, cluster: str | None, perm: int | None
 ) -> Shown:
-    """Say what a topic may be used for, on one broker or on all masters of a cluster."""
+    """Change the permission of a topic.
+
+    On one broker, or on all masters of a cluster.
+    """
     one_target(cluster, address)
     if perm is None:
         import click
 
-        raise click.UsageError("say the permission with -p: 2 write, 4 read, 6 both")
+        raise click.UsageError("no permission; give -p: 2 write, 4 read, 6 both")
     done = (await admin.topics.set_permission(topic, perm, cluster, address)).some()
     if not done.answers:
         raise Absent("topic", topic, f"on {address or cluster}")
@@ -129,8 +135,9 @@ async def update_permission(
 async def update_many(
     admin: Admin, *, file: Path, address: str | None, cluster: str | None
 ) -> Shown:
-    """Make or change many topics at once (5.x)."""
+    """Create or change many topics (5.x)."""
     one_target(cluster, address)
     configs = read_configs(file, TopicConfig)
     done = await admin.topics.create_many(configs, cluster, address)
-    return submitted("topic", [each.topic_name for each in configs], done)
+    line = "submit batch of topic config to {} success, please check the result later."
+    return changed(done, line, made=[each.topic_name for each in configs])

@@ -1,15 +1,7 @@
-"""Commands about topics."""
-
-import click
+"""Commands that show topics: names, routes, queues."""
 
 from pocketmq.admin.admin import Admin
-from pocketmq.cli.admin.flags import (
-    CLUSTER,
-    TOPIC,
-    flag,
-    number,
-    text,
-)
+from pocketmq.cli.admin.flags import CLUSTER, TOPIC, flag, names_in, number, text
 from pocketmq.cli.admin.frame import admin_command
 from pocketmq.cli.admin.java_text import java_word, pretty_json
 from pocketmq.cli.admin.shown import Shown, front, row, told, when_exactly
@@ -20,11 +12,15 @@ from pocketmq.protocol.bodies.consume_queue import ConsumeQueueEntry
 from pocketmq.protocol.json_values import encode_body
 
 _STATUS = "%-32s  %-4s  %-20s  %-20s    %s"
+_BAR = "=" * 38
+_TABLE = "%-45s %-32s %-50s %-10s %-11s %-5s"
 
 
-@admin_command("topicList", flag("-c", "--clusterModel", "detailed", help="With cluster, groups."))
+@admin_command(
+    "topicList", flag("-c", "--clusterModel", "detailed", help="Show clusters and groups, too.")
+)
 async def topic_list(admin: Admin, *, detailed: bool) -> Shown:
-    """Name all topics."""
+    """List topics."""
     names = await admin.topics.names()
     if not detailed:
         return Shown(names, names)
@@ -40,16 +36,18 @@ async def topic_list(admin: Admin, *, detailed: bool) -> Shown:
     return Shown(lines, found, tuple(dict.fromkeys(problems)))
 
 
-@admin_command("topicRoute", TOPIC, flag("-l", "--list", "as_list", help="As a table."))
+@admin_command(
+    "topicRoute", TOPIC, flag("-l", "--list", "as_list", help="Print a table instead of JSON.")
+)
 async def topic_route(admin: Admin, *, topic: str, as_list: bool) -> Shown:
-    """Show where a topic lives."""
+    """Show the brokers and queues of a topic."""
     route = await admin.topics.route(topic)
     return Shown(route_table(route) if as_list else [pretty_json(route)], route)
 
 
 @admin_command("topicStatus", TOPIC, CLUSTER)
 async def topic_status(admin: Admin, *, topic: str, cluster: str | None) -> Shown:
-    """Show what a topic's queues hold."""
+    """Show the offsets of a topic's queues."""
     if cluster is not None and cluster not in await admin.topics.clusters(topic):
         raise Absent("topic", topic, f"in cluster {cluster!r}")
     status = await admin.topics.status(topic)
@@ -72,31 +70,30 @@ async def topic_status(admin: Admin, *, topic: str, cluster: str | None) -> Show
 
 @admin_command("topicClusterList", TOPIC)
 async def topic_clusters(admin: Admin, *, topic: str) -> Shown:
-    """Name the clusters a topic lives in."""
+    """List the clusters of a topic."""
     clusters = await admin.topics.clusters(topic)
     return Shown(clusters, clusters)
 
 
 @admin_command(
-    "allocateMQ", TOPIC, text("-i", "--ipList", "members", help="Members' ids.", required=True)
+    "allocateMQ",
+    TOPIC,
+    text("-i", "--ipList", "members", help="Client ids, separated by commas.", required=True),
 )
 async def allocate_queues(admin: Admin, *, topic: str, members: str) -> Shown:
-    """Show how a topic's queues would be shared among clients, by averaging."""
+    """Preview the allocation of a topic's queues (AVG)."""
     from pocketmq.balance.allocation import Average, allocate
     from pocketmq.model.queue import sort_queues
 
     route = await admin.topics.route(topic)
     queues = sort_queues(route.subscribe_queues(topic))
-    names = [name.strip() for name in members.split(",") if name.strip()]
+    names = names_in(members)
     data = {"result": {name: allocate(Average(), "aa", name, queues, names) for name in names}}
     return Shown([encode_body(data).decode()], data)
 
 
-_TABLE = "%-45s %-32s %-50s %-10s %-11s %-5s"
-
-
 def route_table(route: TopicRoute) -> list[str]:
-    """Lay a route out, a broker a line."""
+    """Return a route as a table, one broker per line."""
     queues = {data.broker_name: data for data in route.queue_datas}
     lines = [
         row(
@@ -121,17 +118,14 @@ def route_table(route: TopicRoute) -> list[str]:
     return [*lines, "-" * 158, row(_TABLE, "Total:", len(queues), "", read, write, "")]
 
 
-_BAR = "=" * 38
-
-
 @admin_command(
     "queryCq",
     TOPIC,
-    click.option("-q", "--queue", type=click.IntRange(0), required=True, help="Queue."),
-    click.option("-i", "--index", type=click.IntRange(0), required=True, help="First entry."),
-    number("-c", "--count", default=10, least=1, help="So many entries."),
-    text("-b", "--broker", "address", help="Broker's address; else the topic's first."),
-    text("-g", "--consumer", "group", help="What this group's filter does with them."),
+    number("-q", "--queue", help="Queue id.", required=True),
+    number("-i", "--index", help="First entry.", required=True),
+    number("-c", "--count", default=10, least=1, help="Number of entries."),
+    text("-b", "--broker", "address", help="Address of the broker.  [default: the topic's first]"),
+    text("-g", "--consumer", "group", help="Apply the filter of this group."),
 )
 async def query(
     admin: Admin,
@@ -143,7 +137,7 @@ async def query(
     address: str | None,
     group: str | None,
 ) -> Shown:
-    """Show entries of a queue's index, and what a group's filter does with them."""
+    """Show entries of a queue's index."""
     if address is None:
         address = (await admin.topics.places(topic))[0].address
     page = await admin.topics.index(topic, address, queue, index, count, group=group)
