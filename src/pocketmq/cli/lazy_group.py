@@ -2,10 +2,12 @@
 
 from collections.abc import Callable, Mapping
 from importlib import import_module
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
-from click.shell_completion import CompletionItem
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 HELP: dict[str, Any] = {"help_option_names": ["-h", "--help"]}
 """The context settings of every command: `-h` is `--help`."""
@@ -84,8 +86,10 @@ class LazyGroup(CommandGroup):
         with formatter.section("Commands"):
             formatter.write_dl([(name, known[name].help) for name in self.list_commands(ctx)])
 
-    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> "list[CompletionItem]":
         """Complete the name of a command, or an option of the group."""
+        from click.shell_completion import CompletionItem
+
         known = self._listed()
         names = [name for name in self.list_commands(ctx) if name.startswith(incomplete)]
         found = [CompletionItem(name, help=known[name].help) for name in names]

@@ -1,7 +1,5 @@
 """Options and set-up that several commands share."""
 
-import logging
-import signal
 from collections.abc import Callable
 from math import isfinite
 from typing import Any, NoReturn
@@ -62,6 +60,9 @@ def client_options(group: str) -> Decorator:
 
 def prepare_client() -> None:
     """Make SIGTERM stop the command as Ctrl-C does; an error is printed once, not logged too."""
+    import logging
+    import signal
+
     signal.signal(signal.SIGTERM, _interrupt)
     logging.getLogger("pocketmq").addHandler(logging.NullHandler())
 

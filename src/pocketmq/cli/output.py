@@ -1,19 +1,19 @@
 """What commands print: safe text, JSON, tables and progress, and files that are written whole.
 
-Tables and progress are rich's. It is imported where it is used: that takes longer than most
-commands take to start.
+Tables and progress are rich's. It is imported where it is used, since that takes longer than most
+commands take to start; so are msgspec and pathlib, since every command imports this module.
 """
 
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import click
-import msgspec
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from rich.status import Status
 
 UNWRAPPED = 1_000_000
@@ -32,6 +32,8 @@ def printable(text: str, keep: str = "") -> str:
 
 def print_json(value: Any) -> None:
     """Print one JSON document."""
+    import msgspec
+
     rest = memoryview(msgspec.json.encode(value) + b"\n")
     while rest:  # an unbuffered stream may accept only a part
         rest = rest[sys.stdout.buffer.write(rest) :]
@@ -143,7 +145,7 @@ class ProgressLine:
             self._status.update(Text(printable(text), overflow="ellipsis", no_wrap=True))
 
 
-def write_whole(path: Path, content: bytes) -> None:
+def write_whole(path: "Path", content: bytes) -> None:
     """Write a file completely or not at all. Raises `click.UsageError` if it cannot be written."""
     draft = path.with_name(f".{path.name}.part")
     try:

@@ -3,11 +3,9 @@
 A command is declared in one place: the function under `admin_command` in one of the modules here.
 """
 
-import re
 from functools import cache
 from importlib import import_module
-from pathlib import Path
-from pkgutil import iter_modules
+from pkgutil import get_data, iter_modules
 
 import click
 
@@ -15,11 +13,6 @@ from pocketmq.cli.lazy_group import HELP, LazyGroup, Listed
 
 ALIASES = {"DecodeMessageId": "decodeMessageId", "QueryMsgTraceById": "queryMsgTraceById"}
 """Java's other names."""
-
-_DECLARED = re.compile(
-    r'^@admin_command\(\s*"([\w-]+)".*?^async def .*?"""(.+?)(?:\n|""")',
-    re.MULTILINE | re.DOTALL,
-)
 
 
 @cache
@@ -30,11 +23,16 @@ def listed_commands() -> dict[str, Listed]:
     would take longer than the command itself.
     """
     found = {}
-    for file in Path(__file__).parent.glob("*.py"):
-        module = f"{__name__}.{file.stem}"
-        for name, line in _DECLARED.findall(file.read_text("utf-8")):
-            found[name] = Listed(module, line)
-    return found or imported_commands()
+    for module in iter_modules(__path__):
+        try:
+            text = (get_data(__name__, f"{module.name}.py") or b"").decode()
+        except OSError:
+            return imported_commands()
+        for declaration in text.split("\n@admin_command(")[1:]:
+            name = declaration.split('"', 2)[1]  # its first string
+            line = declaration.split('"""', 2)[1].partition("\n")[0]
+            found[name] = Listed(f"{__name__}.{module.name}", line)
+    return found
 
 
 def imported_commands() -> dict[str, Listed]:

@@ -1,18 +1,20 @@
 """Texts as mqadmin prints them, byte for byte: Java's `toString` of its objects, and JSON."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 import msgspec
 
-from pocketmq.admin.tracks import Track
 from pocketmq.cli.admin.shown import row, when_exactly
 from pocketmq.model.flags import Permission
 from pocketmq.model.group_config import GroupConfig
-from pocketmq.model.receipt import SendReceipt
 from pocketmq.model.topic_config import TopicConfig
 from pocketmq.protocol.json_values import plain
-from pocketmq.protocol.received import ReceivedMessage
+
+if TYPE_CHECKING:
+    from pocketmq.admin.tracks import Track
+    from pocketmq.model.receipt import SendReceipt
+    from pocketmq.protocol.received import ReceivedMessage
 
 
 def attributes(changes: str | None) -> dict[str, str]:
@@ -125,7 +127,7 @@ def _key(key: object) -> str:
 
 
 def message_lines(
-    message: ReceivedMessage, *, with_id: bool, charset: str | None = None
+    message: "ReceivedMessage", *, with_id: bool, charset: str | None = None
 ) -> list[str]:
     """Return a message, one field per line; mqadmin writes the body to a file instead."""
     fields = [
@@ -149,7 +151,7 @@ def message_lines(
     return [row("%-20s %s", *field) for field in fields]
 
 
-def track_lines(tracks: list[Track]) -> list[str]:
+def track_lines(tracks: "list[Track]") -> list[str]:
     """Return the state of a message in each group."""
     if not tracks:
         return ["", "", "WARN: No Consumer"]
@@ -164,17 +166,15 @@ def track_lines(tracks: list[Track]) -> list[str]:
     ]
 
 
-def body_text(message: ReceivedMessage, charset: str | None = None) -> str:
+def body_text(message: "ReceivedMessage", charset: str | None = None) -> str:
     """Return a body as text; undecodable bytes are escaped."""
     try:
         return message.body.decode(charset or "utf-8", "backslashreplace")
     except LookupError:
-        import click
-
         raise click.UsageError(f"unknown character set {charset!r}") from None
 
 
-def one_line(message: ReceivedMessage, body: str | None) -> str:
+def one_line(message: "ReceivedMessage", body: str | None) -> str:
     """Return a message as one line, as printMsg does, but the body once, as text."""
     return (
         f"MSGID: {message.message_id} MessageExt [brokerName={message.broker_name}, "
@@ -192,7 +192,7 @@ def one_line(message: ReceivedMessage, body: str | None) -> str:
     )
 
 
-def receipt_text(receipt: SendReceipt) -> str:
+def receipt_text(receipt: "SendReceipt") -> str:
     """Return a receipt as one line."""
     return (
         f"SendResult [sendStatus={receipt.status.value}, msgId={receipt.message_id}, "
