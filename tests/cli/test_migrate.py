@@ -168,11 +168,11 @@ def unreadable(source: Cluster, _: Cluster) -> None:
 
 
 OTHER_COUNTS = (
-    "this cluster cannot be migrated: topic 'orders' exists on the target with 3 queues, the "
+    "the cluster cannot be migrated: topic 'orders' exists on the target with 3 queues, the "
     "source has 4: messages of a key would change their queue"
 )
 UNREADABLE = (
-    "this cluster cannot be migrated: topic 'orders' may not be read on the source's broker "
+    "the cluster cannot be migrated: topic 'orders' is not readable on the source's broker "
     "'broker-0': allow it with `pocketmq admin updateTopicPerm"
 )
 
@@ -195,7 +195,7 @@ def test_mistakes_are_told_in_one_line(operator: Operator, tmp_path: Path) -> No
     assert nowhere.run("copy", code=1).startswith("pocketmq: no name server answers at 127.0.0.1:1")
     same = Operator(operator.source, operator.source, tmp_path / "s")
     assert "source and target are the same" in same.run("plan", code=2)
-    assert "there is none; has `copy` ever run?" in operator.run("verify", code=1)
+    assert "it does not exist; run `copy` first" in operator.run("verify", code=1)
     operator.run("copy")
     other = Operator(operator.target, operator.source, operator.state)
     assert "name another file with --state" in other.run("copy", code=1)

@@ -1,4 +1,7 @@
-"""Users and rules of 5.x brokers with access control. Brokers do not share them: all are told."""
+"""Users and rules of 5.x brokers with access control.
+
+Brokers do not share them, so changes go to all.
+"""
 
 from typing import Any, TypeVar
 
@@ -16,7 +19,7 @@ _NONE_SUCH = {int(ResponseCode.USER_NOT_EXIST), int(ResponseCode.POLICY_NOT_EXIS
 
 
 class Access:
-    """Asks and tells brokers, slaves too, about users and what they may do."""
+    """Users and rules of brokers; changes go to slaves, too."""
 
     def __init__(self, wire: AdminWire, brokers: Brokers) -> None:
         self._wire = wire
@@ -25,14 +28,14 @@ class Access:
     async def create_user(
         self, user: User, cluster: str | None = None, address: str | None = None
     ) -> Gathered[None]:
-        """Make a user."""
+        """Create a user."""
         header = rows.AUTH_CREATE_USER.header(username=user.username)
         return await self._tell(rows.AUTH_CREATE_USER, header, user, cluster, address)
 
     async def update_user(
         self, user: User, cluster: str | None = None, address: str | None = None
     ) -> Gathered[None]:
-        """Change what is given of a user; what is None stays."""
+        """Change a user; fields that are None stay as they are."""
         header = rows.AUTH_UPDATE_USER.header(username=user.username)
         return await self._tell(rows.AUTH_UPDATE_USER, header, user, cluster, address)
 
@@ -46,7 +49,7 @@ class Access:
     async def user(
         self, username: str, cluster: str | None = None, address: str | None = None
     ) -> Gathered[User | None]:
-        """Give a user as each broker knows it, None where there is none."""
+        """Return a user of each broker, None where there is none."""
         header = rows.AUTH_GET_USER.header(username=username)
 
         return await self._find(rows.AUTH_GET_USER, header, cluster, address)
@@ -57,7 +60,7 @@ class Access:
         cluster: str | None = None,
         address: str | None = None,
     ) -> Gathered[list[User]]:
-        """List the users of each broker, or those with a part in their name."""
+        """Return the users of each broker, or those whose name contains `part`."""
         header = rows.AUTH_LIST_USER.header(filter=part)
 
         return await self._list(rows.AUTH_LIST_USER, header, cluster, address)
@@ -65,7 +68,7 @@ class Access:
     async def create_rules(
         self, rules: Acl, cluster: str | None = None, address: str | None = None
     ) -> Gathered[None]:
-        """Give a subject such as `User:alice` its first rules; see `rules_for`."""
+        """Create the rules of a subject such as `User:alice`; see `rules_for`."""
         header = rows.AUTH_CREATE_ACL.header(subject=rules.subject)
         return await self._tell(rows.AUTH_CREATE_ACL, header, rules, cluster, address)
 
@@ -90,7 +93,7 @@ class Access:
     async def rules(
         self, subject: str, cluster: str | None = None, address: str | None = None
     ) -> Gathered[Acl | None]:
-        """Give a subject's rules as each broker knows them, None where there are none."""
+        """Return a subject's rules on each broker, None where there are none."""
         header = rows.AUTH_GET_ACL.header(subject=subject)
 
         return await self._find(rows.AUTH_GET_ACL, header, cluster, address)
@@ -102,13 +105,13 @@ class Access:
         cluster: str | None = None,
         address: str | None = None,
     ) -> Gathered[list[Acl]]:
-        """List the rules of each broker, or those with a part in their subject and resource."""
+        """Return the rules of each broker, or those that contain `subject` and `resource`."""
         header = rows.AUTH_LIST_ACL.header(subject_filter=subject, resource_filter=resource)
 
         return await self._list(rows.AUTH_LIST_ACL, header, cluster, address)
 
     async def copy_users(self, source: str, destination: str, names: list[str]) -> list[str]:
-        """Have one broker know the users of another, all or those named; give their names.
+        """Copy users from one broker to another, all or those named; return their names.
 
         Raises `Absent` if the source has none of a name, and the broker's error.
         """
@@ -123,7 +126,7 @@ class Access:
         return [user.username or "" for user in users]
 
     async def copy_rules(self, source: str, destination: str, subjects: list[str]) -> list[str]:
-        """Have one broker know the rules of another, all or those of some subjects.
+        """Copy rules from one broker to another, all or those of some subjects.
 
         Raises `Absent` if the source has none for a subject, and the broker's error.
         """
@@ -185,7 +188,7 @@ def rules_for(
     decision: str,
     source_ips: list[str] | None = None,
 ) -> Acl:
-    """Make one subject's rules: the same actions on several resources, as mqadmin does."""
+    """Return one subject's rules: the same actions on several resources, as in mqadmin."""
     entries = [
         PolicyEntry(resource=each, actions=actions, source_ips=source_ips, decision=decision)
         for each in resources

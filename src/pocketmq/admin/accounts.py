@@ -12,7 +12,7 @@ from pocketmq.protocol.requests import auth_49 as rows
 
 
 class AccountVersion(msgspec.Struct, frozen=True):
-    """The state of a broker's access files, by their names."""
+    """The versions of a broker's access files, by name."""
 
     broker: str
     cluster: str
@@ -20,7 +20,7 @@ class AccountVersion(msgspec.Struct, frozen=True):
 
 
 class Accounts:
-    """Asks and tells brokers about accounts. 5.x brokers of Apache refuse."""
+    """Accounts of brokers. 5.x brokers of Apache refuse these requests."""
 
     def __init__(self, wire: AdminWire, brokers: Brokers) -> None:
         self._wire = wire
@@ -29,7 +29,7 @@ class Accounts:
     async def put(
         self, account: Account, cluster: str | None = None, address: str | None = None
     ) -> Gathered[None]:
-        """Make an account, or change what is given of one."""
+        """Create an account, or change those of its fields that are given."""
         header = rows.UPDATE_AND_CREATE_ACL_CONFIG.header(
             access_key=account.access_key or "",
             secret_key=account.secret_key,
@@ -61,7 +61,7 @@ class Accounts:
         *,
         file: str | None = None,
     ) -> Gathered[None]:
-        """Replace the addresses from where nobody has to sign, in one file if there are several."""
+        """Replace the addresses that need no signature, in one file if there are several."""
         fields = {"globalWhiteAddrs": ",".join(addresses)}  # the row's header asks for a file
         if file is not None:
             fields["aclFileFullPath"] = file
@@ -74,15 +74,15 @@ class Accounts:
     async def versions(
         self, cluster: str | None = None, address: str | None = None
     ) -> Gathered[AccountVersion]:
-        """Tell how often and when access files were changed."""
+        """Return the versions of access files: how often and when they were changed."""
 
         async def ask(place: ServerPlace) -> AccountVersion:
-            told = await self._wire.fields(place.address, rows.GET_BROKER_CLUSTER_ACL_INFO, None)
-            if told.all_acl_file_version:
-                files = decode_body(told.all_acl_file_version, dict[str, DataVersion])
+            answer = await self._wire.fields(place.address, rows.GET_BROKER_CLUSTER_ACL_INFO, None)
+            if answer.all_acl_file_version:
+                files = decode_body(answer.all_acl_file_version, dict[str, DataVersion])
             else:
-                files = {"": decode_body(told.version, DataVersion)}
-            return AccountVersion(told.broker_name, told.cluster_name, files)
+                files = {"": decode_body(answer.version, DataVersion)}
+            return AccountVersion(answer.broker_name, answer.cluster_name, files)
 
         return await self._wire.each(await self._brokers.targets(cluster, address), ask)
 

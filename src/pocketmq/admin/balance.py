@@ -1,4 +1,4 @@
-"""The balance of a live group: explained, tried otherwise, asked for anew."""
+"""The assignment of a live group: explained, simulated, rebalanced."""
 
 import asyncio
 from collections.abc import Iterable
@@ -19,7 +19,7 @@ from pocketmq.protocol.requests.membership import UNREGISTER_CLIENT
 
 
 class Balance:
-    """Looks at how a group shares its queues."""
+    """Inspects how a group shares its queues."""
 
     def __init__(self, wire: AdminWire, topics: Topics, groups: Groups) -> None:
         self._wire = wire
@@ -27,7 +27,7 @@ class Balance:
         self._groups = groups
 
     async def facts(self, group: str, *, patience: float | None = None) -> GroupFacts:
-        """Gather all that brokers and members tell; members slower than `patience` are silent.
+        """Return what brokers and members report; members slower than `patience` are silent.
 
         Raises `Absent` for an unknown group.
         """
@@ -49,7 +49,7 @@ class Balance:
         )
 
     async def explain(self, group: str) -> Explanation:
-        """Tell who holds which queue and why, and what is wrong. Raises `Absent`."""
+        """Return the owner of each queue and why, and the problems. Raises `Absent`."""
         return explain(await self.facts(group))
 
     async def what_if(self, group: str, strategy: Strategy, events: Iterable[Event] = ()) -> WhatIf:
@@ -60,17 +60,17 @@ class Balance:
         return what_if(await self.situation(group, strategy), events)
 
     async def situation(self, group: str, strategy: Strategy) -> Situation:
-        """Give the group as it is now, for `pocketmq.balance.what_if`."""
+        """Return the group as it is now, for `pocketmq.balance.what_if`."""
         facts = await self.facts(group)
         if not facts.members():
-            raise Absent("member", group, "the group is offline, so there is nothing to divide")
+            raise Absent("online member of group", group)
         return Situation.of(facts.queues, facts.members(), strategy, group)
 
     async def rebalance(self, group: str) -> Gathered[None]:
-        """Ask all members of a group to rebalance now, by way of every broker.
+        """Ask all members of a group to rebalance now, through every broker.
 
-        Brokers tell a group's members to look again whenever somebody leaves it. We leave without
-        ever having been a member: that changes nothing else. Raises `Absent`.
+        Brokers notify a group's members whenever a client leaves it. The admin leaves without ever
+        having been a member, which changes nothing else. Raises `Absent`.
         """
         header = UNREGISTER_CLIENT.header(
             client_id=self._wire.session.client_id, consumer_group=group
@@ -79,7 +79,7 @@ class Balance:
         return await self._wire.tell_each(places, UNREGISTER_CLIENT, header)
 
     async def _progress(self, group: str) -> GroupProgress:
-        """Give what is known of a group's offsets, which may be nothing."""
+        """Return a group's progress, empty if no broker answers."""
         try:
             return await self._groups.progress(group)
         except MQError:

@@ -1,4 +1,4 @@
-"""Messages: found by id, key, place or time; sent again, or handed to one consumer."""
+"""Messages: found by id, key, offset or time; resent, or handed to one consumer."""
 
 import asyncio
 from collections.abc import Callable
@@ -39,7 +39,7 @@ from pocketmq.protocol.requests.queries import (
 from pocketmq.protocol.trace_text import Traced, decode_traced
 
 FOR_EVER = 2**63 - 1
-"""The end of time, as Java says it."""
+"""The end of time, as in Java."""
 _OR_NONE = SUCCESS | {int(ResponseCode.QUERY_NOT_FOUND)}
 _PATIENCE = 15.0
 _PAGE = 32
@@ -54,7 +54,7 @@ class FoundMessages(msgspec.Struct, frozen=True):
 
 
 class Resent(msgspec.Struct, frozen=True):
-    """A message and what came of sending it again: a receipt, or an error."""
+    """The outcome of resending a message: a receipt, or an error."""
 
     message_id: str
     topic: str
@@ -63,14 +63,14 @@ class Resent(msgspec.Struct, frozen=True):
 
 
 class TraceEvent(msgspec.Struct, frozen=True):
-    """Something that happened to a message, and which client told of it."""
+    """An event of a message, and the client that traced it."""
 
     event: Traced
     client_host: str
 
 
 class Messages:
-    """Looks for messages on all brokers of a topic at once."""
+    """Finds messages on all brokers of a topic at once."""
 
     def __init__(
         self,
@@ -87,7 +87,7 @@ class Messages:
         self._reading = reading
 
     async def by_id(self, topic: str, message_id: str) -> ReceivedMessage:
-        """Give a message by either of its ids: the broker's, which tells its place, or its own.
+        """Return a message by either of its ids: the broker's, which holds its offset, or its own.
 
         Only brokers of the cluster are asked, whatever address an id holds. Raises `Absent`.
         """
@@ -118,7 +118,7 @@ class Messages:
     ) -> FoundMessages:
         """Find messages by a key. Raises `RouteNotFound`, or the error if no broker answers.
 
-        5.5 brokers with a RocksDB index also find `by_tag`, and go on `after` an index key.
+        5.5 brokers with a RocksDB index also find `by_tag`, and continue `after` an index key.
         """
         header = msgspec.structs.replace(
             _query(topic, key, limit, begin_ms, end_ms),
@@ -138,14 +138,14 @@ class Messages:
         begin_ms: int = 0,
         end_ms: int = FOR_EVER,
     ) -> FoundMessages:
-        """Find messages by the id their producer gave; retries of one message share it."""
+        """Find messages by their unique id; retries of one message share it."""
         header = msgspec.structs.replace(
             _query(topic, message_id, limit, begin_ms, end_ms), unique_key_query=True
         )
         return await self._query(header, lambda message: message.message_id == message_id)
 
     async def by_offset(self, queue: MessageQueue, offset: int) -> ReceivedMessage:
-        """Give the message at an offset of a queue. Raises `Absent`."""
+        """Return the message at an offset of a queue. Raises `Absent`."""
         page = await self._reading.page(queue, offset, 1)
         if page.damaged is not None:
             raise page.damaged
@@ -159,7 +159,7 @@ class Messages:
     async def page(
         self, queue: MessageQueue, offset: int, count: int = _PAGE, expression: str | Filter = "*"
     ) -> Page:
-        """Give messages of a queue from an offset on; see `Page`."""
+        """Return messages of a queue from an offset on; see `Page`."""
         return await self._reading.page(queue, offset, count, expression)
 
     async def between(
@@ -182,7 +182,7 @@ class Messages:
         return FoundMessages(_in_order([message for part in found for message in part]))
 
     async def dead_letters(self, group: str, limit: int = 64) -> FoundMessages:
-        """Give the oldest messages a group gave up. Raises `RouteNotFound` if there are none."""
+        """Return a group's oldest dead letters. Raises `RouteNotFound` if it never had any."""
         return await self.between(dead_letter_topic(group), 0, FOR_EVER, limit)
 
     async def trace(
@@ -194,7 +194,7 @@ class Messages:
         begin_ms: int = 0,
         end_ms: int = FOR_EVER,
     ) -> list[TraceEvent]:
-        """Tell what happened to a message, as clients that trace have told, oldest first."""
+        """Return the traced events of a message, oldest first."""
         found = await self.by_key(trace_topic, message_id, limit, begin_ms=begin_ms, end_ms=end_ms)
         if not found.messages:
             _raise_missing(found)
@@ -208,7 +208,7 @@ class Messages:
     async def consume_directly(
         self, group: str, client_id: str, topic: str, message_id: str
     ) -> DirectConsumeResult:
-        """Have one member of a group handle a message now; nothing is committed.
+        """Let one member of a group consume a message now; nothing is committed.
 
         Raises `Absent`, and the `ServerError` of a broker that cannot reach the member.
         """
@@ -227,18 +227,18 @@ class Messages:
         )
 
     async def resend(self, messages: list[ReceivedMessage]) -> list[Resent]:
-        """Send copies of messages, dead letters under their first topic; the originals stay."""
+        """Send copies of messages, dead letters to their original topic; the originals stay."""
         return await resend(self._wire.client_options, messages)
 
     async def _store_address(self, message: ReceivedMessage) -> str:
-        """Give the broker that stores a message; raises `Absent` for one of another cluster."""
+        """Return the broker that stores a message; raises `Absent` if it is not in this cluster."""
         if any(place.address == message.store_host for place in await self._brokers.all()):
             return message.store_host
         raise Absent("broker", message.store_host, "in this cluster")
 
     async def _view(self, place: ServerPlace, offset: int, message_id: str) -> ReceivedMessage:
         header = VIEW_MESSAGE_BY_ID.header(offset=offset)
-        accept = _OR_NONE | {int(ResponseCode.SYSTEM_ERROR)}  # Java's answer for no message there
+        accept = _OR_NONE | {int(ResponseCode.SYSTEM_ERROR)}  # Java's code for no message there
         answer = await self._wire.call(place.address, VIEW_MESSAGE_BY_ID, header, accept=accept)
         if answer.code != ResponseCode.SUCCESS:
             raise Absent("message", message_id, f"on broker {place.broker}")
@@ -257,7 +257,7 @@ class Messages:
 
         places = await self._topics.places(header.topic)
         gathered = (await self._wire.each(places, ask)).some()
-        # Brokers find by a hash of the key, so others may come along.
+        # Brokers find by a hash of the key, so there may be others among them.
         messages = [message for part in gathered.values() for message in part if wanted(message)]
         return FoundMessages(_in_order(messages), gathered.missing)
 
@@ -286,7 +286,7 @@ def _query(topic: str, key: str, limit: int, begin_ms: int, end_ms: int) -> Quer
 
 
 def _sound(body: bytes, topic: str, broker: str) -> list[ReceivedMessage]:
-    """Give the messages of a body but for damaged ones, which are logged."""
+    """Return the messages of a body without damaged ones, which are logged."""
     found: list[ReceivedMessage] = []
     while body:
         try:
@@ -303,13 +303,13 @@ def _in_order(messages: list[ReceivedMessage]) -> list[ReceivedMessage]:
 
 
 def _raise_missing(found: FoundMessages) -> None:
-    """Raise what kept a broker from answering: what is not found may be there."""
+    """Raise the error of a broker that did not answer: it may have the message."""
     for missing in found.missing:
         raise missing.error
 
 
 async def resend(options: ClientOptions, messages: list[ReceivedMessage]) -> list[Resent]:
-    """Send copies of messages; the originals stay. Each gets a new id."""
+    """Send copies of messages, each with a new id; the originals stay."""
     from pocketmq.client.producer.producer import Producer  # slow to import
 
     results = []
@@ -334,7 +334,7 @@ async def resend(options: ClientOptions, messages: list[ReceivedMessage]) -> lis
 
 
 def original_topic(message: ReceivedMessage) -> str:
-    """Give the topic a message was first sent to; brokers keep it when they move one."""
+    """Return the topic a message was first sent to, which retries and dead letters keep."""
     if is_dead_letter_topic(message.topic) or is_retry_topic(message.topic):
         return (
             message.get_property(properties.DLQ_ORIGIN_TOPIC)

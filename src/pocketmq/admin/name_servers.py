@@ -9,24 +9,24 @@ from pocketmq.errors import ResponseCode
 from pocketmq.protocol.requests import key_values, nameserver
 
 ORDER_NAMESPACE = "ORDER_TOPIC_CONFIG"
-"""Where name servers keep the order of ordered topics."""
+"""The namespace of the order of ordered topics."""
 
 _OR_NOT_FOUND = SUCCESS | {int(ResponseCode.QUERY_NOT_FOUND)}
 
 
 class NameServers:
-    """Asks and tells all configured name servers, which know nothing of each other."""
+    """Queries and changes all configured name servers, which do not share anything."""
 
     def __init__(self, wire: AdminWire) -> None:
         self._wire = wire
 
     @property
     def addresses(self) -> tuple[str, ...]:
-        """Those the admin was given."""
+        """The addresses the admin was given."""
         return self._wire.name_servers
 
     async def config(self) -> Gathered[dict[str, str]]:
-        """Give the settings of each, by RocketMQ's names."""
+        """Return the settings of each, by RocketMQ's names."""
 
         async def read(place: ServerPlace) -> dict[str, str]:
             return dict(
@@ -53,13 +53,13 @@ class NameServers:
         return await self._wire.tell_each(self._places(), key_values.DELETE_KV_CONFIG, header)
 
     async def get(self, namespace: str, key: str) -> str | None:
-        """Give a value as any name server has it, None if there is none."""
+        """Return a value of any name server, None if there is none."""
         header = key_values.GET_KV_CONFIG.header(namespace=namespace, key=key)
         answer = await self._wire.consult(key_values.GET_KV_CONFIG, header, accept=_OR_NOT_FOUND)
         return answer.header().value if answer.code == ResponseCode.SUCCESS else None
 
     async def values(self, namespace: str) -> dict[str, str]:
-        """Give all values of a namespace as any name server has them."""
+        """Return all values of a namespace, of any name server."""
         header = key_values.GET_KVLIST_BY_NAMESPACE.header(namespace=namespace)
         answer = await self._wire.consult(
             key_values.GET_KVLIST_BY_NAMESPACE, header, accept=_OR_NOT_FOUND
@@ -69,26 +69,26 @@ class NameServers:
         return answer.result().table
 
     async def wipe_write_permission(self, broker: str) -> Gathered[int]:
-        """Have producers pass over a broker; tells how many topics that changed."""
+        """Disable writes to a broker; return the number of topics changed."""
         header = nameserver.WIPE_WRITE_PERM_OF_BROKER.header(broker_name=broker)
 
         async def wipe(place: ServerPlace) -> int:
-            told = await self._wire.fields(
+            answer = await self._wire.fields(
                 place.address, nameserver.WIPE_WRITE_PERM_OF_BROKER, header
             )
-            return told.wipe_topic_count
+            return answer.wipe_topic_count
 
         return await self._wire.each(self._places(), wipe)
 
     async def add_write_permission(self, broker: str) -> Gathered[int]:
-        """Let producers use a broker again; tells how many topics that changed."""
+        """Enable writes to a broker; return the number of topics changed."""
         header = nameserver.ADD_WRITE_PERM_OF_BROKER.header(broker_name=broker)
 
         async def add(place: ServerPlace) -> int:
-            told = await self._wire.fields(
+            answer = await self._wire.fields(
                 place.address, nameserver.ADD_WRITE_PERM_OF_BROKER, header
             )
-            return told.add_topic_count
+            return answer.add_topic_count
 
         return await self._wire.each(self._places(), add)
 

@@ -1,4 +1,4 @@
-"""Many topics and groups at a glance, with few questions for each."""
+"""Summaries of many topics and groups, with few requests for each."""
 
 import asyncio
 
@@ -19,7 +19,7 @@ GROUP_GET = "GROUP_GET_NUMS"
 
 
 class Glance(msgspec.Struct, frozen=True, kw_only=True):
-    """One group at a glance; None where no broker has told."""
+    """The summary of a group; None where no broker answered."""
 
     group: str
     members: tuple[ClientConnection, ...] | None
@@ -35,14 +35,14 @@ class Glance(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TrafficRate(msgspec.Struct, frozen=True):
-    """Messages a second over the last minute, and in the last 24 hours; None if unknown."""
+    """Messages per second over the last minute, and in 24 hours; None if unknown."""
 
     tps: float | None
     day: int | None
 
 
 class GroupTraffic(msgspec.Struct, frozen=True):
-    """What a group takes out of a topic; lag is None if it is unknown."""
+    """What a group consumes of a topic; lag is None if unknown."""
 
     group: str
     out: TrafficRate
@@ -50,7 +50,7 @@ class GroupTraffic(msgspec.Struct, frozen=True):
 
 
 class TopicTraffic(msgspec.Struct, frozen=True):
-    """What comes into a topic, and what each group takes out."""
+    """What producers send to a topic, and what each group consumes."""
 
     topic: str
     into: TrafficRate
@@ -59,7 +59,7 @@ class TopicTraffic(msgspec.Struct, frozen=True):
 
 
 class Overview:
-    """Looks at many things at once."""
+    """Summarises many topics or groups at once."""
 
     def __init__(self, wire: AdminWire, brokers: Brokers, topics: Topics, groups: Groups) -> None:
         self._wire = wire
@@ -68,7 +68,7 @@ class Overview:
         self._groups = groups
 
     async def groups(self, names: list[str]) -> list[Glance]:
-        """Tell of groups: members, lag. What fails for one is told there."""
+        """Return summaries of groups; the errors of one are in its `errors`."""
         outcomes = await self._wire.together(names, self._glance)
         return [
             Glance(group=name, members=None, errors=(str(each),))
@@ -78,7 +78,7 @@ class Overview:
         ]
 
     async def traffic(self, topics: list[str]) -> list[TopicTraffic]:
-        """Tell what flows through topics. Topics without a route are left out."""
+        """Return the traffic of topics. Topics without a route are left out."""
         outcomes = await self._wire.together(topics, self._traffic)
         return [each for each in outcomes if not isinstance(each, MQError)]
 
@@ -120,7 +120,7 @@ class Overview:
 
 
 def _members(views: Gathered[ConsumerConnections]) -> tuple[ClientConnection, ...] | None:
-    """Give the members any broker lists, each once; None if no broker answered."""
+    """Return the members that any broker lists, each once; None if no broker answered."""
     if not views.answers:
         return None
     by_id = {
@@ -133,7 +133,7 @@ def _members(views: Gathered[ConsumerConnections]) -> tuple[ClientConnection, ..
 
 
 def _progress(stats: Gathered[ConsumeStats]) -> GroupProgress | None:
-    """Add up what brokers tell; None unless all have, since a sum of some would mislead."""
+    """Return the sum over brokers; None unless all answered, since a part would mislead."""
     if not stats.complete:
         return None
     found = {q: each for part in stats.values() for q, each in part.offset_table.items()}
@@ -141,7 +141,7 @@ def _progress(stats: Gathered[ConsumeStats]) -> GroupProgress | None:
 
 
 def _flow(counters: Gathered[BrokerStats]) -> TrafficRate:
-    """Add counters up. A broker that has never counted refuses: that is none, not unknown."""
+    """Return the sum of counters. A broker that never counted refuses: that is 0, not unknown."""
     silent = [each for each in counters.missing if not isinstance(each.error, ServerError)]
     if silent:
         return TrafficRate(None, None)
@@ -150,7 +150,7 @@ def _flow(counters: Gathered[BrokerStats]) -> TrafficRate:
 
 
 def _last_day(stats: BrokerStats) -> int:
-    """Give the sum of the longest span that has counted, as Java does."""
+    """Return the sum of the longest span that has counted anything, as in Java."""
     for item in (stats.stats_day, stats.stats_hour, stats.stats_minute):
         if item is not None and item.sum != 0:
             return item.sum

@@ -1,6 +1,6 @@
-"""Questions of an admin: to one server, to all at once, with typed answers.
+"""The requests of an admin: to one server or to many at once, with typed answers.
 
-Owns the session. Knows no particular question.
+Owns the session and its options. Knows no particular request.
 """
 
 import asyncio
@@ -30,14 +30,14 @@ AddressOf: TypeAlias = Callable[[MessageQueue], Awaitable[str]]
 
 
 class AdminOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """How an admin works. Raises `InvalidInput` for a value that can never work."""
+    """The options of an admin. Raises `InvalidInput` for an invalid value."""
 
     group: str = TOOLS_GROUP
-    """In whose name messages are read; nothing is committed."""
+    """The group that messages are read as; nothing is committed."""
     timeout: float = 5.0
-    """Seconds for each question to a server."""
+    """Seconds for each request to a server."""
     parallel: int = 64
-    """How many questions may be under way at once."""
+    """The number of requests that may be in flight at once."""
 
     _MOST_PARALLEL: ClassVar = 4096
 
@@ -65,13 +65,13 @@ class AdminWire:
         self._turns = asyncio.Semaphore(own.parallel)
 
     async def open(self) -> None:
-        """Make ready; raises `NameServersUnreachable`."""
+        """Open the session; raises `NameServersUnreachable`."""
         if self._lease is not None or self._ended:
-            raise InvalidInput("an admin starts once; make a new one")
+            raise InvalidInput("an admin can be started once; create a new one")
         self._lease = await lease_session(self.client_options)
 
     async def close(self) -> None:
-        """Close the connections. Harmless twice."""
+        """Close the connections. Idempotent."""
         self._ended = True
         lease, self._lease = self._lease, None
         if lease is not None:
@@ -79,7 +79,7 @@ class AdminWire:
 
     @property
     def session(self) -> Session:
-        """The running client; raises `ClientClosed` before `open` and after `close`."""
+        """The open session; raises `ClientClosed` before `open` and after `close`."""
         if self._lease is None:
             raise ClientClosed(self.options.group)
         return self._lease.session
@@ -90,7 +90,7 @@ class AdminWire:
         return self.session.routes.name_servers.addresses
 
     def now_ms(self) -> int:
-        """Give the time in milliseconds."""
+        """Return the time in milliseconds."""
         return self.session.clock.now_ms()
 
     async def ask(
@@ -190,9 +190,9 @@ class AdminWire:
         )
 
     async def run(self, question: Question[T], address_of: AddressOf | None = None) -> T:
-        """Ask a question; `address_of` returns where the broker of a queue is.
+        """Run a question; `address_of` returns the address of a queue's broker.
 
-        A question for name servers alone needs none.
+        A question for name servers needs none.
         """
 
         async def carry(asked: Ask) -> Command:
@@ -215,7 +215,7 @@ class AdminWire:
     async def each(
         self, places: Iterable[ServerPlace], work: Callable[[ServerPlace], Awaitable[T]]
     ) -> Gathered[T]:
-        """Do the same with many brokers at once; those that fail are named, not raised."""
+        """Run `work` for many servers at once; those that fail are in `missing`, not raised."""
         wanted = list(places)
         outcomes = await self.together(wanted, work)
         return Gathered(
@@ -234,7 +234,7 @@ class AdminWire:
     async def together(
         self, subjects: Iterable[Q], work: Callable[[Q], Awaitable[T]]
     ) -> list[T | MQError]:
-        """Do the same with many things at once; give results and errors, in order."""
+        """Run `work` for many subjects at once; return results and errors, in order."""
 
         async def one(subject: Q) -> T | MQError:
             try:

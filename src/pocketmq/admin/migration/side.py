@@ -1,4 +1,4 @@
-"""One of the two clusters: its rooms, and what only a migration asks for."""
+"""One of the two clusters of a migration, and retries while its servers do not respond."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -39,13 +39,13 @@ PRODUCER_GROUP = "pocketmq_migrate"
 _FIRST_PAUSE = 0.05
 _LONGEST_PAUSE = 2.0
 _PAGE = 1024
-"""Messages asked for at once; brokers give fewer."""
+"""Messages requested at once; brokers return fewer."""
 _SUSPICIOUS = (10, 11, 12)  # stored, but not yet flushed or not yet at a slave
 _STORED = frozenset({int(ResponseCode.SUCCESS), *_SUSPICIOUS})
 
 
 class Side:
-    """Asks and tells one cluster. Belongs to one event loop."""
+    """Reads and writes one cluster. Belongs to one event loop."""
 
     def __init__(self, client: ClientOptions, cluster: str | None, own: AdminOptions) -> None:
         self.wire = AdminWire(client, own)
@@ -57,45 +57,48 @@ class Side:
         self.places: dict[str, ServerPlace] = {}
 
     async def open(self) -> None:
-        """Reach the name server, and find the brokers. Raises `NameServersUnreachable`."""
+        """Connect to the name server and find the brokers. Raises `NameServersUnreachable`."""
         await self.wire.open()
         await self.find_brokers()
 
     async def find_brokers(self) -> None:
-        """Ask for the brokers anew. Raises `CannotMigrate` if it is not clear which are meant."""
+        """Refresh the brokers. Raises `CannotMigrate` if there are none, or of several clusters."""
         places = await self.brokers.masters(self.cluster)
         clusters = sorted({place.cluster for place in places})
         where = ", ".join(self.wire.name_servers)
         if len(clusters) > 1:
-            reason = f"it knows the clusters {', '.join(clusters)}: choose one"
-            raise CannotMigrate(f"what the name server {where} knows", reason)
+            reason = f"it has {', '.join(clusters)}; choose one with --cluster or --to-cluster"
+            raise CannotMigrate(f"the clusters of name server {where}", reason)
         if not places:
-            raise CannotMigrate(f"what the name server {where} knows", "it knows no broker")
+            raise CannotMigrate(f"the cluster of name server {where}", "it has no broker")
         self.places = {place.broker: place for place in places}
 
     async def close(self) -> None:
-        """Close the connections. Harmless twice."""
+        """Close the connections. Idempotent."""
         await self.wire.close()
 
     def address(self, broker: str) -> str:
-        """Give where a broker is. Raises `BrokerNotFound`."""
+        """Return the address of a broker. Raises `BrokerNotFound`."""
         if broker not in self.places:
             raise BrokerNotFound(broker)
         return self.places[broker].address
 
-    async def held(self, topic: str, broker: str) -> dict[int, OffsetRange]:
-        """Tell what the queues of a topic hold on a broker, by queue id; none: it has no such."""
+    async def held(self, topic: str, broker: str) -> dict[MessageQueue, OffsetRange]:
+        """Return the offsets of a topic's queues on a broker; empty if it does not have it."""
         header = GET_TOPIC_STATS_INFO.header(topic=topic)
         try:
             stats = await self.wire.read(self.address(broker), GET_TOPIC_STATS_INFO, header)
         except TopicNotFound:
             return {}
-        return {queue.queue_id: held for queue, held in stats.offset_table.items()}
+        return {
+            MessageQueue(topic, broker, queue.queue_id): held
+            for queue, held in stats.offset_table.items()
+        }
 
     async def read(
         self, queue: MessageQueue, offset: int
     ) -> tuple[PageStatus, list[ReceivedMessage], PulledRecords]:
-        """Give messages of a queue from an offset on, and where to go on."""
+        """Return messages of a queue from an offset on, and where to continue."""
         wanted = PullSpec(
             self.wire.options.group, _PAGE, expression_type=TAG, version=self.wire.now_ms()
         )
@@ -112,7 +115,7 @@ class Side:
         return status, [each for each in messages if each.queue_offset >= offset], told
 
     async def send(self, queue: MessageQueue, request: CopyRequest) -> int:
-        """Store messages in a queue; gives the offset of the first."""
+        """Store messages in a queue; return the offset of the first."""
         header = SendRequestV2(
             producer_group=PRODUCER_GROUP,
             topic=queue.topic,
@@ -134,16 +137,16 @@ class Side:
         return answer.header().queue_offset
 
     async def committed(self, group: str, queue: MessageQueue) -> int | None:
-        """Give the offset stored for a group in a queue; None if there is none."""
+        """Return a group's committed offset in a queue; None if there is none."""
         offset = await self._ask(questions.committed(group, queue, zero_if_none=False))
         return offset if offset is not None and offset >= 0 else None
 
     async def commit(self, group: str, queue: MessageQueue, offset: int) -> None:
-        """Store an offset for a group in a queue."""
+        """Commit an offset of a group in a queue."""
         await self._ask(questions.commit(group, queue, offset))
 
     async def members(self, group: str) -> int:
-        """Count the members of a group that are online."""
+        """Return the number of a group's online members."""
         places = list(self.places.values())
         seen = (await self.groups.connections_at(group, places)).all()
         return len({each.client_id for view in seen for each in view.connection_set})
@@ -156,7 +159,7 @@ class Side:
 
 
 class Patience:
-    """How long two clusters are waited for. Belongs to one event loop."""
+    """Retries of requests to two clusters. Belongs to one event loop."""
 
     def __init__(self, sides: tuple[Side, Side], seconds: float, stop: asyncio.Event) -> None:
         self._sides = sides
@@ -164,10 +167,10 @@ class Patience:
         self._stop = stop
 
     async def until_done(self, work: Callable[[], Awaitable[T]]) -> T:
-        """Do something until it works.
+        """Retry `work` until it succeeds.
 
-        Raises what cannot become better, and the last error when it has failed for too long or a
-        stop was asked for meanwhile.
+        Raises errors that a retry cannot fix, and the last error when the time is over or a stop
+        was requested.
         """
         loop = asyncio.get_running_loop()
         deadline = loop.time() + self._seconds
@@ -190,4 +193,4 @@ class Patience:
             try:
                 await side.find_brokers()
             except MQError:
-                continue  # those that were known are asked again
+                continue  # the known ones are tried again
