@@ -19,7 +19,7 @@ from pocketmq.cli.output import printable
 from pocketmq.errors import CannotStart, InvalidInput, MQError
 
 LONGEST_LINE = 1000
-"""Characters of a mistake's line; it may quote what was typed, or a file."""
+"""Maximal characters of an error line; it may quote the input, or a file."""
 
 SUBCOMMANDS = {
     "admin": Listed("pocketmq.cli.admin", "Operate a cluster with mqadmin's subcommands."),
@@ -47,24 +47,24 @@ def pocketmq() -> None:
 
 
 def run(arguments: list[str] | None = None) -> int:
-    """Run the command line and give the exit code; a mistake is told in one line on stderr."""
+    """Run the command line and return the exit code; an error is one line on stderr."""
     _prepare_streams()
     try:
         result = pocketmq.main(arguments, prog_name="pocketmq", standalone_mode=False)
         sys.stdout.flush()
     except click.ClickException as problem:
-        return _tell(problem.format_message(), problem.exit_code)
+        return _report(problem.format_message(), problem.exit_code)
     except MQError as problem:
-        return _tell(str(problem), 2 if isinstance(problem, InvalidInput | CannotStart) else 1)
+        return _report(str(problem), 2 if isinstance(problem, InvalidInput | CannotStart) else 1)
     except (click.Abort, KeyboardInterrupt):
         return 130
-    except BrokenPipeError:  # the reader has seen enough (`| head`)
+    except BrokenPipeError:  # the reader has closed the pipe (`| head`)
         _discard_output()
         return 1
     except OSError as problem:  # such as a full disk under the output
         _discard_output()
         where = "" if problem.filename is None else f" ({problem.filename})"
-        return _tell(f"{problem.strerror or problem}{where}", 1)
+        return _report(f"{problem.strerror or problem}{where}", 1)
     return result if isinstance(result, int) else 0
 
 
@@ -76,12 +76,13 @@ def main() -> NoReturn:
 
 
 def _run_briefly() -> NoReturn:
-    """Run a command that only asks and prints, and whose answer is waited for.
+    """Run a command that only queries and prints, as fast as possible.
 
-    A quarter of its time would go into looking for garbage while modules are loaded, and into
-    taking them apart at the end. When it returns nothing is open, no thread runs, all is printed.
+    A quarter of its time would go into garbage collection while modules are loaded, and into
+    unloading them at exit. When it returns, nothing is open, no thread runs, all is printed: so
+    exiting without cleaning up loses nothing.
     """
-    gc.disable()  # until the work begins
+    gc.disable()  # until the command itself runs
     code = run()
     with suppress(OSError, ValueError):
         sys.stdout.flush()
@@ -90,24 +91,24 @@ def _run_briefly() -> NoReturn:
 
 
 def _prepare_streams() -> None:
-    """Make the standard streams take anything, closed ones too."""
+    """Make the standard streams accept any text, and replace closed ones."""
     for name in ("stdin", "stdout", "stderr"):
         stream = getattr(sys, name)
-        if stream is None:  # closed by whoever started us; no file of ours shall get its number
+        if stream is None:  # closed by the parent; no file of ours must get its number
             mode = "r" if name == "stdin" else "w"
             setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: PTH123, SIM115
         elif name != "stdin" and hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="backslashreplace")  # names a terminal cannot show
+            stream.reconfigure(errors="backslashreplace")  # for names the terminal's encoding lacks
 
 
 def _discard_output() -> None:
-    """Let what is still buffered go nowhere, or Python would complain again when it exits."""
+    """Discard what is still buffered, or Python would report the error again at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _tell(message: str, exit_code: int) -> int:
+def _report(message: str, exit_code: int) -> int:
     line = printable(" ".join(message.split()))
     shown = line if len(line) <= LONGEST_LINE else f"{line[: LONGEST_LINE - 3]}..."
-    with suppress(OSError):  # there is nobody left to tell
+    with suppress(OSError):  # stderr is closed, too
         print("pocketmq:", shown, file=sys.stderr)
     return exit_code

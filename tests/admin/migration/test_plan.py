@@ -55,8 +55,8 @@ def test_more_queues_than_before_move_keys_and_that_is_said() -> None:
     plan = make_plan(found(ordered), found(brokers=3), MigrationChoice())
     (note,) = plan.notes
     assert note == (
-        "ordered topic t has 4 queues in the source and 6 on the target: producers send a key to "
-        "another queue there than before"
+        "ordered topic t has 4 queues in the source and 6 on the target: producers will send a key to "
+        "another queue than before"
     )
 
 
