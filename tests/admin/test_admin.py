@@ -62,9 +62,7 @@ async def test_brokers_tell_how_they_are_and_are_told_settings() -> None:
         configs = {each.place.broker: each.value for each in await brokers.config()}
         assert configs["broker-1"]["defaultTopicQueueNums"] == "3"
         assert configs["broker-0"]["defaultTopicQueueNums"] != "3"
-        with pytest.raises(
-            Absent, match=r"cluster 'none'.*; the name server has DefaultCluster"
-        ):
+        with pytest.raises(Absent, match=r"cluster 'none'.*; the name server has DefaultCluster"):
             await brokers.all("none")
 
 

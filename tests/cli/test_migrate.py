@@ -198,7 +198,7 @@ def test_mistakes_are_told_in_one_line(operator: Operator, tmp_path: Path) -> No
     assert "it does not exist; run `copy` first" in operator.run("verify", code=1)
     operator.run("copy")
     other = Operator(operator.target, operator.source, operator.state)
-    assert "name another file with --state" in other.run("copy", code=1)
+    assert "give another file with --state" in other.run("copy", code=1)
 
 
 @pytest.mark.timeout(60)

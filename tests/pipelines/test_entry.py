@@ -9,7 +9,7 @@ import pytest
 import pocketmq as mq
 from pocketmq.cli import run
 from pocketmq.cli.entry import Entry
-from pocketmq.cli.pipeline.streams import Reached
+from pocketmq.cli.pipeline.streams import ReachedCluster
 from pocketmq.embedded.settings import Setting
 from pocketmq.errors import CannotStart
 from pocketmq.pipelines.ingest import ingested_values
@@ -127,7 +127,7 @@ def test_the_environment_may_name_the_cluster(
     monkeypatch.setenv("NAMESRV_ADDR", guarded.address)
     given: dict[str, Any] = dict.fromkeys((*Entry.__struct_fields__, "secret_key_file"), "")
     given |= {"use_tls": True, "tls_ca": made.root, "tls_no_verify": False}
-    reached = Reached.by("", Entry.taken_from(given))
+    reached = ReachedCluster.by("", Entry.taken_from(given))
     assert (reached.name_server, reached.client.name_servers) == (guarded.address,) * 2
     assert reached.options == {"tls": "true", "tlsCa": made.root}
     monkeypatch.delenv("NAMESRV_ADDR")

@@ -77,7 +77,9 @@ async def test_a_target_that_lost_copies_is_noticed_before_more_are_sent(tmp_pat
         await delete(move.target, "orders")
         await move.target.create_topic("orders", queues=1)
         await move.send(move.source, "orders", b"2")
-        with pytest.raises(CannotMigrate, match="copy at offset 1 of the target is gone: has the target lost data"):
+        with pytest.raises(
+            CannotMigrate, match="copy at offset 1 of the target is gone: has the target lost data"
+        ):
             await move.copy()
         assert await move.count(move.target, "orders") == 0
         await delete(move.target, "orders")  # as the message says
