@@ -8,15 +8,8 @@ import click
 import msgspec
 
 from pocketmq.broker.config import BrokerConfig
+from pocketmq.cli import server_options as servers
 from pocketmq.cli.lazy_group import HELP
-from pocketmq.cli.server_options import (
-    ADVERTISE,
-    ServerRun,
-    announce_ready,
-    exit_at_once,
-    listening_options,
-    server_options,
-)
 from pocketmq.embedded.server_logging import StderrLines, set_up_logging
 from pocketmq.embedded.settings import broker_properties, read_config_file
 
@@ -31,8 +24,8 @@ from pocketmq.embedded.settings import broker_properties, read_config_file
 )
 @click.option("--name", help="Name of the broker, unique in its cluster.")
 @click.option("--cluster", help="Name of the cluster.  [default: DefaultCluster]")
-@listening_options(10911, settable=True)
-@ADVERTISE
+@servers.listening_options(10911, settable=True)
+@servers.ADVERTISE
 @click.option(
     "-c",
     "--config",
@@ -40,10 +33,10 @@ from pocketmq.embedded.settings import broker_properties, read_config_file
     type=click.Path(path_type=Path),
     help="Settings file like Java's broker.conf; put secrets here.",
 )
-@server_options(brokers=True)
+@servers.server_options(brokers=True)
 def command(
     *,
-    run: ServerRun,
+    run: servers.ServerRun,
     namesrv: str | None,
     name: str | None,
     cluster: str | None,
@@ -74,7 +67,7 @@ def command(
 
 
 async def _serve(
-    config: BrokerConfig, run: ServerRun, log: StderrLines, *, given: Collection[str]
+    config: BrokerConfig, run: servers.ServerRun, log: StderrLines, *, given: Collection[str]
 ) -> None:
     from pocketmq.broker.broker import Broker
     from pocketmq.embedded.hosts import resolved, told_host, warn_if_open
@@ -99,8 +92,8 @@ async def _serve(
     await serve_until_asked(
         start,
         broker.stop,
-        announce=lambda address: announce_ready(
+        announce=lambda address: servers.announce_ready(
             f"namesrv={';'.join(nameservers)} brokers={part}@{address}", log, chosen=run.chosen
         ),
-        force=exit_at_once,
+        force=servers.exit_at_once,
     )

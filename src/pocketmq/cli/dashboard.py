@@ -12,15 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from pocketmq.cli import server_options as servers
 from pocketmq.cli.entry import Entry, entry_options
 from pocketmq.cli.lazy_group import HELP
 from pocketmq.cli.options import namesrv_option
-from pocketmq.cli.server_options import (
-    exit_at_once,
-    listening_options,
-    log_settings,
-    logging_options,
-)
 from pocketmq.embedded.early_stop import remember_stop_signals
 from pocketmq.embedded.lifeline import die_with_parent
 from pocketmq.embedded.server_logging import StderrLines, set_up_logging
@@ -41,7 +36,7 @@ _GRACE = 10.0
 
 @click.command("dashboard", context_settings=HELP)
 @namesrv_option()
-@listening_options(8080)
+@servers.listening_options(8080)
 @click.option(
     "--allow-actions", is_flag=True, help="Let pages change the cluster, after a confirmation."
 )
@@ -59,7 +54,7 @@ _GRACE = 10.0
 )
 @click.option("--with-parent", is_flag=True, hidden=True, help="Exit with the parent process.")
 @entry_options
-@logging_options
+@servers.logging_options
 def command(
     *,
     namesrv: str,
@@ -87,7 +82,7 @@ def command(
         allow_actions=allow_actions,
         names=names,
     )
-    log = set_up_logging(log_settings(given))
+    log = set_up_logging(servers.log_settings(given))
     if with_parent:
         die_with_parent()
     lifeline = 0 if with_parent else None
@@ -132,7 +127,11 @@ async def _serve(
             sys.stdout.flush()
 
     await serve_until_asked(
-        dashboard.start, dashboard.stop, announce=announce, force=exit_at_once, lifeline=lifeline
+        dashboard.start,
+        dashboard.stop,
+        announce=announce,
+        force=servers.exit_at_once,
+        lifeline=lifeline,
     )
 
 

@@ -5,21 +5,15 @@ from pathlib import Path
 
 import click
 
+from pocketmq.cli import server_options as servers
 from pocketmq.cli.lazy_group import HELP
-from pocketmq.cli.server_options import (
-    ServerRun,
-    announce_ready,
-    exit_at_once,
-    listening_options,
-    server_options,
-)
 from pocketmq.embedded.server_logging import StderrLines, set_up_logging
 from pocketmq.embedded.settings import nameserver_config, read_config_file
 from pocketmq.nameserver import NameServer
 
 
 @click.command("namesrv", context_settings=HELP)
-@listening_options(9876)
+@servers.listening_options(9876)
 @click.option(
     "-c",
     "--config",
@@ -27,8 +21,8 @@ from pocketmq.nameserver import NameServer
     type=click.Path(path_type=Path),
     help="Settings file like Java's namesrv.conf; put secrets here.",
 )
-@server_options(brokers=False)
-def command(*, run: ServerRun, host: str, port: int, file: Path | None) -> None:
+@servers.server_options(brokers=False)
+def command(*, run: servers.ServerRun, host: str, port: int, file: Path | None) -> None:
     """Run a name server alone, also for Java brokers and clients.
 
     Prints `ready namesrv=HOST:PORT` once it serves; everything else goes to stderr.
@@ -60,6 +54,6 @@ async def _serve(host: str, port: int, server: NameServer, log: StderrLines) -> 
     await serve_until_asked(
         start,
         server.stop,
-        announce=lambda address: announce_ready(f"namesrv={address}", log, chosen=True),
-        force=exit_at_once,
+        announce=lambda address: servers.announce_ready(f"namesrv={address}", log, chosen=True),
+        force=servers.exit_at_once,
     )

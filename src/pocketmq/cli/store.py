@@ -20,10 +20,11 @@ def command() -> None:
 @click.option("--repair", is_flag=True, help="Rebuild metadata and indexes from the commit log.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object per store.")
 def check(*, directory: Path, repair: bool, as_json: bool) -> int:
-    """Verify every record, queue and index of a store, and summarise its contents.
+    """Verify every record, queue and index of a store.
 
-    DIRECTORY is a broker's, or one that holds the brokers of a cluster. Nothing is changed without
-    --repair, which moves files aside and deletes none. Exits with 1 if something is damaged.
+    Also summarises its contents. DIRECTORY is a broker's, or one that holds the brokers of a
+    cluster. Nothing is changed without --repair, which moves files aside and deletes none. Exits
+    with 1 if something is damaged.
     """
     from pocketmq.broker.stored_forms import check_broker_store
     from pocketmq.store.check_report import CheckReport

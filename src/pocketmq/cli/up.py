@@ -6,16 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from pocketmq.cli import server_options as servers
 from pocketmq.cli.lazy_group import HELP
-from pocketmq.cli.server_options import (
-    ADVERTISE,
-    PORT,
-    ServerRun,
-    announce_ready,
-    exit_at_once,
-    listening_options,
-    server_options,
-)
 from pocketmq.embedded.server_logging import LogSettings, StderrLines, set_up_logging
 from pocketmq.embedded.settings import ClusterSettings, cluster_config, read_config_file
 from pocketmq.net import TlsMode
@@ -34,14 +26,14 @@ if TYPE_CHECKING:
     show_default=True,
     help="Number of brokers.",
 )
-@listening_options(9876)
+@servers.listening_options(9876)
 @click.option(
     "--broker-port",
-    type=PORT,
+    type=servers.PORT,
     metavar="PORT",
     help="Port of the first broker, each next one 10 higher.  [default: 10911 if free]",
 )
-@ADVERTISE
+@servers.ADVERTISE
 @click.option(
     "-c",
     "--config",
@@ -52,15 +44,15 @@ if TYPE_CHECKING:
 @click.option(
     "--dashboard",
     "dashboard_port",
-    type=PORT,
+    type=servers.PORT,
     metavar="PORT",
     help="Also start a dashboard on this port of 127.0.0.1; 0 takes any free one.",
 )
 @click.option("--allow-actions", is_flag=True, help="Let the dashboard change the cluster.")
-@server_options(brokers=True)
+@servers.server_options(brokers=True)
 def command(
     *,
-    run: ServerRun,
+    run: servers.ServerRun,
     brokers: int,
     host: str,
     port: int,
@@ -141,8 +133,11 @@ async def _serve(
         if beside is not None:
             beside.kill_now()
         supervisor.abandon()
-        exit_at_once()
+        servers.exit_at_once()
 
     await serve_until_asked(
-        start, stop, announce=lambda line: announce_ready(line, log, chosen=chosen), force=force
+        start,
+        stop,
+        announce=lambda line: servers.announce_ready(line, log, chosen=chosen),
+        force=force,
     )

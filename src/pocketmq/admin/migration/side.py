@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
+from pocketmq import errors
 from pocketmq.admin.brokers import Brokers
 from pocketmq.admin.gathered import ServerPlace
 from pocketmq.admin.groups import Groups
@@ -16,14 +17,6 @@ from pocketmq.client.options import ClientOptions
 from pocketmq.client.questions import offsets as questions
 from pocketmq.client.questions.asking import Question
 from pocketmq.client.questions.pulling import PulledRecords, PullSpec, pull_once
-from pocketmq.errors import (
-    BrokerNotFound,
-    CannotMigrate,
-    MQError,
-    NoPermission,
-    ResponseCode,
-    TopicNotFound,
-)
 from pocketmq.model.names import AUTO_CREATE_TOPIC
 from pocketmq.model.queue import MessageQueue
 from pocketmq.model.subscription import TAG
@@ -41,7 +34,7 @@ _LONGEST_PAUSE = 2.0
 _PAGE = 1024
 """Messages requested at once; brokers return fewer."""
 _SUSPICIOUS = (10, 11, 12)  # stored, but not yet flushed or not yet at a slave
-_STORED = frozenset({int(ResponseCode.SUCCESS), *_SUSPICIOUS})
+_STORED = frozenset({int(errors.ResponseCode.SUCCESS), *_SUSPICIOUS})
 
 
 class Side:
@@ -68,9 +61,9 @@ class Side:
         where = ", ".join(self.wire.name_servers)
         if len(clusters) > 1:
             reason = f"it has {', '.join(clusters)}; choose one with --cluster or --to-cluster"
-            raise CannotMigrate(f"the clusters of name server {where}", reason)
+            raise errors.CannotMigrate(f"the clusters of name server {where}", reason)
         if not places:
-            raise CannotMigrate(f"the cluster of name server {where}", "it has no broker")
+            raise errors.CannotMigrate(f"the cluster of name server {where}", "it has no broker")
         self.places = {place.broker: place for place in places}
 
     async def close(self) -> None:
@@ -80,7 +73,7 @@ class Side:
     def address(self, broker: str) -> str:
         """Return the address of a broker. Raises `BrokerNotFound`."""
         if broker not in self.places:
-            raise BrokerNotFound(broker)
+            raise errors.BrokerNotFound(broker)
         return self.places[broker].address
 
     async def held(self, topic: str, broker: str) -> dict[MessageQueue, OffsetRange]:
@@ -88,7 +81,7 @@ class Side:
         header = GET_TOPIC_STATS_INFO.header(topic=topic)
         try:
             stats = await self.wire.read(self.address(broker), GET_TOPIC_STATS_INFO, header)
-        except TopicNotFound:
+        except errors.TopicNotFound:
             return {}
         return {
             MessageQueue(topic, broker, queue.queue_id): held
@@ -178,8 +171,10 @@ class Patience:
         while True:
             try:
                 return await work()
-            except MQError as error:
-                if not error.retryable or isinstance(error, NoPermission | TopicNotFound):
+            except errors.MQError as error:
+                if not error.retryable or isinstance(
+                    error, errors.NoPermission | errors.TopicNotFound
+                ):
                     raise
                 if loop.time() + pause > deadline or self._stop.is_set():
                     raise
@@ -192,5 +187,5 @@ class Patience:
         for side in self._sides:
             try:
                 await side.find_brokers()
-            except MQError:
+            except errors.MQError:
                 continue  # the known ones are tried again

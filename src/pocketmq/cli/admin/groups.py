@@ -5,17 +5,7 @@ from pathlib import Path
 import click
 
 from pocketmq.admin.admin import Admin
-from pocketmq.cli.admin.flags import (
-    BROKER,
-    CLUSTER,
-    CONFIGS_FILE,
-    GROUP,
-    number,
-    one_target,
-    read_configs,
-    text,
-    truth,
-)
+from pocketmq.cli.admin import flags
 from pocketmq.cli.admin.frame import admin_command
 from pocketmq.cli.admin.java_text import attributes, group_fields, group_text
 from pocketmq.cli.admin.shown import Shown, changed, row, told
@@ -27,21 +17,27 @@ from pocketmq.protocol.json_values import decode_body
 
 @admin_command(
     "updateSubGroup",
-    GROUP,
-    BROKER,
-    CLUSTER,
-    truth("-s", "--consumeEnable", "enable", default=True, help="Allow consuming."),
-    truth(
+    flags.GROUP,
+    flags.BROKER,
+    flags.CLUSTER,
+    flags.truth("-s", "--consumeEnable", "enable", default=True, help="Allow consuming."),
+    flags.truth(
         "-m",
         "--consumeFromMinEnable",
         "from_min",
         default=False,
         help="Allow starting at the first message.",
     ),
-    truth("-d", "--consumeBroadcastEnable", "broadcast", default=False, help="Allow broadcasting."),
-    truth("-o", "--consumeMessageOrderly", "orderly", default=False, help="Pop messages in order."),
-    number("-q", "--retryQueueNums", "retry_queues", default=1, help="Queues of the retry topic."),
-    number(
+    flags.truth(
+        "-d", "--consumeBroadcastEnable", "broadcast", default=False, help="Allow broadcasting."
+    ),
+    flags.truth(
+        "-o", "--consumeMessageOrderly", "orderly", default=False, help="Pop messages in order."
+    ),
+    flags.number(
+        "-q", "--retryQueueNums", "retry_queues", default=1, help="Queues of the retry topic."
+    ),
+    flags.number(
         "-r",
         "--retryMaxTimes",
         "retries",
@@ -49,23 +45,23 @@ from pocketmq.protocol.json_values import decode_body
         least=-1,
         help="Retries before a message goes to the dead-letter topic.",
     ),
-    text("-p", "--groupRetryPolicy", "policy", help="Delays between retries, as JSON (5.x)."),
-    number("-i", "--brokerId", "broker_id", default=0, help="Id of the broker to read from."),
-    number(
+    flags.text("-p", "--groupRetryPolicy", "policy", help="Delays between retries, as JSON (5.x)."),
+    flags.number("-i", "--brokerId", "broker_id", default=0, help="Id of the broker to read from."),
+    flags.number(
         "-w",
         "--whichBrokerWhenConsumeSlowly",
         "slow_id",
         default=1,
         help="Id of the broker to read from while lagging.",
     ),
-    truth(
+    flags.truth(
         "-a",
         "--notifyConsumerIdsChanged",
         "notify",
         default=True,
         help="Notify members of joins and leaves.",
     ),
-    text("--attributes", "changes", help="Attributes to set or remove, such as +a=b,-c."),
+    flags.text("--attributes", "changes", help="Attributes to set or remove, such as +a=b,-c."),
 )
 async def update_group(
     admin: Admin,
@@ -89,7 +85,7 @@ async def update_group(
 
     On one broker, or on all masters of a cluster.
     """
-    one_target(cluster, address)
+    flags.one_target(cluster, address)
     config = GroupConfig(
         group_name=group,
         consume_enable=enable,
@@ -112,10 +108,10 @@ async def update_group(
 
 @admin_command(
     "deleteSubGroup",
-    GROUP,
-    BROKER,
-    CLUSTER,
-    truth("-r", "--removeOffset", "offsets", default=False, help="Delete its offsets, too."),
+    flags.GROUP,
+    flags.BROKER,
+    flags.CLUSTER,
+    flags.truth("-r", "--removeOffset", "offsets", default=False, help="Delete its offsets, too."),
     asks="Delete group {group}?",
 )
 async def delete_group(
@@ -125,7 +121,7 @@ async def delete_group(
 
     From one broker, or from a cluster with its retry and dead-letter topics.
     """
-    one_target(cluster, address)
+    flags.one_target(cluster, address)
     if not (await admin.groups.config(group)).answers:
         raise Absent("group", group)
     done = (await admin.groups.delete(group, cluster, address, offsets=offsets)).some()
@@ -142,7 +138,7 @@ async def delete_group(
     return Shown(lines, deleted, told(done.missing))
 
 
-@admin_command("getConsumerConfig", GROUP)
+@admin_command("getConsumerConfig", flags.GROUP)
 async def get_config(admin: Admin, *, group: str) -> Shown:
     """Show the settings of a group.
 
@@ -163,10 +159,10 @@ async def get_config(admin: Admin, *, group: str) -> Shown:
 
 @admin_command(
     "setConsumeMode",
-    text("-t", "--topicName", "--topic", "topic", help="Topic.", required=True),
-    GROUP,
-    BROKER,
-    CLUSTER,
+    flags.text("-t", "--topicName", "--topic", "topic", help="Topic.", required=True),
+    flags.GROUP,
+    flags.BROKER,
+    flags.CLUSTER,
     click.option(
         "-m",
         "--mode",
@@ -174,7 +170,7 @@ async def get_config(admin: Admin, *, group: str) -> Shown:
         required=True,
         help="How members get messages.",
     ),
-    number(
+    flags.number(
         "-q", "--popShareQueueNum", "share", default=0, help="Queues shared by members that pop."
     ),
 )
@@ -189,7 +185,7 @@ async def set_mode(
     share: int,
 ) -> Shown:
     """Make a group pull or pop a topic (5.x)."""
-    one_target(cluster, address)
+    flags.one_target(cluster, address)
     wanted = MessageRequestMode(mode)
     done = await admin.groups.set_mode(topic, group, wanted, cluster, address, share=share)
     lines = [f"set consume mode to {each.place.address} success." for each in done.some()]
@@ -198,13 +194,13 @@ async def set_mode(
     return Shown(lines, data, told(done.missing))
 
 
-@admin_command("updateSubGroupList", CONFIGS_FILE, BROKER, CLUSTER)
+@admin_command("updateSubGroupList", flags.CONFIGS_FILE, flags.BROKER, flags.CLUSTER)
 async def update_many(
     admin: Admin, *, file: Path, address: str | None, cluster: str | None
 ) -> Shown:
     """Create or change many groups (5.x)."""
-    one_target(cluster, address)
-    configs = read_configs(file, GroupConfig)
+    flags.one_target(cluster, address)
+    configs = flags.read_configs(file, GroupConfig)
     done = await admin.groups.create_many(configs, cluster, address)
     word = "group" if address is not None else "subscription group"
     line = f"submit batch of {word} config to {{}} success, please check the result later."

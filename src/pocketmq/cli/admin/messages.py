@@ -4,20 +4,7 @@ import click
 
 from pocketmq.admin.admin import Admin
 from pocketmq.admin.messages import FOR_EVER, TraceEvent
-from pocketmq.cli.admin.flags import (
-    BEGIN,
-    BROKER_NAME,
-    CLUSTER,
-    END,
-    IGNORED,
-    QUEUE_ID,
-    TOPIC,
-    at_time,
-    flag,
-    number,
-    text,
-    truth,
-)
+from pocketmq.cli.admin import flags
 from pocketmq.cli.admin.frame import admin_command
 from pocketmq.cli.admin.java_text import message_lines, receipt_text, track_lines
 from pocketmq.cli.admin.shown import Shown, row, told, when
@@ -28,9 +15,11 @@ from pocketmq.protocol.bodies.running import DirectConsumeResult
 from pocketmq.protocol.received import ReceivedMessage
 from pocketmq.protocol.trace_text import TracedDelivery, TracedHandling, TracedSend
 
-_CLIENT = text("-d", "--clientId", "client", help="Let this member consume it now; needs -g.")
-_GROUP = text("-g", "--consumerGroup", "group", help="Group of the member; needs -d.")
-_CHARSET = text("-f", "--bodyFormat", "charset", help="Character set of the body, such as GBK.")
+_CLIENT = flags.text("-d", "--clientId", "client", help="Let this member consume it now; needs -g.")
+_GROUP = flags.text("-g", "--consumerGroup", "group", help="Group of the member; needs -d.")
+_CHARSET = flags.text(
+    "-f", "--bodyFormat", "charset", help="Character set of the body, such as GBK."
+)
 
 
 async def _shown(
@@ -58,14 +47,14 @@ def _check_pair(group: str | None, client: str | None) -> None:
 
 @admin_command(
     "queryMsgById",
-    TOPIC,
-    text("-i", "--msgId", "ids", help="Message ids, separated by commas.", required=True),
+    flags.TOPIC,
+    flags.text("-i", "--msgId", "ids", help="Message ids, separated by commas.", required=True),
     _GROUP,
     _CLIENT,
-    truth("-s", "--sendMessage", "again", default=False, help="Send a copy of it."),
-    text("-u", "--unitName", "unit", help=IGNORED),
+    flags.truth("-s", "--sendMessage", "again", default=False, help="Send a copy of it."),
+    flags.text("-u", "--unitName", "unit", help=flags.IGNORED),
     _CHARSET,
-    CLUSTER,
+    flags.CLUSTER,
 )
 async def by_id(
     admin: Admin,
@@ -112,11 +101,13 @@ async def by_id(
 
 @admin_command(
     "queryMsgByKey",
-    TOPIC,
-    text("-k", "--msgKey", "key", help="Key.", required=True),
-    BEGIN,
-    END,
-    number("-m", "--maxNum", "limit", default=64, least=1, help="Maximal number of messages."),
+    flags.TOPIC,
+    flags.text("-k", "--msgKey", "key", help="Key.", required=True),
+    flags.BEGIN,
+    flags.END,
+    flags.number(
+        "-m", "--maxNum", "limit", default=64, least=1, help="Maximal number of messages."
+    ),
     click.option(
         "-p",
         "--keyType",
@@ -126,8 +117,8 @@ async def by_id(
         show_default=True,
         help="K finds by key; T by tag, on 5.5 brokers with a RocksDB index.",
     ),
-    text("-l", "--lastKey", "last", help="Continue after this index key."),
-    CLUSTER,
+    flags.text("-l", "--lastKey", "last", help="Continue after this index key."),
+    flags.CLUSTER,
 )
 async def by_key(
     admin: Admin,
@@ -166,14 +157,14 @@ async def by_key(
 
 @admin_command(
     "queryMsgByUniqueKey",
-    TOPIC,
-    text("-i", "--msgId", "message_id", help="Message id.", required=True),
+    flags.TOPIC,
+    flags.text("-i", "--msgId", "message_id", help="Message id.", required=True),
     _GROUP,
     _CLIENT,
-    flag("-a", "--showAll", "everything", help="Show its retries, too."),
-    at_time("-s", "--startTime", "begin", help="Only messages stored since then."),
-    at_time("-e", "--endTime", "end", help="Only messages stored until then."),
-    CLUSTER,
+    flags.flag("-a", "--showAll", "everything", help="Show its retries, too."),
+    flags.at_time("-s", "--startTime", "begin", help="Only messages stored since then."),
+    flags.at_time("-e", "--endTime", "end", help="Only messages stored until then."),
+    flags.CLUSTER,
 )
 async def by_unique_key(
     admin: Admin,
@@ -211,12 +202,12 @@ async def by_unique_key(
 
 @admin_command(
     "queryMsgByOffset",
-    TOPIC,
-    BROKER_NAME,
-    QUEUE_ID,
-    number("-o", "--offset", help="Offset in the queue.", required=True),
+    flags.TOPIC,
+    flags.BROKER_NAME,
+    flags.QUEUE_ID,
+    flags.number("-o", "--offset", help="Offset in the queue.", required=True),
     _CHARSET,
-    text("-r", "--routeTopic", "parent", help=IGNORED),
+    flags.text("-r", "--routeTopic", "parent", help=flags.IGNORED),
 )
 async def by_offset(
     admin: Admin,
@@ -237,11 +228,11 @@ async def by_offset(
 
 @admin_command(
     "queryMsgTraceById",
-    text("-i", "--msgId", "message_id", help="Message id.", required=True),
-    text("-t", "--traceTopic", "trace_topic", help=f"Trace topic.  [default: {TRACE_TOPIC}]"),
-    BEGIN,
-    END,
-    number("-c", "--maxNum", "limit", default=64, least=1, help="Maximal number of records."),
+    flags.text("-i", "--msgId", "message_id", help="Message id.", required=True),
+    flags.text("-t", "--traceTopic", "trace_topic", help=f"Trace topic.  [default: {TRACE_TOPIC}]"),
+    flags.BEGIN,
+    flags.END,
+    flags.number("-c", "--maxNum", "limit", default=64, least=1, help="Maximal number of records."),
 )
 async def trace(
     admin: Admin,
@@ -296,7 +287,8 @@ def _trace_lines(events: list[TraceEvent]) -> list[str]:
 
 
 @admin_command(
-    "decodeMessageId", text("-i", "--messageId", "message_id", help="Message id.", required=True)
+    "decodeMessageId",
+    flags.text("-i", "--messageId", "message_id", help="Message id.", required=True),
 )
 async def decode_id(admin: Admin, *, message_id: str) -> Shown:
     """Decode a message id: producer address and time."""

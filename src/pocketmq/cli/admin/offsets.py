@@ -4,32 +4,22 @@ import click
 
 from pocketmq.admin.admin import Admin
 from pocketmq.admin.offsets import LATEST, ResetResult
-from pocketmq.cli.admin.flags import (
-    CLUSTER,
-    GROUP,
-    IGNORED,
-    TOPIC,
-    at_time,
-    number,
-    read_time,
-    text,
-    truth,
-)
+from pocketmq.cli.admin import flags
 from pocketmq.cli.admin.frame import admin_command
 from pocketmq.cli.admin.java_text import java_word
 from pocketmq.cli.admin.shown import Shown, front, row, told
 from pocketmq.errors import Absent
 from pocketmq.model.queue import MessageQueue
 
-_FORCE = truth("-f", "--force", default=True, help="With false, never skip messages.")
+_FORCE = flags.truth("-f", "--force", default=True, help="With false, never skip messages.")
 
 
 def _time_or_end(value: str | int) -> int:
     """Read a time; `now` is the end of each queue, which brokers before 5.3 miss by time."""
-    return LATEST if str(value).strip() == "now" else read_time(value)
+    return LATEST if str(value).strip() == "now" else flags.read_time(value)
 
 
-_TIME = at_time(
+_TIME = flags.at_time(
     "-s",
     "--timestamp",
     "time_ms",
@@ -54,7 +44,7 @@ def _table(result: ResetResult, last: str) -> list[str]:
     lines = [row(pattern, *heads, last)]
     for queue, each in result.queues.items():
         numbers = (each.broker_offset, each.consumer_offset, each.found_offset, each.offset)
-        shown = ["?" if number is None else number for number in numbers]
+        shown = ["?" if offset is None else offset for offset in numbers]
         lines.append(row(pattern, front(queue.broker_name, 32), queue.queue_id, *shown))
     return lines
 
@@ -70,14 +60,14 @@ def _told_time(time_ms: int) -> str:
 
 @admin_command(
     "resetOffsetByTime",
-    GROUP,
-    TOPIC,
+    flags.GROUP,
+    flags.TOPIC,
     _TIME,
     _FORCE,
-    CLUSTER,
-    text("-b", "--broker", "address", help="Address of one broker; needs -q."),
-    number("-q", "--queue", help="Queue id; needs -b."),
-    number("-o", "--offset", help="Offset for that queue instead of a time."),
+    flags.CLUSTER,
+    flags.text("-b", "--broker", "address", help="Address of one broker; needs -q."),
+    flags.number("-q", "--queue", help="Queue id; needs -b."),
+    flags.number("-o", "--offset", help="Offset for that queue instead of a time."),
     asks="Reset the offsets of group {group} in topic {topic}?",
 )
 async def reset(
@@ -123,11 +113,11 @@ async def reset(
 
 @admin_command(
     "resetOffsetByTimeOld",
-    GROUP,
-    TOPIC,
+    flags.GROUP,
+    flags.TOPIC,
     _TIME,
     _FORCE,
-    CLUSTER,
+    flags.CLUSTER,
     asks="Reset the offsets of group {group} in topic {topic}?",
 )
 async def reset_old(
@@ -146,10 +136,10 @@ async def reset_old(
 
 @admin_command(
     "skipAccumulatedMessage",
-    GROUP,
-    TOPIC,
+    flags.GROUP,
+    flags.TOPIC,
     _FORCE,
-    CLUSTER,
+    flags.CLUSTER,
     asks="Skip all waiting messages of topic {topic} for group {group}?",
 )
 async def skip(admin: Admin, *, group: str, topic: str, force: bool, cluster: str | None) -> Shown:
@@ -161,10 +151,10 @@ async def skip(admin: Admin, *, group: str, topic: str, force: bool, cluster: st
 
 @admin_command(
     "cloneGroupOffset",
-    text("-s", "--srcGroup", "source", help="Group to copy from.", required=True),
-    text("-d", "--destGroup", "destination", help="Group to copy to.", required=True),
-    TOPIC,
-    truth("-o", "--offline", default=False, help=IGNORED),
+    flags.text("-s", "--srcGroup", "source", help="Group to copy from.", required=True),
+    flags.text("-d", "--destGroup", "destination", help="Group to copy to.", required=True),
+    flags.TOPIC,
+    flags.truth("-o", "--offline", default=False, help=flags.IGNORED),
     asks="Overwrite the offsets of group {destination} in topic {topic} with those of {source}?",
 )
 async def clone(admin: Admin, *, source: str, destination: str, topic: str, offline: bool) -> Shown:

@@ -8,19 +8,7 @@ import click
 from pocketmq.admin.admin import Admin
 from pocketmq.admin.messages import original_topic
 from pocketmq.admin.reading import Page, PageStatus
-from pocketmq.cli.admin.flags import (
-    BEGIN,
-    END,
-    GROUP,
-    IGNORED,
-    QUEUE_ID,
-    TOPIC,
-    at_time,
-    flag,
-    number,
-    text,
-    truth,
-)
+from pocketmq.cli.admin import flags
 from pocketmq.cli.admin.frame import admin_command
 from pocketmq.cli.admin.java_text import body_text, one_line
 from pocketmq.cli.admin.shown import Shown, row, table_lines, told, when_exactly
@@ -29,8 +17,12 @@ from pocketmq.errors import Absent, RouteNotFound
 from pocketmq.model.queue import MessageQueue, sort_queues
 from pocketmq.protocol.received import ReceivedMessage
 
-_CHARSET = text("-c", "--charsetName", "charset", help="Character set of bodies, such as GBK.")
-_EXPRESSION = text("-s", "--subExpression", "expression", help="Only these tags, such as 'a || b'.")
+_CHARSET = flags.text(
+    "-c", "--charsetName", "charset", help="Character set of bodies, such as GBK."
+)
+_EXPRESSION = flags.text(
+    "-s", "--subExpression", "expression", help="Only these tags, such as 'a || b'."
+)
 _PAGE = 32
 _DEAD_LETTERS = (
     Column("#Message ID", least=32),
@@ -67,13 +59,13 @@ async def _pages(
 
 @admin_command(
     "printMsg",
-    TOPIC,
+    flags.TOPIC,
     _CHARSET,
     _EXPRESSION,
-    BEGIN,
-    END,
-    truth("-d", "--printBody", "bodies", default=True, help="Print bodies."),
-    text("-l", "--lmqParentTopic", "parent", help=IGNORED),
+    flags.BEGIN,
+    flags.END,
+    flags.truth("-d", "--printBody", "bodies", default=True, help="Print bodies."),
+    flags.text("-l", "--lmqParentTopic", "parent", help=flags.IGNORED),
 )
 async def print_topic(
     admin: Admin,
@@ -119,16 +111,18 @@ def _remark(queue: MessageQueue, page: Page) -> list[str]:
 
 @admin_command(
     "printMsgByQueue",
-    TOPIC,
-    text("-a", "--brokerName", "broker", help="Name of the broker.", required=True),
-    QUEUE_ID,
+    flags.TOPIC,
+    flags.text("-a", "--brokerName", "broker", help="Name of the broker.", required=True),
+    flags.QUEUE_ID,
     _CHARSET,
     _EXPRESSION,
-    BEGIN,
-    END,
-    truth("-p", "--printMsg", "--print-msg", "messages", default=False, help="Print the messages."),
-    truth("-d", "--printBody", "bodies", default=False, help="Print their bodies."),
-    truth("-f", "--calculate", "count", default=False, help="Count messages by tag."),
+    flags.BEGIN,
+    flags.END,
+    flags.truth(
+        "-p", "--printMsg", "--print-msg", "messages", default=False, help="Print the messages."
+    ),
+    flags.truth("-d", "--printBody", "bodies", default=False, help="Print their bodies."),
+    flags.truth("-f", "--calculate", "count", default=False, help="Count messages by tag."),
 )
 async def print_queue(
     admin: Admin,
@@ -166,21 +160,21 @@ async def print_queue(
         if count:
             counted = tags.most_common()
             lines = [row("Tag: %-30s Count: %s", *pair) for pair in counted]
-            yield Shown(lines, [{"tag": tag, "count": number} for tag, number in counted])
+            yield Shown(lines, [{"tag": tag, "count": total} for tag, total in counted])
 
     return Shown([], [], more=shown())
 
 
 @admin_command(
     "consumeMessage",
-    TOPIC,
-    text("-b", "--brokerName", "broker", help="Name of the broker."),
-    number("-i", "--queueId", "queue_id", help="Queue id; needs -b."),
-    number("-o", "--offset", help="First offset; needs -i."),
-    text("-g", "--consumerGroup", "group", help=IGNORED),
-    at_time("-s", "--beginTimestamp", "begin", help="Only messages stored since then."),
-    END,
-    number(
+    flags.TOPIC,
+    flags.text("-b", "--brokerName", "broker", help="Name of the broker."),
+    flags.number("-i", "--queueId", "queue_id", help="Queue id; needs -b."),
+    flags.number("-o", "--offset", help="First offset; needs -i."),
+    flags.text("-g", "--consumerGroup", "group", help=flags.IGNORED),
+    flags.at_time("-s", "--beginTimestamp", "begin", help="Only messages stored since then."),
+    flags.END,
+    flags.number(
         "-c", "--MessageNumber", "limit", default=128, least=1, help="Maximal number of messages."
     ),
 )
@@ -232,8 +226,8 @@ async def consume(
 
 @admin_command(
     "deadLetters",
-    GROUP,
-    number(
+    flags.GROUP,
+    flags.number(
         "-m",
         "--maxNum",
         "limit",
@@ -241,8 +235,8 @@ async def consume(
         least=1,
         help="Maximal number of messages of each queue.",
     ),
-    flag("--resend", help="Send copies to their original topics."),
-    text("-i", "--msgId", "message_id", help="Only this message."),
+    flags.flag("--resend", help="Send copies to their original topics."),
+    flags.text("-i", "--msgId", "message_id", help="Only this message."),
 )
 async def dead_letters(
     admin: Admin, *, group: str, limit: int, resend: bool, message_id: str | None

@@ -3,17 +3,7 @@
 from pathlib import Path
 
 from pocketmq.admin.admin import Admin
-from pocketmq.cli.admin.flags import (
-    BROKER,
-    CLUSTER,
-    CONFIGS_FILE,
-    TOPIC,
-    number,
-    one_target,
-    read_configs,
-    text,
-    truth,
-)
+from pocketmq.cli.admin import flags
 from pocketmq.cli.admin.frame import admin_command
 from pocketmq.cli.admin.java_text import attributes, topic_text
 from pocketmq.cli.admin.shown import Shown, changed, told
@@ -23,16 +13,18 @@ from pocketmq.model.topic_config import TopicConfig
 
 @admin_command(
     "updateTopic",
-    TOPIC,
-    BROKER,
-    CLUSTER,
-    number("-r", "--readQueueNums", "read", default=8, help="Queues to read from."),
-    number("-w", "--writeQueueNums", "write", default=8, help="Queues to write to."),
-    number("-p", "--perm", default=6, help="Permission: 2 write, 4 read, 6 both."),
-    truth("-o", "--order", default=False, help="Keep the order also while a broker is down."),
-    truth("-u", "--unit", default=False, help="Topic of a unit."),
-    truth("-s", "--hasUnitSub", "unit_sub", default=False, help="Subscribed by units."),
-    text("-a", "--attributes", "changes", help="Attributes to set or remove, such as +a=b,-c."),
+    flags.TOPIC,
+    flags.BROKER,
+    flags.CLUSTER,
+    flags.number("-r", "--readQueueNums", "read", default=8, help="Queues to read from."),
+    flags.number("-w", "--writeQueueNums", "write", default=8, help="Queues to write to."),
+    flags.number("-p", "--perm", default=6, help="Permission: 2 write, 4 read, 6 both."),
+    flags.truth("-o", "--order", default=False, help="Keep the order also while a broker is down."),
+    flags.truth("-u", "--unit", default=False, help="Topic of a unit."),
+    flags.truth("-s", "--hasUnitSub", "unit_sub", default=False, help="Subscribed by units."),
+    flags.text(
+        "-a", "--attributes", "changes", help="Attributes to set or remove, such as +a=b,-c."
+    ),
 )
 async def update_topic(
     admin: Admin,
@@ -52,7 +44,7 @@ async def update_topic(
 
     On one broker, or on all masters of a cluster.
     """
-    one_target(cluster, address)
+    flags.one_target(cluster, address)
     config = TopicConfig(
         topic_name=topic,
         read_queue_nums=read,
@@ -76,8 +68,8 @@ async def update_topic(
 
 @admin_command(
     "deleteTopic",
-    TOPIC,
-    text("-c", "--clusterName", "--cluster", "cluster", help="Cluster.", required=True),
+    flags.TOPIC,
+    flags.text("-c", "--clusterName", "--cluster", "cluster", help="Cluster.", required=True),
     asks="Delete topic {topic} and its messages from cluster {cluster}?",
 )
 async def delete_topic(admin: Admin, *, topic: str, cluster: str) -> Shown:
@@ -102,10 +94,10 @@ async def delete_topic(admin: Admin, *, topic: str, cluster: str) -> Shown:
 
 @admin_command(
     "updateTopicPerm",
-    TOPIC,
-    BROKER,
-    CLUSTER,
-    number("-p", "--perm", help="Permission: 2 write, 4 read, 6 both."),
+    flags.TOPIC,
+    flags.BROKER,
+    flags.CLUSTER,
+    flags.number("-p", "--perm", help="Permission: 2 write, 4 read, 6 both."),
 )
 async def update_permission(
     admin: Admin, *, topic: str, address: str | None, cluster: str | None, perm: int | None
@@ -114,7 +106,7 @@ async def update_permission(
 
     On one broker, or on all masters of a cluster.
     """
-    one_target(cluster, address)
+    flags.one_target(cluster, address)
     if perm is None:
         import click
 
@@ -131,13 +123,13 @@ async def update_permission(
     return Shown(lines, done.answers, told(done.missing))
 
 
-@admin_command("updateTopicList", CONFIGS_FILE, BROKER, CLUSTER)
+@admin_command("updateTopicList", flags.CONFIGS_FILE, flags.BROKER, flags.CLUSTER)
 async def update_many(
     admin: Admin, *, file: Path, address: str | None, cluster: str | None
 ) -> Shown:
     """Create or change many topics (5.x)."""
-    one_target(cluster, address)
-    configs = read_configs(file, TopicConfig)
+    flags.one_target(cluster, address)
+    configs = flags.read_configs(file, TopicConfig)
     done = await admin.topics.create_many(configs, cluster, address)
     line = "submit batch of topic config to {} success, please check the result later."
     return changed(done, line, made=[each.topic_name for each in configs])

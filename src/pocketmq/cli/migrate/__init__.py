@@ -101,7 +101,7 @@ def plan(
     "--quiet",
     type=FiniteRange(0.0),
     metavar="SECONDS",
-    help="Follow until SECONDS pass without a new or delayed message.",
+    help="Follow until SECONDS pass without a new message and none is delayed.",
 )
 @click.option(
     "--move-delayed", is_flag=True, help="Move delayed messages, with their delivery time."
@@ -114,7 +114,7 @@ def plan(
     default=60.0,
     show_default=True,
     metavar="SECONDS",
-    help="Retry servers that do not respond for SECONDS.",
+    help="Retry unresponsive servers for SECONDS.",
 )
 @_JSON
 @ends_options
@@ -137,10 +137,11 @@ def copy(
     as_json: bool,
     **given: Any,
 ) -> int:
-    """Create topics and groups, and copy messages, queue by queue, in order.
+    """Create topics and groups, and copy messages.
 
-    Without --follow it stops when everything is copied that was there at its start. Ctrl-C finishes
-    in-flight work, then stops. However it was stopped, the same command resumes.
+    Messages are copied queue by queue, in order. Without --follow it stops when everything is
+    copied that was there at its start. Ctrl-C finishes in-flight work, then stops. However it was
+    stopped, the same command resumes.
     """
     if dry_run:
         names = ("topics", "groups", "without", "state", "as_json")
