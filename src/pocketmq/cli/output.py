@@ -39,7 +39,7 @@ def print_json(value: Any) -> None:
         rest = rest[sys.stdout.buffer.write(rest) :]
 
 
-class Column(NamedTuple):
+class TableColumn(NamedTuple):
     """A column of a table."""
 
     name: str
@@ -48,12 +48,12 @@ class Column(NamedTuple):
     """The minimal width."""
 
 
-def numbers(*names: str) -> list[Column]:
+def numbers(*names: str) -> list[TableColumn]:
     """Return columns of numbers, which are right-justified."""
-    return [Column(name, right=True) for name in names]
+    return [TableColumn(name, right=True) for name in names]
 
 
-class Page:
+class TextPage:
     """Lines and tables for people, fitted to the terminal; plain and unwrapped when piped.
 
     `styled` headings are bold on a terminal.
@@ -77,7 +77,7 @@ class Page:
 
         self._console.print(Text(printable(text, keep="\n"), style=style, overflow="fold"))
 
-    def table(self, columns: Sequence[Column], rows: Sequence[Sequence[object]]) -> None:
+    def table(self, columns: Sequence[TableColumn], rows: Sequence[Sequence[object]]) -> None:
         """Add a table."""
         from rich.table import Table
         from rich.text import Text
@@ -101,9 +101,11 @@ class Page:
             print(line)
 
 
-def print_table(title: str, columns: Sequence[Column], rows: Sequence[Sequence[object]]) -> None:
+def print_table(
+    title: str, columns: Sequence[TableColumn], rows: Sequence[Sequence[object]]
+) -> None:
     """Print a table under a title, if it has one."""
-    page = Page()
+    page = TextPage()
     if title:
         page.line(title, "bold")
     page.table(columns, rows)

@@ -13,16 +13,16 @@ from pocketmq.cli.admin.shown import Shown, table_lines, told
 from pocketmq.cli.allocate import EventsInOrder, event_option
 from pocketmq.cli.allocate.reading import read_event
 from pocketmq.cli.allocate.tables import answer_lines
-from pocketmq.cli.output import Column
+from pocketmq.cli.output import TableColumn
 from pocketmq.errors import Absent
 
 _QUEUES = (
-    Column("#Topic", least=40),
-    Column("#Broker Name", least=24),
-    Column("#QID", right=True, least=4),
-    Column("#Held by", least=36),
-    Column("#Lag", right=True, least=10),
-    Column("#Why"),
+    TableColumn("#Topic", least=40),
+    TableColumn("#Broker Name", least=24),
+    TableColumn("#QID", right=True, least=4),
+    TableColumn("#Held by", least=36),
+    TableColumn("#Lag", right=True, least=10),
+    TableColumn("#Why"),
 )
 
 

@@ -10,7 +10,7 @@ from pocketmq.cli.admin.flags import CLUSTER, INTERVAL, flag, number, text
 from pocketmq.cli.admin.frame import admin_command
 from pocketmq.cli.admin.java_text import java_word
 from pocketmq.cli.admin.shown import Shown, front, row, table_lines, told
-from pocketmq.cli.output import Column
+from pocketmq.cli.output import TableColumn
 from pocketmq.model.names import (
     RETRY_PREFIX,
     is_dead_letter_topic,
@@ -189,17 +189,17 @@ def _traffic(each: TopicTraffic, *, active: bool) -> list[str]:
 
 
 _TOP_BROKERS = (
-    Column("BROKER", least=22),
-    Column("ADDRESS", least=22),
-    *(Column(name, right=True, least=8) for name in ("IN/S", "OUT/S", "DISK")),
+    TableColumn("BROKER", least=22),
+    TableColumn("ADDRESS", least=22),
+    *(TableColumn(name, right=True, least=8) for name in ("IN/S", "OUT/S", "DISK")),
 )
 _TOP_TOPICS = (
-    Column("TOPIC", least=40),
-    *(Column(name, right=True, least=10) for name in ("IN/S", "IN 24 H", "GROUPS")),
+    TableColumn("TOPIC", least=40),
+    *(TableColumn(name, right=True, least=10) for name in ("IN/S", "IN 24 H", "GROUPS")),
 )
 _TOP_GROUPS = (
-    Column("GROUP", least=40),
-    *(Column(name, right=True, least=10) for name in ("MEMBERS", "OUT/S", "LAG")),
+    TableColumn("GROUP", least=40),
+    *(TableColumn(name, right=True, least=10) for name in ("MEMBERS", "OUT/S", "LAG")),
 )
 
 

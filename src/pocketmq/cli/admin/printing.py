@@ -12,7 +12,7 @@ from pocketmq.cli.admin import flags
 from pocketmq.cli.admin.frame import admin_command
 from pocketmq.cli.admin.java_text import body_text, one_line
 from pocketmq.cli.admin.shown import Shown, row, table_lines, told, when_exactly
-from pocketmq.cli.output import Column
+from pocketmq.cli.output import TableColumn
 from pocketmq.errors import Absent, RouteNotFound
 from pocketmq.model.queue import MessageQueue, sort_queues
 from pocketmq.protocol.received import ReceivedMessage
@@ -25,10 +25,10 @@ _EXPRESSION = flags.text(
 )
 _PAGE = 32
 _DEAD_LETTERS = (
-    Column("#Message ID", least=32),
-    Column("#Dead Since", least=24),
-    Column("#Topic", least=24),
-    Column("#Body"),
+    TableColumn("#Message ID", least=32),
+    TableColumn("#Dead Since", least=24),
+    TableColumn("#Topic", least=24),
+    TableColumn("#Body"),
 )
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from pocketmq.admin.gathered import Gathered, Missing
-from pocketmq.cli.output import Column, Page
+from pocketmq.cli.output import TableColumn, TextPage
 from pocketmq.errors import MQError
 from pocketmq.model.queue import MessageQueue
 from pocketmq.protocol.received import ReceivedMessage
@@ -51,9 +51,9 @@ def row(pattern: str, *values: object) -> str:
     return pattern % values
 
 
-def table_lines(columns: Sequence[Column], rows: Sequence[Sequence[object]]) -> list[str]:
+def table_lines(columns: Sequence[TableColumn], rows: Sequence[Sequence[object]]) -> list[str]:
     """Return the lines of a table that mqadmin does not have."""
-    page = Page(styled=False)
+    page = TextPage(styled=False)
     page.table(columns, rows)
     return page.lines()
 

@@ -8,7 +8,7 @@ wrapped: one member is one line for each of its topics.
 from collections.abc import Iterable, Sequence
 
 from pocketmq.balance.what_if import Move, Movement, Ownership, Step, WhatIf
-from pocketmq.cli.output import Column, Page, numbers
+from pocketmq.cli.output import TableColumn, TextPage, numbers
 from pocketmq.model.queue import MessageQueue
 
 MAX_ROWS = 100
@@ -35,8 +35,8 @@ def answer_lines(answer: WhatIf) -> list[str]:
     return _page([answer], styled=False).lines()
 
 
-def _page(answers: Sequence[WhatIf], *, styled: bool) -> Page:
-    page = Page(styled=styled)
+def _page(answers: Sequence[WhatIf], *, styled: bool) -> TextPage:
+    page = TextPage(styled=styled)
     for answer in answers:
         page.line(answer.strategy, "bold")
         _add_ownership(page, answer.before)
@@ -47,7 +47,7 @@ def _page(answers: Sequence[WhatIf], *, styled: bool) -> Page:
     return page
 
 
-def _add_ownership(page: Page, ownership: Ownership) -> None:
+def _add_ownership(page: TextPage, ownership: Ownership) -> None:
     several = len(ownership.topics) > 1
     if not ownership.shares:
         page.line(f"no member is left to consume {_count(len(ownership.unowned))}\n")
@@ -56,7 +56,7 @@ def _add_ownership(page: Page, ownership: Ownership) -> None:
         (share.member, share.total, compact_topics(share.queues, with_topic=several))
         for share in ownership.shares[:MAX_ROWS]
     ]
-    page.table([Column("member"), *numbers("total"), Column("queues")], rows)
+    page.table([TableColumn("member"), *numbers("total"), TableColumn("queues")], rows)
     _add_rest(page, len(ownership.shares), "members")
     for line in _balance_lines(ownership):
         page.line(line)
@@ -75,7 +75,7 @@ def _balance_lines(ownership: Ownership) -> Iterable[str]:
         yield f"nobody consumes {_count(len(ownership.unowned))}: {queues}"
 
 
-def _add_step(page: Page, step: Step) -> None:
+def _add_step(page: TextPage, step: Step) -> None:
     change = step.movement
     page.line(f"{step.subject} {_HAPPENED[step.event]}: {_summary(change)}", "bold")
     _add_ownership(page, step.after)
@@ -92,7 +92,7 @@ def _summary(change: Movement) -> str:
     return text
 
 
-def _add_moves(page: Page, change: Movement, *, with_topic: bool) -> None:
+def _add_moves(page: TextPage, change: Movement, *, with_topic: bool) -> None:
     groups = [
         *_grouped(change.moves, "nobody", "nobody"),
         *_grouped(change.added, "new", "nobody"),
@@ -102,7 +102,7 @@ def _add_moves(page: Page, change: Movement, *, with_topic: bool) -> None:
         (previous, owner, len(queues), compact_topics(queues, with_topic=with_topic))
         for previous, owner, queues in groups[:MAX_ROWS]
     ]
-    columns = [Column("from"), Column("to"), *numbers("count"), Column("queues")]
+    columns = [TableColumn("from"), TableColumn("to"), *numbers("count"), TableColumn("queues")]
     page.table(columns, rows)
     _add_rest(page, len(groups), "rows")
     page.line()
@@ -119,7 +119,7 @@ def _grouped(
     return [(*pair, groups[pair]) for pair in sorted(groups)]
 
 
-def _add_comparison(page: Page, answers: Sequence[WhatIf]) -> None:
+def _add_comparison(page: TextPage, answers: Sequence[WhatIf]) -> None:
     moving = bool(answers[0].steps)
     names = ["spread", "unowned", *(["moved", "had to"] if moving else [])]
     rows: list[list[object]] = []
@@ -132,10 +132,10 @@ def _add_comparison(page: Page, answers: Sequence[WhatIf]) -> None:
             counts.append(sum(change.minimum for change in changes))
         rows.append([answer.strategy, *counts])
     page.line("compared, after all events" if moving else "compared", "bold")
-    page.table([Column("strategy"), *numbers(*names)], rows)
+    page.table([TableColumn("strategy"), *numbers(*names)], rows)
 
 
-def _add_rest(page: Page, rows: int, what: str) -> None:
+def _add_rest(page: TextPage, rows: int, what: str) -> None:
     if rows > MAX_ROWS:
         page.line(f"and {rows - MAX_ROWS} more {what}; --json shows all")
 

@@ -8,7 +8,7 @@ from pocketmq.admin.migration.group_offsets import GroupMove
 from pocketmq.admin.migration.migration import Outlook, TopicCopyStatus
 from pocketmq.admin.migration.verifying import CopyVerdict
 from pocketmq.cli.migrate.ends import Ends
-from pocketmq.cli.output import Column, Page, numbers
+from pocketmq.cli.output import TableColumn, TextPage, numbers
 
 
 def plan_lines(ends: Ends, outlook: Outlook) -> list[str]:
@@ -120,8 +120,8 @@ def status_lines(rows: Sequence[TopicCopyStatus]) -> list[str]:
 
 
 def _table(heads: Sequence[str], rows: Sequence[Sequence[object]]) -> list[str]:
-    page = Page(styled=False)
-    page.table([Column(heads[0]), *numbers(*heads[1:])], rows)
+    page = TextPage(styled=False)
+    page.table([TableColumn(heads[0]), *numbers(*heads[1:])], rows)
     return page.lines()
 
 

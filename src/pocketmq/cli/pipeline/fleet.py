@@ -13,7 +13,14 @@ from pocketmq.cli.allocate.reading import COMPARED_BY_DEFAULT, split_names
 from pocketmq.cli.entry import Entry, entry_options
 from pocketmq.cli.lazy_group import HELP
 from pocketmq.cli.options import json_option
-from pocketmq.cli.output import Column, ProgressLine, numbers, print_json, print_table, printable
+from pocketmq.cli.output import (
+    ProgressLine,
+    TableColumn,
+    numbers,
+    print_json,
+    print_table,
+    printable,
+)
 from pocketmq.cli.pipeline.starting import InterruptHandler, started_spark
 from pocketmq.cli.pipeline.streams import ReachedCluster
 from pocketmq.pipelines.fleet import (
@@ -206,7 +213,7 @@ def _read_event(kind: str, text: str, settings: StrategySettings) -> FleetEvent:
 
 def _print(report: FleetReport, details: Path | None) -> None:
     sizes = numbers("queues", "unowned", "uneven groups", "mean spread", "99 %", "largest")
-    columns = [Column("event"), Column("strategy"), *sizes, *numbers("moved", "had to")]
+    columns = [TableColumn("event"), TableColumn("strategy"), *sizes, *numbers("moved", "had to")]
     rows = [
         (
             step.event, step.strategy, f"{step.queues:,}", f"{step.unowned:,}", f"{step.uneven:,}",
@@ -223,6 +230,6 @@ def _print(report: FleetReport, details: Path | None) -> None:
     ]
     if len(report.strategies[0].steps) > 1:
         print()
-        print_table("all events", [Column("strategy"), *numbers("moved", "had to")], totals)
+        print_table("all events", [TableColumn("strategy"), *numbers("moved", "had to")], totals)
     where = f"; the numbers of every group are in {details}" if details is not None else ""
     print(f"\n{report.groups:,} groups computed in {report.seconds:.1f} s{where}")

@@ -8,7 +8,14 @@ import click
 from pocketmq.cli.entry import Entry, entry_options
 from pocketmq.cli.lazy_group import HELP
 from pocketmq.cli.options import FiniteRange, json_option, namesrv_option
-from pocketmq.cli.output import Column, ProgressLine, numbers, print_json, print_table, write_whole
+from pocketmq.cli.output import (
+    ProgressLine,
+    TableColumn,
+    numbers,
+    print_json,
+    print_table,
+    write_whole,
+)
 from pocketmq.cli.pipeline.starting import InterruptHandler, started_spark
 from pocketmq.cli.pipeline.streams import ReachedCluster, check_topics
 from pocketmq.pipelines.health import (
@@ -180,12 +187,12 @@ def print_report(report: HealthReport) -> None:
         _print_group(group)
     if report.bad:
         rows = [(line.where, line.reason) for line in report.bad[:MOST_ROWS]]
-        print_table("\nunreadable", [Column("where"), Column("reason")], rows)
+        print_table("\nunreadable", [TableColumn("where"), TableColumn("reason")], rows)
 
 
 def _print_group(group: GroupHealth) -> None:
     print_table(
-        f"group {group.group}, {', '.join(group.strategies)}", [Column(""), Column("")],
+        f"group {group.group}, {', '.join(group.strategies)}", [TableColumn(""), TableColumn("")],
         _facts(group),
     )  # fmt: skip
     print()
@@ -197,7 +204,7 @@ def _print_group(group: GroupHealth) -> None:
         for one in group.rebalances[:MOST_ROWS]
     ]  # fmt: skip
     counts = numbers("took", "moved", "had to", "spread", "unowned")
-    columns = [*numbers("at"), Column("rebalance"), *counts]
+    columns = [*numbers("at"), TableColumn("rebalance"), *counts]
     print_table("", columns, rows)
     if len(group.rebalances) > MOST_ROWS:
         print(f"and {len(group.rebalances) - MOST_ROWS} more; --json shows all")
